@@ -1,0 +1,8 @@
+//! The bundle: a directory that is a run, a bug report and a test fixture at once.
+//!
+//! `run.json` holds the statistics, `blocks.jsonl` one line per CPU and second, `host/` the files of
+//! the kernel that were read. See `docs/bundle.md`.
+
+pub mod read;
+pub mod run;
+pub mod write;

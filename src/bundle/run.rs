@@ -1,0 +1,344 @@
+//! `run.json` and `blocks.jsonl` as types: what scripts rely on, field for field.
+//!
+//! Strings are never null, `""` when unknown; numbers are null when unknown. Fields may be added,
+//! never renamed or removed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::stats::histogram::{self, Row, total_of};
+use crate::units::{Cpu, Nanos};
+
+/// The schema this version writes, and the newest it reads.
+pub const SCHEMA: &str = "onbeat.run/1";
+
+/// A run, whole or as of its last checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Identity of the run; also the name of its default directory.
+    pub id: String,
+    /// `measure`, `hunt` or `import`.
+    pub command: String,
+    /// Whether the run came to its end, whatever ended it; false in a checkpoint.
+    pub complete: bool,
+    /// `duration`, `loops`, `limit`, `signal` or `error`; `""` in a checkpoint.
+    pub ended: String,
+    /// The version of onbeat that wrote this.
+    pub version: String,
+    /// Wall time of the start, RFC 3339.
+    #[serde(default)]
+    pub started: String,
+    /// CLOCK_MONOTONIC up to which the statistics below reach.
+    pub checkpoint_mono_ns: Option<Nanos>,
+    /// What was to be done.
+    pub plan: Plan,
+    /// What the machine was.
+    pub host: Host,
+    /// From the first CPU's t0 to the last wake-up of any CPU.
+    pub elapsed_ns: Option<Nanos>,
+    /// One entry per measured CPU, ascending.
+    pub cpus: Vec<CpuRun>,
+    /// What stood in the way of a fair measurement.
+    pub integrity: Vec<Integrity>,
+    /// The tool's own cost.
+    pub overhead: Overhead,
+    /// Explained spikes; empty for `measure`.
+    #[serde(default)]
+    pub spikes: Vec<serde_json::Value>,
+    /// Spikes beyond the bound of the list.
+    #[serde(default)]
+    pub spikes_dropped: u64,
+    /// Culprits by the time they took; empty for `measure`.
+    #[serde(default)]
+    pub culprits: Vec<serde_json::Value>,
+}
+
+/// The conditions of the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Measured CPUs.
+    pub cpus: Vec<Cpu>,
+    /// Period of the schedule of the first CPU; null for an import that does not say.
+    pub interval_ns: Option<Nanos>,
+    /// Added to the period once per further CPU, as cyclictest's `-d`.
+    pub distance_ns: Option<Nanos>,
+    /// `fifo`, `rr` or `other`, as it took effect.
+    pub policy: String,
+    /// Priority as it took effect; 0 for `other`.
+    pub priority: Option<u32>,
+    /// `nanosleep`, `timerfd`, `signal` or `futex`.
+    pub wake: String,
+    /// `hard-irq`, `softirq-thread` or `unknown`: where the kernel runs the timer's expiry.
+    pub expiry: String,
+    /// `staggered`, `aligned` or `dither`.
+    pub phase: String,
+    /// `held` or `as-is`: whether /dev/cpu_dma_latency was held at 0.
+    pub idle: String,
+    /// Planned length; null where loops or a signal end the run.
+    pub duration_ns: Option<Nanos>,
+    /// Planned wake-ups per CPU; null where a duration or a signal ends the run.
+    #[serde(default)]
+    pub loops: Option<u64>,
+    /// The latency at which the run stops.
+    #[serde(default)]
+    pub limit_ns: Option<Nanos>,
+    /// Seed of the dithered schedule.
+    #[serde(default)]
+    pub seed: Option<u64>,
+    /// CPUs of onbeat's own thread.
+    pub housekeeping: Vec<Cpu>,
+    /// Remarks on how the plan came about, for people.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// What the machine was; strings `""` and numbers null where unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// Kernel release, as `uname -r`.
+    pub release: String,
+    /// Kernel build, as `uname -v`.
+    pub kernel: String,
+    /// Architecture, as `uname -m`.
+    pub machine: String,
+    /// `rt`, `full`, `lazy`, `voluntary`, `none` or `unknown`.
+    pub preempt: String,
+    /// The clocksource in use.
+    pub clocksource: String,
+    /// The hypervisor's name, or `none`.
+    #[serde(rename = "virtual")]
+    pub virtualization: String,
+    /// Processor model.
+    pub model: String,
+    /// Kernel command line.
+    pub cmdline: String,
+    /// Online CPUs as a list.
+    pub online: String,
+    /// CPUs taken out of load balancing at boot, as a list.
+    pub isolated: String,
+    /// CPUs with the tick off when they can, as a list.
+    pub nohz_full: String,
+    /// SMT siblings: one list of CPUs per core that has more than one.
+    pub siblings: Vec<String>,
+    /// Cpufreq governors in use, comma-separated.
+    pub governor: String,
+    /// Cpufreq driver.
+    pub cpufreq_driver: String,
+    /// Cpuidle driver.
+    pub cpuidle_driver: String,
+    /// Idle states by name, shallow to deep, of the first CPU.
+    pub idle_states: Vec<String>,
+    /// The real-time tasks' share of the period, -1 without limit.
+    pub rt_runtime_us: Option<i64>,
+    /// The period of RT throttling.
+    pub rt_period_us: Option<i64>,
+    /// The fair server's share per CPU's period, where the kernel tells.
+    pub fair_server_runtime_ns: Option<u64>,
+    /// The cgroup's own real-time budget, where there is one.
+    pub cgroup_rt_runtime_us: Option<i64>,
+    /// High-resolution timers in the kernel's configuration.
+    pub high_res_timers: Option<bool>,
+    /// Timer tick frequency in the kernel's configuration.
+    pub hz: Option<u32>,
+    /// What could not be read, each with the reason.
+    pub unknown: Vec<String>,
+}
+
+/// The samples of one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuRun {
+    /// The CPU; for an import, cyclictest's thread where it does not say.
+    pub cpu: Cpu,
+    /// Kind of core on a machine with several kinds, `""` elsewhere.
+    pub core_type: String,
+    /// CLOCK_MONOTONIC of slot 0: slot k is expected at t0 + k * interval (without dither).
+    pub t0_mono_ns: Option<Nanos>,
+    /// This CPU's period.
+    #[serde(default)]
+    pub interval_ns: Option<Nanos>,
+    /// Slots from 1 up to the last wake-up.
+    pub scheduled: Option<u64>,
+    /// Wake-ups.
+    pub cycles: u64,
+    /// Slots whose time had passed when a later wake-up came.
+    pub missed: Option<u64>,
+    /// Wake-ups before their time; they are cycles too.
+    pub early: Option<u64>,
+    /// Wake-ups left out at the start.
+    pub warmup: Option<u64>,
+    /// The exact least latency.
+    pub min_ns: Option<Nanos>,
+    /// The mean, rounded to a nanosecond.
+    pub mean_ns: Option<Nanos>,
+    /// The exact largest latency.
+    pub max_ns: Option<Nanos>,
+    /// Nearest-rank quantile, upper edge of its row.
+    pub p50_ns: Option<Nanos>,
+    /// As `p50_ns`.
+    pub p90_ns: Option<Nanos>,
+    /// As `p50_ns`.
+    pub p99_ns: Option<Nanos>,
+    /// As `p50_ns`.
+    pub p999_ns: Option<Nanos>,
+    /// As `p50_ns`.
+    pub p9999_ns: Option<Nanos>,
+    /// Latency of each wake-up; counts sum to `cycles`.
+    pub histogram: Vec<Row>,
+    /// What a periodic task would have seen; counts sum to `scheduled`. Null for an import.
+    pub deadline_histogram: Option<Vec<Row>>,
+    /// The exact worst, largest first.
+    pub worst: Vec<Worst>,
+    /// Samples that an imported histogram counted without their value; null when nothing was cut.
+    #[serde(default)]
+    pub overflows: Option<u64>,
+    /// Voluntary context switches of the measuring thread while it counted.
+    #[serde(default)]
+    pub voluntary_switches: Option<u64>,
+    /// Involuntary ones.
+    #[serde(default)]
+    pub involuntary_switches: Option<u64>,
+}
+
+/// One of the worst wake-ups.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Worst {
+    /// Exact latency; null where an import counted an overflow without its value.
+    pub latency_ns: Option<Nanos>,
+    /// The slot's number k.
+    pub cycle: Option<u64>,
+    /// CLOCK_MONOTONIC of the wake-up.
+    pub mono_ns: Option<Nanos>,
+    /// The same as wall time, RFC 3339.
+    pub time: String,
+}
+
+/// One thing that stood in the way of a fair measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Integrity {
+    /// `steal`, `clock-step`, `suspend`, `throttled`, `affinity`, `offline`, `clocksource`, ...
+    pub kind: String,
+    /// The CPU concerned, null for the whole machine.
+    pub cpu: Option<Cpu>,
+    /// In words, with the numbers.
+    pub detail: String,
+    /// Whether the run no longer measures what it says it does.
+    pub invalidates: bool,
+}
+
+/// The tool's own cost; null where unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overhead {
+    /// One read of the clock.
+    pub clock_read_ns: Option<Nanos>,
+    /// One turn of the loop without its sleep.
+    pub loop_ns: Option<Nanos>,
+    /// Wake-ups of everything but the measuring threads.
+    pub housekeeping_wakeups_per_s: Option<f64>,
+    /// Peak resident memory of the process.
+    pub max_rss_kib: Option<u64>,
+    /// Cost of the flight recorder; null for `measure`.
+    pub recorder_ns_per_cycle: Option<Nanos>,
+    /// Seconds that the housekeeping thread came too late for; their blocks are joined, none is lost.
+    pub blocks_joined: Option<u64>,
+    /// Lines of `blocks.jsonl` that could not be written.
+    pub blocks_unwritten: Option<u64>,
+}
+
+/// A line of `blocks.jsonl`: one CPU's samples of (about) one second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// CLOCK_MONOTONIC of the block's start.
+    pub mono_ns: Nanos,
+    /// Length of the block: 1 s, more where blocks were joined, less at the end.
+    #[serde(default)]
+    pub span_ns: Option<Nanos>,
+    /// Wake-ups.
+    pub n: u64,
+    /// The largest latency; null in a block without wake-ups.
+    pub max_ns: Option<Nanos>,
+    /// CLOCK_MONOTONIC of that wake-up.
+    pub max_mono_ns: Option<Nanos>,
+    /// The second to eighth largest.
+    pub top_ns: Vec<Nanos>,
+    /// Wake-ups at or above fixed levels.
+    pub over: Vec<(Nanos, u64)>,
+    /// Slots missed.
+    pub missed: u64,
+    /// Time the hypervisor took from this CPU, in ticks of 10 ms.
+    pub steal_ns: Option<Nanos>,
+    /// Interrupts of this CPU.
+    pub irqs: Option<u64>,
+    /// Clock frequency.
+    pub khz: Option<u64>,
+    /// Temperature in thousandths of a degree Celsius.
+    pub temp_mc: Option<i64>,
+}
+
+impl CpuRun {
+    /// Fills the quantiles from the histogram.
+    pub fn fill_quantiles(&mut self) {
+        let at = |per_million| histogram::quantile(&self.histogram, per_million);
+        (self.p50_ns, self.p90_ns, self.p99_ns) = (at(500_000), at(900_000), at(990_000));
+        (self.p999_ns, self.p9999_ns) = (at(999_000), at(999_900));
+    }
+}
+
+impl Run {
+    /// Whether the numbers of a run agree with each other; the first contradiction in words.
+    ///
+    /// A run edited by hand or damaged must not reach a picture as if it were measured.
+    pub fn check(&self) -> Result<(), String> {
+        for pair in self.cpus.windows(2) {
+            if pair[0].cpu >= pair[1].cpu {
+                return Err(format!("cpus are not ascending at cpu {}", pair[1].cpu));
+            }
+        }
+        for cpu in &self.cpus {
+            cpu.check().map_err(|what| format!("cpu {}: {what}", cpu.cpu))?;
+        }
+        Ok(())
+    }
+}
+
+impl CpuRun {
+    fn check(&self) -> Result<(), String> {
+        check_rows("histogram", &self.histogram)?;
+        let counted = total_of(&self.histogram).checked_add(self.overflows.unwrap_or(0));
+        if counted != Some(self.cycles) {
+            return Err(format!("the histogram holds {counted:?} samples and cycles says {}", self.cycles));
+        }
+        if let (Some(scheduled), Some(missed)) = (self.scheduled, self.missed) {
+            if self.cycles.checked_add(missed) != Some(scheduled) {
+                return Err(format!("cycles {} + missed {missed} is not scheduled {scheduled}", self.cycles));
+            }
+            if let Some(rows) = &self.deadline_histogram {
+                check_rows("deadline_histogram", rows)?;
+                if total_of(rows) != scheduled {
+                    return Err(format!(
+                        "deadline_histogram holds {} samples of {scheduled}",
+                        total_of(rows)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_rows(name: &str, rows: &[Row]) -> Result<(), String> {
+    let mut total = 0u64;
+    let mut end = Nanos(i64::MIN);
+    for &(lower, upper, count) in rows {
+        if lower >= upper || lower < end || count == 0 {
+            return Err(format!("{name} has a row [{}, {}, {count}] out of order", lower.0, upper.0));
+        }
+        end = upper;
+        total = total.checked_add(count).ok_or_else(|| format!("{name} counts more than 2^64 samples"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! A directory of ours, held open: names are looked up in it and nowhere else, links are not followed.
+//!
+//! Whoever may write to the directory above cannot make a root process write elsewhere.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+
+/// An open directory.
+pub struct Dir {
+    fd: OwnedFd,
+}
+
+impl Dir {
+    /// Opens a directory.
+    pub fn open(path: &Path) -> io::Result<Dir> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Dir { fd: rustix::fs::open(path, flags, Mode::empty())? })
+    }
+
+    /// Makes the directory, which must not exist or be empty, and those above it; readable by its owner's group and others.
+    pub fn create(path: &Path) -> io::Result<Dir> {
+        if let Some(parent) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            std::fs::create_dir_all(parent)?;
+        }
+        match rustix::fs::mkdir(path, Mode::from_raw_mode(0o755)) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::EXIST) => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                let fd = rustix::fs::open(path, flags, Mode::empty())?;
+                let mut names = rustix::fs::Dir::read_from(&fd)?;
+                if names.any(|entry| entry.is_ok_and(|e| e.file_name() != c"." && e.file_name() != c"..")) {
+                    return Err(io::Error::from_raw_os_error(libc::ENOTEMPTY));
+                }
+                return Ok(Dir { fd });
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(Dir { fd: rustix::fs::open(path, flags, Mode::empty())? })
+    }
+
+    /// Makes a directory in this one, unless it is there, and opens it.
+    pub fn subdir(&self, name: &str) -> io::Result<Dir> {
+        match rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(Dir { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? })
+    }
+
+    /// Opens a new file for writing; a file of that name must not be there.
+    pub fn new_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(File::from(rustix::fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o644))?))
+    }
+
+    /// Opens a new file and has the file system set `bytes` aside for it, where it can.
+    ///
+    /// Writing that much later does not fail for want of space.
+    pub fn reserve(&self, name: &str, bytes: u64) -> io::Result<File> {
+        let file = self.new_file(name)?;
+        match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+            // Not every file system can (tmpfs can, NFS and FAT cannot); then the write has to take its chance.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(file),
+            Err(errno) => {
+                drop(file);
+                self.remove(name);
+                Err(errno.into())
+            }
+        }
+    }
+
+    /// Renames within the directory, over what is there, and has it reach the disk.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        rustix::fs::renameat(&self.fd, from, &self.fd, to)?;
+        // Some file systems cannot flush a directory; the rename itself has happened.
+        let _ = rustix::fs::fsync(&self.fd);
+        Ok(())
+    }
+
+    /// Removes a file of this directory, if it is there.
+    pub fn remove(&self, name: &str) {
+        let _ = rustix::fs::unlinkat(&self.fd, name, AtFlags::empty());
+    }
+
+    /// Writes a file beside its place under a name nobody can foresee, flushes it, and renames it there.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let beside = format!(".{name}.{:016x}", super::random_u64());
+        let written = self.new_file(&beside).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        });
+        let placed = written.and_then(|()| self.rename(&beside, name));
+        if placed.is_err() {
+            self.remove(&beside);
+        }
+        placed
+    }
+}

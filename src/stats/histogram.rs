@@ -1,0 +1,181 @@
+//! The log-linear histogram: 64 rows per octave of nanoseconds, no overflow, no lost value.
+//!
+//! A row's index follows from the leading zeros and a shift, the same on every architecture. Below
+//! 128 ns a row is 1 ns wide, above at most 1/64 (1.57 %) of its lower edge. Row 0 holds the early
+//! wake-ups, whatever their size.
+
+use crate::units::Nanos;
+
+const SUB_BITS: u32 = 6;
+const SUB: u64 = 1 << SUB_BITS;
+
+/// The row of early wake-ups (negative latencies).
+pub const EARLY_ROW: usize = 0;
+
+/// The number of rows: every non-negative `i64` has one.
+pub const ROWS: usize = 1 + row_of_unsigned(i64::MAX as u64) + 1;
+
+/// The row of a latency.
+#[inline(always)]
+pub const fn row_of(latency: Nanos) -> usize {
+    if latency.0 < 0 { EARLY_ROW } else { 1 + row_of_unsigned(latency.0 as u64) }
+}
+
+#[inline(always)]
+const fn row_of_unsigned(ns: u64) -> usize {
+    // Or-ing SUB makes the small values, which are their own row, take the same path: no branch.
+    let shift = (63 - (ns | SUB).leading_zeros()) - SUB_BITS;
+    ((ns >> shift) + ((shift as u64) << SUB_BITS)) as usize
+}
+
+/// The half-open edges `[lower, upper)` of a row.
+///
+/// The early row's lower edge is not fixed: [`Rows::from_counts`] puts the minimum there.
+pub const fn edges_of(row: usize) -> (Nanos, Nanos) {
+    if row == EARLY_ROW {
+        return (Nanos(i64::MIN), Nanos(0));
+    }
+    (Nanos(lower_edge(row - 1)), Nanos(lower_edge(row)))
+}
+
+const fn lower_edge(row: usize) -> i64 {
+    let row = row as u64;
+    if row < 2 * SUB {
+        return row as i64;
+    }
+    let shift = row / SUB - 1;
+    let edge = ((row % SUB + SUB) as u128) << shift;
+    if edge > i64::MAX as u128 { i64::MAX } else { edge as i64 }
+}
+
+/// One non-empty row as it is kept and shown: `[lower, upper)` and how many samples fell into it.
+pub type Row = (Nanos, Nanos, u64);
+
+/// A dense histogram: a count per row, kept by the side that adds up.
+#[derive(Clone)]
+pub struct Counts(Box<[u64]>);
+
+impl Default for Counts {
+    fn default() -> Counts {
+        Counts(vec![0; ROWS].into_boxed_slice())
+    }
+}
+
+impl Counts {
+    /// Adds samples to a row.
+    pub fn add(&mut self, row: usize, count: u64) {
+        self.0[row] += count;
+    }
+
+    /// The count of a row.
+    pub fn get(&self, row: usize) -> u64 {
+        self.0[row]
+    }
+
+    /// How many samples there are.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// How many samples lie in rows whose lower edge is at or above the level; exact where the level is a row's edge.
+    pub fn at_or_above(&self, level: Nanos) -> u64 {
+        let first = row_of(level);
+        self.0[first..].iter().sum()
+    }
+}
+
+/// The non-empty rows in ascending order; `min` becomes the lower edge of the early row.
+pub fn rows_of(counts: &Counts, min: Nanos) -> Vec<Row> {
+    counts
+        .0
+        .iter()
+        .enumerate()
+        .filter(|&(_, &n)| n > 0)
+        .map(|(row, &n)| {
+            let (lower, upper) = edges_of(row);
+            if row == EARLY_ROW { (min, upper, n) } else { (lower, upper, n) }
+        })
+        .collect()
+}
+
+/// The lowest edge of a row at or above the span: levels on edges can be counted exactly from rows.
+pub fn edge_at_or_above(span: Nanos) -> Nanos {
+    let (lower, upper) = edges_of(row_of(span));
+    if lower == span { lower } else { upper }
+}
+
+/// How many of the rows' samples there are.
+pub fn total_of(rows: &[Row]) -> u64 {
+    rows.iter().map(|row| row.2).sum()
+}
+
+/// The nearest-rank quantile, given as the upper edge of its row; `None` without samples.
+///
+/// `per_million` is the quantile: 999 900 for p99.99. The rank is the smallest whole number that is
+/// at least n * q, and at least one (Hyndman and Fan 1996, definition 1).
+pub fn quantile(rows: &[Row], per_million: u64) -> Option<Nanos> {
+    let total = u128::from(total_of(rows));
+    let rank = (total * u128::from(per_million)).div_ceil(1_000_000).max(1);
+    let mut seen = 0u128;
+    rows.iter().find_map(|&(_, upper, n)| {
+        seen += u128::from(n);
+        (seen >= rank).then_some(upper)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_row_begins_where_the_last_one_ended() {
+        for row in 1..ROWS - 1 {
+            assert_eq!(edges_of(row).1, edges_of(row + 1).0);
+            assert_eq!(row_of(edges_of(row).0), row);
+            assert_eq!(row_of(Nanos(edges_of(row).1.0 - 1)), row);
+        }
+        assert_eq!(row_of(Nanos(i64::MAX)), ROWS - 1);
+        assert_eq!(row_of(Nanos(-1)), EARLY_ROW);
+    }
+
+    #[test]
+    fn rows_are_at_most_one_nanosecond_or_16_permille_wide() {
+        for row in 1..ROWS {
+            let (lower, upper) = edges_of(row);
+            let width = upper.0 - lower.0;
+            assert!(width <= 1 || (width as f64) <= 0.016 * lower.0 as f64, "{lower:?} {upper:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_agree_with_sorting(
+            samples in proptest::collection::vec(-50i64..20_000_000, 1..300),
+            per_million in 0u64..=1_000_000,
+        ) {
+            let mut counts = Counts::default();
+            for &ns in &samples {
+                counts.add(row_of(Nanos(ns)), 1);
+            }
+            let mut sorted = samples.clone();
+            sorted.sort_unstable();
+            let rows = rows_of(&counts, Nanos(sorted[0]));
+            prop_assert_eq!(total_of(&rows), samples.len() as u64);
+            let rank = ((samples.len() as u128 * per_million as u128).div_ceil(1_000_000) as usize).max(1);
+            let exact = Nanos(sorted[rank - 1]);
+            prop_assert_eq!(quantile(&rows, per_million), Some(edges_of(row_of(exact)).1));
+        }
+
+        #[test]
+        fn levels_on_edges_count_exactly(samples in proptest::collection::vec(0i64..2_000_000, 0..200), span in 0i64..2_000_000) {
+            let level = edge_at_or_above(Nanos(span));
+            prop_assert!(level >= Nanos(span));
+            let mut counts = Counts::default();
+            for &ns in &samples {
+                counts.add(row_of(Nanos(ns)), 1);
+            }
+            prop_assert_eq!(counts.at_or_above(level), samples.iter().filter(|&&ns| ns >= level.0).count() as u64);
+        }
+    }
+}

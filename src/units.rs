@@ -1,0 +1,297 @@
+//! The quantities of the field as types: integer nanoseconds, CPU numbers, lists of CPUs.
+//!
+//! Microseconds exist only in flags and in what people read, so every conversion is here.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::{Add, Sub};
+
+use serde::{Deserialize, Serialize};
+
+/// A signed instant or span in nanoseconds; as an instant, of CLOCK_MONOTONIC unless named otherwise.
+///
+/// Signed, because a wake-up can come early; 64 bits hold 292 years.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nanos(pub i64);
+
+impl Nanos {
+    /// One second.
+    pub const SECOND: Nanos = Nanos(1_000_000_000);
+    /// One millisecond.
+    pub const MILLI: Nanos = Nanos(1_000_000);
+    /// One microsecond.
+    pub const MICRO: Nanos = Nanos(1_000);
+
+    /// The same span in microseconds, for people and for the formats that want them.
+    pub fn as_micros(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// The same span in seconds.
+    pub fn as_secs(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl Add for Nanos {
+    type Output = Nanos;
+    fn add(self, other: Nanos) -> Nanos {
+        Nanos(self.0 + other.0)
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Nanos;
+    fn sub(self, other: Nanos) -> Nanos {
+        Nanos(self.0 - other.0)
+    }
+}
+
+/// A span as people say it: `999ns`, `12.3us`, `4.56ms`, `7.89s`, three digits that count, except
+/// that whole numbers of a unit stay whole (`10s`, `1ms`).
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.0.unsigned_abs();
+        let (unit, name) = match size {
+            0..1_000 => return f.pad(&format!("{}ns", self.0)),
+            1_000..1_000_000 => (1e3, "us"),
+            1_000_000..1_000_000_000 => (1e6, "ms"),
+            _ => (1e9, "s"),
+        };
+        let value = self.0 as f64 / unit;
+        let text = match value.abs() {
+            v if v.fract() == 0.0 => format!("{value:.0}{name}"),
+            v if v < 10.0 => format!("{value:.2}{name}"),
+            v if v < 100.0 => format!("{value:.1}{name}"),
+            _ => format!("{value:.0}{name}"),
+        };
+        f.pad(&text)
+    }
+}
+
+/// A bare number's unit where a flag takes one: cyclictest's `-D` counts seconds, its `-i` and `-b` microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bare {
+    /// A number without a unit is seconds.
+    Seconds,
+    /// A number without a unit is microseconds.
+    Micros,
+}
+
+/// Parses `10`, `1.5s`, `250us`, `2d` into nanoseconds; digits, at most one point, one unit.
+///
+/// Errors say what was expected; negative spans and what exceeds 292 years are refused.
+pub fn parse_span(text: &str, bare: Bare) -> Result<Nanos, String> {
+    const EXPECTED: &str = "expected a number with one of the units ns us ms s m h d, like 30s or 250us";
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit_ns: i128 = match (unit, bare) {
+        ("", Bare::Seconds) | ("s", _) => 1_000_000_000,
+        ("", Bare::Micros) | ("us" | "µs", _) => 1_000,
+        ("ns", _) => 1,
+        ("ms", _) => 1_000_000,
+        ("m", _) => 60_000_000_000,
+        ("h", _) => 3_600_000_000_000,
+        ("d", _) => 86_400_000_000_000,
+        _ => return Err(format!("'{text}' is not a span: {EXPECTED}")),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let malformed = || format!("'{text}' is not a span: {EXPECTED}");
+    if whole.is_empty() || fraction.len() > 9 || whole.len() > 18 || fraction.contains('.') {
+        return Err(malformed());
+    }
+    let whole: i128 = whole.parse().map_err(|_| malformed())?;
+    let scale = 10i128.pow(fraction.len() as u32);
+    let fraction: i128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| malformed())? };
+    let ns = whole * unit_ns + fraction * unit_ns / scale;
+    i64::try_from(ns).map(Nanos).map_err(|_| format!("'{text}' is longer than 292 years"))
+}
+
+/// The number of a logical CPU, as the kernel counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cpu(pub u32);
+
+impl fmt::Display for Cpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Numbers from here on are refused: the kernel's NR_CPUS ends at 8192.
+pub const CPU_LIMIT: u32 = 8192;
+
+/// A set of CPUs in the kernel's list notation: `0-3,8`, with strides `0-10:2` and groups `0-31:4/8`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuSet(pub BTreeSet<Cpu>);
+
+impl CpuSet {
+    /// Parses the kernel's list notation; the empty text is the empty set.
+    ///
+    /// Source: "bitmap list" in the kernel's Documentation/admin-guide/kernel-parameters.rst.
+    pub fn parse(text: &str) -> Result<CpuSet, String> {
+        let mut set = BTreeSet::new();
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(CpuSet(set));
+        }
+        for part in text.split(',') {
+            let (range, stride) = part.split_once(':').map_or((part, None), |(r, s)| (r, Some(s)));
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last) = (parse_cpu(first, part)?, parse_cpu(last, part)?);
+            if first > last {
+                return Err(format!("'{part}' runs backwards: write it as {last}-{first}"));
+            }
+            let (used, group) = match stride {
+                None => (1, 1),
+                Some(text) => {
+                    let (used, group) = text.split_once('/').unwrap_or(("1", text));
+                    (parse_cpu(used, part)?, parse_cpu(group, part)?)
+                }
+            };
+            if used == 0 || group < used {
+                return Err(format!(
+                    "'{part}' takes {used} of each {group} CPUs: expected FIRST-LAST:USED/GROUP"
+                ));
+            }
+            set.extend((first..=last).filter(|n| (n - first) % group < used).map(Cpu));
+        }
+        Ok(CpuSet(set))
+    }
+
+    /// The CPUs in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Cpu> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// Whether the CPU is in the set.
+    pub fn contains(&self, cpu: Cpu) -> bool {
+        self.0.contains(&cpu)
+    }
+
+    /// How many CPUs there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The CPUs of this set that are not in the other.
+    pub fn without(&self, other: &CpuSet) -> CpuSet {
+        CpuSet(self.0.difference(&other.0).copied().collect())
+    }
+
+    /// The CPUs in both sets.
+    pub fn and(&self, other: &CpuSet) -> CpuSet {
+        CpuSet(self.0.intersection(&other.0).copied().collect())
+    }
+
+    /// The CPUs in either set.
+    pub fn or(&self, other: &CpuSet) -> CpuSet {
+        CpuSet(self.0.union(&other.0).copied().collect())
+    }
+}
+
+impl FromIterator<Cpu> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = Cpu>>(cpus: I) -> CpuSet {
+        CpuSet(cpus.into_iter().collect())
+    }
+}
+
+/// The kernel's list notation again, shortest form, without strides.
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for Cpu(n) in self.iter() {
+            match runs.last_mut() {
+                Some((_, last)) if *last + 1 == n => *last = n,
+                _ => runs.push((n, n)),
+            }
+        }
+        let parts: Vec<String> =
+            runs.iter().map(|&(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
+        f.pad(&parts.join(","))
+    }
+}
+
+fn parse_cpu(text: &str, part: &str) -> Result<u32, String> {
+    let expected = || format!("'{part}' is not a CPU or a range of CPUs: expected a list like 0-3,8");
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(expected());
+    }
+    match text.parse::<u32>() {
+        Ok(n) if n <= CPU_LIMIT => Ok(n),
+        _ => Err(format!("'{part}' names a CPU above {CPU_LIMIT}, the most that Linux can have")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn spans_take_units_and_points() {
+        for (text, bare, ns) in [
+            ("10", Bare::Seconds, 10_000_000_000),
+            ("10", Bare::Micros, 10_000),
+            ("1.5s", Bare::Micros, 1_500_000_000),
+            ("250us", Bare::Seconds, 250_000),
+            ("7ns", Bare::Seconds, 7),
+            ("2d", Bare::Seconds, 172_800_000_000_000),
+            ("0", Bare::Seconds, 0),
+        ] {
+            assert_eq!(parse_span(text, bare), Ok(Nanos(ns)), "{text}");
+        }
+        for text in ["", "s", "-1", "1.2.3", "1w", "1 000", "9999999999999999999d", "..", "1e3", "400d0"] {
+            assert!(parse_span(text, Bare::Seconds).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_print_three_digits_that_count() {
+        for (ns, text) in [
+            (0, "0ns"),
+            (-40, "-40ns"),
+            (1_000, "1us"),
+            (12_345, "12.3us"),
+            (4_560_000, "4.56ms"),
+            (10_000_000_000, "10s"),
+            (123_456_789, "123ms"),
+        ] {
+            assert_eq!(Nanos(ns).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn cpu_lists_follow_the_kernel() {
+        let list = |text: &str| CpuSet::parse(text).map(|set| set.to_string());
+        assert_eq!(list("0-3,8"), Ok("0-3,8".into()));
+        assert_eq!(list("3,1,2"), Ok("1-3".into()));
+        assert_eq!(list("0-10:1/4"), Ok("0,4,8".into()));
+        assert_eq!(list("0-6:2"), Ok("0,2,4,6".into()));
+        assert_eq!(list("\n"), Ok("".into()));
+        for bad in ["3-1", "a", "1-", "-1", "0,,1", "99999", "0-4:0", "0-4:3/2", "1x"] {
+            assert!(CpuSet::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cpu_lists_round_trip(cpus in proptest::collection::btree_set(0u32..300, 0..40)) {
+            let set: CpuSet = cpus.into_iter().map(Cpu).collect();
+            prop_assert_eq!(CpuSet::parse(&set.to_string()), Ok(set));
+        }
+
+        #[test]
+        fn parsers_are_total(text in "\\PC{0,40}") {
+            let _ = CpuSet::parse(&text);
+            let _ = parse_span(&text, Bare::Micros);
+        }
+    }
+}
