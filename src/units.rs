@@ -219,6 +219,28 @@ impl fmt::Display for CpuSet {
     }
 }
 
+/// A scheduling policy that a measuring thread can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Policy {
+    /// SCHED_FIFO
+    Fifo,
+    /// SCHED_RR
+    Rr,
+    /// SCHED_OTHER, which takes no privilege
+    Other,
+}
+
+impl Policy {
+    /// The name in flags and in `run.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Fifo => "fifo",
+            Policy::Rr => "rr",
+            Policy::Other => "other",
+        }
+    }
+}
+
 fn parse_cpu(text: &str, part: &str) -> Result<u32, String> {
     let expected = || format!("'{part}' is not a CPU or a range of CPUs: expected a list like 0-3,8");
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {

@@ -1,9 +1,22 @@
-//! Reads a bundle, whole or cut short.
+//! Reads a bundle, whole or cut short at any byte.
+//!
+//! A run that was killed is read as of its last checkpoint, then the blocks of its tail are added, so
+//! that it reaches to its last second with all sums right.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use super::run::{Block, Run};
-use crate::error::Outcome;
+use super::run::{Block, CpuRun, Run, SCHEMA, Tail};
+use crate::error::{Outcome, Trouble};
+use crate::host;
+use crate::stats::histogram::merge;
+use crate::units::Nanos;
+
+/// No `run.json` is larger: 8192 CPUs at 40 KiB each.
+const RUN_LIMIT: u64 = 320 << 20;
+
+/// No line of the other files is longer; a longer one is counted as unreadable.
+const LINE_LIMIT: usize = 1 << 20;
 
 /// A bundle as read: the run, recovered up to its last second, and where its blocks are.
 pub struct Bundle {
@@ -11,16 +24,234 @@ pub struct Bundle {
     pub run: Run,
     /// What had to be repaired or left out, for people; empty for a whole bundle.
     pub remarks: Vec<String>,
+    blocks: PathBuf,
 }
 
 impl Bundle {
-    /// Opens a bundle directory.
-    pub fn open(_path: &Path) -> Outcome<Bundle> {
-        todo!("written next")
+    /// Opens a bundle directory, or the `run.json` in it.
+    pub fn open(path: &Path) -> Outcome<Bundle> {
+        let dir = if path.file_name().is_some_and(|name| name == "run.json") {
+            path.parent().unwrap_or(path)
+        } else {
+            path
+        };
+        let file = dir.join("run.json");
+        let bytes =
+            host::read_user_file(&file, RUN_LIMIT).map_err(|error| unreadable(path, &file, &error))?;
+        let run = parse_run(&bytes).map_err(|what| {
+            Trouble::usage(format!("{} is not a run that this version reads: {what}", file.display()))
+        })?;
+        let mut bundle = Bundle { run, remarks: Vec::new(), blocks: dir.join("blocks.jsonl") };
+        if !bundle.run.complete {
+            bundle.recover(&dir.join("tail.jsonl"))?;
+        }
+        Ok(bundle)
     }
 
     /// Goes through the block records in the order they were written, one at a time.
-    pub fn each_block(&self, _f: impl FnMut(&Block)) -> Outcome<()> {
-        todo!("written next")
+    ///
+    /// Returns how many lines could not be read: a last one cut short, or damaged ones.
+    pub fn each_block(&self, mut f: impl FnMut(&Block)) -> Outcome<u64> {
+        each_line(&self.blocks, |block: Block| f(&block))
+    }
+
+    fn recover(&mut self, tail: &Path) -> Outcome<()> {
+        let before = self.run.elapsed_ns;
+        let mut refused = 0;
+        let run = &mut self.run;
+        let unread = each_line(tail, |tail: Tail| refused += u64::from(!absorb(run, tail)))? + refused;
+        let reach = match (self.run.elapsed_ns, before) {
+            (Some(now), Some(before)) if now > before => {
+                format!(", its last {} from block records", now - before)
+            }
+            _ => String::new(),
+        };
+        let length = self.run.elapsed_ns.unwrap_or_default();
+        self.remarks
+            .push(format!("the run is incomplete: it was killed, and {length} of it are kept{reach}"));
+        if unread > 0 {
+            self.remarks.push(format!("{unread} records at its end could not be read"));
+        }
+        self.run.check().map_err(|what| Trouble::usage(format!("the bundle contradicts itself: {what}")))
+    }
+}
+
+/// Parses and checks `run.json`; the error says what was expected.
+pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
+    #[derive(serde::Deserialize)]
+    struct Schema {
+        schema: String,
+    }
+    // The schema first: a newer run may differ in any other field.
+    let schema = serde_json::from_slice::<Schema>(bytes).map_err(|error| error.to_string())?.schema;
+    if schema != SCHEMA {
+        let newer =
+            schema.strip_prefix("onbeat.run/").and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n > 1);
+        let remedy =
+            if newer { "it was written by a newer onbeat, use that one" } else { "expected a run of onbeat" };
+        return Err(format!("schema {schema:?} instead of {SCHEMA:?}: {remedy}"));
+    }
+    let run: Run = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    run.check()?;
+    Ok(run)
+}
+
+/// Adds a block of the tail to the run; false if it does not belong there.
+fn absorb(run: &mut Run, tail: Tail) -> bool {
+    let Some(cpu) = run.cpus.iter_mut().find(|cpu| cpu.cpu == tail.cpu) else { return false };
+    if cpu.until_mono_ns.is_some_and(|until| tail.mono_ns < until) {
+        // The checkpoint was written and the tail not emptied any more: it is in there already.
+        return true;
+    }
+    let before = cpu.clone();
+    if add(cpu, &tail).is_none() || cpu.check().is_err() {
+        *cpu = before;
+        return false;
+    }
+    let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).min();
+    let end = run.cpus.iter().filter_map(|cpu| cpu.until_mono_ns).max();
+    if let (Some(start), Some(end)) = (start, end) {
+        run.elapsed_ns = end.0.checked_sub(start.0).map(Nanos);
+        run.checkpoint_mono_ns = Some(end);
+    }
+    true
+}
+
+/// The sums of a block added to those of its CPU; none where a number is out of its range.
+fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
+    let count = |rows: &[(Nanos, Nanos, u64)]| rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.2));
+    let cycles = count(&tail.rows)?;
+    if count(&tail.missed_rows)? != tail.missed {
+        return None;
+    }
+    let early = tail.rows.iter().filter(|row| row.1.0 <= 0).map(|row| row.2).sum::<u64>();
+    cpu.cycles = cpu.cycles.checked_add(cycles)?;
+    cpu.missed = Some(cpu.missed?.checked_add(tail.missed)?);
+    cpu.scheduled = Some(cpu.cycles.checked_add(cpu.missed?)?);
+    cpu.early = Some(cpu.early?.checked_add(early)?);
+    cpu.sum_ns = Some(cpu.sum_ns?.checked_add(tail.sum_ns)?);
+    cpu.mean_ns = (cpu.cycles > 0)
+        .then(|| crate::stats::histogram::mean(i128::from(cpu.sum_ns.unwrap_or(0)), cpu.cycles));
+    cpu.min_ns = cpu.min_ns.into_iter().chain(tail.min_ns).min();
+    cpu.worst.extend(tail.worst.iter().cloned());
+    cpu.worst.sort_by_key(|worst| std::cmp::Reverse(worst.latency_ns));
+    cpu.worst.truncate(8);
+    cpu.max_ns = cpu.worst.first().and_then(|worst| worst.latency_ns);
+    let deadline = merge(cpu.deadline_histogram.as_ref()?, &merge(&tail.rows, &tail.missed_rows)?)?;
+    cpu.deadline_histogram = Some(deadline);
+    cpu.histogram = merge(&cpu.histogram, &tail.rows)?;
+    cpu.until_mono_ns = Some(tail.end_mono_ns);
+    cpu.fill_quantiles();
+    Some(())
+}
+
+/// Parses a file of JSON lines one by one; a missing file has none. Returns how many were unreadable.
+fn each_line<T: serde::de::DeserializeOwned>(path: &Path, mut f: impl FnMut(T)) -> Outcome<u64> {
+    let mut lines = match host::Lines::open(path, LINE_LIMIT) {
+        Ok(lines) => lines,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", path.display()))),
+    };
+    let mut unread = 0;
+    loop {
+        match lines.next_line() {
+            Ok(Some(line)) => match serde_json::from_slice(line) {
+                Ok(record) => f(record),
+                Err(_) => unread += 1,
+            },
+            Ok(None) => return Ok(unread + lines.too_long()),
+            Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", path.display()))),
+        }
+    }
+}
+
+fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Trouble {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            Trouble::not_permitted(format!("cannot read {} ({error}): run as its owner", file.display()))
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Trouble::usage(format!(
+            "{} is not a bundle: expected a folder with a run.json, as `onbeat measure -o` makes one",
+            path.display()
+        )),
+        _ => Trouble::usage(format!("cannot read {}: {error}", file.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Cpu;
+
+    fn run() -> Run {
+        let rows = vec![(Nanos(10), Nanos(11), 3)];
+        let cpu = CpuRun {
+            t0_mono_ns: Some(Nanos(0)),
+            until_mono_ns: Some(Nanos(1_000)),
+            cycles: 3,
+            missed: Some(0),
+            scheduled: Some(3),
+            early: Some(0),
+            sum_ns: Some(30),
+            min_ns: Some(Nanos(10)),
+            deadline_histogram: Some(rows.clone()),
+            histogram: rows,
+            ..CpuRun::default()
+        };
+        Run { schema: SCHEMA.into(), cpus: vec![cpu], elapsed_ns: Some(Nanos(1_000)), ..Run::default() }
+    }
+
+    fn tail(start: i64) -> Tail {
+        Tail {
+            cpu: Cpu(0),
+            mono_ns: Nanos(start),
+            end_mono_ns: Nanos(start + 1_000),
+            sum_ns: 80,
+            min_ns: Some(Nanos(-20)),
+            missed: 1,
+            rows: vec![(Nanos(-20), Nanos(0), 1), (Nanos(100), Nanos(101), 1)],
+            missed_rows: vec![(Nanos(50), Nanos(51), 1)],
+            worst: vec![super::super::run::Worst { latency_ns: Some(Nanos(100)), ..Default::default() }],
+        }
+    }
+
+    #[test]
+    fn a_tail_brings_the_run_to_its_last_second() {
+        let mut run = run();
+        assert!(absorb(&mut run, tail(1_000)));
+        let cpu = &run.cpus[0];
+        assert_eq!((cpu.cycles, cpu.scheduled, cpu.early), (5, Some(6), Some(1)));
+        assert_eq!(
+            (cpu.min_ns, cpu.mean_ns, cpu.max_ns),
+            (Some(Nanos(-20)), Some(Nanos(22)), Some(Nanos(100)))
+        );
+        assert_eq!(run.elapsed_ns, Some(Nanos(2_000)));
+        assert_eq!(run.check(), Ok(()));
+    }
+
+    #[test]
+    fn what_the_checkpoint_contains_is_not_added_again() {
+        let mut run = run();
+        assert!(absorb(&mut run, tail(0)));
+        assert_eq!(run.cpus[0].cycles, 3);
+    }
+
+    #[test]
+    fn a_damaged_tail_leaves_the_run_as_it_was() {
+        let mut run = run();
+        assert!(!absorb(&mut run, Tail { missed: 7, ..tail(1_000) }));
+        assert!(!absorb(&mut run, Tail { cpu: Cpu(9), ..tail(1_000) }));
+        assert!(!absorb(&mut run, Tail { sum_ns: i64::MAX, ..tail(1_000) }));
+        assert_eq!(run.cpus[0].cycles, 3);
+        assert_eq!(run.check(), Ok(()));
+    }
+
+    #[test]
+    fn other_schemas_are_refused_by_name() {
+        let refused = |text: &str| parse_run(text.as_bytes()).expect_err("not a run");
+        assert!(refused(r#"{"schema":"onbeat.run/2"}"#).contains("newer onbeat"));
+        assert!(refused(r#"{"schema":"other"}"#).contains("expected a run of onbeat"));
+        assert!(refused("[").contains("EOF"));
+        assert!(refused(&format!("{}{}", "[".repeat(10_000), "]".repeat(10_000))).len() < 200);
     }
 }

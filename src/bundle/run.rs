@@ -190,6 +190,12 @@ pub struct CpuRun {
     pub deadline_histogram: Option<Vec<Row>>,
     /// The exact worst, largest first.
     pub worst: Vec<Worst>,
+    /// CLOCK_MONOTONIC up to which this CPU's statistics reach.
+    #[serde(default)]
+    pub until_mono_ns: Option<Nanos>,
+    /// Sum of the latencies, from which the mean is; null for an import.
+    #[serde(default)]
+    pub sum_ns: Option<i64>,
     /// Samples that an imported histogram counted without their value; null when nothing was cut.
     #[serde(default)]
     pub overflows: Option<u64>,
@@ -279,6 +285,29 @@ pub struct Block {
     pub temp_mc: Option<i64>,
 }
 
+/// A line of `tail.jsonl`: a block since the last checkpoint, whole, so that a killed run loses none of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tail {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// CLOCK_MONOTONIC of the block's start.
+    pub mono_ns: Nanos,
+    /// CLOCK_MONOTONIC of its end.
+    pub end_mono_ns: Nanos,
+    /// Sum of the latencies.
+    pub sum_ns: i64,
+    /// The least latency; null in a block without wake-ups.
+    pub min_ns: Option<Nanos>,
+    /// Slots missed.
+    pub missed: u64,
+    /// Latency of each wake-up.
+    pub rows: Vec<Row>,
+    /// Lateness of each missed slot.
+    pub missed_rows: Vec<Row>,
+    /// The worst, largest first.
+    pub worst: Vec<Worst>,
+}
+
 impl CpuRun {
     /// Fills the quantiles from the histogram.
     pub fn fill_quantiles(&mut self) {
@@ -306,7 +335,8 @@ impl Run {
 }
 
 impl CpuRun {
-    fn check(&self) -> Result<(), String> {
+    /// As [`Run::check`], for one CPU.
+    pub fn check(&self) -> Result<(), String> {
         check_rows("histogram", &self.histogram)?;
         let counted = total_of(&self.histogram).checked_add(self.overflows.unwrap_or(0));
         if counted != Some(self.cycles) {

@@ -1,1 +1,162 @@
-//! (rooms follow)
+//! Intent: what the user asked for, before anything is known of the machine.
+
+use crate::error::{Outcome, Trouble};
+use crate::units::{CpuSet, Nanos, Policy};
+
+/// Which CPUs to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CpuChoice {
+    /// All that the machine offers.
+    All,
+    /// These.
+    Only(CpuSet),
+    /// All but these.
+    AllBut(CpuSet),
+}
+
+/// How a measuring thread sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mechanism {
+    /// clock_nanosleep with an absolute time
+    #[default]
+    Nanosleep,
+    /// a timerfd, armed and read
+    Timerfd,
+    /// a POSIX timer and sigwaitinfo
+    Signal,
+    /// a futex wait with an absolute time-out
+    Futex,
+}
+
+impl Mechanism {
+    /// The name in flags and in `run.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Nanosleep => "nanosleep",
+            Mechanism::Timerfd => "timerfd",
+            Mechanism::Signal => "signal",
+            Mechanism::Futex => "futex",
+        }
+    }
+}
+
+/// How the CPUs' schedules lie beside each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Phase {
+    /// starts spread over the interval
+    #[default]
+    Staggered,
+    /// all CPUs wake at once
+    Aligned,
+    /// each interval drawn within 5 %
+    Dither,
+}
+
+impl Phase {
+    /// The name in flags and in `run.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Staggered => "staggered",
+            Phase::Aligned => "aligned",
+            Phase::Dither => "dither",
+        }
+    }
+
+    /// Whether the intervals vary.
+    pub fn dithers(self) -> bool {
+        self == Phase::Dither
+    }
+}
+
+/// What the idle states do during the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Idle {
+    /// /dev/cpu_dma_latency held at 0: no idle state that takes time to leave
+    Held,
+    /// left as the system has them
+    AsIs,
+}
+
+/// What `measure` was asked for. `None` is "not said", so that a default can give way where a wish cannot.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    /// Measured CPUs.
+    pub cpus: CpuChoice,
+    /// Period of the first CPU.
+    pub interval: Nanos,
+    /// Added to the period once per further CPU.
+    pub distance: Nanos,
+    /// Policy, if said.
+    pub policy: Option<Policy>,
+    /// Priority, if said.
+    pub priority: Option<u32>,
+    /// Wake mechanism.
+    pub wake: Mechanism,
+    /// Phase.
+    pub phase: Phase,
+    /// Idle states, if said.
+    pub idle: Option<Idle>,
+    /// Length of the run; without it and `loops` a signal ends the run.
+    pub duration: Option<Nanos>,
+    /// Wake-ups per CPU.
+    pub loops: Option<u64>,
+    /// Latency at which the run stops.
+    pub limit: Option<Nanos>,
+    /// CPUs of onbeat's own thread, if said.
+    pub housekeeping: Option<CpuSet>,
+}
+
+/// Shorter intervals leave a real-time thread no time to sleep, and the rest of the CPU none to run.
+const LEAST_INTERVAL: Nanos = Nanos(10_000);
+
+/// Longer runs than this overflow no clock (100 years).
+const LONGEST: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
+
+impl Intent {
+    /// Refuses what makes no sense on any machine.
+    pub fn check(&self) -> Outcome<()> {
+        let refuse = |message: String| Err(Trouble::usage(message));
+        if self.interval < LEAST_INTERVAL {
+            return refuse(format!(
+                "an interval of {} is too short to sleep in: give at least {LEAST_INTERVAL} with -i",
+                self.interval
+            ));
+        }
+        if self.interval > LONGEST || self.distance.0 < 0 || self.distance > LONGEST {
+            return refuse("an interval or distance of more than 100 years cannot be measured".into());
+        }
+        if let Some(duration) = self.duration {
+            if duration < self.interval {
+                return refuse(format!(
+                    "the duration of {duration} is shorter than the interval of {}: give a longer -D or a shorter -i",
+                    self.interval
+                ));
+            }
+            if duration > LONGEST {
+                return refuse(
+                    "a duration of more than 100 years cannot be measured: leave -D out to run until Ctrl-C"
+                        .into(),
+                );
+            }
+        }
+        if self.limit.is_some_and(|limit| limit.0 <= 0) {
+            return refuse("a limit of 0 stops at the first wake-up: give -b a latency above 0".into());
+        }
+        self.check_policy()
+    }
+
+    fn check_policy(&self) -> Outcome<()> {
+        match (self.policy, self.priority) {
+            (_, Some(priority)) if priority > 99 => Err(Trouble::usage(format!(
+                "priority {priority} is out of range: real-time priorities are 1 to 99, and 0 is SCHED_OTHER"
+            ))),
+            (Some(Policy::Other), Some(1..)) => Err(Trouble::usage(
+                "--policy other has no priority: leave -p out, or choose --policy fifo or rr",
+            )),
+            (Some(Policy::Fifo | Policy::Rr), Some(0)) => {
+                Err(Trouble::usage("-p 0 is SCHED_OTHER: give --policy fifo or rr a priority of 1 to 99"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,1 +1,2 @@
 //! (rooms follow)
+pub mod stat;

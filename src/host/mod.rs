@@ -7,9 +7,9 @@ pub mod record;
 pub mod rt;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -177,6 +177,39 @@ pub struct Held {
     _file: File,
 }
 
+/// A pseudo-file of the running machine that is read again and again, into the same buffer.
+pub struct KeptOpen {
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl KeptOpen {
+    /// Opens it.
+    pub fn open(path: &str) -> io::Result<KeptOpen> {
+        Ok(KeptOpen { file: File::open(path)?, buffer: Vec::with_capacity(16 << 10) })
+    }
+
+    /// Its content now. The buffer grows to the file's size and no further.
+    pub fn read(&mut self) -> io::Result<&[u8]> {
+        self.buffer.clear();
+        loop {
+            let filled = self.buffer.len();
+            if filled == self.buffer.capacity() {
+                if filled as u64 > READ_LIMIT {
+                    return Err(io::Error::from_raw_os_error(libc::EFBIG));
+                }
+                self.buffer.reserve(filled);
+            }
+            self.buffer.resize(self.buffer.capacity(), 0);
+            let read = self.file.read_at(&mut self.buffer[filled..], filled as u64)?;
+            self.buffer.truncate(filled + read);
+            if read == 0 {
+                return Ok(&self.buffer);
+            }
+        }
+    }
+}
+
 /// Writes the bytes to a device of the running machine and keeps it open.
 pub fn hold(path: &str, bytes: &[u8]) -> io::Result<Held> {
     let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_CLOEXEC).open(path)?;
@@ -201,6 +234,51 @@ pub fn read_user_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         )));
     }
     Ok(bytes)
+}
+
+/// The lines of a file that the user named, one at a time into one buffer.
+pub struct Lines {
+    reader: io::BufReader<File>,
+    line: Vec<u8>,
+    limit: usize,
+    too_long: u64,
+}
+
+impl Lines {
+    /// Opens the file; lines beyond `limit` bytes are skipped and counted.
+    pub fn open(path: &Path, limit: usize) -> io::Result<Lines> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("not a plain file"));
+        }
+        Ok(Lines { reader: io::BufReader::new(file), line: Vec::new(), limit, too_long: 0 })
+    }
+
+    /// The next line without its end; none at the end of the file.
+    pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
+        loop {
+            self.line.clear();
+            let read = self.reader.by_ref().take(self.limit as u64).read_until(b'\n', &mut self.line)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            if self.line.last() == Some(&b'\n') {
+                self.line.pop();
+                return Ok(Some(&self.line));
+            }
+            if read < self.limit {
+                // The last line, without an end: cut short, or not; its parser will tell.
+                return Ok(Some(&self.line));
+            }
+            self.too_long += 1;
+            self.reader.skip_until(b'\n')?;
+        }
+    }
+
+    /// How many lines were skipped because they were too long.
+    pub fn too_long(&self) -> u64 {
+        self.too_long
+    }
 }
 
 /// Writes a file that the user named: beside it first, then by rename, so that it is never half there.

@@ -10,43 +10,12 @@ use std::mem::{self, MaybeUninit};
 use std::os::fd::OwnedFd;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 use rustix::thread::futex;
 use rustix::thread::{ClockId, NanosleepRelativeResult, Pid};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-use crate::units::{Cpu, CpuSet, Nanos};
-
-/// A scheduling policy that a measuring thread can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// SCHED_FIFO.
-    Fifo,
-    /// SCHED_RR.
-    Rr,
-    /// SCHED_OTHER, without privilege.
-    Other,
-}
-
-impl Policy {
-    /// The name in flags and in `run.json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Policy::Fifo => "fifo",
-            Policy::Rr => "rr",
-            Policy::Other => "other",
-        }
-    }
-
-    fn number(self) -> u32 {
-        match self {
-            Policy::Fifo => libc::SCHED_FIFO as u32,
-            Policy::Rr => libc::SCHED_RR as u32,
-            Policy::Other => libc::SCHED_OTHER as u32,
-        }
-    }
-}
+use crate::units::{Cpu, CpuSet, Nanos, Policy};
 
 #[inline(always)]
 fn nanos_of(time: Timespec) -> Nanos {
@@ -66,21 +35,21 @@ pub fn monotonic() -> Nanos {
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
 }
 
-/// CLOCK_REALTIME.
-pub fn realtime() -> Nanos {
-    nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Realtime))
-}
-
-/// CLOCK_BOOTTIME, which goes on while the machine is suspended.
-pub fn boottime() -> Nanos {
-    nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Boottime))
-}
-
-/// CLOCK_REALTIME minus CLOCK_MONOTONIC, with the read in the middle of two so that a preemption between them shows least.
+/// CLOCK_REALTIME minus CLOCK_MONOTONIC.
 pub fn wall_offset() -> Nanos {
+    offset_of(rustix::time::ClockId::Realtime)
+}
+
+/// CLOCK_BOOTTIME minus CLOCK_MONOTONIC: the time that the machine was suspended.
+pub fn boot_offset() -> Nanos {
+    offset_of(rustix::time::ClockId::Boottime)
+}
+
+/// Reads the clock between two reads of CLOCK_MONOTONIC, several times: the closest pair errs least.
+fn offset_of(clock: rustix::time::ClockId) -> Nanos {
     let mut best = (i64::MAX, Nanos(0));
     for _ in 0..5 {
-        let (before, wall, after) = (monotonic(), realtime(), monotonic());
+        let (before, wall, after) = (monotonic(), nanos_of(rustix::time::clock_gettime(clock)), monotonic());
         let spread = after.0 - before.0;
         if spread < best.0 {
             best = (spread, Nanos(wall.0 - before.0 - spread / 2));
@@ -227,11 +196,19 @@ struct SchedAttr {
     sched_period: u64,
 }
 
+fn number_of(policy: Policy) -> u32 {
+    match policy {
+        Policy::Fifo => libc::SCHED_FIFO as u32,
+        Policy::Rr => libc::SCHED_RR as u32,
+        Policy::Other => libc::SCHED_OTHER as u32,
+    }
+}
+
 /// Gives the calling thread a policy and priority, and reads back that it took effect.
 pub fn set_policy(policy: Policy, priority: u32) -> io::Result<()> {
     let size = mem::size_of::<SchedAttr>() as u32;
     let wanted =
-        SchedAttr { size, sched_policy: policy.number(), sched_priority: priority, ..Default::default() };
+        SchedAttr { size, sched_policy: number_of(policy), sched_priority: priority, ..Default::default() };
     // SAFETY: the structure carries its own size, and the kernel only reads it.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &wanted, 0) } as libc::c_int)?;
     let mut got = SchedAttr::default();
@@ -425,9 +402,4 @@ pub fn clock_read_cost() -> Nanos {
         (monotonic().0 - start.0) / 100
     };
     Nanos((0..20).map(|_| average()).min().unwrap_or(0))
-}
-
-/// A span as the standard library has it; negative spans are zero.
-pub fn duration_of(span: Nanos) -> Duration {
-    Duration::from_nanos(span.0.max(0) as u64)
 }

@@ -1,1 +1,14 @@
-//! (rooms follow)
+//! Measures wake-up latency: one pinned real-time thread per CPU, one housekeeping thread.
+//!
+//! Read in this order: `schedule` (when a slot is expected), `wake` (how a thread sleeps until then),
+//! `cycle` (the hot loop), `block` (what it writes into), `lane` (the thread around it), `total`
+//! (the sums), `watch` (what may spoil a run), `session` (the housekeeping thread).
+
+pub mod block;
+pub mod cycle;
+pub mod lane;
+pub mod schedule;
+pub mod session;
+pub mod total;
+pub mod wake;
+pub mod watch;

@@ -1,1 +1,338 @@
-//! (rooms follow)
+//! Intent and machine to a plan that can be printed, or to a refusal that names the remedy. Pure.
+
+use crate::bundle::run;
+pub use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
+use crate::error::{Outcome, Trouble};
+use crate::units::{Cpu, CpuSet, Nanos, Policy};
+
+/// What the plan has to know of the machine.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// CPUs that are online.
+    pub online: CpuSet,
+    /// CPUs that this process was started on: `taskset` and boot-time isolation narrow them.
+    pub inherited: CpuSet,
+    /// CPUs that the cpuset permits: a thread can be pinned to each of them.
+    pub permitted: CpuSet,
+    /// CPUs isolated at boot, on which nothing runs unless it is pinned there.
+    pub isolated: CpuSet,
+    /// Preemption model, as in `run.json`.
+    pub preempt: String,
+}
+
+/// One measured CPU's share of the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuPlan {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// Its period.
+    pub interval: Nanos,
+    /// How much later than the first CPU's its schedule starts.
+    pub offset: Nanos,
+}
+
+/// What will be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Measured CPUs, ascending.
+    pub cpus: Vec<CpuPlan>,
+    /// Period of the first CPU.
+    pub interval: Nanos,
+    /// Added to the period once per further CPU.
+    pub distance: Nanos,
+    /// Policy of the measuring threads.
+    pub policy: Policy,
+    /// Their priority, 0 for SCHED_OTHER.
+    pub priority: u32,
+    /// Whether the user said so; else a refusal falls back to SCHED_OTHER.
+    pub policy_said: bool,
+    /// Wake mechanism.
+    pub wake: Mechanism,
+    /// Phase.
+    pub phase: Phase,
+    /// Idle states.
+    pub idle: Idle,
+    /// Whether the user said so; else a refusal falls back to `as-is`.
+    pub idle_said: bool,
+    /// Length.
+    pub duration: Option<Nanos>,
+    /// Wake-ups per CPU.
+    pub loops: Option<u64>,
+    /// Latency at which the run stops.
+    pub limit: Option<Nanos>,
+    /// CPUs of the housekeeping thread.
+    pub housekeeping: CpuSet,
+    /// Seed of a dithered schedule.
+    pub seed: u64,
+    /// How choices were made where the user made none.
+    pub notes: Vec<String>,
+}
+
+/// Priority of the measuring threads where the user gives none: above interrupt threads (50), below
+/// the kernel's own at 99 (watchdog, migration).
+pub const DEFAULT_PRIORITY: u32 = 80;
+
+/// Makes the plan.
+pub fn plan(intent: &Intent, machine: &Machine, seed: u64) -> Outcome<Plan> {
+    intent.check()?;
+    let mut notes = Vec::new();
+    let measured = measured_cpus(&intent.cpus, machine, &mut notes)?;
+    let policy =
+        intent.policy.unwrap_or(if intent.priority == Some(0) { Policy::Other } else { Policy::Fifo });
+    let priority = if policy == Policy::Other { 0 } else { intent.priority.unwrap_or(DEFAULT_PRIORITY) };
+    let housekeeping = housekeeping_cpus(intent.housekeeping.as_ref(), &measured, machine, &mut notes)?;
+    Ok(Plan {
+        cpus: spread(&measured, intent),
+        interval: intent.interval,
+        distance: intent.distance,
+        policy,
+        priority,
+        policy_said: intent.policy.is_some() || intent.priority.is_some(),
+        wake: intent.wake,
+        phase: intent.phase,
+        idle: intent.idle.unwrap_or(Idle::Held),
+        idle_said: intent.idle.is_some(),
+        duration: intent.duration,
+        loops: intent.loops,
+        limit: intent.limit,
+        housekeeping,
+        seed,
+        notes,
+    })
+}
+
+fn measured_cpus(choice: &CpuChoice, machine: &Machine, notes: &mut Vec<String>) -> Outcome<CpuSet> {
+    let usable = machine.online.and(&machine.permitted);
+    let wanted = match choice {
+        CpuChoice::All => return Ok(default_cpus(machine, &usable, notes)),
+        CpuChoice::Only(wanted) => wanted.clone(),
+        CpuChoice::AllBut(left_out) => usable.without(left_out),
+    };
+    if wanted.is_empty() {
+        return Err(Trouble::usage(format!(
+            "the list of CPUs is empty: give -a some of {}, or leave it out to measure all",
+            machine.online
+        )));
+    }
+    let offline = wanted.without(&machine.online);
+    if !offline.is_empty() {
+        let (s, are) = if offline.len() == 1 { ("", "is") } else { ("s", "are") };
+        return Err(Trouble::usage(format!(
+            "cpu{s} {offline} {are} not online here: choose from {} with -a",
+            machine.online
+        )));
+    }
+    let barred = wanted.without(&machine.permitted);
+    if !barred.is_empty() {
+        return Err(Trouble::not_permitted(format!(
+            "the cpuset of this process does not permit cpus {barred}: choose from {usable}, or start onbeat in another cgroup"
+        )));
+    }
+    Ok(wanted)
+}
+
+/// All CPUs, isolated ones too, unless somebody narrowed the choice on purpose (`taskset -c 2 onbeat ...`).
+fn default_cpus(machine: &Machine, usable: &CpuSet, notes: &mut Vec<String>) -> CpuSet {
+    let balanced = usable.without(&machine.isolated);
+    let inherited = machine.inherited.and(usable);
+    if inherited.is_empty() || balanced.without(&inherited).is_empty() {
+        return usable.clone();
+    }
+    notes.push(format!("measuring cpus {inherited}, to which this process was narrowed; -a chooses others"));
+    inherited
+}
+
+fn housekeeping_cpus(
+    wanted: Option<&CpuSet>,
+    measured: &CpuSet,
+    machine: &Machine,
+    notes: &mut Vec<String>,
+) -> Outcome<CpuSet> {
+    let usable = machine.online.and(&machine.permitted);
+    if let Some(wanted) = wanted {
+        let missing = wanted.without(&usable);
+        if wanted.is_empty() || !missing.is_empty() {
+            return Err(Trouble::usage(format!(
+                "--housekeeping {wanted} is not possible here: choose from {usable}"
+            )));
+        }
+        return Ok(wanted.clone());
+    }
+    let free = usable.without(measured);
+    let quiet = free.without(&machine.isolated);
+    if !quiet.is_empty() {
+        return Ok(quiet);
+    }
+    if !free.is_empty() {
+        return Ok(free);
+    }
+    notes.push(
+        "every cpu is measured, so onbeat's own thread runs on measured ones (once a second, SCHED_OTHER)"
+            .into(),
+    );
+    let balanced = usable.without(&machine.isolated);
+    Ok(if balanced.is_empty() { usable } else { balanced })
+}
+
+fn spread(measured: &CpuSet, intent: &Intent) -> Vec<CpuPlan> {
+    let count = measured.len() as i64;
+    let place = |(index, cpu): (usize, Cpu)| {
+        let index = index as i64;
+        let offset = match intent.phase {
+            Phase::Aligned => Nanos(0),
+            Phase::Staggered | Phase::Dither => {
+                Nanos((i128::from(intent.interval.0) * i128::from(index) / i128::from(count)) as i64)
+            }
+        };
+        CpuPlan {
+            cpu,
+            interval: Nanos(intent.interval.0.saturating_add(intent.distance.0.saturating_mul(index))),
+            offset,
+        }
+    };
+    measured.iter().enumerate().map(place).collect()
+}
+
+/// Where the kernel runs the expiry of a thread's timer.
+///
+/// On PREEMPT_RT a timer expires in a softirq thread (`ktimers/N`, SCHED_FIFO 1) unless it is made for
+/// hard expiry, which the sleeps of real-time tasks are and timerfds and POSIX timers are not
+/// ("hrtimer" in the kernel's Documentation/timers, kernel/time/hrtimer.c: __hrtimer_init_sleeper).
+pub fn expiry(preempt: &str, wake: Mechanism, policy: Policy) -> &'static str {
+    match (preempt, wake, policy) {
+        ("rt", Mechanism::Nanosleep | Mechanism::Futex, Policy::Fifo | Policy::Rr) => "hard-irq",
+        ("rt", _, _) => "softirq-thread",
+        ("full" | "lazy" | "voluntary" | "none", _, _) => "hard-irq",
+        _ => "unknown",
+    }
+}
+
+impl Plan {
+    /// The plan as it stands in `run.json`, before anything was refused.
+    pub fn document(&self, preempt: &str) -> run::Plan {
+        run::Plan {
+            cpus: self.cpus.iter().map(|own| own.cpu).collect(),
+            interval_ns: Some(self.interval),
+            distance_ns: Some(self.distance),
+            policy: self.policy.name().into(),
+            priority: Some(self.priority),
+            wake: self.wake.name().into(),
+            expiry: expiry(preempt, self.wake, self.policy).into(),
+            phase: self.phase.name().into(),
+            idle: match self.idle {
+                Idle::Held => "held".into(),
+                Idle::AsIs => "as-is".into(),
+            },
+            duration_ns: self.duration,
+            loops: self.loops,
+            limit_ns: self.limit,
+            seed: self.phase.dithers().then_some(self.seed),
+            housekeeping: self.housekeeping.iter().collect(),
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Exit;
+
+    fn set(text: &str) -> CpuSet {
+        CpuSet::parse(text).expect("a list")
+    }
+
+    fn machine(online: &str, inherited: &str, isolated: &str) -> Machine {
+        Machine {
+            online: set(online),
+            inherited: set(inherited),
+            permitted: set(online),
+            isolated: set(isolated),
+            preempt: "rt".into(),
+        }
+    }
+
+    fn intent() -> Intent {
+        Intent {
+            cpus: CpuChoice::All,
+            interval: Nanos::MILLI,
+            distance: Nanos(0),
+            policy: None,
+            priority: None,
+            wake: Mechanism::Nanosleep,
+            phase: Phase::Staggered,
+            idle: None,
+            duration: None,
+            loops: None,
+            limit: None,
+            housekeeping: None,
+        }
+    }
+
+    fn check(intent: Intent, machine: &Machine) -> Result<(String, String), Exit> {
+        let plan = plan(&intent, machine, 1).map_err(|trouble| trouble.exit)?;
+        let cpus: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
+        Ok((cpus.to_string(), plan.housekeeping.to_string()))
+    }
+
+    fn ok(cpus: &str, housekeeping: &str) -> Result<(String, String), Exit> {
+        Ok((cpus.into(), housekeeping.into()))
+    }
+
+    #[test]
+    fn all_cpus_means_isolated_ones_too_unless_narrowed_on_purpose() {
+        assert_eq!(check(intent(), &machine("0-3", "0-3", "")), ok("0-3", "0-3"));
+        assert_eq!(check(intent(), &machine("0-3", "0-1", "2-3")), ok("0-3", "0-1"));
+        assert_eq!(check(intent(), &machine("0-3", "2", "")), ok("2", "0-1,3"));
+    }
+
+    #[test]
+    fn housekeeping_stays_off_measured_cpus_and_isolated_ones() {
+        let only = |list| Intent { cpus: CpuChoice::Only(set(list)), ..intent() };
+        assert_eq!(check(only("2"), &machine("0-3", "0-3", "3")), ok("2", "0-1"));
+        assert_eq!(check(only("0-2"), &machine("0-3", "0-2", "3")), ok("0-2", "3"));
+        let said = Intent { housekeeping: Some(set("0")), ..intent() };
+        assert_eq!(check(said, &machine("0-3", "0-3", "")), ok("0-3", "0"));
+    }
+
+    #[test]
+    fn refusals_have_their_exit_codes() {
+        let here = machine("0-3", "0-3", "");
+        let refuse = |intent, exit| assert_eq!(check(intent, &here), Err(exit));
+        refuse(Intent { cpus: CpuChoice::Only(set("7")), ..intent() }, Exit::Usage);
+        refuse(Intent { cpus: CpuChoice::Only(set("")), ..intent() }, Exit::Usage);
+        refuse(Intent { cpus: CpuChoice::AllBut(set("0-3")), ..intent() }, Exit::Usage);
+        refuse(Intent { interval: Nanos(0), ..intent() }, Exit::Usage);
+        refuse(Intent { interval: Nanos::SECOND, duration: Some(Nanos::MILLI), ..intent() }, Exit::Usage);
+        refuse(Intent { priority: Some(100), ..intent() }, Exit::Usage);
+        refuse(Intent { priority: Some(5), policy: Some(Policy::Other), ..intent() }, Exit::Usage);
+        refuse(Intent { priority: Some(0), policy: Some(Policy::Fifo), ..intent() }, Exit::Usage);
+        refuse(Intent { housekeeping: Some(set("9")), ..intent() }, Exit::Usage);
+        let barred = Machine { permitted: set("0-1"), ..here.clone() };
+        assert_eq!(
+            check(Intent { cpus: CpuChoice::Only(set("3")), ..intent() }, &barred),
+            Err(Exit::NotPermitted)
+        );
+    }
+
+    #[test]
+    fn phases_and_distances_place_the_schedules() {
+        let offsets = |phase, distance| {
+            let intent = Intent { phase, distance: Nanos(distance), ..intent() };
+            let plan = plan(&intent, &machine("0-3", "0-3", ""), 1).expect("possible");
+            plan.cpus.iter().map(|own| (own.offset.0, own.interval.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(offsets(Phase::Aligned, 0), [(0, 1_000_000); 4]);
+        let staggered = [(0, 1_000_000), (250_000, 1_000_500), (500_000, 1_001_000), (750_000, 1_001_500)];
+        assert_eq!(offsets(Phase::Staggered, 500), staggered);
+    }
+
+    #[test]
+    fn expiry_follows_the_kernel() {
+        assert_eq!(expiry("rt", Mechanism::Nanosleep, Policy::Fifo), "hard-irq");
+        assert_eq!(expiry("rt", Mechanism::Nanosleep, Policy::Other), "softirq-thread");
+        assert_eq!(expiry("rt", Mechanism::Timerfd, Policy::Fifo), "softirq-thread");
+        assert_eq!(expiry("full", Mechanism::Signal, Policy::Fifo), "hard-irq");
+        assert_eq!(expiry("unknown", Mechanism::Futex, Policy::Rr), "unknown");
+    }
+}

@@ -123,6 +123,30 @@ pub fn quantile(rows: &[Row], per_million: u64) -> Option<Nanos> {
     })
 }
 
+/// Adds two histograms row by row; rows with the same upper edge are the same row (the lower edge of the
+/// early row is its minimum). None where a count leaves its range.
+pub fn merge(a: &[Row], b: &[Row]) -> Option<Vec<Row>> {
+    let mut rows: Vec<Row> = a.iter().chain(b).copied().collect();
+    rows.sort_by_key(|row| row.1);
+    let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
+    for row in rows {
+        match merged.last_mut() {
+            Some(last) if last.1 == row.1 => {
+                last.0 = last.0.min(row.0);
+                last.2 = last.2.checked_add(row.2)?;
+            }
+            _ => merged.push(row),
+        }
+    }
+    Some(merged)
+}
+
+/// The mean, rounded half away from zero. `count` must not be 0.
+pub fn mean(sum: i128, count: u64) -> Nanos {
+    let (count, half) = (i128::from(count), i128::from(count / 2));
+    Nanos(((sum + if sum < 0 { -half } else { half }) / count) as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,7 +172,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn means_round_to_the_nearest() {
+        assert_eq!((mean(5, 2), mean(-5, 2), mean(4, 3)), (Nanos(3), Nanos(-3), Nanos(1)));
+    }
+
     proptest! {
+        #[test]
+        fn merging_is_counting_together(
+            a in proptest::collection::vec(-9i64..9_000, 1..50), b in proptest::collection::vec(-9i64..9_000, 1..50),
+        ) {
+            let rows = |samples: &[i64]| {
+                let mut counts = Counts::default();
+                samples.iter().for_each(|&ns| counts.add(row_of(Nanos(ns)), 1));
+                rows_of(&counts, Nanos(*samples.iter().min().expect("not empty")))
+            };
+            let both: Vec<i64> = a.iter().chain(&b).copied().collect();
+            prop_assert_eq!(merge(&rows(&a), &rows(&b)), Some(rows(&both)));
+        }
+
         #[test]
         fn quantiles_agree_with_sorting(
             samples in proptest::collection::vec(-50i64..20_000_000, 1..300),

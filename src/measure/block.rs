@@ -1,0 +1,340 @@
+//! What a measuring thread writes into: two blocks per CPU, one in use, one with the housekeeping thread.
+//!
+//! Exactly one thread writes a block at a time, so plain relaxed loads and stores (no locked
+//! instruction) are enough; handing over is one release store by the writer and one by the reader.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
+
+use crate::stats::histogram::{ROWS, edges_of, row_of};
+use crate::units::Nanos;
+
+/// How many of its largest latencies a block keeps with their time: the worst and the second to eighth.
+pub const TOP: usize = 8;
+
+/// The length of a block.
+pub const BLOCK: Nanos = Nanos::SECOND;
+
+/// One wake-up that is kept whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// How late it was.
+    pub latency: Nanos,
+    /// The slot's number.
+    pub cycle: u64,
+    /// When it came.
+    pub time: Nanos,
+}
+
+/// The samples of one CPU and second, as the measuring thread leaves them.
+#[repr(align(128))]
+pub struct Block {
+    rows: Box<[AtomicU64; ROWS]>,
+    /// The lateness of missed slots: with `rows` this is what a periodic task would have seen.
+    missed_rows: Box<[AtomicU64; ROWS]>,
+    sum: AtomicI64,
+    missed: AtomicU64,
+    min: AtomicI64,
+    top: [[AtomicI64; 3]; TOP],
+    start: AtomicI64,
+    end: AtomicI64,
+    /// Block ends at which the other block was not free yet.
+    joined: AtomicU64,
+}
+
+#[inline(always)]
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Relaxed) + by, Relaxed);
+}
+
+/// Made on the heap row by row: 30 KiB would not fit on a measuring thread's small stack.
+fn new_rows() -> Box<[AtomicU64; ROWS]> {
+    let rows: Box<[AtomicU64]> = (0..ROWS).map(|_| AtomicU64::new(0)).collect();
+    rows.try_into().expect("there are ROWS rows")
+}
+
+impl Block {
+    fn new() -> Block {
+        let block = Block {
+            rows: new_rows(),
+            missed_rows: new_rows(),
+            sum: AtomicI64::new(0),
+            missed: AtomicU64::new(0),
+            min: AtomicI64::new(0),
+            top: [const { [const { AtomicI64::new(0) }; 3] }; TOP],
+            start: AtomicI64::new(0),
+            end: AtomicI64::new(0),
+            joined: AtomicU64::new(0),
+        };
+        block.clear();
+        block
+    }
+
+    /// Counts a wake-up.
+    #[inline(always)]
+    pub fn count(&self, latency: Nanos) {
+        bump(&self.rows[row_of(latency)], 1);
+        self.sum.store(self.sum.load(Relaxed).wrapping_add(latency.0), Relaxed);
+    }
+
+    /// Keeps a wake-up that is the least so far or among the largest; returns the new least and the
+    /// latency above which the next one is among the largest.
+    #[inline(never)]
+    pub fn keep(&self, sample: Sample) -> (Nanos, Nanos) {
+        let min = self.min.load(Relaxed).min(sample.latency.0);
+        self.min.store(min, Relaxed);
+        let mut carried = [sample.latency.0, sample.cycle as i64, sample.time.0];
+        for entry in &self.top {
+            let kept = [entry[0].load(Relaxed), entry[1].load(Relaxed), entry[2].load(Relaxed)];
+            if carried[0] > kept[0] {
+                entry.iter().zip(carried).for_each(|(place, value)| place.store(value, Relaxed));
+                carried = kept;
+            }
+        }
+        (Nanos(min), Nanos(self.top[TOP - 1][0].load(Relaxed)))
+    }
+
+    /// Counts missed slots that were late by `first`, `first - spacing`, `first - 2 * spacing`, ...
+    ///
+    /// However many there are, it takes no more steps than there are rows.
+    #[inline(never)]
+    pub fn count_missed(&self, first: Nanos, spacing: Nanos, count: u64) {
+        bump(&self.missed, count);
+        let (mut late, mut left) = (first.0, count);
+        while left > 0 {
+            let row = row_of(Nanos(late));
+            let within = ((late - edges_of(row).0.0.max(0)) / spacing.0) as u64 + 1;
+            let here = within.min(left);
+            bump(&self.missed_rows[row], here);
+            left -= here;
+            late -= here as i64 * spacing.0;
+        }
+    }
+
+    /// Notes that the block had to go on because the housekeeping thread still held the other one.
+    pub fn note_joined(&self) {
+        bump(&self.joined, 1);
+    }
+
+    fn open(&self, start: Nanos) {
+        self.start.store(start.0, Relaxed);
+    }
+
+    fn close(&self, end: Nanos) {
+        self.end.store(end.0, Relaxed);
+    }
+
+    /// Writes every word, so that its page is there (and on the writer's memory node) before it is needed.
+    pub fn clear(&self) {
+        self.rows.iter().chain(self.missed_rows.iter()).for_each(|row| row.store(0, Relaxed));
+        self.clear_sums();
+    }
+
+    fn clear_sums(&self) {
+        self.sum.store(0, Relaxed);
+        self.missed.store(0, Relaxed);
+        self.min.store(i64::MAX, Relaxed);
+        self.joined.store(0, Relaxed);
+        for entry in &self.top {
+            entry[0].store(i64::MIN, Relaxed);
+        }
+    }
+}
+
+/// One CPU's pair of blocks and how they change hands.
+pub struct Lane {
+    blocks: [Block; 2],
+    /// Blocks that the measuring thread has finished with; its lowest bit names the block in use.
+    published: AtomicU32,
+    /// Blocks that the housekeeping thread has finished with.
+    consumed: AtomicU32,
+}
+
+impl Default for Lane {
+    fn default() -> Lane {
+        Lane {
+            blocks: [Block::new(), Block::new()],
+            published: AtomicU32::new(0),
+            consumed: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Lane {
+    /// The block in use; for the measuring thread only.
+    pub fn current(&self) -> &Block {
+        &self.blocks[(self.published.load(Relaxed) & 1) as usize]
+    }
+
+    /// Begins the first block; for the measuring thread, or before it starts.
+    pub fn begin(&self, start: Nanos) {
+        self.blocks.iter().for_each(Block::clear);
+        self.published.store(0, Relaxed);
+        self.consumed.store(0, Relaxed);
+        self.current().open(start);
+    }
+
+    /// Hands the block in use over and begins the other at `start`; without effect while the other is not free.
+    #[inline(never)]
+    pub fn turn(&self, start: Nanos) -> bool {
+        let published = self.published.load(Relaxed);
+        if self.consumed.load(Acquire) != published {
+            self.current().note_joined();
+            return false;
+        }
+        self.current().close(start);
+        self.published.store(published.wrapping_add(1), Release);
+        self.current().open(start);
+        true
+    }
+
+    /// The memory that the loop writes, to be locked.
+    pub fn pages(&self) -> impl Iterator<Item = &[AtomicU64]> {
+        self.blocks.iter().flat_map(|block| [&block.rows[..], &block.missed_rows[..]])
+    }
+
+    /// Takes a block that was handed over, if there is one, and frees it; for the housekeeping thread only.
+    pub fn take(&self, into: &mut Taken) -> bool {
+        let consumed = self.consumed.load(Relaxed);
+        if self.published.load(Acquire) == consumed {
+            return false;
+        }
+        into.take(&self.blocks[(consumed & 1) as usize]);
+        self.consumed.store(consumed.wrapping_add(1), Release);
+        true
+    }
+
+    /// Takes what is left in the block in use, after the measuring thread has ended.
+    pub fn take_last(&self, end: Nanos, into: &mut Taken) {
+        self.current().close(end);
+        into.take(self.current());
+    }
+}
+
+/// A block as the housekeeping thread has taken it: non-empty rows only, buffers used again.
+#[derive(Default)]
+pub struct Taken {
+    /// Row and count of the wake-ups, ascending.
+    pub rows: Vec<(usize, u64)>,
+    /// Row and count of the missed slots' lateness, ascending.
+    pub missed_rows: Vec<(usize, u64)>,
+    /// Sum of the latencies.
+    pub sum: i64,
+    /// Wake-ups.
+    pub cycles: u64,
+    /// Missed slots.
+    pub missed: u64,
+    /// The least latency; meaningless without wake-ups.
+    pub min: Nanos,
+    /// The largest, descending.
+    pub top: Vec<Sample>,
+    /// When the block began.
+    pub start: Nanos,
+    /// When it ended.
+    pub end: Nanos,
+    /// Further seconds that it covers.
+    pub joined: u64,
+}
+
+impl Taken {
+    fn take(&mut self, block: &Block) {
+        take_rows(&block.rows, &mut self.rows);
+        take_rows(&block.missed_rows, &mut self.missed_rows);
+        self.cycles = self.rows.iter().map(|row| row.1).sum();
+        self.sum = block.sum.load(Relaxed);
+        self.missed = block.missed.load(Relaxed);
+        self.min = Nanos(block.min.load(Relaxed));
+        self.start = Nanos(block.start.load(Relaxed));
+        self.end = Nanos(block.end.load(Relaxed));
+        self.joined = block.joined.load(Relaxed);
+        self.top.clear();
+        self.top.extend(block.top.iter().map(|entry| Sample {
+            latency: Nanos(entry[0].load(Relaxed)),
+            cycle: entry[1].load(Relaxed) as u64,
+            time: Nanos(entry[2].load(Relaxed)),
+        }));
+        self.top.retain(|sample| sample.latency.0 != i64::MIN);
+        block.clear_sums();
+    }
+}
+
+fn take_rows(rows: &[AtomicU64; ROWS], into: &mut Vec<(usize, u64)>) {
+    into.clear();
+    for (row, counter) in rows.iter().enumerate() {
+        let count = counter.load(Relaxed);
+        if count > 0 {
+            into.push((row, count));
+            counter.store(0, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lane() -> Lane {
+        let lane = Lane::default();
+        lane.begin(Nanos(0));
+        lane
+    }
+
+    #[test]
+    fn a_block_that_is_not_free_is_joined_and_nothing_is_lost() {
+        let lane = lane();
+        let mut taken = Taken::default();
+        lane.current().count(Nanos(5));
+        assert!(lane.turn(Nanos(10)));
+        lane.current().count(Nanos(6));
+        assert!(!lane.turn(Nanos(20)), "the reader still has the first block");
+        lane.current().count(Nanos(7));
+        assert!(lane.take(&mut taken));
+        assert_eq!((taken.cycles, taken.start, taken.end), (1, Nanos(0), Nanos(10)));
+        assert!(!lane.take(&mut taken));
+        assert!(lane.turn(Nanos(30)));
+        assert!(lane.take(&mut taken));
+        assert_eq!((taken.cycles, taken.joined, taken.sum), (2, 1, 13));
+        assert_eq!((taken.start, taken.end), (Nanos(10), Nanos(30)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_top_is_what_sorting_gives(latencies in proptest::collection::vec(-100i64..1000, 1..60)) {
+            let lane = lane();
+            let (mut min, mut floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
+            for (cycle, &ns) in latencies.iter().enumerate() {
+                lane.current().count(Nanos(ns));
+                if ns < min.0 || ns > floor.0 {
+                    (min, floor) = lane.current().keep(Sample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
+                }
+            }
+            let mut taken = Taken::default();
+            lane.take_last(Nanos(9), &mut taken);
+            let mut sorted = latencies.clone();
+            sorted.sort_unstable_by(|a, b| b.cmp(a));
+            let top: Vec<i64> = taken.top.iter().map(|s| s.latency.0).collect();
+            prop_assert_eq!(&top[..], &sorted[..sorted.len().min(TOP)]);
+            prop_assert_eq!(taken.min.0, *sorted.last().expect("not empty"));
+            prop_assert_eq!(taken.sum, latencies.iter().sum::<i64>());
+            prop_assert!(taken.top.iter().all(|s| latencies[s.cycle as usize] == s.latency.0));
+        }
+
+        #[test]
+        fn missed_slots_fall_into_the_rows_that_counting_one_by_one_gives(
+            spacing in 1i64..2_000_000, count in 1u64..3_000, rest in 0i64..2_000_000,
+        ) {
+            let rest = rest % spacing;
+            let first = Nanos(rest + (count as i64 - 1) * spacing);
+            let lane = lane();
+            lane.current().count_missed(first, Nanos(spacing), count);
+            let mut taken = Taken::default();
+            lane.take_last(Nanos(9), &mut taken);
+            let mut rows = std::collections::BTreeMap::new();
+            for j in 0..count as i64 {
+                *rows.entry(row_of(Nanos(first.0 - j * spacing))).or_insert(0u64) += 1;
+            }
+            prop_assert_eq!(taken.missed_rows, rows.into_iter().collect::<Vec<_>>());
+            prop_assert_eq!(taken.missed, count);
+        }
+    }
+}

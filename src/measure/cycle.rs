@@ -1,0 +1,242 @@
+//! The hot loop. Inside it: sleep to an absolute time, read the clock, check the CPU, bump a row,
+//! compare, advance. Nothing else: no allocation, no lock, no format, no system call but the sleep.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::block::{BLOCK, Lane, Sample};
+use super::schedule::Schedule;
+use super::wake::Wake;
+use crate::host::rt;
+use crate::units::{Cpu, Nanos};
+
+/// Where a run of the loop begins and what ends it.
+#[derive(Clone, Copy, Debug)]
+pub struct Course {
+    /// The CPU on which each wake-up must come.
+    pub cpu: Cpu,
+    /// When slot 0 is: slot k is expected k intervals later.
+    pub start: Nanos,
+    /// The first end of a block.
+    pub block_end: Nanos,
+    /// The last instant at which a slot may be expected.
+    pub end: Nanos,
+    /// The most wake-ups.
+    pub loops: u64,
+    /// A latency from which on the run stops.
+    pub limit: Nanos,
+}
+
+/// What ended the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The next slot lies beyond the end.
+    Duration,
+    /// The wake-ups are done.
+    Loops,
+    /// A latency reached the limit.
+    Limit,
+    /// The stop flag was up.
+    Stopped,
+}
+
+/// What the loop knows at its end beyond what the blocks hold.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// What ended it.
+    pub ended: Ended,
+    /// The number of the last slot whose time had passed.
+    pub scheduled: u64,
+    /// The last wake-up.
+    pub last: Nanos,
+    /// Wake-ups on another CPU.
+    pub migrations: u64,
+    /// The first of those: the CPU, and when.
+    pub first_migration: (Cpu, Nanos),
+}
+
+/// Wakes up once per slot and counts how late.
+///
+/// A slot whose time passed before its thread could wait for it is missed: it is skipped, counted,
+/// and its lateness kept for the histogram of what a periodic task would have seen.
+#[inline(never)]
+pub fn run<W: Wake, const DITHER: bool>(
+    wake: &mut W,
+    mut schedule: Schedule<DITHER>,
+    course: &Course,
+    lane: &Lane,
+    stop: &AtomicBool,
+) -> End {
+    let mut block = lane.current();
+    let mut block_end = course.block_end;
+    let (mut min, mut floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
+    let mut end = End {
+        ended: Ended::Loops,
+        scheduled: 0,
+        last: course.start,
+        migrations: 0,
+        first_migration: Default::default(),
+    };
+    let mut loops_left = course.loops;
+    while loops_left > 0 {
+        schedule.advance();
+        let expected = schedule.expected();
+        if expected > course.end {
+            end.ended = Ended::Duration;
+            return end;
+        }
+        while !wake.sleep_until(expected) {
+            if stop.load(Relaxed) {
+                end.ended = Ended::Stopped;
+                return end;
+            }
+        }
+        let now = wake.now(expected);
+        let latency = Nanos(now.0 - expected.0);
+        if now >= block_end {
+            let boundary = Nanos(now.0 - (now.0 - block_end.0) % BLOCK.0);
+            if lane.turn(boundary) {
+                block = lane.current();
+                (min, floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
+            }
+            block_end = boundary + BLOCK;
+        }
+        end.scheduled += 1;
+        end.last = now;
+        block.count(latency);
+        if latency > floor || latency < min {
+            (min, floor) = block.keep(Sample { latency, cycle: end.scheduled, time: now });
+            if latency >= course.limit {
+                end.ended = Ended::Limit;
+                loops_left = 1;
+            }
+        }
+        let cpu = rt::current_cpu();
+        if cpu != course.cpu {
+            note_migration(&mut end, cpu, now);
+        }
+        if schedule.may_be_past(now) {
+            end.scheduled +=
+                schedule.skip_past(now, |first, spacing, n| block.count_missed(first, spacing, n));
+        }
+        loops_left -= 1;
+        if stop.load(Relaxed) && loops_left > 0 {
+            end.ended = Ended::Stopped;
+            return end;
+        }
+    }
+    end
+}
+
+#[cold]
+#[inline(never)]
+fn note_migration(end: &mut End, cpu: Cpu, now: Nanos) {
+    if end.migrations == 0 {
+        end.first_migration = (cpu, now);
+    }
+    end.migrations += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::block::Taken;
+    use super::*;
+
+    /// A wake mechanism whose latencies are given: what the loop does with them is all that is tested.
+    struct Script<'a> {
+        latencies: &'a [i64],
+        at: usize,
+    }
+
+    impl Wake for Script<'_> {
+        fn sleep_until(&mut self, _instant: Nanos) -> bool {
+            self.at += 1;
+            true
+        }
+
+        fn now(&self, expected: Nanos) -> Nanos {
+            Nanos(expected.0 + self.latencies[self.at - 1])
+        }
+    }
+
+    fn check(latencies: &[i64], course: Course, end: Nanos) -> (End, Vec<Taken>) {
+        let lane = Lane::default();
+        lane.begin(course.start);
+        let stop = AtomicBool::new(false);
+        let schedule = Schedule::<false>::new(course.start, Nanos(1_000), 0);
+        let course = Course { end, ..course };
+        let end = run(&mut Script { latencies, at: 0 }, schedule, &course, &lane, &stop);
+        let mut blocks = Vec::new();
+        let mut taken = Taken::default();
+        if lane.take(&mut taken) {
+            blocks.push(std::mem::take(&mut taken));
+        }
+        lane.take_last(end.last, &mut taken);
+        blocks.push(taken);
+        (end, blocks)
+    }
+
+    fn course() -> Course {
+        let cpu = rt::current_cpu();
+        let never = Nanos(i64::MAX);
+        Course { cpu, start: Nanos(0), block_end: never, end: never, loops: u64::MAX, limit: never }
+    }
+
+    #[test]
+    fn cycles_and_missed_slots_add_up_to_the_schedule() {
+        // Slot 3 comes 2.5 intervals late: slots 4 and 5 are missed, late by 1500 and 500 ns.
+        let (end, blocks) = check(&[10, 20, 2_500, 30], Course { loops: 4, ..course() }, Nanos(i64::MAX));
+        assert_eq!((end.ended, end.scheduled), (Ended::Loops, 6));
+        let last = &blocks[0];
+        assert_eq!((last.cycles, last.missed, last.sum), (4, 2, 2_560));
+        assert_eq!(last.top[0], Sample { latency: Nanos(2_500), cycle: 3, time: Nanos(5_500) });
+        assert_eq!(last.top[1].cycle, 6, "the slot after the missed ones keeps its number");
+        assert_eq!(last.missed_rows, [(row_of(500), 1), (row_of(1_500), 1)]);
+    }
+
+    #[test]
+    fn a_slot_expected_exactly_now_has_passed() {
+        let (end, blocks) = check(&[1_000, 0], Course { loops: 2, ..course() }, Nanos(i64::MAX));
+        assert_eq!((end.scheduled, blocks[0].missed), (3, 1));
+    }
+
+    #[test]
+    fn the_duration_holds_whole_slots_only() {
+        let (end, blocks) = check(&[0; 10], course(), Nanos(5_999));
+        assert_eq!((end.ended, end.scheduled, blocks[0].cycles), (Ended::Duration, 5, 5));
+    }
+
+    #[test]
+    fn the_limit_stops_at_once_and_keeps_its_sample() {
+        let (end, blocks) =
+            check(&[10, 99, 100, 5], Course { limit: Nanos(100), ..course() }, Nanos(i64::MAX));
+        assert_eq!((end.ended, end.scheduled), (Ended::Limit, 3));
+        assert_eq!(blocks[0].top[0].latency, Nanos(100));
+    }
+
+    #[test]
+    fn early_wake_ups_are_cycles_with_a_sign() {
+        let (_, blocks) = check(&[-40, 7], Course { loops: 2, ..course() }, Nanos(i64::MAX));
+        assert_eq!((blocks[0].cycles, blocks[0].min, blocks[0].sum), (2, Nanos(-40), -33));
+        assert_eq!(blocks[0].rows, [(0, 1), (row_of(7), 1)]);
+    }
+
+    #[test]
+    fn a_wake_up_after_the_block_s_end_belongs_to_the_next_block() {
+        let course = Course { block_end: Nanos(2_500), loops: 3, ..course() };
+        let (_, blocks) = check(&[10, 20, 30], course, Nanos(i64::MAX));
+        assert_eq!((blocks[0].cycles, blocks[1].cycles), (2, 1));
+        assert_eq!((blocks[0].end, blocks[1].start), (Nanos(2_500), Nanos(2_500)));
+        assert_eq!(blocks[1].min, Nanos(30));
+    }
+
+    #[test]
+    fn a_wake_up_elsewhere_is_noted() {
+        let elsewhere = Cpu(rt::current_cpu().0 + 10_000);
+        let (end, _) = check(&[1, 2], Course { cpu: elsewhere, loops: 2, ..course() }, Nanos(i64::MAX));
+        assert_eq!(end.migrations, 2);
+    }
+
+    fn row_of(ns: i64) -> usize {
+        crate::stats::histogram::row_of(Nanos(ns))
+    }
+}

@@ -1,0 +1,236 @@
+//! The thread around the hot loop: everything that must be done, and verified, before the first slot.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, OnceLock};
+use std::thread::{self, JoinHandle};
+
+use super::block::{BLOCK, Lane, Taken};
+use super::cycle::{self, Course, End};
+use super::schedule::Schedule;
+use super::wake::{self, Wake};
+use crate::host::rt::{self, Usage};
+use crate::plan::{CpuPlan, Mechanism, Plan};
+use crate::units::{CpuSet, Nanos, Policy};
+
+/// The loop's frames are small; what Rust and libc need around them fits as well.
+const STACK: usize = 128 << 10;
+
+/// Turns of the loop that are run before it counts.
+pub const WARMUP: u64 = 20;
+
+/// No warm-up slot takes longer, so that a long interval does not make a long warm-up.
+const WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
+
+/// What all threads of a run share.
+pub struct Shared {
+    /// Up when the loops are to end.
+    pub stop: AtomicBool,
+    /// Threads that have ended.
+    pub ended: AtomicUsize,
+    /// Passed twice: when everybody is ready, and when `go` is decided.
+    pub gate: Barrier,
+    /// When slot 0 of the first CPU is; none if the run does not take place.
+    pub go: OnceLock<Option<Nanos>>,
+    /// The thread to tell of an end.
+    pub housekeeper: i32,
+}
+
+/// What a thread found out while getting ready.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// The thread's id.
+    pub thread: i32,
+    /// The policy it has now.
+    pub policy: Policy,
+    /// Why it is not the planned one.
+    pub policy_refused: Option<i32>,
+    /// Why the loop's memory is not locked.
+    pub lock_refused: Option<i32>,
+    /// Cost of a clock read.
+    pub clock_read: Nanos,
+    /// Cost of a turn of the loop without its sleep.
+    pub turn: Nanos,
+}
+
+/// One measuring thread, from the housekeeping thread's side.
+pub struct Worker {
+    /// Its blocks, and what it found; empty until the first gate.
+    pub ready: Arc<OnceLock<Result<(Ready, Arc<Lane>), String>>>,
+    handle: JoinHandle<Option<(End, Usage)>>,
+}
+
+impl Worker {
+    /// Starts the thread for the plan's CPU number `index`.
+    pub fn start(plan: &Arc<Plan>, index: usize, shared: &Arc<Shared>) -> io::Result<Worker> {
+        let ready = Arc::new(OnceLock::new());
+        let (plan, shared, found) = (plan.clone(), shared.clone(), ready.clone());
+        let name = format!("onbeat/{}", plan.cpus[index].cpu);
+        let handle = thread::Builder::new().name(name).stack_size(STACK).spawn(move || {
+            let end = live(&plan, index, &shared, &found);
+            shared.ended.fetch_add(1, Ordering::Release);
+            rt::tell(shared.housekeeper);
+            end
+        })?;
+        Ok(Worker { ready, handle })
+    }
+
+    /// Waits for the thread's end; none if it never ran the loop.
+    pub fn join(self) -> Option<(End, Usage)> {
+        self.handle.join().ok().flatten()
+    }
+}
+
+type Found = OnceLock<Result<(Ready, Arc<Lane>), String>>;
+
+fn live(plan: &Plan, index: usize, shared: &Shared, found: &Found) -> Option<(End, Usage)> {
+    match plan.wake {
+        Mechanism::Nanosleep => with_phase(wake::Nanosleep, plan, index, shared, found),
+        Mechanism::Futex => with_phase(wake::Futex::new(), plan, index, shared, found),
+        Mechanism::Timerfd => with_made(rt::TimerFd::new(), plan, index, shared, found),
+        Mechanism::Signal => with_made(rt::SignalTimer::new(), plan, index, shared, found),
+    }
+}
+
+fn with_made<W: Wake>(
+    wake: io::Result<W>,
+    plan: &Plan,
+    index: usize,
+    shared: &Shared,
+    found: &Found,
+) -> Option<(End, Usage)> {
+    match wake {
+        Ok(wake) => with_phase(wake, plan, index, shared, found),
+        Err(error) => {
+            let _ = found.set(Err(format!("cannot make a timer for --wake {}: {error}", plan.wake.name())));
+            shared.gate.wait();
+            shared.gate.wait();
+            None
+        }
+    }
+}
+
+fn with_phase<W: Wake>(
+    wake: W,
+    plan: &Plan,
+    index: usize,
+    shared: &Shared,
+    found: &Found,
+) -> Option<(End, Usage)> {
+    if plan.phase.dithers() {
+        measure::<W, true>(wake, plan, index, shared, found)
+    } else {
+        measure::<W, false>(wake, plan, index, shared, found)
+    }
+}
+
+fn measure<W: Wake, const DITHER: bool>(
+    mut wake: W,
+    plan: &Plan,
+    index: usize,
+    shared: &Shared,
+    found: &Found,
+) -> Option<(End, Usage)> {
+    let own = &plan.cpus[index];
+    let lane = match prepare::<W, DITHER>(&mut wake, plan, own) {
+        Ok((ready, lane)) => {
+            let _ = found.set(Ok((ready, lane.clone())));
+            Some(lane)
+        }
+        Err(what) => {
+            let _ = found.set(Err(what));
+            None
+        }
+    };
+    shared.gate.wait();
+    shared.gate.wait();
+    let (lane, go) = (lane?, (*shared.go.get()?)?);
+    let course = course(plan, index, go);
+    let schedule = Schedule::<DITHER>::new(course.start, own.interval, plan.seed ^ index as u64);
+    lane.begin(course.start);
+    let before = rt::thread_usage();
+    let end = cycle::run(&mut wake, schedule, &course, &lane, &shared.stop);
+    let after = rt::thread_usage();
+    let used = Usage {
+        minor_faults: after.minor_faults - before.minor_faults,
+        major_faults: after.major_faults - before.major_faults,
+        voluntary_switches: after.voluntary_switches - before.voluntary_switches,
+        involuntary_switches: after.involuntary_switches - before.involuntary_switches,
+    };
+    if end.ended == cycle::Ended::Limit {
+        shared.stop.store(true, Ordering::Relaxed);
+    }
+    Some((end, used))
+}
+
+/// The loop's course for the plan's CPU number `index`, of a run whose first CPU's slot 0 is at `go`.
+fn course(plan: &Plan, index: usize, go: Nanos) -> Course {
+    let never = Nanos(i64::MAX);
+    let start = go + plan.cpus[index].offset;
+    Course {
+        cpu: plan.cpus[index].cpu,
+        start,
+        block_end: go + BLOCK,
+        end: plan.duration.map_or(never, |duration| start + duration),
+        loops: plan.loops.unwrap_or(u64::MAX),
+        limit: plan.limit.unwrap_or(never),
+    }
+}
+
+/// Pins, sets the policy, touches, locks, warms up; each step verified.
+fn prepare<W: Wake, const DITHER: bool>(
+    wake: &mut W,
+    plan: &Plan,
+    own: &CpuPlan,
+) -> Result<(Ready, Arc<Lane>), String> {
+    let only: CpuSet = [own.cpu].into_iter().collect();
+    let pinned = rt::pin(&only).and_then(|()| rt::affinity());
+    match pinned {
+        Ok(set) if set == only && rt::current_cpu() == own.cpu => {}
+        Ok(set) => return Err(format!("asked for cpu {} and got {set}", own.cpu)),
+        Err(error) => return Err(format!("cannot pin a thread to cpu {}: {error}", own.cpu)),
+    }
+    rt::set_least_timer_slack().map_err(|error| format!("cannot set the timer slack: {error}"))?;
+    let (policy, policy_refused) = match rt::set_policy(plan.policy, plan.priority) {
+        Ok(()) => (plan.policy, None),
+        Err(error) => (Policy::Other, Some(error.raw_os_error().unwrap_or(0))),
+    };
+    // Made by the thread itself, after it was pinned: the pages are on its memory node.
+    let lane = Arc::new(Lane::default());
+    rt::touch_stack();
+    let mut locked = lane.pages().map(rt::lock_pages).chain([rt::lock_pages(&*lane)]);
+    let lock_refused = locked.find_map(|lock| lock.err()).map(|error| error.raw_os_error().unwrap_or(0));
+    drop(locked);
+    let clock_read = rt::clock_read_cost();
+    let turn = turn_cost(own, &lane);
+    warm_up::<W, DITHER>(wake, own, &lane);
+    let thread = rt::thread_id();
+    Ok((Ready { thread, policy, policy_refused, lock_refused, clock_read, turn }, lane))
+}
+
+/// Runs the loop itself on slots that do not count, the first of them in the past and with a block's
+/// end behind it, so that each of its branches has run once before it matters.
+fn warm_up<W: Wake, const DITHER: bool>(wake: &mut W, own: &CpuPlan, lane: &Lane) {
+    let interval = Nanos(own.interval.0.min(WARMUP_INTERVAL.0));
+    let late = Nanos(rt::monotonic().0 - interval.0 * 7 / 2);
+    let never = Nanos(i64::MAX);
+    let course =
+        Course { cpu: own.cpu, start: late, block_end: late, end: never, loops: WARMUP, limit: never };
+    lane.begin(late);
+    let schedule = Schedule::<DITHER>::new(late, interval, 1);
+    cycle::run(wake, schedule, &course, lane, &AtomicBool::new(false));
+    // What the housekeeping thread does with a block, the kernel's part of it included.
+    lane.take(&mut Taken::default());
+}
+
+fn turn_cost(own: &CpuPlan, lane: &Lane) -> Nanos {
+    const TURNS: u64 = 2_000;
+    let never = Nanos(i64::MAX);
+    let course =
+        Course { cpu: own.cpu, start: Nanos(0), block_end: never, end: never, loops: TURNS, limit: never };
+    lane.begin(Nanos(0));
+    let start = rt::monotonic();
+    let schedule = Schedule::<false>::new(Nanos(0), Nanos(1_000), 0);
+    cycle::run(&mut wake::Idle, schedule, &course, lane, &AtomicBool::new(false));
+    Nanos((rt::monotonic().0 - start.0) / TURNS as i64)
+}

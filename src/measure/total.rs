@@ -1,0 +1,223 @@
+//! The sums of one CPU over the blocks so far, and what they look like in a bundle. Pure.
+
+use super::block::{Sample, TOP, Taken};
+use crate::bundle::run::{Block, CpuRun, Tail, Worst};
+use crate::stats::histogram::{Counts, EARLY_ROW, edge_at_or_above, edges_of, mean, merge, row_of, rows_of};
+use crate::units::{Cpu, Nanos};
+
+/// The levels that block records count against, each moved up to the edge of a row, where a count is exact.
+pub fn levels() -> Vec<Nanos> {
+    const WANTED_US: [i64; 12] = [5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000];
+    WANTED_US.iter().map(|us| edge_at_or_above(Nanos(us * 1_000))).collect()
+}
+
+/// Everything known of one CPU's samples.
+pub struct Total {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// Kind of core, `""` on a machine with one kind.
+    pub core_type: String,
+    /// Its period.
+    pub interval: Nanos,
+    /// When slot 0 was.
+    pub start: Nanos,
+    /// Wake-ups left out before that.
+    pub warmup: u64,
+    /// Wake-ups.
+    pub cycles: u64,
+    /// Slots skipped because their time had passed.
+    pub missed: u64,
+    /// The exact least latency.
+    pub min: Nanos,
+    /// The largest, descending, each with its wall time's offset.
+    pub worst: Vec<(Sample, Nanos)>,
+    /// Voluntary and involuntary context switches of the thread, once it has ended.
+    pub switches: Option<(u64, u64)>,
+    rows: Counts,
+    missed_rows: Counts,
+    sum: i128,
+}
+
+impl Total {
+    /// Nothing yet.
+    pub fn new(cpu: Cpu, core_type: String, interval: Nanos, start: Nanos, warmup: u64) -> Total {
+        Total {
+            cpu,
+            core_type,
+            interval,
+            start,
+            warmup,
+            cycles: 0,
+            missed: 0,
+            min: Nanos(i64::MAX),
+            worst: Vec::with_capacity(2 * TOP),
+            switches: None,
+            rows: Counts::default(),
+            missed_rows: Counts::default(),
+            sum: 0,
+        }
+    }
+
+    /// Adds a block; `wall_offset` is CLOCK_REALTIME minus CLOCK_MONOTONIC at its time.
+    ///
+    /// A block keeps as many of its worst as the run does, so the run's worst are exact.
+    pub fn absorb(&mut self, block: &Taken, wall_offset: Nanos) {
+        block.rows.iter().for_each(|&(row, count)| self.rows.add(row, count));
+        block.missed_rows.iter().for_each(|&(row, count)| self.missed_rows.add(row, count));
+        self.sum += i128::from(block.sum);
+        self.cycles += block.cycles;
+        self.missed += block.missed;
+        if block.cycles > 0 {
+            self.min = self.min.min(block.min);
+        }
+        self.worst.extend(block.top.iter().map(|&sample| (sample, wall_offset)));
+        self.worst.sort_by_key(|(sample, _)| (-sample.latency.0, sample.cycle));
+        self.worst.truncate(TOP);
+    }
+
+    /// The CPU's entry in `run.json`.
+    pub fn document(&self) -> CpuRun {
+        let any = self.cycles > 0;
+        let histogram = rows_of(&self.rows, self.min);
+        let mut cpu = CpuRun {
+            cpu: self.cpu,
+            core_type: self.core_type.clone(),
+            t0_mono_ns: Some(self.start),
+            interval_ns: Some(self.interval),
+            scheduled: Some(self.cycles + self.missed),
+            cycles: self.cycles,
+            missed: Some(self.missed),
+            early: Some(self.rows.get(EARLY_ROW)),
+            warmup: Some(self.warmup),
+            min_ns: any.then_some(self.min),
+            mean_ns: any.then(|| mean(self.sum, self.cycles)),
+            max_ns: self.worst.first().map(|(sample, _)| sample.latency),
+            deadline_histogram: merge(&histogram, &rows_of(&self.missed_rows, self.min)),
+            histogram,
+            sum_ns: i64::try_from(self.sum).ok(),
+            worst: self.worst.iter().map(|(sample, offset)| worst(sample, *offset)).collect(),
+            voluntary_switches: self.switches.map(|s| s.0),
+            involuntary_switches: self.switches.map(|s| s.1),
+            ..CpuRun::default()
+        };
+        cpu.fill_quantiles();
+        cpu
+    }
+}
+
+fn worst(sample: &Sample, wall_offset: Nanos) -> Worst {
+    Worst {
+        latency_ns: Some(sample.latency),
+        cycle: Some(sample.cycle),
+        mono_ns: Some(sample.time),
+        time: wall_time(sample.time + wall_offset),
+    }
+}
+
+/// RFC 3339 in UTC, to the microsecond.
+pub fn wall_time(realtime: Nanos) -> String {
+    let since = std::time::Duration::from_nanos(realtime.0.max(0) as u64);
+    humantime::format_rfc3339_micros(std::time::UNIX_EPOCH + since).to_string()
+}
+
+/// The line of `blocks.jsonl` for a block.
+pub fn block_line(cpu: Cpu, block: &Taken, levels: &[Nanos]) -> Block {
+    let over = |&level: &Nanos| {
+        let first = row_of(level);
+        (level, block.rows.iter().filter(|&&(row, _)| row >= first).map(|row| row.1).sum())
+    };
+    Block {
+        cpu,
+        mono_ns: block.start,
+        span_ns: Some(block.end - block.start),
+        n: block.cycles,
+        max_ns: block.top.first().map(|sample| sample.latency),
+        max_mono_ns: block.top.first().map(|sample| sample.time),
+        top_ns: block.top.iter().skip(1).map(|sample| sample.latency).collect(),
+        over: levels.iter().map(over).collect(),
+        missed: block.missed,
+        ..Block::default()
+    }
+}
+
+/// The line of `tail.jsonl` for a block: all that a checkpoint would have added up.
+pub fn tail_line(cpu: Cpu, block: &Taken, wall_offset: Nanos) -> Tail {
+    let rows = |rows: &[(usize, u64)]| {
+        rows.iter()
+            .map(|&(row, n)| {
+                if row == EARLY_ROW {
+                    (block.min, Nanos(0), n)
+                } else {
+                    (edges_of(row).0, edges_of(row).1, n)
+                }
+            })
+            .collect()
+    };
+    Tail {
+        cpu,
+        mono_ns: block.start,
+        end_mono_ns: block.end,
+        sum_ns: block.sum,
+        min_ns: (block.cycles > 0).then_some(block.min),
+        missed: block.missed,
+        rows: rows(&block.rows),
+        missed_rows: rows(&block.missed_rows),
+        worst: block.top.iter().map(|sample| worst(sample, wall_offset)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::histogram::total_of;
+
+    fn taken(latencies: &[i64], missed: &[i64]) -> Taken {
+        let lane = super::super::block::Lane::default();
+        lane.begin(Nanos(0));
+        for (cycle, &ns) in latencies.iter().enumerate() {
+            lane.current().count(Nanos(ns));
+            lane.current().keep(Sample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
+        }
+        missed.iter().for_each(|&ns| lane.current().count_missed(Nanos(ns), Nanos(1), 1));
+        let mut taken = Taken::default();
+        lane.take_last(Nanos(1_000_000_000), &mut taken);
+        taken
+    }
+
+    #[test]
+    fn two_blocks_add_up() {
+        let mut total = Total::new(Cpu(3), String::new(), Nanos(1_000), Nanos(0), 20);
+        total.absorb(&taken(&[-5, 10, 2_000], &[1_000]), Nanos(0));
+        total.absorb(&taken(&[-7, 90_000], &[50, 60]), Nanos(0));
+        let cpu = total.document();
+        assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled, cpu.early), (5, Some(3), Some(8), Some(2)));
+        assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(-7)), Some(Nanos(90_000))));
+        assert_eq!(cpu.mean_ns, Some(Nanos(18_400)));
+        assert_eq!(cpu.histogram[0], (Nanos(-7), Nanos(0), 2));
+        assert_eq!(total_of(&cpu.histogram), 5);
+        assert_eq!(total_of(cpu.deadline_histogram.as_ref().expect("measured")), 8);
+        assert_eq!(cpu.worst[0].latency_ns, Some(Nanos(90_000)));
+        let run = crate::bundle::run::Run { cpus: vec![cpu], ..Default::default() };
+        assert_eq!(run.check(), Ok(()));
+    }
+
+    #[test]
+    fn no_samples_give_nulls_and_sums_of_zero() {
+        let cpu = Total::new(Cpu(0), String::new(), Nanos(1), Nanos(0), 0).document();
+        assert_eq!((cpu.min_ns, cpu.mean_ns, cpu.max_ns, cpu.p50_ns), (None, None, None, None));
+        assert_eq!((cpu.cycles, cpu.scheduled), (0, Some(0)));
+    }
+
+    #[test]
+    fn levels_count_exactly() {
+        let line = block_line(Cpu(0), &taken(&[100, 5_120, 60_000, 3_000_000], &[]), &levels());
+        let counts: Vec<u64> = line.over.iter().map(|level| level.1).collect();
+        assert_eq!(counts, [3, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0]);
+        assert!(line.over.iter().all(|level| level.0.0 % 64 == 0));
+    }
+
+    #[test]
+    fn wall_times_are_rfc_3339() {
+        assert_eq!(wall_time(Nanos(1_500_000_000_123_456_789)), "2017-07-14T02:40:00.123456Z");
+    }
+}

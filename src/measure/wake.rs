@@ -1,0 +1,83 @@
+//! How a measuring thread sleeps until a slot: one type per kernel mechanism.
+
+use std::sync::atomic::AtomicU32;
+
+use crate::host::rt;
+use crate::units::Nanos;
+
+/// A way to sleep until an instant of CLOCK_MONOTONIC, and the clock read after it.
+pub trait Wake {
+    /// Sleeps; false if a signal ended the sleep early.
+    fn sleep_until(&mut self, instant: Nanos) -> bool;
+
+    /// The time of the wake-up.
+    #[inline(always)]
+    fn now(&self, _expected: Nanos) -> Nanos {
+        rt::monotonic()
+    }
+}
+
+/// clock_nanosleep with an absolute time, as cyclictest does.
+pub struct Nanosleep;
+
+impl Wake for Nanosleep {
+    #[inline(always)]
+    fn sleep_until(&mut self, instant: Nanos) -> bool {
+        rt::nanosleep_until(instant)
+    }
+}
+
+/// A timerfd armed with an absolute time, then read.
+impl Wake for rt::TimerFd {
+    #[inline(always)]
+    fn sleep_until(&mut self, instant: Nanos) -> bool {
+        rt::TimerFd::sleep_until(self, instant)
+    }
+}
+
+/// A POSIX timer armed with an absolute time, then sigwaitinfo.
+impl Wake for rt::SignalTimer {
+    #[inline(always)]
+    fn sleep_until(&mut self, instant: Nanos) -> bool {
+        rt::SignalTimer::sleep_until(self, instant)
+    }
+}
+
+/// FUTEX_WAIT_BITSET with an absolute time-out on a word that nobody wakes.
+pub struct Futex(AtomicU32);
+
+impl Futex {
+    /// A word to sleep on.
+    pub fn new() -> Futex {
+        Futex(rt::futex_word())
+    }
+}
+
+impl Default for Futex {
+    fn default() -> Futex {
+        Futex::new()
+    }
+}
+
+impl Wake for Futex {
+    #[inline(always)]
+    fn sleep_until(&mut self, instant: Nanos) -> bool {
+        rt::futex_until(&self.0, instant)
+    }
+}
+
+/// No sleep at all, and a clock read whose result is put on time: what remains is the loop's own cost.
+pub struct Idle;
+
+impl Wake for Idle {
+    #[inline(always)]
+    fn sleep_until(&mut self, _instant: Nanos) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn now(&self, expected: Nanos) -> Nanos {
+        std::hint::black_box(rt::monotonic());
+        Nanos(expected.0 + 10)
+    }
+}

@@ -1,0 +1,242 @@
+//! What may spoil a run while it goes on: clock steps, suspend, steal, CPUs going offline, page faults.
+//!
+//! Read by the housekeeping thread once a second, from files it holds open, into buffers it keeps.
+//! Nothing here makes the kernel interrupt a measured CPU.
+
+use super::cycle::End;
+use crate::bundle::run::Integrity;
+use crate::facts::stat::steal_ticks;
+use crate::host::KeptOpen;
+use crate::host::rt::{self, Usage};
+use crate::units::{Cpu, CpuSet, Nanos};
+
+/// The kernel counts steal in /proc/stat in ticks of USER_HZ, which is 100 wherever Linux runs (proc(5)).
+pub const STEAL_TICK: Nanos = Nanos(10_000_000);
+
+/// CLOCK_REALTIME may be slewed by 500 ppm (adjtimex(2)); a change beyond that is a step.
+const SLEW_PPM: i64 = 1_000;
+
+/// Below this, a change of a clock's offset may be the reading's own error.
+const CLOCK_NOISE: Nanos = Nanos(1_000_000);
+
+/// An integrity entry of the whole machine or of one CPU.
+pub fn entry(kind: &str, cpu: Option<Cpu>, invalidates: bool, detail: impl Into<String>) -> Integrity {
+    Integrity { kind: kind.into(), cpu, detail: detail.into(), invalidates }
+}
+
+/// The offsets of the clocks to CLOCK_MONOTONIC, as last seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// When they were read.
+    pub at: Nanos,
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
+    pub wall: Nanos,
+    /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC: time spent suspended.
+    pub boot: Nanos,
+}
+
+impl Clocks {
+    /// Reads the clocks.
+    pub fn read() -> Clocks {
+        Clocks { at: rt::monotonic(), wall: rt::wall_offset(), boot: rt::boot_offset() }
+    }
+
+    /// What happened to the clocks between two readings.
+    pub fn compare(self, later: Clocks) -> Option<Integrity> {
+        let suspended = later.boot - self.boot;
+        if suspended > CLOCK_NOISE {
+            return Some(entry(
+                "suspend",
+                None,
+                true,
+                format!("the machine was suspended for {suspended}; CLOCK_MONOTONIC stood still"),
+            ));
+        }
+        let step = later.wall - self.wall;
+        let slewed = (later.at - self.at).0 / 1_000_000 * SLEW_PPM;
+        (step.0.abs() > slewed + CLOCK_NOISE.0).then(|| {
+            entry("clock-step", None, false, format!("the wall clock was stepped by {step}; latencies are of CLOCK_MONOTONIC and not touched by it, wall times before and after differ"))
+        })
+    }
+}
+
+/// Steal per measured CPU, from /proc/stat.
+pub struct Steal {
+    file: Option<KeptOpen>,
+    cpus: Vec<(Cpu, u64, Nanos)>,
+}
+
+impl Steal {
+    /// Begins to count, on a virtual machine; elsewhere there is no steal and nothing is read.
+    pub fn new(cpus: impl Iterator<Item = Cpu>, virtualization: &str) -> Steal {
+        let file = if virtualization == "none" { None } else { KeptOpen::open("/proc/stat").ok() };
+        let mut steal = Steal { file, cpus: cpus.map(|cpu| (cpu, 0, Nanos(0))).collect() };
+        steal.read();
+        steal
+    }
+
+    /// Reads the counters; [`Steal::of`] then tells what was added since the last reading.
+    pub fn read(&mut self) {
+        let Some(text) = self.file.as_mut().and_then(|file| file.read().ok()) else { return };
+        let cpus = &mut self.cpus;
+        steal_ticks(text, |cpu, ticks| {
+            if let Ok(index) = cpus.binary_search_by_key(&cpu, |known| known.0) {
+                let known = &mut cpus[index];
+                known.2 = Nanos(ticks.saturating_sub(known.1) as i64 * STEAL_TICK.0);
+                known.1 = ticks;
+            }
+        });
+    }
+
+    /// The steal of a CPU between the last two readings; none where it is not counted.
+    pub fn of(&self, cpu: Cpu) -> Option<Nanos> {
+        self.file.as_ref()?;
+        let index = self.cpus.binary_search_by_key(&cpu, |known| known.0).ok()?;
+        Some(self.cpus[index].2)
+    }
+}
+
+/// Steal of one CPU over the run, and whether it coincides with the worst wake-up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StealSum {
+    blocks: u64,
+    total: Nanos,
+    worst: Nanos,
+    worst_steal: Nanos,
+}
+
+impl StealSum {
+    /// Adds a block: its worst latency and its steal.
+    pub fn add(&mut self, max: Option<Nanos>, steal: Nanos) {
+        if steal.0 > 0 {
+            self.blocks += 1;
+            self.total = self.total + steal;
+        }
+        if let Some(max) = max.filter(|max| *max > self.worst) {
+            (self.worst, self.worst_steal) = (max, steal);
+        }
+    }
+
+    /// The entry, if the hypervisor took any time.
+    pub fn entry(&self, cpu: Cpu) -> Option<Integrity> {
+        let StealSum { blocks, total, worst, worst_steal } = *self;
+        let coincides = if worst_steal.0 > 0 {
+            format!("; the worst wake-up ({worst}) lies in a second with {worst_steal} of it")
+        } else {
+            format!("; none in the second of the worst wake-up ({worst})")
+        };
+        let detail = format!(
+            "the hypervisor took {total} in {blocks} seconds of the run, counted in ticks of 10 ms{coincides}"
+        );
+        (blocks > 0).then(|| entry("steal", Some(cpu), false, detail))
+    }
+}
+
+/// Which of the measured CPUs are still online.
+pub struct Online {
+    file: Option<KeptOpen>,
+    gone: CpuSet,
+}
+
+impl Online {
+    /// Opens the kernel's list.
+    pub fn new() -> Online {
+        Online { file: KeptOpen::open("/sys/devices/system/cpu/online").ok(), gone: CpuSet::default() }
+    }
+
+    /// The measured CPUs that went offline since the last look.
+    pub fn lost(&mut self, measured: &CpuSet) -> Vec<Integrity> {
+        let text = self.file.as_mut().and_then(|file| file.read().ok());
+        let Some(online) = text.and_then(|text| CpuSet::parse(std::str::from_utf8(text).ok()?).ok()) else {
+            return Vec::new();
+        };
+        let lost = measured.without(&online).without(&self.gone);
+        self.gone = self.gone.or(&lost);
+        let words =
+            "went offline during the run: its thread was moved, and what it counted since is another cpu's";
+        lost.iter().map(|cpu| entry("offline", Some(cpu), true, words)).collect()
+    }
+}
+
+impl Default for Online {
+    fn default() -> Online {
+        Online::new()
+    }
+}
+
+/// What a measuring thread's end tells: migrations and page faults.
+pub fn entries_of_end(cpu: Cpu, end: &End, usage: &Usage, start: Nanos) -> Vec<Integrity> {
+    let mut entries = Vec::new();
+    if end.migrations > 0 {
+        let (elsewhere, at) = end.first_migration;
+        let detail = format!(
+            "{} of its wake-ups came on another cpu, the first on cpu {elsewhere} at {} of the run",
+            end.migrations,
+            at - start
+        );
+        entries.push(entry("affinity", Some(cpu), true, detail));
+    }
+    if usage.minor_faults + usage.major_faults > 0 {
+        let detail = format!(
+            "{} page faults in the loop, {} of them with I/O; each delayed what came after it",
+            usage.minor_faults + usage.major_faults,
+            usage.major_faults
+        );
+        entries.push(entry("page-fault", Some(cpu), usage.major_faults > 0, detail));
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clocks(at_s: i64, wall_ms: i64, boot_ms: i64) -> Clocks {
+        Clocks {
+            at: Nanos(at_s * 1_000_000_000),
+            wall: Nanos(wall_ms * 1_000_000),
+            boot: Nanos(boot_ms * 1_000_000),
+        }
+    }
+
+    #[test]
+    fn slewing_is_not_a_step() {
+        let kind = |later: Clocks| clocks(0, 0, 0).compare(later).map(|e| (e.kind, e.invalidates));
+        assert_eq!(kind(clocks(10, 5, 0)), None);
+        assert_eq!(kind(clocks(10, 40, 0)), Some(("clock-step".into(), false)));
+        assert_eq!(kind(clocks(10, -40, 0)), Some(("clock-step".into(), false)));
+        assert_eq!(kind(clocks(10, 5_000, 5_000)), Some(("suspend".into(), true)));
+    }
+
+    #[test]
+    fn steal_says_whether_it_coincides_with_the_worst() {
+        let mut sum = StealSum::default();
+        sum.add(Some(Nanos(50)), Nanos(0));
+        assert_eq!(sum.entry(Cpu(0)), None);
+        sum.add(Some(Nanos(40)), STEAL_TICK);
+        assert!(sum.entry(Cpu(0)).expect("steal").detail.contains("none in the second"));
+        sum.add(Some(Nanos(7_000_000)), STEAL_TICK);
+        let detail = sum.entry(Cpu(0)).expect("steal").detail;
+        assert!(
+            detail.contains("20ms in 2 seconds") && detail.contains("(7ms) lies in a second with 10ms"),
+            "{detail}"
+        );
+    }
+
+    #[test]
+    fn a_clean_end_has_no_entries() {
+        let mut end = End {
+            ended: super::super::cycle::Ended::Loops,
+            scheduled: 9,
+            last: Nanos(0),
+            migrations: 0,
+            first_migration: Default::default(),
+        };
+        assert!(entries_of_end(Cpu(1), &end, &Usage::default(), Nanos(0)).is_empty());
+        end.migrations = 2;
+        let faults = Usage { minor_faults: 1, ..Usage::default() };
+        let entries = entries_of_end(Cpu(1), &end, &faults, Nanos(0));
+        let kinds: Vec<_> = entries.iter().map(|e| (e.kind.as_str(), e.invalidates)).collect();
+        assert_eq!(kinds, [("affinity", true), ("page-fault", false)]);
+    }
+}
