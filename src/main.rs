@@ -1,1 +1,15 @@
-fn main() {}
+//! The binary: arguments in, exit code out. Everything else is in the library.
+
+// The one place that knows the process: its arguments, its environment, its end.
+#![allow(clippy::disallowed_methods)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let environment = onbeat::cli::Environment {
+        state_home: std::env::var_os("XDG_STATE_HOME"),
+        home: std::env::var_os("HOME"),
+        no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+    };
+    ExitCode::from(onbeat::cli::run(std::env::args_os().collect(), &environment) as u8)
+}

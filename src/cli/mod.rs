@@ -1,1 +1,148 @@
-//! (rooms follow)
+//! The command line: one file per subcommand, each gathers, calls and prints.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::error::{Exit, Outcome, Trouble};
+
+mod completions;
+mod import;
+mod live;
+mod man;
+mod measure;
+mod report;
+
+/// What the process brings along; nothing else of its environment is read.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// `$XDG_STATE_HOME`.
+    pub state_home: Option<OsString>,
+    /// `$HOME`.
+    pub home: Option<OsString>,
+    /// Whether `$NO_COLOR` asks for no colours (no-color.org).
+    pub no_color: bool,
+}
+
+impl Environment {
+    /// Where runs are kept by default.
+    fn runs(&self) -> PathBuf {
+        let absolute = |text: &OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
+        let state = self.state_home.as_ref().and_then(absolute);
+        let state = state.or_else(|| self.home.as_ref().and_then(absolute).map(|home| home.join(".local/state")));
+        state.map_or_else(|| PathBuf::from("/var/lib/onbeat/runs"), |state| state.join("onbeat/runs"))
+    }
+
+    /// Whether what goes to this stream may be coloured.
+    fn color(&self, stream: &impl IsTerminal) -> bool {
+        stream.is_terminal() && !self.no_color
+    }
+}
+
+/// Measures how late a real-time Linux machine wakes its threads, and says under which conditions.
+#[derive(Parser)]
+#[command(name = "onbeat", version, max_term_width = 100, after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 a limit was reached,\n4 not permitted, 5 not supported here, 6 interrupted with results saved, 7 inconclusive.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Measure(Box<measure::Args>),
+    Report(report::Args),
+    Import(import::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Runs the command line and says how it ended.
+pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
+    let outcome = measure::refuse_lookalikes(&args).and_then(|()| match Cli::try_parse_from(args) {
+        Ok(cli) => dispatch(cli.command, environment),
+        Err(error) => refused_by_clap(&error),
+    });
+    match outcome {
+        Ok(exit) => exit,
+        Err(trouble) => {
+            say(&format!("onbeat: {}", one_line(&trouble.message)));
+            trouble.exit
+        }
+    }
+}
+
+fn dispatch(command: Command, environment: &Environment) -> Outcome<Exit> {
+    match command {
+        Command::Measure(args) => measure::run(&args, environment),
+        Command::Report(args) => report::run(&args, environment),
+        Command::Import(args) => import::run(&args, environment),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
+    }
+}
+
+/// Help and version are printed; of a refusal only the sentence, with the way to more.
+fn refused_by_clap(error: &clap::Error) -> Outcome<Exit> {
+    use clap::error::ErrorKind::*;
+    match error.kind() {
+        DisplayHelp | DisplayVersion => {
+            print(error.render().to_string().as_bytes())?;
+            Ok(Exit::Fine)
+        }
+        DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Trouble::usage("no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all"))
+        }
+        _ => {
+            let text = error.render().to_string();
+            let sentences = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+            let sentence = sentences.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+            let sentence = sentence.trim_start_matches("error: ").replace("For more information, try '--help'.", "");
+            Err(Trouble::usage(format!("{} (see --help)", sentence.trim())))
+        }
+    }
+}
+
+/// A refusal is one line, whatever a file name or a foreign text put into it.
+fn one_line(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.trim().to_owned()
+}
+
+/// A line on standard error; nobody to read it is no trouble.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Bytes on standard output; a reader that has gone away has read enough.
+fn print(bytes: &[u8]) -> Outcome<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Trouble::internal(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a result to the file that a flag names, `-` being standard output.
+fn write_output(path: &Path, bytes: &[u8]) -> Outcome<()> {
+    if path == Path::new("-") {
+        return print(bytes);
+    }
+    crate::host::write_user_file(path, bytes).map_err(|error| {
+        let message = format!("cannot write {} ({error}): choose another file", path.display());
+        match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM | libc::EROFS) => Trouble::not_permitted(message),
+            Some(libc::ENOSPC | libc::EDQUOT) => Trouble::internal(message),
+            _ => Trouble::usage(message),
+        }
+    })
+}
+
+/// Columns of the terminal on standard output, 100 where there is none.
+fn columns() -> usize {
+    let size = if io::stdout().is_terminal() { ratatui::crossterm::terminal::size().ok() } else { None };
+    size.map_or(100, |(columns, _)| usize::from(columns).clamp(60, 200))
+}

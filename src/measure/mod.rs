@@ -2,8 +2,10 @@
 //!
 //! Read in this order: `schedule` (when a slot is expected), `wake` (how a thread sleeps until then),
 //! `cycle` (the hot loop), `block` (what it writes into), `lane` (the thread around it), `total`
-//! (the sums), `watch` (what may spoil a run), `session` (the housekeeping thread).
+//! (the sums), `watch` (what may spoil a run), `around` (what is looked at before and after it),
+//! `session` (the housekeeping thread).
 
+pub mod around;
 pub mod block;
 pub mod cycle;
 pub mod lane;

@@ -75,6 +75,11 @@ impl Total {
         self.worst.truncate(TOP);
     }
 
+    /// How many wake-ups were at or above a latency, to within the row that it lies in; at or above 0 are all, early ones too.
+    pub fn at_or_above(&self, latency: Nanos) -> u64 {
+        self.rows.at_or_above(if latency.0 == 0 { Nanos(i64::MIN) } else { latency })
+    }
+
     /// The CPU's entry in `run.json`.
     pub fn document(&self) -> CpuRun {
         let any = self.cycles > 0;

@@ -1,0 +1,22 @@
+//! `onbeat completions`: what a shell needs to complete onbeat's flags.
+
+use clap_complete::Shell;
+
+use crate::error::{Exit, Outcome};
+
+/// Print the completion script of a shell
+///
+/// For example: onbeat completions bash > /etc/bash_completion.d/onbeat
+#[derive(clap::Args)]
+pub struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+/// Prints the script.
+pub fn run(args: &Args, mut command: clap::Command) -> Outcome<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "onbeat", &mut script);
+    super::print(&script)?;
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,78 @@
+//! `onbeat import`: another tool's result as a bundle.
+
+use std::path::PathBuf;
+
+use super::{Environment, print, say, write_output};
+use crate::bundle::write::Writer;
+use crate::error::{Exit, Outcome, Trouble};
+use crate::foreign;
+use crate::host::{self, random_u64};
+use crate::units::{Bare, Nanos, parse_span};
+
+/// Histograms of any length fit; a file that is larger is something else.
+const FILE_LIMIT: u64 = 64 << 20;
+
+/// Keep another tool's result as a bundle
+///
+/// Reads cyclictest's JSON (--json) and its histogram text (-h, -H, --histfile), of versions before
+/// and after 2.7. What such a file does not carry stays unknown, unless a flag gives it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  onbeat import results.json -i 200\n  onbeat import hist.txt -i 1000 -o bundle && onbeat report bundle -o latency.html")]
+pub struct Args {
+    /// The file
+    file: PathBuf,
+    /// The interval it was measured with, which it does not carry; a bare number is in us
+    #[arg(short, long, value_name = "SPAN")]
+    interval: Option<String>,
+    /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write run.json there too; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Do not print the result
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Imports.
+pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+    let shown = args.file.display();
+    let interval = args.interval.as_deref().map(|text| interval(text)).transpose()?;
+    let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {
+        let message = format!("cannot read {shown}: {error}");
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Trouble::not_permitted(message),
+            _ => Trouble::usage(message),
+        }
+    })?;
+    let mut run = foreign::import(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+    drop(bytes);
+    if let Some(interval) = interval {
+        foreign::set_interval(&mut run, interval);
+    }
+    run.id = format!("import-{:016x}", random_u64());
+    let path = args.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
+    let writer = Writer::create(&path, run.cpus.len())?;
+    let path = writer.finish(&run)?;
+    if let Some(json) = &args.json {
+        write_output(json, format!("{}\n", serde_json::to_string(&run).unwrap_or_default()).as_bytes())?;
+    }
+    if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
+        let color = environment.color(&std::io::stdout());
+        let table = crate::report::table::render(&run, super::columns(), color);
+        print(format!("{table}kept in {}\n", path.display()).as_bytes())?;
+    }
+    if run.plan.interval_ns.is_none() {
+        say("onbeat: the interval is not in the file: give it with -i, so that cycle numbers become times");
+    }
+    Ok(Exit::Fine)
+}
+
+fn interval(text: &str) -> Outcome<Nanos> {
+    match parse_span(text, Bare::Micros) {
+        Ok(span) if span.0 > 0 => Ok(span),
+        Ok(_) => Err(Trouble::usage("-i: an interval of 0 is none: give the one of the measurement")),
+        Err(what) => Err(Trouble::usage(format!("-i: {what}"))),
+    }
+}

@@ -1,0 +1,135 @@
+//! `onbeat report`: bundles to pictures and tables.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use super::{Environment, columns, print, say, write_output};
+use crate::bundle::read::Bundle;
+use crate::error::{Exit, Outcome, Trouble};
+use crate::foreign;
+use crate::report::history::History;
+use crate::report::{self, Format, Input, table};
+
+/// Columns of the pictures over time; a longer run has more time in each.
+const COLUMNS: usize = 600;
+
+/// Draw runs, or print their tables
+///
+/// The kind of output follows from the file's ending: .html is one self-contained page with all
+/// pictures, .svg the latency plot alone, .csv the histogram, .json the run itself. Without -o the
+/// table is printed. Several bundles come on one page, their curves in one plot.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run -o run.svg")]
+pub struct Args {
+    /// Bundles, as `onbeat measure -o` makes them
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
+    /// The file to write: .html, .svg, .csv or .json; `-` is standard output, with --format
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The kind of output, where the file's ending does not say it
+    #[arg(long, value_name = "KIND", value_parser = ["html", "svg", "csv", "json", "text"])]
+    format: Option<String>,
+    /// Write the run as JSON there too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write cyclictest's JSON, for scripts that read it (one bundle)
+    #[arg(long, value_name = "FILE")]
+    rt_tests_json: Option<PathBuf>,
+    /// Write cyclictest's histogram text (one bundle)
+    #[arg(long, value_name = "FILE")]
+    hist: Option<PathBuf>,
+    /// No remarks on standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Reports.
+pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+    let format = args.format()?;
+    if args.bundles.len() > 1 && (args.rt_tests_json.is_some() || args.hist.is_some()) {
+        return Err(Trouble::usage("cyclictest's formats hold one run: give one bundle with --rt-tests-json or --hist"));
+    }
+    let mut read = Vec::new();
+    for path in &args.bundles {
+        read.push(load(path, args.quiet)?);
+    }
+    let inputs: Vec<Input> = read
+        .iter()
+        .map(|(title, bundle, history)| Input { run: &bundle.run, history, remarks: &bundle.remarks, title })
+        .collect();
+    if let Some(path) = &args.json {
+        write_output(path, report::render(&inputs, Format::Json).as_bytes())?;
+    }
+    if let (Some(path), Some(input)) = (&args.rt_tests_json, inputs.first()) {
+        let context = foreign::Context::default();
+        write_output(path, &foreign::cyclictest_json::write(input.run, &context))?;
+    }
+    if let (Some(path), Some(input)) = (&args.hist, inputs.first()) {
+        write_output(path, foreign::cyclictest_hist::write(input.run).as_bytes())?;
+    }
+    match (&args.output, format) {
+        (Some(path), Some(format)) => write_output(path, report::render(&inputs, format).as_bytes())?,
+        (None, Some(format)) => print(report::render(&inputs, format).as_bytes())?,
+        (path, None) if args.prints_table() || path.is_some() => {
+            let color = path.is_none() && environment.color(&std::io::stdout());
+            let text = tables(&inputs, color);
+            write_output(path.as_deref().unwrap_or(Path::new("-")), text.as_bytes())?;
+        }
+        _ => {}
+    }
+    Ok(Exit::Fine)
+}
+
+fn load(path: &Path, quiet: bool) -> Outcome<(String, Bundle, History)> {
+    let mut bundle = Bundle::open(path)?;
+    let mut history = History::for_run(&bundle.run, COLUMNS);
+    let unread = bundle.each_block(|block| history.add(block))?;
+    if unread > 0 {
+        bundle.remarks.push(format!("{unread} lines of blocks.jsonl could not be read; the pictures over time lack them"));
+    }
+    let title = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    if !quiet {
+        bundle.remarks.iter().for_each(|remark| say(&format!("onbeat: {title}: {remark}")));
+    }
+    Ok((title, bundle, history))
+}
+
+fn tables(inputs: &[Input], color: bool) -> String {
+    let mut text = String::new();
+    for input in inputs {
+        if inputs.len() > 1 {
+            text.push_str(&format!("{}\n", input.title));
+        }
+        text.push_str(&table::render(input.run, columns(), color));
+    }
+    text
+}
+
+impl Args {
+    /// The kind of output; none is the text table.
+    fn format(&self) -> Outcome<Option<Format>> {
+        let ending = self.output.as_ref().and_then(|path| path.extension()).map(|ending| ending.to_string_lossy().to_lowercase());
+        let name = match (&self.format, ending, &self.output) {
+            (Some(format), _, _) => format.clone(),
+            (None, Some(ending), _) => if ending == "txt" { "text".into() } else { ending },
+            (None, None, None) => "text".into(),
+            (None, None, Some(_)) => String::new(),
+        };
+        match (name.as_str(), Format::of_name(&name)) {
+            ("text", _) => Ok(None),
+            (_, Some(format)) => {
+                if self.output.is_none() && std::io::stdout().is_terminal() && format != Format::Csv {
+                    return Err(Trouble::usage(format!("{name} is not for a terminal: name a file with -o")));
+                }
+                Ok(Some(format))
+            }
+            _ => Err(Trouble::usage("the output's kind is not known: give -o a name that ends in .html, .svg, .csv or .json, or use --format")),
+        }
+    }
+
+    /// The table is for who asked for nothing else.
+    fn prints_table(&self) -> bool {
+        self.output.is_none() && self.json.is_none() && self.rt_tests_json.is_none() && self.hist.is_none()
+    }
+}

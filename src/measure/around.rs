@@ -1,0 +1,169 @@
+//! What is looked at before and after a run, never during it: rivals, the clocksource, throttling.
+
+use super::watch::entry;
+use crate::bundle::run::Integrity;
+use crate::facts::clocksource::{self, Quality};
+use crate::facts::tasks::{self, RtPolicy, RtTask};
+use crate::facts::{Facts, cgroup, kmsg};
+use crate::host::{Host, KernelLog};
+use crate::plan::Plan;
+use crate::units::{CpuSet, Nanos};
+
+/// Rivals beyond this many are counted, not named.
+const NAMED: usize = 8;
+
+/// Time on a CPU is accounted in ticks of 10 ms (USER_HZ, proc_pid_stat(5)).
+const TICK: Nanos = Nanos(10_000_000);
+
+/// The machine as it was before the run.
+pub struct Before {
+    host: Host,
+    log: Option<KernelLog>,
+    clocksource: String,
+    throttled: Option<cgroup::CpuStat>,
+    tasks: Vec<RtTask>,
+}
+
+impl Before {
+    /// Looks at the running machine.
+    pub fn look(facts: &Facts) -> Before {
+        let host = Host::live();
+        let tasks = tasks::rt_tasks(&host).known().map(|found| found.tasks.clone()).unwrap_or_default();
+        Before {
+            log: KernelLog::from_now_on().ok(),
+            clocksource: facts.clocksource.known().cloned().unwrap_or_default(),
+            throttled: facts.cpu_stat.known().cloned(),
+            tasks,
+            host,
+        }
+    }
+
+    /// What is known to be unfit before the first sample.
+    pub fn entries(&self) -> Vec<Integrity> {
+        let name = &self.clocksource;
+        let words = |what: &str| format!("the clocksource {name:?} {what}: see /sys/devices/system/clocksource");
+        match clocksource::quality(name) {
+            Quality::Fast => Vec::new(),
+            Quality::Slow => vec![entry("clocksource", None, false, words("is slow to read, about 1 us in each sample"))],
+            Quality::Coarse => vec![entry("clocksource", None, true, words("advances with the tick, so that shorter latencies are invisible"))],
+            Quality::Unknown => vec![entry("clocksource", None, false, words("is not known to be fit for measuring"))],
+        }
+    }
+
+    /// What is different after the run, or went on beside it.
+    pub fn changes(mut self, plan: &Plan) -> Vec<Integrity> {
+        let mut entries = Vec::new();
+        let now = self.host.read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+        if let Some(now) = now.known().map(|text| text.trim()).filter(|now| *now != self.clocksource) {
+            let detail = format!("the clocksource changed from {:?} to {now:?} during the run", self.clocksource);
+            entries.push(entry("clocksource", None, true, detail));
+        }
+        entries.extend(self.throttling());
+        let after = tasks::rt_tasks(&self.host).known().map(|found| found.tasks.clone()).unwrap_or_default();
+        let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
+        entries.extend(rivals(&self.tasks, &after, &measured, plan.priority));
+        entries
+    }
+
+    fn throttling(&mut self) -> Vec<Integrity> {
+        let mut entries = Vec::new();
+        if let Some(before) = &self.throttled {
+            let after = self.host.read_text(&before.path).parse(|text| cgroup::parse_cpu_stat(&text));
+            let more = |after: Option<u64>, before: Option<u64>| after.unwrap_or(0).saturating_sub(before.unwrap_or(0));
+            if let Some(after) = after.known() {
+                let periods = more(after.throttled_periods, before.throttled_periods);
+                let time = Nanos(more(after.throttled_ns, before.throttled_ns) as i64);
+                if periods > 0 {
+                    let detail = format!("the control group's quota ran out in {periods} periods, {time} in all: run onbeat in a group without a quota");
+                    entries.push(entry("throttled", None, true, detail));
+                }
+            }
+        }
+        let mut said = None;
+        if let Some(log) = &mut self.log {
+            log.each_record(|record| said = said.or(kmsg::throttling(record)));
+        }
+        if said.is_some() {
+            let detail = "the kernel stopped real-time tasks for using up their share (it says so once per boot): see sched_rt_runtime_us";
+            entries.push(entry("throttled", None, true, detail));
+        }
+        entries
+    }
+}
+
+/// The user-space tasks that go before the measuring threads on a measured CPU. Pure.
+fn rivals(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority: u32) -> Vec<Integrity> {
+    let reaches = |task: &RtTask| task.allowed.as_ref().is_none_or(|cpus| !cpus.and(measured).is_empty());
+    let goes_first = |task: &RtTask| task.policy == RtPolicy::Deadline || task.stat.priority >= priority;
+    let same = |a: &RtTask, b: &RtTask| a.tid == b.tid && a.stat.start_ticks == b.stat.start_ticks;
+    let mut found: Vec<(u64, &RtTask)> = after
+        .iter()
+        .filter(|task| !task.stat.kernel && reaches(task) && goes_first(task))
+        .map(|task| {
+            let earlier = before.iter().find(|known| same(known, task)).map_or(0, |known| known.stat.cpu_ticks);
+            (task.stat.cpu_ticks.saturating_sub(earlier), task)
+        })
+        .collect();
+    found.sort_by_key(|(ticks, task)| (std::cmp::Reverse(*ticks), task.tid));
+    let mut entries: Vec<Integrity> = found.iter().take(NAMED).map(|(ticks, task)| rival_entry(*ticks, task)).collect();
+    if found.len() > NAMED {
+        let detail = format!("{} further real-time tasks go before the measuring threads", found.len() - NAMED);
+        entries.push(entry("rt-competitor", None, false, detail));
+    }
+    entries
+}
+
+fn rival_entry(ticks: u64, task: &RtTask) -> Integrity {
+    let policy = match task.policy {
+        RtPolicy::Fifo => format!("SCHED_FIFO {}", task.stat.priority),
+        RtPolicy::RoundRobin => format!("SCHED_RR {}", task.stat.priority),
+        RtPolicy::Deadline => "SCHED_DEADLINE".into(),
+    };
+    let used = if ticks == 0 { "less than 10ms".into() } else { Nanos(ticks as i64 * TICK.0).to_string() };
+    let detail = format!(
+        "{} (pid {}, {policy}) may run on measured cpus before the measuring threads; it ran {used} meanwhile, last on cpu {}",
+        task.stat.comm, task.tid, task.stat.last_cpu
+    );
+    let only = task.allowed.as_ref().filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.iter().next());
+    entry("rt-competitor", only, false, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::tasks::TaskStat;
+    use crate::units::Cpu;
+
+    fn task(tid: u32, priority: u32, cpus: &str, cpu_ticks: u64) -> RtTask {
+        let stat = TaskStat {
+            comm: format!("task-{tid}"),
+            policy: Some(RtPolicy::Fifo),
+            priority,
+            cpu_ticks,
+            start_ticks: 7,
+            last_cpu: Cpu(1),
+            kernel: false,
+        };
+        RtTask { pid: tid, tid, policy: RtPolicy::Fifo, stat, allowed: CpuSet::parse(cpus).ok() }
+    }
+
+    #[test]
+    fn rivals_are_those_that_go_first_on_a_measured_cpu() {
+        let measured = CpuSet::parse("1-2").expect("a list");
+        let before = [task(1, 90, "0-3", 100)];
+        let kernel = RtTask { stat: TaskStat { kernel: true, ..task(5, 99, "1", 50).stat }, ..task(5, 99, "1", 50) };
+        let after = [task(1, 90, "0-3", 112), task(2, 79, "1", 9), task(3, 95, "3", 9), task(4, 80, "2", 0), kernel];
+        let details: Vec<String> = rivals(&before, &after, &measured, 80).into_iter().map(|e| e.detail).collect();
+        assert_eq!(details.len(), 2, "{details:?}");
+        assert!(details[0].starts_with("task-1 (pid 1, SCHED_FIFO 90)") && details[0].contains("ran 120ms"));
+        assert!(details[1].starts_with("task-4") && details[1].contains("less than 10ms"));
+    }
+
+    #[test]
+    fn many_rivals_are_counted() {
+        let after: Vec<RtTask> = (0..20).map(|tid| task(tid, 99, "0", 1)).collect();
+        let entries = rivals(&[], &after, &CpuSet::parse("0").expect("a list"), 80);
+        assert_eq!(entries.len(), NAMED + 1);
+        assert!(entries[NAMED].detail.starts_with("12 further"));
+    }
+}
