@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::kconfig::Kconfig;
-use super::line::{parse_cpus, parse_i64, parse_line, parse_strings, parse_u64, parse_word, parse_words};
+use super::line::{
+    excerpt, parse_cpus, parse_i64, parse_line, parse_strings, parse_u64, parse_word, parse_words,
+};
 use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt};
 use crate::host::{Fact, Host, machine, record};
 use crate::units::{Cpu, CpuSet};
@@ -89,11 +91,6 @@ impl Reader<'_> {
         self.noted(path, fact)
     }
 
-    fn list(&mut self, path: &str) -> Vec<String> {
-        let fact = self.host.list(path);
-        self.noted(path, fact).known().cloned().unwrap_or_default()
-    }
-
     fn noted<T>(&mut self, path: &str, fact: Fact<T>) -> Fact<T> {
         let reason = match &fact {
             Fact::Known(_) | Fact::Absent => return fact,
@@ -101,10 +98,11 @@ impl Reader<'_> {
             // The door's own messages begin with the path.
             Fact::Malformed(what) => what.strip_prefix(path).unwrap_or(what).trim_start().to_owned(),
         };
-        if self.troubles.len() < TROUBLES_LIMIT {
-            self.troubles.push(format!("{path}: {reason}"));
-        } else {
-            self.dropped += 1;
+        let trouble = format!("{path}: {reason}");
+        match self.troubles.contains(&trouble) {
+            true => {} // a directory that is listed twice
+            false if self.troubles.len() < TROUBLES_LIMIT => self.troubles.push(trouble),
+            false => self.dropped += 1,
         }
         fact
     }
@@ -146,23 +144,20 @@ impl Reader<'_> {
 
     /// The running kernel's own copy is better evidence than a file that somebody may have left behind.
     fn kconfig(&mut self, release: Option<&String>) -> Fact<Kconfig> {
+        let fitting = |config: Kconfig| match release {
+            Some(release) if !config.fits(release) => {
+                Err(format!("not used: it is of Linux {}, the kernel is {release}", excerpt(&config.version)))
+            }
+            _ => Ok(config),
+        };
         let compressed = self.host.read("/proc/config.gz").parse(|bytes| kconfig::parse_compressed(&bytes));
-        let mut outcome = self.noted("/proc/config.gz", compressed);
+        let mut outcome = self.noted("/proc/config.gz", compressed.parse(fitting));
         let Some(release) = release else { return outcome };
         for path in [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")] {
             if outcome.known().is_some() {
                 break;
             }
-            let found = self.read(&path, |text| {
-                let config = kconfig::parse_kconfig(text)?;
-                if config.fits(release) {
-                    return Ok(config);
-                }
-                Err(format!(
-                    "not used: it is of Linux {}, the kernel is {release}",
-                    super::line::excerpt(&config.version)
-                ))
-            });
+            let found = self.read(&path, |text| kconfig::parse_kconfig(text).and_then(fitting));
             if found != Fact::Absent {
                 outcome = found;
             }
@@ -171,14 +166,18 @@ impl Reader<'_> {
     }
 
     fn siblings(&mut self, online: &CpuSet) -> Fact<Vec<CpuSet>> {
-        let mut found = Vec::new();
+        let (mut found, mut outcome) = (Vec::new(), Fact::Absent);
         for cpu in online.iter() {
             let dir = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
             // The second is the older name of the first (before 5.3).
             let paths = [format!("{dir}/core_cpus_list"), format!("{dir}/thread_siblings_list")];
-            found.extend(self.first(&paths, parse_cpus).known().cloned());
+            match self.first(&paths, parse_cpus) {
+                Fact::Known(core) => found.push(core),
+                Fact::Absent => {}
+                trouble => outcome = trouble.map(|core| vec![core]),
+            }
         }
-        if found.is_empty() { Fact::Absent } else { Fact::Known(topology::shared_cores(found)) }
+        if found.is_empty() { outcome } else { Fact::Known(topology::shared_cores(found)) }
     }
 
     fn core_types(&mut self, online: &CpuSet) -> BTreeMap<Cpu, String> {
@@ -218,10 +217,12 @@ impl Reader<'_> {
 
     fn cgroup(&mut self) -> (Fact<i64>, Fact<cgroup::CpuStat>) {
         let groups = self.read("/proc/self/cgroup", cgroup::parse_cgroups);
-        let Some(groups) = groups.known() else { return (Fact::Absent, Fact::Absent) };
-        let rt_runtime = self.first(&groups.v1_paths("cpu.rt_runtime_us"), parse_i64);
+        let Some(known) = groups.known() else {
+            return (groups.clone().then(|_| Fact::Absent), groups.then(|_| Fact::Absent));
+        };
+        let rt_runtime = self.first(&known.v1_paths("cpu.rt_runtime_us"), parse_i64);
         // Where both versions are mounted, the one that has the controller has the quota.
-        let paths = [groups.v1_paths("cpu.stat"), groups.v2_paths("cpu.stat")].concat();
+        let paths = [known.v1_paths("cpu.stat"), known.v2_paths("cpu.stat")].concat();
         for path in paths {
             let stat = self.read(&path, cgroup::parse_cpu_stat);
             if stat != Fact::Absent {
@@ -266,11 +267,14 @@ impl Reader<'_> {
     fn idle_states(&mut self, online: &CpuSet) -> Fact<Vec<String>> {
         let first = online.iter().next().unwrap_or_default();
         let dir = format!("/sys/devices/system/cpu/cpu{first}/cpuidle");
-        let mut states = Vec::new();
-        for state in power::in_order(&self.list(&dir), "state") {
-            states.extend(self.read(&format!("{dir}/{state}/name"), parse_line).known().cloned());
-        }
-        if states.is_empty() { Fact::Absent } else { Fact::Known(states) }
+        let names = self.host.list(&dir);
+        self.noted(&dir, names).map(|names| {
+            let mut states = Vec::new();
+            for state in power::in_order(&names, "state") {
+                states.extend(self.read(&format!("{dir}/{state}/name"), parse_line).known().cloned());
+            }
+            states
+        })
     }
 }
 

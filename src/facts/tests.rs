@@ -277,3 +277,23 @@ fn what_identifies_a_machine_is_neither_described_nor_recorded() {
         assert!(!seen.contains(word), "{word}");
     }
 }
+
+#[test]
+fn no_text_anywhere_upsets_the_reading() {
+    let (empty, _dir) = tree("");
+    let empty = empty.recording();
+    gather(&empty);
+    let paths: Vec<String> = empty.recorded().unwrap().accesses().into_keys().collect();
+    for hostile in
+        ["", "\0\0", "0-8192", "-", "99999999999999999999", ") ( (", "::::", "=\"", "n\u{301}\u{202e}: 1"]
+    {
+        let (_, dir) = tree("");
+        for path in &paths {
+            // Some of the paths are directories above others.
+            let _ = fs::create_dir_all(dir.path().join(path.trim_start_matches('/')).parent().unwrap());
+            let _ = fs::write(dir.path().join(path.trim_start_matches('/')), hostile);
+        }
+        let described = describe(&gather(&Host::at(dir.path())));
+        assert!(described.unknown.len() <= 41 && described.preempt == "unknown", "{hostile}: {described:?}");
+    }
+}

@@ -46,7 +46,8 @@ pub fn judge(evidence: &Evidence) -> String {
     let name = by_clock(evidence.clocksources)
         .filter(|_| !emulated)
         .or_else(|| by_firmware(evidence, flag))
-        .or_else(|| by_device_tree(evidence));
+        .or_else(|| by_device_tree(evidence))
+        .or_else(|| info.filter(|info| info.model.starts_with("QEMU")).map(|_| "qemu"));
     let plain = match (flag, evidence.vendor, evidence.board) {
         (Some(true), ..) => UNNAMED,
         (Some(false), ..) => "none",
@@ -149,6 +150,7 @@ mod tests {
             "microsoft",
         );
         check(Some(true), "Intel Xeon", "VMware, Inc.", "VMware7,1", "tsc", "vmware");
+        check(Some(true), "QEMU TCG CPU version 2.5+", "", "", "", "qemu");
         check(Some(true), "Intel Xeon", "", "", "tsc", UNNAMED);
         check(Some(false), "Intel Core", "Microsoft Corporation", "Surface Pro", "tsc hpet", "none");
         check(Some(false), "Intel Xeon", "Amazon EC2", "m5.metal", "tsc", "none");
