@@ -77,25 +77,43 @@ pub fn judge(evidence: &Evidence) -> Preempt {
         return selected;
     }
     let configured = evidence.kconfig.map(configured);
-    let dynamic = match flag {
-        Some(flag) => flag == Flag::Dynamic,
-        None => evidence.kconfig.is_some_and(|config| config.is_yes("PREEMPT_DYNAMIC")),
-    };
-    // `preempt=` is dead text for a kernel that is not dynamic, and the default is open for one that is.
-    if dynamic {
-        return evidence.cmdline.map_or(Preempt::Unknown, |cmdline| {
-            chosen_at_boot(cmdline, evidence.release).or(configured).unwrap_or_default()
-        });
+    match (is_dynamic(flag, evidence), evidence.cmdline) {
+        (Some(true), Some(cmdline)) => chosen_at_boot(cmdline, evidence).or(configured).unwrap_or_default(),
+        (Some(true), None) => Preempt::Unknown,
+        (Some(false), _) => built_as(flag, configured, evidence),
+        // Up to 5.15 it takes `preempt=` to make a dynamic kernel other than full.
+        (None, Some(cmdline)) if series_of(evidence) < Some((5, 16)) && !cmdline.has("preempt") => {
+            Preempt::Full
+        }
+        (None, _) => Preempt::Unknown,
     }
+}
+
+fn series_of(evidence: &Evidence) -> Option<(u32, u32)> {
+    evidence.release.and_then(series)
+}
+
+/// Whether the model is chosen at boot; for any other kernel `preempt=` is dead text.
+fn is_dynamic(flag: Option<Flag>, evidence: &Evidence) -> Option<bool> {
+    let configured = evidence.kconfig.map(|config| config.is_yes("PREEMPT_DYNAMIC"));
+    match flag {
+        Some(Flag::Dynamic) => Some(true),
+        // Kernels from 5.12 to 5.17 were dynamic already and did not say so in their build string.
+        Some(Flag::Preempt) if series_of(evidence).is_some_and(|s| (5, 12) <= s && s < (5, 18)) => configured,
+        Some(_) => Some(false),
+        None => Some(configured.unwrap_or(false)),
+    }
+}
+
+/// The model of a kernel that has just one.
+fn built_as(flag: Option<Flag>, configured: Option<Preempt>, evidence: &Evidence) -> Preempt {
     match (flag, configured) {
         // The build string is the running kernel's own: a configuration that contradicts it is another's.
         (Some(Flag::Preempt), Some(model @ (Preempt::Full | Preempt::Lazy))) => model,
         (Some(Flag::Plain), Some(model @ (Preempt::Voluntary | Preempt::None))) => model,
         (None, Some(model)) => model,
         // From 6.13 on the same flag stands for the lazy model too.
-        (Some(Flag::Preempt), None) if evidence.release.and_then(series).is_some_and(|s| s < (6, 13)) => {
-            Preempt::Full
-        }
+        (Some(Flag::Preempt), None) if series_of(evidence).is_some_and(|s| s < (6, 13)) => Preempt::Full,
         _ => Preempt::Unknown,
     }
 }
@@ -106,21 +124,37 @@ fn configured(config: &Kconfig) -> Preempt {
     let models = [
         ("PREEMPT_RT", Preempt::Rt),
         ("PREEMPT_RT_FULL", Preempt::Rt), // patched kernels before 5.4
-        ("PREEMPT_LAZY", Preempt::Lazy),
+        // Before lazy: patched kernels up to 6.11 have an option of that name that is no model.
         ("PREEMPT", Preempt::Full),
+        ("PREEMPT_LAZY", Preempt::Lazy),
         ("PREEMPT_VOLUNTARY", Preempt::Voluntary),
         ("PREEMPT_NONE", Preempt::None),
     ];
     models.into_iter().find(|(option, _)| config.is_yes(option)).map_or(Preempt::Unknown, |(_, model)| model)
 }
 
-/// The model that `preempt=` chose; the kernel takes the last that it knows.
-fn chosen_at_boot(cmdline: &Cmdline, release: Option<&str>) -> Option<Preempt> {
-    let chosen = cmdline.values("preempt").rev().find_map(model_named)?;
-    let weak = matches!(chosen, Preempt::None | Preempt::Voluntary);
-    // Linux 7.0 dropped these two on most architectures; whether on this one cannot be seen from here.
-    let kept = release.and_then(series).is_some_and(|s| s < (7, 0));
-    Some(if weak && !kept { Preempt::Unknown } else { chosen })
+/// The model that `preempt=` chose: the last one that the kernel takes, for it passes over the others.
+fn chosen_at_boot(cmdline: &Cmdline, evidence: &Evidence) -> Option<Preempt> {
+    for model in cmdline.values("preempt").rev().filter_map(model_named) {
+        match is_offered(model, evidence) {
+            Some(true) => return Some(model),
+            Some(false) => {}
+            None => return Some(Preempt::Unknown),
+        }
+    }
+    None
+}
+
+/// Whether this kernel takes the model for `preempt=`.
+fn is_offered(model: Preempt, evidence: &Evidence) -> Option<bool> {
+    let lazy = evidence.kconfig.map(|config| config.is_yes("ARCH_HAS_PREEMPT_LAZY"));
+    let series = series_of(evidence);
+    match model {
+        Preempt::Lazy => lazy.or(series.map(|s| s >= (6, 13))),
+        // Linux 7.0 dropped these two on architectures that have the lazy model.
+        Preempt::None | Preempt::Voluntary if series? >= (7, 0) => lazy.map(|lazy| !lazy),
+        _ => Some(true),
+    }
 }
 
 fn model_named(name: &str) -> Option<Preempt> {
@@ -180,7 +214,26 @@ mod tests {
         );
         check("6.1.0|#1 SMP PREEMPT_DYNAMIC|||PREEMPT_VOLUNTARY", Preempt::Unknown);
         check("6.1.0|#1 SMP PREEMPT_DYNAMIC||quiet|", Preempt::Unknown);
-        check("7.1.0|#1 SMP PREEMPT_DYNAMIC||preempt=none|PREEMPT_LAZY", Preempt::Unknown);
+        check("|#1 SMP PREEMPT_DYNAMIC||preempt=none|", Preempt::Unknown);
+    }
+
+    #[test]
+    fn models_that_the_kernel_does_not_offer_are_passed_over() {
+        check("7.1.0|#1 SMP PREEMPT_DYNAMIC||preempt=none|", Preempt::Unknown);
+        check("7.1.0|#1 SMP PREEMPT_DYNAMIC||preempt=none|PREEMPT ARCH_HAS_PREEMPT_LAZY", Preempt::Full);
+        check("7.1.0|#1 SMP PREEMPT_DYNAMIC||preempt=none|PREEMPT", Preempt::None);
+        check("6.1.0|#1 SMP PREEMPT_DYNAMIC||preempt=lazy|PREEMPT_VOLUNTARY", Preempt::Voluntary);
+        check("6.14.0|#1 SMP PREEMPT_DYNAMIC||preempt=lazy|", Preempt::Lazy);
+    }
+
+    #[test]
+    fn a_dynamic_kernel_that_does_not_say_so() {
+        check("5.15.0|#1 SMP PREEMPT||quiet|", Preempt::Full);
+        check("5.15.0|#1 SMP PREEMPT||preempt=none|", Preempt::Unknown);
+        check("5.15.0|#1 SMP PREEMPT||preempt=none|PREEMPT PREEMPT_DYNAMIC", Preempt::None);
+        check("5.15.0|#1 SMP PREEMPT||preempt=none|PREEMPT", Preempt::Full);
+        check("5.17.0|#1 SMP PREEMPT||quiet|PREEMPT_VOLUNTARY PREEMPT_DYNAMIC", Preempt::Voluntary);
+        check("5.17.0|#1 SMP PREEMPT||quiet|", Preempt::Unknown);
     }
 
     #[test]

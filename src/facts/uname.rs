@@ -10,7 +10,7 @@ pub enum Flag {
     Rt,
     /// `PREEMPT_DYNAMIC`: the model is chosen at boot and may be changed later.
     Dynamic,
-    /// `PREEMPT`: full, and from 6.13 on full or lazy.
+    /// `PREEMPT`: full; from 5.12 to 5.17 perhaps dynamic, and from 6.13 on full or lazy.
     Preempt,
     /// None of them: voluntary or no preemption.
     Plain,
