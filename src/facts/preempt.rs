@@ -99,7 +99,9 @@ fn is_dynamic(flag: Option<Flag>, evidence: &Evidence) -> Option<bool> {
     match flag {
         Some(Flag::Dynamic) => Some(true),
         // Kernels from 5.12 to 5.17 were dynamic already and did not say so in their build string.
-        Some(Flag::Preempt) if series_of(evidence).is_some_and(|s| (5, 12) <= s && s < (5, 18)) => configured,
+        Some(Flag::Preempt) if series_of(evidence).is_some_and(|s| ((5, 12)..(5, 18)).contains(&s)) => {
+            configured
+        }
         Some(_) => Some(false),
         None => Some(configured.unwrap_or(false)),
     }
