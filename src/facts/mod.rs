@@ -1,2 +1,152 @@
-//! (rooms follow)
+//! What the machine is: one file per kernel text, each a parser from text to value, total on any input.
+//!
+//! Only [`gather`] and [`tasks::rt_tasks`] read, through the door; neither belongs near the measuring loop.
+
+pub mod cgroup;
+pub mod clocksource;
+pub mod cmdline;
+pub mod cpuinfo;
+pub mod interrupts;
+pub mod kconfig;
+pub mod kmsg;
+pub mod limits;
+pub mod line;
+pub mod power;
+pub mod preempt;
+pub mod sched;
 pub mod stat;
+pub mod tasks;
+pub mod topology;
+pub mod uname;
+pub mod virt;
+
+mod gather;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use gather::gather;
+
+use crate::bundle::run;
+use crate::host::Fact;
+use crate::units::{Cpu, CpuSet};
+use kconfig::{Kconfig, Setting};
+use preempt::Preempt;
+
+/// The facts of a machine, each with what came of reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// `uname -r`
+    pub release: Fact<String>,
+    /// `uname -v`
+    pub version: Fact<String>,
+    /// `uname -m`
+    pub machine: Fact<String>,
+    /// The kernel's command line, without init's part, serial numbers and MAC addresses.
+    pub cmdline: Fact<cmdline::Cmdline>,
+    /// The configuration, only if it is this kernel's.
+    pub kconfig: Fact<Kconfig>,
+    /// The preemption model, judged from the above and two more files.
+    pub preempt: Preempt,
+    /// CPUs that run.
+    pub online: Fact<CpuSet>,
+    /// CPUs that are plugged in.
+    pub present: Fact<CpuSet>,
+    /// CPUs out of load balancing by `isolcpus=`; cpuset partitions do not show here up to 6.18.
+    pub isolated: Fact<CpuSet>,
+    /// CPUs of `nohz_full=`.
+    pub nohz_full: Fact<CpuSet>,
+    /// The CPUs of each core that has more than one.
+    pub siblings: Fact<Vec<CpuSet>>,
+    /// Kind of core of each CPU; empty where all are of one kind.
+    pub core_types: BTreeMap<Cpu, String>,
+    /// Processor model, with the board's where the processor has no name.
+    pub model: Fact<String>,
+    /// The clocksource in use; [`clocksource::quality`] judges it.
+    pub clocksource: Fact<String>,
+    /// The clocksources to choose from.
+    pub clocksources: Fact<Vec<String>>,
+    /// What real-time tasks may take of each period; -1 is all.
+    pub rt_runtime_us: Fact<i64>,
+    /// That period.
+    pub rt_period_us: Fact<i64>,
+    /// What the fair server may take from real-time tasks, per CPU (6.12 on, debugfs).
+    pub fair_servers: Fact<Vec<sched::FairServer>>,
+    /// The real-time budget of this process's control group; absent where groups have none.
+    pub cgroup_rt_runtime_us: Fact<i64>,
+    /// How often the quota of this process's control group ran out.
+    pub cpu_stat: Fact<cgroup::CpuStat>,
+    /// Distinct cpufreq drivers; hardly ever more than one.
+    pub cpufreq_driver: Fact<Vec<String>>,
+    /// Distinct cpufreq governors.
+    pub governors: Fact<Vec<String>>,
+    /// Cpuidle driver, `none` where there is none.
+    pub cpuidle_driver: Fact<String>,
+    /// Idle states of the first online CPU, shallow to deep.
+    pub idle_states: Fact<Vec<String>>,
+    /// Resource limits of this process.
+    pub limits: Fact<limits::Limits>,
+    /// Effective capabilities of this process.
+    pub capabilities: Fact<limits::Capabilities>,
+    /// The hypervisor's name as [`virt::judge`] gives it.
+    pub virtualization: String,
+    troubles: Vec<String>,
+}
+
+impl Facts {
+    /// What could not be read or understood, as `path: reason`; what is merely absent is not among it.
+    pub fn unknown(&self) -> Vec<String> {
+        self.troubles.clone()
+    }
+
+    /// The kind of a CPU's core, `""` where all are of one kind.
+    pub fn core_type(&self, cpu: Cpu) -> &str {
+        self.core_types.get(&cpu).map_or("", String::as_str)
+    }
+
+    /// Whether an option of the configuration is built in; none where the configuration is not known.
+    pub fn option(&self, name: &str) -> Option<bool> {
+        self.kconfig.known().map(|config| config.is_yes(name))
+    }
+}
+
+/// The facts as the `host` part of run.json.
+pub fn describe(facts: &Facts) -> run::Host {
+    run::Host {
+        release: text(&facts.release),
+        kernel: text(&facts.version),
+        machine: text(&facts.machine),
+        preempt: facts.preempt.name().to_owned(),
+        clocksource: text(&facts.clocksource),
+        virtualization: facts.virtualization.clone(),
+        model: text(&facts.model),
+        cmdline: facts.cmdline.known().map(|cmdline| cmdline.text.clone()).unwrap_or_default(),
+        online: text(&facts.online),
+        isolated: text(&facts.isolated),
+        nohz_full: text(&facts.nohz_full),
+        siblings: facts.siblings.known().into_iter().flatten().map(CpuSet::to_string).collect(),
+        governor: words(&facts.governors).join(","),
+        cpufreq_driver: words(&facts.cpufreq_driver).join(","),
+        cpuidle_driver: text(&facts.cpuidle_driver),
+        idle_states: words(&facts.idle_states).to_vec(),
+        rt_runtime_us: facts.rt_runtime_us.known().copied(),
+        rt_period_us: facts.rt_period_us.known().copied(),
+        fair_server_runtime_ns: facts.fair_servers.known().and_then(|all| sched::fair_server_runtime_ns(all)),
+        cgroup_rt_runtime_us: facts.cgroup_rt_runtime_us.known().copied(),
+        high_res_timers: facts.option("HIGH_RES_TIMERS"),
+        hz: facts.kconfig.known().and_then(|config| match config.get("HZ") {
+            Setting::Value(hz) => hz.parse().ok(),
+            _ => None,
+        }),
+        unknown: facts.unknown(),
+    }
+}
+
+fn text<T: ToString>(fact: &Fact<T>) -> String {
+    fact.known().map(T::to_string).unwrap_or_default()
+}
+
+fn words(fact: &Fact<Vec<String>>) -> &[String] {
+    fact.known().map_or(&[], Vec::as_slice)
+}

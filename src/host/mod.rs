@@ -90,6 +90,11 @@ impl Host {
         self.recorder.as_ref()
     }
 
+    /// The same machine without a recorder: for what must not go into a bundle.
+    pub fn unrecorded(&self) -> Host {
+        Host { root: self.root.clone(), recorder: None }
+    }
+
     /// Whether this is the running machine.
     pub fn is_live(&self) -> bool {
         self.root == Path::new("/")
@@ -319,6 +324,11 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?;
     let dir = dir::Dir::open(parent)?;
     dir.replace(&name.to_string_lossy(), bytes)
+}
+
+/// The architecture of the running kernel, as `uname -m`.
+pub fn machine() -> String {
+    rustix::system::uname().machine().to_string_lossy().into_owned()
 }
 
 /// A number nobody can foresee, from the kernel (getrandom(2)).

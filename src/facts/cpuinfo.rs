@@ -1,0 +1,101 @@
+//! The processor's name, and whether it says that it runs under a hypervisor.
+//!
+//! Source: `/proc/cpuinfo` in Documentation/filesystems/proc.rst; each architecture has its own lines.
+//! Serial numbers are never kept: see `host::record::redact`.
+
+use super::line::excerpt;
+
+/// What `/proc/cpuinfo` tells; whatever is missing stays empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuInfo {
+    /// The processor model, `""` where this architecture prints none.
+    pub model: String,
+    /// Arm cores as `implementer/part`, such as `0x41/0xd08`, each kind once.
+    pub parts: Vec<String>,
+    /// Whether the x86 flag `hypervisor` is set; none where there are no x86 flags.
+    pub hypervisor: Option<bool>,
+    /// Whether this is User Mode Linux.
+    pub user_mode: bool,
+}
+
+/// Kinds of core beyond this many are not kept: a machine has two or three.
+const PARTS_LIMIT: usize = 16;
+
+/// Parses `/proc/cpuinfo`; any text is some processor's, so this cannot fail.
+pub fn parse_cpuinfo(text: &str) -> CpuInfo {
+    let mut info = CpuInfo::default();
+    let mut implementer = "";
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let (key, value) = (key.trim(), value.trim());
+        match key {
+            // x86 and LoongArch; MIPS; POWER; RISC-V
+            "model name" | "Model Name" | "cpu model" | "cpu" | "uarch" if info.model.is_empty() => {
+                info.model = excerpt(value);
+            }
+            "CPU implementer" => implementer = value,
+            "CPU part" => {
+                let part = excerpt(&format!("{implementer}/{value}"));
+                if info.parts.len() < PARTS_LIMIT && !info.parts.contains(&part) {
+                    info.parts.push(part);
+                }
+            }
+            // Virtual CPUs do not differ in this, so the first one speaks for all.
+            "flags" if info.hypervisor.is_none() => {
+                info.hypervisor = Some(value.split(' ').any(|flag| flag == "hypervisor"));
+            }
+            "vendor_id" if value == "User Mode Linux" => info.user_mode = true,
+            _ => {}
+        }
+    }
+    // 32-bit Arm kernels do print a name, but that of the architecture ("ARMv7 Processor rev 3").
+    info
+}
+
+/// The name to show: the processor's own, else that of the board with its kinds of core.
+pub fn model_name(info: &CpuInfo, board: &str) -> String {
+    let cores = info.parts.join(", ");
+    let name = if board.is_empty() { &info.model } else { board };
+    match (info.parts.is_empty(), name.is_empty()) {
+        (true, _) => (if info.model.is_empty() { board } else { &info.model }).to_owned(),
+        (false, true) => format!("arm {cores}"),
+        (false, false) => format!("{name} (arm {cores})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn x86_names_its_model() {
+        let info = parse_cpuinfo(
+            "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\nflags\t\t: fpu vme hypervisor lm\n\n\
+             processor\t: 1\nmodel name\t: AMD EPYC\n",
+        );
+        assert_eq!(info.hypervisor, Some(true));
+        assert_eq!(model_name(&info, ""), "AMD EPYC");
+        assert_eq!(parse_cpuinfo("flags : fpu hypervisor_not\n").hypervisor, Some(false));
+    }
+
+    #[test]
+    fn arm_is_named_after_its_board_and_parts() {
+        let info = parse_cpuinfo(
+            "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd03\n\nprocessor\t: 4\n\
+             CPU implementer\t: 0x41\nCPU part\t: 0xd08\n\nprocessor\t: 5\nCPU implementer\t: 0x41\nCPU part\t: 0xd08\n",
+        );
+        assert_eq!(info.hypervisor, None);
+        assert_eq!(model_name(&info, "Rock 4"), "Rock 4 (arm 0x41/0xd03, 0x41/0xd08)");
+        assert_eq!(model_name(&info, ""), "arm 0x41/0xd03, 0x41/0xd08");
+        assert_eq!(model_name(&CpuInfo::default(), "StarFive VisionFive 2"), "StarFive VisionFive 2");
+        assert_eq!(model_name(&CpuInfo::default(), ""), "");
+    }
+
+    proptest! {
+        #[test]
+        fn parser_is_total(text in "((CPU part|CPU implementer|flags|model name)?[\t :]{0,2}\\PC{0,20}\n?){0,8}") {
+            let _ = model_name(&parse_cpuinfo(&text), &text);
+        }
+    }
+}

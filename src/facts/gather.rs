@@ -1,0 +1,295 @@
+//! Reading the facts through the door: which files, in which order, and what to do without them.
+//!
+//! Nothing here understands a text; that is the business of the parsers beside it.
+
+use std::collections::BTreeMap;
+
+use super::kconfig::Kconfig;
+use super::line::{
+    excerpt, parse_cpus, parse_i64, parse_line, parse_strings, parse_u64, parse_word, parse_words,
+};
+use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt};
+use crate::host::{Fact, Host, machine, record};
+use crate::units::{Cpu, CpuSet};
+
+/// Troubles beyond this many are counted, not listed: one cause can refuse a file per CPU.
+const TROUBLES_LIMIT: usize = 40;
+
+/// Reads all facts of a machine, some dozens of small files; never while measuring.
+pub fn gather(host: &Host) -> Facts {
+    let mut reader = Reader { host, troubles: Vec::new(), dropped: 0 };
+    let release = reader.read("/proc/sys/kernel/osrelease", parse_word);
+    let version = reader.read("/proc/sys/kernel/version", parse_line);
+    let cmdline = reader.cmdline();
+    let kconfig = reader.kconfig(release.known());
+    let preempt = preempt::judge(&preempt::Evidence {
+        release: release.known().map(String::as_str),
+        version: version.known().map(String::as_str),
+        realtime: reader.read("/sys/kernel/realtime", parse_i64).known().copied(),
+        selected: reader.read("/sys/kernel/debug/sched/preempt", preempt::parse_selected).known().copied(),
+        cmdline: cmdline.known(),
+        kconfig: kconfig.known(),
+    });
+    let online = reader.read("/sys/devices/system/cpu/online", parse_cpus);
+    let cpus = online.known().cloned().unwrap_or_default();
+    let cpuinfo = reader.read("/proc/cpuinfo", |text| Ok(cpuinfo::parse_cpuinfo(text)));
+    let board = reader.read("/proc/device-tree/model", parse_line);
+    let clocksources = reader.read(&clocksource("available_clocksource"), parse_words);
+    let virtualization = reader.virtualization(&cpuinfo, &clocksources);
+    let (cgroup_rt_runtime_us, cpu_stat) = reader.cgroup();
+    Facts {
+        machine: reader.machine(),
+        present: reader.read("/sys/devices/system/cpu/present", parse_cpus),
+        isolated: reader.read("/sys/devices/system/cpu/isolated", parse_cpus),
+        nohz_full: reader.read("/sys/devices/system/cpu/nohz_full", parse_cpus),
+        siblings: reader.siblings(&cpus),
+        core_types: reader.core_types(&cpus),
+        model: model(&cpuinfo, &board),
+        clocksource: reader.read(&clocksource("current_clocksource"), parse_word),
+        rt_runtime_us: reader.read("/proc/sys/kernel/sched_rt_runtime_us", parse_i64),
+        rt_period_us: reader.read("/proc/sys/kernel/sched_rt_period_us", parse_i64),
+        fair_servers: reader.fair_servers(),
+        cpufreq_driver: reader.policies("scaling_driver"),
+        governors: reader.policies("scaling_governor"),
+        cpuidle_driver: reader.read("/sys/devices/system/cpu/cpuidle/current_driver", parse_word),
+        idle_states: reader.idle_states(&cpus),
+        limits: reader.read("/proc/self/limits", limits::parse_limits),
+        capabilities: reader.read("/proc/self/status", limits::parse_capabilities),
+        troubles: reader.troubles(),
+        release,
+        version,
+        cmdline,
+        kconfig,
+        preempt,
+        online,
+        clocksources,
+        virtualization,
+        cgroup_rt_runtime_us,
+        cpu_stat,
+    }
+}
+
+fn clocksource(file: &str) -> String {
+    format!("/sys/devices/system/clocksource/clocksource0/{file}")
+}
+
+fn model(cpuinfo: &Fact<cpuinfo::CpuInfo>, board: &Fact<String>) -> Fact<String> {
+    let board = board.known().map_or("", String::as_str);
+    cpuinfo.clone().map(|info| cpuinfo::model_name(&info, board))
+}
+
+/// Reads, and notes what was refused or malformed; what is absent is no trouble.
+struct Reader<'a> {
+    host: &'a Host,
+    troubles: Vec<String>,
+    dropped: u64,
+}
+
+impl Reader<'_> {
+    fn read<T>(&mut self, path: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Fact<T> {
+        let fact = self.host.read_text(path).parse(|text| parse(&text));
+        self.noted(path, fact)
+    }
+
+    fn noted<T>(&mut self, path: &str, fact: Fact<T>) -> Fact<T> {
+        let reason = match &fact {
+            Fact::Known(_) | Fact::Absent => return fact,
+            Fact::Refused(errno) => format!("refused: {}", errno_name(*errno)),
+            // The door's own messages begin with the path.
+            Fact::Malformed(what) => what.strip_prefix(path).unwrap_or(what).trim_start().to_owned(),
+        };
+        let trouble = format!("{path}: {reason}");
+        match self.troubles.contains(&trouble) {
+            true => {} // a directory that is listed twice
+            false if self.troubles.len() < TROUBLES_LIMIT => self.troubles.push(trouble),
+            false => self.dropped += 1,
+        }
+        fact
+    }
+
+    fn troubles(&mut self) -> Vec<String> {
+        if self.dropped > 0 {
+            self.troubles.push(format!("and {} more", self.dropped));
+        }
+        std::mem::take(&mut self.troubles)
+    }
+
+    /// The first path that exists decides.
+    fn first<T>(&mut self, paths: &[String], mut parse: impl FnMut(&str) -> Result<T, String>) -> Fact<T> {
+        for path in paths {
+            match self.read(path, &mut parse) {
+                Fact::Absent => {}
+                fact => return fact,
+            }
+        }
+        Fact::Absent
+    }
+
+    fn machine(&mut self) -> Fact<String> {
+        match self.read("/proc/sys/kernel/arch", parse_word) {
+            // The file is there from 6.1 on; only the running kernel can be asked otherwise.
+            Fact::Absent if self.host.is_live() => Fact::Known(machine()),
+            fact => fact,
+        }
+    }
+
+    fn cmdline(&mut self) -> Fact<cmdline::Cmdline> {
+        // Bytes that are no text reach the kernel as well as any; they matter to none of its parameters.
+        let fact = self.host.read("/proc/cmdline").parse(|bytes| {
+            let kept = record::redact("/proc/cmdline", &bytes);
+            cmdline::parse_cmdline(&String::from_utf8_lossy(&kept))
+        });
+        self.noted("/proc/cmdline", fact)
+    }
+
+    /// The running kernel's own copy is better evidence than a file that somebody may have left behind.
+    fn kconfig(&mut self, release: Option<&String>) -> Fact<Kconfig> {
+        let fitting = |config: Kconfig| match release {
+            Some(release) if !config.fits(release) => {
+                Err(format!("not used: it is of Linux {}, the kernel is {release}", excerpt(&config.version)))
+            }
+            _ => Ok(config),
+        };
+        let compressed = self.host.read("/proc/config.gz").parse(|bytes| kconfig::parse_compressed(&bytes));
+        let mut outcome = self.noted("/proc/config.gz", compressed.parse(fitting));
+        let Some(release) = release else { return outcome };
+        for path in [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")] {
+            if outcome.known().is_some() {
+                break;
+            }
+            let found = self.read(&path, |text| kconfig::parse_kconfig(text).and_then(fitting));
+            if found != Fact::Absent {
+                outcome = found;
+            }
+        }
+        outcome
+    }
+
+    fn siblings(&mut self, online: &CpuSet) -> Fact<Vec<CpuSet>> {
+        let (mut found, mut outcome) = (Vec::new(), Fact::Absent);
+        for cpu in online.iter() {
+            let dir = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
+            // The second is the older name of the first (before 5.3).
+            let paths = [format!("{dir}/core_cpus_list"), format!("{dir}/thread_siblings_list")];
+            match self.first(&paths, parse_cpus) {
+                Fact::Known(core) => found.push(core),
+                Fact::Absent => {}
+                trouble => outcome = trouble.map(|core| vec![core]),
+            }
+        }
+        if found.is_empty() { outcome } else { Fact::Known(topology::shared_cores(found)) }
+    }
+
+    fn core_types(&mut self, online: &CpuSet) -> BTreeMap<Cpu, String> {
+        let mut hybrid = Vec::new();
+        for (source, name) in topology::HYBRID {
+            let cpus = self.read(&format!("/sys/devices/{source}/cpus"), parse_cpus);
+            hybrid.extend(cpus.known().map(|cpus| (name, cpus.clone())));
+        }
+        let mut capacities = BTreeMap::new();
+        for cpu in online.iter() {
+            let capacity = self.read(&format!("/sys/devices/system/cpu/cpu{cpu}/cpu_capacity"), parse_u64);
+            capacities.extend(capacity.known().map(|&capacity| (cpu, capacity)));
+        }
+        topology::core_types(online, &hybrid, &capacities)
+    }
+
+    fn virtualization(
+        &mut self,
+        cpuinfo: &Fact<cpuinfo::CpuInfo>,
+        clocksources: &Fact<Vec<String>>,
+    ) -> String {
+        let hypervisor = self.read("/sys/hypervisor/type", parse_word);
+        let vendor = self.read("/sys/class/dmi/id/sys_vendor", parse_line);
+        let product = self.read("/sys/class/dmi/id/product_name", parse_line);
+        let board = self.read("/proc/device-tree/compatible", parse_strings);
+        let board_hypervisor = self.read("/proc/device-tree/hypervisor/compatible", parse_strings);
+        virt::judge(&virt::Evidence {
+            cpuinfo: cpuinfo.known(),
+            hypervisor: hypervisor.known().map(String::as_str),
+            vendor: vendor.known().map(String::as_str),
+            product: product.known().map(String::as_str),
+            clocksources: clocksources.known().map_or(&[], Vec::as_slice),
+            board: board.known().map(Vec::as_slice),
+            board_hypervisor: board_hypervisor.known().map(Vec::as_slice),
+        })
+    }
+
+    fn cgroup(&mut self) -> (Fact<i64>, Fact<cgroup::CpuStat>) {
+        let groups = self.read("/proc/self/cgroup", cgroup::parse_cgroups);
+        let Some(known) = groups.known() else {
+            return (groups.clone().then(|_| Fact::Absent), groups.then(|_| Fact::Absent));
+        };
+        let rt_runtime = self.first(&known.v1_paths("cpu.rt_runtime_us"), parse_i64);
+        // Where both versions are mounted, the one that has the controller has the quota.
+        let paths = [known.v1_paths("cpu.stat"), known.v2_paths("cpu.stat")].concat();
+        for path in paths {
+            let stat = self.read(&path, cgroup::parse_cpu_stat);
+            if stat != Fact::Absent {
+                return (rt_runtime, stat.map(|stat| cgroup::CpuStat { path, ..stat }));
+            }
+        }
+        (rt_runtime, Fact::Absent)
+    }
+
+    fn fair_servers(&mut self) -> Fact<Vec<sched::FairServer>> {
+        const DIR: &str = "/sys/kernel/debug/sched/fair_server";
+        let names = self.host.list(DIR);
+        self.noted(DIR, names).map(|names| {
+            let mut servers = Vec::new();
+            for name in power::in_order(&names, "cpu") {
+                let runtime = self.read(&format!("{DIR}/{name}/runtime"), parse_u64);
+                let period = self.read(&format!("{DIR}/{name}/period"), parse_u64);
+                let cpu = topology::numbered(&name, "cpu").map(Cpu);
+                if let (Some(cpu), Some(&runtime_ns), Some(&period_ns)) =
+                    (cpu, runtime.known(), period.known())
+                {
+                    servers.push(sched::FairServer { cpu, runtime_ns, period_ns });
+                }
+            }
+            servers
+        })
+    }
+
+    fn policies(&mut self, file: &str) -> Fact<Vec<String>> {
+        const DIR: &str = "/sys/devices/system/cpu/cpufreq";
+        let names = self.host.list(DIR);
+        self.noted(DIR, names).map(|names| {
+            let mut values = Vec::new();
+            for policy in power::in_order(&names, "policy") {
+                values.extend(self.read(&format!("{DIR}/{policy}/{file}"), parse_word).known().cloned());
+            }
+            power::distinct(values)
+        })
+    }
+
+    /// Of the first CPU that is online: CPU 0 need not be.
+    fn idle_states(&mut self, online: &CpuSet) -> Fact<Vec<String>> {
+        let first = online.iter().next().unwrap_or_default();
+        let dir = format!("/sys/devices/system/cpu/cpu{first}/cpuidle");
+        let names = self.host.list(&dir);
+        self.noted(&dir, names).map(|names| {
+            let mut states = Vec::new();
+            for state in power::in_order(&names, "state") {
+                states.extend(self.read(&format!("{dir}/{state}/name"), parse_line).known().cloned());
+            }
+            states
+        })
+    }
+}
+
+/// The error's name where it is one that people know, with the number in any case.
+fn errno_name(errno: i32) -> String {
+    let name = match errno {
+        libc::EACCES => "EACCES, permission denied",
+        libc::EPERM => "EPERM, not permitted",
+        libc::EIO => "EIO, input/output error",
+        libc::EINVAL => "EINVAL, invalid argument",
+        libc::EISDIR => "EISDIR, is a directory",
+        libc::ELOOP => "ELOOP, too many links",
+        libc::EXDEV => "EXDEV, leads out of the tree",
+        libc::ENOSYS => "ENOSYS, no such system call",
+        other => return format!("errno {other}"),
+    };
+    name.to_owned()
+}

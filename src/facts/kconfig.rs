@@ -1,0 +1,153 @@
+//! The configuration a kernel was built with.
+//!
+//! Source: Documentation/kbuild/kconfig.rst; `/proc/config.gz` is CONFIG_IKCONFIG_PROC. Distributions
+//! put the same text at `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use super::uname::series;
+
+/// Configurations are about 300 KiB; a compressed one that grows beyond this is hostile.
+pub const KCONFIG_LIMIT: u64 = 4 << 20;
+
+/// What a configuration says of an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Setting<'a> {
+    /// `y`
+    Yes,
+    /// `m`
+    Module,
+    /// `is not set`
+    No,
+    /// A number or a string, without its quotes.
+    Value(&'a str),
+    /// Not mentioned: this kernel does not know the option, or its dependencies are not met.
+    Absent,
+}
+
+/// A parsed configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kconfig {
+    /// The version in the header, such as `6.12.9`; `""` without a header.
+    pub version: String,
+    options: BTreeMap<String, String>,
+}
+
+impl Kconfig {
+    /// Looks an option up by its name, with or without `CONFIG_`.
+    pub fn get(&self, name: &str) -> Setting<'_> {
+        match self.options.get(name.strip_prefix("CONFIG_").unwrap_or(name)).map(String::as_str) {
+            Some("y") => Setting::Yes,
+            Some("m") => Setting::Module,
+            Some("n") => Setting::No,
+            Some(value) => Setting::Value(value),
+            None => Setting::Absent,
+        }
+    }
+
+    /// Whether an option is `y`.
+    pub fn is_yes(&self, name: &str) -> bool {
+        self.get(name) == Setting::Yes
+    }
+
+    /// Whether the configuration can be that of this release; without a header it is taken at its word.
+    ///
+    /// A file left over from another kernel is a trap. The third number says nothing: Debian calls 6.1.170 `6.1.0-50`.
+    pub fn fits(&self, release: &str) -> bool {
+        self.version.is_empty() || series(&self.version) == series(release)
+    }
+}
+
+/// Parses a configuration, plain text.
+pub fn parse_kconfig(text: &str) -> Result<Kconfig, String> {
+    if text.len() as u64 > KCONFIG_LIMIT {
+        return Err(format!("expected a kernel configuration, found {} bytes", text.len()));
+    }
+    let mut config = Kconfig::default();
+    for line in text.lines() {
+        if let Some(option) = line.strip_prefix("CONFIG_") {
+            if let Some((name, value)) = option.split_once('=') {
+                let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
+                config.options.insert(name.to_owned(), value.to_owned());
+            }
+        } else if let Some(option) = line.strip_prefix("# CONFIG_") {
+            if let Some(name) = option.strip_suffix(" is not set") {
+                config.options.insert(name.to_owned(), "n".to_owned());
+            }
+        } else if config.version.is_empty() && line.ends_with(" Kernel Configuration") {
+            // "# Linux/x86 6.12.9 Kernel Configuration"; before 2.6.39 without the architecture.
+            let mut words = line.split_whitespace().skip_while(|word| !word.starts_with("Linux"));
+            config.version = words.nth(1).unwrap_or_default().to_owned();
+        }
+    }
+    if config.options.is_empty() {
+        return Err("expected a kernel configuration, found no option".to_owned());
+    }
+    Ok(config)
+}
+
+/// Parses `/proc/config.gz`.
+pub fn parse_compressed(bytes: &[u8]) -> Result<Kconfig, String> {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes)
+        .take(KCONFIG_LIMIT + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| format!("expected gzip of text: {error}"))?;
+    parse_kconfig(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    const TEXT: &str = "#\n# Automatically generated file; DO NOT EDIT.\n# Linux/x86 6.1.170 Kernel Configuration\n#\n\
+        CONFIG_HZ=250\n# CONFIG_PREEMPT_RT is not set\nCONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_NVME=m\nCONFIG_LOCALVERSION=\"-x y\"\n";
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn options_are_found_plain_and_compressed() {
+        for config in [parse_kconfig(TEXT).unwrap(), parse_compressed(&gzip(TEXT.as_bytes())).unwrap()] {
+            assert_eq!(config.get("HZ"), Setting::Value("250"));
+            assert_eq!(config.get("CONFIG_PREEMPT_RT"), Setting::No);
+            assert_eq!(config.get("NVME"), Setting::Module);
+            assert_eq!(config.get("LOCALVERSION"), Setting::Value("-x y"));
+            assert_eq!(config.get("PREEMPT_LAZY"), Setting::Absent);
+            assert!(config.is_yes("PREEMPT_VOLUNTARY"));
+        }
+    }
+
+    #[test]
+    fn another_kernels_configuration_does_not_fit() {
+        let config = parse_kconfig(TEXT).unwrap();
+        assert_eq!(config.version, "6.1.170");
+        assert!(config.fits("6.1.0-50-amd64"));
+        assert!(!config.fits("6.12.9-amd64"));
+        assert!(parse_kconfig("CONFIG_SMP=y").unwrap().fits("6.12.9"));
+    }
+
+    #[test]
+    fn hostile_configurations_are_refused() {
+        assert!(parse_compressed(&gzip(&vec![b'a'; 64 << 20])).is_err());
+        assert!(parse_compressed(b"not gzip").is_err());
+        assert!(parse_compressed(&gzip(TEXT.as_bytes())[..40]).is_err());
+        assert!(parse_kconfig("").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn parsers_are_total(text in "(#? ?CONFIG_[A-Z=\"]{0,6}|\\PC{0,20}|\n){0,8}", bytes: Vec<u8>) {
+            let _ = parse_kconfig(&text);
+            let _ = parse_compressed(&bytes);
+            let _ = parse_compressed(&[b"\x1f\x8b\x08\0\0\0\0\0\0\x03", &bytes[..]].concat());
+        }
+    }
+}

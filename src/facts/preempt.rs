@@ -1,0 +1,264 @@
+//! Which preemption model the kernel runs: decided from several witnesses, never guessed.
+//!
+//! Source: `kernel/Kconfig.preempt`, `preempt=` in Documentation/admin-guide/kernel-parameters.txt, and
+//! `sched_dynamic_mode()` in `kernel/sched/core.c` for what `debug/sched/preempt` shows.
+
+use super::cmdline::Cmdline;
+use super::kconfig::Kconfig;
+use super::line::excerpt;
+use super::uname::{Flag, preemption_flag, series};
+
+/// A preemption model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preempt {
+    /// PREEMPT_RT: nearly everything can be preempted.
+    Rt,
+    /// Kernel code can be preempted outside of locks.
+    Full,
+    /// As full for real-time tasks; others wait for the tick (6.13 on).
+    Lazy,
+    /// Only where the kernel offers it.
+    Voluntary,
+    /// Only on return to user mode.
+    None,
+    /// The witnesses are missing or contradict each other.
+    #[default]
+    Unknown,
+}
+
+impl Preempt {
+    /// The name in run.json.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preempt::Rt => "rt",
+            Preempt::Full => "full",
+            Preempt::Lazy => "lazy",
+            Preempt::Voluntary => "voluntary",
+            Preempt::None => "none",
+            Preempt::Unknown => "unknown",
+        }
+    }
+}
+
+/// What speaks for a model; none of them where it is not known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence<'a> {
+    /// `uname -r`
+    pub release: Option<&'a str>,
+    /// `uname -v`
+    pub version: Option<&'a str>,
+    /// `/sys/kernel/realtime`, there on PREEMPT_RT only.
+    pub realtime: Option<i64>,
+    /// [`parse_selected`] of `/sys/kernel/debug/sched/preempt`.
+    pub selected: Option<Preempt>,
+    /// The command line.
+    pub cmdline: Option<&'a Cmdline>,
+    /// The configuration, if it is this kernel's.
+    pub kconfig: Option<&'a Kconfig>,
+}
+
+/// Parses `/sys/kernel/debug/sched/preempt`: `none voluntary (full) lazy`, the one in use in brackets.
+///
+/// On PREEMPT_RT it offers the rest (full, lazy), so it says nothing about RT.
+pub fn parse_selected(text: &str) -> Result<Preempt, String> {
+    let selected = text.split_whitespace().find_map(|word| word.strip_prefix('(')?.strip_suffix(')'));
+    selected
+        .and_then(model_named)
+        .ok_or_else(|| format!("expected (MODEL) among models, found '{}'", excerpt(text)))
+}
+
+/// Weighs the evidence; the first witness that can know it decides.
+pub fn judge(evidence: &Evidence) -> Preempt {
+    let flag = evidence.version.map(preemption_flag);
+    if flag == Some(Flag::Rt) || evidence.realtime == Some(1) {
+        return Preempt::Rt;
+    }
+    if let Some(selected) = evidence.selected {
+        return selected;
+    }
+    let configured = evidence.kconfig.map(configured);
+    match (is_dynamic(flag, evidence), evidence.cmdline) {
+        (Some(true), Some(cmdline)) => chosen_at_boot(cmdline, evidence).or(configured).unwrap_or_default(),
+        (Some(true), None) => Preempt::Unknown,
+        (Some(false), _) => built_as(flag, configured, evidence),
+        // Up to 5.15 it takes `preempt=` to make a dynamic kernel other than full.
+        (None, Some(cmdline)) if series_of(evidence) < Some((5, 16)) && !cmdline.has("preempt") => {
+            Preempt::Full
+        }
+        (None, _) => Preempt::Unknown,
+    }
+}
+
+fn series_of(evidence: &Evidence) -> Option<(u32, u32)> {
+    evidence.release.and_then(series)
+}
+
+/// Whether the model is chosen at boot; for any other kernel `preempt=` is dead text.
+fn is_dynamic(flag: Option<Flag>, evidence: &Evidence) -> Option<bool> {
+    let configured = evidence.kconfig.map(|config| config.is_yes("PREEMPT_DYNAMIC"));
+    match flag {
+        Some(Flag::Dynamic) => Some(true),
+        // Kernels from 5.12 to 5.17 were dynamic already and did not say so in their build string.
+        Some(Flag::Preempt) if series_of(evidence).is_some_and(|s| ((5, 12)..(5, 18)).contains(&s)) => {
+            configured
+        }
+        Some(_) => Some(false),
+        None => Some(configured.unwrap_or(false)),
+    }
+}
+
+/// The model of a kernel that has just one.
+fn built_as(flag: Option<Flag>, configured: Option<Preempt>, evidence: &Evidence) -> Preempt {
+    match (flag, configured) {
+        // The build string is the running kernel's own: a configuration that contradicts it is another's.
+        (Some(Flag::Preempt), Some(model @ (Preempt::Full | Preempt::Lazy))) => model,
+        (Some(Flag::Plain), Some(model @ (Preempt::Voluntary | Preempt::None))) => model,
+        (None, Some(model)) => model,
+        // From 6.13 on the same flag stands for the lazy model too.
+        (Some(Flag::Preempt), None) if series_of(evidence).is_some_and(|s| s < (6, 13)) => Preempt::Full,
+        _ => Preempt::Unknown,
+    }
+}
+
+/// The model that the kernel was built to start with.
+fn configured(config: &Kconfig) -> Preempt {
+    // The choice names the default even of a dynamic kernel; its `*_BUILD` twins only say what code is in.
+    let models = [
+        ("PREEMPT_RT", Preempt::Rt),
+        ("PREEMPT_RT_FULL", Preempt::Rt), // patched kernels before 5.4
+        // Before lazy: patched kernels up to 6.11 have an option of that name that is no model.
+        ("PREEMPT", Preempt::Full),
+        ("PREEMPT_LAZY", Preempt::Lazy),
+        ("PREEMPT_VOLUNTARY", Preempt::Voluntary),
+        ("PREEMPT_NONE", Preempt::None),
+    ];
+    models.into_iter().find(|(option, _)| config.is_yes(option)).map_or(Preempt::Unknown, |(_, model)| model)
+}
+
+/// The model that `preempt=` chose: the last one that the kernel takes, for it passes over the others.
+fn chosen_at_boot(cmdline: &Cmdline, evidence: &Evidence) -> Option<Preempt> {
+    for model in cmdline.values("preempt").rev().filter_map(model_named) {
+        match is_offered(model, evidence) {
+            Some(true) => return Some(model),
+            Some(false) => {}
+            None => return Some(Preempt::Unknown),
+        }
+    }
+    None
+}
+
+/// Whether this kernel takes the model for `preempt=`.
+fn is_offered(model: Preempt, evidence: &Evidence) -> Option<bool> {
+    let lazy = evidence.kconfig.map(|config| config.is_yes("ARCH_HAS_PREEMPT_LAZY"));
+    let series = series_of(evidence);
+    match model {
+        Preempt::Lazy => lazy.or(series.map(|s| s >= (6, 13))),
+        // Linux 7.0 dropped these two on architectures that have the lazy model.
+        Preempt::None | Preempt::Voluntary if series? >= (7, 0) => lazy.map(|lazy| !lazy),
+        _ => Some(true),
+    }
+}
+
+fn model_named(name: &str) -> Option<Preempt> {
+    match name {
+        "full" => Some(Preempt::Full),
+        "lazy" => Some(Preempt::Lazy),
+        "voluntary" => Some(Preempt::Voluntary),
+        "none" => Some(Preempt::None),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{cmdline::parse_cmdline, kconfig::parse_kconfig};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Fields of `uname -r | uname -v | debug/sched/preempt | command line | options`; empty ones are not known.
+    fn check(evidence: &str, expected: Preempt) {
+        let fields: Vec<&str> = evidence.split('|').map(str::trim).collect();
+        let known = |n: usize| fields.get(n).copied().filter(|text| !text.is_empty());
+        let cmdline = known(3).map(|text| parse_cmdline(text).unwrap());
+        let kconfig = known(4).map(|names| {
+            let lines: Vec<String> = names.split(' ').map(|name| format!("CONFIG_{name}=y")).collect();
+            parse_kconfig(&lines.join("\n")).unwrap()
+        });
+        let evidence = Evidence {
+            release: known(0),
+            version: known(1),
+            realtime: None,
+            selected: known(2).and_then(|text| parse_selected(text).ok()),
+            cmdline: cmdline.as_ref(),
+            kconfig: kconfig.as_ref(),
+        };
+        assert_eq!(judge(&evidence), expected, "{fields:?}");
+    }
+
+    #[test]
+    fn rt_is_rt_whatever_else_is_selected() {
+        check("6.12.9|#1 SMP PREEMPT_RT Debian|(full) lazy laziest|preempt=full|", Preempt::Rt);
+        check("4.19.0-rt|#1 SMP PREEMPT RT Debian|||", Preempt::Rt);
+        check("||||PREEMPT_RT PREEMPT_BUILD", Preempt::Rt);
+        assert_eq!(judge(&Evidence { realtime: Some(1), ..Evidence::default() }), Preempt::Rt);
+    }
+
+    #[test]
+    fn a_dynamic_kernel_is_what_was_chosen() {
+        check("6.12.9|#1 SMP PREEMPT_DYNAMIC|none voluntary full (lazy)|preempt=none|", Preempt::Lazy);
+        check(
+            "6.12.9|#1 SMP PREEMPT_DYNAMIC||preempt=none preempt=full preempt=x|PREEMPT_LAZY",
+            Preempt::Full,
+        );
+        check(
+            "6.1.0|#1 SMP PREEMPT_DYNAMIC||quiet|PREEMPT_VOLUNTARY PREEMPT_BUILD PREEMPT_DYNAMIC",
+            Preempt::Voluntary,
+        );
+        check("6.1.0|#1 SMP PREEMPT_DYNAMIC|||PREEMPT_VOLUNTARY", Preempt::Unknown);
+        check("6.1.0|#1 SMP PREEMPT_DYNAMIC||quiet|", Preempt::Unknown);
+        check("|#1 SMP PREEMPT_DYNAMIC||preempt=none|", Preempt::Unknown);
+    }
+
+    #[test]
+    fn models_that_the_kernel_does_not_offer_are_passed_over() {
+        check("7.1.0|#1 SMP PREEMPT_DYNAMIC||preempt=none|", Preempt::Unknown);
+        check("7.1.0|#1 SMP PREEMPT_DYNAMIC||preempt=none|PREEMPT ARCH_HAS_PREEMPT_LAZY", Preempt::Full);
+        check("7.1.0|#1 SMP PREEMPT_DYNAMIC||preempt=none|PREEMPT", Preempt::None);
+        check("6.1.0|#1 SMP PREEMPT_DYNAMIC||preempt=lazy|PREEMPT_VOLUNTARY", Preempt::Voluntary);
+        check("6.14.0|#1 SMP PREEMPT_DYNAMIC||preempt=lazy|", Preempt::Lazy);
+    }
+
+    #[test]
+    fn a_dynamic_kernel_that_does_not_say_so() {
+        check("5.15.0|#1 SMP PREEMPT||quiet|", Preempt::Full);
+        check("5.15.0|#1 SMP PREEMPT||preempt=none|", Preempt::Unknown);
+        check("5.15.0|#1 SMP PREEMPT||preempt=none|PREEMPT PREEMPT_DYNAMIC", Preempt::None);
+        check("5.15.0|#1 SMP PREEMPT||preempt=none|PREEMPT", Preempt::Full);
+        check("5.17.0|#1 SMP PREEMPT||quiet|PREEMPT_VOLUNTARY PREEMPT_DYNAMIC", Preempt::Voluntary);
+        check("5.17.0|#1 SMP PREEMPT||quiet|", Preempt::Unknown);
+    }
+
+    #[test]
+    fn a_fixed_kernel_is_what_it_was_built_as() {
+        check("5.10.0|#1 SMP PREEMPT Thu||preempt=none|", Preempt::Full);
+        check("6.14.0|#1 SMP PREEMPT Thu|||", Preempt::Unknown);
+        check("6.14.0|#1 SMP PREEMPT Thu|||PREEMPT_LAZY PREEMPT_BUILD", Preempt::Lazy);
+        check("5.15.0|#93-Ubuntu SMP Tue||preempt=full|PREEMPT_VOLUNTARY", Preempt::Voluntary);
+        check("5.15.0|#93-Ubuntu SMP Tue|||", Preempt::Unknown);
+    }
+
+    #[test]
+    fn contradictions_stay_unknown() {
+        check("6.1.0|#1 SMP Debian|||PREEMPT_RT", Preempt::Unknown);
+        check("6.1.0|#1 SMP PREEMPT Debian|||PREEMPT_NONE", Preempt::Unknown);
+        check("||||", Preempt::Unknown);
+    }
+
+    proptest! {
+        #[test]
+        fn parser_is_total(text in "[\\PC() ]{0,40}") {
+            let _ = parse_selected(&text);
+            judge(&Evidence { version: Some(&text), release: Some(&text), ..Evidence::default() });
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! How much of a CPU the scheduler keeps from real-time tasks.
+//!
+//! Source: Documentation/scheduler/sched-rt-group.rst for `sched_rt_runtime_us`, and
+//! `kernel/sched/debug.c` (6.12 on) for `/sys/kernel/debug/sched/fair_server/cpuN/{runtime,period}`.
+//! The two are independent: -1 in the first leaves the fair server at its 50 ms in each second.
+
+use crate::units::Cpu;
+
+/// One CPU's fair server: the time it may take from a real-time task for the benefit of ordinary ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FairServer {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// Its share of each period; 0 is off.
+    pub runtime_ns: u64,
+    /// Its period.
+    pub period_ns: u64,
+}
+
+/// The most that the fair server takes per period on any CPU.
+pub fn fair_server_runtime_ns(servers: &[FairServer]) -> Option<u64> {
+    servers.iter().map(|server| server.runtime_ns).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_share_counts() {
+        let server = |cpu, runtime_ns| FairServer { cpu: Cpu(cpu), runtime_ns, period_ns: 1_000_000_000 };
+        assert_eq!(fair_server_runtime_ns(&[server(0, 0), server(1, 50_000_000)]), Some(50_000_000));
+        assert_eq!(fair_server_runtime_ns(&[]), None);
+    }
+}

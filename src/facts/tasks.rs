@@ -1,0 +1,207 @@
+//! The real-time tasks that run on the machine: those that can keep a measuring thread waiting.
+//!
+//! Source: `/proc/PID/task/TID/{stat,status}` in Documentation/filesystems/proc.rst and proc_pid_stat(5).
+//! Looking at every task is costly and tells of other people's programs, so this is no part of the
+//! facts: nothing of it is recorded, and command lines are not read.
+
+use crate::host::{Fact, Host};
+use crate::units::{Cpu, CpuSet};
+
+/// Real-time tasks beyond this many are counted, not kept; 8192 CPUs have some ten kthreads each.
+const TASKS_LIMIT: usize = 100_000;
+
+/// A real-time policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtPolicy {
+    /// SCHED_FIFO
+    Fifo,
+    /// SCHED_RR
+    RoundRobin,
+    /// SCHED_DEADLINE: goes before any priority.
+    Deadline,
+}
+
+/// What the scheduler accounts to one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskStat {
+    /// The name, 15 characters at most.
+    pub comm: String,
+    /// The policy, if it is a real-time one.
+    pub policy: Option<RtPolicy>,
+    /// 1 to 99; 0 for a deadline task.
+    pub priority: u32,
+    /// Time on a CPU in ticks of 10 ms (USER_HZ).
+    pub cpu_ticks: u64,
+    /// Start in ticks since boot: tells a task from a later one with the same number.
+    pub start_ticks: u64,
+    /// Where it ran last.
+    pub last_cpu: Cpu,
+    /// Whether it is a thread of the kernel.
+    pub kernel: bool,
+}
+
+/// A real-time task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RtTask {
+    /// Its process.
+    pub pid: u32,
+    /// Its own number.
+    pub tid: u32,
+    /// Its policy.
+    pub policy: RtPolicy,
+    /// What the scheduler accounts to it.
+    pub stat: TaskStat,
+    /// The CPUs it may run on; none where this could not be read.
+    pub allowed: Option<CpuSet>,
+}
+
+/// What came of looking for real-time tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RtTasks {
+    /// Those found, by process and number.
+    pub tasks: Vec<RtTask>,
+    /// Tasks that ended while they were looked at.
+    pub vanished: u64,
+    /// Tasks that could not be read, and real-time tasks over the bound.
+    pub missed: u64,
+}
+
+/// Looks for real-time tasks, without recording what it reads.
+pub fn rt_tasks(host: &Host) -> Fact<RtTasks> {
+    let host = &host.unrecorded();
+    host.list("/proc").map(|names| {
+        let mut found = RtTasks::default();
+        for pid in names.iter().filter_map(|name| task_number(name)) {
+            match host.list(&format!("/proc/{pid}/task")) {
+                Fact::Known(names) => {
+                    let mut tids: Vec<u32> = names.iter().filter_map(|name| task_number(name)).collect();
+                    tids.sort_unstable();
+                    tids.iter().for_each(|&tid| look_at(host, pid, tid, &mut found));
+                }
+                outcome => count(&outcome, &mut found),
+            }
+        }
+        found.tasks.sort_by_key(|task| (task.pid, task.tid));
+        found
+    })
+}
+
+fn look_at(host: &Host, pid: u32, tid: u32, found: &mut RtTasks) {
+    let dir = format!("/proc/{pid}/task/{tid}");
+    let stat = match host.read(&format!("{dir}/stat")).parse(|bytes| parse_task_stat(&bytes)) {
+        Fact::Known(stat) => stat,
+        outcome => return count(&outcome, found),
+    };
+    let Some(policy) = stat.policy else { return };
+    if found.tasks.len() >= TASKS_LIMIT {
+        found.missed += 1;
+        return;
+    }
+    let status =
+        host.read(&format!("{dir}/status")).parse(|bytes| parse_allowed(&String::from_utf8_lossy(&bytes)));
+    found.tasks.push(RtTask { pid, tid, policy, stat, allowed: status.known().cloned() });
+}
+
+/// A task that ended shows as a missing file, or as ESRCH where the file was already open.
+fn count<T>(outcome: &Fact<T>, found: &mut RtTasks) {
+    match outcome {
+        Fact::Absent | Fact::Refused(libc::ESRCH) => found.vanished += 1,
+        _ => found.missed += 1,
+    }
+}
+
+fn task_number(name: &str) -> Option<u32> {
+    super::topology::numbered(name, "")
+}
+
+/// Parses `/proc/PID/task/TID/stat`.
+///
+/// The name stands in brackets and may itself hold blanks, brackets and bytes that are no text, so the
+/// last closing bracket ends it.
+pub fn parse_task_stat(bytes: &[u8]) -> Result<TaskStat, String> {
+    let expected = || "expected TID (NAME) STATE and 50 numbers".to_owned();
+    let open = bytes.iter().position(|&b| b == b'(').ok_or_else(expected)?;
+    let close = bytes.iter().rposition(|&b| b == b')').filter(|&close| close > open).ok_or_else(expected)?;
+    let comm: String = String::from_utf8_lossy(&bytes[open + 1..close]).chars().take(64).collect();
+    let rest = String::from_utf8_lossy(&bytes[close + 1..]);
+    // Field 3 of the manual page is the first after the name.
+    let fields: Vec<&str> = rest.split_whitespace().take(48).collect();
+    let field =
+        |number: usize| fields.get(number - 3).and_then(|word| word.parse::<u64>().ok()).ok_or_else(expected);
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    let policy = match field(41)? {
+        1 => Some(RtPolicy::Fifo),
+        2 => Some(RtPolicy::RoundRobin),
+        6 => Some(RtPolicy::Deadline),
+        _ => None,
+    };
+    Ok(TaskStat {
+        comm: comm.chars().map(|c| if c.is_control() { '?' } else { c }).collect(),
+        policy,
+        priority: u32::try_from(field(40)?).map_err(|_| expected())?,
+        cpu_ticks: field(14)?.saturating_add(field(15)?),
+        start_ticks: field(22)?,
+        last_cpu: Cpu(u32::try_from(field(39)?).map_err(|_| expected())?),
+        kernel: field(9)? & PF_KTHREAD != 0,
+    })
+}
+
+/// Parses the allowed CPUs out of `/proc/PID/task/TID/status`.
+pub fn parse_allowed(text: &str) -> Result<CpuSet, String> {
+    let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    CpuSet::parse(list.ok_or("expected a line 'Cpus_allowed_list:'")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::tree;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A stat line with the fields that count: 9 flags, 14 utime, 15 stime, 22 start, 39 CPU, 40 priority, 41 policy.
+    fn stat(comm: &str, flags: u32, policy: u32, priority: u32) -> String {
+        format!(
+            "7 ({comm}) S 1 1 1 0 -1 {flags} 0 0 0 0 30 12 0 0 -51 0 1 0 555 0 0 18446744073709551615 \
+             0 0 0 0 0 0 0 0 0 0 0 0 17 3 {priority} {policy} 0 0 0 0 0 0 0 0 0 0 0"
+        )
+    }
+
+    #[test]
+    fn names_with_brackets_and_blanks() {
+        let task = parse_task_stat(stat("a) R 1 (b", 0x0020_8040, 1, 50).as_bytes()).unwrap();
+        assert_eq!(task.comm, "a) R 1 (b");
+        assert_eq!((task.policy, task.priority, task.kernel), (Some(RtPolicy::Fifo), 50, true));
+        assert_eq!((task.cpu_ticks, task.start_ticks, task.last_cpu), (42, 555, Cpu(3)));
+        assert_eq!(parse_task_stat(stat("x", 0, 0, 0).as_bytes()).unwrap().policy, None);
+        assert_eq!(parse_task_stat(stat("x", 0, 6, 0).as_bytes()).unwrap().policy, Some(RtPolicy::Deadline));
+        for bad in ["", "1 (x", ") (", "1 (x) S 1 2 3"] {
+            assert!(parse_task_stat(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn real_time_tasks_are_found_and_the_vanished_counted() {
+        let text = format!(
+            "/proc/7/task/7/stat: {}\n/proc/7/task/7/status:\n| Name: x\n| Cpus_allowed_list:\t2-3\n\
+             /proc/7/task/8/stat: {}\n/proc/9/stat: gone\n/proc/10/task/10/stat: broken\n/proc/stat: cpu\n",
+            stat("irq/9-acpi", 0x0020_0000, 1, 50),
+            stat("bash", 0, 0, 0),
+        );
+        let (host, _dir) = tree(&text);
+        let host = host.recording();
+        let found = rt_tasks(&host);
+        let found = found.known().unwrap();
+        assert_eq!((found.tasks.len(), found.vanished, found.missed), (1, 1, 1));
+        assert_eq!((found.tasks[0].pid, found.tasks[0].tid), (7, 7));
+        assert_eq!(found.tasks[0].allowed.as_ref().map(CpuSet::to_string), Some("2-3".into()));
+        assert!(host.recorded().is_some_and(|recorder| recorder.accesses().is_empty()));
+    }
+
+    proptest! {
+        #[test]
+        fn parsers_are_total(text in "[0-9]{0,3} ?\\(?\\PC{0,8}\\)?( [0-9-]{0,22}){0,50}", bytes: Vec<u8>) {
+            let _ = (parse_task_stat(text.as_bytes()), parse_task_stat(&bytes));
+            let _ = parse_allowed(&format!("Cpus_allowed_list:{text}"));
+        }
+    }
+}
