@@ -1,0 +1,173 @@
+//! cyclictest's own command line, which its JSON carries: the schedule that the rest of the file omits.
+
+use crate::bundle::run::Plan;
+use crate::units::{Bare, Nanos, parse_span};
+
+/// Short options that take a value, attached or as the next word (`getopt` string of rt-tests 2.1 to 2.9).
+const VALUED: &str = "bcdDFhHilop";
+/// Short options whose value can only be attached; a word without a dash after them is no option.
+const ATTACHED: &str = "aAt";
+/// The period and the distance when they are not given, in microseconds.
+const DEFAULT_INTERVAL_US: i64 = 1000;
+const DEFAULT_DISTANCE_US: i64 = 500;
+
+/// The words that matter, as they were given; a later one replaces an earlier one, as in `getopt`.
+#[derive(Default)]
+struct Given<'a> {
+    interval: Option<&'a str>,
+    distance: Option<&'a str>,
+    priority: Option<&'a str>,
+    policy: Option<&'a str>,
+    duration: Option<&'a str>,
+    loops: Option<&'a str>,
+    histogram: bool,
+    spread: bool,
+    system: bool,
+    posix_timers: bool,
+}
+
+/// Fills interval, distance, priority, policy, length and wake-up call from a command line of cyclictest.
+///
+/// Another program's line changes nothing: its defaults are not known.
+pub(super) fn fill(plan: &mut Plan, line: &str) {
+    let mut words = line.split_ascii_whitespace();
+    if words.next().and_then(|path| path.rsplit('/').next()) != Some("cyclictest") {
+        return;
+    }
+    let given = gather(words);
+    let micros = |text: Option<&str>, default| match text {
+        None => Some(Nanos(default * Nanos::MICRO.0)),
+        Some(text) => text.parse::<u32>().ok().map(|us| Nanos(i64::from(us) * Nanos::MICRO.0)),
+    };
+    plan.interval_ns = micros(given.interval, DEFAULT_INTERVAL_US).filter(|&ns| ns > Nanos(0));
+    // With a histogram all threads share one period, whatever -d says.
+    let distance = if given.histogram { Some(Nanos(0)) } else { micros(given.distance, DEFAULT_DISTANCE_US) };
+    plan.distance_ns = distance;
+    plan.duration_ns = given.duration.and_then(|text| parse_span(text, Bare::Seconds).ok());
+    plan.loops = given.loops.and_then(|text| text.parse().ok()).filter(|&n| n > 0);
+    (plan.policy, plan.priority) = policy_of(&given);
+    plan.wake = match (given.posix_timers, given.system) {
+        (false, false) => "nanosleep",
+        (true, _) => "signal",
+        (false, true) => "",
+    }
+    .into();
+}
+
+/// The policy and priority that take effect; `""` and `None` where the line does not tell.
+fn policy_of(given: &Given) -> (String, Option<u32>) {
+    let policy = match (given.priority, given.policy) {
+        (_, Some("rr")) => "rr",
+        // A priority means SCHED_FIFO, also with a policy that has none.
+        (Some(_), _) | (None, Some("fifo")) => "fifo",
+        (None, None | Some("other" | "normal")) => return ("other".into(), Some(0)),
+        (None, _) => "",
+    };
+    // Without a priority of its own cyclictest takes one more than there are threads.
+    let number = given.priority.and_then(|text| text.parse().ok());
+    (policy.into(), number.filter(|n| (1..=99).contains(n) && !given.spread))
+}
+
+fn gather<'a>(mut words: impl Iterator<Item = &'a str>) -> Given<'a> {
+    let mut given = Given::default();
+    while let Some(word) = words.next() {
+        if let Some(long) = word.strip_prefix("--") {
+            take_long(&mut given, long, &mut words);
+        } else if let Some(letters) = word.strip_prefix('-') {
+            take_short(&mut given, letters, &mut words);
+        }
+    }
+    given
+}
+
+fn take_short<'a>(given: &mut Given<'a>, letters: &'a str, words: &mut impl Iterator<Item = &'a str>) {
+    for (at, letter) in letters.char_indices() {
+        if ATTACHED.contains(letter) {
+            return;
+        }
+        if VALUED.contains(letter) {
+            let rest = &letters[at + letter.len_utf8()..];
+            let value = if rest.is_empty() { words.next() } else { Some(rest) };
+            match letter {
+                'i' => given.interval = value,
+                'd' => given.distance = value,
+                'p' => given.priority = value,
+                'D' => given.duration = value,
+                'l' => given.loops = value,
+                'h' | 'H' => given.histogram = true,
+                _ => {}
+            }
+            return;
+        }
+        match letter {
+            's' => given.system = true,
+            'x' => given.posix_timers = true,
+            _ => {}
+        }
+    }
+}
+
+fn take_long<'a>(given: &mut Given<'a>, long: &'a str, words: &mut impl Iterator<Item = &'a str>) {
+    let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+    let mut value = || attached.or_else(|| words.next());
+    match name {
+        "interval" => given.interval = value(),
+        "distance" => given.distance = value(),
+        "priority" => given.priority = value(),
+        "policy" => given.policy = value(),
+        "duration" => given.duration = value(),
+        "loops" => given.loops = value(),
+        "histogram" | "histofall" => given.histogram = true,
+        "priospread" => given.spread = true,
+        "system" => given.system = true,
+        "posix_timers" => given.posix_timers = true,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plan_of(line: &str) -> Plan {
+        let mut plan = Plan::default();
+        fill(&mut plan, line);
+        plan
+    }
+
+    fn brief(line: &str) -> (Option<i64>, Option<i64>, Option<u32>, String) {
+        let plan = plan_of(line);
+        (plan.interval_ns.map(|n| n.0), plan.distance_ns.map(|n| n.0), plan.priority, plan.policy)
+    }
+
+    #[test]
+    fn options_are_read_as_getopt_reads_them() {
+        let fifo = "fifo".to_owned();
+        let line = "cyclictest -qmu -h 3500 -p95 -i100 -t4 -a0-3";
+        assert_eq!(brief(line), (Some(100_000), Some(0), Some(95), fifo.clone()));
+        let line = "/usr/bin/cyclictest -mSp98 -D6h -i200 -q";
+        assert_eq!(brief(line), (Some(200_000), Some(500_000), Some(98), fifo.clone()));
+        assert_eq!(plan_of(line).duration_ns, Some(Nanos(21_600_000_000_000)));
+        assert_eq!(brief("cyclictest").3, "other");
+        assert_eq!(brief("cyclictest --policy=rr"), (Some(1_000_000), Some(500_000), None, "rr".into()));
+        assert_eq!(brief("cyclictest --priority 80 --distance=0").1, Some(0));
+        assert_eq!(plan_of("cyclictest -x -l 500").wake, "signal");
+        assert_eq!(plan_of("cyclictest -x -l 500").loops, Some(500));
+        assert_eq!(plan_of("other -i 5"), Plan::default());
+    }
+
+    #[test]
+    fn what_is_no_number_is_unknown() {
+        assert_eq!(brief("cyclictest -i1x -p x"), (None, Some(500_000), None, "fifo".into()));
+        assert_eq!(brief("cyclictest -i0 -p 9999").0, None);
+        assert_eq!(brief("cyclictest -i0 -p 9999").2, None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read(line in "\\PC{0,60}") {
+            plan_of(&format!("cyclictest {line}"));
+        }
+    }
+}

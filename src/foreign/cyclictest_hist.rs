@@ -1,0 +1,153 @@
+//! cyclictest's histogram text (`-h`, `-H`, `--histfile`), written and read.
+//!
+//! The text does not say its unit: it is read in microseconds, which it is unless cyclictest was given
+//! `-N`. Checked by hand: the parser of rteval's cyclictest module, which takes the first number of a
+//! row as the bucket, the next ones as the counts of its CPUs, and the maxima from `# Max Latencies:`,
+//! reads what [`write`] gives in both of its shapes and finds every sample and the exact maxima.
+
+use std::collections::BTreeSet;
+
+pub use super::hist_read::parse;
+use super::micros::{self, Buckets};
+use crate::bundle::run::{CpuRun, Run};
+use crate::units::Nanos;
+
+/// The most buckets, and the most counts, for which each bucket from 0 on has a row of its own.
+const DENSE_ROWS: u64 = 100_000;
+const DENSE_COUNTS: u64 = 4_000_000;
+
+/// The run as `cyclictest -H` prints it: a column per CPU, ascending, and with several CPUs their sum.
+///
+/// Rows run from 0 to the last bucket without a gap, for parsers that take the line's number for the
+/// bucket, as in rt-tests up to 2.6. Where that would be more than 100 000 rows (a maximum over 100 ms)
+/// or 4 million counts, empty rows are left out, as since 2.7. How rows become buckets is said at
+/// `micros::buckets_of`; overflows are those that an imported run came with.
+pub fn write(run: &Run) -> String {
+    let columns: Vec<Buckets> = run.cpus.iter().map(micros::buckets_of).collect();
+    let sum = columns.len() > 1;
+    let mut text = String::from("# Histogram\n");
+    for bucket in rows_of(&columns) {
+        let counts = columns.iter().map(|column| column.get(&bucket).copied().unwrap_or(0));
+        text += &format!("{bucket:06}");
+        for (column, count) in with_sum(counts, sum).enumerate() {
+            text += &format!("{}{count:06}", if column == 0 { ' ' } else { '\t' });
+        }
+        text.push('\n');
+    }
+    let totals = columns.iter().map(|column| column.values().fold(0, |sum: u64, &n| sum.saturating_add(n)));
+    let overflows = run.cpus.iter().map(|cpu| cpu.overflows.unwrap_or(0));
+    let latencies = |of: fn(&CpuRun) -> Option<Nanos>| run.cpus.iter().map(move |cpu| micros::whole(of(cpu)));
+    let largest = latencies(|cpu| cpu.max_ns).max().filter(|_| sum);
+    text += &comment("Total", with_sum(totals, sum).map(|n| format!("{n:09}")));
+    text += &comment("Min Latencies", latencies(|cpu| cpu.min_ns).map(|n| format!("{n:05}")));
+    text += &comment("Avg Latencies", latencies(|cpu| cpu.mean_ns).map(|n| format!("{n:05}")));
+    text += &comment("Max Latencies", latencies(|cpu| cpu.max_ns).chain(largest).map(|n| format!("{n:05}")));
+    text += &comment("Histogram Overflows", with_sum(overflows, sum).map(|n| format!("{n:05}")));
+    text += "# Histogram Overflow at cycle number:\n";
+    for (thread, cpu) in run.cpus.iter().enumerate() {
+        text += &comment(&format!("Thread {thread}"), overflow_cycles(cpu));
+    }
+    text.push('\n');
+    text
+}
+
+/// The numbers with their sum behind them, if it is wanted.
+fn with_sum(numbers: impl Iterator<Item = u64> + Clone, wanted: bool) -> impl Iterator<Item = u64> {
+    let sum = wanted.then(|| numbers.clone().fold(0u64, |sum, n| sum.saturating_add(n)));
+    numbers.chain(sum)
+}
+
+fn comment(name: &str, values: impl Iterator<Item = String>) -> String {
+    let mut line = format!("# {name}:");
+    values.for_each(|value| {
+        line.push(' ');
+        line += &value;
+    });
+    line.push('\n');
+    line
+}
+
+fn rows_of(columns: &[Buckets]) -> Box<dyn Iterator<Item = u64>> {
+    let used: BTreeSet<u64> = columns.iter().flat_map(|column| column.keys().copied()).collect();
+    match used.last() {
+        Some(&last) if last < DENSE_ROWS && (last + 1) * columns.len() as u64 <= DENSE_COUNTS => {
+            Box::new(0..=last)
+        }
+        _ => Box::new(used.into_iter()),
+    }
+}
+
+/// The overflows whose number is known, and behind a second `#` how many there are besides.
+fn overflow_cycles(cpu: &CpuRun) -> impl Iterator<Item = String> {
+    let unvalued = cpu.worst.iter().filter(|worst| worst.latency_ns.is_none());
+    let listed: Vec<String> =
+        unvalued.filter_map(|worst| worst.cycle).map(|cycle| format!("{cycle:05}")).collect();
+    let others = cpu.overflows.unwrap_or(0).saturating_sub(listed.len() as u64);
+    listed.into_iter().chain((others > 0).then(|| format!("# {others:05} others")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::testing::{fixture, run_of, sample_sets};
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_bytes_are_those_of_cyclictest() {
+        // What rt-tests 2.4 printed, less its preamble and the empty rows after the last sample.
+        let captured = fixture("smp-H60.txt");
+        let text = captured.split_once('\n').unwrap().1.replace("000059 000000\t000000\t000000\n", "");
+        assert_eq!(write(&parse(captured).unwrap()), text);
+        let single = fixture("single-h20.txt");
+        let comments: String =
+            single.split_inclusive('\n').filter(|line| line.starts_with("# ")).skip(2).collect();
+        assert!(write(&parse(single).unwrap()).contains(&comments));
+    }
+
+    #[test]
+    fn a_single_cpu_has_no_sum() {
+        let text = write(&run_of(&[vec![1_500, 1_600, 3_000]]));
+        assert_eq!(
+            text,
+            "# Histogram\n000000 000000\n000001 000002\n000002 000000\n000003 000001\n# Total: 000000003\n\
+             # Min Latencies: 00001\n# Avg Latencies: 00002\n# Max Latencies: 00003\n\
+             # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# Thread 0:\n\n"
+        );
+    }
+
+    #[test]
+    fn long_tails_leave_empty_rows_out() {
+        let text = write(&run_of(&[vec![5_000, 10_000_000_000], vec![-7_000, 5_000]]));
+        let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            rows,
+            [
+                "000000 000000\t000001\t000001",
+                "000005 000001\t000001\t000002",
+                "10000000 000001\t000000\t000001",
+                ""
+            ]
+        );
+        let back = parse(&text).unwrap();
+        assert_eq!(back.cpus[0].max_ns, Some(Nanos(10_000_000_000)));
+        assert_eq!(back.cpus[1].min_ns, Some(Nanos(-7_000)));
+    }
+
+    proptest! {
+        #[test]
+        fn counts_and_extremes_survive_the_round_trip(sets in sample_sets()) {
+            let run = run_of(&sets);
+            let back = parse(&write(&run)).unwrap();
+            prop_assert_eq!(back.check(), Ok(()));
+            prop_assert_eq!(back.cpus.len(), run.cpus.len());
+            for (there, here) in back.cpus.iter().zip(&run.cpus) {
+                prop_assert_eq!((there.cycles, there.overflows), (here.cycles, None));
+                let close = |a: Option<Nanos>, b: Option<Nanos>| (0..1000).contains(&(b.unwrap() - a.unwrap()).0);
+                prop_assert!(there.min_ns.is_none() || close(there.min_ns, here.min_ns));
+                prop_assert!(close(there.max_ns, here.max_ns));
+            }
+            // Once in microseconds, nothing is lost any more.
+            prop_assert_eq!(parse(&write(&back)).unwrap(), back);
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Reads cyclictest's histogram text, from before and after rt-tests 2.7; [`super::cyclictest_hist`] says what it is.
+
+use std::collections::BTreeMap;
+
+use super::hist_line::{self, Line, Summary};
+use super::imported::{Thread, empty_run, fill};
+use super::{BUCKET_LIMIT, OVERFLOW_LIMIT};
+use crate::bundle::run::Run;
+use crate::units::Nanos;
+
+/// A comment's numbers and the line they were on.
+type Numbers = Option<(usize, Vec<i128>)>;
+
+/// What was gathered from the lines before anything is concluded.
+#[derive(Default)]
+struct Gathered {
+    /// Non-empty buckets by column; the last column may turn out to be the sum of the others.
+    columns: Vec<Vec<(u64, u64)>>,
+    last_bucket: Option<u64>,
+    held: usize,
+    /// The first row whose last count is not the sum of those before it.
+    not_a_sum: Option<usize>,
+    total: Numbers,
+    min: Numbers,
+    avg: Numbers,
+    max: Numbers,
+    overflows: Numbers,
+    overflow_cycles: BTreeMap<usize, Vec<u64>>,
+    overflow_cycles_kept: usize,
+    overflow_cycles_dropped: usize,
+    summaries: BTreeMap<usize, Summary>,
+    policy: String,
+    broke: bool,
+    idle_held: bool,
+}
+
+/// Reads the text; a live display's last update counts where there is no histogram.
+///
+/// The number of threads is that of `# Min Latencies:`. One more column is the sum that `-H` adds, and
+/// has to be it. Without any comment the last column is taken for a sum if it is one in every row.
+/// Samples that are counted without their value become `worst` entries without a latency.
+pub fn parse(text: &str) -> Result<Run, String> {
+    let mut gathered = Gathered::default();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        hist_line::parse(line)
+            .and_then(|line| gathered.take(number, line))
+            .map_err(|what| format!("line {number}: {what}"))?;
+    }
+    let threads = gathered.threads()?;
+    let mut run = empty_run();
+    gathered.describe(&mut run);
+    fill(&mut run, threads, Nanos::MICRO)?;
+    Ok(run)
+}
+
+impl Gathered {
+    fn take(&mut self, number: usize, line: Line) -> Result<(), String> {
+        match line {
+            Line::Row(bucket, counts) => return self.take_row(number, bucket, &counts),
+            Line::Total(list) => return once(&mut self.total, number, list),
+            Line::Min(list) => return once(&mut self.min, number, list),
+            Line::Avg(list) => return once(&mut self.avg, number, list),
+            Line::Max(list) => return once(&mut self.max, number, list),
+            Line::Overflows(list) => return once(&mut self.overflows, number, list),
+            Line::OverflowCycles(thread, mut cycles) => {
+                let room = OVERFLOW_LIMIT - self.overflow_cycles_kept;
+                self.overflow_cycles_dropped += cycles.len().saturating_sub(room);
+                cycles.truncate(room);
+                self.overflow_cycles_kept += cycles.len();
+                if self.overflow_cycles.insert(thread, cycles).is_some() {
+                    return Err(format!("# Thread {thread} is there twice: expected one result in a file"));
+                }
+            }
+            Line::Summary(thread, summary) => {
+                self.summaries.insert(thread, summary);
+            }
+            Line::Policy(name) => self.policy = name,
+            Line::Break => self.broke = true,
+            Line::IdleHeld => self.idle_held = true,
+            Line::Chatter => {}
+        }
+        Ok(())
+    }
+
+    fn take_row(&mut self, number: usize, bucket: u64, counts: &[u64]) -> Result<(), String> {
+        if let Some(last) = self.last_bucket.filter(|&last| last >= bucket) {
+            return Err(format!("bucket {bucket} after {last}: expected ascending rows of one histogram"));
+        }
+        if self.last_bucket.is_none() {
+            self.columns = vec![Vec::new(); counts.len()];
+        }
+        self.last_bucket = Some(bucket);
+        if counts.len() != self.columns.len() {
+            return Err(format!(
+                "expected {} counts as in the rows before, found {}",
+                self.columns.len(),
+                counts.len()
+            ));
+        }
+        for (column, &count) in self.columns.iter_mut().zip(counts).filter(|(_, count)| **count > 0) {
+            column.push((bucket, count));
+            self.held += 1;
+        }
+        // With a sum there is at most one count more per row than there are samples' buckets.
+        if self.held > 2 * BUCKET_LIMIT {
+            return Err(format!("expected at most {BUCKET_LIMIT} buckets that are not empty"));
+        }
+        let (last, others) = counts.split_last().unwrap_or((&0, &[]));
+        let sum = others.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
+        if sum != Some(*last) {
+            self.not_a_sum.get_or_insert(number);
+        }
+        Ok(())
+    }
+
+    /// How many threads there are, and whether the rows end with a sum.
+    fn shape(&self) -> Result<(usize, bool), String> {
+        let columns = self.columns.len();
+        let stated = [&self.min, &self.avg].into_iter().flatten().map(|list| list.1.len()).next();
+        let stated = stated
+            .or_else(|| self.overflow_cycles.keys().last().map(|last| last + 1))
+            .or_else(|| self.summaries.keys().last().map(|last| last + 1));
+        match stated {
+            Some(0) | None if columns == 0 => {
+                Err("no result in it: expected a histogram row or a T: line, as cyclictest prints them"
+                    .into())
+            }
+            Some(threads) if columns == 0 || columns == threads => Ok((threads, false)),
+            Some(threads) if columns == threads + 1 => match self.not_a_sum {
+                None => Ok((threads, true)),
+                Some(line) => {
+                    Err(format!("line {line}: expected the sum of {threads} threads in the last column"))
+                }
+            },
+            Some(threads) => {
+                Err(format!("expected {threads} counts a row, as the comments say, found {columns}"))
+            }
+            // Rows alone. Two columns that are equal throughout are a thread and its sum, as -H gives since 2.7.
+            None => {
+                let is_sum =
+                    columns > 1 && self.not_a_sum.is_none() && self.columns.iter().any(|c| !c.is_empty());
+                Ok((columns - usize::from(is_sum), is_sum))
+            }
+        }
+    }
+
+    fn threads(&mut self) -> Result<Vec<Thread>, String> {
+        let (count, has_sum) = self.shape()?;
+        if has_sum {
+            self.columns.pop();
+        }
+        self.columns.resize(count, Vec::new());
+        let (min, max) = (self.list(&self.min, count)?, self.list(&self.max, count)?);
+        let (avg, overflows) = (self.list(&self.avg, count)?, self.list(&self.overflows, count)?);
+        let total = self.list(&self.total, count)?;
+        let no_histogram = self.last_bucket.is_none();
+        let mut threads = Vec::with_capacity(count);
+        for (index, buckets) in std::mem::take(&mut self.columns).into_iter().enumerate() {
+            let held = buckets.iter().map(|bucket| i128::from(bucket.1)).sum::<i128>();
+            if let Some(total) = total.get(index).filter(|total| **total != held) {
+                return Err(format!("# Total: says {total} for thread {index}: the rows hold {held}"));
+            }
+            let summary = self.summaries.get(&index);
+            let overflows = match (overflows.get(index), summary) {
+                (Some(&n), _) => {
+                    u64::try_from(n).map_err(|_| format!("expected a count of overflows, found {n}"))?
+                }
+                // Without a histogram every sample is counted without its value.
+                (None, Some(summary)) if no_histogram => summary.cycles,
+                _ => 0,
+            };
+            let mean = avg.get(index).copied().or(summary.map(|s| s.avg));
+            threads.push(Thread {
+                buckets,
+                overflows,
+                overflow_cycles: self.overflow_cycles.remove(&index).unwrap_or_default(),
+                min: min.get(index).copied().or(summary.filter(|_| no_histogram).map(|s| s.min)),
+                max: max.get(index).copied().or(summary.filter(|_| no_histogram).map(|s| s.max)),
+                mean_ns: mean.and_then(|us| us.checked_mul(1000)?.try_into().ok()).map(Nanos),
+                interval: summary.map(|s| Nanos(i64::from(s.interval_us) * Nanos::MICRO.0)),
+                ..Thread::default()
+            });
+        }
+        Ok(threads)
+    }
+
+    /// A comment's numbers: none, or one per thread and perhaps one over all.
+    fn list<'a>(&self, numbers: &'a Numbers, threads: usize) -> Result<&'a [i128], String> {
+        match numbers {
+            None => Ok(&[]),
+            Some((_, list)) if list.len() == threads || list.len() == threads + 1 => Ok(&list[..threads]),
+            Some((line, list)) => {
+                Err(format!("line {line}: expected {threads} numbers, found {}", list.len()))
+            }
+        }
+    }
+
+    fn describe(&self, run: &mut Run) {
+        let plan = &mut run.plan;
+        let intervals: Vec<i64> = self.summaries.values().map(|s| i64::from(s.interval_us)).collect();
+        let steps: Vec<i64> = intervals.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        plan.interval_ns = intervals.first().map(|us| Nanos(us * Nanos::MICRO.0));
+        plan.distance_ns = match steps.first() {
+            Some(&step) if steps.iter().all(|&other| other == step) => Some(Nanos(step * Nanos::MICRO.0)),
+            _ => None,
+        };
+        let mut priorities = self.summaries.values().map(|s| s.priority);
+        plan.priority = priorities.next().filter(|first| priorities.all(|other| other == *first));
+        plan.policy = match self.policy.as_str() {
+            "fifo" | "rr" | "other" => self.policy.clone(),
+            _ if plan.priority == Some(0) => "other".into(),
+            _ => String::new(),
+        };
+        if self.idle_held {
+            plan.idle = "held".into();
+        }
+        if self.broke {
+            run.ended = "limit".into();
+        }
+        plan.notes.push("latencies were taken as microseconds: cyclictest's text does not say".into());
+        if self.overflow_cycles_dropped > 0 {
+            let dropped = self.overflow_cycles_dropped;
+            plan.notes
+                .push(format!("{dropped} overflow cycle numbers beyond {OVERFLOW_LIMIT} were left out"));
+        }
+    }
+}
+
+fn once(slot: &mut Numbers, number: usize, list: Vec<i128>) -> Result<(), String> {
+    match slot.replace((number, list)) {
+        None => Ok(()),
+        Some((before, _)) => {
+            Err(format!("the same comment as on line {before}: expected one result in a file"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::testing::fixture;
+    use crate::units::Cpu;
+    use proptest::prelude::*;
+
+    fn read(name: &str) -> Run {
+        let run = parse(fixture(name)).unwrap();
+        assert_eq!(run.check(), Ok(()), "{name}");
+        run
+    }
+
+    #[test]
+    fn text_and_json_of_one_run_agree() {
+        let json = crate::foreign::json_read::parse(fixture("smp-H60.json").as_bytes()).unwrap();
+        let text = read("smp-H60.txt");
+        for (a, b) in text.cpus.iter().zip(&json.cpus) {
+            assert_eq!((&a.histogram, a.cycles, a.overflows), (&b.histogram, b.cycles, b.overflows));
+            assert_eq!((a.min_ns, a.max_ns, a.p50_ns, a.p999_ns), (b.min_ns, b.max_ns, b.p50_ns, b.p999_ns));
+        }
+        assert_eq!(text.plan.idle, "held");
+        let cycles: Vec<u64> = text.cpus[0].worst.iter().filter_map(|worst| worst.cycle).collect();
+        assert_eq!((cycles.len(), cycles[0], cycles[12]), (13, 248, 1277));
+        assert!(text.cpus[0].worst.iter().all(|worst| worst.latency_ns.is_none()));
+    }
+
+    #[test]
+    fn the_text_since_2_7_gives_the_same_run() {
+        assert_eq!(read("smp-H60-2.7.txt"), read("smp-H60.txt"));
+    }
+
+    #[test]
+    fn a_single_thread_with_a_sum_is_one_thread() {
+        let run = read("single-H60-2.7.txt");
+        assert_eq!((run.cpus.len(), run.cpus[0].cycles, run.cpus[0].overflows), (1, 970 + 28, Some(28)));
+    }
+
+    #[test]
+    fn rows_without_comments_are_read() {
+        let brief =
+            |text: &str| parse(text).map(|run| run.cpus.iter().map(|cpu| cpu.cycles).collect::<Vec<_>>());
+        assert_eq!(brief("1 2\t3\t5\n2 0\t4\t4\n"), Ok(vec![2, 7]));
+        assert_eq!(brief("1 2\t3\t5\n2 0\t4\t5\n"), Ok(vec![2, 7, 10]));
+        assert_eq!(brief("1 2\t2\n"), Ok(vec![2]));
+        assert_eq!(brief("1 0\t0\n"), Ok(vec![0, 0]));
+        assert_eq!(brief("1 0\n"), Ok(vec![0]));
+        assert_eq!(brief("1 7\n"), Ok(vec![7]));
+    }
+
+    #[test]
+    fn summaries_give_the_schedule() {
+        let run = read("summary.txt");
+        assert_eq!((run.plan.interval_ns, run.plan.distance_ns), (Some(Nanos::MILLI), Some(Nanos(500_000))));
+        assert_eq!((run.plan.priority, run.cpus[1].cycles), (Some(80), 343));
+        assert_eq!((run.cpus[1].cpu, run.cpus[1].overflows), (Cpu(1), Some(343)));
+        let live = read("live.txt");
+        assert_eq!((live.plan.policy.as_str(), live.cpus[0].interval_ns), ("fifo", Some(Nanos::MILLI)));
+        assert_eq!(live.cpus[0].cycles, 40);
+        assert_eq!(read("break.txt").ended, "limit");
+        assert_eq!(read("histfile.txt").cpus[1].overflows, Some(3));
+        assert_eq!(read("single-h20.txt").cpus[0].worst.len(), 20);
+    }
+
+    #[test]
+    fn contradictions_name_the_line() {
+        let text = fixture("smp-H60.txt");
+        for (from, to, wanted) in [
+            ("000015 000006\t", "000015 000007\t", "line 18"),
+            ("000015 000006\t000004\t000010", "000015 000006\t000004", "line 18"),
+            ("000015 ", "000014 ", "line 18"),
+            ("# Total: 000001487", "# Total: 000001488", "Total"),
+            ("# Min Latencies: 00014 00014", "# Min Latencies: 00014", "counts a row"),
+            ("# Avg Latencies: 00027 00037", "# Avg Latencies: 00027", "expected 2 numbers"),
+            ("# Min Latencies: 00014", "# Min Latencies: 00016", "below the minimum"),
+            ("# Histogram Overflows: 00013", "# Histogram Overflows: -0013", "overflows"),
+            ("# Thread 1:", "# Thread 0:", "twice"),
+            ("000059", "99999999999999999999", "line 62"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let error = parse(&text.replacen(from, to, 1)).unwrap_err();
+            assert!(error.contains(wanted) && !error.contains('\n'), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn overflow_numbers_are_bounded_and_the_rest_counted() {
+        let numbers = " 1".repeat(OVERFLOW_LIMIT + 5);
+        let run = parse(&format!("1 1\n# Histogram Overflows: 65541\n# Thread 0:{numbers}\n")).unwrap();
+        assert_eq!(run.cpus[0].worst.len(), OVERFLOW_LIMIT);
+        assert!(run.plan.notes.iter().any(|note| note.starts_with("5 overflow cycle numbers")));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_in_one_line(
+            text in "((# (Min|Max|Avg) Latencies:|# Total:|# Thread 0:|[0-9]{1,20})[ \t0-9]{0,30}\n|\\PC{0,20}\n){0,12}",
+        ) {
+            match parse(&text) {
+                Ok(run) => prop_assert_eq!(run.check(), Ok(())),
+                Err(error) => prop_assert!(!error.contains('\n')),
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What both formats of cyclictest give for a thread, and how a run is made of it.
+
+use crate::bundle::run::{CpuRun, Integrity, Run, SCHEMA, Worst};
+use crate::stats::histogram::{self, Row, total_of};
+use crate::units::{Cpu, Nanos};
+
+/// Where cyclictest's minimum begins: it stays there when no sample was below.
+const MIN_START: i128 = 1_000_000;
+
+/// One thread's result in the file's own unit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Thread {
+    /// The CPU it was pinned to, where the file says.
+    pub cpu: Option<Cpu>,
+    /// Ascending buckets that are not empty.
+    pub buckets: Vec<(u64, u64)>,
+    /// Samples beyond the last bucket.
+    pub overflows: u64,
+    /// Their numbers, counted from 0 over the wake-ups.
+    pub overflow_cycles: Vec<u64>,
+    /// Least latency as printed.
+    pub min: Option<i128>,
+    /// Largest latency as printed.
+    pub max: Option<i128>,
+    /// The mean.
+    pub mean_ns: Option<Nanos>,
+    /// The thread's period.
+    pub interval: Option<Nanos>,
+}
+
+/// An imported run without its CPUs: what is the same whatever the file.
+pub(super) fn empty_run() -> Run {
+    let mut run = Run {
+        schema: SCHEMA.into(),
+        command: "import".into(),
+        complete: true,
+        version: env!("CARGO_PKG_VERSION").into(),
+        ..Run::default()
+    };
+    run.plan.expiry = "unknown".into();
+    run.host.preempt = "unknown".into();
+    run
+}
+
+/// Puts the threads into the run as CPUs, ascending; a unit is 1000 ns or 1 ns.
+///
+/// Where the file does not give each thread a CPU of its own, the threads' numbers stand for them.
+pub(super) fn fill(run: &mut Run, threads: Vec<Thread>, unit: Nanos) -> Result<(), String> {
+    let mut cpus: Vec<Cpu> = threads.iter().filter_map(|thread| thread.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let pinned = cpus.len() == threads.len();
+    if !pinned {
+        run.plan.notes.push("cpu numbers are those of cyclictest's threads".into());
+    }
+    for (index, thread) in threads.into_iter().enumerate() {
+        let cpu = thread.cpu.filter(|_| pinned).unwrap_or(Cpu(index as u32));
+        let wrapped = thread.max.is_some_and(is_wrapped);
+        run.cpus.push(cpu_run(cpu, thread, unit).map_err(|what| format!("thread {index}: {what}"))?);
+        if wrapped {
+            run.integrity.push(Integrity {
+                kind: "early".into(),
+                cpu: Some(cpu),
+                detail: "the maximum is an early wake-up that cyclictest took for a huge latency".into(),
+                invalidates: false,
+            });
+        }
+    }
+    run.cpus.sort_by_key(|cpu| cpu.cpu);
+    run.plan.cpus = run.cpus.iter().map(|cpu| cpu.cpu).collect();
+    Ok(())
+}
+
+/// cyclictest subtracts without a sign: an early wake-up becomes a maximum near 2^64, printed so or as negative.
+fn is_wrapped(max: i128) -> bool {
+    max < 0 || max > i128::from(i64::MAX)
+}
+
+fn cpu_run(cpu: Cpu, thread: Thread, unit: Nanos) -> Result<CpuRun, String> {
+    let histogram = rows_of(&thread.buckets, unit)?;
+    let held = total_of(&histogram);
+    let cycles = held.checked_add(thread.overflows).ok_or("more than 2^64 samples")?;
+    let (min, max) = extremes(&thread, cycles)?;
+    let in_ns = |value: Option<i128>| match value {
+        None => Ok(None),
+        Some(n) => match n.checked_mul(unit.0.into()).and_then(|ns| i64::try_from(ns).ok()) {
+            None => Err("a latency of more than 292 years".to_owned()),
+            ns => Ok(ns.map(Nanos)),
+        },
+    };
+    let mut run = CpuRun {
+        cpu,
+        interval_ns: thread.interval,
+        cycles,
+        min_ns: in_ns(min)?,
+        // An early wake-up poisons the average together with the maximum.
+        mean_ns: thread.mean_ns.filter(|_| cycles > 0 && !thread.max.is_some_and(is_wrapped)),
+        max_ns: in_ns(max)?,
+        overflows: (thread.overflows > 0).then_some(thread.overflows),
+        worst: thread.overflow_cycles.iter().map(|&k| Worst { cycle: Some(k), ..Worst::default() }).collect(),
+        ..CpuRun::default()
+    };
+    fill_quantiles(&mut run, &histogram, thread.overflows);
+    run.histogram = histogram;
+    Ok(run)
+}
+
+/// A quantile whose rank lies among the overflows has no value.
+fn fill_quantiles(run: &mut CpuRun, histogram: &[Row], overflows: u64) {
+    let beyond = histogram.last().map_or(Nanos(0), |row| row.1);
+    if beyond == Nanos(i64::MAX) {
+        return;
+    }
+    let mut rows = histogram.to_vec();
+    if overflows > 0 {
+        rows.push((beyond, Nanos(i64::MAX), overflows));
+    }
+    let at = |per_million| histogram::quantile(&rows, per_million).filter(|&edge| edge < Nanos(i64::MAX));
+    (run.p50_ns, run.p90_ns, run.p99_ns) = (at(500_000), at(900_000), at(990_000));
+    (run.p999_ns, run.p9999_ns) = (at(999_000), at(999_900));
+}
+
+fn rows_of(buckets: &[(u64, u64)], unit: Nanos) -> Result<Vec<Row>, String> {
+    let mut total = 0u64;
+    let mut rows = Vec::with_capacity(buckets.len());
+    for &(bucket, count) in buckets {
+        let edge = |n: u64| i64::try_from(n).ok()?.checked_mul(unit.0).map(Nanos);
+        let edges = edge(bucket).zip(bucket.checked_add(1).and_then(edge));
+        let (lower, upper) = edges.ok_or_else(|| format!("bucket {bucket} is beyond 292 years"))?;
+        total = total.checked_add(count).ok_or("more than 2^64 samples")?;
+        rows.push((lower, upper, count));
+    }
+    Ok(rows)
+}
+
+/// The least and largest latency where they can be believed; an error where the histogram denies them.
+fn extremes(thread: &Thread, cycles: u64) -> Result<(Option<i128>, Option<i128>), String> {
+    if cycles == 0 {
+        return Ok((None, None));
+    }
+    let min = thread.min.filter(|&min| min != MIN_START);
+    let max = thread.max.filter(|&max| !is_wrapped(max));
+    let first = thread.buckets.first().map(|bucket| i128::from(bucket.0));
+    let last = thread.buckets.last().map(|bucket| i128::from(bucket.0));
+    if let Some((min, first)) = min.zip(first).filter(|(min, first)| first < min) {
+        return Err(format!("bucket {first} holds samples below the minimum, {min}"));
+    }
+    if let Some((max, last)) = max.zip(last).filter(|(max, last)| last > max) {
+        return Err(format!("bucket {last} holds samples above the maximum, {max}"));
+    }
+    if let Some((min, max)) = min.zip(max).filter(|(min, max)| min > max) {
+        return Err(format!("the minimum, {min}, is above the maximum, {max}"));
+    }
+    Ok((min, max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_of(thread: Thread, unit: Nanos) -> Result<Run, String> {
+        let mut run = empty_run();
+        fill(&mut run, vec![thread], unit)?;
+        run.check()?;
+        Ok(run)
+    }
+
+    #[test]
+    fn quantiles_among_the_overflows_are_null() {
+        let buckets = vec![(10, 98), (12, 1)];
+        let thread = Thread { buckets, overflows: 1, overflow_cycles: vec![7], ..Thread::default() };
+        let cpu = &run_of(thread, Nanos::MICRO).unwrap().cpus[0];
+        assert_eq!((cpu.cycles, cpu.overflows), (100, Some(1)));
+        assert_eq!((cpu.p50_ns, cpu.p99_ns, cpu.p999_ns), (Some(Nanos(11_000)), Some(Nanos(13_000)), None));
+        assert_eq!(cpu.worst, [Worst { cycle: Some(7), ..Worst::default() }]);
+    }
+
+    #[test]
+    fn cyclictests_false_extremes_are_unknown() {
+        let early = Thread {
+            buckets: vec![(5, 1)],
+            overflows: 1,
+            min: Some(5),
+            max: Some(u64::MAX as i128),
+            mean_ns: Some(Nanos(1)),
+            ..Thread::default()
+        };
+        let run = run_of(early, Nanos(1)).unwrap();
+        assert_eq!(
+            (run.cpus[0].min_ns, run.cpus[0].max_ns, run.cpus[0].mean_ns),
+            (Some(Nanos(5)), None, None)
+        );
+        assert_eq!(run.integrity[0].kind, "early");
+        let unset = Thread { min: Some(MIN_START), max: Some(0), ..Thread::default() };
+        assert_eq!(run_of(unset, Nanos(1)).unwrap().cpus[0].min_ns, None);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let base = Thread { buckets: vec![(5, 1), (9, 1)], min: Some(5), max: Some(9), ..Thread::default() };
+        assert!(run_of(base.clone(), Nanos::MICRO).is_ok());
+        for thread in [
+            Thread { min: Some(6), ..base.clone() },
+            Thread { max: Some(8), ..base.clone() },
+            Thread { max: Some(i64::MAX.into()), ..base.clone() },
+            Thread { buckets: vec![(5, u64::MAX), (9, 1)], ..base.clone() },
+            Thread { buckets: vec![(u64::MAX, 1)], max: None, ..base.clone() },
+            Thread { overflows: u64::MAX, ..base.clone() },
+        ] {
+            assert!(run_of(thread, Nanos::MICRO).is_err());
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Reads cyclictest's JSON; [`super::cyclictest_json`] says what it is.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+
+use super::imported::{Thread, empty_run, fill};
+use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
+use crate::bundle::run::{Plan, Run};
+use crate::units::{CPU_LIMIT, Cpu, Nanos};
+
+#[derive(serde::Deserialize)]
+struct ReadFile {
+    #[serde(rename = "cmdline:", default)]
+    command_line: String,
+    #[serde(default)]
+    start_time: String,
+    #[serde(default)]
+    end_time: String,
+    #[serde(default)]
+    sysinfo: ReadSysInfo,
+    num_threads: Option<usize>,
+    #[serde(default)]
+    resolution_in_ns: u32,
+    thread: Option<Numbered<ReadThread>>,
+    #[serde(default)]
+    schema: serde_json::Value,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct ReadSysInfo {
+    release: String,
+    version: String,
+    machine: String,
+    realtime: u32,
+}
+
+#[derive(serde::Deserialize)]
+struct ReadThread {
+    // Since rt-tests 2.7 absent without -h.
+    histogram: Option<Numbered<u64>>,
+    cycles: u64,
+    min: Option<i128>,
+    max: Option<i128>,
+    avg: Option<f64>,
+    cpu: Option<i64>,
+}
+
+/// Reads cyclictest's JSON; what cyclictest itself writes wrongly is repaired, what contradicts itself is refused.
+///
+/// Samples that `cycles` counts and the histogram does not hold are overflows.
+pub fn parse(bytes: &[u8]) -> Result<Run, String> {
+    let file: ReadFile = serde_json::from_slice(bytes)
+        .or_else(|error| serde_json::from_str(&repaired(bytes)).map_err(|_| error))
+        .map_err(|error| format!("expected cyclictest's JSON: {error}"))?;
+    if file.schema.as_str().is_some_and(|schema| schema.starts_with("onbeat.")) {
+        return Err(
+            "this is onbeat's own JSON: expected cyclictest's, a run is given as its directory".into()
+        );
+    }
+    let Some(Numbered(threads)) = file.thread else {
+        return Err("the JSON has no \"thread\": expected what cyclictest --json writes".into());
+    };
+    if file.num_threads.is_some_and(|n| n != threads.len()) || threads.is_empty() {
+        return Err(format!("expected num_threads entries in \"thread\", found {}", threads.len()));
+    }
+    let unit = match file.resolution_in_ns {
+        0 => Nanos::MICRO,
+        1 => Nanos(1),
+        other => return Err(format!("resolution_in_ns is {other}: expected 0 or 1")),
+    };
+    let mut run = empty_run();
+    command_line::fill(&mut run.plan, &file.command_line);
+    run.host.release = file.sysinfo.release;
+    run.host.kernel = file.sysinfo.version;
+    run.host.machine = file.sysinfo.machine;
+    if file.sysinfo.realtime == 1 {
+        run.host.preempt = "rt".into();
+    }
+    date_run(&mut run, &file.start_time, &file.end_time);
+    let threads = threads_of(threads, unit, &run.plan)?;
+    fill(&mut run, threads, unit)?;
+    Ok(run)
+}
+
+/// Whole seconds is all that the file has, start-up and tear-down included.
+fn date_run(run: &mut Run, start: &str, end: &str) {
+    let Some(start_s) = date::parse_rfc2822(start) else { return };
+    run.started = date::as_rfc3339(start_s);
+    run.elapsed_ns = date::parse_rfc2822(end)
+        .map(|end_s| end_s - start_s)
+        .filter(|&s| s > 0)
+        .and_then(|s| s.checked_mul(Nanos::SECOND.0))
+        .map(Nanos);
+}
+
+fn threads_of(threads: Vec<(u64, ReadThread)>, unit: Nanos, plan: &Plan) -> Result<Vec<Thread>, String> {
+    let mut buckets_left = BUCKET_LIMIT;
+    let mut interval = plan.interval_ns;
+    let mut known = Vec::with_capacity(threads.len());
+    for (index, (number, read)) in threads.into_iter().enumerate() {
+        if number != index as u64 || index >= THREAD_LIMIT {
+            return Err(format!("thread {number}: expected threads 0 to {THREAD_LIMIT} without a gap"));
+        }
+        let mut buckets = read.histogram.map_or(Vec::new(), |histogram| histogram.0);
+        buckets.retain(|bucket| bucket.1 > 0);
+        buckets_left = buckets_left
+            .checked_sub(buckets.len())
+            .ok_or_else(|| format!("more than {BUCKET_LIMIT} buckets that are not empty"))?;
+        let held = buckets.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.1));
+        let overflows = held.and_then(|held| read.cycles.checked_sub(held));
+        known.push(Thread {
+            cpu: cpu_of(read.cpu).map_err(|what| format!("thread {number}: {what}"))?,
+            buckets,
+            overflows: overflows.ok_or_else(|| {
+                format!("thread {number}: the histogram holds more samples than cycles, {}", read.cycles)
+            })?,
+            min: read.min,
+            max: read.max,
+            mean_ns: read.avg.and_then(|avg| mean_of(avg, unit)),
+            interval,
+            ..Thread::default()
+        });
+        interval = later(interval, plan.distance_ns);
+    }
+    Ok(known)
+}
+
+/// The next thread's period.
+fn later(interval: Option<Nanos>, distance: Option<Nanos>) -> Option<Nanos> {
+    interval.zip(distance).and_then(|(interval, more)| interval.0.checked_add(more.0)).map(Nanos)
+}
+
+/// cyclictest says -1 where it did not pin.
+fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
+    match cpu {
+        None | Some(i64::MIN..0) => Ok(None),
+        Some(n) => match u32::try_from(n) {
+            Ok(n) if n <= CPU_LIMIT => Ok(Some(Cpu(n))),
+            _ => Err(format!("cpu {n}: expected the number of a CPU")),
+        },
+    }
+}
+
+fn mean_of(avg: f64, unit: Nanos) -> Option<Nanos> {
+    let ns = (avg * unit.0 as f64).round();
+    // 2^53: what a float holds to the nanosecond, a hundred days.
+    (ns.is_finite() && ns.abs() < 9.0e15).then_some(Nanos(ns as i64))
+}
+
+/// The file with cyclictest's two slips mended: an unescaped command line, and the average of no samples.
+fn repaired(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    const KEY: &str = "\"cmdline:\": \"";
+    const END: &str = "\",\n  \"rt_test_version:\"";
+    let quoted = text.find(KEY).map(|at| at + KEY.len());
+    let line = quoted.and_then(|start| text[start..].find(END).map(|length| (start, start + length)));
+    let text = match line {
+        None => text.into_owned(),
+        Some((start, end)) => {
+            let escaped = serde_json::Value::from(&text[start..end]).to_string();
+            format!("{}{}{}", &text[..start - 1], escaped, &text[end + 1..])
+        }
+    };
+    text.replace("\"avg\": -nan", "\"avg\": null").replace("\"avg\": nan", "\"avg\": null")
+}
+
+/// A JSON object whose keys are numbers, ascending, each once.
+struct Numbered<V>(Vec<(u64, V)>);
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Numbered<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<V>(PhantomData<V>);
+
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
+            type Value = Numbered<V>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object with numbers as keys")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries: Vec<(u64, V)> = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                entries.sort_by_key(|entry| entry.0);
+                match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                    Some(pair) => Err(A::Error::custom(format!("the key {} is there twice", pair[0].0))),
+                    None => Ok(Numbered(entries)),
+                }
+            }
+        }
+
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::testing::fixture;
+
+    #[test]
+    fn cyclictests_own_files_are_read() {
+        let run = parse(fixture("smp-H60.json").as_bytes()).unwrap();
+        assert_eq!(run.check(), Ok(()));
+        assert_eq!((run.plan.interval_ns, run.plan.priority), (Some(Nanos::MILLI), Some(80)));
+        assert_eq!(run.plan.policy, "fifo");
+        let cpu = &run.cpus[0];
+        assert_eq!((cpu.cpu, cpu.cycles, cpu.overflows), (Cpu(0), 1500, Some(13)));
+        assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(14_000)), Some(Nanos(1_535_000))));
+        assert_eq!(cpu.histogram[0], (Nanos(14_000), Nanos(15_000), 1));
+        assert_eq!(cpu.p9999_ns, None);
+        assert!(run.started.starts_with("2026-11-21T"));
+    }
+
+    #[test]
+    fn an_unescaped_command_line_is_repaired() {
+        let run = parse(fixture("quoted.json").as_bytes()).unwrap();
+        assert_eq!((run.plan.interval_ns, run.plan.loops), (Some(Nanos::MILLI), Some(500)));
+        let backslash = fixture("quoted.json").replace("S_\"q\"", "\\x\n\"\\");
+        assert_eq!(parse(backslash.as_bytes()).unwrap(), run);
+    }
+
+    #[test]
+    fn nanoseconds_are_recognised() {
+        let run = parse(fixture("single-N.json").as_bytes()).unwrap();
+        assert_eq!(run.check(), Ok(()));
+        let first = run.cpus[0].histogram[0];
+        assert_eq!(first.1 - first.0, Nanos(1));
+        assert_eq!(run.cpus[0].min_ns, Some(first.0));
+        assert_eq!(run.cpus[0].mean_ns, Some(Nanos(44_815)));
+    }
+
+    #[test]
+    fn without_a_histogram_every_sample_is_an_overflow() {
+        for text in
+            [fixture("summary.json"), &fixture("summary.json").replace("\"histogram\": {      },", "")]
+        {
+            let run = parse(text.as_bytes()).unwrap();
+            assert_eq!(run.check(), Ok(()));
+            let cpu = &run.cpus[1];
+            assert_eq!((cpu.cycles, cpu.overflows, cpu.p50_ns), (343, Some(343), None));
+            assert_eq!((cpu.interval_ns, cpu.max_ns), (Some(Nanos(1_500_000)), Some(Nanos(569_000))));
+        }
+    }
+
+    #[test]
+    fn contradictions_name_the_thread() {
+        for (text, wanted) in [
+            (r#"{"thread":{"0":{"cycles":1,"histogram":{"5":2}}}}"#, "thread 0"),
+            (r#"{"thread":{"1":{"cycles":1}}}"#, "thread 1"),
+            (r#"{"thread":{"0":{"cycles":1,"cpu":99999}}}"#, "cpu 99999"),
+            (r#"{"thread":{"0":{"cycles":2,"histogram":{"5":1,"5":1}}}}"#, "twice"),
+            (r#"{"thread":{"0":{"cycles":1}},"num_threads":2}"#, "num_threads"),
+            (r#"{"thread":{"0":{"cycles":1}},"resolution_in_ns":7}"#, "0 or 1"),
+            (r#"{"thread":{}}"#, "num_threads"),
+        ] {
+            let error = parse(text.as_bytes()).unwrap_err();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_samples_are_no_numbers() {
+        let text = r#"{"thread":{"0":{"cycles":0,"min":1000000,"max":0,"avg": -nan}}}"#;
+        let cpu = &parse(text.as_bytes()).unwrap().cpus[0];
+        assert_eq!((cpu.min_ns, cpu.max_ns, cpu.mean_ns, cpu.p50_ns), (None, None, None, None));
+    }
+}

@@ -1,0 +1,45 @@
+//! What the tests of the formats share: runs made of samples, and the captured files.
+
+use crate::bundle::run::{CpuRun, Run};
+use crate::stats::histogram::{Counts, row_of, rows_of};
+use crate::units::{Cpu, Nanos};
+use proptest::prelude::*;
+
+/// A run with a CPU per list of latencies in nanoseconds, as measuring would give it.
+pub(super) fn run_of(sets: &[Vec<i64>]) -> Run {
+    let cpu_run = |(index, samples): (usize, &Vec<i64>)| {
+        let mut counts = Counts::default();
+        samples.iter().for_each(|&ns| counts.add(row_of(Nanos(ns)), 1));
+        let min = samples.iter().min().copied().map(Nanos);
+        let sum: i64 = samples.iter().sum();
+        CpuRun {
+            cpu: Cpu(index as u32 * 2),
+            cycles: samples.len() as u64,
+            min_ns: min,
+            max_ns: samples.iter().max().copied().map(Nanos),
+            mean_ns: min.map(|_| Nanos(sum / samples.len() as i64)),
+            histogram: rows_of(&counts, min.unwrap_or_default()),
+            ..CpuRun::default()
+        }
+    };
+    Run { cpus: sets.iter().enumerate().map(cpu_run).collect(), ..Run::default() }
+}
+
+/// One to three CPUs of latencies up to 3 ms.
+pub(super) fn sample_sets() -> impl Strategy<Value = Vec<Vec<i64>>> {
+    proptest::collection::vec(proptest::collection::vec(0i64..3_000_000, 1..60), 1..4)
+}
+
+/// A file of `tests/fixtures/cyclictest`.
+pub(super) fn fixture(name: &str) -> &'static str {
+    macro_rules! files {
+        ($($name:literal)*) => {
+            match name {
+                $($name => include_str!(concat!("../../tests/fixtures/cyclictest/", $name)),)*
+                _ => panic!("no fixture {name}"),
+            }
+        };
+    }
+    files!("smp-H60.json" "smp-H60.txt" "smp-H60-2.7.txt" "single-h20.txt" "single-H60-2.7.txt" "single-N.json"
+        "summary.json" "summary.txt" "quoted.json" "histfile.txt" "live.txt" "break.txt")
+}
