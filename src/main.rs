@@ -6,10 +6,12 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args_os().collect();
     let environment = onbeat::cli::Environment {
         state_home: std::env::var_os("XDG_STATE_HOME"),
         home: std::env::var_os("HOME"),
+        command_line: args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" "),
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
     };
-    ExitCode::from(onbeat::cli::run(std::env::args_os().collect(), &environment) as u8)
+    ExitCode::from(onbeat::cli::run(args, &environment) as u8)
 }

@@ -15,10 +15,9 @@ use crate::foreign;
 use crate::host::{Host, random_u64, rt};
 use crate::measure::around::Before;
 use crate::measure::session::{self, Sink, Tick};
-use crate::measure::around::Before;
 use crate::plan::{self, Machine, Plan};
 use crate::report::table;
-use crate::units::{Bare, Cpu, CpuSet, Nanos, Policy, parse_span};
+use crate::units::{Bare, CpuSet, Nanos, Policy, parse_span};
 
 /// Measure the wake-up latency of each CPU
 ///
@@ -164,7 +163,7 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
         print(text.as_bytes())?;
     }
     let mut first = kept.err();
-    let context = foreign::Context::of_this_process();
+    let context = super::context_of(run, environment, &crate::host::node_name());
     let mut document = serde_json::to_vec(run).unwrap_or_default();
     document.push(b'\n');
     let outputs = [
@@ -289,6 +288,7 @@ fn cpu_choice(text: Option<&str>) -> Outcome<CpuChoice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Cpu;
     use clap::Parser;
 
     #[derive(Parser)]

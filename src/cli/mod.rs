@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
+use crate::foreign;
 
 mod completions;
 mod import;
@@ -22,6 +24,8 @@ pub struct Environment {
     pub state_home: Option<OsString>,
     /// `$HOME`.
     pub home: Option<OsString>,
+    /// The command and its arguments, joined with blanks, for the formats that keep it.
+    pub command_line: String,
     /// Whether `$NO_COLOR` asks for no colours (no-color.org).
     pub no_color: bool,
 }
@@ -101,6 +105,20 @@ fn refused_by_clap(error: &clap::Error) -> Outcome<Exit> {
             let sentence = sentence.trim_start_matches("error: ").replace("For more information, try '--help'.", "");
             Err(Trouble::usage(format!("{} (see --help)", sentence.trim())))
         }
+    }
+}
+
+/// What cyclictest's JSON has beyond the run; a machine's name is given only by who owns the output.
+fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign::Context {
+    let started = humantime::parse_rfc3339_weak(&run.started).ok();
+    let started = started.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let started_unix_s = started.map_or(0, |since| since.as_secs() as i64);
+    foreign::Context {
+        command_line: environment.command_line.clone(),
+        node_name: node_name.to_owned(),
+        started_unix_s,
+        ended_unix_s: started_unix_s + run.elapsed_ns.unwrap_or_default().as_secs() as i64,
+        return_code: if run.ended == "limit" { 3 } else { 0 },
     }
 }
 

@@ -62,7 +62,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         write_output(path, report::render(&inputs, Format::Json).as_bytes())?;
     }
     if let (Some(path), Some(input)) = (&args.rt_tests_json, inputs.first()) {
-        let context = foreign::Context::default();
+        let context = super::context_of(input.run, environment, "");
         write_output(path, &foreign::cyclictest_json::write(input.run, &context))?;
     }
     if let (Some(path), Some(input)) = (&args.hist, inputs.first()) {
@@ -116,7 +116,7 @@ impl Args {
             (None, None, None) => "text".into(),
             (None, None, Some(_)) => String::new(),
         };
-        match (name.as_str(), Format::of_name(&name)) {
+        match (name.as_str(), Format::of_name(&format!("x.{name}"))) {
             ("text", _) => Ok(None),
             (_, Some(format)) => {
                 if self.output.is_none() && std::io::stdout().is_terminal() && format != Format::Csv {

@@ -331,6 +331,11 @@ pub fn machine() -> String {
     rustix::system::uname().machine().to_string_lossy().into_owned()
 }
 
+/// The machine's own name, for the formats that want it; no bundle holds it.
+pub fn node_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// A number nobody can foresee, from the kernel (getrandom(2)).
 pub fn random_u64() -> u64 {
     let mut bytes = [0u8; 8];
