@@ -5,4 +5,6 @@
 
 pub mod read;
 pub mod run;
+pub mod tail;
+pub mod time;
 pub mod write;

@@ -6,16 +6,21 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::run::{Block, CpuRun, Run, SCHEMA, Tail};
+use super::run::{Block, CpuRun, Run, SCHEMA, Worst};
+use super::tail::Tail;
+use super::time::wall_time;
 use crate::error::{Outcome, Trouble};
 use crate::host;
-use crate::stats::histogram::merge;
+use crate::stats::histogram::{EARLY_ROW, ROWS, Row, edges_of, merge};
 use crate::units::Nanos;
 
 /// No `run.json` is larger: 8192 CPUs at 40 KiB each.
 const RUN_LIMIT: u64 = 320 << 20;
 
-/// No line of the other files is longer; a longer one is counted as unreadable.
+/// No tail is larger: ten seconds of 8192 CPUs.
+const TAIL_LIMIT: u64 = 512 << 20;
+
+/// No line of the block records is longer; a longer one is counted as unreadable.
 const LINE_LIMIT: usize = 1 << 20;
 
 /// A bundle as read: the run, recovered up to its last second, and where its blocks are.
@@ -43,7 +48,7 @@ impl Bundle {
         })?;
         let mut bundle = Bundle { run, remarks: Vec::new(), blocks: dir.join("blocks.jsonl") };
         if !bundle.run.complete {
-            bundle.recover(&dir.join("tail.jsonl"))?;
+            bundle.recover(&dir.join("tail"))?;
         }
         Ok(bundle)
     }
@@ -57,9 +62,16 @@ impl Bundle {
 
     fn recover(&mut self, tail: &Path) -> Outcome<()> {
         let before = self.run.elapsed_ns;
-        let mut refused = 0;
-        let run = &mut self.run;
-        let unread = each_line(tail, |tail: Tail| refused += u64::from(!absorb(run, tail)))? + refused;
+        let bytes = match host::read_user_file(tail, TAIL_LIMIT) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", tail.display()))),
+        };
+        let (mut rest, mut unread) = (&bytes[..], 0u64);
+        while let Some(tail) = Tail::decode(&mut rest) {
+            unread += u64::from(!absorb(&mut self.run, tail));
+        }
+        unread += u64::from(!rest.is_empty());
         let reach = match (self.run.elapsed_ns, before) {
             (Some(now), Some(before)) if now > before => {
                 format!(", its last {} from block records", now - before)
@@ -99,7 +111,7 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
 /// Adds a block of the tail to the run; false if it does not belong there.
 fn absorb(run: &mut Run, tail: Tail) -> bool {
     let Some(cpu) = run.cpus.iter_mut().find(|cpu| cpu.cpu == tail.cpu) else { return false };
-    if cpu.until_mono_ns.is_some_and(|until| tail.mono_ns < until) {
+    if cpu.until_mono_ns.is_some_and(|until| tail.start < until) {
         // The checkpoint was written and the tail not emptied any more: it is in there already.
         return true;
     }
@@ -119,30 +131,45 @@ fn absorb(run: &mut Run, tail: Tail) -> bool {
 
 /// The sums of a block added to those of its CPU; none where a number is out of its range.
 fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
-    let count = |rows: &[(Nanos, Nanos, u64)]| rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.2));
-    let cycles = count(&tail.rows)?;
-    if count(&tail.missed_rows)? != tail.missed {
+    let count = |rows: &[Row]| rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.2));
+    let (rows, missed_rows) = (rows_of(&tail.rows, tail.min)?, rows_of(&tail.missed_rows, tail.min)?);
+    let cycles = count(&rows)?;
+    if count(&missed_rows)? != tail.missed {
         return None;
     }
-    let early = tail.rows.iter().filter(|row| row.1.0 <= 0).map(|row| row.2).sum::<u64>();
+    let early = rows.iter().filter(|row| row.1.0 <= 0).map(|row| row.2).sum::<u64>();
     cpu.cycles = cpu.cycles.checked_add(cycles)?;
     cpu.missed = Some(cpu.missed?.checked_add(tail.missed)?);
     cpu.scheduled = Some(cpu.cycles.checked_add(cpu.missed?)?);
     cpu.early = Some(cpu.early?.checked_add(early)?);
-    cpu.sum_ns = Some(cpu.sum_ns?.checked_add(tail.sum_ns)?);
+    cpu.sum_ns = Some(cpu.sum_ns?.checked_add(tail.sum)?);
     cpu.mean_ns = (cpu.cycles > 0)
         .then(|| crate::stats::histogram::mean(i128::from(cpu.sum_ns.unwrap_or(0)), cpu.cycles));
-    cpu.min_ns = cpu.min_ns.into_iter().chain(tail.min_ns).min();
-    cpu.worst.extend(tail.worst.iter().cloned());
+    cpu.min_ns = cpu.min_ns.into_iter().chain((cycles > 0).then_some(tail.min)).min();
+    cpu.worst.extend(tail.worst.iter().map(|&(latency, cycle, time)| Worst {
+        latency_ns: Some(latency),
+        cycle: Some(cycle),
+        mono_ns: Some(time),
+        time: wall_time(Nanos(time.0.saturating_add(tail.wall_offset.0))),
+    }));
     cpu.worst.sort_by_key(|worst| std::cmp::Reverse(worst.latency_ns));
     cpu.worst.truncate(8);
     cpu.max_ns = cpu.worst.first().and_then(|worst| worst.latency_ns);
-    let deadline = merge(cpu.deadline_histogram.as_ref()?, &merge(&tail.rows, &tail.missed_rows)?)?;
+    let deadline = merge(cpu.deadline_histogram.as_ref()?, &merge(&rows, &missed_rows)?)?;
     cpu.deadline_histogram = Some(deadline);
-    cpu.histogram = merge(&cpu.histogram, &tail.rows)?;
-    cpu.until_mono_ns = Some(tail.end_mono_ns);
+    cpu.histogram = merge(&cpu.histogram, &rows)?;
+    cpu.until_mono_ns = Some(tail.end);
     cpu.fill_quantiles();
     Some(())
+}
+
+/// Rows from their numbers; none where a number is no row's.
+fn rows_of(pairs: &[(usize, u64)], min: Nanos) -> Option<Vec<Row>> {
+    let row = |&(index, count): &(usize, u64)| {
+        let (lower, upper) = edges_of(Some(index).filter(|&index| index < ROWS)?);
+        Some((if index == EARLY_ROW { min } else { lower }, upper, count))
+    };
+    pairs.iter().map(row).collect()
 }
 
 /// Parses a file of JSON lines one by one; a missing file has none. Returns how many were unreadable.
@@ -204,14 +231,15 @@ mod tests {
     fn tail(start: i64) -> Tail {
         Tail {
             cpu: Cpu(0),
-            mono_ns: Nanos(start),
-            end_mono_ns: Nanos(start + 1_000),
-            sum_ns: 80,
-            min_ns: Some(Nanos(-20)),
+            start: Nanos(start),
+            end: Nanos(start + 1_000),
+            wall_offset: Nanos(0),
+            sum: 80,
+            min: Nanos(-20),
             missed: 1,
-            rows: vec![(Nanos(-20), Nanos(0), 1), (Nanos(100), Nanos(101), 1)],
-            missed_rows: vec![(Nanos(50), Nanos(51), 1)],
-            worst: vec![super::super::run::Worst { latency_ns: Some(Nanos(100)), ..Default::default() }],
+            rows: vec![(0, 1), (101, 1)],
+            missed_rows: vec![(51, 1)],
+            worst: vec![(Nanos(100), 4, Nanos(start + 7))],
         }
     }
 
@@ -240,8 +268,9 @@ mod tests {
     fn a_damaged_tail_leaves_the_run_as_it_was() {
         let mut run = run();
         assert!(!absorb(&mut run, Tail { missed: 7, ..tail(1_000) }));
+        assert!(!absorb(&mut run, Tail { rows: vec![(9_999, 1), (101, 1)], ..tail(1_000) }));
         assert!(!absorb(&mut run, Tail { cpu: Cpu(9), ..tail(1_000) }));
-        assert!(!absorb(&mut run, Tail { sum_ns: i64::MAX, ..tail(1_000) }));
+        assert!(!absorb(&mut run, Tail { sum: i64::MAX, ..tail(1_000) }));
         assert_eq!(run.cpus[0].cycles, 3);
         assert_eq!(run.check(), Ok(()));
     }

@@ -285,29 +285,6 @@ pub struct Block {
     pub temp_mc: Option<i64>,
 }
 
-/// A line of `tail.jsonl`: a block since the last checkpoint, whole, so that a killed run loses none of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tail {
-    /// The CPU.
-    pub cpu: Cpu,
-    /// CLOCK_MONOTONIC of the block's start.
-    pub mono_ns: Nanos,
-    /// CLOCK_MONOTONIC of its end.
-    pub end_mono_ns: Nanos,
-    /// Sum of the latencies.
-    pub sum_ns: i64,
-    /// The least latency; null in a block without wake-ups.
-    pub min_ns: Option<Nanos>,
-    /// Slots missed.
-    pub missed: u64,
-    /// Latency of each wake-up.
-    pub rows: Vec<Row>,
-    /// Lateness of each missed slot.
-    pub missed_rows: Vec<Row>,
-    /// The worst, largest first.
-    pub worst: Vec<Worst>,
-}
-
 impl CpuRun {
     /// Fills the quantiles from the histogram.
     pub fn fill_quantiles(&mut self) {

@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::run::{Block, Run, Tail};
+use super::run::{Block, Run};
+use super::tail::Tail;
 use crate::error::{Outcome, Trouble};
 use crate::host::dir::Dir;
 use crate::host::record::{Recorder, Seen};
 
 const RUN: &str = "run.json";
 const SPARE: &str = ".run.json.next";
-const TAIL: &str = "tail.jsonl";
+const TAIL: &str = "tail";
 
 /// Room for `run.json`: what a CPU's histograms need in the worst case that was met, several times over.
 const SPARE_BYTES: u64 = 256 << 10;
@@ -167,16 +168,19 @@ fn serialize(run: &Run, into: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes all lines with one system call; a line that did not fit is cut off again.
-fn append<T: Serialize>(file: &mut File, lines: &mut Vec<u8>, records: &[T]) -> io::Result<()> {
-    lines.clear();
+fn write_lines<T: Serialize>(lines: &mut Vec<u8>, records: &[T]) -> io::Result<()> {
     for record in records {
         serde_json::to_writer(&mut *lines, record)?;
         lines.push(b'\n');
     }
+    Ok(())
+}
+
+/// Writes all with one system call; what did not fit whole is cut off again.
+fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     let before = file.stream_position()?;
-    file.write_all(lines).inspect_err(|_| {
-        // The reader copes with half a line; a whole one is better.
+    file.write_all(bytes).inspect_err(|_| {
+        // The reader copes with half a record; none is better.
         let _ = file.set_len(before);
         let _ = file.seek(SeekFrom::Start(before));
     })

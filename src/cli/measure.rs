@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::live::Live;
 use super::{Environment, columns, print, say, write_output};
 use crate::bundle::run::{Run, SCHEMA};
+use crate::bundle::time::wall_time;
 use crate::bundle::write::Writer;
 use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
 use crate::error::{Exit, Outcome, Trouble};
@@ -220,7 +221,7 @@ fn look_at_machine(facts: &Facts) -> Outcome<Machine> {
 }
 
 fn begin(plan: &Plan, facts: &Facts) -> Run {
-    let now = crate::measure::total::wall_time(rt::monotonic() + rt::wall_offset());
+    let now = wall_time(rt::monotonic() + rt::wall_offset());
     let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
     Run {
         schema: SCHEMA.into(),

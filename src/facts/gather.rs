@@ -157,7 +157,7 @@ impl Reader<'_> {
             if outcome.known().is_some() {
                 break;
             }
-            let found = self.read(&path, |text| kconfig::parse_kconfig(text).and_then(fitting));
+            let found = self.read(&path, |text| kconfig::parse_kconfig(text.to_owned()).and_then(fitting));
             if found != Fact::Absent {
                 outcome = found;
             }

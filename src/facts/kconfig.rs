@@ -3,7 +3,6 @@
 //! Source: Documentation/kbuild/kconfig.rst; `/proc/config.gz` is CONFIG_IKCONFIG_PROC. Distributions
 //! put the same text at `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::uname::series;
@@ -26,22 +25,24 @@ pub enum Setting<'a> {
     Absent,
 }
 
-/// A parsed configuration.
+/// A configuration, kept as its text: a table of ten thousand options would cost more memory than a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kconfig {
     /// The version in the header, such as `6.12.9`; `""` without a header.
     pub version: String,
-    options: BTreeMap<String, String>,
+    text: String,
 }
 
 impl Kconfig {
     /// Looks an option up by its name, with or without `CONFIG_`.
     pub fn get(&self, name: &str) -> Setting<'_> {
-        match self.options.get(name.strip_prefix("CONFIG_").unwrap_or(name)).map(String::as_str) {
+        let name = name.strip_prefix("CONFIG_").unwrap_or(name);
+        let found = self.text.lines().filter_map(option).filter(|option| option.0 == name).last();
+        match found.map(|option| option.1) {
             Some("y") => Setting::Yes,
             Some("m") => Setting::Module,
             Some("n") => Setting::No,
-            Some(value) => Setting::Value(value),
+            Some(value) => Setting::Value(value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value)),
             None => Setting::Absent,
         }
     }
@@ -59,32 +60,26 @@ impl Kconfig {
     }
 }
 
+/// The name and value of a line's option; what is "not set" has the value n.
+fn option(line: &str) -> Option<(&str, &str)> {
+    match line.strip_prefix("CONFIG_") {
+        Some(option) => option.split_once('='),
+        None => Some((line.strip_prefix("# CONFIG_")?.strip_suffix(" is not set")?, "n")),
+    }
+}
+
 /// Parses a configuration, plain text.
-pub fn parse_kconfig(text: &str) -> Result<Kconfig, String> {
+pub fn parse_kconfig(text: String) -> Result<Kconfig, String> {
     if text.len() as u64 > KCONFIG_LIMIT {
         return Err(format!("expected a kernel configuration, found {} bytes", text.len()));
     }
-    let mut config = Kconfig::default();
-    for line in text.lines() {
-        if let Some(option) = line.strip_prefix("CONFIG_") {
-            if let Some((name, value)) = option.split_once('=') {
-                let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
-                config.options.insert(name.to_owned(), value.to_owned());
-            }
-        } else if let Some(option) = line.strip_prefix("# CONFIG_") {
-            if let Some(name) = option.strip_suffix(" is not set") {
-                config.options.insert(name.to_owned(), "n".to_owned());
-            }
-        } else if config.version.is_empty() && line.ends_with(" Kernel Configuration") {
-            // "# Linux/x86 6.12.9 Kernel Configuration"; before 2.6.39 without the architecture.
-            let mut words = line.split_whitespace().skip_while(|word| !word.starts_with("Linux"));
-            config.version = words.nth(1).unwrap_or_default().to_owned();
-        }
-    }
-    if config.options.is_empty() {
+    if !text.lines().any(|line| option(line).is_some()) {
         return Err("expected a kernel configuration, found no option".to_owned());
     }
-    Ok(config)
+    // "# Linux/x86 6.12.9 Kernel Configuration"; before 2.6.39 without the architecture.
+    let header = text.lines().find(|line| line.ends_with(" Kernel Configuration")).unwrap_or_default();
+    let version = header.split_whitespace().skip_while(|word| !word.starts_with("Linux")).nth(1);
+    Ok(Kconfig { version: version.unwrap_or_default().to_owned(), text })
 }
 
 /// Parses `/proc/config.gz`.
@@ -94,7 +89,7 @@ pub fn parse_compressed(bytes: &[u8]) -> Result<Kconfig, String> {
         .take(KCONFIG_LIMIT + 1)
         .read_to_string(&mut text)
         .map_err(|error| format!("expected gzip of text: {error}"))?;
-    parse_kconfig(&text)
+    parse_kconfig(text)
 }
 
 #[cfg(test)]
@@ -115,7 +110,7 @@ mod tests {
 
     #[test]
     fn options_are_found_plain_and_compressed() {
-        for config in [parse_kconfig(TEXT).unwrap(), parse_compressed(&gzip(TEXT.as_bytes())).unwrap()] {
+        for config in [parse_kconfig(TEXT.to_owned()).unwrap(), parse_compressed(&gzip(TEXT.as_bytes())).unwrap()] {
             assert_eq!(config.get("HZ"), Setting::Value("250"));
             assert_eq!(config.get("CONFIG_PREEMPT_RT"), Setting::No);
             assert_eq!(config.get("NVME"), Setting::Module);
@@ -127,11 +122,11 @@ mod tests {
 
     #[test]
     fn another_kernels_configuration_does_not_fit() {
-        let config = parse_kconfig(TEXT).unwrap();
+        let config = parse_kconfig(TEXT.to_owned()).unwrap();
         assert_eq!(config.version, "6.1.170");
         assert!(config.fits("6.1.0-50-amd64"));
         assert!(!config.fits("6.12.9-amd64"));
-        assert!(parse_kconfig("CONFIG_SMP=y").unwrap().fits("6.12.9"));
+        assert!(parse_kconfig("CONFIG_SMP=y".to_owned()).unwrap().fits("6.12.9"));
     }
 
     #[test]
@@ -139,13 +134,13 @@ mod tests {
         assert!(parse_compressed(&gzip(&vec![b'a'; 64 << 20])).is_err());
         assert!(parse_compressed(b"not gzip").is_err());
         assert!(parse_compressed(&gzip(TEXT.as_bytes())[..40]).is_err());
-        assert!(parse_kconfig("").is_err());
+        assert!(parse_kconfig(String::new()).is_err());
     }
 
     proptest! {
         #[test]
         fn parsers_are_total(text in "(#? ?CONFIG_[A-Z=\"]{0,6}|\\PC{0,20}|\n){0,8}", bytes: Vec<u8>) {
-            let _ = parse_kconfig(&text);
+            let _ = parse_kconfig(text.clone());
             let _ = parse_compressed(&bytes);
             let _ = parse_compressed(&[b"\x1f\x8b\x08\0\0\0\0\0\0\x03", &bytes[..]].concat());
         }

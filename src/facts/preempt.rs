@@ -182,7 +182,7 @@ mod tests {
         let cmdline = known(3).map(|text| parse_cmdline(text).unwrap());
         let kconfig = known(4).map(|names| {
             let lines: Vec<String> = names.split(' ').map(|name| format!("CONFIG_{name}=y")).collect();
-            parse_kconfig(&lines.join("\n")).unwrap()
+            parse_kconfig(lines.join("\n")).unwrap()
         });
         let evidence = Evidence {
             release: known(0),

@@ -189,29 +189,21 @@ pub struct KeptOpen {
 }
 
 impl KeptOpen {
-    /// Opens it.
-    pub fn open(path: &str) -> io::Result<KeptOpen> {
-        Ok(KeptOpen { file: File::open(path)?, buffer: Vec::with_capacity(16 << 10) })
+    /// Opens it; `bytes` of its beginning will be read.
+    pub fn open(path: &str, bytes: usize) -> io::Result<KeptOpen> {
+        Ok(KeptOpen { file: File::open(path)?, buffer: vec![0; bytes] })
     }
 
-    /// Its content now. The buffer grows to the file's size and no further.
+    /// Its beginning now.
     pub fn read(&mut self) -> io::Result<&[u8]> {
-        self.buffer.clear();
-        loop {
-            let filled = self.buffer.len();
-            if filled == self.buffer.capacity() {
-                if filled as u64 > READ_LIMIT {
-                    return Err(io::Error::from_raw_os_error(libc::EFBIG));
-                }
-                self.buffer.reserve(filled);
-            }
-            self.buffer.resize(self.buffer.capacity(), 0);
-            let read = self.file.read_at(&mut self.buffer[filled..], filled as u64)?;
-            self.buffer.truncate(filled + read);
-            if read == 0 {
-                return Ok(&self.buffer);
+        let mut filled = 0;
+        while filled < self.buffer.len() {
+            match self.file.read_at(&mut self.buffer[filled..], filled as u64)? {
+                0 => break,
+                read => filled += read,
             }
         }
+        Ok(&self.buffer[..filled])
     }
 }
 

@@ -3,6 +3,7 @@
 //! Exactly one thread writes a block at a time, so plain relaxed loads and stores (no locked
 //! instruction) are enough; handing over is one release store by the writer and one by the reader.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
 use crate::stats::histogram::{ROWS, edges_of, row_of};
@@ -93,7 +94,8 @@ impl Block {
         (Nanos(min), Nanos(self.top[TOP - 1][0].load(Relaxed)))
     }
 
-    /// Counts missed slots that were late by `first`, `first - spacing`, `first - 2 * spacing`, ...
+    /// Counts missed slots that were late by `first`, `first - spacing`, `first - 2 * spacing`, ...,
+    /// all less than the wake-up's own latency, which was counted before.
     ///
     /// However many there are, it takes no more steps than there are rows.
     #[inline(never)]
@@ -237,15 +239,6 @@ pub struct Taken {
 
 impl Taken {
     fn take(&mut self, block: &Block) {
-        take_rows(&block.rows, &mut self.rows);
-        take_rows(&block.missed_rows, &mut self.missed_rows);
-        self.cycles = self.rows.iter().map(|row| row.1).sum();
-        self.sum = block.sum.load(Relaxed);
-        self.missed = block.missed.load(Relaxed);
-        self.min = Nanos(block.min.load(Relaxed));
-        self.start = Nanos(block.start.load(Relaxed));
-        self.end = Nanos(block.end.load(Relaxed));
-        self.joined = block.joined.load(Relaxed);
         self.top.clear();
         self.top.extend(block.top.iter().map(|entry| Sample {
             latency: Nanos(entry[0].load(Relaxed)),
@@ -253,13 +246,26 @@ impl Taken {
             time: Nanos(entry[2].load(Relaxed)),
         }));
         self.top.retain(|sample| sample.latency.0 != i64::MIN);
+        // Only these rows can hold anything: the others are not even looked at.
+        let (first, last) = (row_of(Nanos(block.min.load(Relaxed))), self.top.first().map_or(0, |worst| row_of(worst.latency)));
+        take_rows(&block.rows, first..=last, &mut self.rows);
+        let last = if block.missed.load(Relaxed) > 0 { last } else { 0 };
+        take_rows(&block.missed_rows, 1..=last, &mut self.missed_rows);
+        self.cycles = self.rows.iter().map(|row| row.1).sum();
+        self.sum = block.sum.load(Relaxed);
+        self.missed = block.missed.load(Relaxed);
+        self.min = Nanos(block.min.load(Relaxed));
+        self.start = Nanos(block.start.load(Relaxed));
+        self.end = Nanos(block.end.load(Relaxed));
+        self.joined = block.joined.load(Relaxed);
         block.clear_sums();
     }
 }
 
-fn take_rows(rows: &[AtomicU64; ROWS], into: &mut Vec<(usize, u64)>) {
+fn take_rows(rows: &[AtomicU64; ROWS], range: RangeInclusive<usize>, into: &mut Vec<(usize, u64)>) {
     into.clear();
-    for (row, counter) in rows.iter().enumerate() {
+    let Some(counters) = rows.get(range.clone()) else { return };
+    for (row, counter) in range.zip(counters) {
         let count = counter.load(Relaxed);
         if count > 0 {
             into.push((row, count));
@@ -326,6 +332,9 @@ mod tests {
             let rest = rest % spacing;
             let first = Nanos(rest + (count as i64 - 1) * spacing);
             let lane = lane();
+            let late = Nanos(first.0 + spacing);
+            lane.current().count(late);
+            lane.current().keep(Sample { latency: late, cycle: 1, time: late });
             lane.current().count_missed(first, Nanos(spacing), count);
             let mut taken = Taken::default();
             lane.take_last(Nanos(9), &mut taken);

@@ -9,9 +9,11 @@ use std::sync::{Arc, Barrier, OnceLock};
 use super::block::{BLOCK, Lane, Taken};
 use super::cycle::{End, Ended};
 use super::lane::{Ready, Shared, WARMUP, Worker};
-use super::total::{Total, block_line, levels, tail_line, wall_time};
+use super::total::{Total, block_line, fill_tail, levels};
 use super::watch::{self, Clocks, Online, Steal, StealSum, entry};
-use crate::bundle::run::{Block, Integrity, Run, Tail};
+use crate::bundle::run::{Block, Integrity, Run};
+use crate::bundle::tail::Tail;
+use crate::bundle::time::wall_time;
 use crate::error::{Outcome, Trouble};
 use crate::host::rt::{self, Woken};
 use crate::host::{self, Held};
@@ -31,7 +33,7 @@ const ENTRIES: usize = 100;
 pub struct Tick<'a> {
     /// The blocks taken, for `blocks.jsonl`.
     pub blocks: &'a [Block],
-    /// The same whole, for `tail.jsonl`.
+    /// The same whole, for `tail`.
     pub tails: &'a [Tail],
     /// The sums so far.
     pub totals: &'a [Total],
@@ -280,7 +282,6 @@ impl Keeper {
             self.note(lost);
         }
         self.blocks.clear();
-        self.tails.clear();
         for index in 0..self.lanes.len() {
             let mut taken = std::mem::take(&mut self.taken);
             while self.lanes[index].take(&mut taken) {
@@ -300,13 +301,18 @@ impl Keeper {
         self.until[index] = taken.end;
         self.joined += taken.joined;
         self.blocks.push(line);
-        self.tails.push(tail_line(cpu, taken, self.clocks.wall));
+        // Records are kept and filled again: what is freed while samples count may be unmapped.
+        let used = self.blocks.len();
+        if self.tails.len() < used {
+            self.tails.push(Tail::default());
+        }
+        fill_tail(&mut self.tails[used - 1], cpu, taken, self.clocks.wall);
     }
 
     fn hand_over(&mut self, sink: &mut dyn Sink) {
         let tick = Tick {
             blocks: &self.blocks,
-            tails: &self.tails,
+            tails: &self.tails[..self.blocks.len()],
             totals: &self.totals,
             elapsed: self.elapsed(),
             duration: self.duration,
@@ -371,7 +377,6 @@ impl Keeper {
     ) -> Outcome<Run> {
         self.second(sink);
         self.blocks.clear();
-        self.tails.clear();
         let mut ended = None;
         for (index, end) in ends.into_iter().enumerate() {
             let cpu = self.totals[index].cpu;
@@ -453,7 +458,8 @@ fn graver(a: Option<Ended>, b: Ended) -> Ended {
     }
 }
 
+/// Wake-ups of this thread: an involuntary switch takes the CPU away and wakes nobody.
 fn own_switches() -> u64 {
     let usage = rt::thread_usage();
-    usage.voluntary_switches + usage.involuntary_switches
+    usage.voluntary_switches
 }

@@ -1,8 +1,10 @@
 //! The sums of one CPU over the blocks so far, and what they look like in a bundle. Pure.
 
 use super::block::{Sample, TOP, Taken};
-use crate::bundle::run::{Block, CpuRun, Tail, Worst};
-use crate::stats::histogram::{Counts, EARLY_ROW, edge_at_or_above, edges_of, mean, merge, row_of, rows_of};
+use crate::bundle::run::{Block, CpuRun, Worst};
+use crate::bundle::tail::Tail;
+use crate::bundle::time::wall_time;
+use crate::stats::histogram::{Counts, EARLY_ROW, edge_at_or_above, mean, merge, row_of, rows_of};
 use crate::units::{Cpu, Nanos};
 
 /// The levels that block records count against, each moved up to the edge of a row, where a count is exact.
@@ -119,18 +121,8 @@ fn worst(sample: &Sample, wall_offset: Nanos) -> Worst {
     }
 }
 
-/// RFC 3339 in UTC, to the microsecond.
-pub fn wall_time(realtime: Nanos) -> String {
-    let since = std::time::Duration::from_nanos(realtime.0.max(0) as u64);
-    humantime::format_rfc3339_micros(std::time::UNIX_EPOCH + since).to_string()
-}
-
 /// The line of `blocks.jsonl` for a block.
 pub fn block_line(cpu: Cpu, block: &Taken, levels: &[Nanos]) -> Block {
-    let over = |&level: &Nanos| {
-        let first = row_of(level);
-        (level, block.rows.iter().filter(|&&(row, _)| row >= first).map(|row| row.1).sum())
-    };
     Block {
         cpu,
         mono_ns: block.start,
@@ -139,36 +131,35 @@ pub fn block_line(cpu: Cpu, block: &Taken, levels: &[Nanos]) -> Block {
         max_ns: block.top.first().map(|sample| sample.latency),
         max_mono_ns: block.top.first().map(|sample| sample.time),
         top_ns: block.top.iter().skip(1).map(|sample| sample.latency).collect(),
-        over: levels.iter().map(over).collect(),
+        over: count_over(&block.rows, levels),
         missed: block.missed,
         ..Block::default()
     }
 }
 
-/// The line of `tail.jsonl` for a block: all that a checkpoint would have added up.
-pub fn tail_line(cpu: Cpu, block: &Taken, wall_offset: Nanos) -> Tail {
-    let rows = |rows: &[(usize, u64)]| {
-        rows.iter()
-            .map(|&(row, n)| {
-                if row == EARLY_ROW {
-                    (block.min, Nanos(0), n)
-                } else {
-                    (edges_of(row).0, edges_of(row).1, n)
-                }
-            })
-            .collect()
-    };
-    Tail {
-        cpu,
-        mono_ns: block.start,
-        end_mono_ns: block.end,
-        sum_ns: block.sum,
-        min_ns: (block.cycles > 0).then_some(block.min),
-        missed: block.missed,
-        rows: rows(&block.rows),
-        missed_rows: rows(&block.missed_rows),
-        worst: block.top.iter().map(|sample| worst(sample, wall_offset)).collect(),
+/// How many samples lie at or above each level; exact, because each is the edge of a row.
+fn count_over(rows: &[(usize, u64)], levels: &[Nanos]) -> Vec<(Nanos, u64)> {
+    let mut over: Vec<(Nanos, u64)> = levels.iter().map(|&level| (level, 0)).collect();
+    let (mut left, mut sum) = (rows.len(), 0);
+    for level in over.iter_mut().rev() {
+        let first = row_of(level.0);
+        while left > 0 && rows[left - 1].0 >= first {
+            left -= 1;
+            sum += rows[left].1;
+        }
+        level.1 = sum;
     }
+    over
+}
+
+/// Puts the block into a record of the `tail`, whose buffers are used again.
+pub fn fill_tail(tail: &mut Tail, cpu: Cpu, block: &Taken, wall_offset: Nanos) {
+    (tail.cpu, tail.start, tail.end, tail.wall_offset) = (cpu, block.start, block.end, wall_offset);
+    (tail.sum, tail.min, tail.missed) = (block.sum, block.min, block.missed);
+    tail.rows.clone_from(&block.rows);
+    tail.missed_rows.clone_from(&block.missed_rows);
+    tail.worst.clear();
+    tail.worst.extend(block.top.iter().map(|sample| (sample.latency, sample.cycle, sample.time)));
 }
 
 #[cfg(test)]
@@ -183,7 +174,7 @@ mod tests {
             lane.current().count(Nanos(ns));
             lane.current().keep(Sample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
         }
-        missed.iter().for_each(|&ns| lane.current().count_missed(Nanos(ns), Nanos(1), 1));
+        missed.iter().for_each(|&ns| lane.current().count_missed(Nanos(ns), Nanos(1_000_000), 1));
         let mut taken = Taken::default();
         lane.take_last(Nanos(1_000_000_000), &mut taken);
         taken
@@ -219,10 +210,5 @@ mod tests {
         let counts: Vec<u64> = line.over.iter().map(|level| level.1).collect();
         assert_eq!(counts, [3, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0]);
         assert!(line.over.iter().all(|level| level.0.0 % 64 == 0));
-    }
-
-    #[test]
-    fn wall_times_are_rfc_3339() {
-        assert_eq!(wall_time(Nanos(1_500_000_000_123_456_789)), "2017-07-14T02:40:00.123456Z");
     }
 }

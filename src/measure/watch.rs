@@ -13,6 +13,9 @@ use crate::units::{Cpu, CpuSet, Nanos};
 /// The kernel counts steal in /proc/stat in ticks of USER_HZ, which is 100 wherever Linux runs (proc(5)).
 pub const STEAL_TICK: Nanos = Nanos(10_000_000);
 
+/// A CPU's line in /proc/stat: its name and ten numbers, none of which reaches 13 digits in a machine's life.
+const STAT_LINE: usize = 144;
+
 /// CLOCK_REALTIME may be slewed by 500 ppm (adjtimex(2)); a change beyond that is a step.
 const SLEW_PPM: i64 = 1_000;
 
@@ -69,8 +72,12 @@ pub struct Steal {
 impl Steal {
     /// Begins to count, on a virtual machine; elsewhere there is no steal and nothing is read.
     pub fn new(cpus: impl Iterator<Item = Cpu>, virtualization: &str) -> Steal {
-        let file = if virtualization == "none" { None } else { KeptOpen::open("/proc/stat").ok() };
-        let mut steal = Steal { file, cpus: cpus.map(|cpu| (cpu, 0, Nanos(0))).collect() };
+        let cpus: Vec<_> = cpus.map(|cpu| (cpu, 0, Nanos(0))).collect();
+        // The lines of the CPUs come first; what follows is long and of no use here.
+        let lines = cpus.last().map_or(0, |last| last.0.0 as usize + 2);
+        let open = || KeptOpen::open("/proc/stat", lines * STAT_LINE).ok();
+        let file = if virtualization == "none" { None } else { open() };
+        let mut steal = Steal { file, cpus };
         steal.read();
         steal
     }
@@ -141,7 +148,7 @@ pub struct Online {
 impl Online {
     /// Opens the kernel's list.
     pub fn new() -> Online {
-        Online { file: KeptOpen::open("/sys/devices/system/cpu/online").ok(), gone: CpuSet::default() }
+        Online { file: KeptOpen::open("/sys/devices/system/cpu/online", 4096).ok(), gone: CpuSet::default() }
     }
 
     /// The measured CPUs that went offline since the last look.

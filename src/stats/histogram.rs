@@ -51,25 +51,22 @@ const fn lower_edge(row: usize) -> i64 {
 /// One non-empty row as it is kept and shown: `[lower, upper)` and how many samples fell into it.
 pub type Row = (Nanos, Nanos, u64);
 
-/// A dense histogram: a count per row, kept by the side that adds up.
-#[derive(Clone)]
-pub struct Counts(Box<[u64]>);
-
-impl Default for Counts {
-    fn default() -> Counts {
-        Counts(vec![0; ROWS].into_boxed_slice())
-    }
-}
+/// A dense histogram: a count per row up to the highest that was needed.
+#[derive(Clone, Default)]
+pub struct Counts(Vec<u64>);
 
 impl Counts {
     /// Adds samples to a row.
     pub fn add(&mut self, row: usize, count: u64) {
+        if row >= self.0.len() {
+            self.0.resize(row + 1, 0);
+        }
         self.0[row] += count;
     }
 
     /// The count of a row.
     pub fn get(&self, row: usize) -> u64 {
-        self.0[row]
+        self.0.get(row).copied().unwrap_or(0)
     }
 
     /// How many samples there are.
@@ -79,8 +76,7 @@ impl Counts {
 
     /// How many samples lie in rows whose lower edge is at or above the level; exact where the level is a row's edge.
     pub fn at_or_above(&self, level: Nanos) -> u64 {
-        let first = row_of(level);
-        self.0[first..].iter().sum()
+        self.0.iter().skip(row_of(level)).sum()
     }
 }
 
