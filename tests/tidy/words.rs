@@ -29,7 +29,7 @@ fn lines_with(text: &str, needle: &str) -> Vec<usize> {
     let alone = |line: &str| {
         line.match_indices(needle).any(|(at, _)| {
             let after = &line[at + needle.len()..];
-            !line[..at].ends_with(is_word) && !(needle.ends_with(is_word) && after.starts_with(is_word))
+            !(line[..at].ends_with(is_word) || needle.ends_with(is_word) && after.starts_with(is_word))
         })
     };
     text.lines().enumerate().filter(|(_, line)| alone(line)).map(|(n, _)| n + 1).collect()
