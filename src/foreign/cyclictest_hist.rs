@@ -1,7 +1,7 @@
 //! cyclictest's histogram text (`-h`, `-H`, `--histfile`), written and read.
 //!
 //! The text does not say its unit: it is read in microseconds, which it is unless cyclictest was given
-//! `-N`. Checked by replaying the rules of rteval's cyclictest module on what [`write`] gives, in both of
+//! `-N`. Checked by replaying the rules of rteval's cyclictest module on what [`write()`] gives, in both of
 //! its shapes: a row's first number is the bucket, the next ones the counts of its CPUs, and the maxima
 //! come from `# Max Latencies:`. Every sample and the exact maxima arrive.
 
