@@ -1,9 +1,9 @@
 //! cyclictest's histogram text (`-h`, `-H`, `--histfile`), written and read.
 //!
 //! The text does not say its unit: it is read in microseconds, which it is unless cyclictest was given
-//! `-N`. Checked by hand: the parser of rteval's cyclictest module, which takes the first number of a
-//! row as the bucket, the next ones as the counts of its CPUs, and the maxima from `# Max Latencies:`,
-//! reads what [`write`] gives in both of its shapes and finds every sample and the exact maxima.
+//! `-N`. Checked by replaying the rules of rteval's cyclictest module on what [`write()`] gives, in both of
+//! its shapes: a row's first number is the bucket, the next ones the counts of its CPUs, and the maxima
+//! come from `# Max Latencies:`. Every sample and the exact maxima arrive.
 
 use std::collections::BTreeSet;
 

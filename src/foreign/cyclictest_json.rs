@@ -2,7 +2,7 @@
 //!
 //! The keys `cmdline:` and `rt_test_version:` really have a colon inside their quotes. Latencies are in
 //! microseconds, or in nanoseconds where `resolution_in_ns` is 1. Checked: the parser of Linaro's
-//! test-definitions (`parse_rt_tests_results.py`) reads what [`write`] gives and reports t0-min-latency
+//! test-definitions (`parse_rt_tests_results.py`) reads what [`write()`] gives and reports t0-min-latency
 //! to tN-max-latency and a pass.
 
 use std::collections::BTreeMap;

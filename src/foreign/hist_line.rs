@@ -7,7 +7,7 @@ use super::{THREAD_LIMIT, quoted};
 /// A line that carries something; the lists are one number per thread and, with `-H`, a last one over all.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line {
-    /// `000014 000001	000001`: a bucket and its counts.
+    /// `000014 000001 000001`: a bucket, a blank, and its counts between tabs.
     Row(u64, Vec<u64>),
     /// `# Total:`, up to version 2.6.
     Total(Vec<i128>),

@@ -1,38 +1,11 @@
 //! Reads cyclictest's histogram text, from before and after rt-tests 2.7; [`super::cyclictest_hist`] says what it is.
 
-use std::collections::BTreeMap;
-
-use super::hist_line::{self, Line, Summary};
+use super::OVERFLOW_LIMIT;
+use super::hist_gather::{Gathered, Numbers};
+use super::hist_line;
 use super::imported::{Thread, empty_run, fill};
-use super::{BUCKET_LIMIT, OVERFLOW_LIMIT};
 use crate::bundle::run::Run;
 use crate::units::Nanos;
-
-/// A comment's numbers and the line they were on.
-type Numbers = Option<(usize, Vec<i128>)>;
-
-/// What was gathered from the lines before anything is concluded.
-#[derive(Default)]
-struct Gathered {
-    /// Non-empty buckets by column; the last column may turn out to be the sum of the others.
-    columns: Vec<Vec<(u64, u64)>>,
-    last_bucket: Option<u64>,
-    held: usize,
-    /// The first row whose last count is not the sum of those before it.
-    not_a_sum: Option<usize>,
-    total: Numbers,
-    min: Numbers,
-    avg: Numbers,
-    max: Numbers,
-    overflows: Numbers,
-    overflow_cycles: BTreeMap<usize, Vec<u64>>,
-    overflow_cycles_kept: usize,
-    overflow_cycles_dropped: usize,
-    summaries: BTreeMap<usize, Summary>,
-    policy: String,
-    broke: bool,
-    idle_held: bool,
-}
 
 /// Reads the text; a live display's last update counts where there is no histogram.
 ///
@@ -55,65 +28,6 @@ pub fn parse(text: &str) -> Result<Run, String> {
 }
 
 impl Gathered {
-    fn take(&mut self, number: usize, line: Line) -> Result<(), String> {
-        match line {
-            Line::Row(bucket, counts) => return self.take_row(number, bucket, &counts),
-            Line::Total(list) => return once(&mut self.total, number, list),
-            Line::Min(list) => return once(&mut self.min, number, list),
-            Line::Avg(list) => return once(&mut self.avg, number, list),
-            Line::Max(list) => return once(&mut self.max, number, list),
-            Line::Overflows(list) => return once(&mut self.overflows, number, list),
-            Line::OverflowCycles(thread, mut cycles) => {
-                let room = OVERFLOW_LIMIT - self.overflow_cycles_kept;
-                self.overflow_cycles_dropped += cycles.len().saturating_sub(room);
-                cycles.truncate(room);
-                self.overflow_cycles_kept += cycles.len();
-                if self.overflow_cycles.insert(thread, cycles).is_some() {
-                    return Err(format!("# Thread {thread} is there twice: expected one result in a file"));
-                }
-            }
-            Line::Summary(thread, summary) => {
-                self.summaries.insert(thread, summary);
-            }
-            Line::Policy(name) => self.policy = name,
-            Line::Break => self.broke = true,
-            Line::IdleHeld => self.idle_held = true,
-            Line::Chatter => {}
-        }
-        Ok(())
-    }
-
-    fn take_row(&mut self, number: usize, bucket: u64, counts: &[u64]) -> Result<(), String> {
-        if let Some(last) = self.last_bucket.filter(|&last| last >= bucket) {
-            return Err(format!("bucket {bucket} after {last}: expected ascending rows of one histogram"));
-        }
-        if self.last_bucket.is_none() {
-            self.columns = vec![Vec::new(); counts.len()];
-        }
-        self.last_bucket = Some(bucket);
-        if counts.len() != self.columns.len() {
-            return Err(format!(
-                "expected {} counts as in the rows before, found {}",
-                self.columns.len(),
-                counts.len()
-            ));
-        }
-        for (column, &count) in self.columns.iter_mut().zip(counts).filter(|(_, count)| **count > 0) {
-            column.push((bucket, count));
-            self.held += 1;
-        }
-        // With a sum there is at most one count more per row than there are samples' buckets.
-        if self.held > 2 * BUCKET_LIMIT {
-            return Err(format!("expected at most {BUCKET_LIMIT} buckets that are not empty"));
-        }
-        let (last, others) = counts.split_last().unwrap_or((&0, &[]));
-        let sum = others.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
-        if sum != Some(*last) {
-            self.not_a_sum.get_or_insert(number);
-        }
-        Ok(())
-    }
-
     /// How many threads there are, and whether the rows end with a sum.
     fn shape(&self) -> Result<(usize, bool), String> {
         let columns = self.columns.len();
@@ -122,7 +36,8 @@ impl Gathered {
             .or_else(|| self.overflow_cycles.keys().last().map(|last| last + 1))
             .or_else(|| self.summaries.keys().last().map(|last| last + 1));
         match stated {
-            Some(0) | None if columns == 0 => {
+            Some(0) => Err("no thread in it: expected a number after # Min Latencies:".into()),
+            None if columns == 0 => {
                 Err("no result in it: expected a histogram row or a T: line, as cyclictest prints them"
                     .into())
             }
@@ -223,15 +138,6 @@ impl Gathered {
             let dropped = self.overflow_cycles_dropped;
             plan.notes
                 .push(format!("{dropped} overflow cycle numbers beyond {OVERFLOW_LIMIT} were left out"));
-        }
-    }
-}
-
-fn once(slot: &mut Numbers, number: usize, list: Vec<i128>) -> Result<(), String> {
-    match slot.replace((number, list)) {
-        None => Ok(()),
-        Some((before, _)) => {
-            Err(format!("the same comment as on line {before}: expected one result in a file"))
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn buckets_of(cpu: &CpuRun) -> Buckets {
     // An overflow that an import counted lies beyond the histogram, and the maximum with it.
     let maximum_is_in_rows = cpu.max_ns.is_some() && cpu.overflows.unwrap_or(0) == 0;
     match buckets.last_entry() {
-        Some(mut last) if maximum_is_in_rows && *last.key() != most => {
+        Some(mut last) if maximum_is_in_rows && *last.key() != most && *last.get() > 0 => {
             *last.get_mut() -= 1;
             if *last.get() == 0 {
                 last.remove();

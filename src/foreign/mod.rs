@@ -8,6 +8,7 @@ mod command_line;
 pub mod cyclictest_hist;
 pub mod cyclictest_json;
 mod date;
+mod hist_gather;
 mod hist_line;
 mod hist_read;
 mod imported;

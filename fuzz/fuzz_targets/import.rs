@@ -1,0 +1,17 @@
+//! Another tool's result: what is accepted is consistent and survives being written again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use onbeat::foreign::{self, Context, cyclictest_hist, cyclictest_json};
+
+fuzz_target!(|bytes: &[u8]| {
+    match foreign::import(bytes) {
+        Ok(run) => {
+            assert_eq!(run.check(), Ok(()));
+            let json = cyclictest_json::write(&run, &Context::default());
+            assert!(serde_json::from_slice::<serde_json::Value>(&json).is_ok());
+            cyclictest_hist::write(&run);
+        }
+        Err(error) => assert!(!error.contains('\n')),
+    }
+});

@@ -1,0 +1,12 @@
+//! A bundle's run.json: what parses is refused by its check or fit for the functions that read it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use onbeat::bundle::run::Run;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(mut run) = serde_json::from_slice::<Run>(bytes) else { return };
+    if run.check().is_ok() {
+        run.cpus.iter_mut().for_each(|cpu| cpu.fill_quantiles());
+    }
+});

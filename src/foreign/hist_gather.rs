@@ -1,0 +1,103 @@
+//! What the lines of cyclictest's text add up to, before [`super::hist_read`] concludes anything from it.
+
+use std::collections::BTreeMap;
+
+use super::hist_line::{Line, Summary};
+use super::{BUCKET_LIMIT, OVERFLOW_LIMIT};
+
+/// A comment's numbers and the line they were on.
+pub(super) type Numbers = Option<(usize, Vec<i128>)>;
+
+/// What was gathered from the lines before anything is concluded.
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// Non-empty buckets by column; the last column may turn out to be the sum of the others.
+    pub columns: Vec<Vec<(u64, u64)>>,
+    pub last_bucket: Option<u64>,
+    pub held: usize,
+    /// The first row whose last count is not the sum of those before it.
+    pub not_a_sum: Option<usize>,
+    pub total: Numbers,
+    pub min: Numbers,
+    pub avg: Numbers,
+    pub max: Numbers,
+    pub overflows: Numbers,
+    pub overflow_cycles: BTreeMap<usize, Vec<u64>>,
+    pub overflow_cycles_kept: usize,
+    pub overflow_cycles_dropped: usize,
+    pub summaries: BTreeMap<usize, Summary>,
+    pub policy: String,
+    pub broke: bool,
+    pub idle_held: bool,
+}
+
+impl Gathered {
+    /// Adds what the line of this number says, or refuses what cannot stand beside the lines before it.
+    pub(super) fn take(&mut self, number: usize, line: Line) -> Result<(), String> {
+        match line {
+            Line::Row(bucket, counts) => return self.take_row(number, bucket, &counts),
+            Line::Total(list) => return once(&mut self.total, number, list),
+            Line::Min(list) => return once(&mut self.min, number, list),
+            Line::Avg(list) => return once(&mut self.avg, number, list),
+            Line::Max(list) => return once(&mut self.max, number, list),
+            Line::Overflows(list) => return once(&mut self.overflows, number, list),
+            Line::OverflowCycles(thread, mut cycles) => {
+                let room = OVERFLOW_LIMIT - self.overflow_cycles_kept;
+                self.overflow_cycles_dropped += cycles.len().saturating_sub(room);
+                cycles.truncate(room);
+                self.overflow_cycles_kept += cycles.len();
+                if self.overflow_cycles.insert(thread, cycles).is_some() {
+                    return Err(format!("# Thread {thread} is there twice: expected one result in a file"));
+                }
+            }
+            Line::Summary(thread, summary) => {
+                self.summaries.insert(thread, summary);
+            }
+            Line::Policy(name) => self.policy = name,
+            Line::Break => self.broke = true,
+            Line::IdleHeld => self.idle_held = true,
+            Line::Chatter => {}
+        }
+        Ok(())
+    }
+
+    fn take_row(&mut self, number: usize, bucket: u64, counts: &[u64]) -> Result<(), String> {
+        if let Some(last) = self.last_bucket.filter(|&last| last >= bucket) {
+            return Err(format!("bucket {bucket} after {last}: expected ascending rows of one histogram"));
+        }
+        if self.last_bucket.is_none() {
+            self.columns = vec![Vec::new(); counts.len()];
+        }
+        self.last_bucket = Some(bucket);
+        if counts.len() != self.columns.len() {
+            return Err(format!(
+                "expected {} counts as in the rows before, found {}",
+                self.columns.len(),
+                counts.len()
+            ));
+        }
+        for (column, &count) in self.columns.iter_mut().zip(counts).filter(|(_, count)| **count > 0) {
+            column.push((bucket, count));
+            self.held += 1;
+        }
+        // With a sum there is at most one count more per row than there are samples' buckets.
+        if self.held > 2 * BUCKET_LIMIT {
+            return Err(format!("expected at most {BUCKET_LIMIT} buckets that are not empty"));
+        }
+        let (last, others) = counts.split_last().unwrap_or((&0, &[]));
+        let sum = others.iter().try_fold(0u64, |sum, &count| sum.checked_add(count));
+        if sum != Some(*last) {
+            self.not_a_sum.get_or_insert(number);
+        }
+        Ok(())
+    }
+}
+
+fn once(slot: &mut Numbers, number: usize, list: Vec<i128>) -> Result<(), String> {
+    match slot.replace((number, list)) {
+        None => Ok(()),
+        Some((before, _)) => {
+            Err(format!("the same comment as on line {before}: expected one result in a file"))
+        }
+    }
+}

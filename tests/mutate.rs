@@ -1,0 +1,312 @@
+//! Damages files in thousands of seeded ways and sees that every reader stays civil: no panic, no long
+//! computation, an error of one line, and numbers that agree where it accepts.
+//!
+//! `ONBEAT_SEED` and `ONBEAT_ROUNDS` change the run; a failure prints the seed and the round.
+
+#![allow(clippy::disallowed_methods)] // A test reads its fixtures and its environment itself.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use onbeat::bundle::run::{Block, CpuRun, Run, SCHEMA, Worst};
+use onbeat::foreign::{self, Context, cyclictest_hist, cyclictest_json};
+use onbeat::stats::histogram::{quantile, total_of};
+use onbeat::units::{Bare, Cpu, CpuSet, Nanos, parse_span};
+
+const SEED: u64 = 0x6f6e_6265_6174;
+const ROUNDS: u64 = 2000;
+/// Far above what any of these small files takes, on a loaded machine too.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// splitmix64 (Steele, Lea and Flood 2014): the next number from a counter.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        if n == 0 { 0 } else { (self.roll() % n as u64) as usize }
+    }
+
+    fn pick<'a>(&mut self, choices: &[&'a [u8]]) -> &'a [u8] {
+        choices[self.below(choices.len())]
+    }
+}
+
+const TOKENS: &[&[u8]] = &[
+    b"0",
+    b"-1",
+    b"1e308",
+    b"1e999",
+    b"-0.0",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"-9223372036854775808",
+    b"340282366920938463463374607431768211456",
+    b"null",
+    b"nan",
+    b"true",
+    b"\"\"",
+    b"[]",
+    b"{}",
+    b"\"",
+    b"\\",
+    b"\\u0000",
+    b"\0",
+    b"\xff\xfe",
+    b"\xc3",
+    b"\xf0\x9f\x92\xa5",
+    b"\r\n",
+    b"\n",
+    b"\t",
+    b"#",
+    b"# Thread 8191: 1\n",
+    b"# Min Latencies: 1\n",
+    b"T: 8191 (1) P:1 I:1 C:1 Min:1 Act:1 Avg:1 Max:1\n",
+    b"\x1b[4A",
+    b"\xef\xbb\xbf",
+];
+
+/// A stretch of the bytes: a few bytes, a line, or a word.
+fn stretch(bytes: &[u8], dice: &mut Dice) -> (usize, usize) {
+    let at = dice.below(bytes.len());
+    let until =
+        |stop: fn(u8) -> bool| bytes[at..].iter().position(|&b| stop(b)).map_or(bytes.len(), |n| at + n);
+    let end = match dice.below(3) {
+        0 => (at + 1 + dice.below(8)).min(bytes.len()),
+        1 => until(|b| b == b'\n'),
+        _ => until(|b| !b.is_ascii_alphanumeric()),
+    };
+    (at, end)
+}
+
+fn mutate(bytes: &mut Vec<u8>, dice: &mut Dice) {
+    let (at, end) = stretch(bytes, dice);
+    match dice.below(9) {
+        0 if at < bytes.len() => bytes[at] ^= 1 << dice.below(8),
+        1 => drop(bytes.drain(at..end)),
+        2 => {
+            let copy = bytes[at..end].to_vec();
+            for _ in 0..=dice.below(3) {
+                bytes.splice(at..at, copy.iter().copied());
+            }
+        }
+        3 => {
+            let copy = bytes[at..end].to_vec();
+            let to = dice.below(bytes.len());
+            bytes.splice(to..to, copy);
+        }
+        4 => bytes.truncate(at),
+        5 | 6 => drop(bytes.splice(at..end, dice.pick(TOKENS).iter().copied())),
+        7 => drop(bytes.splice(at..at, dice.pick(TOKENS).iter().copied())),
+        _ => {
+            let depth = [10, 127, 128, 10_000][dice.below(4)];
+            let open = dice.pick(&[b"[", b"{\"a\":", b"{\"thread\":"]);
+            bytes.splice(at..end, open.repeat(depth));
+        }
+    }
+}
+
+/// Runs the reader on mutations of the sample; the reader itself asserts what it accepts.
+fn batter(name: &str, sample: &[u8], reader: impl Fn(&[u8]) -> Result<(), String>) {
+    let number =
+        |name: &str, default| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default);
+    let (seed, rounds) = (number("ONBEAT_SEED", SEED), number("ONBEAT_ROUNDS", ROUNDS));
+    println!("{name}: seed {seed}, {rounds} rounds");
+    assert_eq!(reader(sample), Ok(()), "{name}: the sample itself");
+    let mut refused = 0;
+    for round in 0..rounds {
+        let mut dice = Dice(seed ^ round.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let mut bytes = sample.to_vec();
+        for _ in 0..=dice.below(4) {
+            mutate(&mut bytes, &mut dice);
+        }
+        let start = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| reader(&bytes)));
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]).into_owned();
+        match outcome {
+            Err(_) => panic!("{name}: seed {seed}, round {round} panics on {shown:?}"),
+            Ok(Err(error)) => {
+                refused += 1;
+                assert!(
+                    !error.is_empty() && error.len() < 1000 && !error.contains(['\n', '\r', '\0', '\x1b']),
+                    "{name}: seed {seed}, round {round} is not one line: {error:?}"
+                );
+            }
+            Ok(Ok(())) => {}
+        }
+        assert!(start.elapsed() < PATIENCE, "{name}: seed {seed}, round {round} takes long on {shown:?}");
+    }
+    assert!(refused > 0, "{name}: nothing was refused, so the mutations do not reach the reader");
+}
+
+/// What is accepted must be a run: consistent, and fit for every function that reads it.
+fn use_run(run: &Run) {
+    for cpu in &run.cpus {
+        assert!(total_of(&cpu.histogram) <= cpu.cycles);
+        for per_million in [0, 1, 500_000, 999_999, 1_000_000] {
+            assert_eq!(quantile(&cpu.histogram, per_million).is_some(), !cpu.histogram.is_empty());
+        }
+        cpu.clone().fill_quantiles();
+    }
+    // Formats whose size follows the number of CPUs and rows only stay small for small runs.
+    let json = cyclictest_json::write(run, &Context::default());
+    serde_json::from_slice::<serde_json::Value>(&json).expect("valid JSON");
+    cyclictest_hist::write(run);
+}
+
+fn imports(bytes: &[u8]) -> Result<(), String> {
+    let run = foreign::import(bytes)?;
+    assert_eq!(run.check(), Ok(()), "an imported run passes the check");
+    use_run(&run);
+    Ok(())
+}
+
+#[test]
+fn imports_survive_damage() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cyclictest");
+    let mut names: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    for path in names.iter().filter(|path| path.extension().is_some_and(|ext| ext != "md")) {
+        batter(&path.display().to_string(), &std::fs::read(path).unwrap(), imports);
+    }
+}
+
+fn sample_run() -> Run {
+    let mut cpu = CpuRun {
+        cpu: Cpu(1),
+        t0_mono_ns: Some(Nanos(5_000_000_000)),
+        scheduled: Some(12),
+        cycles: 10,
+        missed: Some(2),
+        early: Some(1),
+        min_ns: Some(Nanos(-40)),
+        mean_ns: Some(Nanos(4_000)),
+        max_ns: Some(Nanos(7_300_000)),
+        histogram: vec![
+            (Nanos(-40), Nanos(0), 1),
+            (Nanos(1_888), Nanos(1_920), 8),
+            (Nanos(7_274_496), Nanos(7_405_568), 1),
+        ],
+        deadline_histogram: Some(vec![(Nanos(1_888), Nanos(1_920), 12)]),
+        worst: vec![Worst { latency_ns: Some(Nanos(7_300_000)), cycle: Some(3), ..Worst::default() }],
+        ..CpuRun::default()
+    };
+    cpu.fill_quantiles();
+    let other = CpuRun { cpu: Cpu(3), overflows: Some(2), cycles: 2, ..CpuRun::default() };
+    let mut run = Run { schema: SCHEMA.into(), cpus: vec![cpu, other], ..Run::default() };
+    run.plan.cpus = vec![Cpu(1), Cpu(3)];
+    run.plan.interval_ns = Some(Nanos::MILLI);
+    run
+}
+
+#[test]
+fn run_json_survives_damage() {
+    let sample = serde_json::to_vec_pretty(&sample_run()).unwrap();
+    batter("run.json", &sample, |bytes| {
+        let run: Run = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        run.check()?;
+        use_run(&run);
+        Ok(())
+    });
+}
+
+#[test]
+fn block_lines_survive_damage() {
+    let block = Block {
+        cpu: Cpu(1),
+        mono_ns: Nanos(5_000_000_000),
+        n: 1000,
+        max_ns: Some(Nanos(7_000)),
+        top_ns: vec![Nanos(6_000); 7],
+        over: vec![(Nanos(10_240), 3)],
+        ..Block::default()
+    };
+    let line = serde_json::to_string(&block).unwrap();
+    batter("blocks.jsonl", format!("{line}\n{line}\n").as_bytes(), |bytes| {
+        for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            serde_json::from_slice::<Block>(line).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn flags_survive_damage() {
+    // These quote the user's own words back, whatever they are: only the panics count here.
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    batter("cpu list", b"0-3,8,10-30:2/4", |bytes| {
+        CpuSet::parse(&text(bytes)).map(drop).map_err(|_| "refused".to_owned())
+    });
+    batter("span", b"1.5ms", |bytes| {
+        parse_span(&text(bytes), Bare::Micros).map(drop).map_err(|_| "refused".to_owned())
+    });
+}
+
+/// The most memory that the process has held, in KiB (`VmHWM` of proc(5)).
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn long_files_cost_little_more_than_their_size() {
+    let mut deep = b"{\"thread\":{\"0\":".to_vec();
+    deep.extend(b"[".repeat(1 << 20));
+    let keys: String = (0..300_000).map(|n| format!("\"{n}\":1,")).collect();
+    for (name, bytes) in [
+        ("columns", "1 ".repeat(1 << 20).into_bytes()),
+        ("rows", (0..200_000).map(|n| format!("{n} 1\t1\n")).collect::<String>().into_bytes()),
+        ("overflows", format!("1 1\n# Thread 0:{}", " 1".repeat(1 << 20)).into_bytes()),
+        ("threads", "# Thread 8191: 1\n# Min Latencies: 1\n".to_owned().into_bytes()),
+        ("summaries", "T: 8191 (1) P:1 I:1 C:1 Min:1 Act:1 Avg:1 Max:1\n".repeat(20_000).into_bytes()),
+        ("comments", format!("# Min Latencies:{}", " 1".repeat(1 << 20)).into_bytes()),
+        ("nesting", deep),
+        (
+            "keys",
+            format!(
+                "{{\"thread\":{{\"0\":{{\"cycles\":300000,\"histogram\":{{{}}}}}}}}}",
+                keys.trim_end_matches(',')
+            )
+            .into_bytes(),
+        ),
+        ("blanks", vec![b'\n'; 4 << 20]),
+        ("limit", vec![b'1'; foreign::FILE_LIMIT + 1]),
+    ] {
+        let start = Instant::now();
+        let outcome = foreign::import(&bytes);
+        assert!(start.elapsed() < PATIENCE, "{name} takes long");
+        match outcome {
+            Ok(run) => assert_eq!(run.check(), Ok(()), "{name}"),
+            Err(error) => assert!(error.len() < 200, "{name}: {error}"),
+        }
+    }
+    assert!(peak_kib() < 1 << 20, "{} KiB", peak_kib());
+}
+
+#[test]
+fn the_dice_are_those_of_the_paper() {
+    // First outputs of splitmix64 for the seed 1234567, as published with the reference code.
+    let mut dice = Dice(1_234_567);
+    assert_eq!([dice.roll(), dice.roll()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+}
+
+#[test]
+fn a_reader_that_panics_is_caught() {
+    let caught = catch_unwind(|| {
+        batter("bad", b"abc", |bytes| {
+            assert!(bytes.starts_with(b"abc"), "damaged");
+            Ok(())
+        });
+    });
+    assert!(caught.is_err());
+}
