@@ -89,10 +89,12 @@ impl Writer {
 
     /// Appends the blocks of a second, and the same whole to the tail.
     pub fn second(&mut self, blocks: &[Block], tails: &[Tail]) -> Result<(), String> {
-        let appended = append(&mut self.blocks, &mut self.lines, blocks);
-        appended
-            .and(append(&mut self.tail, &mut self.lines, tails))
-            .map_err(|error| self.lost("block records", &error))
+        self.lines.clear();
+        tails.iter().for_each(|tail| tail.encode(&mut self.lines));
+        let kept = append(&mut self.tail, &self.lines);
+        self.lines.clear();
+        let written = write_lines(&mut self.lines, blocks).and_then(|()| append(&mut self.blocks, &self.lines));
+        kept.and(written).map_err(|error| self.lost("block records", &error))
     }
 
     /// Replaces `run.json`, and empties the tail, which it now contains.

@@ -17,7 +17,9 @@ const FILE_LIMIT: u64 = 64 << 20;
 /// Reads cyclictest's JSON (--json) and its histogram text (-h, -H, --histfile), of versions before
 /// and after 2.7. What such a file does not carry stays unknown, unless a flag gives it.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  onbeat import results.json -i 200\n  onbeat import hist.txt -i 1000 -o bundle && onbeat report bundle -o latency.html")]
+#[command(
+    after_help = "Examples:\n  onbeat import results.json -i 200\n  onbeat import hist.txt -i 1000 -o bundle && onbeat report bundle -o latency.html"
+)]
 pub struct Args {
     /// The file
     file: PathBuf,

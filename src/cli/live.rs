@@ -64,7 +64,8 @@ impl Live {
 
     fn draw(&mut self, f: impl FnOnce(&mut Frame, usize, &str)) {
         let (rows, title) = (self.rows, self.title.as_str());
-        let drawn = self.terminal.as_mut().map(|terminal| terminal.draw(|frame| f(frame, rows, title)).map(drop));
+        let drawn =
+            self.terminal.as_mut().map(|terminal| terminal.draw(|frame| f(frame, rows, title)).map(drop));
         if let Some(Err(_)) = drawn {
             // The terminal has gone away; measuring goes on.
             self.terminal = None;
@@ -106,7 +107,10 @@ fn gauge<'a>(title: &str, tick: &Tick, color: bool) -> Gauge<'a> {
     let (ratio, left) = match tick.duration {
         Some(duration) => {
             let left = Nanos((duration.0 - tick.elapsed.0).max(0) + Nanos::SECOND.0 / 2);
-            ((tick.elapsed.as_secs() / duration.as_secs()).clamp(0.0, 1.0), format!("{} left", words(whole(left))))
+            (
+                (tick.elapsed.as_secs() / duration.as_secs()).clamp(0.0, 1.0),
+                format!("{} left", words(whole(left))),
+            )
         }
         None => (0.0, format!("{} so far, Ctrl-C ends it", words(whole(tick.elapsed)))),
     };
@@ -130,10 +134,19 @@ fn heading() -> String {
         let column = EDGES_US.iter().position(|&us| us == edge).unwrap_or(0);
         // Every second label only, or they would run into each other.
         if matches!(edge, 10 | 1_000 | 100_000) {
-            name.chars().enumerate().for_each(|(i, c)| axis[column.min(EDGES_US.len()) + i - usize::from(edge > 10)] = c);
+            name.chars()
+                .enumerate()
+                .for_each(|(i, c)| axis[column.min(EDGES_US.len()) + i - usize::from(edge > 10)] = c);
         }
     }
-    format!("{:>4} {:>9} {:>9} {:>8}  {}", "cpu", "last 1s", "worst", "missed", axis.iter().collect::<String>())
+    format!(
+        "{:>4} {:>9} {:>9} {:>8}  {}",
+        "cpu",
+        "last 1s",
+        "worst",
+        "missed",
+        axis.iter().collect::<String>()
+    )
 }
 
 fn row<'a>(total: &Total, tick: &Tick, worst: Option<Nanos>, color: bool) -> Line<'a> {
@@ -157,8 +170,7 @@ fn worst_of(total: &Total) -> Option<Nanos> {
 }
 
 fn bars(total: &Total) -> String {
-    let above: Vec<u64> =
-        EDGES_US.iter().map(|us| total.at_or_above(Nanos(us * 1_000))).chain([0]).collect();
+    let above: Vec<u64> = EDGES_US.iter().map(|us| total.at_or_above(Nanos(us * 1_000))).chain([0]).collect();
     above.windows(2).map(|pair| HEIGHTS[height(pair[0] - pair[1])]).collect()
 }
 

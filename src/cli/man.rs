@@ -18,7 +18,8 @@ pub fn run(args: &Args, mut command: clap::Command) -> Outcome<Exit> {
         None => command,
         Some(name) => {
             let found = command.get_subcommands().find(|sub| sub.get_name() == name).cloned();
-            let found = found.ok_or_else(|| Trouble::usage(format!("there is no command {name:?}: see onbeat --help")))?;
+            let found = found
+                .ok_or_else(|| Trouble::usage(format!("there is no command {name:?}: see onbeat --help")))?;
             let title: &'static str = Box::leak(format!("onbeat-{name}").into_boxed_str());
             found.name(title)
         }

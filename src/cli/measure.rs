@@ -29,7 +29,9 @@ use crate::units::{Bare, CpuSet, Nanos, Policy, parse_span};
 ///
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  onbeat measure -D 10s                        every CPU, 1 ms, SCHED_FIFO 80\n  onbeat measure -a 2-3 -i 200 -D 12h -q       a night's run of two CPUs\n  onbeat measure -D 5m -b 100us                exit code 3 if a wake-up is 100 us late\n  onbeat measure -D 1m --wake timerfd          as a task behind a timerfd sees it")]
+#[command(
+    after_help = "Examples:\n  onbeat measure -D 10s                        every CPU, 1 ms, SCHED_FIFO 80\n  onbeat measure -a 2-3 -i 200 -D 12h -q       a night's run of two CPUs\n  onbeat measure -D 5m -b 100us                exit code 3 if a wake-up is 100 us late\n  onbeat measure -D 1m --wake timerfd          as a task behind a timerfd sees it"
+)]
 pub struct Args {
     /// CPUs to measure, like 0-3,8; `!0` leaves CPU 0 out; all by default
     #[arg(short = 'a', long = "affinity", value_name = "CPUS", num_args = 0..=1, default_missing_value = "all", allow_hyphen_values = true)]
@@ -159,22 +161,23 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     if !json_alone {
         let mut text = table::render(run, columns(), environment.color(&io::stdout()));
         if kept.is_ok() {
-            text.push_str(&format!("kept in {0}; draw it: onbeat report {0} -o latency.html\n", path.display()));
+            text.push_str(&format!(
+                "kept in {0}; draw it: onbeat report {0} -o latency.html\n",
+                path.display()
+            ));
         }
         print(text.as_bytes())?;
     }
     let mut first = kept.err();
     let context = super::context_of(run, environment, &crate::host::node_name());
-    let mut document = serde_json::to_vec(run).unwrap_or_default();
-    document.push(b'\n');
-    let outputs = [
-        (&args.json, document),
-        (&args.rt_tests_json, args.rt_tests_json.as_ref().map_or_else(Vec::new, |_| foreign::cyclictest_json::write(run, &context))),
-        (&args.hist, args.hist.as_ref().map_or_else(Vec::new, |_| foreign::cyclictest_hist::write(run).into_bytes())),
-    ];
+    let json = || [serde_json::to_vec(run).unwrap_or_default(), b"\n".to_vec()].concat();
+    let rt_tests_json = || foreign::cyclictest_json::write(run, &context);
+    let hist = || foreign::cyclictest_hist::write(run).into_bytes();
+    let outputs: [(_, &dyn Fn() -> Vec<u8>); 3] =
+        [(&args.json, &json), (&args.rt_tests_json, &rt_tests_json), (&args.hist, &hist)];
     for (path, bytes) in outputs {
         if let Some(path) = path {
-            first = first.or(write_output(path, &bytes).err());
+            first = first.or(write_output(path, &bytes()).err());
         }
     }
     if let Some(lost) = run.integrity.iter().find(|entry| entry.kind == "storage") {
@@ -184,7 +187,9 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
         (Some(trouble), _) => Err(trouble),
         (None, "limit") => Ok(Exit::Limit),
         (None, "signal") => Ok(Exit::Interrupted),
-        (None, "error") => Err(Trouble::internal("the measuring threads ended early: see the integrity entries")),
+        (None, "error") => {
+            Err(Trouble::internal("the measuring threads ended early: see the integrity entries"))
+        }
         _ => Ok(Exit::Fine),
     }
 }
@@ -210,7 +215,8 @@ impl Sink for Desk {
 
 /// What the plan needs to know: which CPUs there are, and which this process may use.
 fn look_at_machine(facts: &Facts) -> Outcome<Machine> {
-    let failed = |error: io::Error| Trouble::internal(format!("cannot read this process's affinity: {error}"));
+    let failed =
+        |error: io::Error| Trouble::internal(format!("cannot read this process's affinity: {error}"));
     let inherited = rt::affinity().map_err(failed)?;
     let online = facts.online.known().cloned().unwrap_or_else(|| inherited.clone());
     // Asking for everything and reading back what was granted tells what the cpuset permits.
@@ -247,10 +253,19 @@ impl Args {
             wake: self.wake,
             phase: self.phase,
             idle: if self.default_system { Some(Idle::AsIs) } else { self.idle },
-            duration: self.duration.as_deref().map(|text| span("-D", text, Bare::Seconds)).transpose()?.filter(|span| span.0 != 0),
+            duration: self
+                .duration
+                .as_deref()
+                .map(|text| span("-D", text, Bare::Seconds))
+                .transpose()?
+                .filter(|span| span.0 != 0),
             loops: self.loops.filter(|&loops| loops > 0),
             limit: self.breaktrace.as_deref().map(|text| span("-b", text, Bare::Micros)).transpose()?,
-            housekeeping: self.housekeeping.as_deref().map(|text| cpu_list("--housekeeping", text)).transpose()?,
+            housekeeping: self
+                .housekeeping
+                .as_deref()
+                .map(|text| cpu_list("--housekeeping", text))
+                .transpose()?,
         })
     }
 

@@ -35,7 +35,8 @@ impl Environment {
     fn runs(&self) -> PathBuf {
         let absolute = |text: &OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
         let state = self.state_home.as_ref().and_then(absolute);
-        let state = state.or_else(|| self.home.as_ref().and_then(absolute).map(|home| home.join(".local/state")));
+        let state =
+            state.or_else(|| self.home.as_ref().and_then(absolute).map(|home| home.join(".local/state")));
         state.map_or_else(|| PathBuf::from("/var/lib/onbeat/runs"), |state| state.join("onbeat/runs"))
     }
 
@@ -47,7 +48,12 @@ impl Environment {
 
 /// Measures how late a real-time Linux machine wakes its threads, and says under which conditions.
 #[derive(Parser)]
-#[command(name = "onbeat", version, max_term_width = 100, after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 a limit was reached,\n4 not permitted, 5 not supported here, 6 interrupted with results saved, 7 inconclusive.")]
+#[command(
+    name = "onbeat",
+    version,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 a limit was reached,\n4 not permitted, 5 not supported here, 6 interrupted with results saved, 7 inconclusive."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -95,14 +101,15 @@ fn refused_by_clap(error: &clap::Error) -> Outcome<Exit> {
             print(error.render().to_string().as_bytes())?;
             Ok(Exit::Fine)
         }
-        DisplayHelpOnMissingArgumentOrSubcommand => {
-            Err(Trouble::usage("no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all"))
-        }
+        DisplayHelpOnMissingArgumentOrSubcommand => Err(Trouble::usage(
+            "no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all",
+        )),
         _ => {
             let text = error.render().to_string();
             let sentences = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
             let sentence = sentences.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-            let sentence = sentence.trim_start_matches("error: ").replace("For more information, try '--help'.", "");
+            let sentence =
+                sentence.trim_start_matches("error: ").replace("For more information, try '--help'.", "");
             Err(Trouble::usage(format!("{} (see --help)", sentence.trim())))
         }
     }

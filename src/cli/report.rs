@@ -19,7 +19,9 @@ const COLUMNS: usize = 600;
 /// pictures, .svg the latency plot alone, .csv the histogram, .json the run itself. Without -o the
 /// table is printed. Several bundles come on one page, their curves in one plot.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run -o run.svg")]
+#[command(
+    after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run -o run.svg"
+)]
 pub struct Args {
     /// Bundles, as `onbeat measure -o` makes them
     #[arg(required = true, value_name = "BUNDLE")]
@@ -48,7 +50,9 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let format = args.format()?;
     if args.bundles.len() > 1 && (args.rt_tests_json.is_some() || args.hist.is_some()) {
-        return Err(Trouble::usage("cyclictest's formats hold one run: give one bundle with --rt-tests-json or --hist"));
+        return Err(Trouble::usage(
+            "cyclictest's formats hold one run: give one bundle with --rt-tests-json or --hist",
+        ));
     }
     let mut read = Vec::new();
     for path in &args.bundles {
@@ -86,9 +90,13 @@ fn load(path: &Path, quiet: bool) -> Outcome<(String, Bundle, History)> {
     let mut history = History::for_run(&bundle.run, COLUMNS);
     let unread = bundle.each_block(|block| history.add(block))?;
     if unread > 0 {
-        bundle.remarks.push(format!("{unread} lines of blocks.jsonl could not be read; the pictures over time lack them"));
+        bundle.remarks.push(format!(
+            "{unread} lines of blocks.jsonl could not be read; the pictures over time lack them"
+        ));
     }
-    let title = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let title = path
+        .file_name()
+        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     if !quiet {
         bundle.remarks.iter().for_each(|remark| say(&format!("onbeat: {title}: {remark}")));
     }
@@ -109,10 +117,20 @@ fn tables(inputs: &[Input], color: bool) -> String {
 impl Args {
     /// The kind of output; none is the text table.
     fn format(&self) -> Outcome<Option<Format>> {
-        let ending = self.output.as_ref().and_then(|path| path.extension()).map(|ending| ending.to_string_lossy().to_lowercase());
+        let ending = self
+            .output
+            .as_ref()
+            .and_then(|path| path.extension())
+            .map(|ending| ending.to_string_lossy().to_lowercase());
         let name = match (&self.format, ending, &self.output) {
             (Some(format), _, _) => format.clone(),
-            (None, Some(ending), _) => if ending == "txt" { "text".into() } else { ending },
+            (None, Some(ending), _) => {
+                if ending == "txt" {
+                    "text".into()
+                } else {
+                    ending
+                }
+            }
             (None, None, None) => "text".into(),
             (None, None, Some(_)) => String::new(),
         };
@@ -124,7 +142,9 @@ impl Args {
                 }
                 Ok(Some(format))
             }
-            _ => Err(Trouble::usage("the output's kind is not known: give -o a name that ends in .html, .svg, .csv or .json, or use --format")),
+            _ => Err(Trouble::usage(
+                "the output's kind is not known: give -o a name that ends in .html, .svg, .csv or .json, or use --format",
+            )),
         }
     }
 

@@ -42,7 +42,9 @@ impl Kconfig {
             Some("y") => Setting::Yes,
             Some("m") => Setting::Module,
             Some("n") => Setting::No,
-            Some(value) => Setting::Value(value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value)),
+            Some(value) => {
+                Setting::Value(value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value))
+            }
             None => Setting::Absent,
         }
     }
@@ -110,7 +112,9 @@ mod tests {
 
     #[test]
     fn options_are_found_plain_and_compressed() {
-        for config in [parse_kconfig(TEXT.to_owned()).unwrap(), parse_compressed(&gzip(TEXT.as_bytes())).unwrap()] {
+        for config in
+            [parse_kconfig(TEXT.to_owned()).unwrap(), parse_compressed(&gzip(TEXT.as_bytes())).unwrap()]
+        {
             assert_eq!(config.get("HZ"), Setting::Value("250"));
             assert_eq!(config.get("CONFIG_PREEMPT_RT"), Setting::No);
             assert_eq!(config.get("NVME"), Setting::Module);

@@ -41,12 +41,22 @@ impl Before {
     /// What is known to be unfit before the first sample.
     pub fn entries(&self) -> Vec<Integrity> {
         let name = &self.clocksource;
-        let words = |what: &str| format!("the clocksource {name:?} {what}: see /sys/devices/system/clocksource");
+        let words =
+            |what: &str| format!("the clocksource {name:?} {what}: see /sys/devices/system/clocksource");
         match clocksource::quality(name) {
             Quality::Fast => Vec::new(),
-            Quality::Slow => vec![entry("clocksource", None, false, words("is slow to read, about 1 us in each sample"))],
-            Quality::Coarse => vec![entry("clocksource", None, true, words("advances with the tick, so that shorter latencies are invisible"))],
-            Quality::Unknown => vec![entry("clocksource", None, false, words("is not known to be fit for measuring"))],
+            Quality::Slow => {
+                vec![entry("clocksource", None, false, words("is slow to read, about 1 us in each sample"))]
+            }
+            Quality::Coarse => vec![entry(
+                "clocksource",
+                None,
+                true,
+                words("advances with the tick, so that shorter latencies are invisible"),
+            )],
+            Quality::Unknown => {
+                vec![entry("clocksource", None, false, words("is not known to be fit for measuring"))]
+            }
         }
     }
 
@@ -55,7 +65,8 @@ impl Before {
         let mut entries = Vec::new();
         let now = self.host.read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
         if let Some(now) = now.known().map(|text| text.trim()).filter(|now| *now != self.clocksource) {
-            let detail = format!("the clocksource changed from {:?} to {now:?} during the run", self.clocksource);
+            let detail =
+                format!("the clocksource changed from {:?} to {now:?} during the run", self.clocksource);
             entries.push(entry("clocksource", None, true, detail));
         }
         entries.extend(self.throttling());
@@ -69,12 +80,16 @@ impl Before {
         let mut entries = Vec::new();
         if let Some(before) = &self.throttled {
             let after = self.host.read_text(&before.path).parse(|text| cgroup::parse_cpu_stat(&text));
-            let more = |after: Option<u64>, before: Option<u64>| after.unwrap_or(0).saturating_sub(before.unwrap_or(0));
+            let more = |after: Option<u64>, before: Option<u64>| {
+                after.unwrap_or(0).saturating_sub(before.unwrap_or(0))
+            };
             if let Some(after) = after.known() {
                 let periods = more(after.throttled_periods, before.throttled_periods);
                 let time = Nanos(more(after.throttled_ns, before.throttled_ns) as i64);
                 if periods > 0 {
-                    let detail = format!("the control group's quota ran out in {periods} periods, {time} in all: run onbeat in a group without a quota");
+                    let detail = format!(
+                        "the control group's quota ran out in {periods} periods, {time} in all: run onbeat in a group without a quota"
+                    );
                     entries.push(entry("throttled", None, true, detail));
                 }
             }
@@ -100,14 +115,17 @@ fn rivals(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority: u32)
         .iter()
         .filter(|task| !task.stat.kernel && reaches(task) && goes_first(task))
         .map(|task| {
-            let earlier = before.iter().find(|known| same(known, task)).map_or(0, |known| known.stat.cpu_ticks);
+            let earlier =
+                before.iter().find(|known| same(known, task)).map_or(0, |known| known.stat.cpu_ticks);
             (task.stat.cpu_ticks.saturating_sub(earlier), task)
         })
         .collect();
     found.sort_by_key(|(ticks, task)| (std::cmp::Reverse(*ticks), task.tid));
-    let mut entries: Vec<Integrity> = found.iter().take(NAMED).map(|(ticks, task)| rival_entry(*ticks, task)).collect();
+    let mut entries: Vec<Integrity> =
+        found.iter().take(NAMED).map(|(ticks, task)| rival_entry(*ticks, task)).collect();
     if found.len() > NAMED {
-        let detail = format!("{} further real-time tasks go before the measuring threads", found.len() - NAMED);
+        let detail =
+            format!("{} further real-time tasks go before the measuring threads", found.len() - NAMED);
         entries.push(entry("rt-competitor", None, false, detail));
     }
     entries
@@ -151,9 +169,12 @@ mod tests {
     fn rivals_are_those_that_go_first_on_a_measured_cpu() {
         let measured = CpuSet::parse("1-2").expect("a list");
         let before = [task(1, 90, "0-3", 100)];
-        let kernel = RtTask { stat: TaskStat { kernel: true, ..task(5, 99, "1", 50).stat }, ..task(5, 99, "1", 50) };
-        let after = [task(1, 90, "0-3", 112), task(2, 79, "1", 9), task(3, 95, "3", 9), task(4, 80, "2", 0), kernel];
-        let details: Vec<String> = rivals(&before, &after, &measured, 80).into_iter().map(|e| e.detail).collect();
+        let kernel =
+            RtTask { stat: TaskStat { kernel: true, ..task(5, 99, "1", 50).stat }, ..task(5, 99, "1", 50) };
+        let after =
+            [task(1, 90, "0-3", 112), task(2, 79, "1", 9), task(3, 95, "3", 9), task(4, 80, "2", 0), kernel];
+        let details: Vec<String> =
+            rivals(&before, &after, &measured, 80).into_iter().map(|e| e.detail).collect();
         assert_eq!(details.len(), 2, "{details:?}");
         assert!(details[0].starts_with("task-1 (pid 1, SCHED_FIFO 90)") && details[0].contains("ran 120ms"));
         assert!(details[1].starts_with("task-4") && details[1].contains("less than 10ms"));

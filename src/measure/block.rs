@@ -247,7 +247,10 @@ impl Taken {
         }));
         self.top.retain(|sample| sample.latency.0 != i64::MIN);
         // Only these rows can hold anything: the others are not even looked at.
-        let (first, last) = (row_of(Nanos(block.min.load(Relaxed))), self.top.first().map_or(0, |worst| row_of(worst.latency)));
+        let (first, last) = (
+            row_of(Nanos(block.min.load(Relaxed))),
+            self.top.first().map_or(0, |worst| row_of(worst.latency)),
+        );
         take_rows(&block.rows, first..=last, &mut self.rows);
         let last = if block.missed.load(Relaxed) > 0 { last } else { 0 };
         take_rows(&block.missed_rows, 1..=last, &mut self.missed_rows);
