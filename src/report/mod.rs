@@ -1,1 +1,138 @@
-//! (rooms follow)
+//! A run as pictures and tables: values in, text out. No files, no clock, no environment.
+//!
+//! A [`Run`] carries the histograms; what happened when comes from the blocks, which are streamed
+//! into a [`History`] of bounded size before anything is drawn. Strings of a run are hostile input:
+//! everything goes through `maud`'s escaping or through [`words::clean`].
+
+pub mod axis;
+pub mod columns;
+pub mod csv;
+pub mod exceedance;
+pub mod heatmap;
+pub mod history;
+pub mod html;
+pub mod latency;
+pub mod line;
+pub mod page;
+pub mod svg;
+pub mod table;
+pub mod theme;
+pub mod timeline;
+pub mod words;
+
+#[cfg(test)]
+mod fixture;
+
+use serde::Serialize;
+
+use crate::bundle::run::Run;
+pub use csv::csv;
+pub use history::History;
+pub use html::html;
+pub use latency::svg;
+
+/// One run as it is to be shown.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The numbers.
+    pub run: &'a Run,
+    /// Its blocks, folded into columns.
+    pub history: &'a History,
+    /// What reading the bundle had to repair or leave out.
+    pub remarks: &'a [String],
+    /// What to call it, usually the bundle's name.
+    pub title: &'a str,
+}
+
+/// What a report can be written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One self-contained page.
+    Html,
+    /// The latency plot alone.
+    Svg,
+    /// The histograms.
+    Csv,
+    /// The run's own document.
+    Json,
+}
+
+impl Format {
+    /// The format that a file name asks for by its ending.
+    pub fn of_name(name: &str) -> Option<Format> {
+        let (_, ending) = name.rsplit_once('.')?;
+        Some(match ending.to_ascii_lowercase().as_str() {
+            "html" | "htm" => Format::Html,
+            "svg" => Format::Svg,
+            "csv" => Format::Csv,
+            "json" => Format::Json,
+            _ => return None,
+        })
+    }
+}
+
+/// The runs in the format.
+pub fn render(inputs: &[Input], format: Format) -> String {
+    match format {
+        Format::Html => html(inputs),
+        Format::Svg => svg(inputs),
+        Format::Csv => inputs.iter().map(|input| csv(input.run)).collect::<Vec<_>>().join("\n"),
+        Format::Json => json(inputs),
+    }
+}
+
+/// One run is a document, several are an array.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Document<'a> {
+    One(&'a Run),
+    Several(Vec<&'a Run>),
+}
+
+impl<'a> Document<'a> {
+    fn new(inputs: &[Input<'a>]) -> Document<'a> {
+        match inputs {
+            [one] => Document::One(one.run),
+            several => Document::Several(several.iter().map(|input| input.run).collect()),
+        }
+    }
+}
+
+/// The document of a single run, an array of several.
+pub fn json(inputs: &[Input]) -> String {
+    // Only a map whose keys are no strings fails, and a run has none.
+    serde_json::to_string_pretty(&Document::new(inputs)).unwrap_or_default() + "\n"
+}
+
+/// As [`json`], on one line.
+fn json_compact(inputs: &[Input]) -> String {
+    serde_json::to_string(&Document::new(inputs)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_follow_the_ending() {
+        for (name, format) in [
+            ("a.html", Some(Format::Html)),
+            ("a.b.SVG", Some(Format::Svg)),
+            ("x/y.csv", Some(Format::Csv)),
+            ("-", None),
+            ("html", None),
+            ("a.pdf", None),
+        ] {
+            assert_eq!(Format::of_name(name), format, "{name}");
+        }
+    }
+
+    #[test]
+    fn json_of_one_run_reads_back_as_that_run() {
+        let sample = fixture::quiet();
+        let text = render(&[sample.input()], Format::Json);
+        assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), sample.run);
+        let text = render(&[sample.input(), sample.input()], Format::Json);
+        assert_eq!(serde_json::from_str::<Vec<Run>>(&text).unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,227 @@
+//! The report as a page: one file without a script and without an address, for `file://`, for
+//! paper, for the telephone, in the light and in the dark.
+//!
+//! The page also holds the runs as JSON, in an element that browsers do not execute.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::words::{self, clean, or_dash, several, span, us_or_dash};
+use super::{Input, exceedance, latency, line, page, table, theme};
+
+/// Nothing may be loaded and nothing executed, even if escaping had a hole.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
+/// The runs as one page.
+pub fn html(inputs: &[Input]) -> String {
+    let heading = match inputs {
+        [one] => format!("Wake-up latency: {}", clean(one.title)),
+        several => format!("Wake-up latency of {} runs", several.len()),
+    };
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                link rel="icon" href="data:,";
+                title { (heading) }
+                style { (PreEscaped(theme::css())) (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                h1 { (heading) }
+                @if inputs.len() == 1 { (page::run(&inputs[0], None)) } @else { (overview(inputs)) }
+                footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the time a thread asked to be woken at to the time it ran." } }
+                (document(inputs))
+            }
+        }
+    }
+    .into_string()
+}
+
+/// Several runs: side by side first, then each by itself.
+fn overview(inputs: &[Input]) -> Markup {
+    let lines = line::of_runs(inputs);
+    html! {
+        p class="lead" { "Side by side first, then each run by itself." }
+        (side_by_side(inputs))
+        (differences(inputs))
+        h2 { "Latency of all runs" }
+        (page::figure("All CPUs of a run are added up.", |size| Some(latency::draw(&lines, None, size, &theme::PAGE))))
+        h3 { "Exceedance" }
+        (page::figure("", |size| exceedance::draw(&lines, size, &theme::PAGE)))
+        @for (i, input) in inputs.iter().enumerate() { (page::run(input, Some(i + 1))) }
+    }
+}
+
+fn side_by_side(inputs: &[Input]) -> Markup {
+    page::scroll(
+        "The runs side by side",
+        html! {
+            table {
+                thead { tr {
+                    th class="left" { "run" } th class="left" { "kernel" } th { "cycles" } th { "missed" }
+                    th { "p50" } th { "p99.99" } th { "max" } th class="left" { "on" } th class="left" { "state" }
+                } }
+                tbody {
+                    @for (i, input) in inputs.iter().enumerate() {
+                        @let sum = table::sum(input.run);
+                        @let worst = input.run.cpus.iter().max_by_key(|cpu| cpu.max_ns);
+                        tr {
+                            th class="left" { a href={ "#run-" (i + 1) } { (clean(input.title)) } }
+                            td class="left" { (clean(&input.run.host.release)) }
+                            td { (sum[1]) } td { (sum[2]) } td { (sum[5]) } td { (sum[8]) }
+                            td class="top" { (us_or_dash(worst.and_then(|cpu| cpu.max_ns))) }
+                            td class="left" { @if let Some(cpu) = worst { "CPU " (cpu.cpu) } }
+                            td class="left" { (state(input)) }
+                        }
+                    }
+                }
+            }
+            p class="muted" { "Latencies in us." }
+        },
+    )
+}
+
+fn state(input: &Input) -> String {
+    let invalid = input.run.integrity.iter().filter(|entry| entry.invalidates).count();
+    match (input.run.complete, invalid) {
+        (true, 0) => "complete".into(),
+        (true, n) => format!("invalid: {}", several(n as u64, "reason", "reasons")),
+        (false, 0) => "incomplete".into(),
+        (false, n) => format!("incomplete, invalid: {}", several(n as u64, "reason", "reasons")),
+    }
+}
+
+/// The conditions that are not the same in all runs.
+fn differences(inputs: &[Input]) -> Markup {
+    let all: Vec<_> = inputs.iter().map(|input| words::conditions(input.run)).collect();
+    let Some(first) = all.first() else { return html! { p { "No runs." } } };
+    let differs = |&i: &usize| all.iter().any(|conditions| conditions[i].1 != first[i].1);
+    let rows: Vec<usize> = (0..first.len()).filter(differs).collect();
+    html! {
+        h2 { "What differs in the conditions" }
+        @if rows.is_empty() { p { "Nothing that was recorded." } }
+        @else {
+            (page::scroll("Conditions that differ", html! {
+                table {
+                    thead { tr {
+                        th class="left" { "condition" }
+                        @for input in inputs { th class="left" { (clean(input.title)) } }
+                    } }
+                    tbody {
+                        @for i in rows {
+                            tr {
+                                th class="left" { (first[i].0) }
+                                @for conditions in &all { td class="wrap" { (conditions[i].1) } }
+                            }
+                        }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+/// The runs as JSON. Within strings, where alone they can occur, the characters that could end the
+/// element or open a comment are written as escapes.
+fn document(inputs: &[Input]) -> Markup {
+    let json = super::json_compact(inputs);
+    let safe = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+    html! { script type="application/json" id="onbeat-run" { (PreEscaped(safe)) } }
+}
+
+/// What the reader wants to know first.
+pub fn verdict(input: &Input) -> String {
+    let cpus = &input.run.cpus;
+    let cycles = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let Some(worst) = cpus.iter().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
+        return "No wake-up was measured.".into();
+    };
+    let max = worst.max_ns.map_or_else(|| or_dash::<u64>(None), span);
+    let when = worst.worst.first().filter(|w| w.latency_ns == worst.max_ns && !w.time.is_empty());
+    let when =
+        when.map_or_else(String::new, |w| format!(" at {}", words::time_of_day(&w.time, &input.run.started)));
+    let missed: u64 = cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
+    let missed =
+        if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
+    let on = several(cpus.len() as u64, "CPU", "CPUs");
+    format!("The latest of {cycles} wake-ups on {on} was {max} late, on CPU {}{when}{missed}.", worst.cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::run::Run;
+    use crate::report::fixture;
+
+    fn embedded(text: &str) -> &str {
+        let start = text.find("id=\"onbeat-run\">").unwrap() + "id=\"onbeat-run\">".len();
+        &text[start..start + text[start..].find("</script>").unwrap()]
+    }
+
+    #[test]
+    fn every_kind_of_run_becomes_a_page() {
+        for sample in fixture::all() {
+            let text = html(&[sample.input()]);
+            assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"), "{}", sample.title);
+            let run: Run = serde_json::from_str(embedded(&text)).unwrap();
+            assert_eq!(run, sample.run);
+            assert!(text.contains("aria-label"));
+            for word in ["WCET", "guarantee"] {
+                assert!(!text.contains(word));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_loaded_and_nothing_runs() {
+        for sample in [fixture::noisy(), fixture::many()] {
+            let text = html(&[sample.input()]);
+            assert!(!text.contains("://") && !text.contains("src=\"") && !text.contains("url("));
+            assert_eq!(text.matches("<script").count(), 1);
+            assert!(text.len() < 1_000_000, "{}", text.len());
+        }
+    }
+
+    #[test]
+    fn attacks_stay_text() {
+        let sample = fixture::hostile();
+        for text in [
+            html(&[sample.input()]),
+            html(&[sample.input(), sample.input()]),
+            latency::svg(&[sample.input()]),
+        ] {
+            assert!(!text.contains("<img") && !text.contains("<script>alert"), "an element got through");
+            assert!(text.matches("<script").count() <= 1);
+            assert!(!text.contains('\0') && !text.contains('\u{1b}'));
+            // Within an attribute the quote would end it.
+            assert!(!text.contains("onerror=\"alert"));
+        }
+    }
+
+    #[test]
+    fn an_unfinished_or_invalid_run_says_so_first() {
+        let text = html(&[fixture::noisy().input()]);
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
+        assert!(at("INCOMPLETE") < at("<dl"));
+        assert!(at("the hypervisor took 1.21 s") < at("<dl"));
+        assert!(text.contains("cut short and left out"));
+    }
+
+    #[test]
+    fn several_runs_stand_side_by_side() {
+        let (a, b) = (fixture::quiet(), fixture::noisy());
+        let text = html(&[a.input(), b.input()]);
+        assert!(text.contains("href=\"#run-2\"") && text.contains("id=\"run-2\""));
+        assert!(text.contains("What differs"));
+        assert_eq!(serde_json::from_str::<Vec<Run>>(embedded(&text)).unwrap(), [a.run, b.run]);
+        assert!(html(&[]).contains("No runs"));
+    }
+
+    #[test]
+    fn the_limits_of_the_test_are_stated() {
+        let text = html(&[fixture::spike().input()]);
+        assert!(text.contains("rarer than about once per 20 min ("), "{}", fixture::spike().title);
+    }
+}

@@ -1,0 +1,356 @@
+//! Small helpers for pictures: paths, axes, labels that do not collide. `maud` writes the elements,
+//! so whatever text gets in is escaped.
+
+use std::fmt::{self, Write};
+
+use maud::{Markup, html};
+
+use super::axis::{Scale, Tick};
+use super::theme::Theme;
+
+/// A picture before it becomes an element: its parts, its size, and itself in words.
+pub struct Picture {
+    /// Width in units of the picture.
+    pub width: f64,
+    /// Height in the same.
+    pub height: f64,
+    /// The parts.
+    pub body: Markup,
+    /// What a reader who cannot see it is told.
+    pub label: String,
+    /// What the picture leaves out or what must be known to read it.
+    pub notes: Vec<String>,
+}
+
+impl Picture {
+    /// As part of a page. Without the namespace, which HTML does not need.
+    pub fn inline(&self, class: &str) -> Markup {
+        let (width, height) = (Px(self.width), Px(self.height));
+        html! {
+            svg class=(class) viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(self.label) {
+                (self.body)
+            }
+        }
+    }
+}
+
+/// For whom a picture is drawn: the page, or the telephone, where the same picture scaled down
+/// could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// 920 units wide.
+    Wide,
+    /// 360 units wide.
+    Narrow,
+}
+
+impl Size {
+    /// The picture's width.
+    pub fn width(self) -> f64 {
+        if self == Size::Wide { 920.0 } else { 360.0 }
+    }
+
+    /// Space on the left for the labels of the y axis.
+    pub fn left(self) -> f64 {
+        if self == Size::Wide { 74.0 } else { 54.0 }
+    }
+
+    /// Space on the right.
+    pub fn right(self) -> f64 {
+        if self == Size::Wide { 22.0 } else { 14.0 }
+    }
+
+    /// About how many labels fit below.
+    pub fn x_ticks(self) -> usize {
+        if self == Size::Wide { 10 } else { 5 }
+    }
+}
+
+/// Size of the labels.
+pub const FONT: f64 = 12.0;
+/// What a letter of that size takes, on the safe side.
+const LETTER: f64 = 6.9;
+/// Distance of lines of text.
+pub const LINE: f64 = 17.0;
+
+/// The width that a text needs, on the safe side.
+pub fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * LETTER
+}
+
+/// A text cut to a width, with an ellipsis where something is missing.
+pub fn fit(text: &str, width: f64) -> String {
+    let letters = ((width / LETTER) as usize).max(2);
+    if text.chars().count() <= letters {
+        return text.to_string();
+    }
+    text.chars().take(letters - 1).chain(['\u{2026}']).collect()
+}
+
+/// A coordinate with one decimal, and none where it is zero: pictures have thousands of them.
+pub struct Px(pub f64);
+
+impl fmt::Display for Px {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = (self.0 * 10.0).round() as i64;
+        if tenths % 10 == 0 {
+            return write!(f, "{}", tenths / 10);
+        }
+        let sign = if tenths < 0 { "-" } else { "" };
+        write!(f, "{sign}{}.{}", tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10)
+    }
+}
+
+impl maud::Render for Px {
+    fn render_to(&self, out: &mut String) {
+        let _ = write!(out, "{self}");
+    }
+}
+
+/// The `d` of a path.
+#[derive(Default)]
+pub struct Path(pub String);
+
+impl Path {
+    /// Begins a new stroke.
+    pub fn go(&mut self, x: f64, y: f64) {
+        let _ = write!(self.0, "M{} {}", Px(x), Px(y));
+    }
+
+    /// Draws a straight line.
+    pub fn to(&mut self, x: f64, y: f64) {
+        let _ = write!(self.0, "L{} {}", Px(x), Px(y));
+    }
+
+    /// Draws to the side.
+    pub fn across(&mut self, x: f64) {
+        let _ = write!(self.0, "H{}", Px(x));
+    }
+
+    /// Draws up or down.
+    pub fn down(&mut self, y: f64) {
+        let _ = write!(self.0, "V{}", Px(y));
+    }
+
+    /// A filled rectangle.
+    pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64) {
+        let _ = write!(self.0, "M{} {}h{}v{}h-{}z", Px(x), Px(y), Px(width), Px(height), Px(width));
+    }
+}
+
+/// The rectangle that the data are drawn in.
+#[derive(Clone, Copy, Debug)]
+pub struct Plot {
+    /// Left edge.
+    pub left: f64,
+    /// Right edge.
+    pub right: f64,
+    /// Upper edge.
+    pub top: f64,
+    /// Lower edge.
+    pub bottom: f64,
+}
+
+impl Plot {
+    /// A plot of the size, with the upper edge and the height given.
+    pub fn new(size: Size, top: f64, height: f64) -> Plot {
+        Plot { left: size.left(), right: size.width() - size.right(), top, bottom: top + height }
+    }
+
+    /// The frame around the data.
+    pub fn frame(&self, theme: &Theme) -> Markup {
+        let (width, height) = (Px(self.right - self.left), Px(self.bottom - self.top));
+        html! {
+            rect x=(Px(self.left)) y=(Px(self.top)) width=(width) height=(height)
+                fill="none" stroke=(theme.muted) stroke-width="1" {}
+        }
+    }
+
+    /// Grid lines and labels of the x axis, and what the axis shows.
+    pub fn x_axis(&self, scale: &Scale, ticks: &[Tick], title: &str, theme: &Theme) -> Markup {
+        let (major, minor) = grid(ticks, |path, value| {
+            path.go(scale.at(value), self.top);
+            path.down(self.bottom);
+        });
+        let middle = (self.left + self.right) / 2.0;
+        html! {
+            (grid_lines(&major, &minor, theme))
+            @for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
+                (text(scale.at(tick.value), self.bottom + 16.0, "middle", theme.muted, &tick.label))
+            }
+            (text(middle, self.bottom + 34.0, "middle", theme.ink, title))
+        }
+    }
+
+    /// Grid lines and labels of the y axis; its title stands above, where it can be read.
+    pub fn y_axis(&self, scale: &Scale, ticks: &[Tick], title: &str, theme: &Theme) -> Markup {
+        let (major, minor) = grid(ticks, |path, value| {
+            path.go(self.left, scale.at(value));
+            path.across(self.right);
+        });
+        html! {
+            (grid_lines(&major, &minor, theme))
+            @for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
+                (text(self.left - 7.0, scale.at(tick.value) + 4.0, "end", theme.muted, &tick.label))
+            }
+            (text(4.0, self.top - 9.0, "start", theme.ink, title))
+        }
+    }
+}
+
+fn grid(ticks: &[Tick], draw: impl Fn(&mut Path, f64)) -> (Path, Path) {
+    let (mut major, mut minor) = (Path::default(), Path::default());
+    for tick in ticks {
+        draw(if tick.label.is_empty() { &mut minor } else { &mut major }, tick.value);
+    }
+    (major, minor)
+}
+
+fn grid_lines(major: &Path, minor: &Path, theme: &Theme) -> Markup {
+    html! {
+        @if !minor.0.is_empty() {
+            path d=(minor.0) fill="none" stroke=(theme.grid) stroke-width="0.5" {}
+        }
+        path d=(major.0) fill="none" stroke=(theme.grid) stroke-width="1" {}
+    }
+}
+
+/// A line of text; `anchor` is `start`, `middle` or `end`.
+pub fn text(x: f64, y: f64, anchor: &str, colour: &str, words: &str) -> Markup {
+    html! { text x=(Px(x)) y=(Px(y)) text-anchor=(anchor) fill=(colour) { (words) } }
+}
+
+/// A line of text over data, which the ground's colour around it keeps readable.
+pub fn text_over(x: f64, y: f64, anchor: &str, colour: &str, theme: &Theme, words: &str) -> Markup {
+    html! {
+        text x=(Px(x)) y=(Px(y)) text-anchor=(anchor) fill=(colour) font-weight="600"
+            stroke=(theme.ground) stroke-width="3.5" stroke-linejoin="round" paint-order="stroke" { (words) }
+    }
+}
+
+/// The group that holds a picture's parts: fonts are set once.
+pub fn group(theme: &Theme, body: Markup) -> Markup {
+    html! {
+        g font-family="system-ui, 'DejaVu Sans', Arial, sans-serif" font-size=(Px(FONT)) fill=(theme.ink) { (body) }
+    }
+}
+
+/// One entry of a legend.
+pub struct Key {
+    /// Colour of the swatch.
+    pub colour: &'static str,
+    /// Whether it stands for an area and not for a line.
+    pub area: bool,
+    /// What it stands for.
+    pub words: String,
+}
+
+/// The legend below a plot, in as many columns as fit. Returns its height too.
+pub fn legend(keys: &[Key], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64) {
+    let widest = keys.iter().map(|key| text_width(&key.words)).fold(0.0, f64::max) + 38.0;
+    let room = plot.right - plot.left;
+    let columns = ((room / widest) as usize).clamp(1, 4).min(keys.len().max(1));
+    let width = room / columns as f64;
+    let rows = keys.len().div_ceil(columns);
+    let markup = html! {
+        @for (i, key) in keys.iter().enumerate() {
+            @let (x, y) = (plot.left + (i / rows.max(1)) as f64 * width, y + (i % rows.max(1)) as f64 * LINE);
+            @let thick = if key.area { 10.0 } else { 3.0 };
+            rect x=(Px(x)) y=(Px(y - 4.0 - thick / 2.0)) width="20" height=(Px(thick)) fill=(key.colour) {}
+            (text(x + 27.0, y, "start", theme.ink, &fit(&key.words, width - 30.0)))
+        }
+    };
+    (markup, rows as f64 * LINE)
+}
+
+/// The place of a label: its right end, its base line, and how wide it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Right end of the text.
+    pub x: f64,
+    /// Base line of the text.
+    pub y: f64,
+    /// Width of the text.
+    pub width: f64,
+}
+
+impl Place {
+    /// The left end.
+    pub fn left(&self) -> f64 {
+        self.x - self.width
+    }
+
+    /// The upper end.
+    pub fn top(&self) -> f64 {
+        self.y - FONT
+    }
+
+    /// The lower end.
+    pub fn bottom(&self) -> f64 {
+        self.y + 4.0
+    }
+
+    fn meets(&self, other: &Place) -> bool {
+        let apart = self.x + 12.0 <= other.left() || other.x + 12.0 <= self.left();
+        !apart && (self.y - other.y).abs() < LINE - 1.0
+    }
+
+    /// Whether another label's leader, drawn up to it, would go through this one.
+    fn is_cut_by(&self, anchor: f64, other: &Place) -> bool {
+        self.left() - 3.0 < anchor && anchor < self.x + 3.0 && other.y < self.bottom()
+    }
+}
+
+/// Places labels to the left of their anchors, which ascend in x, each as low as it can be without
+/// meeting another label, a leader, or what `free` says is drawn there.
+///
+/// To the left and ascending, because then a leader, drawn up from its anchor, has the labels before
+/// it on its left.
+pub fn place_labels(anchors: &[(f64, &str)], plot: &Plot, free: impl Fn(&Place) -> bool) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let (lowest, step) = (plot.bottom - 26.0, 4.0);
+    let levels = ((lowest - plot.top - FONT - 3.0) / step).max(0.0) as usize;
+    for &(x, words) in anchors {
+        let width = text_width(words);
+        let x = (x - 5.0).max(plot.left + 4.0 + width);
+        let at = |level: usize| Place { x, y: lowest - level as f64 * step, width };
+        let apart = |place: &Place| {
+            let mut others = anchors.iter().zip(&places);
+            others.all(|((anchor, _), other)| !place.meets(other) && !place.is_cut_by(*anchor, other))
+        };
+        let best = (0..=levels).map(at).find(|place| apart(place) && free(place));
+        // Over the data, where they leave no room: a label has the ground's colour around it.
+        let found = best.or_else(|| (0..=levels).map(at).find(|place| apart(place)));
+        places.push(found.unwrap_or_else(|| at(levels)));
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short() {
+        for (value, text) in [(1.0, "1"), (1.25, "1.3"), (-0.04, "0"), (-0.26, "-0.3"), (920.0, "920")] {
+            assert_eq!(Px(value).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn labels_keep_apart() {
+        let plot = Plot { left: 0.0, right: 800.0, top: 0.0, bottom: 300.0 };
+        let anchors: Vec<(f64, &str)> = (0..8).map(|i| (600.0 + f64::from(i), "CPU 1: 123.4 us")).collect();
+        let places = place_labels(&anchors, &plot, |_| true);
+        for (i, a) in places.iter().enumerate() {
+            assert!(a.y > plot.top && a.y < plot.bottom);
+            assert!(places[..i].iter().all(|b| !a.meets(b)), "{places:?}");
+        }
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        assert_eq!(fit("abcdefgh", 40.0), "abcd\u{2026}");
+        assert_eq!(fit("abc", 40.0), "abc");
+    }
+}
