@@ -103,13 +103,13 @@ impl Columns {
         let width = u128::from(upper.saturating_sub(lower).max(1));
         let mut given = 0u64;
         let first = self.edges.partition_point(|&edge| edge <= lower as i64).saturating_sub(1).min(last);
-        for column in first..=last {
+        for (column, count) in counts.iter_mut().enumerate().skip(first) {
             let edge = if column == last { upper } else { (self.edges[column + 1].max(0) as u64).min(upper) };
             // Cumulative and rounded: what is given up to the row's end is all of it. A count below
             // 2^64 times a width below 2^63 fits.
             let due = (u128::from(n) * u128::from(edge.saturating_sub(lower)) + width / 2) / width;
             let due = u64::try_from(due).unwrap_or(n).min(n);
-            counts[column] = counts[column].saturating_add(due.saturating_sub(given));
+            *count = count.saturating_add(due.saturating_sub(given));
             given = given.max(due);
             if edge >= upper {
                 break;

@@ -42,6 +42,7 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
     let time = TimeAxis::new(history, &last, size);
     let (key, key_height) = shades.legend(&last, theme);
     let body = html! {
+        (last.x_axis(&time.scale, &time.ticks, &time.title, theme))
         @for (i, (lane, columns)) in lanes.iter().enumerate() {
             @let plot = plot_of(i);
             @let y = Scale::log(low as f64 / 1.05, top as f64 * 1.25, plot.bottom, plot.top);
@@ -50,7 +51,6 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
             (paint(history, columns, &shades, &time.scale, &y, theme))
             (plot.frame(theme))
         }
-        (last.x_axis(&time.scale, &time.ticks, &time.title, theme))
         (key)
     };
     let unplaced = history.unplaced();
@@ -68,13 +68,13 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
 
 /// The cells of a column: bands, and the exact values that lie in none of them.
 ///
-/// An exact value within a band that has other samples too is counted to the band: as a lighter
+/// An exact value that touches a band which has other samples too is counted to the band: as a lighter
 /// cell on it, it would look like a hole.
 fn cells(column: &Cells) -> Vec<Cell> {
     let mut bands: BTreeMap<(i64, i64), u64> = column.bands.clone();
     let mut alone: Vec<Cell> = Vec::new();
     for (&row, &n) in &column.exact {
-        let around = bands.iter_mut().find(|(band, _)| band.0 <= row.0 && row.1 <= band.1);
+        let around = bands.iter_mut().find(|(band, _)| band.0 < row.1 && row.0 < band.1);
         match around {
             Some((_, count)) => *count = count.saturating_add(n),
             None => alone.push((row, n)),

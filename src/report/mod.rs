@@ -4,13 +4,16 @@
 //! into a [`History`] of bounded size before anything is drawn. Strings of a run are hostile input:
 //! everything goes through `maud`'s escaping or through [`words::clean`].
 
+pub mod alone;
 pub mod axis;
 pub mod columns;
+pub mod conditions;
 pub mod csv;
 pub mod exceedance;
 pub mod heatmap;
 pub mod history;
 pub mod html;
+pub mod label;
 pub mod latency;
 pub mod line;
 pub mod page;
@@ -26,10 +29,13 @@ mod fixture;
 use serde::Serialize;
 
 use crate::bundle::run::Run;
+pub use alone::svg;
 pub use csv::csv;
 pub use history::History;
 pub use html::html;
-pub use latency::svg;
+
+/// Columns of time that the pictures are made for: as many as can be told apart.
+pub const COLUMNS: usize = 240;
 
 /// One run as it is to be shown.
 #[derive(Clone, Copy)]

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use super::conditions;
 use super::line::sum_rows;
 use super::words::{self, or_dash, us, us_or_dash};
 use crate::bundle::run::{CpuRun, Run};
@@ -54,7 +55,7 @@ pub fn render(run: &Run, width: usize, color: bool) -> String {
         wrap(&mut below, &format!("- {note}"), width, "", "");
     }
     let cost: Vec<String> =
-        words::overhead(run).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+        conditions::overhead(run).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
     if !cost.is_empty() {
         wrap(&mut below, &format!("overhead: {}", cost.join(", ")), width, ink(DIM), ink(PLAIN));
     }
@@ -74,7 +75,7 @@ fn headline(run: &Run) -> Vec<String> {
         &["idle", "clocksource"],
         &["virtual machine", "housekeeping", "length"],
     ];
-    let (known, unknown) = words::known_conditions(run);
+    let (known, unknown) = conditions::known_conditions(run);
     let part = |name: &&str| {
         let (_, value) = known.iter().find(|(known, _)| known == name)?;
         // These three say themselves what they are.
@@ -98,17 +99,17 @@ fn rows(run: &Run, width: usize, bold: &str, plain: &str, text: &mut String) {
         }
     }
     // The head, then for each core type its name and its CPUs, then the sum.
-    let mut lines: Vec<Line> = vec![Line::Cells(COLUMNS.map(|column| column.0.to_string()))];
+    let mut lines: Vec<Line> = vec![Line::Cells(Box::new(COLUMNS.map(|column| column.0.to_string())))];
     for core_type in &types {
         if types.len() > 1 {
             let name = if core_type.is_empty() { "other" } else { core_type };
             lines.push(Line::Heading(format!("{} cores", words::clean(name))));
         }
         let cpus = run.cpus.iter().filter(|cpu| cpu.core_type == **core_type);
-        lines.extend(cpus.map(|cpu| Line::Cells(cells(cpu, &run.started))));
+        lines.extend(cpus.map(|cpu| Line::Cells(Box::new(cells(cpu, &run.started)))));
     }
     if run.cpus.len() > 1 {
-        lines.push(Line::Cells(sum(run)));
+        lines.push(Line::Cells(Box::new(sum(run))));
     }
     let (shown, widths) = fitting(&lines, width);
     for (i, line) in lines.iter().enumerate() {
@@ -126,7 +127,7 @@ fn rows(run: &Run, width: usize, bold: &str, plain: &str, text: &mut String) {
 
 enum Line {
     Heading(String),
-    Cells([String; COLUMNS.len()]),
+    Cells(Box<[String; COLUMNS.len()]>),
 }
 
 /// The columns that fit, without the cheapest ones where they do not, and the width of each.
@@ -134,7 +135,7 @@ fn fitting(lines: &[Line], room: usize) -> (Vec<usize>, [usize; COLUMNS.len()]) 
     let mut widths = [0; COLUMNS.len()];
     for line in lines {
         if let Line::Cells(cells) = line {
-            for (width, cell) in widths.iter_mut().zip(cells) {
+            for (width, cell) in widths.iter_mut().zip(cells.iter()) {
                 *width = (*width).max(cell.chars().count());
             }
         }
