@@ -50,7 +50,8 @@ pub fn place_labels(anchors: &[(f64, &str)], plot: &Plot, free: impl Fn(&Place) 
     let (lowest, step) = (plot.bottom - 26.0, 4.0);
     let levels = ((lowest - plot.top - FONT - 3.0) / step).max(0.0) as usize;
     for &(x, words) in anchors {
-        let width = text_width(words);
+        // Labels are in bold.
+        let width = text_width(words) * 1.1;
         let x = (x - 5.0).max(plot.left + 4.0 + width);
         let at = |level: usize| Place { x, y: lowest - level as f64 * step, width };
         let apart = |place: &Place| {
