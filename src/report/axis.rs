@@ -87,7 +87,7 @@ impl Scale {
         // With few decades 2 and 5 are named as well, with many only each second, third, ...
         let named: &[u32] = match decades {
             d if d * 3.0 <= about as f64 => &[1, 2, 5],
-            d if d <= 1.0 => &[1, 3],
+            d if d <= 2.7 && d * 1.8 <= about as f64 => &[1, 3],
             _ => &[1],
         };
         let every = ((decades / about as f64).ceil() as i32).max(1);
@@ -100,6 +100,10 @@ impl Scale {
                     ticks.push(Tick { value, label: if name { label(value) } else { String::new() } });
                 }
             }
+        }
+        // Within less than an octave there may be none.
+        if ticks.iter().filter(|tick| !tick.label.is_empty()).count() < 2 {
+            return self.linear_ticks(about.min(5), label);
         }
         ticks
     }
@@ -142,7 +146,7 @@ pub fn span_label(ns: f64) -> String {
 
 /// A number without the noise of binary fractions, and without trailing zeros.
 pub fn number(value: f64) -> String {
-    if value.abs() >= 1e7 {
+    if value.abs() >= 1e7 || (value != 0.0 && value.abs() < 1e-3) {
         return format!("{value:.0e}");
     }
     let text = format!("{value:.4}");
@@ -153,7 +157,7 @@ pub fn number(value: f64) -> String {
 /// A power of ten as people write it; other values as numbers.
 pub fn power_label(value: f64) -> String {
     let exponent = value.log10().round();
-    if (0.0..=3.0).contains(&exponent) {
+    if (0.0..=3.0).contains(&exponent) || (value.log10() - exponent).abs() > 1e-6 {
         return number(value);
     }
     let digits: String = format!("{exponent}")
@@ -222,6 +226,11 @@ mod tests {
             "1 us|10 us|100 us|1 ms|10 ms"
         );
         assert_eq!(labels(Scale::log(1.5e3, 1.2e4, 0.0, 800.0).ticks(8, span_label)), "2 us|5 us|10 us");
+        assert_eq!(
+            labels(Scale::log(3.9e3, 4.8e3, 0.0, 800.0).ticks(8, span_label)),
+            "4 us|4.2 us|4.4 us|4.6 us|4.8 us"
+        );
+        assert_eq!((power_label(0.05), power_label(2e-5)), ("0.05".into(), "2e-5".into()));
         assert_eq!(power_label(1e-4), "10\u{207b}\u{2074}");
         assert_eq!(power_label(100.0), "100");
     }

@@ -8,7 +8,7 @@
 
 use super::axis::nice_at_or_above;
 use super::line::Line;
-use crate::stats::histogram::Row;
+use crate::stats::histogram::{Row, quantile};
 use crate::units::Nanos;
 
 /// No plot has more columns.
@@ -19,31 +19,48 @@ pub const MOST: usize = 300;
 pub struct Columns {
     /// Ascending, at least two.
     pub edges: Vec<i64>,
-    /// Whether the columns are equal in width or in ratio.
+    /// Whether the columns are equal in ratio, or in width.
     pub log: bool,
+    /// Whether the first column holds what came before its time.
+    pub early: bool,
 }
 
 impl Columns {
-    /// Columns of equal width from 0 (or below it, where samples came early) to the largest value.
+    /// Columns of equal width from 0 to the largest value, with a little room beyond it.
+    ///
+    /// `early` adds a first column below 0, wide enough to be seen.
     pub fn linear(hi: i64, at_least: i64, early: bool) -> Columns {
-        let step = nice_at_or_above(hi as f64 / 240.0).max(at_least as f64).max(1.0) as i64;
-        let count = (hi / step).clamp(0, MOST as i64 - 2) + 1;
-        let first = if early { -1 } else { 0 };
-        Columns { edges: (first..=count).map(|i| i.saturating_mul(step)).collect(), log: false }
+        let step = nice_at_or_above((hi as f64 / 240.0).max(at_least as f64)).max(1.0) as i64;
+        let count = (hi / step).clamp(0, MOST as i64 * 9 / 10) + 1;
+        let room = count / 32;
+        let mut edges: Vec<i64> = (0..=count + room).map(|i| i.saturating_mul(step)).collect();
+        // At the end of time, the edges would be equal.
+        edges.dedup();
+        if early {
+            edges.insert(0, -(count / 16).max(1).saturating_mul(step));
+        }
+        Columns { edges, log: false, early }
     }
 
     /// Columns of equal ratio between two positive values; where that is below a nanosecond, of one.
-    pub fn log(lo: i64, hi: i64) -> Columns {
+    pub fn log(lo: i64, hi: i64, early: bool) -> Columns {
         let (lo, hi) = (lo.max(1), hi.max(lo.max(1)).min(i64::MAX - 1));
         // Narrower than a row, columns would show the rows' edges and not the samples.
-        let ratio = (hi as f64 / lo as f64).powf(1.0 / 240.0).max(1.016);
+        let ratio = (hi as f64 * 1.05 / lo as f64).powf(1.0 / 240.0).max(1.016);
         let mut edges = vec![lo];
         let mut ideal = lo as f64;
-        while edges.len() < MOST && edges[edges.len() - 1] <= hi {
-            ideal = (ideal * ratio).max(edges[edges.len() - 1] as f64 + 1.0);
-            edges.push((ideal as i64).max(edges[edges.len() - 1].saturating_add(1)));
+        while edges.len() < MOST - 1 && edges[edges.len() - 1] as f64 <= hi as f64 * 1.03 {
+            let last = edges[edges.len() - 1];
+            ideal = (ideal * ratio).max(last as f64 + 1.0);
+            edges.push((ideal as i64).max(last.saturating_add(1)));
+            if edges[edges.len() - 1] == i64::MAX {
+                break;
+            }
         }
-        Columns { edges, log: true }
+        if early && lo > 1 {
+            edges.insert(0, ((lo as f64 / ratio.powi(12)) as i64).clamp(1, lo - 1));
+        }
+        Columns { edges, log: true, early }
     }
 
     /// How many columns there are.
@@ -58,12 +75,12 @@ impl Columns {
 
     /// What one column is, in words for the axis.
     pub fn words(&self) -> String {
+        let last = self.edges.len() - 1;
         if self.log {
-            let last = self.edges.len() - 1;
             let ratio = self.edges[last] as f64 / self.edges[last - 1] as f64;
             return format!("{:.1} % of latency", (ratio - 1.0) * 100.0);
         }
-        super::words::span(Nanos(self.edges[1] - self.edges[0]))
+        super::words::span(Nanos(self.edges[2.min(last)] - self.edges[2.min(last) - 1]))
     }
 
     /// The counts of a line's rows. Early samples go to the first column.
@@ -86,13 +103,13 @@ impl Columns {
         let width = u128::from(upper.saturating_sub(lower).max(1));
         let mut given = 0u64;
         let first = self.edges.partition_point(|&edge| edge <= lower as i64).saturating_sub(1).min(last);
-        for column in first..=last {
+        for (column, count) in counts.iter_mut().enumerate().skip(first) {
             let edge = if column == last { upper } else { (self.edges[column + 1].max(0) as u64).min(upper) };
             // Cumulative and rounded: what is given up to the row's end is all of it. A count below
             // 2^64 times a width below 2^63 fits.
             let due = (u128::from(n) * u128::from(edge.saturating_sub(lower)) + width / 2) / width;
             let due = u64::try_from(due).unwrap_or(n).min(n);
-            counts[column] = counts[column].saturating_add(due.saturating_sub(given));
+            *count = count.saturating_add(due.saturating_sub(given));
             given = given.max(due);
             if edge >= upper {
                 break;
@@ -118,15 +135,21 @@ fn cut((lower, upper, n): Row, line: &Line) -> Row {
 /// With the largest value far beyond the bulk, a linear axis would press everything else into a few
 /// columns at the left.
 pub fn choose(lines: &[Line], lo: i64, hi: i64) -> Columns {
-    let bulk = lines.iter().filter_map(|line| crate::stats::histogram::quantile(&line.rows, 999_000)).max();
-    let bulk = bulk.map_or(hi, |bulk| bulk.0.max(1));
-    if hi / bulk < 12 {
+    let bulk = lines.iter().filter_map(|line| bulk_end(line)).max().unwrap_or(hi);
+    let early = lines.iter().any(|line| line.early > 0);
+    if hi / bulk.max(1) < 12 {
         let finest = |line: &Line| line.rows.iter().map(|row| row.1.0.saturating_sub(row.0.0)).min();
-        let at_least = lines.iter().filter_map(finest).max().unwrap_or(1);
-        return Columns::linear(hi, at_least, lines.iter().any(|line| line.early > 0));
+        return Columns::linear(hi, lines.iter().filter_map(finest).max().unwrap_or(1), early);
     }
     // A little room on the left: samples below the scale would be put into its first column.
-    Columns::log((lo as f64 / 1.15) as i64, hi)
+    Columns::log((lo as f64 / 1.15) as i64, hi, early)
+}
+
+/// Where a line's bulk ends: p99.9, but of few samples at least two lie beyond.
+fn bulk_end(line: &Line) -> Option<i64> {
+    let total = line.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.2));
+    let beyond = (2_000_000 / total.max(1)).clamp(1_000, 1_000_000);
+    quantile(&line.rows, 1_000_000 - beyond).map(|end| end.0)
 }
 
 #[cfg(test)]
@@ -152,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_wide_row_is_spread_and_a_lone_sample_is_not() {
-        let columns = Columns { edges: vec![0, 10, 20, 30], log: false };
+        let columns = Columns { edges: vec![0, 10, 20, 30], log: false, early: false };
         let rows = [(Nanos(0), Nanos(20), 10), (Nanos(20), Nanos(30), 1)];
         assert_eq!(columns.count(&line(&rows)), [5, 5, 1]);
         assert_eq!(columns.count(&line(&[(Nanos(5), Nanos(30), 1)])).iter().sum::<u64>(), 1);
@@ -178,7 +201,7 @@ mod tests {
             let line = line(&rows);
             let (lo, hi) = crate::report::line::extent(std::slice::from_ref(&line)).unwrap();
             let total: u64 = samples.iter().map(|s| s.2).sum();
-            for columns in [choose(std::slice::from_ref(&line), lo, hi), Columns::linear(hi, 1, true), Columns::log(lo, hi), Columns::log(1, 2)] {
+            for columns in [choose(std::slice::from_ref(&line), lo, hi), Columns::linear(hi, 1, true), Columns::log(lo, hi, true), Columns::log(1, 2, false)] {
                 prop_assert!(columns.len() < MOST);
                 prop_assert!(columns.edges.windows(2).all(|pair| pair[0] < pair[1]), "{columns:?}");
                 prop_assert_eq!(columns.count(&line).iter().sum::<u64>(), total);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::words;
+use super::{conditions, words};
 use crate::bundle::run::Run;
 use crate::units::Nanos;
 
@@ -41,7 +41,7 @@ fn comments(run: &Run, text: &mut String) {
     if let Some(sentence) = words::incomplete(run) {
         let _ = writeln!(text, "# {sentence}");
     }
-    for (name, value) in words::conditions(run) {
+    for (name, value) in conditions::conditions(run) {
         let _ = writeln!(text, "# {name}: {value}");
     }
     for entry in &run.integrity {

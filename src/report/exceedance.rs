@@ -75,7 +75,7 @@ fn keys(lines: &[Line], shown: &[usize], dashed: bool, theme: &Theme) -> Vec<Key
     };
     let mut keys: Vec<Key> = shown.iter().enumerate().map(line).collect();
     if shown.len() < lines.len() {
-        let words = format!("all {} lines", lines.len());
+        let words = format!("all {}", lines.len());
         keys.push(Key { colour: theme.band, area: true, words });
     }
     if dashed {

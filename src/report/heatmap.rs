@@ -42,15 +42,15 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
     let time = TimeAxis::new(history, &last, size);
     let (key, key_height) = shades.legend(&last, theme);
     let body = html! {
+        (last.x_axis(&time.scale, &time.ticks, &time.title, theme))
         @for (i, (lane, columns)) in lanes.iter().enumerate() {
             @let plot = plot_of(i);
-            @let y = Scale::log(low as f64 / 1.05, top as f64 * 1.1, plot.bottom, plot.top);
+            @let y = Scale::log(low as f64 / 1.05, top as f64 * 1.25, plot.bottom, plot.top);
             @let name = lane.cpu.map_or_else(|| "latency of all CPUs".to_string(), |cpu| format!("latency of CPU {cpu}"));
             (plot.y_axis(&y, &y.ticks(5, span_label), &name, theme))
             (paint(history, columns, &shades, &time.scale, &y, theme))
             (plot.frame(theme))
         }
-        (last.x_axis(&time.scale, &time.ticks, &time.title, theme))
         (key)
     };
     let unplaced = history.unplaced();
@@ -68,13 +68,13 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
 
 /// The cells of a column: bands, and the exact values that lie in none of them.
 ///
-/// An exact value within a band that has other samples too is counted to the band: as a lighter
+/// An exact value that touches a band which has other samples too is counted to the band: as a lighter
 /// cell on it, it would look like a hole.
 fn cells(column: &Cells) -> Vec<Cell> {
     let mut bands: BTreeMap<(i64, i64), u64> = column.bands.clone();
     let mut alone: Vec<Cell> = Vec::new();
     for (&row, &n) in &column.exact {
-        let around = bands.iter_mut().find(|(band, _)| band.0 <= row.0 && row.1 <= band.1);
+        let around = bands.iter_mut().find(|(band, _)| band.0 < row.1 && row.0 < band.1);
         match around {
             Some((_, count)) => *count = count.saturating_add(n),
             None => alone.push((row, n)),
@@ -99,10 +99,11 @@ fn paint(
     let mut paths: Vec<Path> = (0..HEATS).map(|_| Path::default()).collect();
     let mut open: BTreeMap<((i64, i64), usize), usize> = BTreeMap::new();
     let mut close = |(band, shade): ((i64, i64), usize), from: usize, to: usize| {
+        // A trifle wider than it is, lest the ground shine through between neighbours.
         let (left, right) = (time.at(history.since_start(from)), time.at(history.since_start(to)));
         let (top, bottom) = (y.at(band.1 as f64), y.at(band.0 as f64));
         let missing = (LEAST - (bottom - top)).max(0.0) / 2.0;
-        paths[shade].rect(left, top - missing, (right - left).max(1.5), bottom - top + 2.0 * missing);
+        paths[shade].rect(left, top - missing, (right - left + 0.4).max(1.5), bottom - top + 2.0 * missing);
     };
     for (i, column) in columns.iter().enumerate() {
         let now: Vec<((i64, i64), usize)> = column.iter().map(|&(band, n)| (band, shades.of(n))).collect();
@@ -195,12 +196,20 @@ mod tests {
 
     #[test]
     fn a_single_sample_is_a_cell_that_can_be_seen() {
-        let sample = fixture::spike();
-        let picture = draw(&sample.history, Some(2_000), Size::Wide, &PAPER).unwrap();
-        let text = picture.body.into_string();
+        let mut history = History::new(Nanos(0), Nanos(100_000_000_000), 240);
+        for second in 0..100 {
+            let mut values = vec![3_000; 50];
+            values.extend((second == 40).then_some(3_100_000));
+            history.add(&fixture::block_of(Cpu(0), Nanos(second * 1_000_000_000), &values));
+        }
+        let text = draw(&history, Some(2_000), Size::Wide, &PAPER).unwrap().body.into_string();
         let at = text.find(&format!("fill=\"{}\" shape", PAPER.heat[0])).expect("a path of single samples");
-        let path = &text[text[..at].rfind("d=\"").unwrap()..at];
+        let path = &text[text[..at].rfind("d=\"M").unwrap() + 4..at];
+        let numbers: Vec<f64> =
+            path.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|n| n.parse().ok()).collect();
+        let [x, y, width, height, ..] = numbers[..] else { panic!("{path}") };
         assert_eq!(path.matches('z').count(), 1, "{path}");
+        assert!((400.0..420.0).contains(&x) && y < 60.0 && width >= 1.5 && height >= LEAST, "{path}");
     }
 
     #[test]

@@ -5,13 +5,13 @@
 
 use maud::{Markup, html};
 
-use super::axis::{Scale, number, power_label, span_label, unit_of};
+use super::axis::{Scale, Tick, number, power_label, span_label, unit_of};
 use super::columns::{Columns, choose};
+use super::label::{Place, place_labels};
 use super::line::{self, Line};
-use super::svg::{self, FONT, Key, Path, Picture, Plot, Size, legend, place_labels, text, text_over};
-use super::theme::{LINES, PAPER, Theme};
-use super::words::{self, several, span};
-use super::{Input, words::clean};
+use super::svg::{self, FONT, Key, Path, Picture, Plot, Size, legend, text, text_over};
+use super::theme::{LINES, Theme};
+use super::words::{several, span};
 use crate::units::Nanos;
 
 /// Where the count axis ends: below 1, on a logarithmic axis.
@@ -73,7 +73,7 @@ fn keys(lines: &[Line], shown: &[usize], theme: &Theme) -> Vec<Key> {
     };
     let mut keys: Vec<Key> = shown.iter().enumerate().map(line).collect();
     if shown.len() < lines.len() {
-        let words = format!("all {} lines, least to most", lines.len());
+        let words = format!("all {}, least to most", lines.len());
         keys.push(Key { colour: theme.band, area: true, words });
     }
     keys
@@ -138,10 +138,13 @@ impl Sketch {
         } else {
             (self.x.ticks(size.x_ticks(), |ns| number(ns / unit_ns)), format!("latency in {unit}"))
         };
-        let counts = self.y.ticks(8, power_label);
+        let counts: Vec<Tick> =
+            self.y.ticks(8, power_label).into_iter().filter(|tick| tick.value >= 0.9).collect();
+        let early = (columns.early && size == Size::Wide).then(|| (self.edges[0] + self.edges[1]) / 2.0);
         html! {
             (self.plot.x_axis(&self.x, &ticks, &title, theme))
             (self.plot.y_axis(&self.y, &counts, &format!("wake-ups per {}", columns.words()), theme))
+            @if let Some(x) = early { (text(x, self.plot.bottom + 16.0, "middle", theme.muted, "early")) }
         }
     }
 
@@ -221,7 +224,7 @@ impl Sketch {
         let fitting = if size == Size::Wide { LABELS } else { 3 };
         let named = marks.split_off(marks.len().saturating_sub(fitting));
         let anchors: Vec<(f64, &str)> = named.iter().map(|mark| (mark.0, mark.1.as_str())).collect();
-        let places = place_labels(&anchors, &self.plot, |from, to| self.roof(counts, from, to));
+        let places = place_labels(&anchors, &self.plot, |place| self.is_free(place, counts, shown));
         let y = self.plot.bottom;
         html! {
             @for ((x, words, colour), place) in named.iter().zip(&places) {
@@ -237,12 +240,23 @@ impl Sketch {
         }
     }
 
-    /// The height above which the columns between two positions leave the plot free.
-    fn roof(&self, counts: &[Vec<u64>], from: f64, to: f64) -> f64 {
-        let first = self.edges.partition_point(|&edge| edge <= from).saturating_sub(1);
-        let last = self.edges.partition_point(|&edge| edge < to).min(self.edges.len() - 1);
-        let within = counts.iter().flat_map(|line| line.get(first..last).unwrap_or_default());
-        self.height(within.copied().max().unwrap_or(0))
+    /// Whether nothing is drawn where a label is to be.
+    fn is_free(&self, place: &Place, counts: &[Vec<u64>], shown: &[usize]) -> bool {
+        let first = self.edges.partition_point(|&edge| edge <= place.left()).saturating_sub(1);
+        let last = self.edges.partition_point(|&edge| edge < place.x + 5.0).min(self.edges.len() - 1);
+        let meets = |top: f64, bottom: f64| top < place.bottom() && place.top() < bottom;
+        let at = |line: &[u64], i: usize| self.height(line.get(i).copied().unwrap_or(0));
+        let line_meets = |line: &Vec<u64>| {
+            // A step is as high as the difference to its neighbour.
+            (first..last).any(|i| {
+                meets(at(line, i).min(at(line, i + 1)) - 2.0, at(line, i).max(at(line, i + 1)) + 2.0)
+            })
+        };
+        if shown.iter().any(|&i| line_meets(&counts[i])) {
+            return false;
+        }
+        let whole = shown.len() == counts.len();
+        whole || !(first..last).any(|i| counts.iter().any(|line| at(line, i) < place.bottom()))
     }
 }
 
@@ -263,79 +277,9 @@ fn pointer(x: f64, y: f64) -> Path {
     path
 }
 
-/// The latency plot as a file of its own: of one run a line per CPU, of several a line per run.
-pub fn svg(inputs: &[Input]) -> String {
-    let theme = &PAPER;
-    let (lines, limit, heading, facts) = match inputs {
-        [one] => {
-            let run = one.run;
-            let facts = [
-                format!("{}, {}, {}", clean(&run.host.release), words::preemption(run), words::policy(run)),
-                headline_times(run),
-            ];
-            (line::of_run(run), run.plan.limit_ns, clean(one.title), facts.to_vec())
-        }
-        several => (line::of_runs(several), None, "Latency of several runs".into(), Vec::new()),
-    };
-    let mut picture = draw(&lines, limit, Size::Wide, theme);
-    let mut notes = std::mem::take(&mut picture.notes);
-    for input in inputs {
-        notes.extend(words::incomplete(input.run));
-        if input.run.integrity.iter().any(|entry| entry.invalidates) {
-            notes.push(format!(
-                "{}: what the measurement met invalidates it; see the report.",
-                clean(input.title)
-            ));
-        }
-    }
-    let top = 34.0 + facts.len() as f64 * svg::LINE;
-    let height = top + picture.height + notes.len() as f64 * svg::LINE + 14.0;
-    let below = top + picture.height + 6.0;
-    let room = picture.width - 40.0;
-    html! {
-        svg xmlns="http://www.w3.org/2000/svg" width=(svg::Px(picture.width)) height=(svg::Px(height))
-            viewBox={ "0 0 " (svg::Px(picture.width)) " " (svg::Px(height)) } role="img" aria-label=(picture.label) {
-            title { (heading) }
-            rect width="100%" height="100%" fill=(theme.ground) {}
-            (svg::group(theme, html! {
-                g font-size="17" font-weight="600" { (text(20.0, 28.0, "start", theme.ink, &svg::fit(&heading, room * 0.7))) }
-                @for (i, fact) in facts.iter().enumerate() {
-                    (text(20.0, 48.0 + i as f64 * svg::LINE, "start", theme.muted, &svg::fit(fact, room)))
-                }
-                @for (i, note) in notes.iter().enumerate() {
-                    (text(20.0, below + (i + 1) as f64 * svg::LINE - 6.0, "start", theme.alarm, &svg::fit(note, room)))
-                }
-            }))
-            g transform={ "translate(0 " (svg::Px(top)) ")" } { (picture.body) }
-        }
-    }
-    .into_string()
-}
-
-fn headline_times(run: &crate::bundle::run::Run) -> String {
-    let cycles = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
-    let interval = run.plan.interval_ns.map_or_else(String::new, |i| format!(", interval {}", span(i)));
-    let length = run.elapsed_ns.map_or_else(String::new, |l| format!(" in {}", words::duration(l)));
-    format!("{}{length}{interval}", several(cycles, "wake-up", "wake-ups"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
-
-    #[test]
-    fn every_cpu_has_its_line_its_mark_and_its_maximum() {
-        for sample in [fixture::quiet(), fixture::noisy(), fixture::eight()] {
-            let text = svg(&[sample.input()]);
-            let lines = line::of_run(&sample.run);
-            assert_eq!(text.matches("stroke-width=\"1.6\"").count(), lines.len());
-            for line in lines {
-                // In the legend, as the line's tooltip, and at the mark.
-                assert!(text.matches(&span(line.max.unwrap())).count() >= 3, "{}", line.name);
-            }
-        }
-    }
 
     #[test]
     fn a_count_of_one_stands_above_the_floor() {
@@ -344,31 +288,5 @@ mod tests {
         let sketch = Sketch::new(&columns, &counts, Size::Wide);
         assert!(sketch.plot.bottom - sketch.height(1) >= 8.0);
         assert_eq!(sketch.height(0), sketch.plot.bottom);
-    }
-
-    #[test]
-    fn many_cpus_are_a_band_and_the_worst() {
-        let text = svg(&[fixture::many().input()]);
-        assert_eq!(text.matches("stroke-width=\"1.6\"").count(), line::WORST);
-        assert!(text.contains("all 64 lines"));
-        assert!(text.len() < 120_000, "{}", text.len());
-    }
-
-    #[test]
-    fn what_is_not_drawn_is_named() {
-        assert!(svg(&[fixture::import().input()]).contains("3 samples beyond the histogram's end"));
-        assert!(svg(&[fixture::early().input()]).contains("before the time"));
-        assert!(svg(&[fixture::empty().input()]).contains("no samples"));
-        assert!(svg(&[]).contains("no samples"));
-        let mut sample = fixture::quiet();
-        sample.run.plan.limit_ns = Some(Nanos(90_000_000));
-        assert!(svg(&[sample.input()]).contains("lies outside the plot"));
-    }
-
-    #[test]
-    fn several_runs_are_a_line_each() {
-        let (a, b) = (fixture::quiet(), fixture::noisy());
-        let text = svg(&[a.input(), b.input()]);
-        assert_eq!(text.matches("stroke-width=\"1.6\"").count(), 2);
     }
 }

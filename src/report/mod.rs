@@ -4,13 +4,16 @@
 //! into a [`History`] of bounded size before anything is drawn. Strings of a run are hostile input:
 //! everything goes through `maud`'s escaping or through [`words::clean`].
 
+pub mod alone;
 pub mod axis;
 pub mod columns;
+pub mod conditions;
 pub mod csv;
 pub mod exceedance;
 pub mod heatmap;
 pub mod history;
 pub mod html;
+pub mod label;
 pub mod latency;
 pub mod line;
 pub mod page;
@@ -21,15 +24,18 @@ pub mod timeline;
 pub mod words;
 
 #[cfg(test)]
-pub mod fixture;
+mod fixture;
 
 use serde::Serialize;
 
 use crate::bundle::run::Run;
+pub use alone::svg;
 pub use csv::csv;
 pub use history::History;
 pub use html::html;
-pub use latency::svg;
+
+/// Columns of time that the pictures are made for: as many as can be told apart.
+pub const COLUMNS: usize = 240;
 
 /// One run as it is to be shown.
 #[derive(Clone, Copy)]
@@ -134,27 +140,5 @@ mod tests {
         assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), sample.run);
         let text = render(&[sample.input(), sample.input()], Format::Json);
         assert_eq!(serde_json::from_str::<Vec<Run>>(&text).unwrap().len(), 2);
-    }
-}
-
-#[cfg(test)]
-mod dump {
-    // By hand only; not to be committed.
-    use super::*;
-    #[test]
-    #[ignore]
-    fn dump() {
-        let d = std::path::Path::new("/tmp/wt/report-shots");
-        let all = fixture::all();
-        for s in &all {
-            let n = if s.title.contains('<') { "hostile" } else { s.title.as_str() };
-            std::fs::write(d.join(format!("{n}.html")), html(&[s.input()])).unwrap();
-            std::fs::write(d.join(format!("{n}.svg")), svg(&[s.input()])).unwrap();
-            std::fs::write(d.join(format!("{n}.txt")), table::render(&s.run, 80, false)).unwrap();
-            std::fs::write(d.join(format!("{n}.csv")), csv(&s.run)).unwrap();
-        }
-        let three = [all[0].input(), all[1].input(), all[2].input()];
-        std::fs::write(d.join("three.html"), html(&three)).unwrap();
-        std::fs::write(d.join("three.svg"), svg(&three)).unwrap();
     }
 }

@@ -7,7 +7,7 @@ use super::line::{self, sum_rows};
 use super::svg::{Picture, Size};
 use super::theme::PAGE;
 use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash};
-use super::{Input, exceedance, heatmap, latency, table, timeline};
+use super::{Input, conditions, exceedance, heatmap, latency, table, timeline};
 use crate::bundle::run::{CpuRun, Run, Worst};
 use crate::stats::histogram::Row;
 use crate::units::{Cpu, Nanos};
@@ -26,7 +26,9 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             p class="lead" { (verdict(input)) }
             (banners(input))
             h2 { "Conditions" }
-            (pairs(&words::conditions(run)))
+            @let (known, unknown) = conditions::known_conditions(run);
+            (pairs(&known))
+            @if !unknown.is_empty() { p { "Not known: " (unknown.join(", ")) "." } }
             @for note in &run.plan.notes { p class="muted" { (clean(note)) } }
             h2 { "Was the measurement fair?" }
             (integrity(input))
@@ -268,7 +270,7 @@ fn worst(run: &Run) -> Markup {
 }
 
 fn rest(run: &Run) -> Markup {
-    let (overhead, environment) = (words::overhead(run), words::environment(run));
+    let (overhead, environment) = (conditions::overhead(run), conditions::environment(run));
     html! {
         @if !overhead.is_empty() { h2 { "What the measurement itself cost" } (pairs(&overhead)) }
         @if !environment.is_empty() { h2 { "Environment" } (pairs(&environment)) }

@@ -1,4 +1,4 @@
-//! Small helpers for pictures: paths, axes, labels that do not collide. `maud` writes the elements,
+//! Small helpers for pictures: paths, axes, legends. `maud` writes the elements,
 //! so whatever text gets in is escaped.
 
 use std::fmt::{self, Write};
@@ -263,44 +263,6 @@ pub fn legend(keys: &[Key], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64)
     (markup, rows as f64 * LINE)
 }
 
-/// The place of a label: its right lower corner, and its size.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Right end of the text.
-    pub x: f64,
-    /// Base line of the text.
-    pub y: f64,
-    width: f64,
-}
-
-impl Place {
-    fn meets(&self, other: &Place) -> bool {
-        let apart = self.x <= other.x - other.width - 6.0 || other.x <= self.x - self.width - 6.0;
-        !apart && (self.y - other.y).abs() < LINE - 1.0
-    }
-}
-
-/// Places labels to the left of their anchors, ascending in x, each as low as it can be without
-/// meeting another; `roof(from, to)` is the height above which the data leave a stretch free.
-///
-/// To the left and ascending, because then no leader, drawn up from its anchor, crosses a label.
-pub fn place_labels(anchors: &[(f64, &str)], plot: &Plot, roof: impl Fn(f64, f64) -> f64) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    for &(x, words) in anchors {
-        let width = text_width(words);
-        let x = (x - 5.0).max(plot.left + 4.0 + width);
-        let lowest = roof(x - width, x + 5.0).min(plot.bottom - 24.0) - 6.0;
-        let free = |y: f64| {
-            let place = Place { x, y, width };
-            places.iter().all(|other| !place.meets(other)).then_some(place)
-        };
-        let levels = ((lowest - plot.top - 12.0) / 4.0).max(0.0) as usize;
-        let found = (0..=levels).map(|level| lowest - level as f64 * 4.0).find_map(free);
-        places.push(found.unwrap_or(Place { x, y: plot.top + 14.0, width }));
-    }
-    places
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,17 +271,6 @@ mod tests {
     fn coordinates_are_short() {
         for (value, text) in [(1.0, "1"), (1.25, "1.3"), (-0.04, "0"), (-0.26, "-0.3"), (920.0, "920")] {
             assert_eq!(Px(value).to_string(), text);
-        }
-    }
-
-    #[test]
-    fn labels_keep_apart() {
-        let plot = Plot { left: 0.0, right: 800.0, top: 0.0, bottom: 300.0 };
-        let anchors: Vec<(f64, &str)> = (0..8).map(|i| (600.0 + f64::from(i), "CPU 1: 123.4 us")).collect();
-        let places = place_labels(&anchors, &plot, |_, _| 280.0);
-        for (i, a) in places.iter().enumerate() {
-            assert!(a.y > plot.top && a.y < plot.bottom);
-            assert!(places[..i].iter().all(|b| !a.meets(b)), "{places:?}");
         }
     }
 

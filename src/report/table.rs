@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use super::conditions;
 use super::line::sum_rows;
 use super::words::{self, or_dash, us, us_or_dash};
 use crate::bundle::run::{CpuRun, Run};
@@ -54,7 +55,7 @@ pub fn render(run: &Run, width: usize, color: bool) -> String {
         wrap(&mut below, &format!("- {note}"), width, "", "");
     }
     let cost: Vec<String> =
-        words::overhead(run).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+        conditions::overhead(run).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
     if !cost.is_empty() {
         wrap(&mut below, &format!("overhead: {}", cost.join(", ")), width, ink(DIM), ink(PLAIN));
     }
@@ -65,34 +66,29 @@ pub fn render(run: &Run, width: usize, color: bool) -> String {
     text
 }
 
-/// The conditions in as few lines as can be read.
+/// The conditions in few lines, what is not known by name at the end.
 fn headline(run: &Run) -> Vec<String> {
-    let of = |wanted: &[&str]| {
-        let parts = words::conditions(run).into_iter().filter(|(name, _)| wanted.contains(name));
-        parts.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("; ")
+    const LINES: [&[&str]; 5] = [
+        &["kernel", "preemption", "policy", "interval"],
+        &["timer expires in"],
+        &["woken by", "phase"],
+        &["idle", "clocksource"],
+        &["virtual machine", "housekeeping", "length"],
+    ];
+    let (known, unknown) = conditions::known_conditions(run);
+    let part = |name: &&str| {
+        let (_, value) = known.iter().find(|(known, _)| known == name)?;
+        // These three say themselves what they are.
+        let plain = matches!(*name, "kernel" | "preemption" | "policy");
+        Some(if plain { value.clone() } else { format!("{name}: {value}") })
     };
-    let conditions = words::conditions(run);
-    let value = |wanted: &str| {
-        conditions
-            .iter()
-            .find(|(name, _)| *name == wanted)
-            .map(|(_, value)| value.as_str())
-            .unwrap_or_default()
-    };
-    vec![
-        format!(
-            "{}, {}; {}; every {}",
-            value("kernel"),
-            value("preemption"),
-            value("policy"),
-            value("interval")
-        ),
-        of(&["timer expires in"]),
-        of(&["woken by", "phase"]),
-        of(&["idle"]),
-        of(&["clocksource", "virtual machine", "housekeeping"]),
-        of(&["length"]) + "; latencies in us",
-    ]
+    let line = |names: &&[&str]| names.iter().filter_map(part).collect::<Vec<_>>().join("; ");
+    let mut lines: Vec<String> = LINES.iter().map(line).filter(|line| !line.is_empty()).collect();
+    if !unknown.is_empty() {
+        lines.push(format!("not known: {}", unknown.join(", ")));
+    }
+    lines.push("latencies in us".into());
+    lines
 }
 
 fn rows(run: &Run, width: usize, bold: &str, plain: &str, text: &mut String) {
@@ -103,17 +99,17 @@ fn rows(run: &Run, width: usize, bold: &str, plain: &str, text: &mut String) {
         }
     }
     // The head, then for each core type its name and its CPUs, then the sum.
-    let mut lines: Vec<Line> = vec![Line::Cells(COLUMNS.map(|column| column.0.to_string()))];
+    let mut lines: Vec<Line> = vec![Line::Cells(Box::new(COLUMNS.map(|column| column.0.to_string())))];
     for core_type in &types {
         if types.len() > 1 {
             let name = if core_type.is_empty() { "other" } else { core_type };
             lines.push(Line::Heading(format!("{} cores", words::clean(name))));
         }
         let cpus = run.cpus.iter().filter(|cpu| cpu.core_type == **core_type);
-        lines.extend(cpus.map(|cpu| Line::Cells(cells(cpu, &run.started))));
+        lines.extend(cpus.map(|cpu| Line::Cells(Box::new(cells(cpu, &run.started)))));
     }
     if run.cpus.len() > 1 {
-        lines.push(Line::Cells(sum(run)));
+        lines.push(Line::Cells(Box::new(sum(run))));
     }
     let (shown, widths) = fitting(&lines, width);
     for (i, line) in lines.iter().enumerate() {
@@ -123,7 +119,7 @@ fn rows(run: &Run, width: usize, bold: &str, plain: &str, text: &mut String) {
             Line::Cells(cells) => {
                 let cells: Vec<String> =
                     shown.iter().map(|&c| format!("{:>width$}", cells[c], width = widths[c])).collect();
-                writeln!(text, "{before}{}{after}", cells.join("  "))
+                writeln!(text, "{before}{}{after}", cells.join("  ").trim_end())
             }
         };
     }
@@ -131,7 +127,7 @@ fn rows(run: &Run, width: usize, bold: &str, plain: &str, text: &mut String) {
 
 enum Line {
     Heading(String),
-    Cells([String; COLUMNS.len()]),
+    Cells(Box<[String; COLUMNS.len()]>),
 }
 
 /// The columns that fit, without the cheapest ones where they do not, and the width of each.
@@ -139,7 +135,7 @@ fn fitting(lines: &[Line], room: usize) -> (Vec<usize>, [usize; COLUMNS.len()]) 
     let mut widths = [0; COLUMNS.len()];
     for line in lines {
         if let Line::Cells(cells) = line {
-            for (width, cell) in widths.iter_mut().zip(cells) {
+            for (width, cell) in widths.iter_mut().zip(cells.iter()) {
                 *width = (*width).max(cell.chars().count());
             }
         }
@@ -259,7 +255,7 @@ mod tests {
     #[test]
     fn a_sum_of_several_cpus_and_none_of_one() {
         assert!(render(&fixture::quiet().run, 100, false).contains("all  120000"));
-        assert!(!render(&fixture::one().run, 100, false).contains("all"));
+        assert!(!render(&fixture::one().run, 100, false).contains("\nall"));
     }
 
     #[test]

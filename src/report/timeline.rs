@@ -46,7 +46,10 @@ pub fn draw(history: &History, size: Size, theme: &Theme) -> Option<Picture> {
         cpus.iter().flat_map(|(_, slots)| *slots).fold(0, |n, slot| n.saturating_add(slot.missed));
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 260.0 } else { 220.0 });
     let time = TimeAxis::new(history, &plot, size);
-    let y = Scale::log(low as f64 / 1.3, top as f64 * 1.6, plot.bottom - 6.0, plot.top);
+    let (low, top_ns) = (low as f64 / 1.3, top as f64);
+    // Room for the name of the worst above it.
+    let room = (top_ns / low).powf(30.0 / (plot.bottom - plot.top - 38.0)).max(1.2);
+    let y = Scale::log(low, top_ns * room, plot.bottom - 8.0, plot.top);
     let worst: Vec<Option<Worst>> = cpus.iter().map(|(_, slots)| worst_of(slots)).collect();
     let shown = alone(&worst);
     let below = plot.bottom + 58.0;
@@ -235,9 +238,9 @@ impl Sketch<'_> {
             span(worst.latency),
             duration(self.history.elapsed(worst.time))
         );
-        let right = x + 9.0 + svg::text_width(&words) < self.plot.right;
-        let (x, anchor) = if right { (x + 9.0, "start") } else { (x - 9.0, "end") };
-        text_over(x, (y + 4.0).max(self.plot.top + 14.0), anchor, theme.lines[colour % LINES], theme, &words)
+        let half = svg::text_width(&words) / 2.0 + 4.0;
+        let x = x.min(self.plot.right - half).max(self.plot.left + half);
+        text_over(x, y - 9.0, "middle", theme.lines[colour % LINES], theme, &words)
     }
 }
 

@@ -1,0 +1,227 @@
+//! The conditions of a measurement, its cost and its machine, as names with values in words.
+
+use super::words::{clean, duration, span};
+use crate::bundle::run::Run;
+use crate::units::{Cpu, CpuSet, Nanos};
+
+const NOT_KNOWN: &str = "not known";
+
+fn known(text: &str) -> String {
+    if text.is_empty() { NOT_KNOWN.into() } else { clean(text) }
+}
+
+/// Policy and priority: `SCHED_FIFO, priority 80`.
+pub fn policy(run: &Run) -> String {
+    match (run.plan.policy.as_str(), run.plan.priority) {
+        ("other", _) => "SCHED_OTHER (no real-time priority)".into(),
+        ("", _) => NOT_KNOWN.into(),
+        (name, Some(priority)) => format!("SCHED_{}, priority {priority}", clean(name).to_uppercase()),
+        (name, None) => format!("SCHED_{}, priority not known", clean(name).to_uppercase()),
+    }
+}
+
+/// Which preemption model the kernel has.
+pub fn preemption(run: &Run) -> String {
+    match run.host.preempt.as_str() {
+        "rt" => "PREEMPT_RT".into(),
+        "full" => "PREEMPT (full)".into(),
+        "lazy" => "PREEMPT_LAZY".into(),
+        "voluntary" => "PREEMPT_VOLUNTARY".into(),
+        "none" => "PREEMPT_NONE".into(),
+        "unknown" => NOT_KNOWN.into(),
+        other => known(other),
+    }
+}
+
+/// Where the timer expires, which decides who may delay it.
+pub fn expiry(run: &Run) -> String {
+    match run.plan.expiry.as_str() {
+        "hard-irq" => "hard interrupt".into(),
+        "softirq-thread" => {
+            "a softirq thread (ktimers, FIFO 1 on PREEMPT_RT): a busy thread of higher priority delays it"
+                .into()
+        }
+        _ => NOT_KNOWN.into(),
+    }
+}
+
+fn wake(run: &Run) -> String {
+    match run.plan.wake.as_str() {
+        "nanosleep" => "clock_nanosleep, absolute time".into(),
+        "timerfd" => "a blocking read of a timerfd".into(),
+        "signal" => "the signal of a POSIX timer".into(),
+        "futex" => "the timeout of a futex".into(),
+        other => known(other),
+    }
+}
+
+fn phase(run: &Run) -> String {
+    match (run.plan.phase.as_str(), run.plan.seed) {
+        ("staggered", _) => "staggered over the interval".into(),
+        ("aligned", _) => "aligned: all CPUs at the same instant".into(),
+        ("dither", Some(seed)) => format!("dithered: each slot moved at random (seed {seed})"),
+        ("dither", None) => "dithered: each slot moved at random".into(),
+        (other, _) => known(other),
+    }
+}
+
+fn idle(run: &Run) -> String {
+    match run.plan.idle.as_str() {
+        "held" => "kept shallow (/dev/cpu_dma_latency held at 0)".into(),
+        "as-is" => "as is: leaving idle states is part of the latency".into(),
+        other => known(other),
+    }
+}
+
+fn virtualization(run: &Run) -> String {
+    match run.host.virtualization.as_str() {
+        "" => NOT_KNOWN.into(),
+        "none" => "no".into(),
+        name => format!("yes, {}: what the hypervisor takes is part of the latency", clean(name)),
+    }
+}
+
+fn interval(run: &Run) -> String {
+    match (run.plan.interval_ns, run.plan.distance_ns) {
+        (None, _) => NOT_KNOWN.into(),
+        (Some(interval), Some(step)) if step.0 != 0 => {
+            format!("{}, and {} more for each further CPU", span(interval), span(step))
+        }
+        (Some(interval), _) => span(interval),
+    }
+}
+
+fn length(run: &Run) -> String {
+    let measured = run.elapsed_ns.map_or_else(|| NOT_KNOWN.into(), duration);
+    let why = match run.ended.as_str() {
+        "signal" => ", ended by a signal",
+        "limit" => ", ended by the latency limit",
+        "error" => ", ended by an error",
+        _ => "",
+    };
+    match run.plan.duration_ns {
+        Some(planned) if run.ended != "duration" || !run.complete => {
+            format!("{measured} of {} planned{why}", duration(planned))
+        }
+        _ => format!("{measured}{why}"),
+    }
+}
+
+/// A set of CPUs in the kernel's notation.
+pub fn cpu_list(cpus: impl IntoIterator<Item = Cpu>) -> String {
+    let set: CpuSet = cpus.into_iter().collect();
+    if set.is_empty() { NOT_KNOWN.into() } else { set.to_string() }
+}
+
+fn kernel(run: &Run) -> String {
+    if run.host.machine.is_empty() {
+        return known(&run.host.release);
+    }
+    format!("{} ({})", known(&run.host.release), clean(&run.host.machine))
+}
+
+/// The conditions that are known, and the names of those that are not, which is most of an import's.
+pub fn known_conditions(run: &Run) -> (Vec<(&'static str, String)>, Vec<&'static str>) {
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        conditions(run).into_iter().partition(|(_, value)| value != NOT_KNOWN);
+    (known, unknown.into_iter().map(|(name, _)| name).collect())
+}
+
+/// The conditions of the measurement, the ones that decide what the numbers mean first.
+pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
+    vec![
+        ("kernel", kernel(run)),
+        ("preemption", preemption(run)),
+        ("policy", policy(run)),
+        ("woken by", wake(run)),
+        ("timer expires in", expiry(run)),
+        ("interval", interval(run)),
+        ("phase", phase(run)),
+        ("idle", idle(run)),
+        ("clocksource", known(&run.host.clocksource)),
+        ("virtual machine", virtualization(run)),
+        ("measured CPUs", cpu_list(run.cpus.iter().map(|cpu| cpu.cpu))),
+        ("housekeeping", cpu_list(run.plan.housekeeping.iter().copied())),
+        ("started", known(&run.started)),
+        ("length", length(run)),
+    ]
+}
+
+/// The tool's own cost, as far as it is known.
+pub fn overhead(run: &Run) -> Vec<(&'static str, String)> {
+    let o = &run.overhead;
+    let rows = [
+        ("one read of the clock", o.clock_read_ns.map(span)),
+        ("one turn of the loop without its sleep", o.loop_ns.map(span)),
+        ("flight recorder, per cycle", o.recorder_ns_per_cycle.map(span)),
+        ("housekeeping wake-ups per second", o.housekeeping_wakeups_per_s.map(|n| format!("{n:.1}"))),
+        ("peak memory", o.max_rss_kib.map(|n| format!("{:.1} MiB", n as f64 / 1024.0))),
+        (
+            "seconds joined because housekeeping came late",
+            o.blocks_joined.filter(|&n| n > 0).map(|n| n.to_string()),
+        ),
+        ("seconds that could not be written", o.blocks_unwritten.filter(|&n| n > 0).map(|n| n.to_string())),
+    ];
+    rows.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
+}
+
+/// The machine, beyond what the conditions say; only what is known.
+pub fn environment(run: &Run) -> Vec<(&'static str, String)> {
+    let h = &run.host;
+    let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
+    let rows = [
+        ("processor", h.model.clone()),
+        ("kernel build", h.kernel.clone()),
+        ("kernel command line", h.cmdline.clone()),
+        ("online CPUs", h.online.clone()),
+        ("isolated CPUs", h.isolated.clone()),
+        ("nohz_full CPUs", h.nohz_full.clone()),
+        ("SMT siblings", h.siblings.join("; ")),
+        ("cpufreq governor", h.governor.clone()),
+        ("cpufreq driver", h.cpufreq_driver.clone()),
+        ("cpuidle driver", h.cpuidle_driver.clone()),
+        ("idle states", h.idle_states.join(", ")),
+        ("real-time runtime in us (-1: no limit)", number(h.rt_runtime_us)),
+        ("real-time period in us", number(h.rt_period_us)),
+        (
+            "fair server's runtime",
+            h.fair_server_runtime_ns
+                .map_or_else(String::new, |n| span(Nanos(n.try_into().unwrap_or(i64::MAX)))),
+        ),
+        ("cgroup's real-time runtime in us", number(h.cgroup_rt_runtime_us)),
+        (
+            "high-resolution timers",
+            h.high_res_timers.map_or_else(String::new, |on| if on { "yes" } else { "no" }.into()),
+        ),
+        ("tick frequency in Hz", h.hz.map_or_else(String::new, |hz| hz.to_string())),
+    ];
+    rows.into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (name, clean(&value)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{fixture, words};
+
+    #[test]
+    fn words_never_promise() {
+        for sample in fixture::all() {
+            let mut text: String = conditions(&sample.run).into_iter().map(|(_, value)| value).collect();
+            text += &words::limits(&sample.run).unwrap_or_default();
+            assert!(!text.to_lowercase().contains("guarantee") && !text.contains("WCET"));
+        }
+    }
+
+    #[test]
+    fn an_import_knows_little_and_says_so() {
+        let run = fixture::import().run;
+        let conditions = conditions(&run);
+        let of = |name: &str| conditions.iter().find(|(n, _)| *n == name).unwrap().1.clone();
+        assert_eq!(of("timer expires in"), "not known");
+        assert_eq!(of("policy"), "not known");
+        assert!(words::oddities(&run)[0].contains("3 samples beyond the histogram's end, values unknown"));
+    }
+}
