@@ -1,1 +1,63 @@
-fn main() {}
+//! The project's own commands: the gate, the static binaries, the virtual machines, the benchmark.
+//!
+//! Nothing here changes a setting of the machine it runs on. What it fetches and makes goes to
+//! `target/`; only Debian packages that a command needs are installed, and only as root.
+
+mod bench;
+mod ci;
+mod debian;
+mod dist;
+mod docs;
+mod elf;
+mod live;
+mod tally;
+mod tools;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  ci                     the whole gate; the last line counts what passed, failed and was left out
+  live [--all] [--keep] [--only NAME]
+                         boot Debian kernels under QEMU and check onbeat there: 6.12 PREEMPT_RT, with
+                         --all also stock 6.12, 6.1 PREEMPT_RT and arm64; --keep leaves the images,
+                         --only runs the checks whose name contains NAME
+  dist                   static binaries target/dist/onbeat-ARCH
+  bench [--quick] [--gate]
+                         onbeat beside cyclictest, interleaved; --gate makes a missed limit an error
+  docs [--check]         write the generated pages, or say which are stale
+  help                   this
+
+Kernels and package lists are kept in target/lab; remove it to fetch newer ones.";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = args.split_first().map_or(("help", &[][..]), |(c, rest)| (c.as_str(), rest));
+    let done = match command {
+        "ci" => no_flags(rest).and_then(|()| ci::run()),
+        "live" => live::Options::parse(rest).and_then(|options| live::run(&options)),
+        "dist" => no_flags(rest).and_then(|()| dist::run()),
+        "bench" => bench::Options::parse(rest).and_then(|options| bench::run(&options)),
+        "docs" => docs::run(rest),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("no such command: {other}\n\n{HELP}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn no_flags(rest: &[String]) -> Result<(), String> {
+    match rest.first() {
+        None => Ok(()),
+        Some(flag) => Err(format!("unexpected argument: {flag}")),
+    }
+}

@@ -1,0 +1,71 @@
+//! The checks: what the guest does, and a judge over what came back.
+
+mod disturbance;
+mod ending;
+mod found;
+mod measuring;
+mod refusals;
+mod stall;
+
+use super::frames::Reply;
+use super::judge::Verdict;
+use super::machine::Machine;
+
+/// The judge of a check.
+pub type Judge = Box<dyn Fn(&Reply, &Machine) -> Verdict>;
+
+/// One thing that must hold on a real kernel.
+pub struct Check {
+    /// Also the name of its script and its folder in the guest.
+    pub name: String,
+    /// What the guest does, in the words of `guest/helpers.sh`.
+    pub script: String,
+    /// What must have come back.
+    pub judge: Judge,
+}
+
+impl Check {
+    fn new(name: &str, script: &str, judge: impl Fn(&Reply, &Machine) -> Verdict + 'static) -> Check {
+        Check { name: name.to_string(), script: script.to_string(), judge: Box::new(judge) }
+    }
+}
+
+/// The checks of a machine, in the order in which they run: what was found must be looked at last.
+pub fn of(machine: &Machine) -> Vec<Check> {
+    let mut checks = measuring::checks();
+    if !machine.measure_only {
+        checks.extend(stall::checks());
+        checks.extend(ending::checks());
+        checks.extend(disturbance::checks());
+        checks.extend(refusals::checks());
+    }
+    checks.extend(found::checks());
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine::MACHINES;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_fit_a_file_name() {
+        let checks = of(&MACHINES[0]);
+        let names: BTreeSet<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+        assert_eq!(names.len(), checks.len());
+        let fits = |name: &str| {
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        };
+        assert!(names.iter().all(|name| fits(name)));
+    }
+
+    #[test]
+    fn no_judge_is_content_with_silence() {
+        for machine in MACHINES {
+            for check in of(machine) {
+                assert!((check.judge)(&Reply::default(), machine).is_err(), "{} accepts nothing", check.name);
+            }
+        }
+    }
+}

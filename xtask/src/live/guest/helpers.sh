@@ -1,0 +1,71 @@
+# What the checks are written with. Everything is reported on descriptor 3, content lines behind a bar.
+
+# send LABEL FILE: the file's content.
+send() {
+    if [ -f "$2" ]; then
+        echo "=== FILE $1" >&3
+        awk '{ print "|" $0 }' "$2" >&3
+    else
+        echo "=== ABSENT $1" >&3
+    fi
+}
+
+# value LABEL TEXT
+value() {
+    echo "=== VALUE $1 $2" >&3
+}
+
+# run LABEL COMMAND...: runs it and reports exit code, output and errors.
+run() {
+    label=$1
+    shift
+    "$@" >/run/$label.out 2>/run/$label.err
+    value $label.exit $?
+    send $label.out /run/$label.out
+    send $label.err /run/$label.err
+    rm -f /run/$label.out /run/$label.err
+}
+
+# start LABEL COMMAND...: starts it beside us; $pid is its process.
+start() {
+    started=$1
+    shift
+    "$@" >/run/$started.out 2>/run/$started.err &
+    pid=$!
+}
+
+# reap: waits for what `start` started, and reports as `run` does.
+reap() {
+    wait $pid
+    value $started.exit $?
+    send $started.out /run/$started.out
+    send $started.err /run/$started.err
+    rm -f /run/$started.out /run/$started.err
+}
+
+# underway DIR: waits until the run that writes this bundle has said so.
+underway() {
+    tries=0
+    until [ -s $1/run.json ] || [ $tries -ge 200 ]; do usleep 50000; tries=$((tries + 1)); done
+}
+
+# now_ms: time since boot, in steps of 10 ms.
+now_ms() {
+    awk '{ print int($1 * 1000) }' /proc/uptime
+}
+
+# snapshot: the settings that must be as they were found.
+snapshot() {
+    for file in /proc/sys/kernel/sched_* /proc/sys/kernel/printk /proc/sys/vm/* \
+        /proc/sys/kernel/timer_migration /sys/devices/system/cpu/online /proc/irq/*/smp_affinity \
+        /sys/devices/system/clocksource/clocksource0/current_clocksource \
+        /sys/kernel/debug/sched/preempt /sys/kernel/debug/sched/features \
+        /sys/kernel/debug/sched/fair_server/*/* /sys/kernel/debug/tracing/tracing_on \
+        /sys/kernel/debug/tracing/current_tracer; do
+        # Reading /proc/sys/vm/stat_refresh and the like acts or is refused: only what can be set and read.
+        case $file in */stat_refresh | */drop_caches | */compact_memory) continue ;; esac
+        [ -f $file ] && [ -r $file ] && echo "$file $(cat $file 2>/dev/null | tr '\n' ' ')"
+    done
+    ls /sys/kernel/debug/tracing/instances 2>/dev/null | sed 's/^/instance /'
+    cut -d' ' -f1-4 /proc/mounts
+}

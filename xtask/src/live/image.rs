@@ -1,0 +1,92 @@
+//! The initial RAM disk, written here in cpio's "newc" form: the same input gives the same bytes.
+//!
+//! Uncompressed, because the emulator hands it over in no time and the guest unpacks slowly. No device
+//! nodes, which would take root to make: the kernel's own archive brings /dev/console, devtmpfs the rest.
+
+use super::checks::Check;
+
+const INIT: &str = include_str!("guest/init.sh");
+const HELPERS: &str = include_str!("guest/helpers.sh");
+const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\n";
+const GROUP: &str = "root:x:0:\nuser:x:1000:\n";
+
+/// The archive: busybox, the binary, the scripts, one file per check in their order.
+pub fn initramfs(busybox: &[u8], onbeat: &[u8], checks: &[Check]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    for dir in ["bin", "dev", "etc", "home", "home/user", "lab", "proc", "root", "run", "sys", "tmp"] {
+        archive.entry(dir, 0o040_755, b"");
+    }
+    archive.entry("bin/busybox", 0o100_755, busybox);
+    archive.entry("bin/onbeat", 0o100_755, onbeat);
+    archive.entry("etc/passwd", 0o100_644, PASSWD.as_bytes());
+    archive.entry("etc/group", 0o100_644, GROUP.as_bytes());
+    archive.entry("init", 0o100_755, INIT.as_bytes());
+    archive.entry("lab/helpers.sh", 0o100_644, HELPERS.as_bytes());
+    let mut order = String::new();
+    for check in checks {
+        archive.entry(&format!("lab/{}.sh", check.name), 0o100_644, check.script.as_bytes());
+        order += &check.name;
+        order.push('\n');
+    }
+    archive.entry("lab/order", 0o100_644, order.as_bytes());
+    archive.finish()
+}
+
+#[derive(Default)]
+struct Archive {
+    bytes: Vec<u8>,
+    entries: u32,
+}
+
+impl Archive {
+    fn entry(&mut self, name: &str, mode: u32, content: &[u8]) {
+        self.entries += 1;
+        // Magic, then inode, mode, uid, gid, links, mtime, size, four device numbers, name, checksum.
+        let fields =
+            [self.entries, mode, 0, 0, 1, 0, length(content.len()), 0, 0, 0, 0, length(name.len() + 1), 0];
+        self.bytes.extend(b"070701");
+        for field in fields {
+            self.bytes.extend(format!("{field:08x}").bytes());
+        }
+        self.bytes.extend(name.bytes().chain([0]));
+        self.pad();
+        self.bytes.extend(content);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.entry("TRAILER!!!", 0, b"");
+        self.bytes
+    }
+}
+
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("a file of the image is smaller than 4 GiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_aligned_and_the_trailer_ends_them() {
+        let mut archive = Archive::default();
+        archive.entry("a", 0o100_644, b"hello");
+        let bytes = archive.finish();
+        // Header 110 and name 2 are a multiple of four; five bytes of content are padded to eight.
+        assert_eq!(&bytes[..6], b"070701");
+        assert_eq!(&bytes[110..117], b"a\0hello");
+        assert_eq!(&bytes[120..126], b"070701");
+        assert!(bytes.len() % 4 == 0 && bytes.windows(10).any(|window| window == b"TRAILER!!!"));
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_bytes() {
+        let image = || initramfs(b"b", b"o", &[]);
+        assert_eq!(image(), image());
+    }
+}

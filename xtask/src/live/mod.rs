@@ -1,0 +1,162 @@
+//! The virtual machines: Debian kernels under QEMU with the static binary inside.
+//!
+//! One boot runs all checks of a kernel. The guest only acts and reports; judging happens here, on
+//! plain values, so that every judge can be tested with good and bad answers.
+
+mod checks;
+mod frames;
+mod image;
+mod judge;
+mod machine;
+mod qemu;
+
+use std::time::Instant;
+
+use crate::debian::{self, Need};
+use crate::dist;
+use crate::tally::{Outcome, Tally};
+use crate::tools::Result;
+use checks::Check;
+use machine::Machine;
+
+/// How often a machine is booted again after a panic of the emulator's kind.
+const BOOTS: usize = 4;
+
+/// What to boot.
+#[derive(Debug, Default, PartialEq)]
+pub struct Options {
+    all: bool,
+    keep: bool,
+    only: Option<String>,
+}
+
+impl Options {
+    /// Reads the flags.
+    pub fn parse(args: &[String]) -> Result<Options> {
+        let mut options = Options::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--all" => options.all = true,
+                "--keep" => options.keep = true,
+                "--only" => options.only = Some(args.next().ok_or("--only takes a part of a name")?.clone()),
+                other => return Err(format!("live does not know {other}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Boots the machines and closes with the count.
+pub fn run(options: &Options) -> Result<()> {
+    all_machines(options).close()
+}
+
+/// Boots the machines; what cannot be booted is left out, check by check.
+pub fn all_machines(options: &Options) -> Tally {
+    let mut tally = Tally::default();
+    for machine in machine::MACHINES.iter().filter(|machine| machine.first || options.all) {
+        let checks = checks::of(machine);
+        let wanted =
+            |check: &Check| options.only.as_ref().is_none_or(|part| check.name.contains(part.as_str()));
+        let checks: Vec<Check> = checks.into_iter().filter(wanted).collect();
+        println!("\n{}: {} checks", machine.name, checks.len());
+        match prepare(machine, &checks) {
+            Ok(image) => one_machine(machine, &checks, &image, &mut tally),
+            Err(why) => leave_out(machine, &checks, &why, &mut tally),
+        }
+        if !options.keep {
+            qemu::remove_image(machine);
+        }
+    }
+    tally
+}
+
+fn leave_out(machine: &Machine, checks: &[Check], why: &Reason, tally: &mut Tally) {
+    for check in checks {
+        let outcome = match why {
+            Reason::Missing(why) => Outcome::LeftOut(why.clone()),
+            Reason::Broken(why) => Outcome::Failed(why.clone()),
+        };
+        tally.note(format!("{}: {}", machine.name, check.name), outcome);
+    }
+}
+
+/// Why a machine cannot be booted.
+enum Reason {
+    /// The host lacks something: no fault of the project's.
+    Missing(String),
+    /// The project does not build.
+    Broken(String),
+}
+
+fn prepare(machine: &Machine, checks: &[Check]) -> std::result::Result<qemu::Image, Reason> {
+    let need = Need { program: machine.emulator, package: machine.package };
+    debian::ensure(&[need]).map_err(Reason::Missing)?;
+    let kernel = machine::kernel(machine).map_err(Reason::Missing)?;
+    let busybox = debian::busybox(machine.debian_arch).map_err(Reason::Missing)?;
+    // The own architecture must build; a foreign one needs a target that may not be had.
+    let own = machine.arch == std::env::consts::ARCH;
+    let onbeat = dist::build(machine.arch).map_err(if own { Reason::Broken } else { Reason::Missing })?;
+    let onbeat = crate::tools::read(&onbeat).map_err(Reason::Broken)?;
+    let archive = image::initramfs(&busybox, &onbeat, checks);
+    qemu::Image::write(machine, kernel, &archive).map_err(Reason::Broken)
+}
+
+fn one_machine(machine: &Machine, checks: &[Check], image: &qemu::Image, tally: &mut Tally) {
+    let start = Instant::now();
+    let mut panics = 0;
+    let booted = loop {
+        match qemu::boot(machine, image) {
+            Ok(boot) if boot.emulator_fault && panics + 1 < BOOTS => {
+                panics += 1;
+                println!("  a panic of the emulator's kind ({panics}); booting again");
+            }
+            booted => break booted,
+        }
+    };
+    match booted {
+        Err(why) => leave_out(machine, checks, &Reason::Broken(why), tally),
+        Ok(boot) => {
+            let report = frames::parse(&boot.results);
+            for check in checks {
+                let outcome = outcome_of(machine, check, &report, &boot);
+                tally.note(format!("{}: {}", machine.name, check.name), outcome);
+            }
+        }
+    }
+    let seconds = start.elapsed().as_secs();
+    println!("{}: {seconds} s, {panics} panics of the emulator's kind", machine.name);
+}
+
+fn outcome_of(machine: &Machine, check: &Check, report: &frames::Report, boot: &qemu::Boot) -> Outcome {
+    let stopped =
+        || format!("the machine did not come to its end: {}; see {}", boot.last_words, boot.log.display());
+    match report.replies.get(&check.name) {
+        None => Outcome::Failed(stopped()),
+        Some(reply) => match reply.over {
+            None => Outcome::Failed(stopped()),
+            Some(0) => match (check.judge)(reply, machine) {
+                Ok(()) => Outcome::Passed,
+                Err(why) => Outcome::Failed(why),
+            },
+            Some(code) => Outcome::Failed(format!("the check's script ended with {code}")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags() {
+        let parse =
+            |text: &str| Options::parse(&text.split_whitespace().map(str::to_string).collect::<Vec<_>>());
+        assert_eq!(
+            parse("--all --only stall"),
+            Ok(Options { all: true, keep: false, only: Some("stall".into()) })
+        );
+        assert!(parse("--only").is_err() && parse("--al").is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! One boot under QEMU's software emulation: KVM cannot be relied on, and the gate must not depend on it.
+//!
+//! The console goes to `target/lab/logs/NAME.log`; results come over a virtio port of their own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::machine::Machine;
+use crate::tools::{Result, Tool, read, target, write};
+
+/// All checks of the slowest machine take a third of this.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// The files a machine boots from.
+pub struct Image {
+    kernel: PathBuf,
+    initrd: PathBuf,
+}
+
+/// What a boot left behind.
+pub struct Boot {
+    /// The results channel.
+    pub results: String,
+    /// The console's log.
+    pub log: PathBuf,
+    /// The end of the console's log in one line.
+    pub last_words: String,
+    /// Whether the emulator, not the kernel, made it panic.
+    pub emulator_fault: bool,
+}
+
+impl Image {
+    /// Stores the RAM disk.
+    pub fn write(machine: &Machine, kernel: PathBuf, archive: &[u8]) -> Result<Image> {
+        let initrd = initrd(machine)?;
+        write(&initrd, archive)?;
+        Ok(Image { kernel, initrd })
+    }
+}
+
+fn initrd(machine: &Machine) -> Result<PathBuf> {
+    Ok(target("lab/images")?.join(format!("{}.cpio", machine.name)))
+}
+
+/// Removes the RAM disk; that it is not there is as good.
+pub fn remove_image(machine: &Machine) {
+    let _ = initrd(machine).map(std::fs::remove_file);
+}
+
+/// Boots, waits for the machine to switch itself off, and reads what it said.
+pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
+    let logs = target("lab/logs")?;
+    let log = logs.join(format!("{}.log", machine.name));
+    let channel = logs.join(format!("{}.results", machine.name));
+    for stale in [&log, &channel] {
+        write(stale, "")?;
+    }
+    let emulator = Tool::new(machine.emulator).args(arguments(machine, image, &log, &channel));
+    let ended = emulator.start(Some(&logs.join(format!("{}.qemu", machine.name))))?.finish(LIMIT);
+    let console = String::from_utf8_lossy(&read(&log)?).into_owned();
+    let results = String::from_utf8_lossy(&read(&channel)?).into_owned();
+    let over = results.lines().any(|line| line == "=== DONE");
+    let last_words = match (&ended, over) {
+        (Err(why), _) => why.clone(),
+        _ => last_words_of(&console),
+    };
+    Ok(Boot { results, log, last_words, emulator_fault: !over && is_emulator_fault(&console) })
+}
+
+fn arguments(machine: &Machine, image: &Image, log: &Path, channel: &Path) -> Vec<String> {
+    let append = format!("console={} quiet panic=1", machine.console);
+    let log = format!("file:{}", log.display());
+    let port = format!("file,id=results,path={}", channel.display());
+    let (kernel, initrd) = (image.kernel.display().to_string(), image.initrd.display().to_string());
+    let mut args =
+        vec!["-accel", "tcg,thread=multi", "-m", "1G", "-smp", "2", "-nodefaults", "-no-user-config"];
+    args.extend(machine.board);
+    args.extend([
+        "-display",
+        "none",
+        "-no-reboot",
+        "-kernel",
+        &kernel,
+        "-initrd",
+        &initrd,
+        "-append",
+        &append,
+    ]);
+    args.extend(["-serial", &log, "-chardev", &port, "-device", "virtio-serial-pci"]);
+    args.extend(["-device", "virtserialport,chardev=results"]);
+    args.into_iter().map(str::to_string).collect()
+}
+
+/// Multi-threaded emulation sometimes runs a stale instruction after the kernel patched its text: the
+/// breakpoint of the patching itself is then taken for a bug.
+fn is_emulator_fault(console: &str) -> bool {
+    console.lines().any(|line| line.contains("Oops: int3"))
+}
+
+fn last_words_of(console: &str) -> String {
+    let panic = console.lines().find(|line| line.contains("Kernel panic"));
+    let last = panic.or_else(|| console.lines().rev().find(|line| !line.trim().is_empty()));
+    last.unwrap_or("it said nothing").trim().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_emulators_panic_is_told_from_a_real_one() {
+        let stale =
+            "LAB: a\n[ 9.1] Oops: int3: 0000 [#1] PREEMPT_RT SMP\n[ 9.2] Kernel panic - not syncing\n";
+        assert!(is_emulator_fault(stale));
+        assert!(!is_emulator_fault(
+            "[ 9.1] BUG: unable to handle page fault\n[ 9.2] Kernel panic - not syncing\n"
+        ));
+    }
+
+    #[test]
+    fn the_last_words_name_the_panic() {
+        assert_eq!(last_words_of("a\n[1] Kernel panic - x\nb\n"), "[1] Kernel panic - x");
+        assert_eq!(last_words_of("a\nb\n\n"), "b");
+        assert_eq!(last_words_of(""), "it said nothing");
+    }
+}
