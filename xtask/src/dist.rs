@@ -25,10 +25,10 @@ pub fn run() -> Result<()> {
 /// The static binary of an architecture.
 pub fn build(arch: &str) -> Result<PathBuf> {
     let triple = format!("{arch}-unknown-linux-musl");
-    let built = match add_target(&triple).and_then(|()| build_musl(&triple)) {
-        Ok(path) => path,
+    let built = match add_target(&triple) {
+        Ok(()) => build_musl(&triple)?,
         Err(why) if arch == std::env::consts::ARCH => {
-            println!("  no musl build ({why}); making a static glibc build instead");
+            println!("  no musl target ({why}); making a static glibc build instead");
             build_glibc(arch)?
         }
         Err(why) => return Err(why),
@@ -45,7 +45,11 @@ pub fn build(arch: &str) -> Result<PathBuf> {
 }
 
 fn add_target(triple: &str) -> Result<()> {
-    let libdir = Tool::new("rustc").args(["--print", "target-libdir", "--target", triple]).quiet().text()?;
+    let libdir = Tool::new("rustc")
+        .args(["--print", "target-libdir", "--target", triple])
+        .dir(&root())
+        .quiet()
+        .text()?;
     if Path::new(libdir.trim()).is_dir() {
         return Ok(());
     }
@@ -53,14 +57,29 @@ fn add_target(triple: &str) -> Result<()> {
 }
 
 fn build_musl(triple: &str) -> Result<PathBuf> {
-    let linker = format!("CARGO_TARGET_{}_LINKER", triple.to_uppercase().replace('-', "_"));
-    cargo(triple).env(&linker, "rust-lld").show()?;
+    let mut build = cargo(triple);
+    // A distribution's rustc may come without it; then the machine's own linker serves its own architecture.
+    if has_own_linker()? {
+        build = build.env(&format!("CARGO_TARGET_{}_LINKER", variable_of(triple)), "rust-lld");
+    }
+    build.show()?;
     binary(triple)
+}
+
+fn has_own_linker() -> Result<bool> {
+    let sysroot = Tool::new("rustc").args(["--print", "sysroot"]).dir(&root()).quiet().text()?;
+    let rustlib = Path::new(sysroot.trim()).join("lib/rustlib");
+    let hosts = std::fs::read_dir(&rustlib).map_err(|error| format!("{}: {error}", rustlib.display()))?;
+    Ok(hosts.filter_map(|host| host.ok()).any(|host| host.path().join("bin/rust-lld").exists()))
+}
+
+fn variable_of(triple: &str) -> String {
+    triple.to_uppercase().replace('-', "_")
 }
 
 fn build_glibc(arch: &str) -> Result<PathBuf> {
     let triple = format!("{arch}-unknown-linux-gnu");
-    let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
+    let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", variable_of(&triple));
     cargo(&triple).env(&flags, "-C target-feature=+crt-static").show()?;
     binary(&triple)
 }

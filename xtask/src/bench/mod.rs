@@ -1,9 +1,123 @@
-pub struct Options;
+//! onbeat beside cyclictest on this machine, in turns: what each costs, finds and loses.
+//!
+//! Numbers with their conditions, never part of the gate: a shared machine's timing proves nothing about
+//! the code. `--gate` is for machines that are quiet.
+
+mod held;
+mod instructions;
+mod lossless;
+mod median;
+mod memory;
+mod program;
+mod ratio;
+mod wakeups;
+
+use crate::debian::{self, Need};
+use crate::dist;
+use crate::tools::{Result, Tool, root, target};
+use program::Onbeat;
+
+const NEEDS: [Need; 3] = [
+    Need { program: "cyclictest", package: "rt-tests" },
+    Need { program: "valgrind", package: "valgrind" },
+    Need { program: "time", package: "time" },
+];
+
+/// How long to measure and whether a missed limit is an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Options {
+    quick: bool,
+    gate: bool,
+}
+
 impl Options {
-    pub fn parse(_: &[String]) -> Result<Options, String> {
-        Ok(Options)
+    /// Reads the flags.
+    pub fn parse(args: &[String]) -> Result<Options> {
+        let mut options = Options::default();
+        for arg in args {
+            match arg.as_str() {
+                "--quick" => options.quick = true,
+                "--gate" => options.gate = true,
+                other => return Err(format!("bench does not know {other}")),
+            }
+        }
+        Ok(options)
     }
 }
-pub fn run(_: &Options) -> Result<(), String> {
-    Ok(())
+
+/// One line of the result.
+pub struct Row {
+    what: String,
+    ours: String,
+    peer: String,
+    limit: String,
+    /// Whether the limit is kept; none where there is no limit.
+    holds: Option<bool>,
+}
+
+/// The lines of one measurement, or why there are none.
+type Rows = Result<Vec<Row>>;
+
+/// Measures and prints the table.
+pub fn run(options: &Options) -> Result<()> {
+    debian::ensure(&NEEDS)?;
+    Tool::new("cargo").args(["build", "--quiet", "--release", "--package", "onbeat"]).dir(&root()).show()?;
+    let default = Onbeat::at(target("release")?.join("onbeat"))?;
+    let fixed = dist::build(std::env::consts::ARCH).and_then(Onbeat::at)?;
+    let quick = options.quick;
+    let measured: [(&str, Rows); 6] = [
+        ("own wake-ups", wakeups::measure(&default, quick)),
+        ("memory", memory::measure(&default, &fixed, quick)),
+        ("instructions", instructions::measure(&default, quick)),
+        ("held process", held::measure(&default)),
+        ("nothing lost", lossless::measure(&default, quick)),
+        ("median", median::measure(&default, quick)),
+    ];
+    println!("\n{}\n", conditions(quick)?);
+    print_row("", "onbeat", "cyclictest", "limit", "");
+    let mut missed = 0;
+    for (name, rows) in measured {
+        match rows {
+            Err(why) => {
+                missed += 1;
+                println!("{name}: not measured: {why}");
+            }
+            Ok(rows) => {
+                for row in &rows {
+                    let verdict = row.holds.map_or("", |holds| if holds { "ok" } else { "MISSED" });
+                    print_row(&row.what, &row.ours, &row.peer, &row.limit, verdict);
+                }
+                missed += rows.iter().filter(|row| row.holds == Some(false)).count();
+            }
+        }
+    }
+    println!("\n{missed} limits missed");
+    if options.gate && missed > 0 { Err("a limit was missed".to_string()) } else { Ok(()) }
+}
+
+fn print_row(what: &str, ours: &str, peer: &str, limit: &str, verdict: &str) {
+    println!("{what:<44} {ours:>22} {peer:>22} {limit:>12}  {verdict}");
+}
+
+fn conditions(quick: bool) -> Result<String> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
+    let release = read("/proc/sys/kernel/osrelease");
+    let load = read("/proc/loadavg");
+    let load = load.split(' ').next().unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_err(|error| error.to_string())?;
+    let length = if quick { "quick: shorter runs, fewer pairs" } else { "full length" };
+    Ok(format!("Linux {release}, {cpus} CPUs, load {load} at the end; {length}; FIFO 80 on CPUs 0 and 1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags() {
+        let parse =
+            |args: &[&str]| Options::parse(&args.iter().map(|arg| arg.to_string()).collect::<Vec<_>>());
+        assert_eq!(parse(&["--quick", "--gate"]), Ok(Options { quick: true, gate: true }));
+        assert!(parse(&["--fast"]).is_err());
+    }
 }
