@@ -5,28 +5,28 @@ use super::super::judge::{Verdict, all_sums, document, exit, integrity, require,
 use super::super::machine::Machine;
 use super::Check;
 
-/// Name, what is asked of onbeat, whether an ordinary user asks, exit code.
-const REFUSALS: [(&str, &str, bool, i64); 6] = [
-    ("refuse-cpu", "-a 99 -o b", false, 2),
-    ("refuse-interval", "-i 0 -o b", false, 2),
-    ("refuse-priority", "-p 200 -o b", false, 2),
-    ("refuse-duration", "-D 3x -o b", false, 2),
-    ("refuse-folder", "-o /root/b", true, 4),
-    ("refuse-privilege", "-p 80 -o b", true, 4),
+/// What is asked of onbeat, and how it must refuse.
+struct Refusal {
+    name: &'static str,
+    flags: &'static str,
+    /// Whether an ordinary user asks.
+    user: bool,
+    code: i64,
+    /// What the line must name: a refusal for another reason is none.
+    names: &'static str,
+}
+
+const REFUSALS: [Refusal; 6] = [
+    Refusal { name: "refuse-cpu", flags: "-D 1s -a 99", user: false, code: 2, names: "99" },
+    Refusal { name: "refuse-interval", flags: "-D 1s -i 0", user: false, code: 2, names: "interval" },
+    Refusal { name: "refuse-priority", flags: "-D 1s -p 200", user: false, code: 2, names: "200" },
+    Refusal { name: "refuse-duration", flags: "-D 3x", user: false, code: 2, names: "3x" },
+    Refusal { name: "refuse-folder", flags: "-D 1s", user: true, code: 4, names: "/root/b" },
+    Refusal { name: "refuse-privilege", flags: "-D 1s -p 80", user: true, code: 4, names: "not permitted" },
 ];
 
 pub fn checks() -> Vec<Check> {
-    let mut checks: Vec<Check> = REFUSALS
-        .iter()
-        .map(|&(name, asked, user, code)| {
-            let line = format!("onbeat measure -D 1s -q {asked}");
-            let line = if user { format!("su user -c 'cd /run/{name} && {line}'") } else { line };
-            let script = format!(
-                "chown user .\nrun m {line}\nvalue left $(ls -A . /root/b /home/user/b 2>/dev/null | grep -c '^[^/]')\n"
-            );
-            Check::new(name, &script, move |reply, _| refused(reply, code))
-        })
-        .collect();
+    let mut checks: Vec<Check> = REFUSALS.iter().map(check).collect();
     checks.push(Check::new(
         "unprivileged",
         "chown user .\n\
@@ -37,14 +37,27 @@ pub fn checks() -> Vec<Check> {
     checks
 }
 
-fn refused(reply: &Reply, code: i64) -> Verdict {
+fn check(refusal: &'static Refusal) -> Check {
+    let Refusal { name, flags, user, .. } = refusal;
+    let folder = if refusal.names.starts_with('/') { refusal.names } else { "b" };
+    let line = format!("onbeat measure -q {flags} -o {folder}");
+    let line = if *user { format!("su user -c 'cd /run/{name} && {line}'") } else { line };
+    let left = "{ find . -mindepth 1; ls -d /root/b /home/user/b; } 2>/dev/null";
+    let script = format!("chown user .\nrun m {line}\n{left} >/run/left\nsend left /run/left\n");
+    Check::new(name, &script, move |reply, _| refused(reply, refusal.code, refusal.names))
+}
+
+fn refused(reply: &Reply, code: i64, names: &str) -> Verdict {
     exit(reply, "m", code)?;
     let said = reply.file("m.err")?;
     require(said.lines().count() == 1, || format!("not one line on standard error: {said:?}"))?;
+    require(said.contains(names), || format!("the refusal does not name {names}: {}", said.trim()))?;
     let out = reply.file("m.out")?;
     require(out.is_empty(), || format!("a refusal on standard output: {out:?}"))?;
-    let left = reply.number("left")?;
-    require(left == 0, || format!("{left} files left behind"))
+    let left: Vec<&str> = reply.file("left")?.lines().collect();
+    require(left.is_empty(), || {
+        format!("{} files left behind, among them {}", left.len(), left[left.len() - 1])
+    })
 }
 
 fn unprivileged(reply: &Reply, _: &Machine) -> Verdict {
@@ -62,7 +75,7 @@ mod tests {
     fn reply(code: &str, said: &str, out: &str, left: &str) -> Reply {
         let mut reply = Reply::default();
         reply.values.insert("m.exit".into(), code.into());
-        reply.values.insert("left".into(), left.into());
+        reply.files.insert("left".into(), Some(left.into()));
         reply.files.insert("m.err".into(), Some(said.into()));
         reply.files.insert("m.out".into(), Some(out.into()));
         reply
@@ -70,12 +83,13 @@ mod tests {
 
     #[test]
     fn a_refusal_is_one_line_a_code_and_nothing_else() {
-        assert_eq!(refused(&reply("2", "no CPU 99\n", "", "0"), 2), Ok(()));
-        assert!(refused(&reply("1", "no CPU 99\n", "", "0"), 2).is_err());
-        assert!(refused(&reply("2", "", "", "0"), 2).is_err());
-        assert!(refused(&reply("2", "no CPU 99\nbacktrace\n", "", "0"), 2).is_err());
-        assert!(refused(&reply("2", "no CPU 99\n", "usage\n", "0"), 2).is_err());
-        assert!(refused(&reply("2", "no CPU 99\n", "", "1"), 2).is_err());
+        assert_eq!(refused(&reply("2", "no CPU 99\n", "", ""), 2, "99"), Ok(()));
+        assert!(refused(&reply("1", "no CPU 99\n", "", ""), 2, "99").is_err());
+        assert!(refused(&reply("2", "out of paper\n", "", ""), 2, "99").is_err());
+        assert!(refused(&reply("2", "", "", ""), 2, "99").is_err());
+        assert!(refused(&reply("2", "no CPU 99\nbacktrace\n", "", ""), 2, "99").is_err());
+        assert!(refused(&reply("2", "no CPU 99\n", "usage\n", ""), 2, "99").is_err());
+        assert!(refused(&reply("2", "no CPU 99\n", "", "b/run.json\n"), 2, "99").is_err());
     }
 
     #[test]
@@ -85,7 +99,7 @@ mod tests {
         use serde_json::json;
         let judged = |kind: &str, policy: &str| {
             let run = json!({ "cpus": [cpu(0), cpu(1)], "plan": { "policy": policy }, "integrity": [{ "kind": kind }] });
-            let mut reply = reply("0", "", "", "0");
+            let mut reply = reply("0", "", "", "");
             reply.files.insert("run".into(), Some(run.to_string()));
             unprivileged(&reply, &MACHINES[0])
         };
