@@ -49,10 +49,13 @@ impl Onbeat {
     }
 }
 
-/// cyclictest's command line: the same CPUs, priority and distance.
+/// cyclictest's command line: the same CPUs, priority and distance. On a machine of two CPUs as people
+/// use it, with `-S`; that flag takes all CPUs of a larger one.
 pub fn cyclictest_line(flags: &str) -> Vec<String> {
-    let fixed = "cyclictest -q -m -t 2 -a 0-1 -p 80 -d 0";
-    fixed.split(' ').chain(flags.split(' ')).map(str::to_string).collect()
+    let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 2);
+    let threads = if two { "-S" } else { "-t 2 -a 0-1" };
+    let line = format!("cyclictest -q -m {threads} -p 80 -d 0 {flags}");
+    line.split(' ').map(str::to_string).collect()
 }
 
 /// Runs cyclictest to the end.
