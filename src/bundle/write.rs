@@ -93,7 +93,8 @@ impl Writer {
         tails.iter().for_each(|tail| tail.encode(&mut self.lines));
         let kept = append(&mut self.tail, &self.lines);
         self.lines.clear();
-        let written = write_lines(&mut self.lines, blocks).and_then(|()| append(&mut self.blocks, &self.lines));
+        let written =
+            write_lines(&mut self.lines, blocks).and_then(|()| append(&mut self.blocks, &self.lines));
         kept.and(written).map_err(|error| self.lost("block records", &error))
     }
 

@@ -40,7 +40,7 @@ pub struct Args {
 /// Imports.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let shown = args.file.display();
-    let interval = args.interval.as_deref().map(|text| interval(text)).transpose()?;
+    let interval = args.interval.as_deref().map(interval).transpose()?;
     let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {
         let message = format!("cannot read {shown}: {error}");
         match error.kind() {

@@ -11,7 +11,7 @@ use crate::report::history::History;
 use crate::report::{self, Format, Input, table};
 
 /// Columns of the pictures over time; a longer run has more time in each.
-const COLUMNS: usize = 600;
+const COLUMNS: usize = report::COLUMNS;
 
 /// Draw runs, or print their tables
 ///

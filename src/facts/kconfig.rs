@@ -37,7 +37,7 @@ impl Kconfig {
     /// Looks an option up by its name, with or without `CONFIG_`.
     pub fn get(&self, name: &str) -> Setting<'_> {
         let name = name.strip_prefix("CONFIG_").unwrap_or(name);
-        let found = self.text.lines().filter_map(option).filter(|option| option.0 == name).last();
+        let found = self.text.lines().filter_map(option).rfind(|option| option.0 == name);
         match found.map(|option| option.1) {
             Some("y") => Setting::Yes,
             Some("m") => Setting::Module,

@@ -19,7 +19,9 @@ use crate::units::{Cpu, CpuSet, Nanos, Policy};
 
 #[inline(always)]
 fn nanos_of(time: Timespec) -> Nanos {
-    Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec as i64)
+    // Widened where a kernel of 32 bits has narrower fields.
+    #[allow(clippy::unnecessary_cast)]
+    Nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
 }
 
 #[inline(always)]
@@ -150,11 +152,10 @@ impl Drop for SignalTimer {
     }
 }
 
-/// The CPU this thread runs on right now (from the thread's rseq area or the vDSO, a few nanoseconds).
+/// The CPU this thread runs on right now, through the vDSO (a few nanoseconds).
 #[inline(always)]
 pub fn current_cpu() -> Cpu {
-    // SAFETY: the function takes nothing and only reads.
-    Cpu(unsafe { libc::sched_getcpu() } as u32)
+    Cpu(rustix::thread::sched_getcpu() as u32)
 }
 
 /// The CPUs that the calling thread may run on.

@@ -268,12 +268,19 @@ impl Taken {
 fn take_rows(rows: &[AtomicU64; ROWS], range: RangeInclusive<usize>, into: &mut Vec<(usize, u64)>) {
     into.clear();
     let Some(counters) = rows.get(range.clone()) else { return };
-    for (row, counter) in range.zip(counters) {
-        let count = counter.load(Relaxed);
-        if count > 0 {
-            into.push((row, count));
-            counter.store(0, Relaxed);
+    let mut row = *range.start();
+    // Most rows between the least and the worst are empty: they are passed over by the dozen.
+    for dozen in counters.chunks(12) {
+        if dozen.iter().fold(0, |all, counter| all | counter.load(Relaxed)) != 0 {
+            for (index, counter) in dozen.iter().enumerate() {
+                let count = counter.load(Relaxed);
+                if count > 0 {
+                    into.push((row + index, count));
+                    counter.store(0, Relaxed);
+                }
+            }
         }
+        row += dozen.len();
     }
 }
 
@@ -291,12 +298,16 @@ mod tests {
     #[test]
     fn a_block_that_is_not_free_is_joined_and_nothing_is_lost() {
         let lane = lane();
+        let put = |ns| {
+            lane.current().count(Nanos(ns));
+            lane.current().keep(Sample { latency: Nanos(ns), cycle: 0, time: Nanos(ns) });
+        };
         let mut taken = Taken::default();
-        lane.current().count(Nanos(5));
+        put(5);
         assert!(lane.turn(Nanos(10)));
-        lane.current().count(Nanos(6));
+        put(6);
         assert!(!lane.turn(Nanos(20)), "the reader still has the first block");
-        lane.current().count(Nanos(7));
+        put(7);
         assert!(lane.take(&mut taken));
         assert_eq!((taken.cycles, taken.start, taken.end), (1, Nanos(0), Nanos(10)));
         assert!(!lane.take(&mut taken));

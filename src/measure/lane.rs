@@ -53,10 +53,13 @@ pub struct Ready {
     pub turn: Nanos,
 }
 
+/// Set once, before the first gate: what the thread found and its blocks, or why it cannot measure.
+pub type Found = OnceLock<Result<(Ready, Arc<Lane>), String>>;
+
 /// One measuring thread, from the housekeeping thread's side.
 pub struct Worker {
-    /// Its blocks, and what it found; empty until the first gate.
-    pub ready: Arc<OnceLock<Result<(Ready, Arc<Lane>), String>>>,
+    /// Empty until the first gate.
+    pub ready: Arc<Found>,
     handle: JoinHandle<Option<(End, Usage)>>,
 }
 
@@ -80,8 +83,6 @@ impl Worker {
         self.handle.join().ok().flatten()
     }
 }
-
-type Found = OnceLock<Result<(Ready, Arc<Lane>), String>>;
 
 fn live(plan: &Plan, index: usize, shared: &Shared, found: &Found) -> Option<(End, Usage)> {
     match plan.wake {

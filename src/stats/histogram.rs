@@ -30,7 +30,7 @@ const fn row_of_unsigned(ns: u64) -> usize {
 
 /// The half-open edges `[lower, upper)` of a row.
 ///
-/// The early row's lower edge is not fixed: [`Rows::from_counts`] puts the minimum there.
+/// The early row's lower edge is not fixed: [`rows_of`] puts the minimum there.
 pub const fn edges_of(row: usize) -> (Nanos, Nanos) {
     if row == EARLY_ROW {
         return (Nanos(i64::MIN), Nanos(0));

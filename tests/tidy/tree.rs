@@ -18,7 +18,9 @@ impl Source {
     ///
     /// A file that is only compiled for tests, or is one, has none.
     pub fn product_code(&self) -> String {
-        let is_test = self.path.starts_with("tests/") || self.path.ends_with("/testing.rs");
+        let is_test = self.path.starts_with("tests/")
+            || self.path.ends_with("/tests.rs")
+            || self.path.ends_with("/fixture.rs");
         let code = code_of(&self.text);
         // The attribute alone can stand on a `mod` line; what follows is tests only from a module with a body on.
         let tests = code.find("#[cfg(test)]\nmod tests").unwrap_or(code.len());

@@ -117,7 +117,9 @@ fn nothing_is_left_unfinished() {
 
 #[test]
 fn no_path_of_somebodys_machine() {
-    super::expect_none(sources_and_documents().flat_map(|source| machine_paths(&source)));
+    // The lab's guests have homes of their own making.
+    let ours = sources_and_documents().filter(|source| !source.path.starts_with("xtask/src/live/"));
+    super::expect_none(ours.flat_map(|source| machine_paths(&source)));
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn counted(line: &[String]) -> Result<(u64, String)> {
     counted.extend_from_slice(line);
     let output = tool(&counted).within(Duration::from_secs(180)).capture()?;
     if output.code != 0 {
-        let last = output.stderr.lines().filter(|line| !line.starts_with("==")).last().unwrap_or_default();
+        let last = output.stderr.lines().rfind(|line| !line.starts_with("==")).unwrap_or_default();
         return Err(format!("{} under valgrind: exit {}: {last}", line[0], output.code));
     }
     let count = instructions_in(&output.stderr).ok_or("valgrind printed no count of instructions")?;

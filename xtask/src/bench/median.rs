@@ -32,8 +32,12 @@ pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
     }
     let pairs_of = |share: f64| -> Result<Vec<(f64, f64)>> {
         let value = |rows: &[(i64, u64)]| quantile(rows, share).map(|ns| ns as f64);
-        let pair = |(ours, peer): &(Vec<(i64, u64)>, Vec<(i64, u64)>)| Some((value(ours)?, value(peer)?));
-        measured.iter().map(|both| pair(both).ok_or_else(|| "a run without samples".to_string())).collect()
+        measured
+            .iter()
+            .map(|(ours, peer)| {
+                value(ours).zip(value(peer)).ok_or_else(|| "a run without samples".to_string())
+            })
+            .collect()
     };
     let half = pairs_of(0.5)?;
     let ratio = ratio::of_pairs(&half).ok_or("the medians give no ratio")?;

@@ -1,0 +1,315 @@
+//! The housekeeping thread's work while the run is on: takes blocks, adds up, watches, hands over.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::block::{BLOCK, Lane, Taken};
+use super::cycle::{End, Ended};
+use super::lane::{Shared, WARMUP};
+use super::session::{Sink, Tick};
+use super::total::{Total, block_line, fill_tail, levels};
+use super::watch::{self, Clocks, Online, Steal, StealSum, entry};
+use crate::bundle::run::{Block, Integrity, Run};
+use crate::bundle::tail::Tail;
+use crate::error::Outcome;
+use crate::host::rt::{self, Woken};
+use crate::plan::Plan;
+use crate::units::{CpuSet, Nanos};
+
+/// `run.json` is replaced this often.
+const CHECKPOINT_BLOCKS: u64 = 10;
+
+/// Blocks are taken this long after their end, when even a late measuring thread has turned the page.
+const AFTER_BLOCK: Nanos = Nanos(50_000_000);
+
+/// Entries of integrity beyond this are counted, not kept.
+const ENTRIES: usize = 100;
+
+/// The housekeeping thread's state while the run is on.
+pub struct Keeper {
+    go: Nanos,
+    duration: Option<Nanos>,
+    measured: CpuSet,
+    lanes: Vec<Arc<Lane>>,
+    totals: Vec<Total>,
+    until: Vec<Nanos>,
+    levels: Vec<Nanos>,
+    taken: Taken,
+    blocks: Vec<Block>,
+    tails: Vec<Tail>,
+    clocks: Clocks,
+    steal: Steal,
+    steal_sums: Vec<StealSum>,
+    online: Online,
+    run: Run,
+    entries_dropped: u64,
+    joined: u64,
+    unwritten: u64,
+    switches_before: u64,
+    threads: Vec<i32>,
+}
+
+impl Keeper {
+    /// Nothing taken yet; slot 0 of the first CPU is at `go`.
+    pub fn new(
+        plan: &Plan,
+        ready: Vec<(i32, Arc<Lane>)>,
+        go: Nanos,
+        run: Run,
+        core_types: &[String],
+    ) -> Keeper {
+        let (threads, lanes): (Vec<i32>, Vec<Arc<Lane>>) = ready.into_iter().unzip();
+        let totals = plan.cpus.iter().enumerate().map(|(index, own)| {
+            let core_type = core_types.get(index).cloned().unwrap_or_default();
+            Total::new(own.cpu, core_type, own.interval, go + own.offset, WARMUP)
+        });
+        Keeper {
+            go,
+            duration: plan.duration,
+            measured: plan.cpus.iter().map(|own| own.cpu).collect(),
+            totals: totals.collect(),
+            until: plan.cpus.iter().map(|own| go + own.offset).collect(),
+            levels: levels(),
+            taken: Taken::default(),
+            blocks: Vec::with_capacity(2 * lanes.len()),
+            tails: Vec::with_capacity(2 * lanes.len()),
+            clocks: Clocks::read(),
+            steal: Steal::new(plan.cpus.iter().map(|own| own.cpu), &run.host.virtualization),
+            steal_sums: vec![StealSum::default(); lanes.len()],
+            online: Online::new(),
+            lanes,
+            run,
+            entries_dropped: 0,
+            joined: 0,
+            unwritten: 0,
+            switches_before: own_switches(),
+            threads,
+        }
+    }
+
+    /// Once a second until every thread has ended; true if a signal ended the run.
+    pub fn watch_over(&mut self, shared: &Shared, sink: &mut dyn Sink) -> bool {
+        let mut signalled = false;
+        let mut next = self.go + BLOCK + AFTER_BLOCK;
+        let mut seconds = 0;
+        loop {
+            let woken = rt::wait_until(next);
+            if woken == Woken::Stop {
+                signalled = true;
+                shared.stop.store(true, Ordering::Relaxed);
+            }
+            if shared.ended.load(Ordering::Acquire) == self.lanes.len() {
+                return signalled;
+            }
+            if shared.stop.load(Ordering::Relaxed) {
+                // Whoever sleeps through a long interval must not keep the others waiting.
+                self.threads.iter().copied().for_each(rt::nudge);
+            }
+            if woken != Woken::Time {
+                continue;
+            }
+            self.second(sink);
+            seconds += 1;
+            if seconds == 1 || seconds % CHECKPOINT_BLOCKS == 0 {
+                self.checkpoint(sink);
+            }
+            while next <= rt::monotonic() {
+                next = next + BLOCK;
+            }
+        }
+    }
+
+    /// Takes what the lanes have handed over, and looks around.
+    fn second(&mut self, sink: &mut dyn Sink) {
+        self.steal.read();
+        let clocks = Clocks::read();
+        if let Some(happened) = self.clocks.compare(clocks) {
+            self.note(happened);
+        }
+        self.clocks = clocks;
+        for lost in self.online.lost(&self.measured) {
+            self.note(lost);
+        }
+        self.blocks.clear();
+        for index in 0..self.lanes.len() {
+            let mut taken = std::mem::take(&mut self.taken);
+            while self.lanes[index].take(&mut taken) {
+                self.absorb(index, &taken);
+            }
+            self.taken = taken;
+        }
+        self.hand_over(sink);
+    }
+
+    fn absorb(&mut self, index: usize, taken: &Taken) {
+        let cpu = self.totals[index].cpu;
+        let mut line = block_line(cpu, taken, &self.levels);
+        line.steal_ns = self.steal.of(cpu);
+        self.steal_sums[index].add(line.max_ns, line.steal_ns.unwrap_or_default());
+        self.totals[index].absorb(taken, self.clocks.wall);
+        self.until[index] = taken.end;
+        self.joined += taken.joined;
+        self.blocks.push(line);
+        // Records are kept and filled again: what is freed while samples count may be unmapped.
+        let used = self.blocks.len();
+        if self.tails.len() < used {
+            self.tails.push(Tail::default());
+        }
+        fill_tail(&mut self.tails[used - 1], cpu, taken, self.clocks.wall);
+    }
+
+    fn hand_over(&mut self, sink: &mut dyn Sink) {
+        let tick = Tick {
+            blocks: &self.blocks,
+            tails: &self.tails[..self.blocks.len()],
+            totals: &self.totals,
+            elapsed: self.elapsed(),
+            duration: self.duration,
+        };
+        if let Err(what) = sink.second(&tick) {
+            self.unwritten += self.blocks.len() as u64;
+            self.note_storage(what);
+        }
+    }
+
+    fn checkpoint(&mut self, sink: &mut dyn Sink) {
+        self.fill_document();
+        if let Err(what) = sink.checkpoint(&self.run) {
+            self.note_storage(what);
+        }
+    }
+
+    fn elapsed(&self) -> Nanos {
+        self.until.iter().max().map_or(Nanos(0), |last| *last - self.go)
+    }
+
+    fn fill_document(&mut self) {
+        let elapsed = self.elapsed();
+        self.run.checkpoint_mono_ns = Some(self.go + elapsed);
+        self.run.elapsed_ns = Some(elapsed);
+        self.run.cpus.clear();
+        for (total, until) in self.totals.iter().zip(&self.until) {
+            let mut cpu = total.document();
+            cpu.until_mono_ns = Some(*until);
+            self.run.cpus.push(cpu);
+        }
+        let overhead = &mut self.run.overhead;
+        let seconds = (rt::monotonic() - self.go).as_secs();
+        let switches = own_switches() - self.switches_before;
+        overhead.housekeeping_wakeups_per_s =
+            (seconds > 0.0).then(|| (switches as f64 / seconds * 100.0).round() / 100.0);
+        overhead.max_rss_kib = Some(rt::max_rss_kib());
+        overhead.blocks_joined = Some(self.joined);
+        overhead.blocks_unwritten = Some(self.unwritten);
+    }
+
+    fn note(&mut self, what: Integrity) {
+        if self.run.integrity.len() < ENTRIES {
+            self.run.integrity.push(what);
+        } else {
+            self.entries_dropped += 1;
+        }
+    }
+
+    /// The first trouble of a kind is said; the rest is counted in `blocks_unwritten`.
+    fn note_storage(&mut self, what: String) {
+        if !self.run.integrity.iter().any(|known| known.kind == "storage") {
+            self.note(entry("storage", None, false, what));
+        }
+    }
+
+    /// Takes what is left after the threads have ended, and closes the document.
+    pub fn finish(
+        mut self,
+        ends: Vec<Option<(End, rt::Usage)>>,
+        signalled: bool,
+        sink: &mut dyn Sink,
+    ) -> Outcome<Run> {
+        self.second(sink);
+        self.blocks.clear();
+        let mut ended = None;
+        for (index, end) in ends.into_iter().enumerate() {
+            let cpu = self.totals[index].cpu;
+            let Some((end, usage)) = end else {
+                self.note(entry(
+                    "thread",
+                    Some(cpu),
+                    true,
+                    "its measuring thread died: what it had handed over is kept",
+                ));
+                continue;
+            };
+            let mut taken = std::mem::take(&mut self.taken);
+            self.lanes[index].take_last(end.last, &mut taken);
+            if taken.cycles > 0 {
+                self.absorb(index, &taken);
+            }
+            self.taken = taken;
+            ended = Some(graver(ended, end.ended));
+            self.totals[index].switches = Some((usage.voluntary_switches, usage.involuntary_switches));
+            for what in watch::entries_of_end(cpu, &end, &usage, self.go) {
+                self.note(what);
+            }
+            self.check_sums(index, &end);
+        }
+        self.hand_over(sink);
+        self.close(ended, signalled);
+        Ok(self.run)
+    }
+
+    /// cycles + missed = scheduled, counted by the two sides independently.
+    fn check_sums(&mut self, index: usize, end: &End) {
+        let Total { cpu, cycles, missed, .. } = self.totals[index];
+        if cycles + missed != end.scheduled {
+            let detail = format!(
+                "{cycles} cycles and {missed} missed slots are not the {} that were scheduled: this is a defect of onbeat",
+                end.scheduled
+            );
+            self.note(entry("sums", Some(cpu), true, detail));
+        }
+    }
+
+    fn close(&mut self, ended: Option<Ended>, signalled: bool) {
+        for index in 0..self.totals.len() {
+            if let Some(what) = self.steal_sums[index].entry(self.totals[index].cpu) {
+                self.note(what);
+            }
+        }
+        self.fill_document();
+        if self.joined > 0 {
+            let detail = format!(
+                "onbeat's own thread came late {} times; the blocks of those seconds are joined, no sample is lost",
+                self.joined
+            );
+            self.note(entry("housekeeping", None, false, detail));
+        }
+        if self.entries_dropped > 0 {
+            let detail = format!("{} further entries are not listed", self.entries_dropped);
+            self.run.integrity.push(entry("entries-dropped", None, false, detail));
+        }
+        self.run.complete = true;
+        self.run.ended = match ended {
+            Some(Ended::Limit) => "limit",
+            _ if signalled => "signal",
+            Some(Ended::Duration) => "duration",
+            Some(Ended::Loops) => "loops",
+            Some(Ended::Stopped) | None => "error",
+        }
+        .into();
+    }
+}
+
+/// Of two reasons to end, the one that ended the run.
+fn graver(a: Option<Ended>, b: Ended) -> Ended {
+    match (a, b) {
+        (Some(Ended::Limit), _) | (_, Ended::Limit) => Ended::Limit,
+        (Some(Ended::Stopped), other) | (Some(other), Ended::Stopped) => other,
+        _ => b,
+    }
+}
+
+/// Wake-ups of this thread: an involuntary switch takes the CPU away and wakes nobody.
+fn own_switches() -> u64 {
+    let usage = rt::thread_usage();
+    usage.voluntary_switches
+}
