@@ -98,10 +98,11 @@ impl Writer {
         kept.and(written).map_err(|error| self.lost("block records", &error))
     }
 
-    /// Replaces `run.json`, and empties the tail, which it now contains.
-    pub fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
+    /// Replaces `run.json`, and empties the tail, which it now contains; `durable` has it reach the disk.
+    pub fn checkpoint(&mut self, run: &Run, durable: bool) -> Result<(), String> {
         self.document.clear();
-        let written = serialize(run, &mut self.document).and_then(|()| self.replace_run(run.complete));
+        let written =
+            serialize(run, &mut self.document).and_then(|()| self.replace_run(run.complete, durable));
         written.and_then(|()| self.empty_tail()).map_err(|error| self.lost("a checkpoint", &error))
     }
 
@@ -109,7 +110,7 @@ impl Writer {
     pub fn finish(mut self, run: &Run) -> Outcome<PathBuf> {
         // Records may wait in memory of the kernel; a run that says it is complete must not lose them.
         let flushed = self.blocks.sync_all();
-        self.checkpoint(run).map_err(Trouble::internal)?;
+        self.checkpoint(run, true).map_err(Trouble::internal)?;
         self.dir.remove(TAIL);
         self.dir.remove(SPARE);
         flushed.map_err(|error| Trouble::internal(self.lost("block records", &error)))?;
@@ -117,13 +118,13 @@ impl Writer {
     }
 
     /// Writes into the space set aside and renames it; sets the same aside again before the old is given up.
-    fn replace_run(&mut self, last: bool) -> io::Result<()> {
+    fn replace_run(&mut self, last: bool, durable: bool) -> io::Result<()> {
         let mut file = match self.spare.take() {
             Some(file) => file,
             None => self.dir.reserve(SPARE, self.spare_bytes)?,
         };
         let filled = file.write_all(&self.document).and_then(|()| file.set_len(self.document.len() as u64));
-        if let Err(error) = filled.and_then(|()| file.sync_all()) {
+        if let Err(error) = filled.and_then(|()| if durable { file.sync_all() } else { Ok(()) }) {
             // Whatever was written is begun anew next time.
             file.set_len(0)?;
             file.seek(SeekFrom::Start(0))?;
@@ -131,13 +132,13 @@ impl Writer {
             return Err(error);
         }
         if last {
-            return self.dir.rename(SPARE, RUN);
+            return self.dir.rename(SPARE, RUN, durable);
         }
         // The next run.json's space first: without it this checkpoint is the one to do without.
         match self.dir.reserve(".spare", self.spare_bytes) {
             Ok(next) => {
-                self.dir.rename(SPARE, RUN)?;
-                self.dir.rename(".spare", SPARE)?;
+                self.dir.rename(SPARE, RUN, durable)?;
+                self.dir.rename(".spare", SPARE, false)?;
                 self.spare = Some(next);
                 Ok(())
             }

@@ -208,8 +208,8 @@ impl Sink for Desk {
         self.writer.second(tick.blocks, tick.tails)
     }
 
-    fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
-        self.writer.checkpoint(run)
+    fn checkpoint(&mut self, run: &Run, durable: bool) -> Result<(), String> {
+        self.writer.checkpoint(run, durable)
     }
 }
 

@@ -75,11 +75,13 @@ impl Dir {
         }
     }
 
-    /// Renames within the directory, over what is there, and has it reach the disk.
-    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+    /// Renames within the directory, over what is there; `durable` has it reach the disk.
+    pub fn rename(&self, from: &str, to: &str, durable: bool) -> io::Result<()> {
         rustix::fs::renameat(&self.fd, from, &self.fd, to)?;
         // Some file systems cannot flush a directory; the rename itself has happened.
-        let _ = rustix::fs::fsync(&self.fd);
+        if durable {
+            let _ = rustix::fs::fsync(&self.fd);
+        }
         Ok(())
     }
 
@@ -95,7 +97,7 @@ impl Dir {
             file.write_all(bytes)?;
             file.sync_all()
         });
-        let placed = written.and_then(|()| self.rename(&beside, name));
+        let placed = written.and_then(|()| self.rename(&beside, name, true));
         if placed.is_err() {
             self.remove(&beside);
         }

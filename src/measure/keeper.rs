@@ -110,8 +110,10 @@ impl Keeper {
             }
             self.second(sink);
             seconds += 1;
-            if seconds == 1 || seconds % CHECKPOINT_BLOCKS == 0 {
-                self.checkpoint(sink);
+            // The first one early, so that a kill within the first seconds leaves more than a plan.
+            let durable = seconds % CHECKPOINT_BLOCKS == 0;
+            if seconds == 1 || durable {
+                self.checkpoint(sink, durable);
             }
             while next <= rt::monotonic() {
                 next = next + BLOCK;
@@ -172,9 +174,9 @@ impl Keeper {
         }
     }
 
-    fn checkpoint(&mut self, sink: &mut dyn Sink) {
+    fn checkpoint(&mut self, sink: &mut dyn Sink, durable: bool) {
         self.fill_document();
-        if let Err(what) = sink.checkpoint(&self.run) {
+        if let Err(what) = sink.checkpoint(&self.run, durable) {
             self.note_storage(what);
         }
     }
@@ -197,7 +199,7 @@ impl Keeper {
         let seconds = (rt::monotonic() - self.go).as_secs();
         let switches = own_switches() - self.switches_before;
         overhead.housekeeping_wakeups_per_s =
-            (seconds > 0.0).then(|| (switches as f64 / seconds * 100.0).round() / 100.0);
+            (seconds >= 1.0).then(|| (switches as f64 / seconds * 100.0).round() / 100.0);
         overhead.max_rss_kib = Some(rt::max_rss_kib());
         overhead.blocks_joined = Some(self.joined);
         overhead.blocks_unwritten = Some(self.unwritten);

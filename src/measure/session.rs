@@ -39,8 +39,9 @@ pub trait Sink {
     /// Takes the blocks of the last second; an error says what is lost, and measuring goes on.
     fn second(&mut self, tick: &Tick) -> Result<(), String>;
 
-    /// Takes all statistics so far; an error says what is lost, and measuring goes on.
-    fn checkpoint(&mut self, run: &Run) -> Result<(), String>;
+    /// Takes all statistics so far; `durable` has them survive a loss of power too, which costs wake-ups.
+    /// An error says what is lost, and measuring goes on.
+    fn checkpoint(&mut self, run: &Run, durable: bool) -> Result<(), String>;
 }
 
 /// Runs the plan. `run` comes with the plan, the host and what was found before the start filled in.
@@ -83,7 +84,7 @@ pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn S
         .iter()
         .map(|own| Total::new(own.cpu, String::new(), own.interval, Nanos(0), WARMUP).document())
         .collect();
-    if let Err(what) = sink.checkpoint(&run) {
+    if let Err(what) = sink.checkpoint(&run, true) {
         return Err(call_off(&shared, workers, Trouble::internal(what)));
     }
     let go = rt::monotonic() + Nanos(20_000_000);
