@@ -19,9 +19,9 @@ const RUN: &str = "run.json";
 const SPARE: &str = ".run.json.next";
 const TAIL: &str = "tail";
 
-/// Room for `run.json`: what a CPU's histograms need in the worst case that was met, several times over.
-const SPARE_BYTES: u64 = 256 << 10;
-const SPARE_BYTES_PER_CPU: u64 = 64 << 10;
+/// Room for `run.json`: twice what the histograms of a noisy CPU were seen to need.
+const SPARE_BYTES: u64 = 32 << 10;
+const SPARE_BYTES_PER_CPU: u64 = 24 << 10;
 
 /// A bundle being written.
 pub struct Writer {

@@ -92,8 +92,9 @@ pub fn run<W: Wake, const DITHER: bool>(
         }
         let now = wake.now(expected);
         let latency = Nanos(now.0 - expected.0);
-        if now >= block_end {
-            let boundary = Nanos(now.0 - (now.0 - block_end.0) % BLOCK.0);
+        if expected > block_end {
+            // A block holds the slots expected after its start and up to its end, however late they came.
+            let boundary = Nanos(expected.0 - 1 - (expected.0 - 1 - block_end.0) % BLOCK.0);
             if lane.turn(boundary) {
                 block = lane.current();
                 (min, floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
@@ -221,11 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_after_the_block_s_end_belongs_to_the_next_block() {
-        let course = Course { block_end: Nanos(2_500), loops: 3, ..course() };
+    fn a_slot_belongs_to_the_block_in_which_it_was_expected() {
+        // Slot 2 is expected at the block's end and comes after it; slot 3 is expected after it.
+        let course = Course { block_end: Nanos(2_000), loops: 3, ..course() };
         let (_, blocks) = check(&[10, 20, 30], course, Nanos(i64::MAX));
         assert_eq!((blocks[0].cycles, blocks[1].cycles), (2, 1));
-        assert_eq!((blocks[0].end, blocks[1].start), (Nanos(2_500), Nanos(2_500)));
+        assert_eq!((blocks[0].end, blocks[1].start), (Nanos(2_000), Nanos(2_000)));
         assert_eq!(blocks[1].min, Nanos(30));
     }
 

@@ -171,7 +171,7 @@ fn course(plan: &Plan, index: usize, go: Nanos) -> Course {
     Course {
         cpu: plan.cpus[index].cpu,
         start,
-        block_end: go + BLOCK,
+        block_end: start + BLOCK,
         end: plan.duration.map_or(never, |duration| start + duration),
         loops: plan.loops.unwrap_or(u64::MAX),
         limit: plan.limit.unwrap_or(never),

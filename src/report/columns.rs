@@ -137,7 +137,7 @@ fn cut((lower, upper, n): Row, line: &Line) -> Row {
 pub fn choose(lines: &[Line], lo: i64, hi: i64) -> Columns {
     let bulk = lines.iter().filter_map(|line| bulk_end(line)).max().unwrap_or(hi);
     let early = lines.iter().any(|line| line.early > 0);
-    if hi / bulk.max(1) < 12 {
+    if hi / bulk.max(1) < 20 {
         let finest = |line: &Line| line.rows.iter().map(|row| row.1.0.saturating_sub(row.0.0)).min();
         return Columns::linear(hi, lines.iter().filter_map(finest).max().unwrap_or(1), early);
     }
@@ -145,11 +145,9 @@ pub fn choose(lines: &[Line], lo: i64, hi: i64) -> Columns {
     Columns::log((lo as f64 / 1.15) as i64, hi, early)
 }
 
-/// Where a line's bulk ends: p99.9, but of few samples at least two lie beyond.
+/// Where a line's bulk ends: nine samples of ten lie before.
 fn bulk_end(line: &Line) -> Option<i64> {
-    let total = line.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.2));
-    let beyond = (2_000_000 / total.max(1)).clamp(1_000, 1_000_000);
-    quantile(&line.rows, 1_000_000 - beyond).map(|end| end.0)
+    quantile(&line.rows, 900_000).map(|end| end.0)
 }
 
 #[cfg(test)]

@@ -160,7 +160,10 @@ pub fn overhead(run: &Run) -> Vec<(&'static str, String)> {
             "seconds joined because housekeeping came late",
             o.blocks_joined.filter(|&n| n > 0).map(|n| n.to_string()),
         ),
-        ("seconds that could not be written", o.blocks_unwritten.filter(|&n| n > 0).map(|n| n.to_string())),
+        (
+            "block records that could not be written",
+            o.blocks_unwritten.filter(|&n| n > 0).map(|n| n.to_string()),
+        ),
     ];
     rows.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
 }
