@@ -103,8 +103,8 @@ fn prepare(machine: &Machine, checks: &[Check]) -> std::result::Result<qemu::Ima
     let own = machine.arch == std::env::consts::ARCH;
     let onbeat = dist::build(machine.arch).map_err(if own { Reason::Broken } else { Reason::Missing })?;
     let onbeat = crate::tools::read(&onbeat).map_err(Reason::Broken)?;
-    let archive = image::initramfs(&busybox, &onbeat, checks);
-    qemu::Image::write(machine, kernel, &archive).map_err(Reason::Broken)
+    let archive = image::initramfs(&busybox, &onbeat, &kernel.config, checks);
+    qemu::Image::write(machine, kernel.image, &archive).map_err(Reason::Broken)
 }
 
 fn one_machine(machine: &Machine, checks: &[Check], image: &qemu::Image, tally: &mut Tally) {
