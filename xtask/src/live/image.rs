@@ -10,14 +10,17 @@ const HELPERS: &str = include_str!("guest/helpers.sh");
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\n";
 const GROUP: &str = "root:x:0:\nuser:x:1000:\n";
 
-/// The archive: busybox, the binary, the scripts, one file per check in their order.
-pub fn initramfs(busybox: &[u8], onbeat: &[u8], checks: &[Check]) -> Vec<u8> {
+/// The archive: busybox, the binary, the kernel's configuration, the scripts, one file per check in their
+/// order.
+pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &(String, Vec<u8>), checks: &[Check]) -> Vec<u8> {
     let mut archive = Archive::default();
-    for dir in ["bin", "dev", "etc", "home", "home/user", "lab", "proc", "root", "run", "sys", "tmp"] {
+    for dir in ["bin", "boot", "dev", "etc", "home", "home/user", "lab", "proc", "root", "run", "sys", "tmp"]
+    {
         archive.entry(dir, 0o040_755, b"");
     }
     archive.entry("bin/busybox", 0o100_755, busybox);
     archive.entry("bin/onbeat", 0o100_755, onbeat);
+    archive.entry(&format!("boot/{}", config.0), 0o100_644, &config.1);
     archive.entry("etc/passwd", 0o100_644, PASSWD.as_bytes());
     archive.entry("etc/group", 0o100_644, GROUP.as_bytes());
     archive.entry("init", 0o100_755, INIT.as_bytes());
@@ -86,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_same_input_gives_the_same_bytes() {
-        let image = || initramfs(b"b", b"o", &[]);
+        let image = || initramfs(b"b", b"o", &("config-6".to_string(), Vec::new()), &[]);
         assert_eq!(image(), image());
     }
 }

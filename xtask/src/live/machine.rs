@@ -1,9 +1,9 @@
 //! The machines, and their kernels: fetched through Debian's metapackages, never by a fixed version.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::debian::{Archive, only_file};
-use crate::tools::{Result, target};
+use crate::tools::{Result, read, target};
 
 /// A kernel and the emulator it runs under.
 pub struct Machine {
@@ -23,6 +23,8 @@ pub struct Machine {
     pub board: &'static [&'static str],
     /// The kernel's name of the console.
     pub console: &'static str,
+    /// The device in the guest that results go to.
+    pub port: &'static str,
     /// Whether the kernel is PREEMPT_RT.
     pub rt: bool,
     /// Whether it is booted without `--all`.
@@ -30,6 +32,11 @@ pub struct Machine {
     /// Whether only measuring is checked.
     pub measure_only: bool,
 }
+
+/// A virtio port: no terminal between the ends, and quick.
+pub const VIRTIO: &str = "/dev/vport0p1";
+/// The board's second serial port.
+pub const SERIAL: &str = "/dev/ttyS1";
 
 const X86: Machine = Machine {
     name: "",
@@ -40,6 +47,7 @@ const X86: Machine = Machine {
     package: "qemu-system-x86",
     board: &["-cpu", "max"],
     console: "ttyS0",
+    port: VIRTIO,
     rt: false,
     first: false,
     measure_only: false,
@@ -49,7 +57,8 @@ const X86: Machine = Machine {
 pub const MACHINES: &[Machine] = &[
     Machine { name: "6.12-rt", metapackage: "linux-image-6.12-rt-amd64", rt: true, first: true, ..X86 },
     Machine { name: "6.12", metapackage: "linux-image-6.12-amd64", ..X86 },
-    Machine { name: "6.1-rt", metapackage: "linux-image-rt-amd64", rt: true, ..X86 },
+    // There the virtio port's driver is a module; the second serial port's never is.
+    Machine { name: "6.1-rt", metapackage: "linux-image-rt-amd64", port: SERIAL, rt: true, ..X86 },
     Machine {
         name: "arm64",
         arch: "aarch64",
@@ -64,19 +73,35 @@ pub const MACHINES: &[Machine] = &[
     },
 ];
 
-/// The machine's kernel image, fetched once.
-pub fn kernel(machine: &Machine) -> Result<PathBuf> {
+/// A kernel as Debian ships it.
+pub struct Kernel {
+    /// What the emulator boots.
+    pub image: PathBuf,
+    /// The name of its configuration below `/boot`, and the text: every Debian machine has it there.
+    pub config: (String, Vec<u8>),
+}
+
+/// The machine's kernel, fetched once.
+pub fn kernel(machine: &Machine) -> Result<Kernel> {
     let dir = target(&format!("lab/kernels/{}", machine.metapackage))?;
-    let kept = dir.join("vmlinuz");
-    if kept.exists() {
-        return Ok(kept);
+    if only_file(&dir, "config-").is_err() {
+        fetch(machine, &dir)?;
     }
+    let config = only_file(&dir, "config-")?;
+    let name = config.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Kernel { image: only_file(&dir, "vmlinuz-")?, config: (name, read(&config)?) })
+}
+
+fn fetch(machine: &Machine, dir: &Path) -> Result<()> {
     let archive = Archive::open(machine.debian_arch)?;
     let package = archive.resolve(machine.metapackage)?;
     let scratch = target(&format!("lab/unpack-{}", machine.metapackage))?;
     archive.unpack(&package, &scratch)?;
-    let found = only_file(&scratch.join("boot"), "vmlinuz-")?;
-    let moved = std::fs::rename(&found, &kept).and_then(|()| std::fs::remove_dir_all(&scratch));
-    moved.map_err(|error| format!("{}: {error}", kept.display()))?;
-    Ok(kept)
+    // The configuration last: with it the kernel is whole.
+    for prefix in ["vmlinuz-", "config-"] {
+        let found = only_file(&scratch.join("boot"), prefix)?;
+        let kept = dir.join(found.file_name().unwrap_or_default());
+        std::fs::rename(&found, &kept).map_err(|error| format!("{}: {error}", kept.display()))?;
+    }
+    std::fs::remove_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))
 }

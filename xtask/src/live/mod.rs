@@ -103,8 +103,8 @@ fn prepare(machine: &Machine, checks: &[Check]) -> std::result::Result<qemu::Ima
     let own = machine.arch == std::env::consts::ARCH;
     let onbeat = dist::build(machine.arch).map_err(if own { Reason::Broken } else { Reason::Missing })?;
     let onbeat = crate::tools::read(&onbeat).map_err(Reason::Broken)?;
-    let archive = image::initramfs(&busybox, &onbeat, checks);
-    qemu::Image::write(machine, kernel, &archive).map_err(Reason::Broken)
+    let archive = image::initramfs(&busybox, &onbeat, &kernel.config, checks);
+    qemu::Image::write(machine, kernel.image, &archive).map_err(Reason::Broken)
 }
 
 fn one_machine(machine: &Machine, checks: &[Check], image: &qemu::Image, tally: &mut Tally) {
@@ -123,9 +123,8 @@ fn one_machine(machine: &Machine, checks: &[Check], image: &qemu::Image, tally: 
         Err(why) => leave_out(machine, checks, &Reason::Broken(why), tally),
         Ok(boot) => {
             let report = frames::parse(&boot.results);
-            for check in checks {
-                let outcome = outcome_of(machine, check, &report, &boot);
-                tally.note(format!("{}: {}", machine.name, check.name), outcome);
+            for (name, outcome) in outcomes(machine, checks, &report, &boot) {
+                tally.note(format!("{}: {name}", machine.name), outcome);
             }
         }
     }
@@ -133,20 +132,29 @@ fn one_machine(machine: &Machine, checks: &[Check], image: &qemu::Image, tally: 
     println!("{}: {seconds} s, {panics} panics of the emulator's kind", machine.name);
 }
 
-fn outcome_of(machine: &Machine, check: &Check, report: &frames::Report, boot: &qemu::Boot) -> Outcome {
-    let stopped =
-        || format!("the machine did not come to its end: {}; see {}", boot.last_words, boot.log.display());
-    match report.replies.get(&check.name) {
-        None => Outcome::Failed(stopped()),
-        Some(reply) => match reply.over {
-            None => Outcome::Failed(stopped()),
-            Some(0) => match (check.judge)(reply, machine) {
-                Ok(()) => Outcome::Passed,
-                Err(why) => Outcome::Failed(why),
-            },
-            Some(code) => Outcome::Failed(format!("the check's script ended with {code}")),
-        },
-    }
+/// A machine that stops fails the check it stopped in; those after it never ran.
+fn outcomes(
+    machine: &Machine,
+    checks: &[Check],
+    report: &frames::Report,
+    boot: &qemu::Boot,
+) -> Vec<(String, Outcome)> {
+    let mut stopped = false;
+    let mut outcome_of = |check: &Check| {
+        if stopped {
+            return Outcome::LeftOut("the machine had stopped".to_string());
+        }
+        match report.replies.get(&check.name).map(|reply| (reply, reply.over)) {
+            Some((reply, Some(0))) => Outcome::from((check.judge)(reply, machine)),
+            Some((_, Some(code))) => Outcome::Failed(format!("the check's script ended with {code}")),
+            Some((_, None)) | None => {
+                stopped = true;
+                let (words, log) = (&boot.last_words, boot.log.display());
+                Outcome::Failed(format!("the machine stopped here: {words}; see {log}"))
+            }
+        }
+    };
+    checks.iter().map(|check| (check.name.clone(), outcome_of(check))).collect()
 }
 
 #[cfg(test)]
@@ -162,5 +170,24 @@ mod tests {
             Ok(Options { all: true, keep: false, only: Some("stall".into()) })
         );
         assert!(parse("--only").is_err() && parse("--al").is_err());
+    }
+
+    #[test]
+    fn a_machine_that_stops_fails_one_check_and_passes_none_after() {
+        let check =
+            |name: &str| Check { name: name.into(), script: String::new(), judge: Box::new(|_, _| Ok(())) };
+        let checks = ["a", "b", "c", "d"].map(check);
+        let report = frames::parse("=== CHECK a\n=== OVER 0\n=== CHECK b\n=== OVER 137\n=== CHECK c\n");
+        let boot = qemu::Boot {
+            results: String::new(),
+            log: "x.log".into(),
+            last_words: "Kernel panic".into(),
+            emulator_fault: false,
+        };
+        let outcomes = outcomes(&machine::MACHINES[0], &checks, &report, &boot);
+        assert_eq!(outcomes[0].1, Outcome::Passed);
+        assert!(matches!(&outcomes[1].1, Outcome::Failed(why) if why.contains("137")));
+        assert!(matches!(&outcomes[2].1, Outcome::Failed(why) if why.contains("Kernel panic")));
+        assert!(matches!(outcomes[3].1, Outcome::LeftOut(_)));
     }
 }

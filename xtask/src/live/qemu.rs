@@ -1,11 +1,11 @@
 //! One boot under QEMU's software emulation: KVM cannot be relied on, and the gate must not depend on it.
 //!
-//! The console goes to `target/lab/logs/NAME.log`; results come over a virtio port of their own.
+//! The console goes to `target/lab/logs/NAME.log`; results come over a port of their own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::machine::Machine;
+use super::machine::{Machine, SERIAL};
 use crate::tools::{Result, Tool, read, target, write};
 
 /// All checks of the slowest machine take a third of this.
@@ -68,7 +68,7 @@ pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
 }
 
 fn arguments(machine: &Machine, image: &Image, log: &Path, channel: &Path) -> Vec<String> {
-    let append = format!("console={} quiet panic=1", machine.console);
+    let append = format!("console={} quiet panic=1 lab.port={}", machine.console, machine.port);
     let log = format!("file:{}", log.display());
     let port = format!("file,id=results,path={}", channel.display());
     let (kernel, initrd) = (image.kernel.display().to_string(), image.initrd.display().to_string());
@@ -86,8 +86,12 @@ fn arguments(machine: &Machine, image: &Image, log: &Path, channel: &Path) -> Ve
         "-append",
         &append,
     ]);
-    args.extend(["-serial", &log, "-chardev", &port, "-device", "virtio-serial-pci"]);
-    args.extend(["-device", "virtserialport,chardev=results"]);
+    args.extend(["-serial", &log, "-chardev", &port]);
+    if machine.port == SERIAL {
+        args.extend(["-serial", "chardev:results"]);
+    } else {
+        args.extend(["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=results"]);
+    }
     args.into_iter().map(str::to_string).collect()
 }
 

@@ -15,6 +15,8 @@ pub fn checks() -> Vec<Check> {
         "measure",
         "uname -v >version\n\
          send version version\n\
+         grep PREEMPT /boot/config-* >config\n\
+         send config config\n\
          send choice /sys/kernel/debug/sched/preempt\n\
          run m onbeat measure -D 3s -i 1000 -a 0-1 -q -o b --json m.json\n\
          send run m.json\n\
@@ -79,13 +81,14 @@ fn plain(reply: &Reply, _: &Machine) -> Verdict {
         })?;
     }
     let choice = reply.files.get("choice").and_then(Option::as_deref);
-    let wanted = preempt_of(reply.file("version")?, choice);
+    let wanted = preempt_of(reply.file("version")?, choice, reply.file("config")?);
     let found = run["host"]["preempt"].as_str().unwrap_or_default();
     require(wanted.contains(&found), || format!("host.preempt is {found:?} where the kernel is {wanted:?}"))
 }
 
-/// What a kernel is, by its own words: the build's banner, and the choice among models where there is one.
-fn preempt_of(version: &str, choice: Option<&str>) -> Vec<&'static str> {
+/// What a kernel is, by its own words: the build's banner, the choice among models where
+/// there is one, and its configuration.
+fn preempt_of(version: &str, choice: Option<&str>, config: &str) -> Vec<&'static str> {
     const MODELS: [&str; 4] = ["none", "voluntary", "full", "lazy"];
     if version.contains("PREEMPT_RT") {
         return vec!["rt"];
@@ -94,8 +97,10 @@ fn preempt_of(version: &str, choice: Option<&str>) -> Vec<&'static str> {
         let chosen = rest.split(')').next().unwrap_or_default();
         return MODELS.into_iter().filter(|model| *model == chosen).collect();
     }
-    // The banner does not tell these two apart, and an old kernel has no file that does.
-    if version.contains("PREEMPT") { vec!["full"] } else { vec!["none", "voluntary"] }
+    // Without a choice the model is the build's.
+    let built = [("PREEMPT_NONE", "none"), ("PREEMPT_VOLUNTARY", "voluntary"), ("PREEMPT", "full")];
+    let is_set = |option: &str| config.lines().any(|line| line == format!("CONFIG_{option}=y"));
+    built.into_iter().filter(|(option, _)| is_set(option)).map(|(_, model)| model).collect()
 }
 
 #[cfg(test)]
@@ -111,6 +116,7 @@ mod tests {
         for label in ["run", "stored"] {
             reply.files.insert(label.into(), Some(run.to_string()));
         }
+        reply.files.insert("config".into(), Some(String::new()));
         reply.files.insert("version".into(), Some("#1 SMP PREEMPT_RT Debian".into()));
         reply
     }
@@ -162,9 +168,11 @@ mod tests {
 
     #[test]
     fn the_kernels_own_words() {
-        assert_eq!(preempt_of("#1 SMP PREEMPT_RT Debian", Some("(full) lazy")), ["rt"]);
-        assert_eq!(preempt_of("#1 SMP PREEMPT_DYNAMIC", Some("none (voluntary) full")), ["voluntary"]);
-        assert_eq!(preempt_of("#1 SMP Debian", None), ["none", "voluntary"]);
-        assert_eq!(preempt_of("#1 SMP PREEMPT Debian", None), ["full"]);
+        let config =
+            "CONFIG_PREEMPT_VOLUNTARY_BUILD=y\nCONFIG_PREEMPT_VOLUNTARY=y\n# CONFIG_PREEMPT is not set\n";
+        assert_eq!(preempt_of("#1 SMP PREEMPT_RT Debian", Some("(full) lazy"), config), ["rt"]);
+        assert_eq!(preempt_of("#1 SMP PREEMPT_DYNAMIC", Some("none voluntary (full)"), config), ["full"]);
+        assert_eq!(preempt_of("#1 SMP Debian", None, config), ["voluntary"]);
+        assert!(preempt_of("#1 SMP Debian", None, "").is_empty());
     }
 }

@@ -13,11 +13,13 @@ chmod 1777 /tmp
 chown user:user /home/user
 chmod 700 /root
 
-port=/dev/vport0p1
+port=$(sed 's/.*lab.port=\([^ ]*\).*/\1/' /proc/cmdline)
 tries=0
 until [ -c $port ] || [ $tries -ge 100 ]; do usleep 50000; tries=$((tries + 1)); done
 if [ ! -c $port ]; then echo "LAB: no $port"; poweroff -f; fi
 exec 3>$port
+# A serial port is a terminal, which would change what is written.
+case $port in */tty*) stty raw <$port ;; esac
 
 # Settings off their defaults on purpose: putting back a default would not pass for leaving them alone.
 echo 940000 >/proc/sys/kernel/sched_rt_runtime_us
