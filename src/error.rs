@@ -1,4 +1,4 @@
-//! What can go wrong, as the exit codes that scripts rely on (`docs/exit-codes.md`).
+//! What can go wrong, as the exit codes that scripts rely on (`onbeat --help` lists them).
 
 use std::fmt;
 

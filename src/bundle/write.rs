@@ -117,6 +117,14 @@ impl Writer {
         Ok(self.path)
     }
 
+    /// Takes everything away again: the run did not take place.
+    pub fn abandon(self) {
+        // Nothing measured is in it, and what cannot be removed hurts nobody.
+        if self.dir.clear().is_ok() {
+            crate::host::remove_empty_dir(&self.path);
+        }
+    }
+
     /// Writes into the space set aside and renames it; sets the same aside again before the old is given up.
     fn replace_run(&mut self, last: bool, durable: bool) -> io::Result<()> {
         let mut file = match self.spare.take() {

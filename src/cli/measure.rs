@@ -146,9 +146,16 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     run.integrity.extend(before.entries());
     let live = (!args.quiet && io::stderr().is_terminal()).then(|| Live::new(&plan, environment));
     let mut desk = Desk { writer, live };
-    let mut run = session::measure(plan.clone(), run, &core_types, &mut desk)?;
+    let measured = session::measure(plan.clone(), run, &core_types, &mut desk);
     let Desk { writer, live } = desk;
     drop(live);
+    let mut run = match measured {
+        Ok(run) => run,
+        Err(refusal) => {
+            writer.abandon();
+            return Err(refusal);
+        }
+    };
     run.integrity.extend(before.changes(&plan));
     finish(args, environment, &run, writer)
 }

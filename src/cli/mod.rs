@@ -68,6 +68,29 @@ enum Command {
     Man(man::Args),
 }
 
+/// The reference of all commands as Markdown: what `--help` says, in one page.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# The command line\n\nMade by `cargo xtask docs` from what `--help` prints; change it there.\n",
+    );
+    let mut root = Cli::command().term_width(96);
+    root.build();
+    let names: Vec<String> = root.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let mut section = |title: &str, command: &mut clap::Command| {
+        let help = command.render_long_help().to_string();
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        page.push_str(&format!("\n## {title}\n\n```text\n{}\n```\n", help.join("\n").trim_end()));
+    };
+    section("onbeat", &mut root);
+    for name in names.iter().filter(|name| *name != "help") {
+        if let Some(sub) = root.find_subcommand_mut(name) {
+            let mut sub = sub.clone().term_width(96);
+            section(&format!("onbeat {name}"), &mut sub);
+        }
+    }
+    page
+}
+
 /// Runs the command line and says how it ended.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
     let outcome = measure::refuse_lookalikes(&args).and_then(|()| match Cli::try_parse_from(args) {

@@ -90,6 +90,23 @@ impl Dir {
         let _ = rustix::fs::unlinkat(&self.fd, name, AtFlags::empty());
     }
 
+    /// Removes everything in this directory; links are removed, not followed.
+    pub fn clear(&self) -> io::Result<()> {
+        for entry in rustix::fs::Dir::read_from(&self.fd)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            if rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).is_err() {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                Dir { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? }.clear()?;
+                rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a file beside its place under a name nobody can foresee, flushes it, and renames it there.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let beside = format!(".{name}.{:016x}", super::random_u64());

@@ -325,6 +325,11 @@ pub fn machine() -> String {
     rustix::system::uname().machine().to_string_lossy().into_owned()
 }
 
+/// Removes a directory if it is empty.
+pub fn remove_empty_dir(path: &Path) {
+    let _ = fs::remove_dir(path);
+}
+
 /// The machine's own name, for the formats that want it; no bundle holds it.
 pub fn node_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

@@ -6,7 +6,7 @@ use crate::tools::{Result, root, write};
 type Page = (&'static str, fn() -> String);
 
 /// Every generated page.
-pub const PAGES: &[Page] = &[];
+pub const PAGES: &[Page] = &[("docs/cli.md", onbeat::cli::reference)];
 
 /// `docs` writes the pages, `docs --check` names the stale ones.
 pub fn run(args: &[String]) -> Result<()> {
