@@ -13,7 +13,7 @@ use ratatui::widgets::{Gauge, Paragraph};
 use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 
 use super::Environment;
-use crate::measure::session::Tick;
+use crate::measure::sink::Tick;
 use crate::measure::total::Total;
 use crate::plan::Plan;
 use crate::units::Nanos;

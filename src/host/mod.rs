@@ -196,6 +196,13 @@ impl KeptOpen {
         Ok(KeptOpen { file: File::open(path)?, buffer: vec![0; bytes] })
     }
 
+    /// Opens it; all of it will be read, and some more should it grow.
+    pub fn whole(path: &str) -> io::Result<KeptOpen> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(READ_LIMIT).read_to_end(&mut bytes)?;
+        KeptOpen::open(path, bytes.len() + bytes.len() / 4 + 4096)
+    }
+
     /// Its beginning now.
     pub fn read(&mut self) -> io::Result<&[u8]> {
         let mut filled = 0;

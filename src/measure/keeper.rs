@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 
 use super::block::{BLOCK, Lane, Taken};
 use super::cycle::{End, Ended};
+use super::irqs::Interrupts;
 use super::lane::{Shared, WARMUP};
-use super::session::{Sink, Tick};
+use super::sink::{Sink, Tick};
 use super::total::{Total, block_line, fill_tail, levels};
 use super::watch::{self, Clocks, Online, Steal, StealSum, entry};
 use crate::bundle::run::{Block, Integrity, Run};
@@ -41,6 +42,7 @@ pub struct Keeper {
     steal: Steal,
     steal_sums: Vec<StealSum>,
     online: Online,
+    irqs: Interrupts,
     run: Run,
     entries_dropped: u64,
     joined: u64,
@@ -77,6 +79,7 @@ impl Keeper {
             steal: Steal::new(plan.cpus.iter().map(|own| own.cpu), &run.host.virtualization),
             steal_sums: vec![StealSum::default(); lanes.len()],
             online: Online::new(),
+            irqs: Interrupts::new(plan),
             lanes,
             run,
             entries_dropped: 0,
@@ -124,6 +127,7 @@ impl Keeper {
     /// Takes what the lanes have handed over, and looks around.
     fn second(&mut self, sink: &mut dyn Sink) {
         self.steal.read();
+        self.irqs.read();
         let clocks = Clocks::read();
         if let Some(happened) = self.clocks.compare(clocks) {
             self.note(happened);
@@ -147,6 +151,7 @@ impl Keeper {
         let cpu = self.totals[index].cpu;
         let mut line = block_line(cpu, taken, &self.levels);
         line.steal_ns = self.steal.of(cpu);
+        line.irqs = self.irqs.of(cpu);
         self.steal_sums[index].add(line.max_ns, line.steal_ns.unwrap_or_default());
         self.totals[index].absorb(taken, self.clocks.wall);
         self.until[index] = taken.end;

@@ -9,40 +9,16 @@ use std::sync::{Arc, Barrier, OnceLock};
 use super::block::Lane;
 use super::keeper::Keeper;
 use super::lane::{Ready, Shared, WARMUP, Worker};
+use super::sink::Sink;
 use super::total::Total;
 use super::watch::entry;
-use crate::bundle::run::{Block, Run};
-use crate::bundle::tail::Tail;
+use crate::bundle::run::Run;
 use crate::bundle::time::wall_time;
 use crate::error::{Outcome, Trouble};
 use crate::host::rt;
 use crate::host::{self, Held};
 use crate::plan::{Idle, Plan, expiry};
 use crate::units::{Nanos, Policy};
-
-/// What the last second brought.
-pub struct Tick<'a> {
-    /// The blocks taken, for `blocks.jsonl`.
-    pub blocks: &'a [Block],
-    /// The same whole, for `tail`.
-    pub tails: &'a [Tail],
-    /// The sums so far.
-    pub totals: &'a [Total],
-    /// Time since slot 0.
-    pub elapsed: Nanos,
-    /// The planned length.
-    pub duration: Option<Nanos>,
-}
-
-/// Where results go while the run is on.
-pub trait Sink {
-    /// Takes the blocks of the last second; an error says what is lost, and measuring goes on.
-    fn second(&mut self, tick: &Tick) -> Result<(), String>;
-
-    /// Takes all statistics so far; `durable` has them survive a loss of power too, which costs wake-ups.
-    /// An error says what is lost, and measuring goes on.
-    fn checkpoint(&mut self, run: &Run, durable: bool) -> Result<(), String>;
-}
 
 /// Runs the plan. `run` comes with the plan, the host and what was found before the start filled in.
 ///

@@ -5,7 +5,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::words::{self, clean, or_dash, several, span, us_or_dash};
+use super::words::{clean, several, us_or_dash};
 use super::{Input, conditions, exceedance, latency, line, page, table, theme};
 
 /// Nothing may be loaded and nothing executed, even if escaping had a hole.
@@ -129,25 +129,6 @@ fn document(inputs: &[Input]) -> Markup {
     let json = super::json_compact(inputs);
     let safe = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
     html! { script type="application/json" id="onbeat-run" { (PreEscaped(safe)) } }
-}
-
-/// What the reader wants to know first.
-pub fn verdict(input: &Input) -> String {
-    let cpus = &input.run.cpus;
-    let cycles = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
-    let Some(worst) = cpus.iter().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
-        return "No wake-up was measured.".into();
-    };
-    let max = worst.max_ns.map_or_else(|| or_dash::<u64>(None), span);
-    let when = worst.worst.first().filter(|w| w.latency_ns == worst.max_ns && !w.time.is_empty());
-    let when =
-        when.map_or_else(String::new, |w| format!(" at {}", words::time_of_day(&w.time, &input.run.started)));
-    let missed: u64 = cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
-    let missed =
-        if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
-    let on = several(cpus.len() as u64, "CPU", "CPUs");
-    let cycles = several(cycles, "wake-up", "wake-ups");
-    format!("The largest latency of {cycles} on {on} was {max}, on CPU {}{when}{missed}.", worst.cpu)
 }
 
 #[cfg(test)]

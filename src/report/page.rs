@@ -2,11 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::html::verdict;
 use super::line::{self, sum_rows};
 use super::svg::{Picture, Size};
 use super::theme::PAGE;
-use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash};
+use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash, verdict};
 use super::{Input, conditions, exceedance, heatmap, latency, table, timeline};
 use crate::bundle::run::{CpuRun, Run, Worst};
 use crate::stats::histogram::Row;

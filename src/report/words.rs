@@ -1,5 +1,6 @@
 //! Values as words: latencies, lengths, times, and the sentences about a run as a whole.
 
+use super::Input;
 use crate::bundle::run::{Integrity, Run};
 use crate::units::Nanos;
 
@@ -120,6 +121,24 @@ pub fn oddities(run: &Run) -> Vec<String> {
         }
     }
     notes
+}
+
+/// What the reader wants to know first.
+pub fn verdict(input: &Input) -> String {
+    let cpus = &input.run.cpus;
+    let cycles = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let Some(worst) = cpus.iter().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
+        return "No wake-up was measured.".into();
+    };
+    let max = worst.max_ns.map_or_else(|| or_dash::<u64>(None), span);
+    let when = worst.worst.first().filter(|w| w.latency_ns == worst.max_ns && !w.time.is_empty());
+    let when = when.map_or_else(String::new, |w| format!(" at {}", time_of_day(&w.time, &input.run.started)));
+    let missed: u64 = cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
+    let missed =
+        if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
+    let on = several(cpus.len() as u64, "CPU", "CPUs");
+    let cycles = several(cycles, "wake-up", "wake-ups");
+    format!("The largest latency of {cycles} on {on} was {max}, on CPU {}{when}{missed}.", worst.cpu)
 }
 
 #[cfg(test)]

@@ -1,0 +1,67 @@
+//! Interrupts per CPU and second, from /proc/interrupts.
+//!
+//! Printing that file takes the lock of each interrupt in turn with interrupts off. Where the
+//! housekeeping thread has a CPU of its own that hurts nobody; where it shares a measured one, the file is
+//! not read and the number is unknown.
+
+use crate::facts::interrupts::per_cpu_totals;
+use crate::host::KeptOpen;
+use crate::plan::Plan;
+use crate::units::Cpu;
+
+/// What each CPU had taken at the last two readings, by CPU number.
+pub struct Interrupts {
+    file: Option<KeptOpen>,
+    before: Vec<u64>,
+    now: Vec<u64>,
+}
+
+impl Interrupts {
+    /// Begins to count, where that disturbs no measured CPU.
+    pub fn new(plan: &Plan) -> Interrupts {
+        let apart = !plan.cpus.iter().any(|own| plan.housekeeping.contains(own.cpu));
+        let file = if apart { KeptOpen::whole("/proc/interrupts").ok() } else { None };
+        let cpus = plan.cpus.last().map_or(0, |last| last.cpu.0 as usize + 1);
+        let mut interrupts = Interrupts { file, before: vec![0; cpus], now: vec![0; cpus] };
+        interrupts.read();
+        interrupts
+    }
+
+    /// Reads the counters; [`Interrupts::of`] then tells what was added since the last reading.
+    pub fn read(&mut self) {
+        let Some(file) = &mut self.file else { return };
+        std::mem::swap(&mut self.before, &mut self.now);
+        if !file.read().is_ok_and(|text| per_cpu_totals(text, &mut self.now)) {
+            self.file = None;
+        }
+    }
+
+    /// What a CPU took between the last two readings; none where it is not counted, or its counter wrapped.
+    pub fn of(&self, cpu: Cpu) -> Option<u64> {
+        self.file.as_ref()?;
+        let index = cpu.0 as usize;
+        self.now.get(index)?.checked_sub(*self.before.get(index)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interrupts(before: u64, now: u64) -> Interrupts {
+        let file = KeptOpen::open("/dev/null", 1).ok();
+        Interrupts { file, before: vec![0, before], now: vec![0, now] }
+    }
+
+    #[test]
+    fn a_counter_that_wrapped_is_unknown() {
+        assert_eq!(interrupts(7, 19).of(Cpu(1)), Some(12));
+        assert_eq!(interrupts(19, 7).of(Cpu(1)), None);
+        assert_eq!(interrupts(7, 19).of(Cpu(9)), None);
+    }
+
+    #[test]
+    fn what_is_not_read_is_unknown() {
+        assert_eq!(Interrupts { file: None, ..interrupts(7, 19) }.of(Cpu(1)), None);
+    }
+}

@@ -1,0 +1,30 @@
+//! Where results go while a run is on: `measure` knows no more of bundles and screens than this.
+
+use super::total::Total;
+use crate::bundle::run::{Block, Run};
+use crate::bundle::tail::Tail;
+use crate::units::Nanos;
+
+/// What the last second brought.
+pub struct Tick<'a> {
+    /// The blocks taken, for `blocks.jsonl`.
+    pub blocks: &'a [Block],
+    /// The same whole, for `tail`.
+    pub tails: &'a [Tail],
+    /// The sums so far.
+    pub totals: &'a [Total],
+    /// Time since slot 0.
+    pub elapsed: Nanos,
+    /// The planned length.
+    pub duration: Option<Nanos>,
+}
+
+/// Where results go while the run is on.
+pub trait Sink {
+    /// Takes the blocks of the last second; an error says what is lost, and measuring goes on.
+    fn second(&mut self, tick: &Tick) -> Result<(), String>;
+
+    /// Takes all statistics so far; `durable` has them survive a loss of power too, which costs wake-ups.
+    /// An error says what is lost, and measuring goes on.
+    fn checkpoint(&mut self, run: &Run, durable: bool) -> Result<(), String>;
+}
