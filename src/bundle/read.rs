@@ -14,11 +14,11 @@ use crate::host;
 use crate::stats::histogram::{EARLY_ROW, ROWS, Row, edges_of, merge};
 use crate::units::Nanos;
 
-/// No `run.json` is larger: 8192 CPUs at 40 KiB each.
-const RUN_LIMIT: u64 = 320 << 20;
+/// No `run.json` is larger: three thousand CPUs at 40 KiB each.
+const RUN_LIMIT: u64 = 128 << 20;
 
-/// No tail is larger: ten seconds of 8192 CPUs.
-const TAIL_LIMIT: u64 = 512 << 20;
+/// No tail is larger: ten seconds of as many.
+const TAIL_LIMIT: u64 = 256 << 20;
 
 /// No line of the block records is longer; a longer one is counted as unreadable.
 const LINE_LIMIT: usize = 1 << 20;

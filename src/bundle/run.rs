@@ -138,6 +138,12 @@ pub struct Host {
     pub fair_server_runtime_ns: Option<u64>,
     /// The cgroup's own real-time budget, where there is one.
     pub cgroup_rt_runtime_us: Option<i64>,
+    /// The highest real-time priority that the process may take without CAP_SYS_NICE; null without limit.
+    pub rtprio_limit: Option<u64>,
+    /// What it may lock in memory without CAP_IPC_LOCK, in bytes; null without limit.
+    pub memlock_limit: Option<u64>,
+    /// Its effective capabilities among those that matter here, like `sys_nice`.
+    pub capabilities: Vec<String>,
     /// High-resolution timers in the kernel's configuration.
     pub high_res_timers: Option<bool>,
     /// Timer tick frequency in the kernel's configuration.

@@ -67,6 +67,17 @@ impl Capabilities {
         self.has(34)
     }
 
+    /// The names of those it has among the above.
+    pub fn names(self) -> Vec<String> {
+        let known = [
+            ("ipc_lock", self.ipc_lock()),
+            ("sys_admin", self.sys_admin()),
+            ("sys_nice", self.sys_nice()),
+            ("syslog", self.syslog()),
+        ];
+        known.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
+    }
+
     fn has(self, number: u32) -> bool {
         self.0 >> number & 1 == 1
     }

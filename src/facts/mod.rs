@@ -134,6 +134,9 @@ pub fn describe(facts: &Facts) -> run::Host {
         rt_period_us: facts.rt_period_us.known().copied(),
         fair_server_runtime_ns: facts.fair_servers.known().and_then(|all| sched::fair_server_runtime_ns(all)),
         cgroup_rt_runtime_us: facts.cgroup_rt_runtime_us.known().copied(),
+        rtprio_limit: facts.limits.known().and_then(|limits| limits.rt_priority.soft),
+        memlock_limit: facts.limits.known().and_then(|limits| limits.locked_memory.soft),
+        capabilities: facts.capabilities.known().map(|set| set.names()).unwrap_or_default(),
         high_res_timers: facts.option("HIGH_RES_TIMERS"),
         hz: facts.kconfig.known().and_then(|config| match config.get("HZ") {
             Setting::Value(hz) => hz.parse().ok(),

@@ -192,6 +192,9 @@ pub fn environment(run: &Run) -> Vec<(&'static str, String)> {
                 .map_or_else(String::new, |n| span(Nanos(n.try_into().unwrap_or(i64::MAX)))),
         ),
         ("cgroup's real-time runtime in us", number(h.cgroup_rt_runtime_us)),
+        ("real-time priority limit", h.rtprio_limit.map_or_else(String::new, |n| n.to_string())),
+        ("locked memory limit in bytes", h.memlock_limit.map_or_else(String::new, |n| n.to_string())),
+        ("capabilities", h.capabilities.join(", ")),
         (
             "high-resolution timers",
             h.high_res_timers.map_or_else(String::new, |on| if on { "yes" } else { "no" }.into()),
