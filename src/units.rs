@@ -120,7 +120,7 @@ impl fmt::Display for Cpu {
     }
 }
 
-/// Numbers from here on are refused: the kernel's NR_CPUS ends at 8192.
+/// CPU numbers from here on are refused: the kernel's NR_CPUS ends at 8192.
 pub const CPU_LIMIT: u32 = 8192;
 
 /// A set of CPUs in the kernel's list notation: `0-3,8`, with strides `0-10:2` and groups `0-31:4/8`.
@@ -247,8 +247,8 @@ fn parse_cpu(text: &str, part: &str) -> Result<u32, String> {
         return Err(expected());
     }
     match text.parse::<u32>() {
-        Ok(n) if n <= CPU_LIMIT => Ok(n),
-        _ => Err(format!("'{part}' names a CPU above {CPU_LIMIT}, the most that Linux can have")),
+        Ok(n) if n < CPU_LIMIT => Ok(n),
+        _ => Err(format!("'{part}' has a number above {}, the last CPU that Linux can have", CPU_LIMIT - 1)),
     }
 }
 

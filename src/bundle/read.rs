@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::run::{Block, CpuRun, Run, SCHEMA, Worst};
+use super::run::{Block, CpuRun, Run, SCHEMA, WORST, Worst};
 use super::tail::Tail;
 use super::time::wall_time;
 use crate::error::{Outcome, Trouble};
@@ -67,8 +67,9 @@ impl Bundle {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", tail.display()))),
         };
-        let (mut rest, mut unread) = (&bytes[..], 0u64);
+        let (mut rest, mut unread, mut gaps) = (&bytes[..], 0u64, 0u64);
         while let Some(tail) = Tail::decode(&mut rest) {
+            gaps += u64::from(leaves_a_gap(&self.run, &tail));
             unread += u64::from(!absorb(&mut self.run, tail));
         }
         unread += u64::from(!rest.is_empty());
@@ -79,8 +80,14 @@ impl Bundle {
             _ => String::new(),
         };
         let length = self.run.elapsed_ns.unwrap_or_default();
-        self.remarks
-            .push(format!("the run is incomplete: it was killed, and {length} of it are kept{reach}"));
+        self.remarks.push(format!(
+            "the run is incomplete: it was killed or is still on, and {length} of it are kept{reach}"
+        ));
+        if gaps > 0 {
+            self.remarks.push(format!(
+                "records are missing before {gaps} of those at its end: a disk was full, or the run went on meanwhile"
+            ));
+        }
         if unread > 0 {
             self.remarks.push(format!("{unread} records at its end could not be read"));
         }
@@ -106,6 +113,12 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     let run: Run = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     run.check()?;
     Ok(run)
+}
+
+/// Whether time is missing between what is known of a CPU and the block.
+fn leaves_a_gap(run: &Run, tail: &Tail) -> bool {
+    let until = run.cpus.iter().find(|cpu| cpu.cpu == tail.cpu).and_then(|cpu| cpu.until_mono_ns);
+    until.is_some_and(|until| tail.start > until)
 }
 
 /// Adds a block of the tail to the run; false if it does not belong there.
@@ -153,7 +166,7 @@ fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
         time: wall_time(Nanos(time.0.saturating_add(tail.wall_offset.0))),
     }));
     cpu.worst.sort_by_key(|worst| std::cmp::Reverse(worst.latency_ns));
-    cpu.worst.truncate(8);
+    cpu.worst.truncate(WORST);
     cpu.max_ns = cpu.worst.first().and_then(|worst| worst.latency_ns);
     let deadline = merge(cpu.deadline_histogram.as_ref()?, &merge(&rows, &missed_rows)?)?;
     cpu.deadline_histogram = Some(deadline);

@@ -11,6 +11,9 @@ use crate::units::{Cpu, Nanos};
 /// The schema this version writes, and the newest it reads.
 pub const SCHEMA: &str = "onbeat.run/1";
 
+/// How many of its worst wake-ups a run keeps per CPU, as many as each of its blocks.
+pub const WORST: usize = 8;
+
 /// A run, whole or as of its last checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -83,7 +86,7 @@ pub struct Plan {
     /// The latency at which the run stops.
     #[serde(default)]
     pub limit_ns: Option<Nanos>,
-    /// Seed of the dithered schedule.
+    /// Seed of the dithered schedule: splitmix64 from seed XOR the CPU's place in `cpus`, see `measure::schedule`.
     #[serde(default)]
     pub seed: Option<u64>,
     /// CPUs of onbeat's own thread.

@@ -18,17 +18,25 @@ use crate::host::record::{Recorder, Seen};
 const RUN: &str = "run.json";
 const SPARE: &str = ".run.json.next";
 const TAIL: &str = "tail";
+const BLOCKS: &str = "blocks.jsonl";
+const NEXT_SPARE: &str = ".spare";
 
 /// Room for `run.json`: twice what the histograms of a noisy CPU were seen to need.
 const SPARE_BYTES: u64 = 32 << 10;
 const SPARE_BYTES_PER_CPU: u64 = 24 << 10;
 
-/// A bundle being written.
+/// A bundle being written. Dropped before its first checkpoint, it takes away again what it made.
 pub struct Writer {
     path: PathBuf,
     dir: Dir,
-    blocks: File,
-    tail: File,
+    /// Whether the directory is ours to remove.
+    made: bool,
+    /// Whether a run stands in it.
+    kept: bool,
+    /// Directories and files below `host/`, in the order in which they were made.
+    host: Vec<(String, bool)>,
+    blocks: Option<File>,
+    tail: Option<File>,
     spare: Option<File>,
     spare_bytes: u64,
     lines: Vec<u8>,
@@ -38,24 +46,29 @@ pub struct Writer {
 impl Writer {
     /// Makes the directory, which must not exist or be empty; refuses with the remedy.
     pub fn create(path: &Path, cpus: usize) -> Outcome<Writer> {
-        let refused = |error: io::Error| refusal(path, &error);
-        let dir = Dir::create(path).map_err(refused)?;
-        let spare_bytes = SPARE_BYTES + SPARE_BYTES_PER_CPU * cpus as u64;
-        let spare = dir.reserve(SPARE, spare_bytes).map_err(refused)?;
-        let blocks = dir.new_file("blocks.jsonl").map_err(refused)?;
-        let tail = dir.new_file(TAIL).map_err(refused)?;
-        let lines = Vec::with_capacity(64 << 10);
-        let document = Vec::with_capacity(128 << 10);
-        Ok(Writer {
+        let (dir, made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
+        let mut writer = Writer {
             path: path.to_owned(),
             dir,
-            blocks,
-            tail,
-            spare: Some(spare),
-            spare_bytes,
-            lines,
-            document,
-        })
+            made,
+            kept: false,
+            host: Vec::new(),
+            blocks: None,
+            tail: None,
+            spare: None,
+            spare_bytes: SPARE_BYTES + SPARE_BYTES_PER_CPU * cpus as u64,
+            lines: Vec::with_capacity(64 << 10),
+            document: Vec::with_capacity(128 << 10),
+        };
+        writer.make_files().map_err(|error| refusal(path, &error))?;
+        Ok(writer)
+    }
+
+    fn make_files(&mut self) -> io::Result<()> {
+        self.spare = Some(self.dir.reserve(SPARE, self.spare_bytes)?);
+        self.blocks = Some(self.dir.new_file(BLOCKS)?);
+        self.tail = Some(self.dir.new_file(TAIL)?);
+        Ok(())
     }
 
     /// Where the bundle is.
@@ -64,14 +77,16 @@ impl Writer {
     }
 
     /// Writes the files that were read of the machine, at their own paths, refusals and lists beside.
-    pub fn host(&self, recorder: &Recorder) -> Outcome<()> {
-        let failed = |error: io::Error| refusal(&self.path, &error);
-        let root = self.dir.subdir("host").map_err(failed)?;
+    pub fn host(&mut self, recorder: &Recorder) -> Outcome<()> {
+        self.write_host(recorder).map_err(|error| refusal(&self.path, &error))
+    }
+
+    fn write_host(&mut self, recorder: &Recorder) -> io::Result<()> {
         let mut errors = Vec::new();
         let mut lists = Vec::new();
         for (path, seen) in recorder.accesses() {
             match seen {
-                Seen::File(bytes) => write_at(&root, &path, &bytes).map_err(failed)?,
+                Seen::File(bytes) => self.write_at(&format!("host{path}"), &bytes)?,
                 Seen::Absent => {
                     push_line(&mut errors, &serde_json::json!({ "path": path, "errno": libc::ENOENT }))
                 }
@@ -83,86 +98,99 @@ impl Writer {
                 }
             }
         }
-        self.dir.replace("host.errors", &errors).map_err(failed)?;
-        self.dir.replace("host.lists", &lists).map_err(failed)
+        self.write_at("host.errors", &errors)?;
+        self.write_at("host.lists", &lists)
+    }
+
+    /// Writes a new file below the bundle, and notes it and the directories it took.
+    fn write_at(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut deepest: Option<Dir> = None;
+        let mut at = String::new();
+        let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let name = parts.pop().unwrap_or_default();
+        for part in parts {
+            deepest = Some(deepest.as_ref().unwrap_or(&self.dir).subdir(part)?);
+            at = format!("{at}{part}/");
+            if !self.host.iter().any(|(made, is_dir)| *is_dir && *made == at) {
+                self.host.push((at.clone(), true));
+            }
+        }
+        let mut file = deepest.as_ref().unwrap_or(&self.dir).new_file(name)?;
+        self.host.push((format!("{at}{name}"), false));
+        file.write_all(bytes)
     }
 
     /// Appends the blocks of a second, and the same whole to the tail.
     pub fn second(&mut self, blocks: &[Block], tails: &[Tail]) -> Result<(), String> {
         self.lines.clear();
         tails.iter().for_each(|tail| tail.encode(&mut self.lines));
-        let kept = append(&mut self.tail, &self.lines);
+        let kept = append(self.tail.as_mut(), &self.lines);
         self.lines.clear();
         let written =
-            write_lines(&mut self.lines, blocks).and_then(|()| append(&mut self.blocks, &self.lines));
+            write_lines(&mut self.lines, blocks).and_then(|()| append(self.blocks.as_mut(), &self.lines));
         kept.and(written).map_err(|error| self.lost("block records", &error))
     }
 
-    /// Replaces `run.json`, and empties the tail, which it now contains; `durable` has it reach the disk.
-    pub fn checkpoint(&mut self, run: &Run, durable: bool) -> Result<(), String> {
+    /// Replaces `run.json`, and empties the tail, which it now contains.
+    pub fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
         self.document.clear();
-        let written =
-            serialize(run, &mut self.document).and_then(|()| self.replace_run(run.complete, durable));
+        let written = serialize(run, &mut self.document).and_then(|()| self.replace_run(run.complete));
         written.and_then(|()| self.empty_tail()).map_err(|error| self.lost("a checkpoint", &error))
     }
 
     /// Writes the last `run.json` and takes away what only a run that is on needs.
     pub fn finish(mut self, run: &Run) -> Outcome<PathBuf> {
         // Records may wait in memory of the kernel; a run that says it is complete must not lose them.
-        let flushed = self.blocks.sync_all();
-        self.checkpoint(run, true).map_err(Trouble::internal)?;
+        let flushed = self.blocks.as_ref().map_or(Ok(()), File::sync_all);
+        self.checkpoint(run).map_err(Trouble::internal)?;
         self.dir.remove(TAIL);
         self.dir.remove(SPARE);
         flushed.map_err(|error| Trouble::internal(self.lost("block records", &error)))?;
-        Ok(self.path)
+        Ok(self.path.clone())
     }
 
-    /// Takes everything away again: the run did not take place.
-    pub fn abandon(self) {
-        // Nothing measured is in it, and what cannot be removed hurts nobody.
-        if self.dir.clear().is_ok() {
-            crate::host::remove_empty_dir(&self.path);
-        }
-    }
-
-    /// Writes into the space set aside and renames it; sets the same aside again before the old is given up.
-    fn replace_run(&mut self, last: bool, durable: bool) -> io::Result<()> {
-        let mut file = match self.spare.take() {
-            Some(file) => file,
-            None => self.dir.reserve(SPARE, self.spare_bytes)?,
+    /// Puts the document into the space that was set aside and renames it there.
+    ///
+    /// The space for the next one is set aside first: where that fails, the old space stays as it is, for
+    /// the run's last document, and this checkpoint is the one to do without.
+    fn replace_run(&mut self, last: bool) -> io::Result<()> {
+        let next = if last {
+            None
+        } else {
+            // One that a failed rename left behind would be in the way of all others.
+            self.dir.remove(NEXT_SPARE);
+            Some(self.dir.reserve(NEXT_SPARE, self.spare_bytes)?)
         };
-        let filled = file.write_all(&self.document).and_then(|()| file.set_len(self.document.len() as u64));
-        if let Err(error) = filled.and_then(|()| if durable { file.sync_all() } else { Ok(()) }) {
-            // Whatever was written is begun anew next time.
-            file.set_len(0)?;
-            file.seek(SeekFrom::Start(0))?;
-            self.spare = Some(file);
-            return Err(error);
-        }
-        if last {
-            return self.dir.rename(SPARE, RUN, durable);
-        }
-        // The next run.json's space first: without it this checkpoint is the one to do without.
-        match self.dir.reserve(".spare", self.spare_bytes) {
-            Ok(next) => {
-                self.dir.rename(SPARE, RUN, durable)?;
-                self.dir.rename(".spare", SPARE, false)?;
+        let placed = self.fill_spare().and_then(|()| self.dir.rename(SPARE, RUN, true));
+        match (&placed, next) {
+            (Ok(()), Some(next)) => {
+                self.kept = true;
+                self.dir.rename(NEXT_SPARE, SPARE, false)?;
                 self.spare = Some(next);
-                Ok(())
             }
-            Err(error) => {
-                file.set_len(0)?;
-                file.seek(SeekFrom::Start(0))?;
-                self.spare = Some(file);
-                Err(error)
-            }
+            (Ok(()), None) => self.kept = true,
+            (Err(_), _) => self.dir.remove(NEXT_SPARE),
         }
+        placed
+    }
+
+    /// Overwrites from the start, so that no block that was set aside is given up before all is written.
+    fn fill_spare(&mut self) -> io::Result<()> {
+        let file = match &mut self.spare {
+            Some(file) => file,
+            spare => spare.insert(self.dir.reserve(SPARE, self.spare_bytes)?),
+        };
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&self.document)?;
+        file.set_len(self.document.len() as u64)?;
+        // A rename may reach the disk before what it renames does.
+        file.sync_all()
     }
 
     fn empty_tail(&mut self) -> io::Result<()> {
-        self.tail.set_len(0)?;
-        self.tail.seek(SeekFrom::Start(0))?;
-        Ok(())
+        let Some(tail) = &mut self.tail else { return Ok(()) };
+        tail.set_len(0)?;
+        tail.seek(SeekFrom::Start(0)).map(drop)
     }
 
     fn lost(&self, what: &str, error: &io::Error) -> String {
@@ -189,7 +217,8 @@ fn write_lines<T: Serialize>(lines: &mut Vec<u8>, records: &[T]) -> io::Result<(
 }
 
 /// Writes all with one system call; what did not fit whole is cut off again.
-fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+fn append(file: Option<&mut File>, bytes: &[u8]) -> io::Result<()> {
+    let Some(file) = file else { return Ok(()) };
     let before = file.stream_position()?;
     file.write_all(bytes).inspect_err(|_| {
         // The reader copes with half a record; none is better.
@@ -203,13 +232,22 @@ fn push_line(lines: &mut Vec<u8>, value: &serde_json::Value) {
     lines.push(b'\n');
 }
 
-fn write_at(root: &Dir, path: &str, bytes: &[u8]) -> io::Result<()> {
-    let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let mut deepest: Option<Dir> = None;
-    for part in above.split('/').filter(|part| !part.is_empty()) {
-        deepest = Some(deepest.as_ref().unwrap_or(root).subdir(part)?);
+impl Drop for Writer {
+    /// A run that was refused leaves nothing; only what this writer made is removed.
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        for name in [SPARE, NEXT_SPARE, TAIL, BLOCKS] {
+            self.dir.remove(name);
+        }
+        for (path, is_dir) in self.host.iter().rev() {
+            if *is_dir { self.dir.remove_dir(path.trim_end_matches('/')) } else { self.dir.remove(path) }
+        }
+        if self.made {
+            crate::host::remove_empty_dir(&self.path);
+        }
     }
-    deepest.as_ref().unwrap_or(root).new_file(name)?.write_all(bytes)
 }
 
 fn refusal(path: &Path, error: &io::Error) -> Trouble {

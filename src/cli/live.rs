@@ -1,18 +1,15 @@
 //! The live view on a terminal: per CPU the last second's worst and the run's, a histogram of blocks, time left.
 //!
-//! Drawn once a second, when the blocks come, by the housekeeping thread; no key is read, Ctrl-C ends the run.
+//! Drawn once a second on standard error, when the blocks come, by the housekeeping thread. Nothing is
+//! asked of the terminal and no key is read; Ctrl-C ends the run.
 
-use std::io::{self, Stderr};
+use std::io::{self, Write};
 
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::terminal;
-use ratatui::layout::{Constraint, Layout};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Gauge, Paragraph};
-use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
+use crossterm::style::{Attribute, Color, Print, SetAttribute, SetForegroundColor};
+use crossterm::{QueueableCommand, cursor, terminal};
 
 use super::Environment;
+use crate::host;
 use crate::measure::sink::Tick;
 use crate::measure::total::Total;
 use crate::plan::Plan;
@@ -25,67 +22,87 @@ const EDGES_US: [i64; 16] =
 /// The columns' heights, one more for each power of ten or so; one sample is the first of them.
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// Columns of the bar that fills with time.
+const BAR: usize = 24;
+
 /// The view, as long as the run is on; dropping it clears it away.
 pub struct Live {
-    terminal: Option<Terminal<CrosstermBackend<Stderr>>>,
     title: String,
-    rows: usize,
     color: bool,
+    /// Lines on the screen, above the cursor.
+    drawn: usize,
+}
+
+/// How a line is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Plain,
+    Dim,
+    Worst,
 }
 
 impl Live {
-    /// Takes some lines of the terminal; shows nothing where it cannot.
+    /// Takes some lines of the terminal.
     pub fn new(plan: &Plan, environment: &Environment) -> Live {
-        let lines = terminal::size().map_or(24, |(_, lines)| usize::from(lines));
-        let rows = plan.cpus.len().min(lines.saturating_sub(6).max(1));
-        let height = (rows + 3 + usize::from(rows < plan.cpus.len())) as u16;
-        let backend = CrosstermBackend::new(io::stderr());
-        let options = TerminalOptions { viewport: Viewport::Inline(height) };
-        let title = format!(
-            "{} {}, every {}, {}",
-            plan.policy.name(),
-            plan.priority,
-            plan.interval,
-            plan.wake.name()
-        );
-        let color = environment.color(&io::stderr());
-        let mut live = Live { terminal: Terminal::with_options(backend, options).ok(), title, rows, color };
-        live.draw(|frame, _, title| {
-            frame.render_widget(Paragraph::new(format!("{title}: the first second is on")), frame.area());
-        });
+        let Plan { policy, priority, interval, wake, .. } = plan;
+        let title = format!("{} {priority}, every {interval}, {}", policy.name(), wake.name());
+        let mut live = Live { title, color: environment.color(&io::stderr()), drawn: 0 };
+        live.draw(&[(format!("{}: the first second is on", live.title), Look::Plain)]);
         live
     }
 
     /// Shows the last second.
     pub fn show(&mut self, tick: &Tick) {
-        let color = self.color;
-        self.draw(|frame, rows, title| draw(frame, rows, title, tick, color));
+        let rows = host::terminal_size().map_or(24, |(_, rows)| rows);
+        self.draw(&lines(&self.title, tick, rows.saturating_sub(6).max(1)));
     }
 
-    fn draw(&mut self, f: impl FnOnce(&mut Frame, usize, &str)) {
-        let (rows, title) = (self.rows, self.title.as_str());
-        let drawn =
-            self.terminal.as_mut().map(|terminal| terminal.draw(|frame| f(frame, rows, title)).map(drop));
-        if let Some(Err(_)) = drawn {
-            // The terminal has gone away; measuring goes on.
-            self.terminal = None;
+    /// Writes over what was drawn before. A terminal that is gone, or another job's, is left alone.
+    fn draw(&mut self, lines: &[(String, Look)]) {
+        let Some((columns, _)) = host::terminal_size() else { return };
+        if !host::in_foreground() {
+            self.drawn = 0;
+            return;
         }
+        let mut screen = Vec::with_capacity(8 << 10);
+        if self.compose(&mut screen, lines, columns).is_ok() && io::stderr().write_all(&screen).is_ok() {
+            self.drawn = lines.len();
+        }
+    }
+
+    fn compose(&self, screen: &mut Vec<u8>, lines: &[(String, Look)], columns: usize) -> io::Result<()> {
+        if self.drawn > 0 {
+            screen.queue(cursor::MoveToPreviousLine(self.drawn as u16))?;
+        }
+        for (text, look) in lines {
+            screen.queue(terminal::Clear(terminal::ClearType::UntilNewLine))?;
+            // A line that wraps would be two lines to go back over.
+            let text: String = text.chars().take(columns.saturating_sub(1)).collect();
+            match look {
+                Look::Dim if self.color => screen.queue(SetAttribute(Attribute::Dim))?,
+                Look::Worst if self.color => screen.queue(SetForegroundColor(Color::Yellow))?,
+                _ => screen,
+            }
+            .queue(Print(text))?;
+            if self.color && *look != Look::Plain {
+                screen.queue(SetAttribute(Attribute::Reset))?;
+            }
+            screen.queue(Print("\n"))?;
+        }
+        screen.queue(terminal::Clear(terminal::ClearType::FromCursorDown)).map(drop)
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        if let Some(terminal) = &mut self.terminal {
-            let _ = terminal.clear();
-            let _ = terminal.show_cursor();
-        }
+        self.draw(&[]);
     }
 }
 
-fn draw(frame: &mut Frame, rows: usize, title: &str, tick: &Tick, color: bool) {
-    let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(frame.area());
-    frame.render_widget(gauge(title, tick, color), head);
-    let mut lines = vec![Line::styled(heading(), Style::new().add_modifier(Modifier::DIM))];
+/// What is to be seen of a second, with the rows of at most so many CPUs.
+fn lines(title: &str, tick: &Tick, rows: usize) -> Vec<(String, Look)> {
+    let worst = tick.totals.iter().filter_map(worst_of).max();
+    let mut lines = vec![(time_line(title, tick, worst), Look::Plain), (heading(), Look::Dim)];
     let mut order: Vec<usize> = (0..tick.totals.len()).collect();
     if rows < order.len() {
         // Where not all fit, those with the worst are the ones to see.
@@ -93,29 +110,29 @@ fn draw(frame: &mut Frame, rows: usize, title: &str, tick: &Tick, color: bool) {
         order.truncate(rows);
         order.sort_unstable();
     }
-    let worst = tick.totals.iter().filter_map(worst_of).max();
-    lines.extend(order.iter().map(|&index| row(&tick.totals[index], tick, worst, color)));
-    if rows < tick.totals.len() {
-        lines.push(Line::raw(format!("{} more CPUs, none worse than those above", tick.totals.len() - rows)));
+    for &index in &order {
+        let total = &tick.totals[index];
+        let look = if worst.is_some() && worst_of(total) == worst { Look::Worst } else { Look::Plain };
+        lines.push((row(total, tick), look));
     }
-    frame.render_widget(Paragraph::new(lines), body);
+    if rows < tick.totals.len() {
+        let left_out = tick.totals.len() - rows;
+        lines.push((format!("{left_out} more CPUs, none worse than those above"), Look::Dim));
+    }
+    lines
 }
 
-fn gauge<'a>(title: &str, tick: &Tick, color: bool) -> Gauge<'a> {
-    let whole = |span: Nanos| Nanos(span.0 / Nanos::SECOND.0 * Nanos::SECOND.0);
-    let worst = tick.totals.iter().filter_map(worst_of).max().unwrap_or_default();
-    let (ratio, left) = match tick.duration {
-        Some(duration) => {
-            let left = Nanos((duration.0 - tick.elapsed.0).max(0) + Nanos::SECOND.0 / 2);
-            (
-                (tick.elapsed.as_secs() / duration.as_secs()).clamp(0.0, 1.0),
-                format!("{} left", words(whole(left))),
-            )
-        }
-        None => (0.0, format!("{} so far, Ctrl-C ends it", words(whole(tick.elapsed)))),
+fn time_line(title: &str, tick: &Tick, worst: Option<Nanos>) -> String {
+    let worst = worst.unwrap_or_default();
+    let Some(duration) = tick.duration else {
+        return format!("{title}; worst {worst}; {} so far, Ctrl-C ends it", words(tick.elapsed));
     };
-    let style = if color { Style::new().fg(Color::Cyan) } else { Style::new() };
-    Gauge::default().ratio(ratio).gauge_style(style).label(format!("{title} · worst {worst} · {left}"))
+    // The second that is on is nearly over when it is shown.
+    let left = Nanos((duration.0 - tick.elapsed.0).max(0) + Nanos::SECOND.0 / 2);
+    let share = (tick.elapsed.as_secs() / duration.as_secs()).clamp(0.0, 1.0);
+    let full = (share * BAR as f64).round() as usize;
+    let bar = "█".repeat(full) + &"░".repeat(BAR - full);
+    format!("{bar} {} left; worst {worst}; {title}", words(left))
 }
 
 /// A span of whole seconds in the units that people count it in.
@@ -149,20 +166,11 @@ fn heading() -> String {
     )
 }
 
-fn row<'a>(total: &Total, tick: &Tick, worst: Option<Nanos>, color: bool) -> Line<'a> {
+fn row(total: &Total, tick: &Tick) -> String {
     let last = tick.blocks.iter().rev().find(|block| block.cpu == total.cpu).and_then(|block| block.max_ns);
     let text = |span: Option<Nanos>| span.map_or_else(|| "-".into(), |span| span.to_string());
     let own = worst_of(total);
-    let style = if color && own.is_some() && own == worst {
-        Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD)
-    } else {
-        Style::new()
-    };
-    Line::from(vec![
-        Span::raw(format!("{:>4} {:>9} ", total.cpu, text(last))),
-        Span::styled(format!("{:>9}", text(own)), style),
-        Span::raw(format!(" {:>8}  {}", total.missed, bars(total))),
-    ])
+    format!("{:>4} {:>9} {:>9} {:>8}  {}", total.cpu, text(last), text(own), total.missed, bars(total))
 }
 
 fn worst_of(total: &Total) -> Option<Nanos> {

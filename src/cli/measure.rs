@@ -35,7 +35,7 @@ use crate::units::{Bare, CpuSet, Nanos, Policy, parse_span};
 )]
 pub struct Args {
     /// CPUs to measure, like 0-3,8; `!0` leaves CPU 0 out; all by default
-    #[arg(short = 'a', long = "affinity", value_name = "CPUS", num_args = 0..=1, default_missing_value = "all", allow_hyphen_values = true)]
+    #[arg(short = 'a', long = "affinity", value_name = "CPUS", num_args = 0..=1, default_missing_value = "all")]
     cpus: Option<String>,
     /// Interval; a bare number is in us
     #[arg(short, long, value_name = "SPAN", default_value = "1000us", allow_hyphen_values = true)]
@@ -127,7 +127,6 @@ pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
 /// Measures.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let intent = args.intent()?;
-    intent.check()?;
     args.mention_needless_flags();
     let host = Host::live().recording();
     let facts = facts::gather(&host);
@@ -135,7 +134,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let plan = plan::plan(&intent, &machine, random_u64())?;
     let mut run = begin(&plan, &facts);
     let path = args.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
-    let writer = Writer::create(&path, plan.cpus.len())?;
+    let mut writer = Writer::create(&path, plan.cpus.len())?;
     if let Some(recorder) = host.recorded() {
         writer.host(recorder)?;
     }
@@ -150,14 +149,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let measured = session::measure(plan.clone(), run, &core_types, &mut desk);
     let Desk { writer, live } = desk;
     drop(live);
-    let mut run = match measured {
-        Ok(run) => run,
-        Err(refusal) => {
-            writer.abandon();
-            return Err(refusal);
-        }
-    };
-    run.integrity.extend(before.changes(&plan));
+    let mut run = measured?;
+    run.integrity.extend(before.changes(&run));
     finish(args, environment, &run, writer)
 }
 
@@ -165,6 +158,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> Outcome<Exit> {
     let path = writer.path().to_owned();
     let kept = writer.finish(run);
+    // What was measured is safe: from here on Ctrl-C may end whatever takes too long.
+    rt::unblock_signals();
     let json_alone = args.json.as_deref() == Some("-".as_ref());
     if !json_alone {
         let mut text = table::render(run, columns(), environment.color(&io::stdout()));
@@ -216,8 +211,8 @@ impl Sink for Desk {
         self.writer.second(tick.blocks, tick.tails)
     }
 
-    fn checkpoint(&mut self, run: &Run, durable: bool) -> Result<(), String> {
-        self.writer.checkpoint(run, durable)
+    fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
+        self.writer.checkpoint(run)
     }
 }
 
@@ -339,7 +334,7 @@ mod tests {
 
     #[test]
     fn all_and_all_but() {
-        assert_eq!(intent("-a").expect("all").cpus, CpuChoice::All);
+        assert_eq!(intent("-a -t -n -p 80").expect("all").cpus, CpuChoice::All);
         assert_eq!(intent("").expect("all").cpus, CpuChoice::All);
         assert_eq!(intent("-a !0").expect("others").cpus, CpuChoice::AllBut([Cpu(0)].into_iter().collect()));
         assert!(intent("-a 3-1").is_err() && intent("-a 0,,2").is_err());

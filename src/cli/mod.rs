@@ -191,6 +191,6 @@ fn write_output(path: &Path, bytes: &[u8]) -> Outcome<()> {
 
 /// Columns of the terminal on standard output, 100 where there is none.
 fn columns() -> usize {
-    let size = if io::stdout().is_terminal() { ratatui::crossterm::terminal::size().ok() } else { None };
-    size.map_or(100, |(columns, _)| usize::from(columns).clamp(60, 200))
+    let size = if io::stdout().is_terminal() { crate::host::columns_of(io::stdout()) } else { None };
+    size.map_or(100, |columns| columns.clamp(60, 200))
 }

@@ -110,7 +110,7 @@ pub struct Intent {
 const LEAST_INTERVAL: Nanos = Nanos(10_000);
 
 /// Longer runs than this overflow no clock (100 years).
-const LONGEST: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
+pub const LONGEST: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 
 impl Intent {
     /// Refuses what makes no sense on any machine.

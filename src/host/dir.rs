@@ -1,7 +1,8 @@
-//! A directory of ours, held open: names are looked up in it and nowhere else, links are not followed.
+//! A directory of ours, held open: names are looked up in it and nowhere else, and no link in it is followed.
 //!
-//! Whoever may write to the directory above cannot make a root process write elsewhere.
+//! The way to it is the user's: links above it are followed, as for any path that somebody gives.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -21,8 +22,8 @@ impl Dir {
         Ok(Dir { fd: rustix::fs::open(path, flags, Mode::empty())? })
     }
 
-    /// Makes the directory, which must not exist or be empty, and those above it; readable by its owner's group and others.
-    pub fn create(path: &Path) -> io::Result<Dir> {
+    /// Makes the directory, which must not exist or be empty, and those above it; says whether it was made.
+    pub fn create(path: &Path) -> io::Result<(Dir, bool)> {
         if let Some(parent) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent)?;
         }
@@ -35,12 +36,12 @@ impl Dir {
                 if names.any(|entry| entry.is_ok_and(|e| e.file_name() != c"." && e.file_name() != c"..")) {
                     return Err(io::Error::from_raw_os_error(libc::ENOTEMPTY));
                 }
-                return Ok(Dir { fd });
+                return Ok((Dir { fd }, false));
             }
             Err(errno) => return Err(errno.into()),
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        Ok(Dir { fd: rustix::fs::open(path, flags, Mode::empty())? })
+        Ok((Dir { fd: rustix::fs::open(path, flags, Mode::empty())? }, true))
     }
 
     /// Makes a directory in this one, unless it is there, and opens it.
@@ -90,31 +91,23 @@ impl Dir {
         let _ = rustix::fs::unlinkat(&self.fd, name, AtFlags::empty());
     }
 
-    /// Removes everything in this directory; links are removed, not followed.
-    pub fn clear(&self) -> io::Result<()> {
-        for entry in rustix::fs::Dir::read_from(&self.fd)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            if rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).is_err() {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                Dir { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? }.clear()?;
-                rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?;
-            }
-        }
-        Ok(())
+    /// Removes a directory of this directory, if it is empty.
+    pub fn remove_dir(&self, name: &str) {
+        let _ = rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
     }
 
     /// Writes a file beside its place under a name nobody can foresee, flushes it, and renames it there.
-    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let beside = format!(".{name}.{:016x}", super::random_u64());
+    pub fn replace(&self, name: &OsStr, bytes: &[u8], mode: u32) -> io::Result<()> {
+        let beside = format!(".onbeat.{:016x}", super::random_u64());
         let written = self.new_file(&beside).and_then(|mut file| {
+            // The umask is the user's; a file that was there keeps its mode.
+            if mode != 0o644 {
+                rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+            }
             file.write_all(bytes)?;
             file.sync_all()
         });
-        let placed = written.and_then(|()| self.rename(&beside, name, true));
+        let placed = written.and_then(|()| Ok(rustix::fs::renameat(&self.fd, &beside, &self.fd, name)?));
         if placed.is_err() {
             self.remove(&beside);
         }

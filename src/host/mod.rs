@@ -10,8 +10,8 @@ pub mod rt;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, Read, Seek, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -315,16 +315,42 @@ impl Lines {
     }
 }
 
-/// Writes a file that the user named: beside it first, then by rename, so that it is never half there.
+/// Writes a file that the user named: a new or plain file beside its place first, then by rename, so that
+/// it is never half there. What is a link, a device or a pipe (/dev/stdout is a link to one) is written
+/// to as it is, and stays what it is; but no link is followed in a folder that everybody may write to.
 pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        // A device or a pipe (/dev/stdout) cannot be replaced by rename.
-        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
-    }
+    let there = fs::symlink_metadata(path).ok();
     let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if there.as_ref().is_some_and(|meta| !meta.is_file()) {
+        let link = there.is_some_and(|meta| meta.file_type().is_symlink());
+        if link && fs::metadata(parent)?.permissions().mode() & 0o002 != 0 {
+            // Anybody can have put it there, to have a root process write where it leads.
+            return Err(io::Error::other("a link in a folder that everybody may write to is not followed"));
+        }
+        return OpenOptions::new().write(true).create(true).truncate(true).open(path)?.write_all(bytes);
+    }
     let name = path.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?;
-    let dir = dir::Dir::open(parent)?;
-    dir.replace(&name.to_string_lossy(), bytes)
+    let mode = there.map_or(0o644, |meta| meta.permissions().mode() & 0o777);
+    dir::Dir::open(parent)?.replace(name, bytes, mode)
+}
+
+/// Columns and rows of the terminal on standard error; none where it is none.
+pub fn terminal_size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    Some((usize::from(size.ws_col), usize::from(size.ws_row))).filter(|size| size.0 > 0 && size.1 > 0)
+}
+
+/// Columns of a terminal; none where it is none.
+pub fn columns_of(stream: impl AsFd) -> Option<usize> {
+    rustix::termios::tcgetwinsize(stream)
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|&columns| columns > 0)
+}
+
+/// Whether this process is the terminal's present job: another's screen is not to be written on.
+pub fn in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 /// The architecture of the running kernel, as `uname -m`.

@@ -140,8 +140,7 @@ impl SignalTimer {
         let once = libc::itimerspec { it_interval: none, it_value: value };
         // SAFETY: the timer is ours until drop; the pointers are to locals, and a null old value is allowed.
         let armed = unsafe { libc::timer_settime(self.timer, libc::TIMER_ABSTIME, &once, ptr::null_mut()) };
-        // SAFETY: the set is initialised, and a null info is allowed by sigwaitinfo(2).
-        armed == 0 && unsafe { libc::sigwaitinfo(&self.set, ptr::null_mut()) } == self.signal
+        armed == 0 && wait_for(&self.set, None) == self.signal
     }
 }
 
@@ -152,10 +151,76 @@ impl Drop for SignalTimer {
     }
 }
 
-/// The CPU this thread runs on right now, through the vDSO (a few nanoseconds).
+/// `struct rseq`, as far as the kernel needs it (rseq(2), include/uapi/linux/rseq.h).
+#[repr(C, align(32))]
+struct RseqArea {
+    cpu_id_start: u32,
+    cpu_id: u32,
+    rseq_cs: u64,
+    flags: u32,
+    rest: [u32; 3],
+}
+
+/// Tells a thread which CPU it runs on in one load, from memory that the kernel keeps up to date for it.
+///
+/// glibc from 2.35 on has registered such memory itself; then its own function is used. Where there is
+/// none (old kernels), asking is a call into the vDSO, and on arm64 a system call.
+pub struct CpuReader(Option<Box<RseqArea>>);
+
+const RSEQ_SIGNATURE: u32 = 0x5305_3053;
+const RSEQ_UNREGISTER: libc::c_int = 1;
+
+impl CpuReader {
+    /// Registers the memory for the calling thread, which alone may use the reader.
+    pub fn new() -> CpuReader {
+        let area = RseqArea { cpu_id_start: 0, cpu_id: u32::MAX, rseq_cs: 0, flags: 0, rest: [0; 3] };
+        let area = Box::new(area);
+        let registered = rseq(&area, 0);
+        CpuReader(registered.then_some(area))
+    }
+
+    /// The CPU that this thread runs on right now.
+    #[inline(always)]
+    pub fn current(&self) -> Cpu {
+        match &self.0 {
+            // SAFETY: the area is alive and aligned; volatile, because the kernel writes it.
+            Some(area) => Cpu(unsafe { ptr::read_volatile(&area.cpu_id) }),
+            None => current_cpu(),
+        }
+    }
+}
+
+impl Default for CpuReader {
+    fn default() -> CpuReader {
+        CpuReader::new()
+    }
+}
+
+impl Drop for CpuReader {
+    fn drop(&mut self) {
+        if let Some(area) = self.0.take().filter(|area| !rseq(area, RSEQ_UNREGISTER)) {
+            // Still written by the kernel: it must outlive the thread.
+            Box::leak(area);
+        }
+    }
+}
+
+fn rseq(area: &RseqArea, flags: libc::c_int) -> bool {
+    let size = mem::size_of::<RseqArea>();
+    // SAFETY: the area has the size and alignment that rseq(2) asks for, and its box keeps its place until
+    // it is unregistered.
+    unsafe { libc::syscall(libc::SYS_rseq, ptr::from_ref(area), size, flags, RSEQ_SIGNATURE) == 0 }
+}
+
+/// The CPU that the calling thread runs on right now.
 #[inline(always)]
 pub fn current_cpu() -> Cpu {
-    Cpu(rustix::thread::sched_getcpu() as u32)
+    #[cfg(target_arch = "x86_64")]
+    let cpu = rustix::thread::sched_getcpu();
+    // SAFETY: the function takes nothing and only reads; rustix makes it a system call on other machines.
+    #[cfg(not(target_arch = "x86_64"))]
+    let cpu = unsafe { libc::sched_getcpu() };
+    Cpu(cpu as u32)
 }
 
 /// The CPUs that the calling thread may run on.
@@ -339,16 +404,45 @@ pub fn wait_until(instant: Nanos) -> Woken {
     let set = signal_set(&[STOP[0], STOP[1], STOP[2], TELL]);
     loop {
         let left = Nanos((instant.0 - monotonic().0).max(0));
-        let time = timespec_of(left);
-        let time = libc::timespec { tv_sec: time.tv_sec as _, tv_nsec: time.tv_nsec as _ };
-        // SAFETY: set and time are initialised locals; a null info is allowed.
-        match unsafe { libc::sigtimedwait(&set, ptr::null_mut(), &time) } {
+        match wait_for(&set, Some(left)) {
             TELL => return Woken::Told,
             signal if signal > 0 => return Woken::Stop,
             _ if monotonic() >= instant => return Woken::Time,
             _ => {}
         }
     }
+}
+
+/// Waits for a signal of the set; negative when the time is over or another signal came.
+///
+/// The system call itself, because musl's wrapper goes back to sleep after a signal.
+#[inline(always)]
+fn wait_for(set: &libc::sigset_t, timeout: Option<Nanos>) -> libc::c_int {
+    let timeout = timeout.map(timespec_of);
+    let timeout = timeout.map(|time| libc::timespec { tv_sec: time.tv_sec as _, tv_nsec: time.tv_nsec as _ });
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    const KERNEL_SET_BYTES: usize = 8;
+    // SAFETY: the set is initialised and larger than what the kernel reads of it; a null info and a null
+    // time-out are allowed (rt_sigtimedwait(2)).
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigtimedwait,
+            set,
+            ptr::null_mut::<libc::siginfo_t>(),
+            timeout,
+            KERNEL_SET_BYTES,
+        ) as libc::c_int
+    }
+}
+
+/// Lets the stop signals end the process again, one that came meanwhile at once.
+pub fn unblock_signals() {
+    let _ = mask(libc::SIG_UNBLOCK, &signal_set(&STOP));
+}
+
+/// What timers are rounded up to: 1 ns with high-resolution timers, else a tick (clock_getres(2)).
+pub fn timer_resolution() -> Option<Nanos> {
+    Some(nanos_of(rustix::time::clock_getres(rustix::time::ClockId::Monotonic)))
 }
 
 /// Wakes the housekeeping thread from [`wait_until`].

@@ -1,19 +1,15 @@
 //! What is looked at before and after a run, never during it: rivals, the clocksource, throttling.
 
-use super::watch::entry;
-use crate::bundle::run::Integrity;
+use super::watch::{USER_TICK, entry};
+use crate::bundle::run::{Integrity, Run};
 use crate::facts::clocksource::{self, Quality};
 use crate::facts::tasks::{self, RtPolicy, RtTask};
 use crate::facts::{Facts, cgroup, kmsg};
-use crate::host::{Host, KernelLog};
-use crate::plan::Plan;
+use crate::host::{Host, KernelLog, rt};
 use crate::units::{CpuSet, Nanos};
 
 /// Rivals beyond this many are counted, not named.
 const NAMED: usize = 8;
-
-/// Time on a CPU is accounted in ticks of 10 ms (USER_HZ, proc_pid_stat(5)).
-const TICK: Nanos = Nanos(10_000_000);
 
 /// The machine as it was before the run.
 pub struct Before {
@@ -22,28 +18,37 @@ pub struct Before {
     clocksource: String,
     throttled: Option<cgroup::CpuStat>,
     tasks: Vec<RtTask>,
+    tasks_known: bool,
 }
 
 impl Before {
     /// Looks at the running machine.
     pub fn look(facts: &Facts) -> Before {
         let host = Host::live();
-        let tasks = tasks::rt_tasks(&host).known().map(|found| found.tasks.clone()).unwrap_or_default();
+        let found = tasks::rt_tasks(&host);
         Before {
+            tasks_known: found.known().is_some(),
+            tasks: found.known().map(|found| found.tasks.clone()).unwrap_or_default(),
             log: KernelLog::from_now_on().ok(),
             clocksource: facts.clocksource.known().cloned().unwrap_or_default(),
             throttled: facts.cpu_stat.known().cloned(),
-            tasks,
             host,
         }
     }
 
     /// What is known to be unfit before the first sample.
     pub fn entries(&self) -> Vec<Integrity> {
+        let mut entries = self.unwatched();
+        if let Some(tick) = rt::timer_resolution().filter(|resolution| resolution.0 > 1) {
+            let detail = format!(
+                "timers expire at the tick only, every {tick} (high-resolution timers are off): latencies are rounded up to it"
+            );
+            entries.push(entry("clocksource", None, true, detail));
+        }
         let name = &self.clocksource;
         let words =
             |what: &str| format!("the clocksource {name:?} {what}: see /sys/devices/system/clocksource");
-        match clocksource::quality(name) {
+        entries.extend(match clocksource::quality(name) {
             Quality::Fast => Vec::new(),
             Quality::Slow => {
                 vec![entry("clocksource", None, false, words("is slow to read, about 1 us in each sample"))]
@@ -57,11 +62,26 @@ impl Before {
             Quality::Unknown => {
                 vec![entry("clocksource", None, false, words("is not known to be fit for measuring"))]
             }
+        });
+        entries
+    }
+
+    /// What would be worth knowing and may not be read: silence about it later means nothing.
+    fn unwatched(&self) -> Vec<Integrity> {
+        let mut entries = Vec::new();
+        if self.log.is_none() {
+            let detail = "the kernel's log may not be read, so that real-time throttling would go unnoticed: run as root";
+            entries.push(entry("unwatched", None, false, detail));
         }
+        if !self.tasks_known {
+            let detail = "other real-time tasks could not be looked for: is /proc mounted?";
+            entries.push(entry("unwatched", None, false, detail));
+        }
+        entries
     }
 
     /// What is different after the run, or went on beside it.
-    pub fn changes(mut self, plan: &Plan) -> Vec<Integrity> {
+    pub fn changes(mut self, run: &Run) -> Vec<Integrity> {
         let mut entries = Vec::new();
         let now = self.host.read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
         if let Some(now) = now.known().map(|text| text.trim()).filter(|now| *now != self.clocksource) {
@@ -71,8 +91,9 @@ impl Before {
         }
         entries.extend(self.throttling());
         let after = tasks::rt_tasks(&self.host).known().map(|found| found.tasks.clone()).unwrap_or_default();
-        let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
-        entries.extend(rivals(&self.tasks, &after, &measured, plan.priority));
+        let measured: CpuSet = run.plan.cpus.iter().copied().collect();
+        // The priority as it took effect: before SCHED_OTHER goes every real-time task.
+        entries.extend(rivals(&self.tasks, &after, &measured, run.plan.priority.unwrap_or(0)));
         entries
     }
 
@@ -99,7 +120,7 @@ impl Before {
             log.each_record(|record| said = said.or(kmsg::throttling(record)));
         }
         if said.is_some() {
-            let detail = "the kernel stopped real-time tasks for using up their share (it says so once per boot): see sched_rt_runtime_us";
+            let detail = "the kernel stopped real-time tasks for using up their share, perhaps those that measured (it says so once per boot, and not which): see sched_rt_runtime_us";
             entries.push(entry("throttled", None, true, detail));
         }
         entries
@@ -137,7 +158,8 @@ fn rival_entry(ticks: u64, task: &RtTask) -> Integrity {
         RtPolicy::RoundRobin => format!("SCHED_RR {}", task.stat.priority),
         RtPolicy::Deadline => "SCHED_DEADLINE".into(),
     };
-    let used = if ticks == 0 { "less than 10ms".into() } else { Nanos(ticks as i64 * TICK.0).to_string() };
+    let used =
+        if ticks == 0 { "less than 10ms".into() } else { Nanos(ticks as i64 * USER_TICK.0).to_string() };
     let detail = format!(
         "{} (pid {}, {policy}) may run on measured cpus before the measuring threads; it ran {used} meanwhile, last on cpu {}",
         task.stat.comm, task.tid, task.stat.last_cpu

@@ -10,7 +10,7 @@ use crate::stats::histogram::{ROWS, edges_of, row_of};
 use crate::units::Nanos;
 
 /// How many of its largest latencies a block keeps with their time: the worst and the second to eighth.
-pub const TOP: usize = 8;
+pub const TOP: usize = crate::bundle::run::WORST;
 
 /// The length of a block.
 pub const BLOCK: Nanos = Nanos::SECOND;

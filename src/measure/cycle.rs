@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::block::{BLOCK, Lane, Sample};
 use super::schedule::Schedule;
 use super::wake::Wake;
-use crate::host::rt;
+use crate::host::rt::CpuReader;
 use crate::units::{Cpu, Nanos};
 
 /// Where a run of the loop begins and what ends it.
@@ -64,6 +64,7 @@ pub fn run<W: Wake, const DITHER: bool>(
     mut schedule: Schedule<DITHER>,
     course: &Course,
     lane: &Lane,
+    place: &CpuReader,
     stop: &AtomicBool,
 ) -> End {
     let mut block = lane.current();
@@ -111,7 +112,7 @@ pub fn run<W: Wake, const DITHER: bool>(
                 loops_left = 1;
             }
         }
-        let cpu = rt::current_cpu();
+        let cpu = place.current();
         if cpu != course.cpu {
             note_migration(&mut end, cpu, now);
         }
@@ -165,7 +166,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let schedule = Schedule::<false>::new(course.start, Nanos(1_000), 0);
         let course = Course { end, ..course };
-        let end = run(&mut Script { latencies, at: 0 }, schedule, &course, &lane, &stop);
+        let end = run(&mut Script { latencies, at: 0 }, schedule, &course, &lane, &CpuReader::new(), &stop);
         let mut blocks = Vec::new();
         let mut taken = Taken::default();
         if lane.take(&mut taken) {
@@ -177,7 +178,7 @@ mod tests {
     }
 
     fn course() -> Course {
-        let cpu = rt::current_cpu();
+        let cpu = crate::host::rt::current_cpu();
         let never = Nanos(i64::MAX);
         Course { cpu, start: Nanos(0), block_end: never, end: never, loops: u64::MAX, limit: never }
     }
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_wake_up_elsewhere_is_noted() {
-        let elsewhere = Cpu(rt::current_cpu().0 + 10_000);
+        let elsewhere = Cpu(crate::host::rt::current_cpu().0 + 10_000);
         let (end, _) = check(&[1, 2], Course { cpu: elsewhere, loops: 2, ..course() }, Nanos(i64::MAX));
         assert_eq!(end.migrations, 2);
     }

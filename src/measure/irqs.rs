@@ -9,7 +9,7 @@ use crate::host::KeptOpen;
 use crate::plan::Plan;
 use crate::units::Cpu;
 
-/// What each CPU had taken at the last two readings, by CPU number.
+/// What each CPU had taken when it was last asked for, and at the last reading, by CPU number.
 pub struct Interrupts {
     file: Option<KeptOpen>,
     before: Vec<u64>,
@@ -24,23 +24,26 @@ impl Interrupts {
         let cpus = plan.cpus.last().map_or(0, |last| last.cpu.0 as usize + 1);
         let mut interrupts = Interrupts { file, before: vec![0; cpus], now: vec![0; cpus] };
         interrupts.read();
+        interrupts.before.clone_from(&interrupts.now);
         interrupts
     }
 
-    /// Reads the counters; [`Interrupts::of`] then tells what was added since the last reading.
+    /// Reads the counters; [`Interrupts::take`] then tells what was added since it was last asked.
     pub fn read(&mut self) {
         let Some(file) = &mut self.file else { return };
-        std::mem::swap(&mut self.before, &mut self.now);
         if !file.read().is_ok_and(|text| per_cpu_totals(text, &mut self.now)) {
             self.file = None;
         }
     }
 
-    /// What a CPU took between the last two readings; none where it is not counted, or its counter wrapped.
-    pub fn of(&self, cpu: Cpu) -> Option<u64> {
+    /// What a CPU took since it was last asked for; none where it is not counted, or its counter wrapped.
+    pub fn take(&mut self, cpu: Cpu) -> Option<u64> {
         self.file.as_ref()?;
         let index = cpu.0 as usize;
-        self.now.get(index)?.checked_sub(*self.before.get(index)?)
+        let (now, before) = (*self.now.get(index)?, self.before.get_mut(index)?);
+        let added = now.checked_sub(*before);
+        *before = now;
+        added
     }
 }
 
@@ -55,13 +58,13 @@ mod tests {
 
     #[test]
     fn a_counter_that_wrapped_is_unknown() {
-        assert_eq!(interrupts(7, 19).of(Cpu(1)), Some(12));
-        assert_eq!(interrupts(19, 7).of(Cpu(1)), None);
-        assert_eq!(interrupts(7, 19).of(Cpu(9)), None);
+        assert_eq!(interrupts(7, 19).take(Cpu(1)), Some(12));
+        assert_eq!(interrupts(19, 7).take(Cpu(1)), None);
+        assert_eq!(interrupts(7, 19).take(Cpu(9)), None);
     }
 
     #[test]
     fn what_is_not_read_is_unknown() {
-        assert_eq!(Interrupts { file: None, ..interrupts(7, 19) }.of(Cpu(1)), None);
+        assert_eq!(Interrupts { file: None, ..interrupts(7, 19) }.take(Cpu(1)), None);
     }
 }

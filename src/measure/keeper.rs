@@ -12,6 +12,7 @@ use super::total::{Total, block_line, fill_tail, levels};
 use super::watch::{self, Clocks, Online, Steal, StealSum, entry};
 use crate::bundle::run::{Block, Integrity, Run};
 use crate::bundle::tail::Tail;
+use crate::bundle::time::wall_time;
 use crate::error::Outcome;
 use crate::host::rt::{self, Woken};
 use crate::plan::Plan;
@@ -52,25 +53,19 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Nothing taken yet; slot 0 of the first CPU is at `go`.
-    pub fn new(
-        plan: &Plan,
-        ready: Vec<(i32, Arc<Lane>)>,
-        go: Nanos,
-        run: Run,
-        core_types: &[String],
-    ) -> Keeper {
+    /// Nothing taken yet, and no start yet.
+    pub fn new(plan: &Plan, ready: Vec<(i32, Arc<Lane>)>, run: Run, core_types: &[String]) -> Keeper {
         let (threads, lanes): (Vec<i32>, Vec<Arc<Lane>>) = ready.into_iter().unzip();
         let totals = plan.cpus.iter().enumerate().map(|(index, own)| {
             let core_type = core_types.get(index).cloned().unwrap_or_default();
-            Total::new(own.cpu, core_type, own.interval, go + own.offset, WARMUP)
+            Total::new(own.cpu, core_type, own.interval, Nanos(0), WARMUP)
         });
         Keeper {
-            go,
+            go: Nanos(0),
             duration: plan.duration,
             measured: plan.cpus.iter().map(|own| own.cpu).collect(),
             totals: totals.collect(),
-            until: plan.cpus.iter().map(|own| go + own.offset).collect(),
+            until: vec![Nanos(0); lanes.len()],
             levels: levels(),
             taken: Taken::default(),
             blocks: Vec::with_capacity(2 * lanes.len()),
@@ -88,6 +83,18 @@ impl Keeper {
             switches_before: own_switches(),
             threads,
         }
+    }
+
+    /// The measuring threads have agreed on a start: slot 0 of the first CPU is at `go`.
+    pub fn begin(&mut self, go: Nanos, plan: &Plan) {
+        self.go = go;
+        for (index, own) in plan.cpus.iter().enumerate() {
+            self.totals[index].start = go + own.offset;
+            self.until[index] = go + own.offset;
+        }
+        self.clocks = Clocks::read();
+        self.run.started = wall_time(go + self.clocks.wall);
+        self.switches_before = own_switches();
     }
 
     /// Once a second until every thread has ended; true if a signal ended the run.
@@ -114,9 +121,8 @@ impl Keeper {
             self.second(sink);
             seconds += 1;
             // The first one early, so that a kill within the first seconds leaves more than a plan.
-            let durable = seconds % CHECKPOINT_BLOCKS == 0;
-            if seconds == 1 || durable {
-                self.checkpoint(sink, durable);
+            if seconds == 1 || seconds % CHECKPOINT_BLOCKS == 0 {
+                self.checkpoint(sink);
             }
             while next <= rt::monotonic() {
                 next = next + BLOCK;
@@ -150,8 +156,8 @@ impl Keeper {
     fn absorb(&mut self, index: usize, taken: &Taken) {
         let cpu = self.totals[index].cpu;
         let mut line = block_line(cpu, taken, &self.levels);
-        line.steal_ns = self.steal.of(cpu);
-        line.irqs = self.irqs.of(cpu);
+        line.steal_ns = self.steal.take(cpu);
+        line.irqs = self.irqs.take(cpu);
         self.steal_sums[index].add(line.max_ns, line.steal_ns.unwrap_or_default());
         self.totals[index].absorb(taken, self.clocks.wall);
         self.until[index] = taken.end;
@@ -179,9 +185,9 @@ impl Keeper {
         }
     }
 
-    fn checkpoint(&mut self, sink: &mut dyn Sink, durable: bool) {
+    fn checkpoint(&mut self, sink: &mut dyn Sink) {
         self.fill_document();
-        if let Err(what) = sink.checkpoint(&self.run, durable) {
+        if let Err(what) = sink.checkpoint(&self.run) {
             self.note_storage(what);
         }
     }
@@ -194,11 +200,10 @@ impl Keeper {
         let elapsed = self.elapsed();
         self.run.checkpoint_mono_ns = Some(self.go + elapsed);
         self.run.elapsed_ns = Some(elapsed);
-        self.run.cpus.clear();
-        for (total, until) in self.totals.iter().zip(&self.until) {
-            let mut cpu = total.document();
+        self.run.cpus.resize_with(self.totals.len(), Default::default);
+        for ((cpu, total), until) in self.run.cpus.iter_mut().zip(&self.totals).zip(&self.until) {
+            total.fill(cpu);
             cpu.until_mono_ns = Some(*until);
-            self.run.cpus.push(cpu);
         }
         let overhead = &mut self.run.overhead;
         let seconds = (rt::monotonic() - self.go).as_secs();
@@ -297,7 +302,8 @@ impl Keeper {
         self.run.complete = true;
         self.run.ended = match ended {
             Some(Ended::Limit) => "limit",
-            _ if signalled => "signal",
+            // A signal that came when all was done has ended nothing.
+            Some(Ended::Stopped) if signalled => "signal",
             Some(Ended::Duration) => "duration",
             Some(Ended::Loops) => "loops",
             Some(Ended::Stopped) | None => "error",
@@ -310,7 +316,7 @@ impl Keeper {
 fn graver(a: Option<Ended>, b: Ended) -> Ended {
     match (a, b) {
         (Some(Ended::Limit), _) | (_, Ended::Limit) => Ended::Limit,
-        (Some(Ended::Stopped), other) | (Some(other), Ended::Stopped) => other,
+        (Some(Ended::Stopped), _) | (_, Ended::Stopped) => Ended::Stopped,
         _ => b,
     }
 }

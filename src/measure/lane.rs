@@ -9,7 +9,7 @@ use super::block::{BLOCK, Lane, Taken};
 use super::cycle::{self, Course, End};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
-use crate::host::rt::{self, Usage};
+use crate::host::rt::{self, CpuReader, Usage};
 use crate::plan::{CpuPlan, Mechanism, Plan};
 use crate::units::{CpuSet, Nanos, Policy};
 
@@ -22,16 +22,23 @@ pub const WARMUP: u64 = 20;
 /// No warm-up slot takes longer, so that a long interval does not make a long warm-up.
 const WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
 
+/// From the agreement on the start to slot 0.
+const START_MARGIN: Nanos = Nanos(20_000_000);
+
 /// What all threads of a run share.
 pub struct Shared {
     /// Up when the loops are to end.
     pub stop: AtomicBool,
     /// Threads that have ended.
     pub ended: AtomicUsize,
-    /// Passed twice: when everybody is ready, and when `go` is decided.
+    /// Passed by everybody when all are ready, when the run begins, and when it is over.
     pub gate: Barrier,
-    /// When slot 0 of the first CPU is; none if the run does not take place.
-    pub go: OnceLock<Option<Nanos>>,
+    /// Up before the second passage if the run does not take place.
+    pub called_off: AtomicBool,
+    /// Passed by the measuring threads alone, to agree on the start.
+    pub start: Barrier,
+    /// When slot 0 of the first CPU is.
+    pub go: OnceLock<Nanos>,
     /// The thread to tell of an end.
     pub housekeeper: i32,
 }
@@ -41,10 +48,8 @@ pub struct Shared {
 pub struct Ready {
     /// The thread's id.
     pub thread: i32,
-    /// The policy it has now.
-    pub policy: Policy,
-    /// Why it is not the planned one.
-    pub policy_refused: Option<i32>,
+    /// Why the policy is SCHED_OTHER instead of the planned one.
+    pub policy_refused: Option<Arc<io::Error>>,
     /// Why the loop's memory is not locked.
     pub lock_refused: Option<i32>,
     /// Cost of a clock read.
@@ -69,12 +74,8 @@ impl Worker {
         let ready = Arc::new(OnceLock::new());
         let (plan, shared, found) = (plan.clone(), shared.clone(), ready.clone());
         let name = format!("onbeat/{}", plan.cpus[index].cpu);
-        let handle = thread::Builder::new().name(name).stack_size(STACK).spawn(move || {
-            let end = live(&plan, index, &shared, &found);
-            shared.ended.fetch_add(1, Ordering::Release);
-            rt::tell(shared.housekeeper);
-            end
-        })?;
+        let builder = thread::Builder::new().name(name).stack_size(STACK);
+        let handle = builder.spawn(move || live(&plan, index, &shared, &found))?;
         Ok(Worker { ready, handle })
     }
 
@@ -133,7 +134,8 @@ fn measure<W: Wake, const DITHER: bool>(
     found: &Found,
 ) -> Option<(End, Usage)> {
     let own = &plan.cpus[index];
-    let lane = match prepare::<W, DITHER>(&mut wake, plan, own) {
+    let place = CpuReader::new();
+    let lane = match prepare::<W, DITHER>(&mut wake, plan, own, &place) {
         Ok((ready, lane)) => {
             let _ = found.set(Ok((ready, lane.clone())));
             Some(lane)
@@ -145,12 +147,12 @@ fn measure<W: Wake, const DITHER: bool>(
     };
     shared.gate.wait();
     shared.gate.wait();
-    let (lane, go) = (lane?, (*shared.go.get()?)?);
-    let course = course(plan, index, go);
+    let lane = lane.filter(|_| !shared.called_off.load(Ordering::Acquire))?;
+    let course = course(plan, index, agree_on_start(shared));
     let schedule = Schedule::<DITHER>::new(course.start, own.interval, plan.seed ^ index as u64);
     lane.begin(course.start);
     let before = rt::thread_usage();
-    let end = cycle::run(&mut wake, schedule, &course, &lane, &shared.stop);
+    let end = cycle::run(&mut wake, schedule, &course, &lane, &place, &shared.stop);
     let after = rt::thread_usage();
     let used = Usage {
         minor_faults: after.minor_faults - before.minor_faults,
@@ -161,7 +163,21 @@ fn measure<W: Wake, const DITHER: bool>(
     if end.ended == cycle::Ended::Limit {
         shared.stop.store(true, Ordering::Relaxed);
     }
+    shared.ended.fetch_add(1, Ordering::Release);
+    rt::tell(shared.housekeeper);
+    // A thread that ends unmaps its stack, which may interrupt those that still measure.
+    shared.gate.wait();
     Some((end, used))
+}
+
+/// The first of the measuring threads decides: whatever the housekeeping thread does meanwhile, nobody
+/// comes late to a start that lies ahead of the last one's arrival.
+fn agree_on_start(shared: &Shared) -> Nanos {
+    if shared.start.wait().is_leader() {
+        let _ = shared.go.set(rt::monotonic() + START_MARGIN);
+    }
+    shared.start.wait();
+    shared.go.get().copied().unwrap_or_default()
 }
 
 /// The loop's course for the plan's CPU number `index`, of a run whose first CPU's slot 0 is at `go`.
@@ -183,6 +199,7 @@ fn prepare<W: Wake, const DITHER: bool>(
     wake: &mut W,
     plan: &Plan,
     own: &CpuPlan,
+    place: &CpuReader,
 ) -> Result<(Ready, Arc<Lane>), String> {
     let only: CpuSet = [own.cpu].into_iter().collect();
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());
@@ -192,10 +209,12 @@ fn prepare<W: Wake, const DITHER: bool>(
         Err(error) => return Err(format!("cannot pin a thread to cpu {}: {error}", own.cpu)),
     }
     rt::set_least_timer_slack().map_err(|error| format!("cannot set the timer slack: {error}"))?;
-    let (policy, policy_refused) = match rt::set_policy(plan.policy, plan.priority) {
-        Ok(()) => (plan.policy, None),
-        Err(error) => (Policy::Other, Some(error.raw_os_error().unwrap_or(0))),
-    };
+    let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
+    if policy_refused.is_some() {
+        // Not whatever policy the thread inherited: what the run says must be so.
+        rt::set_policy(Policy::Other, 0).map_err(|error| format!("cannot take SCHED_OTHER: {error}"))?;
+    }
+    probe_sleep(wake, plan)?;
     // Made by the thread itself, after it was pinned: the pages are on its memory node.
     let lane = Arc::new(Lane::default());
     rt::touch_stack();
@@ -203,15 +222,24 @@ fn prepare<W: Wake, const DITHER: bool>(
     let lock_refused = locked.find_map(|lock| lock.err()).map(|error| error.raw_os_error().unwrap_or(0));
     drop(locked);
     let clock_read = rt::clock_read_cost();
-    let turn = turn_cost(own, &lane);
-    warm_up::<W, DITHER>(wake, own, &lane);
+    let turn = turn_cost(own, &lane, place);
+    warm_up::<W, DITHER>(wake, own, &lane, place);
     let thread = rt::thread_id();
-    Ok((Ready { thread, policy, policy_refused, lock_refused, clock_read, turn }, lane))
+    Ok((Ready { thread, policy_refused, lock_refused, clock_read, turn }, lane))
+}
+
+/// Sleeps once: a kernel that refuses the system call would have the loop spin.
+fn probe_sleep<W: Wake>(wake: &mut W, plan: &Plan) -> Result<(), String> {
+    // A stray signal may end one sleep early, and hardly three.
+    let slept = (0..3).any(|_| wake.sleep_until(rt::monotonic() + Nanos::MILLI));
+    let refused =
+        || format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name());
+    if slept { Ok(()) } else { Err(refused()) }
 }
 
 /// Runs the loop itself on slots that do not count, the first of them in the past and with a block's
 /// end behind it, so that each of its branches has run once before it matters.
-fn warm_up<W: Wake, const DITHER: bool>(wake: &mut W, own: &CpuPlan, lane: &Lane) {
+fn warm_up<W: Wake, const DITHER: bool>(wake: &mut W, own: &CpuPlan, lane: &Lane, place: &CpuReader) {
     let interval = Nanos(own.interval.0.min(WARMUP_INTERVAL.0));
     let late = Nanos(rt::monotonic().0 - interval.0 * 7 / 2);
     let never = Nanos(i64::MAX);
@@ -219,12 +247,12 @@ fn warm_up<W: Wake, const DITHER: bool>(wake: &mut W, own: &CpuPlan, lane: &Lane
         Course { cpu: own.cpu, start: late, block_end: late, end: never, loops: WARMUP, limit: never };
     lane.begin(late);
     let schedule = Schedule::<DITHER>::new(late, interval, 1);
-    cycle::run(wake, schedule, &course, lane, &AtomicBool::new(false));
+    cycle::run(wake, schedule, &course, lane, place, &AtomicBool::new(false));
     // What the housekeeping thread does with a block, the kernel's part of it included.
     lane.take(&mut Taken::default());
 }
 
-fn turn_cost(own: &CpuPlan, lane: &Lane) -> Nanos {
+fn turn_cost(own: &CpuPlan, lane: &Lane, place: &CpuReader) -> Nanos {
     const TURNS: u64 = 2_000;
     let never = Nanos(i64::MAX);
     let course =
@@ -232,6 +260,6 @@ fn turn_cost(own: &CpuPlan, lane: &Lane) -> Nanos {
     lane.begin(Nanos(0));
     let start = rt::monotonic();
     let schedule = Schedule::<false>::new(Nanos(0), Nanos(1_000), 0);
-    cycle::run(&mut wake::Idle, schedule, &course, lane, &AtomicBool::new(false));
+    cycle::run(&mut wake::Idle, schedule, &course, lane, place, &AtomicBool::new(false));
     Nanos((rt::monotonic().0 - start.0) / TURNS as i64)
 }

@@ -3,7 +3,7 @@
 //! It runs under SCHED_OTHER, off the measured CPUs where it can, and wakes once a second. While
 //! samples count it unmaps no memory and reads nothing that interrupts another CPU.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, OnceLock};
 
 use super::block::Lane;
@@ -13,7 +13,6 @@ use super::sink::Sink;
 use super::total::Total;
 use super::watch::entry;
 use crate::bundle::run::Run;
-use crate::bundle::time::wall_time;
 use crate::error::{Outcome, Trouble};
 use crate::host::rt;
 use crate::host::{self, Held};
@@ -29,6 +28,8 @@ pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn S
     }
     rt::keep_heap();
     rt::block_signals().map_err(failed("cannot block signals"))?;
+    // Whatever onbeat was started with, its own thread must not go before anybody.
+    rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER"))?;
     rt::pin(&plan.housekeeping).map_err(failed("cannot move the housekeeping thread"))?;
     let _held = hold_idle(&plan, &mut run)?;
     let plan = Arc::new(plan);
@@ -36,6 +37,8 @@ pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn S
         stop: AtomicBool::new(false),
         ended: AtomicUsize::new(0),
         gate: Barrier::new(plan.cpus.len() + 1),
+        called_off: AtomicBool::new(false),
+        start: Barrier::new(plan.cpus.len()),
         go: OnceLock::new(),
         housekeeper: rt::thread_id(),
     });
@@ -60,21 +63,26 @@ pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn S
         .iter()
         .map(|own| Total::new(own.cpu, String::new(), own.interval, Nanos(0), WARMUP).document())
         .collect();
-    if let Err(what) = sink.checkpoint(&run, true) {
+    if let Err(what) = sink.checkpoint(&run) {
         return Err(call_off(&shared, workers, Trouble::internal(what)));
     }
-    let go = rt::monotonic() + Nanos(20_000_000);
-    run.started = wall_time(go + rt::wall_offset());
-    let _ = shared.go.set(Some(go));
-    let mut keeper = Keeper::new(&plan, lanes, go, run, core_types);
+    let mut keeper = Keeper::new(&plan, lanes, run, core_types);
     shared.gate.wait();
+    let go = loop {
+        match shared.go.get() {
+            Some(go) => break *go,
+            None => rt::pause(Nanos::MILLI),
+        }
+    };
+    keeper.begin(go, &plan);
     let signalled = keeper.watch_over(&shared, sink);
+    shared.gate.wait();
     let ends: Vec<_> = workers.into_iter().map(Worker::join).collect();
     keeper.finish(ends, signalled, sink)
 }
 
 fn call_off(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble {
-    let _ = shared.go.set(None);
+    shared.called_off.store(true, Ordering::Release);
     shared.gate.wait();
     for worker in workers {
         worker.join();
@@ -120,8 +128,8 @@ fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Ve
     }
     run.overhead.clock_read_ns = found.iter().map(|ready| ready.clock_read).max();
     run.overhead.loop_ns = found.iter().map(|ready| ready.turn).max();
-    if let Some(errno) = found.iter().find_map(|ready| ready.policy_refused) {
-        note_policy_refused(plan, errno, run)?;
+    if let Some(error) = found.iter().find_map(|ready| ready.policy_refused.clone()) {
+        note_policy_refused(plan, &error, run)?;
     }
     if let Some(errno) = found.iter().find_map(|ready| ready.lock_refused) {
         let error = std::io::Error::from_raw_os_error(errno);
@@ -133,12 +141,17 @@ fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Ve
     Ok(lanes)
 }
 
-fn note_policy_refused(plan: &Plan, errno: i32, run: &mut Run) -> Outcome<()> {
-    let error = std::io::Error::from_raw_os_error(errno);
+fn note_policy_refused(plan: &Plan, error: &std::io::Error, run: &mut Run) -> Outcome<()> {
     let wanted = format!("SCHED_{} with priority {}", plan.policy.name().to_uppercase(), plan.priority);
-    if plan.policy_said {
+    let permitted = error.kind() != std::io::ErrorKind::PermissionDenied;
+    if plan.policy_said && !permitted {
         return Err(Trouble::not_permitted(format!(
             "{wanted} is not permitted ({error}): run as root, raise the rtprio limit, or check the cgroup's cpu.rt_runtime_us; -p 0 measures under SCHED_OTHER"
+        )));
+    }
+    if plan.policy_said {
+        return Err(Trouble::not_supported(format!(
+            "{wanted} cannot be had ({error}): -p 0 measures under SCHED_OTHER"
         )));
     }
     run.plan.policy = Policy::Other.name().into();

@@ -24,7 +24,6 @@ pub trait Sink {
     /// Takes the blocks of the last second; an error says what is lost, and measuring goes on.
     fn second(&mut self, tick: &Tick) -> Result<(), String>;
 
-    /// Takes all statistics so far; `durable` has them survive a loss of power too, which costs wake-ups.
-    /// An error says what is lost, and measuring goes on.
-    fn checkpoint(&mut self, run: &Run, durable: bool) -> Result<(), String>;
+    /// Takes all statistics so far; an error says what is lost, and measuring goes on.
+    fn checkpoint(&mut self, run: &Run) -> Result<(), String>;
 }

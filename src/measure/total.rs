@@ -4,7 +4,7 @@ use super::block::{Sample, TOP, Taken};
 use crate::bundle::run::{Block, CpuRun, Worst};
 use crate::bundle::tail::Tail;
 use crate::bundle::time::wall_time;
-use crate::stats::histogram::{Counts, EARLY_ROW, edge_at_or_above, mean, merge, row_of, rows_of};
+use crate::stats::histogram::{Counts, EARLY_ROW, edge_at_or_above, fill_rows, mean, row_of};
 use crate::units::{Cpu, Nanos};
 
 /// The levels that block records count against, each moved up to the edge of a row, where a count is exact.
@@ -84,31 +84,32 @@ impl Total {
 
     /// The CPU's entry in `run.json`.
     pub fn document(&self) -> CpuRun {
-        let any = self.cycles > 0;
-        let histogram = rows_of(&self.rows, self.min);
-        let mut cpu = CpuRun {
-            cpu: self.cpu,
-            core_type: self.core_type.clone(),
-            t0_mono_ns: Some(self.start),
-            interval_ns: Some(self.interval),
-            scheduled: Some(self.cycles + self.missed),
-            cycles: self.cycles,
-            missed: Some(self.missed),
-            early: Some(self.rows.get(EARLY_ROW)),
-            warmup: Some(self.warmup),
-            min_ns: any.then_some(self.min),
-            mean_ns: any.then(|| mean(self.sum, self.cycles)),
-            max_ns: self.worst.first().map(|(sample, _)| sample.latency),
-            deadline_histogram: merge(&histogram, &rows_of(&self.missed_rows, self.min)),
-            histogram,
-            sum_ns: i64::try_from(self.sum).ok(),
-            worst: self.worst.iter().map(|(sample, offset)| worst(sample, *offset)).collect(),
-            voluntary_switches: self.switches.map(|s| s.0),
-            involuntary_switches: self.switches.map(|s| s.1),
-            ..CpuRun::default()
-        };
-        cpu.fill_quantiles();
+        let mut cpu = CpuRun::default();
+        self.fill(&mut cpu);
         cpu
+    }
+
+    /// The same into an entry that is used again: what is freed while samples count may be unmapped.
+    pub fn fill(&self, cpu: &mut CpuRun) {
+        let any = self.cycles > 0;
+        cpu.cpu = self.cpu;
+        cpu.core_type.clone_from(&self.core_type);
+        (cpu.t0_mono_ns, cpu.interval_ns) = (Some(self.start), Some(self.interval));
+        cpu.cycles = self.cycles;
+        (cpu.missed, cpu.scheduled) = (Some(self.missed), Some(self.cycles + self.missed));
+        (cpu.early, cpu.warmup) = (Some(self.rows.get(EARLY_ROW)), Some(self.warmup));
+        cpu.min_ns = any.then_some(self.min);
+        cpu.mean_ns = any.then(|| mean(self.sum, self.cycles));
+        cpu.max_ns = self.worst.first().map(|(sample, _)| sample.latency);
+        cpu.sum_ns = i64::try_from(self.sum).ok();
+        fill_rows(&mut cpu.histogram, &[&self.rows], self.min);
+        let deadline = cpu.deadline_histogram.get_or_insert_default();
+        fill_rows(deadline, &[&self.rows, &self.missed_rows], self.min);
+        cpu.worst.clear();
+        cpu.worst.extend(self.worst.iter().map(|(sample, offset)| worst(sample, *offset)));
+        cpu.voluntary_switches = self.switches.map(|s| s.0);
+        cpu.involuntary_switches = self.switches.map(|s| s.1);
+        cpu.fill_quantiles();
     }
 }
 

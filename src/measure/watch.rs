@@ -10,8 +10,8 @@ use crate::host::KeptOpen;
 use crate::host::rt::{self, Usage};
 use crate::units::{Cpu, CpuSet, Nanos};
 
-/// The kernel counts steal in /proc/stat in ticks of USER_HZ, which is 100 wherever Linux runs (proc(5)).
-pub const STEAL_TICK: Nanos = Nanos(10_000_000);
+/// The kernel accounts steal and the time of tasks in ticks of USER_HZ, which is 100 wherever Linux runs (proc(5)).
+pub const USER_TICK: Nanos = Nanos(10_000_000);
 
 /// A CPU's line in /proc/stat: its name and ten numbers, none of which reaches 13 digits in a machine's life.
 const STAT_LINE: usize = 144;
@@ -72,7 +72,7 @@ pub struct Steal {
 impl Steal {
     /// Begins to count, on a virtual machine; elsewhere there is no steal and nothing is read.
     pub fn new(cpus: impl Iterator<Item = Cpu>, virtualization: &str) -> Steal {
-        let cpus: Vec<_> = cpus.map(|cpu| (cpu, 0, Nanos(0))).collect();
+        let cpus: Vec<_> = cpus.map(|cpu| (cpu, u64::MAX, Nanos(0))).collect();
         // The lines of the CPUs come first; what follows is long and of no use here.
         let lines = cpus.last().map_or(0, |last| last.0.0 as usize + 2);
         let open = || KeptOpen::open("/proc/stat", lines * STAT_LINE).ok();
@@ -82,24 +82,26 @@ impl Steal {
         steal
     }
 
-    /// Reads the counters; [`Steal::of`] then tells what was added since the last reading.
+    /// Reads the counters; [`Steal::take`] then tells what was added since it was last asked.
     pub fn read(&mut self) {
         let Some(text) = self.file.as_mut().and_then(|file| file.read().ok()) else { return };
         let cpus = &mut self.cpus;
         steal_ticks(text, |cpu, ticks| {
             if let Ok(index) = cpus.binary_search_by_key(&cpu, |known| known.0) {
                 let known = &mut cpus[index];
-                known.2 = Nanos(ticks.saturating_sub(known.1) as i64 * STEAL_TICK.0);
+                let added = if known.1 == u64::MAX { 0 } else { ticks.saturating_sub(known.1) };
+                known.2 = known.2 + Nanos(added as i64 * USER_TICK.0);
                 known.1 = ticks;
             }
         });
     }
 
-    /// The steal of a CPU between the last two readings; none where it is not counted.
-    pub fn of(&self, cpu: Cpu) -> Option<Nanos> {
+    /// The steal of a CPU since it was last asked for, so that each tick belongs to one block; none where
+    /// it is not counted.
+    pub fn take(&mut self, cpu: Cpu) -> Option<Nanos> {
         self.file.as_ref()?;
         let index = self.cpus.binary_search_by_key(&cpu, |known| known.0).ok()?;
-        Some(self.cpus[index].2)
+        Some(std::mem::take(&mut self.cpus[index].2))
     }
 }
 
@@ -220,9 +222,9 @@ mod tests {
         let mut sum = StealSum::default();
         sum.add(Some(Nanos(50)), Nanos(0));
         assert_eq!(sum.entry(Cpu(0)), None);
-        sum.add(Some(Nanos(40)), STEAL_TICK);
+        sum.add(Some(Nanos(40)), USER_TICK);
         assert!(sum.entry(Cpu(0)).expect("steal").detail.contains("none in the second"));
-        sum.add(Some(Nanos(7_000_000)), STEAL_TICK);
+        sum.add(Some(Nanos(7_000_000)), USER_TICK);
         let detail = sum.entry(Cpu(0)).expect("steal").detail;
         assert!(
             detail.contains("20ms in 2 seconds") && detail.contains("(7ms) lies in a second with 10ms"),

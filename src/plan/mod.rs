@@ -1,6 +1,7 @@
 //! Intent and machine to a plan that can be printed, or to a refusal that names the remedy. Pure.
 
 use crate::bundle::run;
+use crate::config::LONGEST;
 pub use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
 use crate::error::{Outcome, Trouble};
 use crate::units::{Cpu, CpuSet, Nanos, Policy};
@@ -77,6 +78,7 @@ pub fn plan(intent: &Intent, machine: &Machine, seed: u64) -> Outcome<Plan> {
     intent.check()?;
     let mut notes = Vec::new();
     let measured = measured_cpus(&intent.cpus, machine, &mut notes)?;
+    check_intervals(intent, measured.len())?;
     let policy =
         intent.policy.unwrap_or(if intent.priority == Some(0) { Policy::Other } else { Policy::Fifo });
     let priority = if policy == Policy::Other { 0 } else { intent.priority.unwrap_or(DEFAULT_PRIORITY) };
@@ -99,6 +101,19 @@ pub fn plan(intent: &Intent, machine: &Machine, seed: u64) -> Outcome<Plan> {
         seed,
         notes,
     })
+}
+
+/// With a distance the last CPU has the longest interval, which must fit too.
+fn check_intervals(intent: &Intent, cpus: usize) -> Outcome<()> {
+    let longest = i128::from(intent.interval.0) + i128::from(intent.distance.0) * (cpus as i128 - 1);
+    let longest = Nanos(i64::try_from(longest).unwrap_or(i64::MAX));
+    if longest > LONGEST || intent.duration.is_some_and(|duration| longest > duration) {
+        return Err(Trouble::usage(format!(
+            "with a distance of {} the interval of the last cpu is {longest}, longer than the run: give a smaller -d or a longer -D",
+            intent.distance
+        )));
+    }
+    Ok(())
 }
 
 fn measured_cpus(choice: &CpuChoice, machine: &Machine, notes: &mut Vec<String>) -> Outcome<CpuSet> {
@@ -184,11 +199,7 @@ fn spread(measured: &CpuSet, intent: &Intent) -> Vec<CpuPlan> {
                 Nanos((i128::from(intent.interval.0) * i128::from(index) / i128::from(count)) as i64)
             }
         };
-        CpuPlan {
-            cpu,
-            interval: Nanos(intent.interval.0.saturating_add(intent.distance.0.saturating_mul(index))),
-            offset,
-        }
+        CpuPlan { cpu, interval: Nanos(intent.interval.0 + intent.distance.0 * index), offset }
     };
     measured.iter().enumerate().map(place).collect()
 }
@@ -304,6 +315,8 @@ mod tests {
         refuse(Intent { cpus: CpuChoice::AllBut(set("0-3")), ..intent() }, Exit::Usage);
         refuse(Intent { interval: Nanos(0), ..intent() }, Exit::Usage);
         refuse(Intent { interval: Nanos::SECOND, duration: Some(Nanos::MILLI), ..intent() }, Exit::Usage);
+        let far = Intent { distance: Nanos::SECOND, duration: Some(Nanos::SECOND), ..intent() };
+        refuse(far, Exit::Usage);
         refuse(Intent { priority: Some(100), ..intent() }, Exit::Usage);
         refuse(Intent { priority: Some(5), policy: Some(Policy::Other), ..intent() }, Exit::Usage);
         refuse(Intent { priority: Some(0), policy: Some(Policy::Fifo), ..intent() }, Exit::Usage);

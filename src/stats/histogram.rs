@@ -80,18 +80,25 @@ impl Counts {
     }
 }
 
-/// The non-empty rows in ascending order; `min` becomes the lower edge of the early row.
-pub fn rows_of(counts: &Counts, min: Nanos) -> Vec<Row> {
-    counts
-        .0
-        .iter()
-        .enumerate()
-        .filter(|&(_, &n)| n > 0)
-        .map(|(row, &n)| {
+/// The non-empty rows of the sum of histograms, in ascending order, put into a list that is used again;
+/// `min` becomes the lower edge of the early row.
+pub fn fill_rows(into: &mut Vec<Row>, histograms: &[&Counts], min: Nanos) {
+    into.clear();
+    let rows = histograms.iter().map(|counts| counts.0.len()).max().unwrap_or(0);
+    for row in 0..rows {
+        let count: u64 = histograms.iter().map(|counts| counts.get(row)).sum();
+        if count > 0 {
             let (lower, upper) = edges_of(row);
-            if row == EARLY_ROW { (min, upper, n) } else { (lower, upper, n) }
-        })
-        .collect()
+            into.push((if row == EARLY_ROW { min } else { lower }, upper, count));
+        }
+    }
+}
+
+/// The non-empty rows of one histogram, see [`fill_rows`].
+pub fn rows_of(counts: &Counts, min: Nanos) -> Vec<Row> {
+    let mut rows = Vec::new();
+    fill_rows(&mut rows, &[counts], min);
+    rows
 }
 
 /// The lowest edge of a row at or above the span: levels on edges can be counted exactly from rows.
