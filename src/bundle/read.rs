@@ -171,6 +171,8 @@ fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
     let deadline = merge(cpu.deadline_histogram.as_ref()?, &merge(&rows, &missed_rows)?)?;
     cpu.deadline_histogram = Some(deadline);
     cpu.histogram = merge(&cpu.histogram, &rows)?;
+    // The first checkpoint is older than the start; the first block begins with it.
+    cpu.t0_mono_ns = cpu.t0_mono_ns.or(Some(tail.start));
     cpu.until_mono_ns = Some(tail.end);
     cpu.fill_quantiles();
     Some(())
@@ -275,6 +277,23 @@ mod tests {
         let mut run = run();
         assert!(absorb(&mut run, tail(0)));
         assert_eq!(run.cpus[0].cycles, 3);
+    }
+
+    #[test]
+    fn a_run_killed_before_its_first_checkpoint_begins_with_its_first_block() {
+        let mut run = run();
+        let cpu = &mut run.cpus[0];
+        *cpu = CpuRun {
+            missed: Some(0),
+            scheduled: Some(0),
+            early: Some(0),
+            sum_ns: Some(0),
+            deadline_histogram: Some(Vec::new()),
+            ..CpuRun::default()
+        };
+        assert!(absorb(&mut run, tail(5_000)));
+        assert_eq!((run.cpus[0].t0_mono_ns, run.elapsed_ns), (Some(Nanos(5_000)), Some(Nanos(1_000))));
+        assert_eq!(run.check(), Ok(()));
     }
 
     #[test]

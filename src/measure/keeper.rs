@@ -120,8 +120,7 @@ impl Keeper {
             }
             self.second(sink);
             seconds += 1;
-            // The first one early, so that a kill within the first seconds leaves more than a plan.
-            if seconds == 1 || seconds % CHECKPOINT_BLOCKS == 0 {
+            if seconds % CHECKPOINT_BLOCKS == 0 {
                 self.checkpoint(sink);
             }
             while next <= rt::monotonic() {

@@ -12,11 +12,11 @@ use super::lane::{Ready, Shared, WARMUP, Worker};
 use super::sink::Sink;
 use super::total::Total;
 use super::watch::entry;
-use crate::bundle::run::Run;
+use crate::bundle::run::{CpuRun, Run};
 use crate::error::{Outcome, Trouble};
 use crate::host::rt;
 use crate::host::{self, Held};
-use crate::plan::{Idle, Plan, expiry};
+use crate::plan::{CpuPlan, Idle, Plan, expiry};
 use crate::units::{Nanos, Policy};
 
 /// Runs the plan. `run` comes with the plan, the host and what was found before the start filled in.
@@ -58,11 +58,12 @@ pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn S
         );
         run.integrity.push(entry("memory-lock", None, false, detail));
     }
-    run.cpus = plan
-        .cpus
-        .iter()
-        .map(|own| Total::new(own.cpu, String::new(), own.interval, Nanos(0), WARMUP).document())
-        .collect();
+    // The start is not agreed on yet: should the run be killed early, its blocks tell.
+    let nothing = |own: &CpuPlan| {
+        let total = Total::new(own.cpu, String::new(), own.interval, Nanos(0), WARMUP);
+        CpuRun { t0_mono_ns: None, ..total.document() }
+    };
+    run.cpus = plan.cpus.iter().map(nothing).collect();
     if let Err(what) = sink.checkpoint(&run) {
         return Err(call_off(&shared, workers, Trouble::internal(what)));
     }
