@@ -396,6 +396,10 @@ pub fn block_signals() -> io::Result<()> {
     action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
     // SAFETY: the handler does nothing, which is safe at any point; a null old action is allowed.
     check(unsafe { libc::sigaction(NUDGE, &action, ptr::null_mut()) })?;
+    // Beyond a limit of file sizes a write is to fail, as on a full disk, and not to end the run.
+    action.sa_sigaction = libc::SIG_IGN;
+    // SAFETY: as above; ignoring takes no handler.
+    check(unsafe { libc::sigaction(libc::SIGXFSZ, &action, ptr::null_mut()) })?;
     mask(libc::SIG_BLOCK, &signal_set(&[STOP[0], STOP[1], STOP[2], TELL]))
 }
 
