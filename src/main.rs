@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         state_home: std::env::var_os("XDG_STATE_HOME"),
         home: std::env::var_os("HOME"),
         command_line: args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" "),
+        dumb: std::env::var_os("TERM").is_none_or(|value| value == "dumb"),
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
     };
     ExitCode::from(onbeat::cli::run(args, &environment) as u8)

@@ -95,11 +95,36 @@ impl Bundle {
     }
 }
 
+/// A run is six levels deep, and what later versions add will not be much deeper.
+const DEPTH_LIMIT: usize = 64;
+
+/// How deep brackets and braces are nested, outside strings.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut now, mut deepest, mut string, mut escaped) = (0usize, 0, false, false);
+    for &byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if string => escaped = true,
+            b'"' => string = !string,
+            b'[' | b'{' if !string => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b']' | b'}' if !string => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 /// Parses and checks `run.json`; the error says what was expected.
 pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     #[derive(serde::Deserialize)]
     struct Schema {
         schema: String,
+    }
+    if depth(bytes) > DEPTH_LIMIT {
+        return Err(format!("it is nested more than {DEPTH_LIMIT} deep, which no run is"));
     }
     // The schema first: a newer run may differ in any other field.
     let schema = serde_json::from_slice::<Schema>(bytes).map_err(|error| error.to_string())?.schema;
@@ -133,7 +158,7 @@ fn absorb(run: &mut Run, tail: Tail) -> bool {
         *cpu = before;
         return false;
     }
-    let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).min();
+    let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).max();
     let end = run.cpus.iter().filter_map(|cpu| cpu.until_mono_ns).max();
     if let (Some(start), Some(end)) = (start, end) {
         run.elapsed_ns = end.0.checked_sub(start.0).map(Nanos);
@@ -305,6 +330,15 @@ mod tests {
         assert!(!absorb(&mut run, Tail { sum: i64::MAX, ..tail(1_000) }));
         assert_eq!(run.cpus[0].cycles, 3);
         assert_eq!(run.check(), Ok(()));
+    }
+
+    #[test]
+    fn depth_is_counted_outside_strings() {
+        for (text, wanted) in [("[[{}]]", 3), ("[\"[[\\\"[[\", []]", 2), ("]]]", 0), ("", 0)] {
+            assert_eq!(depth(text.as_bytes()), wanted, "{text}");
+        }
+        let deep = format!("{{\"schema\":\"{SCHEMA}\",\"x\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+        assert!(parse_run(deep.as_bytes()).expect_err("too deep").contains("nested"));
     }
 
     #[test]

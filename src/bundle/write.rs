@@ -71,6 +71,12 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes a first `run.json`, so that a kill at any moment leaves a bundle.
+    pub fn begin(&mut self, run: &Run) -> Outcome<()> {
+        let written = self.dir.new_file(RUN).and_then(|mut file| file.write_all(&serde_json::to_vec(run)?));
+        written.map_err(|error| refusal(&self.path, &error))
+    }
+
     /// Where the bundle is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -238,7 +244,7 @@ impl Drop for Writer {
         if self.kept {
             return;
         }
-        for name in [SPARE, NEXT_SPARE, TAIL, BLOCKS] {
+        for name in [RUN, SPARE, NEXT_SPARE, TAIL, BLOCKS] {
             self.dir.remove(name);
         }
         for (path, is_dir) in self.host.iter().rev() {
@@ -259,7 +265,7 @@ fn refusal(path: &Path, error: &io::Error) -> Trouble {
         Some(libc::ENOTEMPTY) => {
             Trouble::usage(format!("{shown} exists and is not empty: choose a new folder with -o"))
         }
-        Some(libc::ENOSPC | libc::EDQUOT) => Trouble::internal(format!(
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Trouble::internal(format!(
             "no space for a run in {shown} ({error}): free some, or choose another folder with -o"
         )),
         _ => Trouble::usage(format!("cannot make the folder {shown} ({error}): choose another with -o")),

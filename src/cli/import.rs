@@ -26,6 +26,9 @@ pub struct Args {
     /// The interval it was measured with, which it does not carry; a bare number is in us
     #[arg(short, long, value_name = "SPAN")]
     interval: Option<String>,
+    /// The histogram text was written with cyclictest's -N: its numbers are ns, which it does not say
+    #[arg(short = 'N', long)]
+    nsecs: bool,
     /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -49,7 +52,14 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         }
     })?;
     let mut run = foreign::import(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+    let json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if args.nsecs && json {
+        return Err(Trouble::usage("-N is for histogram text: cyclictest's JSON says its unit itself"));
+    }
     drop(bytes);
+    if args.nsecs {
+        foreign::set_nanoseconds(&mut run);
+    }
     if let Some(interval) = interval {
         foreign::set_interval(&mut run, interval);
     }

@@ -46,7 +46,7 @@ pub struct Args {
     /// How long; a bare number is in seconds; without -D and -l until Ctrl-C
     #[arg(short = 'D', long, value_name = "SPAN", allow_hyphen_values = true)]
     duration: Option<String>,
-    /// How many wake-ups per CPU
+    /// How many wake-ups per CPU; 0 is without end, as in cyclictest
     #[arg(short, long, value_name = "N")]
     loops: Option<u64>,
     /// Priority, 1 to 99; 0 is SCHED_OTHER; 80 by default where it is permitted
@@ -105,21 +105,24 @@ pub struct Args {
     nsecs: bool,
 }
 
-/// Refuses `-h400`, which is cyclictest's histogram and would be taken for help here.
+/// Refuses `-h400`, which is cyclictest's histogram and would be taken for help here, in all its spellings.
 pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
-    let histogram = |arg: &&OsString| {
-        let text = arg.to_string_lossy();
-        let short = text.strip_prefix("-h").or_else(|| text.strip_prefix("-H"));
-        short.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
-            || text.starts_with("--histogram")
-            || text.starts_with("--histofall")
-            || text.starts_with("--histfile")
+    let args: Vec<_> = args.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let histogram = |(at, arg): (usize, &std::borrow::Cow<str>)| {
+        let long = ["--histogram", "--histofall", "--histfile"].iter().any(|name| arg.starts_with(name));
+        // A group of letters that ends in h or H, and a number in it or after it.
+        let group = arg.strip_prefix('-').unwrap_or_default();
+        let letters = group.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('=');
+        let ends = letters.ends_with(['h', 'H']) && letters.bytes().all(|b| b.is_ascii_alphabetic());
+        let here = number(group[letters.len()..].trim_start_matches('='));
+        let next = letters.len() == group.len() && args.get(at + 1).is_some_and(|next| number(next));
+        long || (ends && (here || next))
     };
-    match args.iter().skip(1).find(histogram) {
+    match args.iter().enumerate().find(|&(at, arg)| histogram((at, arg))) {
         None => Ok(()),
-        Some(arg) => Err(Trouble::usage(format!(
-            "{} is cyclictest's histogram, which onbeat always keeps: --hist FILE writes it, -h alone is help",
-            arg.to_string_lossy()
+        Some((_, arg)) => Err(Trouble::usage(format!(
+            "{arg} is cyclictest's histogram, which onbeat always keeps: --hist FILE writes it, -h alone is help"
         ))),
     }
 }
@@ -127,7 +130,10 @@ pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
 /// Measures.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let intent = args.intent()?;
+    let outputs = [&args.json, &args.rt_tests_json, &args.hist];
+    super::check_outputs(&outputs)?;
     args.mention_needless_flags();
+    rt::survive_file_size_limit();
     let host = Host::live().recording();
     let facts = facts::gather(&host);
     let machine = look_at_machine(&facts)?;
@@ -135,6 +141,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let mut run = begin(&plan, &facts);
     let path = args.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
     let mut writer = Writer::create(&path, plan.cpus.len())?;
+    writer.begin(&run)?;
     if let Some(recorder) = host.recorded() {
         writer.host(recorder)?;
     }
@@ -144,7 +151,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let before = Before::look(&facts);
     drop(facts);
     run.integrity.extend(before.entries());
-    let live = (!args.quiet && io::stderr().is_terminal()).then(|| Live::new(&plan, environment));
+    let live = (!args.quiet && !environment.dumb && io::stderr().is_terminal())
+        .then(|| Live::new(&plan, environment));
     let mut desk = Desk { writer, live };
     let measured = session::measure(plan.clone(), run, &core_types, &mut desk);
     let Desk { writer, live } = desk;
@@ -160,8 +168,8 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     let kept = writer.finish(run);
     // What was measured is safe: from here on Ctrl-C may end whatever takes too long.
     rt::unblock_signals();
-    let json_alone = args.json.as_deref() == Some("-".as_ref());
-    if !json_alone {
+    let outputs = [&args.json, &args.rt_tests_json, &args.hist];
+    if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
         let mut text = table::render(run, columns(), environment.color(&io::stdout()));
         if kept.is_ok() {
             text.push_str(&format!(
@@ -256,12 +264,7 @@ impl Args {
             wake: self.wake,
             phase: self.phase,
             idle: if self.default_system { Some(Idle::AsIs) } else { self.idle },
-            duration: self
-                .duration
-                .as_deref()
-                .map(|text| span("-D", text, Bare::Seconds))
-                .transpose()?
-                .filter(|span| span.0 != 0),
+            duration: self.duration.as_deref().map(|text| span("-D", text, Bare::Seconds)).transpose()?,
             loops: self.loops.filter(|&loops| loops > 0),
             limit: self.breaktrace.as_deref().map(|text| span("-b", text, Bare::Micros)).transpose()?,
             housekeeping: self
@@ -272,17 +275,19 @@ impl Args {
         })
     }
 
+    /// One line for all flags of cyclictest's whose effect is always there.
     fn mention_needless_flags(&self) {
-        let mention = |given: bool, flag: &str, what: &str| {
-            if given {
-                say(&format!("onbeat: {flag} is not needed: {what}"));
-            }
-        };
-        mention(self.mlockall, "-m", "the memory that is used is always locked");
-        mention(self.nanosleep, "-n", "the sleep is always absolute; --wake chooses another kind");
-        mention(self.smp, "-S", "there is always one thread per CPU, all with the same interval");
-        mention(self.threads.is_some(), "-t", "there is always one thread per CPU of -a");
-        mention(self.nsecs, "-N", "everything is always counted in ns");
+        let known = [
+            (self.mlockall, "-m (memory is locked)"),
+            (self.nanosleep, "-n (the sleep is absolute)"),
+            (self.smp, "-S (one thread per CPU, one interval)"),
+            (self.threads.is_some(), "-t (one thread per CPU of -a)"),
+            (self.nsecs, "-N (everything is counted in ns)"),
+        ];
+        let given: Vec<&str> = known.iter().filter(|(given, _)| *given).map(|(_, words)| *words).collect();
+        if !given.is_empty() {
+            say(&format!("onbeat: always so and not needed: {}", given.join(", ")));
+        }
     }
 }
 
@@ -344,7 +349,12 @@ mod tests {
     fn cyclictest_s_histogram_is_named_and_help_stays_help() {
         let check = |flag: &str| refuse_lookalikes(&["onbeat".into(), "measure".into(), flag.into()]);
         assert!(check("-h400").expect_err("refused").message.contains("--hist"));
-        assert!(check("--histofall=400").is_err());
+        for flag in ["--histofall=400", "-h=400", "-qh400", "-H400"] {
+            assert!(check(flag).is_err(), "{flag}");
+        }
+        let words = ["onbeat", "measure", "-mSqh", "400"].map(OsString::from);
+        assert!(refuse_lookalikes(&words).is_err());
+        assert!(check("-p80").is_ok() && check("-a0").is_ok());
         assert!(check("-h").is_ok() && check("--hist").is_ok() && check("--help").is_ok());
     }
 }

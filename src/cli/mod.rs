@@ -24,6 +24,8 @@ pub struct Environment {
     pub state_home: Option<OsString>,
     /// `$HOME`.
     pub home: Option<OsString>,
+    /// Whether `$TERM` says that the terminal can do no more than print.
+    pub dumb: bool,
     /// The command and its arguments, joined with blanks, for the formats that keep it.
     pub command_line: String,
     /// Whether `$NO_COLOR` asks for no colours (no-color.org).
@@ -42,7 +44,7 @@ impl Environment {
 
     /// Whether what goes to this stream may be coloured.
     fn color(&self, stream: &impl IsTerminal) -> bool {
-        stream.is_terminal() && !self.no_color
+        stream.is_terminal() && !self.no_color && !self.dumb
     }
 }
 
@@ -174,19 +176,33 @@ fn print(bytes: &[u8]) -> Outcome<()> {
     }
 }
 
+/// Refuses outputs that cannot be written, before anything is measured for them, and two on one stream.
+fn check_outputs(outputs: &[&Option<PathBuf>]) -> Outcome<()> {
+    let named: Vec<&Path> = outputs.iter().filter_map(|path| path.as_deref()).collect();
+    if named.iter().filter(|path| **path == Path::new("-")).count() > 1 {
+        return Err(Trouble::usage("standard output holds one document: name a file for the other"));
+    }
+    for path in named.into_iter().filter(|path| *path != Path::new("-")) {
+        crate::host::check_writable(path).map_err(|error| unwritable(path, &error))?;
+    }
+    Ok(())
+}
+
 /// Writes a result to the file that a flag names, `-` being standard output.
 fn write_output(path: &Path, bytes: &[u8]) -> Outcome<()> {
     if path == Path::new("-") {
         return print(bytes);
     }
-    crate::host::write_user_file(path, bytes).map_err(|error| {
-        let message = format!("cannot write {} ({error}): choose another file", path.display());
-        match error.raw_os_error() {
-            Some(libc::EACCES | libc::EPERM | libc::EROFS) => Trouble::not_permitted(message),
-            Some(libc::ENOSPC | libc::EDQUOT) => Trouble::internal(message),
-            _ => Trouble::usage(message),
-        }
-    })
+    crate::host::write_user_file(path, bytes).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Trouble {
+    let message = format!("cannot write {} ({error}): choose another file", path.display());
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM | libc::EROFS) => Trouble::not_permitted(message),
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Trouble::internal(message),
+        _ => Trouble::usage(message),
+    }
 }
 
 /// Columns of the terminal on standard output, 100 where there is none.

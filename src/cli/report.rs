@@ -54,6 +54,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             "cyclictest's formats hold one run: give one bundle with --rt-tests-json or --hist",
         ));
     }
+    super::check_outputs(&[&args.output, &args.json, &args.rt_tests_json, &args.hist])?;
     let mut read = Vec::new();
     for path in &args.bundles {
         read.push(load(path, args.quiet)?);

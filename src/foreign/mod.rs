@@ -82,6 +82,23 @@ pub fn set_interval(run: &mut Run, interval: Nanos) {
     }
 }
 
+/// Reads an imported histogram text as one of cyclictest's `-N`: its buckets were nanoseconds, which the text
+/// does not say.
+pub fn set_nanoseconds(run: &mut Run) {
+    let ns = |value: Nanos| Nanos(value.0 / 1_000);
+    for cpu in &mut run.cpus {
+        for row in &mut cpu.histogram {
+            (row.0, row.1) = (ns(row.0), ns(row.1));
+        }
+        (cpu.min_ns, cpu.mean_ns, cpu.max_ns) = (cpu.min_ns.map(ns), cpu.mean_ns.map(ns), cpu.max_ns.map(ns));
+        (cpu.p50_ns, cpu.p90_ns, cpu.p99_ns) = (cpu.p50_ns.map(ns), cpu.p90_ns.map(ns), cpu.p99_ns.map(ns));
+        (cpu.p999_ns, cpu.p9999_ns) = (cpu.p999_ns.map(ns), cpu.p9999_ns.map(ns));
+        for worst in &mut cpu.worst {
+            worst.latency_ns = worst.latency_ns.map(ns);
+        }
+    }
+}
+
 /// A piece of the input as it may stand in an error: one line, short, no control characters.
 fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
@@ -92,6 +109,18 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_nanoseconds_is_read_as_one() {
+        let text = b"# Histogram\n000002 000003\n000005 000001\n# Total: 000000004\n# Min Latencies: 00002\n\
+            # Avg Latencies: 00003\n# Max Latencies: 00005\n# Histogram Overflows: 00000\n";
+        let mut run = import(text).expect("cyclictest's text");
+        set_nanoseconds(&mut run);
+        let cpu = &run.cpus[0];
+        assert_eq!(cpu.histogram, [(Nanos(2), Nanos(3), 3), (Nanos(5), Nanos(6), 1)]);
+        assert_eq!((cpu.min_ns, cpu.max_ns, cpu.p50_ns), (Some(Nanos(2)), Some(Nanos(5)), Some(Nanos(3))));
+        assert_eq!(run.check(), Ok(()));
+    }
 
     #[test]
     fn what_is_no_result_is_refused_with_what_was_expected() {

@@ -334,6 +334,27 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     dir::Dir::open(parent)?.replace(name, bytes, mode)
 }
 
+/// Peak resident memory of this process in KiB.
+///
+/// From VmHWM of /proc/self/status, because getrusage's figure outlives execve: it is that of whoever started us.
+pub fn peak_memory_kib() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether a file can be made or replaced there, as far as can be told without doing it.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, access};
+    let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
+        Ok(meta) if !meta.is_file() => Ok(access(path, Access::WRITE_OK)?),
+        _ if !fs::metadata(parent)?.is_dir() => Err(io::Error::from_raw_os_error(libc::ENOTDIR)),
+        _ => Ok(access(parent, Access::WRITE_OK)?),
+    }
+}
+
 /// Columns and rows of the terminal on standard error; none where it is none.
 pub fn terminal_size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;

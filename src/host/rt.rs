@@ -315,11 +315,6 @@ pub fn thread_usage() -> Usage {
     }
 }
 
-/// Peak resident memory of the process, in KiB.
-pub fn max_rss_kib() -> u64 {
-    rusage(libc::RUSAGE_SELF).ru_maxrss as u64
-}
-
 fn rusage(who: libc::c_int) -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: all zeros is a value of the structure, and the kernel writes nothing beyond it.
@@ -396,11 +391,13 @@ pub fn block_signals() -> io::Result<()> {
     action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
     // SAFETY: the handler does nothing, which is safe at any point; a null old action is allowed.
     check(unsafe { libc::sigaction(NUDGE, &action, ptr::null_mut()) })?;
-    // Beyond a limit of file sizes a write is to fail, as on a full disk, and not to end the run.
-    action.sa_sigaction = libc::SIG_IGN;
-    // SAFETY: as above; ignoring takes no handler.
-    check(unsafe { libc::sigaction(libc::SIGXFSZ, &action, ptr::null_mut()) })?;
     mask(libc::SIG_BLOCK, &signal_set(&[STOP[0], STOP[1], STOP[2], TELL]))
+}
+
+/// Has a write beyond the limit of file sizes fail, as on a full disk, instead of ending the process.
+pub fn survive_file_size_limit() {
+    // SAFETY: ignoring a signal takes no handler, and the old disposition is of no interest.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// Waits until an instant of CLOCK_MONOTONIC, a stop signal, or a word from a measuring thread.

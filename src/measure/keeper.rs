@@ -14,6 +14,7 @@ use crate::bundle::run::{Block, Integrity, Run};
 use crate::bundle::tail::Tail;
 use crate::bundle::time::wall_time;
 use crate::error::Outcome;
+use crate::host;
 use crate::host::rt::{self, Woken};
 use crate::plan::Plan;
 use crate::units::{CpuSet, Nanos};
@@ -192,12 +193,14 @@ impl Keeper {
     }
 
     fn elapsed(&self) -> Nanos {
-        self.until.iter().max().map_or(Nanos(0), |last| *last - self.go)
+        // From when all CPUs are measured: with staggered starts the first begins earlier than the last.
+        let all = self.totals.iter().map(|total| total.start).max().unwrap_or(self.go);
+        self.until.iter().max().map_or(Nanos(0), |last| Nanos((last.0 - all.0).max(0)))
     }
 
     fn fill_document(&mut self) {
         let elapsed = self.elapsed();
-        self.run.checkpoint_mono_ns = Some(self.go + elapsed);
+        self.run.checkpoint_mono_ns = self.until.iter().max().copied();
         self.run.elapsed_ns = Some(elapsed);
         self.run.cpus.resize_with(self.totals.len(), Default::default);
         for ((cpu, total), until) in self.run.cpus.iter_mut().zip(&self.totals).zip(&self.until) {
@@ -209,7 +212,7 @@ impl Keeper {
         let switches = own_switches() - self.switches_before;
         overhead.housekeeping_wakeups_per_s =
             (seconds >= 1.0).then(|| (switches as f64 / seconds * 100.0).round() / 100.0);
-        overhead.max_rss_kib = Some(rt::max_rss_kib());
+        overhead.max_rss_kib = host::peak_memory_kib();
         overhead.blocks_joined = Some(self.joined);
         overhead.blocks_unwritten = Some(self.unwritten);
     }
