@@ -133,7 +133,7 @@ impl Gathered {
         if self.broke {
             run.ended = "limit".into();
         }
-        plan.notes.push("latencies were taken as microseconds: cyclictest's text does not say".into());
+        plan.notes.push(super::TAKEN_AS_US.into());
         if self.overflow_cycles_dropped > 0 {
             let dropped = self.overflow_cycles_dropped;
             plan.notes

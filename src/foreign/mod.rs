@@ -32,6 +32,10 @@ pub const BUCKET_LIMIT: usize = 4 << 20;
 /// The most overflow cycle numbers that are kept over all threads; a note counts the others.
 pub const OVERFLOW_LIMIT: usize = 1 << 16;
 
+/// The remark on a text whose unit had to be assumed.
+const TAKEN_AS_US: &str =
+    "latencies were taken as microseconds: cyclictest's text does not say, -N takes them as ns";
+
 /// What cyclictest's JSON says of a run and [`Run`] does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
@@ -86,6 +90,7 @@ pub fn set_interval(run: &mut Run, interval: Nanos) {
 /// does not say.
 pub fn set_nanoseconds(run: &mut Run) {
     let ns = |value: Nanos| Nanos(value.0 / 1_000);
+    run.plan.notes.retain(|note| note != TAKEN_AS_US);
     for cpu in &mut run.cpus {
         for row in &mut cpu.histogram {
             (row.0, row.1) = (ns(row.0), ns(row.1));
