@@ -15,8 +15,8 @@ use crate::facts::{self, Facts};
 use crate::foreign;
 use crate::host::{Host, random_u64, rt};
 use crate::measure::around::Before;
-use crate::measure::session;
 use crate::measure::sink::{Sink, Tick};
+use crate::measure::start;
 use crate::plan::{self, Machine, Plan};
 use crate::report::table;
 use crate::units::{Bare, CpuSet, Nanos, Policy, parse_span};
@@ -154,7 +154,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let live = (!args.quiet && !environment.dumb && io::stderr().is_terminal())
         .then(|| Live::new(&plan, environment));
     let mut desk = Desk { writer, live };
-    let measured = session::measure(plan.clone(), run, &core_types, &mut desk);
+    let measured = start::measure(plan.clone(), run, &core_types, &mut desk);
     let Desk { writer, live } = desk;
     drop(live);
     let mut run = measured?;

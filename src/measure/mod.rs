@@ -3,7 +3,7 @@
 //! Read in this order: `schedule` (when a slot is expected), `wake` (how a thread sleeps until then),
 //! `cycle` (the hot loop), `block` (what it writes into), `lane` (the thread around it), `total`
 //! (the sums), `watch` (what may spoil a run), `around` (what is looked at before and after it),
-//! `sink` (where results go), `session` (start and end), `keeper` (the housekeeping thread in between).
+//! `sink` (where results go), `start` (start and end), `keeper` (the housekeeping thread in between).
 
 pub mod around;
 pub mod block;
@@ -12,8 +12,8 @@ pub mod irqs;
 pub mod keeper;
 pub mod lane;
 pub mod schedule;
-pub mod session;
 pub mod sink;
+pub mod start;
 pub mod total;
 pub mod wake;
 pub mod watch;
