@@ -53,30 +53,38 @@ pub type Row = (Nanos, Nanos, u64);
 
 /// A dense histogram: a count per row up to the highest that was needed.
 #[derive(Clone, Default)]
-pub struct Counts(Vec<u64>);
+pub struct Counts {
+    rows: Vec<u64>,
+    /// No row before this one was ever needed.
+    first: usize,
+}
 
 impl Counts {
     /// Adds samples to a row.
     pub fn add(&mut self, row: usize, count: u64) {
-        if row >= self.0.len() {
-            self.0.resize(row + 1, 0);
+        if self.rows.is_empty() {
+            self.first = row;
         }
-        self.0[row] += count;
+        if row >= self.rows.len() {
+            self.rows.resize(row + 1, 0);
+        }
+        self.first = self.first.min(row);
+        self.rows[row] += count;
     }
 
     /// The count of a row.
     pub fn get(&self, row: usize) -> u64 {
-        self.0.get(row).copied().unwrap_or(0)
+        self.rows.get(row).copied().unwrap_or(0)
     }
 
     /// How many samples there are.
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.rows.iter().sum()
     }
 
     /// How many samples lie in rows whose lower edge is at or above the level; exact where the level is a row's edge.
     pub fn at_or_above(&self, level: Nanos) -> u64 {
-        self.0.iter().skip(row_of(level)).sum()
+        self.rows.iter().skip(row_of(level)).sum()
     }
 }
 
@@ -84,8 +92,9 @@ impl Counts {
 /// `min` becomes the lower edge of the early row.
 pub fn fill_rows(into: &mut Vec<Row>, histograms: &[&Counts], min: Nanos) {
     into.clear();
-    let rows = histograms.iter().map(|counts| counts.0.len()).max().unwrap_or(0);
-    for row in 0..rows {
+    let rows = histograms.iter().map(|counts| counts.rows.len()).max().unwrap_or(0);
+    let first = histograms.iter().filter(|counts| !counts.rows.is_empty()).map(|counts| counts.first).min();
+    for row in first.unwrap_or(0)..rows {
         let count: u64 = histograms.iter().map(|counts| counts.get(row)).sum();
         if count > 0 {
             let (lower, upper) = edges_of(row);
