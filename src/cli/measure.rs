@@ -13,7 +13,7 @@ use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::{self, Facts};
 use crate::foreign;
-use crate::host::{Host, random_u64, rt};
+use crate::host::{Host, clock, random_u64, rt};
 use crate::measure::around::Before;
 use crate::measure::sink::{Sink, Tick};
 use crate::measure::start;
@@ -238,7 +238,7 @@ fn look_at_machine(facts: &Facts) -> Outcome<Machine> {
 }
 
 fn begin(plan: &Plan, facts: &Facts) -> Run {
-    let now = wall_time(rt::monotonic() + rt::wall_offset());
+    let now = wall_time(clock::monotonic() + clock::wall_offset());
     let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
     Run {
         schema: SCHEMA.into(),

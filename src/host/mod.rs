@@ -4,6 +4,7 @@
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
 
+pub mod clock;
 pub mod dir;
 pub mod record;
 pub mod rt;
@@ -395,6 +396,6 @@ pub fn random_u64() -> u64 {
     // Early in boot the pool may not be ready; a clock is then unlikely enough for a name or a seed.
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) {
         Ok(8) => u64::from_ne_bytes(bytes),
-        _ => rt::monotonic().0 as u64,
+        _ => clock::monotonic().0 as u64,
     }
 }

@@ -1,4 +1,4 @@
-//! Real-time calls as thin safe functions: clocks, sleeps, pinning, policy, locked memory, signals.
+//! Real-time calls as thin safe functions: pinning, policy, locked memory, signals, the thread's CPU.
 //!
 //! They need no fake: the measuring loop runs without privilege under SCHED_OTHER. Scheduling calls
 //! are raw system calls, because musl's wrappers are stubs that fail with ENOSYS.
@@ -7,105 +7,12 @@
 
 use std::io;
 use std::mem::{self, MaybeUninit};
-use std::os::fd::OwnedFd;
 use std::ptr;
-use std::sync::atomic::AtomicU32;
 
-use rustix::thread::futex;
-use rustix::thread::{ClockId, NanosleepRelativeResult, Pid};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::thread::Pid;
 
+use super::clock::{monotonic, timespec_of};
 use crate::units::{Cpu, CpuSet, Nanos, Policy};
-
-#[inline(always)]
-fn nanos_of(time: Timespec) -> Nanos {
-    // Widened where a kernel of 32 bits has narrower fields.
-    #[allow(clippy::unnecessary_cast)]
-    Nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
-}
-
-#[inline(always)]
-fn timespec_of(time: Nanos) -> Timespec {
-    // Instants are never negative; unsigned division is a multiplication and a shift.
-    let ns = time.0 as u64;
-    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
-}
-
-/// CLOCK_MONOTONIC, through the vDSO where the clocksource allows it.
-#[inline(always)]
-pub fn monotonic() -> Nanos {
-    nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
-}
-
-/// CLOCK_REALTIME minus CLOCK_MONOTONIC.
-pub fn wall_offset() -> Nanos {
-    offset_of(rustix::time::ClockId::Realtime)
-}
-
-/// CLOCK_BOOTTIME minus CLOCK_MONOTONIC: the time that the machine was suspended.
-pub fn boot_offset() -> Nanos {
-    offset_of(rustix::time::ClockId::Boottime)
-}
-
-/// Reads the clock between two reads of CLOCK_MONOTONIC, several times: the closest pair errs least.
-fn offset_of(clock: rustix::time::ClockId) -> Nanos {
-    let mut best = (i64::MAX, Nanos(0));
-    for _ in 0..5 {
-        let (before, wall, after) = (monotonic(), nanos_of(rustix::time::clock_gettime(clock)), monotonic());
-        let spread = after.0 - before.0;
-        if spread < best.0 {
-            best = (spread, Nanos(wall.0 - before.0 - spread / 2));
-        }
-    }
-    best.1
-}
-
-/// Sleeps until an instant of CLOCK_MONOTONIC; false if a signal came first.
-#[inline(always)]
-pub fn nanosleep_until(instant: Nanos) -> bool {
-    rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec_of(instant)).is_ok()
-}
-
-/// Sleeps for a span; a signal ends it early.
-pub fn pause(span: Nanos) {
-    let _: NanosleepRelativeResult =
-        rustix::thread::clock_nanosleep_relative(ClockId::Monotonic, &timespec_of(span));
-}
-
-/// Sleeps on a futex nobody wakes, with an absolute time-out; false if a signal came first.
-#[inline(always)]
-pub fn futex_until(word: &AtomicU32, instant: Nanos) -> bool {
-    let timeout = timespec_of(instant);
-    let all = std::num::NonZeroU32::MAX;
-    matches!(
-        futex::wait_bitset(word, futex::Flags::PRIVATE, 0, Some(&timeout), all),
-        Err(rustix::io::Errno::TIMEDOUT)
-    )
-}
-
-/// The word a thread sleeps on with [`futex_until`].
-pub fn futex_word() -> AtomicU32 {
-    AtomicU32::new(0)
-}
-
-/// A timerfd, armed anew for each wake-up so that it expires at exactly the scheduled time.
-pub struct TimerFd(OwnedFd);
-
-impl TimerFd {
-    /// Makes the timer.
-    pub fn new() -> io::Result<TimerFd> {
-        Ok(TimerFd(rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
-    }
-
-    /// Arms the timer and reads it; false if a signal came first.
-    #[inline(always)]
-    pub fn sleep_until(&self, instant: Nanos) -> bool {
-        let once = Itimerspec { it_interval: Timespec::default(), it_value: timespec_of(instant) };
-        let mut expirations = [0u8; 8];
-        rustix::time::timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &once).is_ok()
-            && rustix::io::read(&self.0, &mut expirations).is_ok()
-    }
-}
 
 /// A POSIX timer whose signal goes to this thread, which waits for it with sigwaitinfo.
 pub struct SignalTimer {
@@ -441,11 +348,6 @@ pub fn unblock_signals() {
     let _ = mask(libc::SIG_UNBLOCK, &signal_set(&STOP));
 }
 
-/// What timers are rounded up to: 1 ns with high-resolution timers, else a tick (clock_getres(2)).
-pub fn timer_resolution() -> Option<Nanos> {
-    Some(nanos_of(rustix::time::clock_getres(rustix::time::ClockId::Monotonic)))
-}
-
 /// Wakes the housekeeping thread from [`wait_until`].
 pub fn tell(thread: i32) {
     send(thread, TELL);
@@ -486,16 +388,4 @@ fn mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<()> {
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
-
-/// The cost of one clock read: the least of several averages over a hundred reads.
-pub fn clock_read_cost() -> Nanos {
-    let average = || {
-        let start = monotonic();
-        for _ in 0..99 {
-            std::hint::black_box(monotonic());
-        }
-        (monotonic().0 - start.0) / 100
-    };
-    Nanos((0..20).map(|_| average()).min().unwrap_or(0))
 }

@@ -5,7 +5,7 @@ use crate::bundle::run::{Integrity, Run};
 use crate::facts::clocksource::{self, Quality};
 use crate::facts::tasks::{self, RtPolicy, RtTask};
 use crate::facts::{Facts, cgroup, kmsg};
-use crate::host::{Host, KernelLog, rt};
+use crate::host::{Host, KernelLog, clock};
 use crate::units::{CpuSet, Nanos};
 
 /// Rivals beyond this many are counted, not named.
@@ -39,7 +39,7 @@ impl Before {
     /// What is known to be unfit before the first sample.
     pub fn entries(&self) -> Vec<Integrity> {
         let mut entries = self.unwatched();
-        if let Some(tick) = rt::timer_resolution().filter(|resolution| resolution.0 > 1) {
+        if let Some(tick) = clock::timer_resolution().filter(|resolution| resolution.0 > 1) {
             let detail = format!(
                 "timers expire at the tick only, every {tick} (high-resolution timers are off): latencies are rounded up to it"
             );

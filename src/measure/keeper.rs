@@ -1,4 +1,7 @@
 //! The housekeeping thread's work while the run is on: takes blocks, adds up, watches, hands over.
+//!
+//! It runs under SCHED_OTHER, off the measured CPUs where it can, and wakes once a second. While
+//! samples count it unmaps no memory and reads nothing that interrupts another CPU.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,8 +17,8 @@ use crate::bundle::run::{Block, Integrity, Run};
 use crate::bundle::tail::Tail;
 use crate::bundle::time::wall_time;
 use crate::error::Outcome;
-use crate::host;
 use crate::host::rt::{self, Woken};
+use crate::host::{self, clock};
 use crate::plan::Plan;
 use crate::units::{CpuSet, Nanos};
 
@@ -124,7 +127,7 @@ impl Keeper {
             if seconds % CHECKPOINT_BLOCKS == 0 {
                 self.checkpoint(sink);
             }
-            while next <= rt::monotonic() {
+            while next <= clock::monotonic() {
                 next = next + BLOCK;
             }
         }
@@ -208,7 +211,7 @@ impl Keeper {
             cpu.until_mono_ns = Some(*until);
         }
         let overhead = &mut self.run.overhead;
-        let seconds = (rt::monotonic() - self.go).as_secs();
+        let seconds = (clock::monotonic() - self.go).as_secs();
         let switches = own_switches() - self.switches_before;
         overhead.housekeeping_wakeups_per_s =
             (seconds >= 1.0).then(|| (switches as f64 / seconds * 100.0).round() / 100.0);

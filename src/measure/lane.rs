@@ -9,6 +9,7 @@ use super::block::{BLOCK, Lane, Taken};
 use super::cycle::{self, Course, End};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
+use crate::host::clock;
 use crate::host::rt::{self, CpuReader, Usage};
 use crate::plan::{CpuPlan, Mechanism, Plan};
 use crate::units::{CpuSet, Nanos, Policy};
@@ -89,7 +90,7 @@ fn live(plan: &Plan, index: usize, shared: &Shared, found: &Found) -> Option<(En
     match plan.wake {
         Mechanism::Nanosleep => with_phase(wake::Nanosleep, plan, index, shared, found),
         Mechanism::Futex => with_phase(wake::Futex::new(), plan, index, shared, found),
-        Mechanism::Timerfd => with_made(rt::TimerFd::new(), plan, index, shared, found),
+        Mechanism::Timerfd => with_made(clock::TimerFd::new(), plan, index, shared, found),
         Mechanism::Signal => with_made(rt::SignalTimer::new(), plan, index, shared, found),
     }
 }
@@ -174,7 +175,7 @@ fn measure<W: Wake, const DITHER: bool>(
 /// comes late to a start that lies ahead of the last one's arrival.
 fn agree_on_start(shared: &Shared) -> Nanos {
     if shared.start.wait().is_leader() {
-        let _ = shared.go.set(rt::monotonic() + START_MARGIN);
+        let _ = shared.go.set(clock::monotonic() + START_MARGIN);
     }
     shared.start.wait();
     shared.go.get().copied().unwrap_or_default()
@@ -221,7 +222,7 @@ fn prepare<W: Wake, const DITHER: bool>(
     let mut locked = lane.pages().map(rt::lock_pages).chain([rt::lock_pages(&*lane)]);
     let lock_refused = locked.find_map(|lock| lock.err()).map(|error| error.raw_os_error().unwrap_or(0));
     drop(locked);
-    let clock_read = rt::clock_read_cost();
+    let clock_read = clock::clock_read_cost();
     let turn = turn_cost(own, &lane, place);
     warm_up::<W, DITHER>(wake, own, &lane, place);
     let thread = rt::thread_id();
@@ -231,7 +232,7 @@ fn prepare<W: Wake, const DITHER: bool>(
 /// Sleeps once: a kernel that refuses the system call would have the loop spin.
 fn probe_sleep<W: Wake>(wake: &mut W, plan: &Plan) -> Result<(), String> {
     // A stray signal may end one sleep early, and hardly three.
-    let slept = (0..3).any(|_| wake.sleep_until(rt::monotonic() + Nanos::MILLI));
+    let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI));
     let refused =
         || format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name());
     if slept { Ok(()) } else { Err(refused()) }
@@ -241,7 +242,7 @@ fn probe_sleep<W: Wake>(wake: &mut W, plan: &Plan) -> Result<(), String> {
 /// end behind it, so that each of its branches has run once before it matters.
 fn warm_up<W: Wake, const DITHER: bool>(wake: &mut W, own: &CpuPlan, lane: &Lane, place: &CpuReader) {
     let interval = Nanos(own.interval.0.min(WARMUP_INTERVAL.0));
-    let late = Nanos(rt::monotonic().0 - interval.0 * 7 / 2);
+    let late = Nanos(clock::monotonic().0 - interval.0 * 7 / 2);
     let never = Nanos(i64::MAX);
     let course =
         Course { cpu: own.cpu, start: late, block_end: late, end: never, loops: WARMUP, limit: never };
@@ -258,8 +259,8 @@ fn turn_cost(own: &CpuPlan, lane: &Lane, place: &CpuReader) -> Nanos {
     let course =
         Course { cpu: own.cpu, start: Nanos(0), block_end: never, end: never, loops: TURNS, limit: never };
     lane.begin(Nanos(0));
-    let start = rt::monotonic();
+    let start = clock::monotonic();
     let schedule = Schedule::<false>::new(Nanos(0), Nanos(1_000), 0);
     cycle::run(&mut wake::Idle, schedule, &course, lane, place, &AtomicBool::new(false));
-    Nanos((rt::monotonic().0 - start.0) / TURNS as i64)
+    Nanos((clock::monotonic().0 - start.0) / TURNS as i64)
 }

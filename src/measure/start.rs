@@ -1,7 +1,4 @@
-//! The housekeeping thread: starts the measuring threads, takes their blocks once a second, watches, ends.
-//!
-//! It runs under SCHED_OTHER, off the measured CPUs where it can, and wakes once a second. While
-//! samples count it unmaps no memory and reads nothing that interrupts another CPU.
+//! The start of a run and its end: what must be in place before the measuring threads begin, or refused.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, OnceLock};
@@ -14,8 +11,7 @@ use super::total::Total;
 use super::watch::entry;
 use crate::bundle::run::{CpuRun, Run};
 use crate::error::{Outcome, Trouble};
-use crate::host::rt;
-use crate::host::{self, Held};
+use crate::host::{self, Held, clock, rt};
 use crate::plan::{CpuPlan, Idle, Plan, expiry};
 use crate::units::{Nanos, Policy};
 
@@ -72,7 +68,7 @@ pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn S
     let go = loop {
         match shared.go.get() {
             Some(go) => break *go,
-            None => rt::pause(Nanos::MILLI),
+            None => clock::pause(Nanos::MILLI),
         }
     };
     keeper.begin(go, &plan);
@@ -159,7 +155,7 @@ fn note_policy_refused(plan: &Plan, error: &std::io::Error, run: &mut Run) -> Ou
     run.plan.priority = Some(0);
     run.plan.expiry = expiry(&run.host.preempt, plan.wake, Policy::Other).into();
     let detail = format!(
-        "{wanted} is not permitted ({error}): measured under SCHED_OTHER, which says little about real-time tasks; run as root or raise the rtprio limit"
+        "{wanted} was refused ({error}): measured under SCHED_OTHER, which says little about real-time tasks; run as root or raise the rtprio limit"
     );
     run.integrity.push(entry("privilege", None, false, detail));
     Ok(())

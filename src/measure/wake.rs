@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use crate::host::rt;
+use crate::host::{clock, rt};
 use crate::units::Nanos;
 
 /// A way to sleep until an instant of CLOCK_MONOTONIC, and the clock read after it.
@@ -13,7 +13,7 @@ pub trait Wake {
     /// The time of the wake-up.
     #[inline(always)]
     fn now(&self, _expected: Nanos) -> Nanos {
-        rt::monotonic()
+        clock::monotonic()
     }
 }
 
@@ -23,15 +23,15 @@ pub struct Nanosleep;
 impl Wake for Nanosleep {
     #[inline(always)]
     fn sleep_until(&mut self, instant: Nanos) -> bool {
-        rt::nanosleep_until(instant)
+        clock::nanosleep_until(instant)
     }
 }
 
 /// A timerfd armed with an absolute time, then read.
-impl Wake for rt::TimerFd {
+impl Wake for clock::TimerFd {
     #[inline(always)]
     fn sleep_until(&mut self, instant: Nanos) -> bool {
-        rt::TimerFd::sleep_until(self, instant)
+        clock::TimerFd::sleep_until(self, instant)
     }
 }
 
@@ -49,7 +49,7 @@ pub struct Futex(AtomicU32);
 impl Futex {
     /// A word to sleep on.
     pub fn new() -> Futex {
-        Futex(rt::futex_word())
+        Futex(clock::futex_word())
     }
 }
 
@@ -62,7 +62,7 @@ impl Default for Futex {
 impl Wake for Futex {
     #[inline(always)]
     fn sleep_until(&mut self, instant: Nanos) -> bool {
-        rt::futex_until(&self.0, instant)
+        clock::futex_until(&self.0, instant)
     }
 }
 
@@ -77,7 +77,7 @@ impl Wake for Idle {
 
     #[inline(always)]
     fn now(&self, expected: Nanos) -> Nanos {
-        std::hint::black_box(rt::monotonic());
+        std::hint::black_box(clock::monotonic());
         Nanos(expected.0 + 10)
     }
 }

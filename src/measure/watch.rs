@@ -6,8 +6,8 @@
 use super::cycle::End;
 use crate::bundle::run::Integrity;
 use crate::facts::stat::steal_ticks;
-use crate::host::KeptOpen;
-use crate::host::rt::{self, Usage};
+use crate::host::rt::Usage;
+use crate::host::{KeptOpen, clock};
 use crate::units::{Cpu, CpuSet, Nanos};
 
 /// The kernel accounts steal and the time of tasks in ticks of USER_HZ, which is 100 wherever Linux runs (proc(5)).
@@ -41,7 +41,7 @@ pub struct Clocks {
 impl Clocks {
     /// Reads the clocks.
     pub fn read() -> Clocks {
-        Clocks { at: rt::monotonic(), wall: rt::wall_offset(), boot: rt::boot_offset() }
+        Clocks { at: clock::monotonic(), wall: clock::wall_offset(), boot: clock::boot_offset() }
     }
 
     /// What happened to the clocks between two readings.

@@ -11,7 +11,7 @@ const FILE_BYTES: u64 = 256 << 10;
 
 /// Longer ones that are let be, at most as long as this, and why.
 const LONG_FILES: &[(&str, usize, &str)] =
-    &[("src/host/rt.rs", 520, "every call that needs unsafe is in one file, to be audited in one sitting")];
+    &[("src/host/rt.rs", 440, "every call that needs unsafe is in one file, to be audited in one sitting")];
 const LONG_FUNCTIONS: &[(&str, usize, &str)] = &[];
 
 fn limit_of(name: &str, usual: usize, exceptions: &[(&str, usize, &str)]) -> usize {

@@ -1,0 +1,118 @@
+//! Clocks and sleeps that need no `unsafe`: rustix makes the system calls, and finds the clock in the vDSO.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU32;
+
+use rustix::thread::futex;
+use rustix::thread::{ClockId, NanosleepRelativeResult};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+
+use crate::units::Nanos;
+
+#[inline(always)]
+fn nanos_of(time: Timespec) -> Nanos {
+    // Widened where a kernel of 32 bits has narrower fields.
+    #[allow(clippy::unnecessary_cast)]
+    Nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
+}
+
+#[inline(always)]
+pub(super) fn timespec_of(time: Nanos) -> Timespec {
+    // Instants are never negative; unsigned division is a multiplication and a shift.
+    let ns = time.0 as u64;
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+/// CLOCK_MONOTONIC, through the vDSO where the clocksource allows it.
+#[inline(always)]
+pub fn monotonic() -> Nanos {
+    nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
+}
+
+/// CLOCK_REALTIME minus CLOCK_MONOTONIC.
+pub fn wall_offset() -> Nanos {
+    offset_of(rustix::time::ClockId::Realtime)
+}
+
+/// CLOCK_BOOTTIME minus CLOCK_MONOTONIC: the time that the machine was suspended.
+pub fn boot_offset() -> Nanos {
+    offset_of(rustix::time::ClockId::Boottime)
+}
+
+/// Reads the clock between two reads of CLOCK_MONOTONIC, several times: the closest pair errs least.
+fn offset_of(clock: rustix::time::ClockId) -> Nanos {
+    let mut best = (i64::MAX, Nanos(0));
+    for _ in 0..5 {
+        let (before, wall, after) = (monotonic(), nanos_of(rustix::time::clock_gettime(clock)), monotonic());
+        let spread = after.0 - before.0;
+        if spread < best.0 {
+            best = (spread, Nanos(wall.0 - before.0 - spread / 2));
+        }
+    }
+    best.1
+}
+
+/// Sleeps until an instant of CLOCK_MONOTONIC; false if a signal came first.
+#[inline(always)]
+pub fn nanosleep_until(instant: Nanos) -> bool {
+    rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec_of(instant)).is_ok()
+}
+
+/// Sleeps for a span; a signal ends it early.
+pub fn pause(span: Nanos) {
+    let _: NanosleepRelativeResult =
+        rustix::thread::clock_nanosleep_relative(ClockId::Monotonic, &timespec_of(span));
+}
+
+/// Sleeps on a futex nobody wakes, with an absolute time-out; false if a signal came first.
+#[inline(always)]
+pub fn futex_until(word: &AtomicU32, instant: Nanos) -> bool {
+    let timeout = timespec_of(instant);
+    let all = std::num::NonZeroU32::MAX;
+    matches!(
+        futex::wait_bitset(word, futex::Flags::PRIVATE, 0, Some(&timeout), all),
+        Err(rustix::io::Errno::TIMEDOUT)
+    )
+}
+
+/// The word a thread sleeps on with [`futex_until`].
+pub fn futex_word() -> AtomicU32 {
+    AtomicU32::new(0)
+}
+
+/// A timerfd, armed anew for each wake-up so that it expires at exactly the scheduled time.
+pub struct TimerFd(OwnedFd);
+
+impl TimerFd {
+    /// Makes the timer.
+    pub fn new() -> io::Result<TimerFd> {
+        Ok(TimerFd(rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
+    }
+
+    /// Arms the timer and reads it; false if a signal came first.
+    #[inline(always)]
+    pub fn sleep_until(&self, instant: Nanos) -> bool {
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: timespec_of(instant) };
+        let mut expirations = [0u8; 8];
+        rustix::time::timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &once).is_ok()
+            && rustix::io::read(&self.0, &mut expirations).is_ok()
+    }
+}
+
+/// What timers are rounded up to: 1 ns with high-resolution timers, else a tick (clock_getres(2)).
+pub fn timer_resolution() -> Option<Nanos> {
+    Some(nanos_of(rustix::time::clock_getres(rustix::time::ClockId::Monotonic)))
+}
+
+/// The cost of one clock read: the least of several averages over a hundred reads.
+pub fn clock_read_cost() -> Nanos {
+    let average = || {
+        let start = monotonic();
+        for _ in 0..99 {
+            std::hint::black_box(monotonic());
+        }
+        (monotonic().0 - start.0) / 100
+    };
+    Nanos((0..20).map(|_| average()).min().unwrap_or(0))
+}
