@@ -1,3 +1,10 @@
 //! Statistics of samples: pure functions, no clock, no files.
 
+pub mod count;
+pub mod dice;
 pub mod histogram;
+pub mod law;
+pub mod pair;
+pub mod steady;
+pub mod tail;
+pub mod time;

@@ -1,0 +1,83 @@
+//! Randomness that can be repeated: ChaCha from a recorded seed, the same on every machine.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use super::law;
+
+/// The seed of everything that is drawn unless a caller says otherwise; it is part of the results.
+pub const SEED: u64 = 0x6f6e_6265_6174;
+
+/// A stream of random numbers.
+pub struct Dice(ChaCha8Rng);
+
+impl Dice {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Dice {
+        Dice(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// Between 0 and 1, never either.
+    pub fn even(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// One of 0 to n - 1, each as likely as the others but for less than n in 2^64.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
+    }
+
+    /// Standard normal.
+    pub fn normal(&mut self) -> f64 {
+        law::normal_quantile(self.even())
+    }
+
+    /// Exponential with mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -self.even().ln()
+    }
+
+    /// Puts a list into random order.
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
+        for i in (1..list.len()).rev() {
+            let j = self.below(i + 1);
+            list.swap(i, j);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_numbers_for_ever() {
+        let mut dice = Dice::new(1);
+        let first = [dice.bits(), dice.bits()];
+        assert_eq!(
+            first,
+            [Dice::new(1).bits(), {
+                let mut again = Dice::new(1);
+                again.bits();
+                again.bits()
+            }]
+        );
+        assert_ne!(first[0], Dice::new(2).bits());
+    }
+
+    #[test]
+    fn moments_are_those_of_the_laws() {
+        let mut dice = Dice::new(SEED);
+        let n = 20_000;
+        let mean = |f: &mut dyn FnMut() -> f64| (0..n).map(|_| f()).sum::<f64>() / f64::from(n);
+        assert!((mean(&mut || dice.even()) - 0.5).abs() < 0.01);
+        assert!((mean(&mut || dice.normal().powi(2)) - 1.0).abs() < 0.04);
+        assert!((mean(&mut || dice.exponential()) - 1.0).abs() < 0.03);
+        assert!((mean(&mut || dice.below(3) as f64) - 1.0).abs() < 0.03);
+    }
+}

@@ -1,0 +1,1 @@
+//! When spikes come: in bursts, periodically, more often from some time on.
