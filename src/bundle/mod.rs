@@ -3,6 +3,7 @@
 //! `run.json` holds the statistics, `blocks.jsonl` one line per CPU and second, `host/` the files of
 //! the kernel that were read. See `docs/bundle.md`.
 
+mod check;
 pub mod read;
 pub mod run;
 pub mod tail;

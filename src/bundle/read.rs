@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::run::{Block, CpuRun, Run, SCHEMA, WORST, Worst};
+use super::run::{Block, CpuRun, Peak, Run, SCHEMA, WORST, Worst};
 use super::tail::Tail;
 use super::time::wall_time;
 use crate::error::{Outcome, Trouble};
@@ -58,6 +58,11 @@ impl Bundle {
     /// Returns how many lines could not be read: a last one cut short, or damaged ones.
     pub fn each_block(&self, mut f: impl FnMut(&Block)) -> Outcome<u64> {
         each_line(&self.blocks, |block: Block| f(&block))
+    }
+
+    /// As [`Bundle::each_block`], of each record only its largest latency: a third of the time.
+    pub fn each_peak(&self, mut f: impl FnMut(&Peak)) -> Outcome<u64> {
+        each_line(&self.blocks, |peak: Peak| f(&peak))
     }
 
     fn recover(&mut self, tail: &Path) -> Outcome<()> {

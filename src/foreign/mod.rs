@@ -13,6 +13,7 @@ mod hist_line;
 mod hist_read;
 mod imported;
 mod json_read;
+pub mod maxima;
 mod micros;
 #[cfg(test)]
 mod testing;

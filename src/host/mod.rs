@@ -271,6 +271,14 @@ pub fn read_user_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A long run's block records are hundreds of MiB: fewer reads.
+const LINES_AT_ONCE: usize = 128 << 10;
+
+/// Whether the user named a folder.
+pub fn is_dir(path: &Path) -> bool {
+    path.is_dir()
+}
+
 /// The lines of a file that the user named, one at a time into one buffer.
 pub struct Lines {
     reader: io::BufReader<File>,
@@ -286,7 +294,12 @@ impl Lines {
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("not a plain file"));
         }
-        Ok(Lines { reader: io::BufReader::new(file), line: Vec::new(), limit, too_long: 0 })
+        Ok(Lines {
+            reader: io::BufReader::with_capacity(LINES_AT_ONCE, file),
+            line: Vec::new(),
+            limit,
+            too_long: 0,
+        })
     }
 
     /// The next line without its end; none at the end of the file.

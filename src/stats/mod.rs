@@ -5,6 +5,7 @@ pub mod dice;
 pub mod histogram;
 pub mod law;
 pub mod pair;
+pub mod series;
 pub mod steady;
 pub mod tail;
 pub mod time;

@@ -1,0 +1,118 @@
+//! Whether the numbers of a run agree with each other: a run edited by hand or damaged must not reach
+//! a picture or a statistic as if it were measured.
+
+use super::run::{CpuRun, Run, Worst};
+use crate::stats::histogram::{Row, total_of};
+use crate::units::Nanos;
+
+impl Run {
+    /// Whether the numbers of a run agree with each other; the first contradiction in words.
+    ///
+    /// A run edited by hand or damaged must not reach a picture as if it were measured.
+    pub fn check(&self) -> Result<(), String> {
+        for pair in self.cpus.windows(2) {
+            if pair[0].cpu >= pair[1].cpu {
+                return Err(format!("cpus are not ascending at cpu {}", pair[1].cpu));
+            }
+        }
+        for cpu in &self.cpus {
+            let checked = cpu
+                .check()
+                .and_then(|()| if self.command == "measure" { self.check_exact(cpu) } else { Ok(()) });
+            checked.map_err(|what| format!("cpu {}: {what}", cpu.cpu))?;
+        }
+        let planned = self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied());
+        // Before the threads are there a run is only a plan.
+        let begun = self.complete || !self.cpus.is_empty();
+        if self.command == "measure" && begun && !planned {
+            return Err("cpus are not those of the plan".into());
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    /// What onbeat's own runs hold beyond what any import does: exact extremes that fit their rows.
+    fn check_exact(&self, cpu: &CpuRun) -> Result<(), String> {
+        let rows = &cpu.histogram;
+        let early: u64 = rows.iter().filter(|row| row.1.0 <= 0).map(|row| row.2).sum();
+        if cpu.early.is_some_and(|said| said != early) {
+            return Err(format!("early is {:?} and the histogram holds {early}", cpu.early));
+        }
+        let within = |row: Option<&Row>, value: Option<Nanos>| match (row, value) {
+            (Some(row), Some(value)) => row.0 <= value && value < row.1,
+            (row, value) => row.is_none() && value.is_none(),
+        };
+        if !within(rows.first(), cpu.min_ns) || !within(rows.last(), cpu.max_ns) {
+            return Err("min_ns and max_ns do not fit the histogram's first and last row".into());
+        }
+        if cpu.mean_ns.is_some_and(|mean| Some(mean) < cpu.min_ns || Some(mean) > cpu.max_ns) {
+            return Err("mean_ns is not between min_ns and max_ns".into());
+        }
+        let mut quantiles = cpu.clone();
+        quantiles.fill_quantiles();
+        if quantiles != *cpu {
+            return Err("a quantile is not the histogram's".into());
+        }
+        if cpu.worst.first().and_then(|worst| worst.latency_ns) != cpu.max_ns {
+            return Err("the worst is not max_ns".into());
+        }
+        if cpu.worst.windows(2).any(|pair| pair[0].latency_ns < pair[1].latency_ns) {
+            return Err("worst is not in descending order".into());
+        }
+        if self.plan.phase != "dither" && cpu.worst.iter().any(|worst| !cpu.is_in_time(worst)) {
+            return Err("a worst wake-up is not at t0 + cycle * interval + latency".into());
+        }
+        Ok(())
+    }
+}
+
+impl CpuRun {
+    /// Whether a wake-up came as much after its slot as it says.
+    fn is_in_time(&self, worst: &Worst) -> bool {
+        let slot = || {
+            let (t0, interval) = (i128::from(self.t0_mono_ns?.0), i128::from(self.interval_ns?.0));
+            Some(t0 + i128::from(worst.cycle?) * interval + i128::from(worst.latency_ns?.0))
+        };
+        slot().is_some_and(|time| worst.mono_ns.is_some_and(|mono| i128::from(mono.0) == time))
+    }
+}
+
+impl CpuRun {
+    /// As [`Run::check`], for one CPU.
+    pub fn check(&self) -> Result<(), String> {
+        check_rows("histogram", &self.histogram)?;
+        let counted = total_of(&self.histogram).checked_add(self.overflows.unwrap_or(0));
+        if counted != Some(self.cycles) {
+            return Err(format!("the histogram holds {counted:?} samples and cycles says {}", self.cycles));
+        }
+        if let (Some(scheduled), Some(missed)) = (self.scheduled, self.missed) {
+            if self.cycles.checked_add(missed) != Some(scheduled) {
+                return Err(format!("cycles {} + missed {missed} is not scheduled {scheduled}", self.cycles));
+            }
+            if let Some(rows) = &self.deadline_histogram {
+                check_rows("deadline_histogram", rows)?;
+                if total_of(rows) != scheduled {
+                    return Err(format!(
+                        "deadline_histogram holds {} samples of {scheduled}",
+                        total_of(rows)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_rows(name: &str, rows: &[Row]) -> Result<(), String> {
+    let mut total = 0u64;
+    let mut end = Nanos(i64::MIN);
+    for &(lower, upper, count) in rows {
+        if lower >= upper || lower < end || count == 0 {
+            return Err(format!("{name} has a row [{}, {}, {count}] out of order", lower.0, upper.0));
+        }
+        end = upper;
+        total = total.checked_add(count).ok_or_else(|| format!("{name} counts more than 2^64 samples"))?;
+    }
+    Ok(())
+}

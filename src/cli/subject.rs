@@ -1,0 +1,136 @@
+//! What `bounds` and `compare` are about: a run, or a list of block maxima, read into a series.
+
+use std::path::{Path, PathBuf};
+
+use crate::bundle::read::Bundle;
+use crate::bundle::run::Run;
+use crate::error::{Outcome, Trouble};
+use crate::foreign::maxima::{LINE_LIMIT, Maxima};
+use crate::host;
+use crate::stats::series::{BLOCK, Collector, Series};
+use crate::units::{Bare, CpuSet, Nanos, parse_span};
+
+/// How the inputs are to be read: flags that `bounds` and `compare` share.
+#[derive(clap::Args, Default)]
+pub struct Reading {
+    /// Only these CPUs of a run, like 2-3
+    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
+    cpus: Option<String>,
+    /// Length of a block of a CSV file; a bare number is in seconds [default: 1s]
+    #[arg(long, value_name = "SPAN")]
+    block: Option<String>,
+    /// Step in which latencies were recorded, each rounded down; a bare number is in us [default: 1ns]
+    #[arg(long, value_name = "SPAN")]
+    resolution: Option<String>,
+}
+
+/// An input, read.
+pub struct Subject {
+    /// Its name, for people.
+    pub title: String,
+    /// Its block maxima.
+    pub series: Series,
+    /// Its run; none for a list.
+    pub run: Option<Run>,
+    /// What reading it had to repair or leave out.
+    pub remarks: Vec<String>,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl Reading {
+    /// Reads an input: a bundle's folder or `run.json`, or a list of maxima.
+    pub fn open(&self, path: &Path) -> Outcome<Subject> {
+        let run = path.file_name().is_some_and(|name| name == "run.json");
+        if run || host::is_dir(path) { self.bundle(path) } else { self.list(path) }
+    }
+
+    fn bundle(&self, path: &Path) -> Outcome<Subject> {
+        let mut bundle = Bundle::open(path)?;
+        let wanted = self.cpus()?;
+        if self.block.is_some() {
+            return Err(Trouble::usage(
+                "--block is for CSV files: a run's blocks have the length it recorded",
+            ));
+        }
+        if let Some(missing) = wanted.iter().flat_map(CpuSet::iter).find(|cpu| !bundle.run.plan.cpus.contains(cpu)) {
+            return Err(Trouble::usage(format!("{}: CPU {missing} was not measured: choose others with -a", path.display())));
+        }
+        let mut collector = Collector::new(wanted.as_ref().map(|set| set.iter().collect()));
+        let unread = bundle.each_peak(|peak| collector.add(peak))?;
+        if unread > 0 {
+            bundle.remarks.push(format!("{unread} lines of blocks.jsonl could not be read and are left out"));
+        }
+        if let Some(wanted) = &wanted {
+            bundle.run.cpus.retain(|cpu| wanted.contains(cpu.cpu));
+        }
+        let tick = bundle.run.cpus.iter().filter_map(|cpu| cpu.interval_ns).max();
+        let series = collector.finish(self.step()?, tick.unwrap_or(Nanos(1)), bundle.run.elapsed_ns);
+        Ok(Subject {
+            title: title(path),
+            series,
+            run: Some(bundle.run),
+            remarks: bundle.remarks,
+            path: path.to_owned(),
+        })
+    }
+
+    fn list(&self, path: &Path) -> Outcome<Subject> {
+        let shown = path.display();
+        let failed = |error: std::io::Error| {
+            let message = format!("cannot read {shown} ({error}): expected a bundle or a list of block maxima in ns");
+            match error.kind() {
+                std::io::ErrorKind::PermissionDenied => Trouble::not_permitted(message),
+                _ => Trouble::usage(message),
+            }
+        };
+        if self.cpus.is_some() {
+            return Err(Trouble::usage(format!("{shown} is a list, which has no CPUs: leave -a out")));
+        }
+        let block = positive("--block", self.block.as_deref(), Bare::Seconds)?.unwrap_or(BLOCK);
+        let mut lines = host::Lines::open(path, LINE_LIMIT).map_err(failed)?;
+        let mut maxima = Maxima::default();
+        let mut first = true;
+        while let Some(line) = lines.next_line().map_err(failed)? {
+            if std::mem::take(&mut first) && line.starts_with(b"{") {
+                return Err(Trouble::usage(format!(
+                    "{shown} is JSON: give a bundle's folder; `onbeat import` makes one of cyclictest's result"
+                )));
+            }
+            maxima.line(line).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+        }
+        if lines.too_long() > 0 {
+            return Err(Trouble::usage(format!("{shown}: a line is longer than {LINE_LIMIT} bytes: expected one integer in ns")));
+        }
+        let (values, remarks) = maxima.finish().map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+        let length = (values.len() as i64).checked_mul(block.0);
+        if length.is_none() {
+            return Err(Trouble::usage(format!("{shown}: these blocks last longer than 292 years: give a shorter --block")));
+        }
+        let series = Series::of_list(&values, block, self.step()?);
+        Ok(Subject { title: title(path), series, run: None, remarks, path: path.to_owned() })
+    }
+
+    fn cpus(&self) -> Outcome<Option<CpuSet>> {
+        let parse = |text: &str| CpuSet::parse(text).map_err(|what| Trouble::usage(format!("-a: {what}")));
+        self.cpus.as_deref().map(parse).transpose()
+    }
+
+    fn step(&self) -> Outcome<Nanos> {
+        Ok(positive("--resolution", self.resolution.as_deref(), Bare::Micros)?.unwrap_or(Nanos(1)))
+    }
+}
+
+fn positive(flag: &str, text: Option<&str>, bare: Bare) -> Outcome<Option<Nanos>> {
+    match text.map(|text| parse_span(text, bare)) {
+        None => Ok(None),
+        Some(Ok(span)) if span.0 > 0 => Ok(Some(span)),
+        Some(Ok(_)) => Err(Trouble::usage(format!("{flag}: expected more than 0"))),
+        Some(Err(what)) => Err(Trouble::usage(format!("{flag}: {what}"))),
+    }
+}
+
+fn title(path: &Path) -> String {
+    let name = path.file_name().filter(|name| *name != "run.json").or_else(|| path.parent()?.file_name());
+    name.map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,293 @@
+//! A run as its block maxima: the largest latency of each second over all CPUs, in order, with its time.
+//!
+//! CPUs share what delays them (a hypervisor, a firmware interrupt), so their blocks are no separate
+//! evidence: the block is the machine's, and its value the largest of its CPUs.
+
+use crate::bundle::run::Peak;
+use crate::units::{Cpu, Nanos};
+
+/// The block length that onbeat records.
+pub const BLOCK: Nanos = Nanos::SECOND;
+
+/// How far back from the newest block a line is looked for; lines of one second come together.
+const NEAR: usize = 64;
+
+/// One block: its place in time and its largest latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The block's number on the grid of the first one.
+    pub index: i64,
+    /// The largest latency in it, over all CPUs.
+    pub max: Nanos,
+    /// When that wake-up was; for a list without times, the block's start.
+    pub at: Nanos,
+    /// On which CPU.
+    pub cpu: Cpu,
+    /// Wake-ups of all CPUs in it; 0 where unknown.
+    pub n: u64,
+    /// How many CPUs have a value in it.
+    pub cpus: u32,
+}
+
+/// The block maxima of a run or of a list, and what is known about how they came about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Length of a block.
+    pub block: Nanos,
+    /// The step in which latencies were recorded: each lies in `[max, max + step)`.
+    pub step: Nanos,
+    /// The step of the times in `at`.
+    pub tick: Nanos,
+    /// Whole blocks with all CPUs, ascending by index.
+    pub blocks: Vec<Block>,
+    /// Blocks that are left out of `blocks`, because a CPU has no value in them or they are cut short.
+    pub partial: Vec<Block>,
+    /// Lines that span several blocks: the time of their largest latency is known, the rest of them is not.
+    pub joined: u64,
+    /// Length of the observation.
+    pub observed: Nanos,
+    /// CPUs that were measured.
+    pub cpus: Vec<Cpu>,
+}
+
+impl Series {
+    /// A list of maxima without gaps; none stands for a block without a value.
+    pub fn of_list(maxima: &[Option<Nanos>], block: Nanos, step: Nanos) -> Series {
+        let at = |index: usize| Nanos(block.0.saturating_mul(index as i64));
+        let blocks = maxima.iter().enumerate().filter_map(|(i, max)| {
+            let max = (*max)?;
+            Some(Block { index: i as i64, max, at: at(i), cpu: Cpu(0), n: 0, cpus: 1 })
+        });
+        Series {
+            block,
+            step,
+            tick: block,
+            blocks: blocks.collect(),
+            observed: at(maxima.len()),
+            ..Series::default()
+        }
+    }
+
+    /// Each block there is, whole or not, in the order of time.
+    pub fn every(&self) -> Vec<Block> {
+        let mut all = [self.blocks.as_slice(), self.partial.as_slice()].concat();
+        all.sort_by_key(|block| (block.at, block.index));
+        all
+    }
+
+    /// The block with the largest latency of all; the first where several are equal.
+    pub fn worst(&self) -> Option<Block> {
+        let all = self.blocks.iter().chain(&self.partial);
+        all.max_by_key(|block| (block.max, std::cmp::Reverse(block.at))).copied()
+    }
+
+    /// The maxima of the whole blocks as numbers, in the order of time.
+    pub fn values(&self) -> Vec<f64> {
+        self.blocks.iter().map(|block| block.max.0 as f64).collect()
+    }
+
+    /// Wake-ups per block, typically; none where unknown.
+    pub fn samples_per_block(&self) -> Option<u64> {
+        let mut counts: Vec<u64> = self.blocks.iter().map(|block| block.n).collect();
+        let middle = counts.len() / 2;
+        let (_, median, _) = (!counts.is_empty()).then(|| counts.select_nth_unstable(middle))?;
+        Some(*median).filter(|&n| n > 0)
+    }
+
+    /// Blocks of a multiple of the length; a stretch that is not filled is left out.
+    pub fn coarser(&self, times: u32) -> Vec<f64> {
+        let times = i64::from(times.max(1));
+        let mut coarse = Vec::new();
+        let mut open: Option<(i64, i64, Nanos)> = None;
+        for block in &self.blocks {
+            let place = block.index.div_euclid(times);
+            open = match open {
+                Some((at, count, max)) if at == place => Some((at, count + 1, max.max(block.max))),
+                _ => Some((place, 1, block.max)),
+            };
+            if let Some((_, count, max)) = open.filter(|open| open.1 == times) {
+                debug_assert_eq!(count, times);
+                coarse.push(max.0 as f64);
+            }
+        }
+        coarse
+    }
+}
+
+/// Makes a series of the lines of a run, one at a time, in any order.
+#[derive(Debug, Default)]
+pub struct Collector {
+    only: Option<Vec<Cpu>>,
+    origin: Option<Nanos>,
+    blocks: Vec<Block>,
+    late: Vec<Block>,
+    short: Vec<Block>,
+    joined: u64,
+    cpus: Vec<Cpu>,
+}
+
+impl Collector {
+    /// For these CPUs, or all.
+    pub fn new(only: Option<Vec<Cpu>>) -> Collector {
+        Collector { only, ..Collector::default() }
+    }
+
+    /// Adds a line; one without a wake-up is no block.
+    pub fn add(&mut self, line: &Peak) {
+        if self.only.as_ref().is_some_and(|only| !only.contains(&line.cpu)) {
+            return;
+        }
+        let Some(max) = line.max_ns else { return };
+        if let Err(place) = self.cpus.binary_search(&line.cpu) {
+            self.cpus.insert(place, line.cpu);
+        }
+        let span = line.span_ns.unwrap_or(BLOCK).0.max(0);
+        let at = line.max_mono_ns.unwrap_or(Nanos(line.mono_ns.0.saturating_add(span / 2)));
+        let long = span > BLOCK.0 / 2 * 3;
+        self.joined += u64::from(long);
+        // CPUs begin up to an interval after each other: the middle of a line says to which block it belongs.
+        let middle = if long { at } else { Nanos(line.mono_ns.0.saturating_add(span / 2)) };
+        let origin = *self.origin.get_or_insert(line.mono_ns);
+        let index = middle.0.saturating_sub(origin.0).div_euclid(BLOCK.0);
+        let block = Block { index, max, at, cpu: line.cpu, n: line.n, cpus: 1 };
+        if span < BLOCK.0 / 2 { self.short.push(block) } else { self.place(block) }
+    }
+
+    fn place(&mut self, block: Block) {
+        if self.blocks.last().is_none_or(|last| last.index < block.index) {
+            self.blocks.push(block);
+            return;
+        }
+        let near = self.blocks.len().saturating_sub(NEAR);
+        match self.blocks[near..].iter_mut().find(|there| there.index == block.index) {
+            Some(there) => there.join(&block),
+            None => self.late.push(block),
+        }
+    }
+
+    /// The series, with latencies and times in steps of these lengths, of an observation of this length.
+    pub fn finish(mut self, step: Nanos, tick: Nanos, observed: Option<Nanos>) -> Series {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        if !self.late.is_empty() {
+            blocks.append(&mut self.late);
+            blocks.sort_by_key(|block| block.index);
+            blocks.dedup_by(|next, kept| {
+                let same = next.index == kept.index;
+                if same {
+                    kept.join(next);
+                }
+                same
+            });
+        }
+        let all = self.cpus.len() as u32;
+        let (whole, mut partial): (Vec<Block>, Vec<Block>) =
+            blocks.into_iter().partition(|block| block.cpus >= all);
+        partial.append(&mut self.short);
+        let counted = Nanos(BLOCK.0.saturating_mul(whole.len() as i64));
+        Series {
+            block: BLOCK,
+            step,
+            tick,
+            blocks: whole,
+            partial,
+            joined: self.joined,
+            observed: observed.filter(|length| length.0 > 0).unwrap_or(counted),
+            cpus: self.cpus,
+        }
+    }
+}
+
+impl Block {
+    fn join(&mut self, other: &Block) {
+        if other.max > self.max {
+            (self.max, self.at, self.cpu) = (other.max, other.at, other.cpu);
+        }
+        self.n = self.n.saturating_add(other.n);
+        self.cpus += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T0: i64 = 7_000_000_000;
+
+    fn line(cpu: u32, second: i64, span: i64, max: i64) -> Peak {
+        let start = T0 + second * BLOCK.0 + i64::from(cpu) * 500_000;
+        Peak {
+            cpu: Cpu(cpu),
+            mono_ns: Nanos(start),
+            span_ns: Some(Nanos(span)),
+            n: 1_000,
+            max_ns: Some(Nanos(max)),
+            max_mono_ns: Some(Nanos(start + span - 1_000_000)),
+        }
+    }
+
+    fn series(lines: &[Peak]) -> Series {
+        let mut collector = Collector::new(None);
+        lines.iter().for_each(|line| collector.add(line));
+        collector.finish(Nanos(1), Nanos(1_000_000), None)
+    }
+
+    #[test]
+    fn a_block_is_the_machine_s_largest_of_that_second() {
+        let lines: Vec<Peak> =
+            (0..3).flat_map(|s| [line(0, s, BLOCK.0, 10 + s), line(1, s, BLOCK.0, 12 - s)]).collect();
+        let made = series(&lines);
+        let values: Vec<i64> = made.blocks.iter().map(|block| block.max.0).collect();
+        assert_eq!(values, [12, 11, 12]);
+        assert_eq!(
+            (made.blocks[2].cpu, made.blocks[2].n, made.observed),
+            (Cpu(0), 2_000, Nanos(3 * BLOCK.0))
+        );
+        let mut backwards = lines;
+        backwards.reverse();
+        let again = series(&backwards);
+        assert_eq!(again.values(), made.values(), "the order of the lines does not matter");
+    }
+
+    #[test]
+    fn a_block_that_lacks_a_cpu_is_not_compared_with_whole_ones() {
+        let made = series(&[line(0, 0, BLOCK.0, 1), line(1, 0, BLOCK.0, 2), line(0, 1, BLOCK.0, 99)]);
+        assert_eq!((made.blocks.len(), made.partial.len()), (1, 1));
+        assert_eq!(made.worst().map(|block| block.max), Some(Nanos(99)), "yet nothing is lost");
+    }
+
+    #[test]
+    fn a_joined_line_stands_where_its_largest_latency_was() {
+        let mut lines = vec![line(0, 0, BLOCK.0, 5), line(0, 1, 10 * BLOCK.0, 50)];
+        lines.extend((11..20).map(|s| line(0, s, BLOCK.0, 6)));
+        let made = series(&lines);
+        assert_eq!((made.joined, made.blocks.len()), (1, 11));
+        assert_eq!((made.blocks[1].index, made.blocks[1].max), (10, Nanos(50)));
+        assert_eq!(made.coarser(10), [50.0], "the first ten seconds are not all known, the next are");
+    }
+
+    #[test]
+    fn a_cut_end_and_an_empty_second_are_no_blocks() {
+        let empty = Peak { max_ns: None, n: 0, ..line(0, 1, BLOCK.0, 0) };
+        let made = series(&[line(0, 0, BLOCK.0, 5), empty, line(0, 2, 10_000_000, 70)]);
+        assert_eq!((made.blocks.len(), made.partial.len()), (1, 1));
+        assert_eq!(made.worst().map(|block| block.max), Some(Nanos(70)));
+        assert_eq!(Series::default().worst(), None);
+    }
+
+    #[test]
+    fn coarser_blocks_are_whole_ones() {
+        let list: Vec<Option<Nanos>> = [3, 1, 4, 1, 5, 9, 2].map(|ns| Some(Nanos(ns))).to_vec();
+        assert_eq!(Series::of_list(&list, BLOCK, Nanos(1)).coarser(2), [3.0, 4.0, 9.0]);
+        let gap = [Some(Nanos(3)), None, Some(Nanos(4)), Some(Nanos(1))];
+        assert_eq!(Series::of_list(&gap, BLOCK, Nanos(1)).coarser(2), [4.0]);
+    }
+
+    #[test]
+    fn times_out_of_range_do_no_harm() {
+        for (mono, span) in [(i64::MAX, i64::MAX), (i64::MIN, -5), (0, i64::MIN)] {
+            let peak = Peak { mono_ns: Nanos(mono), span_ns: Some(Nanos(span)), ..line(0, 0, 1, 3) };
+            let made = series(&[line(0, 0, BLOCK.0, 5), peak]);
+            assert_eq!(made.every().len(), 2);
+        }
+    }
+}
