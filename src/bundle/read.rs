@@ -23,6 +23,10 @@ const TAIL_LIMIT: u64 = 256 << 20;
 /// No line of the block records is longer; a longer one is counted as unreadable.
 const LINE_LIMIT: usize = 1 << 20;
 
+/// No capture of a machine holds more files, nor any as deep.
+const MOST_FILES: usize = 20_000;
+const DEEPEST_FOLDER: usize = 24;
+
 /// A bundle as read: the run, recovered up to its last second, and where its blocks are.
 pub struct Bundle {
     /// The run; `complete` is false where it was killed.
@@ -63,6 +67,27 @@ impl Bundle {
     /// As [`Bundle::each_block`], of each record only its largest latency: a third of the time.
     pub fn each_peak(&self, mut f: impl FnMut(&Peak)) -> Outcome<u64> {
         each_line(&self.blocks, |peak: Peak| f(&peak))
+    }
+
+    /// The kernel's files in the bundle, each by its own path; what leads out of it is not read.
+    pub fn host_files(&self) -> Vec<(String, Vec<u8>)> {
+        let host = host::Host::at(self.blocks.with_file_name("host"));
+        let (mut files, mut folders, mut seen) = (Vec::new(), vec![(String::new(), 0)], 0);
+        while let Some((folder, depth)) = folders.pop() {
+            let names = host.list(&format!("{folder}/.")).known().cloned().unwrap_or_default();
+            for path in names.iter().map(|name| format!("{folder}/{name}")) {
+                seen += 1;
+                if seen > MOST_FILES || depth >= DEEPEST_FOLDER {
+                    break;
+                }
+                match host.read(&path) {
+                    host::Fact::Known(bytes) => files.push((path, bytes)),
+                    _ => folders.push((path, depth + 1)),
+                }
+            }
+        }
+        files.sort();
+        files
     }
 
     fn recover(&mut self, tail: &Path) -> Outcome<()> {

@@ -3,6 +3,7 @@
 //! Source: Documentation/kbuild/kconfig.rst; `/proc/config.gz` is CONFIG_IKCONFIG_PROC. Distributions
 //! put the same text at `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::uname::series;
@@ -47,6 +48,11 @@ impl Kconfig {
             }
             None => Setting::Absent,
         }
+    }
+
+    /// All options that are named, with their values; `n` for one that is not set.
+    pub fn options(&self) -> BTreeMap<&str, &str> {
+        self.text.lines().filter_map(option).collect()
     }
 
     /// Whether an option is `y`.

@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod clocksource;
 pub mod cmdline;
 pub mod cpuinfo;
+pub mod differences;
 pub mod interrupts;
 pub mod kconfig;
 pub mod kmsg;

@@ -1,0 +1,221 @@
+//! In what two machines, or two states of one, differ: plan, host, command line, configuration, settings.
+//!
+//! The settings are whatever files of the kernel a bundle holds, one value a file; what changes by
+//! itself (counters, limits of the process, the clock frequency of the moment) is not compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::kconfig::{Kconfig, parse_compressed, parse_kconfig};
+use crate::bundle::run::Run;
+
+/// Values that are longer are texts, not settings.
+const LONGEST: usize = 256;
+/// More differing options than anybody reads: the rest is counted.
+const MOST_OPTIONS: usize = 200;
+/// What changes by itself, or is compared in another way, or says what a run found rather than its conditions.
+const NOT_SETTINGS: &[&str] = &[
+    "/proc/self/",
+    "/proc/cmdline",
+    "/proc/config",
+    "/boot/",
+    "/lib/modules/",
+    "/proc/interrupts",
+    "/proc/stat",
+];
+const NOT_CONDITIONS: &[&str] = &[
+    "plan.seed",
+    "plan.notes",
+    "plan.duration_ns",
+    "plan.loops",
+    "plan.limit_ns",
+    "host.unknown",
+    "host.cmdline",
+];
+
+/// One thing that differs; `""` where a side does not have it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What: `host.release`, `cmdline isolcpus`, `CONFIG_HZ`, a file.
+    pub what: String,
+    /// Its value in A; several where A's runs differ, with `|` between.
+    pub a: String,
+    /// Its value in B.
+    pub b: String,
+}
+
+/// The conditions of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    values: BTreeMap<String, String>,
+    kconfig: Option<Kconfig>,
+}
+
+impl Settings {
+    /// Of a run and the kernel's files in its bundle.
+    pub fn of(run: &Run, files: &[(String, Vec<u8>)]) -> Settings {
+        let mut values = BTreeMap::new();
+        for (name, part) in
+            [("plan", serde_json::to_value(&run.plan)), ("host", serde_json::to_value(&run.host))]
+        {
+            let Ok(serde_json::Value::Object(fields)) = part else { continue };
+            for (field, value) in fields {
+                let value = match value {
+                    serde_json::Value::String(text) => text,
+                    serde_json::Value::Null => String::new(),
+                    other => other.to_string(),
+                };
+                values.insert(format!("{name}.{field}"), value);
+            }
+        }
+        values.retain(|what, _| !NOT_CONDITIONS.contains(&what.as_str()));
+        values.insert("onbeat".into(), run.version.clone());
+        values.extend(words_of(&run.host.cmdline));
+        values.extend(files.iter().filter_map(setting));
+        Settings { values, kconfig: files.iter().find_map(configuration) }
+    }
+}
+
+/// The command line by its words; a word that comes twice has both values.
+fn words_of(cmdline: &str) -> BTreeMap<String, String> {
+    let mut words: BTreeMap<String, String> = BTreeMap::new();
+    for word in cmdline.split_whitespace() {
+        let (name, value) = word.split_once('=').unwrap_or((word, "given"));
+        // Of which image and which disk is not a condition of the kernel's doing.
+        if ["BOOT_IMAGE", "root", "initrd"].contains(&name) {
+            continue;
+        }
+        let all = words.entry(format!("cmdline {name}")).or_default();
+        if !all.is_empty() {
+            all.push(' ');
+        }
+        all.push_str(value);
+    }
+    words
+}
+
+fn setting((path, bytes): &(String, Vec<u8>)) -> Option<(String, String)> {
+    let text = std::str::from_utf8(bytes).ok()?.trim();
+    let plain = text.len() <= LONGEST && !text.contains('\n');
+    let settled = !NOT_SETTINGS.iter().any(|start| path.starts_with(start)) && !path.ends_with("stat");
+    (plain && settled).then(|| (path.clone(), text.to_owned()))
+}
+
+fn configuration((path, bytes): &(String, Vec<u8>)) -> Option<Kconfig> {
+    if path == "/proc/config.gz" {
+        return parse_compressed(bytes).ok();
+    }
+    let named =
+        path.starts_with("/boot/config-") || (path.starts_with("/lib/modules/") && path.ends_with("/config"));
+    if named { parse_kconfig(String::from_utf8(bytes.clone()).ok()?).ok() } else { None }
+}
+
+/// What differs between the runs of A and those of B, or within either, in a fixed order.
+pub fn differences(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
+    let names: BTreeSet<&String> = a.iter().chain(b).flat_map(|one| one.values.keys()).collect();
+    let mut found = Vec::new();
+    for name in names {
+        let values = |side: &[Settings]| -> BTreeSet<String> {
+            side.iter().map(|one| one.values.get(name).cloned().unwrap_or_default()).collect()
+        };
+        let (a, b) = (values(a), values(b));
+        if a != b || a.len() > 1 {
+            let join = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" | ");
+            found.push(Difference { what: name.clone(), a: join(a), b: join(b) });
+        }
+    }
+    found.extend(options(a, b));
+    found
+}
+
+fn options(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for (name, side) in [("A", a), ("B", b)] {
+        let configs: Vec<_> = side.iter().filter_map(|one| one.kconfig.as_ref()).collect();
+        if configs.windows(2).any(|pair| pair[0] != pair[1]) {
+            let text = "several configurations".to_owned();
+            let (in_a, in_b) = if name == "A" { (text, String::new()) } else { (String::new(), text) };
+            found.push(Difference { what: format!("kernel configurations of {name}"), a: in_a, b: in_b });
+        }
+    }
+    let first = |side: &'_ [Settings]| side.iter().find_map(|one| one.kconfig.clone());
+    let (Some(a), Some(b)) = (first(a), first(b)) else { return found };
+    if a == b {
+        return found;
+    }
+    let tables = (a.options(), b.options());
+    let names: BTreeSet<&&str> = tables.0.keys().chain(tables.1.keys()).collect();
+    let value = |table: &BTreeMap<&str, &str>, name: &str| table.get(name).copied().unwrap_or("n").to_owned();
+    let differing = names.into_iter().filter_map(|name| {
+        let (a, b) = (value(&tables.0, name), value(&tables.1, name));
+        (a != b).then(|| Difference { what: format!("CONFIG_{name}"), a, b })
+    });
+    let mut differing: Vec<Difference> = differing.collect();
+    let more = differing.len().saturating_sub(MOST_OPTIONS);
+    differing.truncate(MOST_OPTIONS);
+    found.extend(differing);
+    if more > 0 {
+        let count = format!("{more} more");
+        found.push(Difference { what: "kernel configuration".into(), a: count.clone(), b: count });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(cmdline: &str, config: &str, governor: &str) -> Settings {
+        let mut run = Run { version: "0.1.0".into(), ..Run::default() };
+        run.host.cmdline = cmdline.into();
+        run.plan.policy = "fifo".into();
+        let file = |path: &str, text: &str| (path.to_owned(), text.as_bytes().to_vec());
+        let files = [
+            file("/boot/config-6.12", config),
+            file("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", &format!("{governor}\n")),
+            file("/proc/self/limits", governor),
+            file("/proc/cpuinfo", &"a\nb".repeat(9)),
+        ];
+        Settings::of(&run, &files)
+    }
+
+    fn words(found: &[Difference]) -> Vec<String> {
+        found.iter().map(|one| format!("{}: {} -> {}", one.what, one.a, one.b)).collect()
+    }
+
+    #[test]
+    fn what_differs_is_named_with_both_values() {
+        let a =
+            settings("quiet root=/dev/sda1", "CONFIG_HZ=250\n# CONFIG_PREEMPT_RT is not set\n", "powersave");
+        let b = settings("isolcpus=2 root=/dev/sdb1", "CONFIG_HZ=250\nCONFIG_PREEMPT_RT=y\n", "performance");
+        let path = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
+        assert_eq!(
+            words(&differences(&[a.clone()], &[b])),
+            [
+                format!("{path}: powersave -> performance"),
+                "cmdline isolcpus:  -> 2".into(),
+                "cmdline quiet: given -> ".into(),
+                "CONFIG_PREEMPT_RT: n -> y".into()
+            ]
+        );
+        assert_eq!(differences(&[a.clone()], &[a]), []);
+    }
+
+    #[test]
+    fn what_varies_within_a_side_is_said_too() {
+        let runs =
+            [settings("", "CONFIG_HZ=250\n", "powersave"), settings("", "CONFIG_HZ=100\n", "ondemand")];
+        let said = words(&differences(&runs, &runs));
+        assert!(said[0].ends_with("ondemand | powersave -> ondemand | powersave"), "{said:?}");
+        assert!(said.iter().any(|line| line.starts_with("kernel configurations of A")), "{said:?}");
+    }
+
+    #[test]
+    fn a_long_list_of_options_is_counted() {
+        let config = |value: &str| (0..300).map(|i| format!("CONFIG_X{i}={value}\n")).collect::<String>();
+        let found = differences(&[settings("", &config("y"), "")], &[settings("", &config("m"), "")]);
+        assert_eq!((found.len(), found[MOST_OPTIONS].a.as_str()), (MOST_OPTIONS + 1, "100 more"));
+        assert_eq!(differences(&[], &[]), []);
+    }
+}
