@@ -150,12 +150,12 @@ pub fn derivatives<const D: usize>(
         let (forth, back) = (moved(i, 1.0, i, 0.0), moved(i, -1.0, i, 0.0));
         gradient[i] = (forth - back) / (2.0 * step);
         second[i][i] = (forth - 2.0 * centre + back) / (step * step);
-        for j in 0..i {
-            let same = moved(i, 1.0, j, 1.0) + moved(i, -1.0, j, -1.0);
-            let opposite = moved(i, 1.0, j, -1.0) + moved(i, -1.0, j, 1.0);
-            let mixed = (same - opposite) / (4.0 * step * step);
-            (second[i][j], second[j][i]) = (mixed, mixed);
-        }
+    }
+    for (i, j) in (0..D).flat_map(|i| (0..i).map(move |j| (i, j))) {
+        let same = moved(i, 1.0, j, 1.0) + moved(i, -1.0, j, -1.0);
+        let opposite = moved(i, 1.0, j, -1.0) + moved(i, -1.0, j, 1.0);
+        let mixed = (same - opposite) / (4.0 * step * step);
+        (second[i][j], second[j][i]) = (mixed, mixed);
     }
     (gradient, second)
 }
