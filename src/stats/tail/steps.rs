@@ -1,0 +1,248 @@
+//! The data of a fit: how often each recorded value came up, with the step in which it was recorded.
+//!
+//! A clock that counts in steps of w shows b for everything in [b, b + w): the likelihood of such a value is the
+//! probability of its step, not a density (Kulldorff 1961, Estimation from Grouped and Partially Grouped Samples).
+//! With w small beside the spread both agree; with w of its size the density of integers breaks a tail fit.
+
+use super::lmoments::LMoments;
+use crate::stats::histogram::Row;
+
+/// How a recorder brought a value to its step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// The recorded value is the lower edge of its step.
+    Down,
+    /// The recorded value is the middle of its step.
+    Nearest,
+}
+
+/// All values of one step, `[low, high)`; a density where both are the same, open to above where high is infinite.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Lower edge, in the unit of the values.
+    pub low: f64,
+    /// Upper edge, in the unit of the values.
+    pub high: f64,
+    /// How many values.
+    pub count: f64,
+}
+
+/// Values in ascending order, equal ones together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    steps: Vec<Step>,
+    n: f64,
+}
+
+/// More distinct values than this are put together before a fit.
+const MANY: usize = 400;
+/// How far apart values that are put together may lie, as a part of the L-scale: about a sixth of a Gumbel sigma.
+const CLOSE: f64 = 0.25;
+
+impl Steps {
+    /// Values recorded in steps of `width` (0: continuous); None without values or with one that is not finite.
+    ///
+    /// Values need not have been rounded yet. One less than a millionth of a step below an edge counts as on it:
+    /// decimal fractions are not exact in binary.
+    pub fn new(values: &[f64], width: f64, rounding: Rounding) -> Option<Steps> {
+        if values.is_empty() || !values.iter().all(|v| v.is_finite()) || !(width >= 0.0 && width.is_finite())
+        {
+            return None;
+        }
+        let mut lows: Vec<f64> = match (width > 0.0, rounding) {
+            (false, _) => values.to_vec(),
+            (true, Rounding::Down) => values.iter().map(|v| (v / width + 1e-6).floor() * width).collect(),
+            (true, Rounding::Nearest) => values.iter().map(|v| ((v / width).round() - 0.5) * width).collect(),
+        };
+        lows.sort_by(f64::total_cmp);
+        let mut steps: Vec<Step> = Vec::new();
+        for low in lows {
+            match steps.last_mut() {
+                Some(last) if last.low == low => last.count += 1.0,
+                _ => steps.push(Step { low, high: low + width, count: 1.0 }),
+            }
+        }
+        Some(Steps { steps, n: values.len() as f64 })
+    }
+
+    /// The rows of a histogram in nanoseconds, and how many values lie above the last row, of which only that is known.
+    pub fn of_rows(rows: &[Row], above: u64) -> Option<Steps> {
+        let step =
+            |&(low, high, count): &Row| Step { low: low.0 as f64, high: high.0 as f64, count: count as f64 };
+        let mut steps: Vec<Step> = rows.iter().filter(|row| row.2 > 0).map(step).collect();
+        steps.sort_by(|a, b| a.low.total_cmp(&b.low));
+        let end = rows.iter().map(|row| row.1.0).max().unwrap_or(0) as f64;
+        if above > 0 {
+            steps.push(Step { low: end, high: f64::INFINITY, count: above as f64 });
+        }
+        Steps::of_steps(steps)
+    }
+
+    /// Steps as they are; None without any, or where they are not in ascending order.
+    pub fn of_steps(steps: Vec<Step>) -> Option<Steps> {
+        let n: f64 = steps.iter().map(|step| step.count).sum();
+        let ordered = steps.windows(2).all(|pair| pair[0].low < pair[1].low);
+        let sound = steps.iter().all(|s| s.low.is_finite() && s.high >= s.low && s.count > 0.0);
+        (!steps.is_empty() && ordered && sound && n.is_finite()).then_some(Steps { steps, n })
+    }
+
+    /// The steps, ascending.
+    pub fn all(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// How many values.
+    pub fn n(&self) -> f64 {
+        self.n
+    }
+
+    /// The largest recorded value: the upper edge of the last step, or its lower one if it is open.
+    pub fn largest(&self) -> f64 {
+        self.steps.last().map_or(f64::NAN, |step| if step.high.is_finite() { step.high } else { step.low })
+    }
+
+    /// The values at or above a level, as excesses over it; None if there are none or the level cuts a step.
+    pub fn above(&self, level: f64) -> Option<Steps> {
+        let cut = self.steps.iter().any(|s| s.low < level && s.high > level);
+        let at = self.steps.partition_point(|s| s.low < level);
+        let excess = |s: &Step| Step { low: s.low - level, high: s.high - level, count: s.count };
+        if cut { None } else { Steps::of_steps(self.steps[at..].iter().map(excess).collect()) }
+    }
+
+    /// The steps moved and scaled: x becomes (x - centre) / scale. Neighbours within `close` (in the new unit) of
+    /// the first of them stand together at two points.
+    ///
+    /// The points and weights of Gauss's quadrature keep a group's count, mean, variance and third moment, and lie
+    /// within it. A group a sixth of a sigma wide then changes parameters by about 1e-6 of a sigma.
+    pub fn scaled(&self, centre: f64, scale: f64, close: f64) -> Vec<Step> {
+        let unit = |s: &Step| Step {
+            low: (s.low - centre) / scale,
+            high: (s.high - centre) / scale,
+            count: s.count,
+        };
+        let width = |s: &Step| s.high - s.low;
+        let steps: Vec<Step> = self.steps.iter().map(unit).collect();
+        let same = |a: &Step, b: &Step| {
+            b.low - a.low <= close && (width(a) - width(b)).abs() <= 1e-3 * width(a).min(width(b)) + 1e-12
+        };
+        let mut together = Vec::new();
+        let mut rest = &steps[..];
+        while let Some(first) = rest.first() {
+            let size = rest.iter().take_while(|step| same(first, step)).count().max(1);
+            let (group, others) = rest.split_at(size);
+            if size > 2 {
+                together.extend(two_points(group))
+            } else {
+                together.extend_from_slice(group)
+            }
+            rest = others;
+        }
+        together
+    }
+
+    /// The same in units of the data's own centre and L-scale, put together if there are many; None without spread.
+    pub fn standard(&self) -> Option<Standard> {
+        self.standard_with(if self.steps.len() > MANY { CLOSE } else { 0.0 })
+    }
+
+    /// [`Steps::standard`] with another distance (in L-scales) within which values are put together.
+    pub fn standard_with(&self, close: f64) -> Option<Standard> {
+        let moments = LMoments::of(self)?;
+        let (centre, scale) = (moments.l1, moments.l2);
+        let spread =
+            self.steps.len() >= 3 && scale.is_normal() && scale > 0.0 && scale > 1e-12 * centre.abs();
+        let densities: f64 = self.steps.iter().filter(|s| s.high == s.low).map(|s| s.count).sum();
+        spread.then(|| Standard {
+            steps: self.scaled(centre, scale, close),
+            centre,
+            scale,
+            densities,
+            skew: moments.l3 / scale,
+        })
+    }
+}
+
+/// Two steps in place of a group of equally wide ones: the two-point Gauss quadrature of its lower edges.
+fn two_points(group: &[Step]) -> [Step; 2] {
+    let count: f64 = group.iter().map(|s| s.count).sum();
+    let mean = group.iter().map(|s| s.low * s.count).sum::<f64>() / count;
+    let moment = |k: i32| group.iter().map(|s| s.count * (s.low - mean).powi(k)).sum::<f64>() / count;
+    let spread = moment(2).sqrt();
+    let half_skew = if spread > 0.0 { 0.5 * moment(3) / spread.powi(3) } else { 0.0 };
+    let root = (1.0 + half_skew * half_skew).sqrt();
+    let width = group[0].high - group[0].low;
+    [-1.0, 1.0].map(|side| {
+        let low = mean + spread * (half_skew + side * root);
+        Step { low, high: low + width, count: 0.5 * count * (1.0 - side * half_skew / root) }
+    })
+}
+
+/// Data in units of their own centre and spread: nothing in a fit then depends on the unit.
+#[derive(Clone, Debug)]
+pub struct Standard {
+    /// The steps in those units.
+    pub steps: Vec<Step>,
+    /// What was taken off, in the unit of the values.
+    pub centre: f64,
+    /// The L-scale, in the unit of the values.
+    pub scale: f64,
+    /// How many values count by density: each adds ln(scale) to minus the log-likelihood.
+    pub densities: f64,
+    /// The ratio of the third L-moment to the second.
+    pub skew: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Nanos;
+
+    #[test]
+    fn values_fall_into_their_steps() {
+        let steps = Steps::new(&[0.3, 0.1, 0.25, 0.3], 0.1, Rounding::Down).unwrap();
+        let lows: Vec<(i64, f64)> =
+            steps.all().iter().map(|s| ((s.low * 100.0).round() as i64, s.count)).collect();
+        assert_eq!(lows, [(10, 1.0), (20, 1.0), (30, 2.0)]);
+        let nearest = Steps::new(&[3.0, 2.6], 1.0, Rounding::Nearest).unwrap();
+        assert_eq!(nearest.all(), [Step { low: 2.5, high: 3.5, count: 2.0 }]);
+        assert_eq!(Steps::new(&[2.0, 1.0], 0.0, Rounding::Down).unwrap().all()[0].high, 1.0);
+    }
+
+    #[test]
+    fn what_is_no_data_is_none() {
+        assert_eq!(Steps::new(&[], 1.0, Rounding::Down), None);
+        assert_eq!(Steps::new(&[1.0, f64::NAN], 1.0, Rounding::Down), None);
+        assert_eq!(Steps::new(&[1.0], -1.0, Rounding::Down), None);
+        assert_eq!(Steps::of_rows(&[], 0), None);
+        for constant in [&[5.0; 9][..], &[1.0, 2.0, 2.0][..], &[7.0][..]] {
+            assert!(Steps::new(constant, 0.0, Rounding::Down).unwrap().standard().is_none());
+        }
+    }
+
+    #[test]
+    fn rows_keep_their_overflow_and_levels_do_not_cut_them() {
+        let rows = [(Nanos(10), Nanos(12), 3), (Nanos(12), Nanos(14), 0), (Nanos(14), Nanos(16), 2)];
+        let steps = Steps::of_rows(&rows, 4).unwrap();
+        assert_eq!((steps.n(), steps.largest()), (9.0, 16.0));
+        assert_eq!(steps.above(11.0), None);
+        let above = steps.above(14.0).unwrap();
+        assert_eq!(above.all()[0], Step { low: 0.0, high: 2.0, count: 2.0 });
+        assert!(above.all()[1].high.is_infinite() && above.n() == 6.0);
+    }
+
+    #[test]
+    fn putting_together_keeps_count_and_moments() {
+        let values: Vec<f64> = (0..5_000).map(|i| f64::from(i * i % 7_919)).collect();
+        let steps = Steps::new(&values, 1.0, Rounding::Down).unwrap();
+        let few = steps.standard().unwrap().steps;
+        let moment =
+            |steps: &[Step], k: i32| steps.iter().map(|s| s.low.powi(k) * s.count).sum::<f64>() / 5_000.0;
+        assert!(steps.all().len() > 1_000 && few.len() < 200, "{}", few.len());
+        assert!((few.iter().map(|s| s.count).sum::<f64>() - 5_000.0).abs() < 1e-9);
+        let all = steps.standard_with(0.0).unwrap().steps;
+        for k in 1..4 {
+            assert!((moment(&few, k) - moment(&all, k)).abs() < 1e-9);
+        }
+        assert!(few[0].low >= all[0].low && few.last().unwrap().low <= all.last().unwrap().low);
+    }
+}
