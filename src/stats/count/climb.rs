@@ -1,6 +1,6 @@
 //! Is the maximum still climbing? The number of running records, against that of exchangeable blocks.
 //!
-//! Rényi (1962); Arnold, Balakrishnan and Nagaraja (1998), Records, section 2.5: block i of an exchangeable
+//! Rényi (1962); Arnold, Balakrishnan and Nagaraja (1998), Records: block i of an exchangeable
 //! series sets a record with probability 1/i, independently of the others. Ties set none, so that recorded
 //! steps only make the check milder. Many records show a climb; few show nothing: the second half of such a
 //! series sets no record with probability one half.

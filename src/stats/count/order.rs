@@ -1,7 +1,7 @@
 //! Which of the ordered observations bound a quantile? Ranks that hold whatever the law is.
 //!
 //! Wilks (1941), "Determination of sample sizes for setting tolerance limits"; David and Nagaraja (2003),
-//! Order Statistics, section 7.1. The number of observations below the q-quantile is binomial (n, q).
+//! Order Statistics. The number of observations below the q-quantile is binomial (n, q).
 //! Assumption: independent observations of one law. Dependent samples must be counted as blocks.
 
 use crate::stats::law;

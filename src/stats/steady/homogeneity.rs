@@ -1,6 +1,6 @@
 //! Are the large values spread over the run? The blocks that hold them, in halves and in ten windows.
 //!
-//! Cox and Lewis (1966), The Statistical Analysis of Series of Events, chapter 6: halves by the exact binomial
+//! Cox and Lewis (1966), The Statistical Analysis of Series of Events: halves by the exact binomial
 //! test, windows by the index of dispersion. Assumption: exchangeable blocks, of which each is as likely as any
 //! other to be a large one. A mechanism that recurs evenly passes.
 

@@ -1,12 +1,12 @@
 //! Does the level move? The KPSS test of level stationarity against a unit root or a shift.
 //!
-//! Kwiatkowski, Phillips, Schmidt and Shin (1992), equations 11 to 13 and table 1 (level), with Bartlett weights.
+//! Kwiatkowski, Phillips, Schmidt and Shin (1992), with the table for a level and Bartlett weights.
 //! Assumption: short-range dependence only, which the weights account for up to the lag. The mean is a
 //! real number whatever the values are: cut to a whole one, the test rejects every series of small integers.
 
 use super::ranks;
 
-/// Critical values of table 1 and their p.
+/// Critical values of their table and their p.
 const TABLE: [(f64, f64); 4] = [(0.347, 0.10), (0.463, 0.05), (0.574, 0.025), (0.739, 0.01)];
 
 /// The outcome of a test.
