@@ -1,1 +1,15 @@
 //! Whether a series of block maxima is one series: level, trend, dependence, and where its large values lie.
+//!
+//! Every test here takes the maxima in order of time, one per block, in any unit, and gives `None` where it
+//! cannot be computed: too few values, or all the same. A test that passes with few values shows little.
+
+pub mod homogeneity;
+pub mod kpss;
+pub mod ljung_box;
+pub mod mann_kendall;
+pub mod median_shift;
+pub mod ranks;
+pub mod runs;
+
+#[cfg(test)]
+mod battery;

@@ -1,0 +1,88 @@
+//! What the rank tests share: medians, midranks and ties of a series, all in n log n.
+
+/// Whether there are two different values, and none that is not a number.
+pub fn varies(x: &[f64]) -> bool {
+    x.iter().all(|x| x.is_finite()) && x.iter().any(|&y| y != x[0])
+}
+
+/// The median, the mean of the middle two where n is even; `None` without values.
+pub fn median(x: &[f64]) -> Option<f64> {
+    let mut x = x.to_vec();
+    median_of(&mut x)
+}
+
+/// The median of values whose order does not matter afterwards, see [`median`].
+pub fn median_of(x: &mut [f64]) -> Option<f64> {
+    if x.is_empty() {
+        return None;
+    }
+    let (n, middle) = (x.len(), x.len() / 2);
+    let (below, upper, _) = x.select_nth_unstable_by(middle, f64::total_cmp);
+    let upper = *upper;
+    if n % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = below.iter().copied().max_by(f64::total_cmp).unwrap_or(upper);
+    Some(lower + (upper - lower) / 2.0)
+}
+
+/// The places of the values in ascending order; equal values keep their order.
+pub fn ascending(x: &[f64]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..x.len()).collect();
+    // Adding zero makes the two zeros one value.
+    places.sort_by(|&a, &b| (x[a] + 0.0).total_cmp(&(x[b] + 0.0)));
+    places
+}
+
+/// The places of the values in ascending order, equal values together.
+pub fn groups<'a>(x: &'a [f64], ascending: &'a [usize]) -> impl Iterator<Item = &'a [usize]> {
+    ascending.chunk_by(|&a, &b| x[a] == x[b])
+}
+
+/// The ranks from 1 in the order of the series; equal values share the mean of theirs.
+pub fn midranks(x: &[f64]) -> Vec<f64> {
+    let places = ascending(x);
+    let (mut ranks, mut before) = (vec![0.0; x.len()], 0);
+    for group in groups(x, &places) {
+        let rank = before as f64 + (group.len() + 1) as f64 / 2.0;
+        group.iter().for_each(|&place| ranks[place] = rank);
+        before += group.len();
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn small_series_are_as_by_hand() {
+        assert_eq!((median(&[]), median(&[3.0]), median(&[4.0, 1.0])), (None, Some(3.0), Some(2.5)));
+        assert_eq!(midranks(&[2.0, 7.0, 2.0, 1.0]), [2.5, 4.0, 2.5, 1.0]);
+        assert_eq!(midranks(&[0.0, -0.0]), [1.5, 1.5]);
+        assert!(!varies(&[]) && !varies(&[1.0]) && !varies(&[1.0, 1.0]) && varies(&[1.0, 2.0]));
+        assert!(!varies(&[f64::NAN, 1.0]) && !varies(&[1.0, f64::INFINITY]));
+        let _ = (midranks(&[f64::NAN, 1.0, f64::NAN]), median(&[f64::NAN, f64::NEG_INFINITY]));
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_count_what_is_below(x in proptest::collection::vec(-9i32..9, 1..50)) {
+            let x: Vec<f64> = x.into_iter().map(f64::from).collect();
+            for (rank, y) in midranks(&x).into_iter().zip(&x) {
+                let below = x.iter().filter(|z| *z < y).count() as f64;
+                let same = x.iter().filter(|z| *z == y).count() as f64;
+                prop_assert_eq!(rank, below + (same + 1.0) / 2.0);
+            }
+        }
+
+        #[test]
+        fn medians_agree_with_sorting(mut x in proptest::collection::vec(-1e6f64..1e6, 1..50)) {
+            let found = median(&x).unwrap();
+            x.sort_by(f64::total_cmp);
+            let (low, high) = (x[(x.len() - 1) / 2], x[x.len() / 2]);
+            prop_assert!((found - (low + high) / 2.0).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Do high and low blocks stay together? The runs test about the median.
+//!
+//! Wald and Wolfowitz (1940), in its normal approximation. Values equal to the median are left out, and what they
+//! separated joins. Assumption: under independence every order of the signs is as likely as any other.
+
+use super::ranks;
+use crate::stats::law;
+
+/// The outcome of a test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Runs {
+    /// How many stretches on one side of the median there are.
+    pub runs: u64,
+    /// How many values are above the median.
+    pub above: u64,
+    /// How many values are below the median.
+    pub below: u64,
+    /// The number of runs in standard deviations from its mean: negative where values stay together.
+    pub z: f64,
+    /// Two-sided.
+    pub p: f64,
+}
+
+/// The test.
+pub fn about_median(x: &[f64]) -> Option<Runs> {
+    if !ranks::varies(x) {
+        return None;
+    }
+    let median = ranks::median(x)?;
+    let sides: Vec<bool> = x.iter().filter(|&&x| x != median).map(|&x| x > median).collect();
+    let above = sides.iter().filter(|&&above| above).count();
+    let below = sides.len() - above;
+    let runs = sides.chunk_by(|a, b| a == b).count();
+    let n = sides.len() as f64;
+    let mean = 2.0 * above as f64 * below as f64 / n + 1.0;
+    let variance = (mean - 1.0) * (mean - 2.0) / (n - 1.0);
+    let z = (runs as f64 - mean) / variance.sqrt();
+    let (runs, above, below) = (runs as u64, above as u64, below as u64);
+    (variance > 0.0).then(|| Runs { runs, above, below, z, p: law::normal_two_sided(z) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::{Dice, SEED};
+    use crate::stats::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use proptest::prelude::*;
+
+    #[test]
+    fn runs_are_those_of_the_reference() {
+        for (x, runs, z, p) in [
+            (&PORT_PIRIE_M[..], 27, -1.145_824_7, 0.251_867_7),
+            (&FREMANTLE_M[..], 42, 0.113_21, 0.909_864_06),
+        ] {
+            let test = about_median(x).unwrap();
+            assert_eq!(test.runs, runs);
+            assert!((test.z - z).abs() < 1e-7 && (test.p - p).abs() < 1e-7, "{test:?}");
+        }
+    }
+
+    #[test]
+    fn what_equals_the_median_joins_its_neighbours() {
+        let test = about_median(&[1.0, 2.0, 0.0, 9.0, 2.0, 8.0, 2.0]).unwrap();
+        assert_eq!((test.runs, test.above, test.below), (2, 2, 2));
+    }
+
+    #[test]
+    fn alternating_and_staying_have_opposite_signs() {
+        let alternating: Vec<f64> = (0..100).map(|i| f64::from(i % 2)).collect();
+        let staying: Vec<f64> = (0..100).map(|i| f64::from(i / 50)).collect();
+        assert_eq!(about_median(&alternating).unwrap().runs, 100);
+        assert!(about_median(&alternating).unwrap().z > 9.0 && about_median(&staying).unwrap().z < -9.0);
+    }
+
+    #[test]
+    fn noise_is_let_be() {
+        let (mut dice, mut rejected) = (Dice::new(SEED), 0);
+        for _ in 0..500 {
+            let x: Vec<f64> = (0..100).map(|_| dice.exponential()).collect();
+            rejected += u32::from(about_median(&x).unwrap().p < 0.05);
+        }
+        assert!((8..=45).contains(&rejected), "{rejected}");
+    }
+
+    #[test]
+    fn edges_have_answers() {
+        for x in [&[][..], &[1.0], &[1.0, 2.0], &[0.1; 50], &[f64::NAN, 1.0], &[2.0, 2.0, 2.0, 3.0]] {
+            assert_eq!(about_median(x), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn only_the_order_matters(x in proptest::collection::vec(-9i32..9, 0..80)) {
+            // An odd number of values: the median of an even one may lie between two and bend with them.
+            let mut x: Vec<f64> = x.into_iter().map(f64::from).collect();
+            x.push(0.0);
+            if x.len() % 2 == 0 {
+                x.pop();
+            }
+            let bent: Vec<f64> = x.iter().map(|x| (x / 3.0).exp() + 5.0).collect();
+            let back: Vec<f64> = x.iter().rev().copied().collect();
+            prop_assert_eq!(about_median(&x), about_median(&bent));
+            prop_assert_eq!(about_median(&x), about_median(&back));
+        }
+    }
+}
