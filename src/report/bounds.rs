@@ -1,0 +1,256 @@
+//! The answer of `onbeat bounds` for people: counting first, then what lies beyond or why not.
+
+use std::fmt::Write;
+
+use super::words::{clean, duration, several, span};
+use crate::stats::bounds::{Bounds, Claim, Extrapolation};
+use crate::units::Nanos;
+
+const BOLD: &str = "\u{1b}[1m";
+const RED: &str = "\u{1b}[1;31m";
+const GREEN: &str = "\u{1b}[1;32m";
+const DIM: &str = "\u{1b}[2m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// Colours, or none.
+#[derive(Clone, Copy)]
+struct Ink(bool);
+
+impl Ink {
+    fn dye(self, code: &str, text: &str) -> String {
+        if self.0 { format!("{code}{text}{PLAIN}") } else { text.to_owned() }
+    }
+}
+
+/// The answer as text of at most so many columns, with ANSI colours if asked for.
+pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, color: bool) -> String {
+    let ink = Ink(color);
+    let mut page = String::new();
+    let mut say = |line: &str| wrap(&mut page, line, width);
+    say(&ink.dye(BOLD, &headline(title, bounds)));
+    remarks.iter().for_each(|remark| say(&format!("- {}", clean(remark))));
+    say("");
+    say(&ink.dye(BOLD, "By counting alone"));
+    counting(bounds).iter().for_each(|line| say(&format!("  {line}")));
+    say("");
+    say(&ink.dye(BOLD, &beyond_heading(&bounds.extrapolation)));
+    beyond(bounds).iter().for_each(|line| say(&format!("  {line}")));
+    let structure = structure(bounds);
+    if !structure.is_empty() {
+        say("");
+        say(&ink.dye(BOLD, "When the spikes came"));
+        structure.iter().for_each(|line| say(&format!("  {line}")));
+    }
+    say("");
+    gates(bounds, ink).iter().for_each(|line| say(line));
+    say("");
+    if let Some(sentence) = not_covered(bounds) {
+        say(&sentence);
+    }
+    if let Some(claim) = &bounds.claim {
+        let code = match bounds.verdict {
+            "supported" => GREEN,
+            "failed" => RED,
+            _ => BOLD,
+        };
+        say(&ink.dye(code, &verdict(bounds, claim)));
+    }
+    page
+}
+
+fn headline(title: &str, bounds: &Bounds) -> String {
+    let counting = &bounds.counting;
+    let worst = counting.observed_max_ns.map_or_else(|| "nothing measured".into(), |max| format!("worst {}", span(max)));
+    let blocks = match counting.blocks {
+        0 => "a histogram without times".into(),
+        n => format!("{} of {}", several(n, "block", "blocks"), duration(counting.block_ns)),
+    };
+    format!("{}: observed {}, {blocks}, {worst}", clean(title), duration(counting.observed_ns))
+}
+
+/// Probabilities as people say them, never rounded to certainty.
+pub fn percent(p: f64) -> String {
+    match p * 100.0 {
+        x if x >= 99.95 && p < 1.0 => "over 99.9 %".into(),
+        x if x >= 10.0 => format!("{x:.0} %"),
+        x if x >= 0.1 => format!("{x:.1} %"),
+        x if x > 0.0 => "under 0.1 %".into(),
+        _ => "0 %".into(),
+    }
+}
+
+/// A rate with three digits.
+fn per_hour(rate: f64) -> String {
+    match rate {
+        r if r >= 100.0 => format!("{r:.0} an hour"),
+        r if r >= 1.0 => format!("{r:.1} an hour"),
+        r if r >= 0.042 => format!("{:.1} a day", r * 24.0),
+        r => format!("{:.2} a day", r * 24.0),
+    }
+}
+
+fn seconds(s: f64) -> String {
+    duration(Nanos((s * 1e9).min(9e18) as i64))
+}
+
+fn counting(bounds: &Bounds) -> Vec<String> {
+    let counting = &bounds.counting;
+    let mut lines = Vec::new();
+    let horizon = duration(counting.horizon_ns);
+    if let (Some(hour), Some(far)) = (counting.new_record_probability_1h, counting.new_record_probability) {
+        lines.push(format!(
+            "A wake-up later than all of these: {} in the next hour, {} in the next {horizon}.",
+            percent(hour),
+            percent(far)
+        ));
+    }
+    if let (Some(stands), Some(max)) = (counting.record_stands_ns, counting.observed_max_ns) {
+        lines.push(format!("{} stands for the next {} (95 %).", span(max), duration(stands)));
+    }
+    if let Some(claim) = &bounds.claim {
+        lines.extend(claim_lines(bounds, claim));
+    } else if let (Some(one_per), Some(needed)) = (counting.claims_one_per_s, counting.clean_seconds_needed) {
+        lines.push(format!(
+            "For a limit that this run did not reach it claims at most one exceedance per {} (95 %); one per {horizon} takes {} without one.",
+            seconds(one_per),
+            seconds(needed)
+        ));
+    }
+    for quantile in counting.quantiles.iter().filter(|quantile| quantile.q >= 0.9) {
+        lines.push(format!(
+            "{} of the blocks stay below a value between {} and {} (95 %).",
+            percent(quantile.q),
+            span(quantile.lower_ns),
+            span(quantile.upper_ns)
+        ));
+    }
+    if let Some(records) = counting.records.filter(|records| records.p_value < 0.01) {
+        lines.push(format!(
+            "The maximum was still climbing: it grew {} times where {:.1} are expected ({}).",
+            records.count,
+            records.expected,
+            percent(records.p_value)
+        ));
+    }
+    lines
+}
+
+fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
+    let counting = &bounds.counting;
+    let times = match (claim.exceedances, claim.exceedances_at_most) {
+        (0, 0) => "not reached".into(),
+        (least, most) if least == most => format!("reached {}", several(least, "time", "times")),
+        (least, most) => format!("reached between {least} and {most} times (the import does not say)"),
+    };
+    let rate = counting.rate_upper_per_hour.map_or_else(String::new, |rate| format!(", so at most {} (95 %)", per_hour(rate)));
+    let horizon = duration(counting.horizon_ns);
+    let takes = match claim.exceedances_at_most {
+        0 => format!("takes {} without one", seconds(claim.seconds_needed)),
+        n => format!(
+            "takes {} with no more than these {n}, or {} without one",
+            seconds(claim.seconds_needed),
+            seconds(counting.clean_seconds_needed.unwrap_or_default())
+        ),
+    };
+    vec![
+        format!("Limit {}: {times}{rate}.", span(claim.limit_ns)),
+        format!("At most one per {horizon} (95 %) {takes}; {} if you watch and stop early.", seconds(claim.sequential_clean_seconds)),
+    ]
+}
+
+fn beyond_heading(beyond: &Extrapolation) -> String {
+    match (beyond.status, beyond.blocks, beyond.block_ns) {
+        ("ok", n, Some(block)) => format!("Extrapolated ({n} maxima of {}, checks passed)", duration(block)),
+        _ => "No extrapolation".into(),
+    }
+}
+
+fn beyond(bounds: &Bounds) -> Vec<String> {
+    let beyond = &bounds.extrapolation;
+    let us = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(Nanos(ns.min(9e18) as i64)));
+    if beyond.status == "ok" {
+        let horizon = beyond.horizon_ns.map_or_else(String::new, duration);
+        return vec![
+            format!("The worst in {horizon} is typically {}.", us(beyond.typical_ns)),
+            format!(
+                "With 95 % confidence there is at most a 5 % chance of exceeding {} ({} if the tail is not allowed an upper limit).",
+                us(beyond.upper_ns),
+                us(beyond.guarded_upper_ns)
+            ),
+        ];
+    }
+    let mut lines = vec![beyond.reason.clone()];
+    if !beyond.remedy.is_empty() {
+        lines.push(beyond.remedy.clone());
+    }
+    if let Some(gpd) = &beyond.gpd {
+        lines.push(format!(
+            "A fit of the histogram's tail above {} would put the worst in {} at {} ({} to {}). Unverifiable: a histogram does not say when its values came; it decides nothing here.",
+            span(gpd.threshold_ns),
+            beyond.horizon_ns.map_or_else(String::new, duration),
+            us(Some(gpd.level_ns)),
+            us(gpd.lower_ns),
+            us(gpd.upper_ns)
+        ));
+    }
+    lines
+}
+
+fn structure(bounds: &Bounds) -> Vec<String> {
+    bounds.structure.sentences.clone()
+}
+
+fn gates(bounds: &Bounds, ink: Ink) -> Vec<String> {
+    bounds
+        .gates
+        .iter()
+        .map(|gate| {
+            let mark = if gate.passed { "passed " } else { "REFUSED" };
+            let mark = if gate.detail.starts_with("not judged") { "-      " } else { mark };
+            let line = format!("{:<4}{mark} {}: {}", gate.id, gate.name, gate.detail);
+            ink.dye(if gate.passed { DIM } else { "" }, &line)
+        })
+        .collect()
+}
+
+/// The one limit that no statistic removes.
+pub fn not_covered(bounds: &Bounds) -> Option<String> {
+    let rate = bounds.counting.hidden_rate_per_hour?;
+    Some(format!(
+        "Not covered: anything rarer than about {} that did not happen during this test; other loads, temperatures, boots.",
+        per_hour(rate)
+    ))
+}
+
+fn verdict(bounds: &Bounds, claim: &Claim) -> String {
+    let what = format!("at most one wake-up of {} or more per {}", span(claim.limit_ns), duration(bounds.counting.horizon_ns));
+    match (bounds.verdict, bounds.basis) {
+        ("supported", "extrapolation") => format!("Supported by extrapolation: {what}. By counting alone the run is too short for it."),
+        ("supported", _) => format!("Supported by counting: {what}."),
+        ("failed", _) => format!("Failed: more than {what}; a longer run will not pass."),
+        _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
+    }
+}
+
+/// Appends a line broken at blanks, what follows indented as the line is.
+fn wrap(text: &mut String, line: &str, width: usize) {
+    let indent = line.len() - line.trim_start().len();
+    let mut column = 0;
+    for word in line.split_whitespace() {
+        let length = word.chars().count();
+        if column == 0 {
+            text.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if column + 1 + length > width {
+            let hang = indent + 2;
+            let _ = write!(text, "\n{}", " ".repeat(hang));
+            column = hang;
+        } else {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += length;
+    }
+    text.push('\n');
+}

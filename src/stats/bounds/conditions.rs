@@ -1,0 +1,102 @@
+//! Gates G6, G7, G8 and G11: a mechanism with a period, enough data, not too far ahead, a run that was not spoiled.
+
+use super::gates::Gate;
+use super::structure::Structure;
+use super::{Evidence, LARGEST_REACH, Question};
+use crate::stats::series::Series;
+use crate::units::Nanos;
+
+/// Fewer blocks carry no tail.
+pub const FEWEST_BLOCKS: usize = 60;
+/// Fewer different values do not show a shape.
+const FEWEST_VALUES: usize = 5;
+/// More blocks than this part left out, and what is left is a selection.
+const MOST_LEFT_OUT: f64 = 0.01;
+
+/// G6: no period among the spikes beyond that of the blocks, which a block's maximum absorbs.
+pub fn period(structure: &Structure, block: Nanos, judged: bool) -> Gate {
+    const NAME: &str = "periodicity";
+    if !judged {
+        return Gate::not_judged("G6", NAME, "too few spikes with a time");
+    }
+    let longer = structure.periods.iter().find(|period| period.period_s > 1.5 * block.as_secs());
+    match longer {
+        None => {
+            let absorbed = structure.periods.first().map_or_else(String::new, |period| {
+                format!("; the period of {:.4} s lies within each block", period.period_s)
+            });
+            Gate::passed("G6", NAME, format!("no period among the spikes{absorbed}"))
+        }
+        Some(period) => {
+            let detail = format!(
+                "{:.4} s \u{b1} {:.1e} s, {} spikes, {} cycles without one",
+                period.period_s, period.se_s, period.members, period.misses
+            );
+            Gate::refused("G6", NAME, detail, period.refusal(), "Treat them as a mechanism: fix it or budget for it, then measure again.")
+        }
+    }
+}
+
+/// G7: blocks enough, and values enough among them.
+pub fn enough(n: usize, values: usize, resolution: Nanos) -> Gate {
+    const NAME: &str = "enough data";
+    let detail = format!("{n} blocks (at least {FEWEST_BLOCKS}), {values} different values in steps of {resolution} (at least {FEWEST_VALUES})");
+    if n >= FEWEST_BLOCKS && values >= FEWEST_VALUES {
+        return Gate::passed("G7", NAME, detail);
+    }
+    let (refusal, remedy) = if n < FEWEST_BLOCKS {
+        (format!("Too little data: {n} blocks where {FEWEST_BLOCKS} are the least."), "Measure for longer.")
+    } else {
+        (
+            format!("Too little data: the maxima have only {values} different values."),
+            "Record in finer steps; a tail cannot be read from so few values.",
+        )
+    };
+    Gate::refused("G7", NAME, detail, refusal, remedy)
+}
+
+/// G8: not further ahead than the run's length carries.
+pub fn horizon(question: &Question, observed: Nanos) -> Gate {
+    const NAME: &str = "horizon";
+    let most = farthest(question, observed);
+    let detail = format!("{} from {observed}; the most is {most}", question.horizon);
+    if question.horizon <= most {
+        return Gate::passed("G8", NAME, detail);
+    }
+    if !question.chosen {
+        let detail = format!("{detail}, which is taken, as no --horizon was given");
+        return Gate::passed("G8", NAME, detail);
+    }
+    let refusal = format!("Asked for {} from {observed}: the most that this run carries is {most}.", question.horizon);
+    Gate::refused("G8", NAME, detail, refusal, "Ask for a shorter --horizon, or measure for longer.")
+}
+
+/// How far an extrapolation from this length may go.
+pub fn farthest(question: &Question, observed: Nanos) -> Nanos {
+    Nanos((observed.0 as f64 * question.reach.clamp(0.0, LARGEST_REACH)) as i64)
+}
+
+/// G11: nothing spoiled the run, nothing much is missing from it.
+pub fn integrity(evidence: &Evidence) -> Gate {
+    const NAME: &str = "integrity";
+    let series: &Series = evidence.series;
+    let mut reasons: Vec<String> = evidence.spoiled.to_vec();
+    if evidence.missed > 0 {
+        reasons.push(format!("{} slots were slept through: what they would have seen is not among the maxima", evidence.missed));
+    }
+    let left_out = series.partial.len();
+    let share = left_out as f64 / (left_out + series.blocks.len()).max(1) as f64;
+    if share > MOST_LEFT_OUT && left_out > 1 {
+        reasons.push(format!("{left_out} blocks lack a CPU or are cut short"));
+    }
+    let joined = match series.joined {
+        0 => String::new(),
+        n => format!("; {n} records span several blocks, of which only the largest latency has a time"),
+    };
+    if reasons.is_empty() {
+        return Gate::passed("G11", NAME, format!("nothing spoiled the run{joined}"));
+    }
+    let detail = format!("{}{joined}", reasons.join("; "));
+    let refusal = format!("The run was spoiled: {}.", reasons[0]);
+    Gate::refused("G11", NAME, detail, refusal, "Remove the cause, then measure again.")
+}

@@ -1,0 +1,171 @@
+//! What counting alone supports: nothing is assumed but that the blocks are exchangeable.
+
+use serde::Serialize;
+
+use super::events::reached;
+use super::{CONFIDENCE, Evidence, Question};
+use crate::stats::count::{climb, order, rate, record, sequential};
+use crate::units::Nanos;
+
+const HOUR: f64 = 3600.0;
+
+/// Quantiles of the block maxima that are bounded, where there are blocks enough.
+const QUANTILES: &[f64] = &[0.5, 0.9, 0.99, 0.999];
+
+/// Bounds by counting. Numbers are null where nothing was observed.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Counting {
+    /// Whole blocks with all CPUs.
+    pub blocks: u64,
+    /// Length of a block.
+    pub block_ns: Nanos,
+    /// Length of the observation.
+    pub observed_ns: Nanos,
+    /// The largest latency.
+    pub observed_max_ns: Option<Nanos>,
+    /// How far ahead the numbers look.
+    pub horizon_ns: Nanos,
+    /// The confidence of the bounds.
+    pub confidence: f64,
+    /// That a wake-up in the horizon is later than all observed.
+    pub new_record_probability: Option<f64>,
+    /// The same for the next hour.
+    pub new_record_probability_1h: Option<f64>,
+    /// For how long the observed maximum stands with the confidence.
+    pub record_stands_ns: Option<Nanos>,
+    /// Upper bound of the rate of exceedances of the limit; without one, of what was not seen.
+    pub rate_upper_per_hour: Option<f64>,
+    /// Length of a run without an exceedance that claims at most one per horizon.
+    pub clean_seconds_needed: Option<f64>,
+    /// A mechanism of less than this rate may not have occurred at all.
+    pub hidden_rate_per_hour: Option<f64>,
+    /// The shortest time per exceedance that a clean run of this length claims.
+    pub claims_one_per_s: Option<f64>,
+    /// Bounds of quantiles of the block maxima by order statistics.
+    pub quantiles: Vec<Quantile>,
+    /// Whether the maximum was still climbing.
+    pub records: Option<Records>,
+}
+
+/// A quantile of the block maxima between two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quantile {
+    /// Which.
+    pub q: f64,
+    /// With the confidence the quantile is at least this,
+    pub lower_ns: Nanos,
+    /// and at most this.
+    pub upper_ns: Nanos,
+}
+
+/// How often the running maximum grew.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Records {
+    /// So often.
+    pub count: u64,
+    /// Expected of blocks that are exchangeable.
+    pub expected: f64,
+    /// The probability of so many or more.
+    pub p_value: f64,
+}
+
+/// A claim: the limit is reached at most once per horizon.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// The limit.
+    pub limit_ns: Nanos,
+    /// Events at or above it.
+    pub exceedances: u64,
+    /// At most so many, where an import does not say it all.
+    pub exceedances_at_most: u64,
+    /// Two-sided bounds of their rate (Garwood).
+    pub rate_per_hour: Option<(f64, f64)>,
+    /// The length of the whole observation that the claim takes with these exceedances.
+    pub seconds_needed: f64,
+    /// `supported`, `failed` or `inconclusive`, of a length that was fixed beforehand.
+    pub by_counting: &'static str,
+    /// `pass`, `fail` or `go-on`: the rule for who watches and stops early.
+    pub sequential: &'static str,
+    /// A clean run that is watched passes after this time.
+    pub sequential_clean_seconds: f64,
+}
+
+/// Counts.
+pub fn count(evidence: &Evidence, question: &Question) -> Counting {
+    let series = evidence.series;
+    let observed = series.observed.0.max(0) as f64;
+    let horizon = question.horizon.as_secs();
+    let seconds = observed / 1e9;
+    let known = |value: f64| (observed > 0.0).then_some(value);
+    let max = series.worst().map(|block| block.max).max(evidence.max);
+    let events = question.limit.map_or(0, |limit| reached(evidence, limit).at_most);
+    let seen = known(observed).filter(|_| max.is_some());
+    Counting {
+        blocks: series.blocks.len() as u64,
+        block_ns: series.block,
+        observed_ns: series.observed,
+        observed_max_ns: max,
+        horizon_ns: question.horizon,
+        confidence: CONFIDENCE,
+        new_record_probability: seen.map(|n| record::new_record(n, question.horizon.0 as f64)),
+        new_record_probability_1h: seen.map(|n| record::new_record(n, HOUR * 1e9)),
+        record_stands_ns: seen.map(|n| Nanos(record::blocks_covered(n, CONFIDENCE) as i64)),
+        rate_upper_per_hour: known(rate::upper(events, CONFIDENCE) / seconds * HOUR),
+        clean_seconds_needed: Some(rate::time_needed(0, horizon, CONFIDENCE)),
+        hidden_rate_per_hour: known(rate::hidden_rate(seconds, CONFIDENCE) * HOUR),
+        claims_one_per_s: known(rate::time_between(0, seconds, CONFIDENCE)),
+        quantiles: quantiles(evidence),
+        records: records(evidence),
+    }
+}
+
+fn quantiles(evidence: &Evidence) -> Vec<Quantile> {
+    let mut sorted: Vec<Nanos> = evidence.series.blocks.iter().map(|block| block.max).collect();
+    sorted.sort_unstable();
+    let value = |rank: u64| sorted.get(usize::try_from(rank).ok()?.checked_sub(1)?).copied();
+    let bound = |&q: &f64| {
+        let ranks = order::interval(sorted.len() as u64, q, CONFIDENCE)?;
+        Some(Quantile { q, lower_ns: value(ranks.lower)?, upper_ns: value(ranks.upper)? })
+    };
+    QUANTILES.iter().filter_map(bound).collect()
+}
+
+fn records(evidence: &Evidence) -> Option<Records> {
+    let values = evidence.series.values();
+    let n = values.len() as u64;
+    let count = climb::records(&values);
+    (n > 0).then(|| Records { count, expected: climb::mean(n), p_value: climb::too_many(count, n) })
+}
+
+/// Judges the claim that the limit is reached at most once per horizon.
+pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos) -> Claim {
+    let reached = reached(evidence, limit);
+    let (seconds, horizon) = (evidence.series.observed.as_secs(), question.horizon.as_secs());
+    let (least, most) = (reached.at_least, reached.at_most);
+    let seconds_needed = rate::time_needed(most, horizon, CONFIDENCE);
+    let by_counting = if seconds > 0.0 && seconds >= seconds_needed {
+        "supported"
+    } else if rate::comes_too_often(least, seconds, horizon, CONFIDENCE) {
+        "failed"
+    } else {
+        "inconclusive"
+    };
+    let sequential = match sequential::decision(most, seconds, horizon) {
+        sequential::Decision::Pass => "pass",
+        sequential::Decision::Fail if least == most => "fail",
+        _ => "go-on",
+    };
+    let per_hour = |(low, high): (f64, f64)| (low / seconds * HOUR, high / seconds * HOUR);
+    let lower = rate::interval(least, CONFIDENCE).0;
+    let upper = rate::interval(most, CONFIDENCE).1;
+    Claim {
+        limit_ns: limit,
+        exceedances: least,
+        exceedances_at_most: most,
+        rate_per_hour: (seconds > 0.0).then(|| per_hour((lower, upper))),
+        seconds_needed,
+        by_counting,
+        sequential,
+        sequential_clean_seconds: sequential::clean_time(horizon),
+    }
+}

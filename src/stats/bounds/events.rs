@@ -1,0 +1,112 @@
+//! Exceedances of a level as events: what came at once is one.
+
+use super::Evidence;
+use crate::stats::histogram::Row;
+use crate::units::Nanos;
+
+/// Exceedances closer than so many intervals are one event.
+pub const TOGETHER: i64 = 10;
+
+/// How often a level was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// At least so many events.
+    pub at_least: u64,
+    /// At most so many: more than at least where an import does not say how late its samples were.
+    pub at_most: u64,
+}
+
+/// The times at which the level was reached, what is closer than ten intervals being one event.
+///
+/// A block holds one event at most: of its other wake-ups the values are kept, not the times. In a
+/// list each block counts, for its times are no finer.
+pub fn times(evidence: &Evidence, level: Nanos) -> Vec<i64> {
+    let series = evidence.series;
+    let every = series.every();
+    let times = every.iter().filter(|block| block.max >= level).map(|block| block.at.0);
+    declustered(times, if series.tick < series.block { series.tick.0.saturating_mul(TOGETHER) } else { 0 })
+}
+
+/// The first of each group of ascending times in which none is further from the one before than the gap.
+pub fn declustered(times: impl Iterator<Item = i64>, gap: i64) -> Vec<i64> {
+    let mut events = Vec::new();
+    let mut last: Option<i64> = None;
+    for time in times {
+        if last.is_none_or(|last| time.saturating_sub(last) >= gap.max(1)) || gap == 0 {
+            events.push(time);
+        }
+        last = Some(time);
+    }
+    events
+}
+
+/// How often the level was reached: by block maxima where there are any, else by the histogram.
+pub fn reached(evidence: &Evidence, level: Nanos) -> Reached {
+    if evidence.series.worst().is_some() {
+        let n = times(evidence, level).len() as u64;
+        return Reached { at_least: n, at_most: n };
+    }
+    let sum = |keep: &dyn Fn(&Row) -> bool| {
+        evidence.rows.iter().filter(|row| keep(row)).fold(0u64, |sum, row| sum.saturating_add(row.2))
+    };
+    let end = evidence.rows.last().map_or(Nanos(0), |row| row.1);
+    // Beyond the histogram's end each sample is at least as late as the end, and no more is known.
+    let surely = if level <= end { evidence.overflows } else { 0 };
+    let certain = u64::from(evidence.max.is_some_and(|max| max >= level));
+    Reached {
+        at_least: sum(&|row| row.0 >= level).saturating_add(surely).max(certain),
+        at_most: sum(&|row| row.1 > level).saturating_add(evidence.overflows).max(certain),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::series::{BLOCK, Series};
+
+    fn evidence<'a>(series: &'a Series, rows: &'a [Row], overflows: u64) -> Evidence<'a> {
+        Evidence {
+            series,
+            rows,
+            overflows,
+            overflow_times: &[],
+            max: None,
+            spoiled: &[],
+            missed: 0,
+            hz: None,
+        }
+    }
+
+    #[test]
+    fn a_list_counts_its_blocks_and_a_run_its_events() {
+        let list: Vec<Option<Nanos>> = [5, 60, 61, 5, 70].map(|us| Some(Nanos(us * 1_000))).to_vec();
+        let mut series = Series::of_list(&list, BLOCK, Nanos(1));
+        let count = |series: &Series| reached(&evidence(series, &[], 0), Nanos(60_000)).at_most;
+        assert_eq!(count(&series), 3);
+        series.tick = Nanos(1_000_000);
+        assert_eq!(count(&series), 3, "a second apart are two events at an interval of 1 ms");
+        series.blocks[2].at = Nanos(series.blocks[1].at.0 + 9_000_000);
+        assert_eq!(count(&series), 2, "nine intervals apart are one");
+    }
+
+    #[test]
+    fn a_chain_of_close_times_is_one_event() {
+        assert_eq!(declustered([0, 5, 10, 15, 40].into_iter(), 10), [0, 40]);
+        assert_eq!(declustered([0, 10].into_iter(), 10), [0, 10]);
+        assert_eq!(declustered([i64::MIN, i64::MAX].into_iter(), 10).len(), 2);
+    }
+
+    #[test]
+    fn a_histogram_says_what_it_can() {
+        let rows = [(Nanos(0), Nanos(10), 100), (Nanos(10), Nanos(20), 4)];
+        let series = Series::default();
+        let at = |level: i64, overflows| {
+            let reached = reached(&evidence(&series, &rows, overflows), Nanos(level));
+            (reached.at_least, reached.at_most)
+        };
+        assert_eq!(at(10, 0), (4, 4));
+        assert_eq!(at(15, 0), (0, 4), "the level lies within a row");
+        assert_eq!(at(20, 3), (3, 3), "beyond the end all are at least at the end");
+        assert_eq!(at(25, 3), (0, 3), "but how far is not known");
+    }
+}

@@ -1,0 +1,207 @@
+//! The tail beyond what was seen: fitted always, for inspection; said only if every gate lets it pass.
+
+use serde::Serialize;
+
+use super::conditions::{self, FEWEST_BLOCKS, farthest};
+use super::gates::{ALPHA, Gate, foremost};
+use super::structure::Structure;
+use super::{Evidence, Question, histogram, shape, steadiness};
+use crate::stats::series::Series;
+use crate::stats::steady::ljung_box;
+use crate::stats::tail::gev::{self, Fit, Shape};
+use crate::stats::tail::profile::{self, Level};
+use crate::stats::tail::steps::{Rounding, Steps};
+use crate::units::Nanos;
+
+/// Block lengths tried, as multiples of the recorded one.
+const MULTIPLES: [u32; 6] = [1, 2, 5, 10, 30, 60];
+/// A block's maximum is one of at least so many samples, where their number is known.
+const FEWEST_SAMPLES: u64 = 500;
+/// The chance that the bound is allowed to be exceeded in the horizon is one minus this.
+const BOUND: f64 = 0.95;
+
+/// What lies beyond, or why that is not said. Levels are in ns.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Extrapolation {
+    /// `ok` or `refused`.
+    pub status: &'static str,
+    /// Why it was refused, as a sentence; `""` where it was not.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// Length of the blocks of the fit.
+    pub block_ns: Option<Nanos>,
+    /// How many of them.
+    pub blocks: u64,
+    /// How far ahead the levels look.
+    pub horizon_ns: Option<Nanos>,
+    /// The fitted law of the block maxima, for inspection, whatever the gates say.
+    pub gev: Option<Law>,
+    /// The fitted tail of a histogram without times; it supports nothing.
+    pub gpd: Option<histogram::Tail>,
+    /// What the largest latency in the horizon stays below with probability one half.
+    pub typical_ns: Option<f64>,
+    /// With 95 % confidence the largest latency in the horizon exceeds this with at most 5 %.
+    pub upper_ns: Option<f64>,
+    /// The same where the tail is not allowed an upper end.
+    pub guarded_upper_ns: Option<f64>,
+}
+
+/// A generalised extreme value law, `G(x) = exp(-(1 + xi (x - mu) / sigma)^(-1/xi))`, mu and sigma in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Law {
+    /// Location.
+    pub mu: f64,
+    /// Scale.
+    pub sigma: f64,
+    /// Shape; above 0 the tail is heavy, below it has an end.
+    pub xi: f64,
+    /// Minus the log-likelihood of the recorded steps.
+    pub nllh: f64,
+    /// Standard errors of mu, sigma and xi.
+    pub se: Option<[f64; 3]>,
+}
+
+/// The maxima that are fitted.
+pub struct Sample {
+    /// Their values, in order of time.
+    pub values: Vec<f64>,
+    /// Length of a block.
+    pub block: Nanos,
+    /// As data of a fit.
+    pub steps: Option<Steps>,
+    /// The fit.
+    pub fit: Option<Fit>,
+    /// Step of the values.
+    pub step: Nanos,
+}
+
+impl Sample {
+    /// The maxima of a series in blocks of a multiple of its own.
+    pub fn of(series: &Series, times: u32) -> Sample {
+        let values = if times == 1 { series.values() } else { series.coarser(times) };
+        let steps = Steps::new(&values, series.step.0 as f64, Rounding::Down);
+        let fit = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::USUAL));
+        let block = Nanos(series.block.0.saturating_mul(i64::from(times)));
+        Sample { values, block, steps, fit, step: series.step }
+    }
+
+    /// How many different steps the values lie in.
+    fn distinct(&self) -> usize {
+        let mut steps: Vec<i64> =
+            self.values.iter().map(|value| (value / self.step.0.max(1) as f64).floor() as i64).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        steps.len()
+    }
+}
+
+/// The smallest multiple of the block whose maxima are of enough samples, enough of them, and without memory;
+/// where none is, the smallest whose maxima are of enough samples.
+fn block_size(series: &Series) -> u32 {
+    let per_block = series.samples_per_block();
+    let filled = |times: u32| per_block.is_none_or(|n| n.saturating_mul(u64::from(times)) >= FEWEST_SAMPLES);
+    let candidates: Vec<u32> = MULTIPLES.into_iter().filter(|&times| filled(times)).collect();
+    let forgetful = |times: u32| {
+        let values = series.coarser(times);
+        let memory = ljung_box::test(&values, steadiness::LAGS);
+        values.len() >= FEWEST_BLOCKS && memory.is_none_or(|memory| memory.p >= ALPHA)
+    };
+    let first = candidates.first().copied().unwrap_or(MULTIPLES[MULTIPLES.len() - 1]);
+    candidates.into_iter().find(|&times| forgetful(times)).unwrap_or(first)
+}
+
+/// Fits, asks every gate, and says what lies beyond if all let it pass.
+pub fn extrapolate(evidence: &Evidence, question: &Question, structure: &Structure) -> (Vec<Gate>, Extrapolation) {
+    if evidence.series.blocks.is_empty() {
+        return histogram::extrapolate(evidence, question);
+    }
+    let series = evidence.series;
+    let times = block_size(series);
+    let sample = Sample::of(series, times);
+    let n = sample.values.len();
+    let observed = Nanos(sample.block.0.saturating_mul(n as i64));
+    let horizon = question.horizon.min(if question.chosen { question.horizon } else { farthest(question, observed) });
+    let blocks = horizon.0 as f64 / sample.block.0.max(1) as f64;
+    let levels = Levels::of(&sample, blocks);
+    let judged = n >= FEWEST_BLOCKS;
+    let mut gates = vec![
+        steadiness::level(&sample.values, sample.block),
+        steadiness::dependence(&sample.values, sample.block),
+        steadiness::evenness(&sample.values, sample.block),
+    ];
+    gates.extend([shape::fits(&sample, &Sample::of(series, times.saturating_mul(2)), blocks), shape::one_mode(&sample)]);
+    gates.extend([
+        conditions::period(structure, sample.block, judged),
+        conditions::enough(n, sample.distinct(), series.step),
+        conditions::horizon(question, observed),
+        shape::width(&sample, levels.as_ref(), series.worst().map(|worst| worst.max)),
+        shape::back_test(&sample),
+        conditions::integrity(evidence),
+    ]);
+    let mut beyond = Extrapolation {
+        status: "ok",
+        block_ns: Some(sample.block),
+        blocks: n as u64,
+        horizon_ns: Some(horizon),
+        gev: sample.steps.as_ref().zip(sample.fit).map(|(steps, fit)| Law::of(steps, &fit)),
+        ..Extrapolation::default()
+    };
+    let refused = gates.iter().any(|gate| !gate.passed);
+    match (levels, refused) {
+        (Some(levels), false) => {
+            beyond.typical_ns = Some(levels.typical);
+            beyond.upper_ns = levels.upper;
+            beyond.guarded_upper_ns = levels.guarded;
+        }
+        _ => refuse(&mut beyond, &gates),
+    }
+    (gates, beyond)
+}
+
+/// Names the gate that says most.
+pub fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
+    beyond.status = "refused";
+    let (reason, remedy) = match foremost(gates) {
+        Some(gate) => (gate.refusal.clone(), gate.remedy.clone()),
+        None => ("Not everything that an extrapolation rests on could be judged.".into(), "Measure for longer.".into()),
+    };
+    (beyond.reason, beyond.remedy) = (reason, remedy);
+}
+
+impl Law {
+    fn of(steps: &Steps, fit: &Fit) -> Law {
+        let gev::Gev { mu, sigma, xi } = fit.law;
+        Law { mu, sigma, xi, nllh: fit.nllh, se: gev::standard_errors(steps, fit) }
+    }
+}
+
+/// Levels of the largest of the blocks ahead, in ns.
+pub struct Levels {
+    /// Stays below with probability one half.
+    pub typical: f64,
+    /// The upper bound, if the data have one.
+    pub upper: Option<f64>,
+    /// The upper bound of a tail without end.
+    pub guarded: Option<f64>,
+}
+
+impl Levels {
+    fn of(sample: &Sample, blocks: f64) -> Option<Levels> {
+        let (steps, fit) = (sample.steps.as_ref()?, sample.fit?);
+        if !(blocks > 0.0) {
+            return None;
+        }
+        let upper = |fit: &Fit| {
+            profile::level_upper(steps, fit, Level { blocks, probability: BOUND }, profile::ONE_SIDED_95)
+        };
+        let guarded = gev::fit(steps, Shape::GUARDED).and_then(|fit| upper(&fit));
+        let upper = upper(&fit);
+        Some(Levels {
+            typical: Level { blocks, probability: 0.5 }.of(&fit.law),
+            upper,
+            // Two searches of the same likelihood: the bound that allows less never says less.
+            guarded: guarded.map(|guarded| upper.map_or(guarded, |upper| guarded.max(upper))),
+        })
+    }
+}

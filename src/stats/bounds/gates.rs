@@ -1,0 +1,56 @@
+//! A gate: a test that can say no, with what it saw.
+
+use serde::Serialize;
+
+/// The level of each gate: a clean run is refused by all of them together about once in twenty times.
+pub const ALPHA: f64 = 0.01;
+
+/// What a gate said.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gate {
+    /// `G1` to `G11`.
+    pub id: &'static str,
+    /// What it asks.
+    pub name: &'static str,
+    /// Whether the extrapolation may pass; false too where it could not be judged.
+    pub passed: bool,
+    /// What was seen, with its numbers.
+    pub detail: String,
+    /// Why that forbids an extrapolation, as a sentence; `""` where it passed.
+    pub refusal: String,
+    /// What to do about it; `""` where it passed.
+    pub remedy: String,
+}
+
+impl Gate {
+    /// A gate that lets pass.
+    pub fn passed(id: &'static str, name: &'static str, detail: String) -> Gate {
+        Gate { id, name, passed: true, detail, refusal: String::new(), remedy: String::new() }
+    }
+
+    /// A gate that says no.
+    pub fn refused(id: &'static str, name: &'static str, detail: String, refusal: String, remedy: &str) -> Gate {
+        Gate { id, name, passed: false, detail, refusal, remedy: remedy.to_owned() }
+    }
+
+    /// A gate that there was too little for; that is no pass.
+    pub fn not_judged(id: &'static str, name: &'static str, why: &str) -> Gate {
+        Gate {
+            id,
+            name,
+            passed: false,
+            detail: format!("not judged: {why}"),
+            refusal: String::new(),
+            remedy: String::new(),
+        }
+    }
+}
+
+/// In which order refusals matter: what the run is, how much of it there is, a mechanism in it, then the rest.
+const ORDER: [&str; 11] = ["G11", "G7", "G6", "G5", "G3", "G1", "G2", "G4", "G9", "G8", "G10"];
+
+/// The gate whose refusal says most, if any refuses.
+pub fn foremost(gates: &[Gate]) -> Option<&Gate> {
+    let refusing = |id: &&str| gates.iter().find(|gate| gate.id == **id && !gate.passed && !gate.refusal.is_empty());
+    ORDER.iter().find_map(|id| refusing(&id))
+}

@@ -1,0 +1,146 @@
+//! Gates G1 to G3: whether the blocks are one series, without memory, with its large values spread evenly.
+
+use super::gates::{ALPHA, Gate};
+use crate::stats::steady::{homogeneity, kpss, ljung_box, mann_kendall, median_shift, runs};
+use crate::units::Nanos;
+
+const TOO_FEW: &str = "too few blocks, or all alike";
+const HOUR: f64 = 3.6e12;
+
+/// Lags of the test of dependence.
+pub const LAGS: usize = 10;
+
+/// G1: one level from beginning to end.
+pub fn level(values: &[f64], block: Nanos) -> Gate {
+    const NAME: &str = "level";
+    let (Some(kpss), Some(trend)) = (kpss::level(values), mann_kendall::trend(values)) else {
+        return Gate::not_judged("G1", NAME, TOO_FEW);
+    };
+    let detail =
+        format!("KPSS {:.3} (refused above 0.739), Mann-Kendall p {}", kpss.statistic, p_value(trend.p));
+    if !kpss.rejects_at_1_percent && trend.p >= ALPHA {
+        return Gate::passed("G1", NAME, detail);
+    }
+    let slope = mann_kendall::slope(values).unwrap_or_default() * HOUR / block.as_secs() / 1e9;
+    let changed = median_shift::most_likely(values).filter(|shift| shift.p < ALPHA).map_or_else(
+        String::new,
+        |shift| {
+            let when = Nanos(block.0.saturating_mul(shift.first_after as i64));
+            let (before, after) = (Nanos(shift.before as i64), Nanos(shift.after as i64));
+            format!(", most likely changed {when} into the run, from typically {before} to {after}")
+        },
+    );
+    let drift = Nanos(slope.abs().min(9e18) as i64);
+    let sign = if slope < 0.0 { "-" } else { "" };
+    let refusal = format!("The run is not stationary: drift of {sign}{drift} an hour{changed}.");
+    Gate::refused("G1", NAME, detail, refusal, "Find what changed, let the machine settle, or judge the stretches by themselves.")
+}
+
+/// G2: blocks without memory.
+pub fn dependence(values: &[f64], block: Nanos) -> Gate {
+    const NAME: &str = "dependence";
+    let (Some(memory), Some(runs)) = (ljung_box::test(values, LAGS), runs::about_median(values)) else {
+        return Gate::not_judged("G2", NAME, TOO_FEW);
+    };
+    let detail = format!(
+        "Ljung-Box p {} over {} lags, runs about the median p {} (blocks of {block})",
+        p_value(memory.p),
+        memory.lags,
+        p_value(runs.p)
+    );
+    if memory.p >= ALPHA && runs.p >= ALPHA {
+        return Gate::passed("G2", NAME, detail);
+    }
+    let refusal = format!("Neighbouring blocks resemble each other, even blocks of {block}: there is less in this run than its length says.");
+    Gate::refused("G2", NAME, detail, refusal, "Measure for longer, so that longer blocks remain enough of them.")
+}
+
+/// G3: the largest twentieth of the blocks spread over the run.
+pub fn evenness(values: &[f64], block: Nanos) -> Gate {
+    const NAME: &str = "evenness";
+    let Some(found) = homogeneity::of_top_blocks(values) else {
+        return Gate::not_judged("G3", NAME, TOO_FEW);
+    };
+    let detail = format!(
+        "of the {} largest blocks {} in the first half (p {}), dispersion over ten windows p {}",
+        found.large,
+        found.first_half,
+        p_value(found.halves_p),
+        p_value(found.dispersion_p)
+    );
+    if found.halves_p >= ALPHA && found.dispersion_p >= ALPHA {
+        return Gate::passed("G3", NAME, detail);
+    }
+    let stretch = found.stretch;
+    let refusal = format!(
+        "Spikes are bunched: {} of the {} largest blocks lie within {} from {} on.",
+        stretch.large,
+        found.large,
+        Nanos(block.0.saturating_mul(stretch.blocks as i64)),
+        Nanos(block.0.saturating_mul(stretch.first as i64))
+    );
+    Gate::refused("G3", NAME, detail, refusal, "Find what ran then; bound that stretch by itself.")
+}
+
+/// A probability as the tests print it.
+pub fn p_value(p: f64) -> String {
+    if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::Dice;
+    use crate::stats::series::BLOCK;
+
+    fn clean(seed: u64) -> Vec<f64> {
+        let mut dice = Dice::new(seed);
+        (0..600).map(|_| 20_000.0 - 2_000.0 * dice.exponential().ln()).collect()
+    }
+
+    #[test]
+    fn a_steady_run_passes() {
+        let values = clean(1);
+        for gate in [level(&values, BLOCK), dependence(&values, BLOCK), evenness(&values, BLOCK)] {
+            assert!(gate.passed, "{gate:?}");
+        }
+    }
+
+    #[test]
+    fn a_shift_is_refused_with_its_place() {
+        let shifted: Vec<f64> =
+            clean(2).iter().enumerate().map(|(i, x)| if i < 300 { *x } else { x + 3_000.0 }).collect();
+        let gate = level(&shifted, BLOCK);
+        assert!(!gate.passed && gate.refusal.contains("changed"), "{gate:?}");
+    }
+
+    #[test]
+    fn memory_is_refused() {
+        let mut last = 0.0;
+        let series: Vec<f64> = clean(3)
+            .iter()
+            .map(|x| {
+                last = 0.6 * last + x;
+                last
+            })
+            .collect();
+        assert!(!dependence(&series, BLOCK).passed);
+    }
+
+    #[test]
+    fn bunched_spikes_are_refused_with_their_stretch() {
+        let mut values = clean(4);
+        values[100..130].iter_mut().for_each(|x| *x += 30_000.0);
+        let gate = evenness(&values, BLOCK);
+        assert!(!gate.passed && gate.refusal.contains("bunched"), "{gate:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_judged_is_no_pass() {
+        for values in [vec![], vec![5.0; 100]] {
+            for gate in [level(&values, BLOCK), dependence(&values, BLOCK), evenness(&values, BLOCK)] {
+                assert!(!gate.passed && gate.detail.starts_with("not judged"), "{gate:?}");
+            }
+        }
+    }
+}
