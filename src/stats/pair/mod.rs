@@ -1,1 +1,6 @@
 //! Whether one set of runs is better than another: the run, or an interleaved segment, is the unit.
+
+pub mod conditional;
+pub mod early;
+pub mod many;
+pub mod overdispersion;
