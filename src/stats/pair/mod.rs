@@ -2,5 +2,8 @@
 
 pub mod conditional;
 pub mod early;
+pub mod flip;
+pub mod inversion;
 pub mod many;
 pub mod overdispersion;
+pub mod permutation;
