@@ -5,6 +5,8 @@ pub mod dice;
 pub mod histogram;
 pub mod law;
 pub mod pair;
+#[cfg(test)]
+pub mod reference;
 pub mod steady;
 pub mod tail;
 pub mod time;

@@ -3,6 +3,7 @@
 pub mod conditional;
 pub mod early;
 pub mod flip;
+pub mod harrell_davis;
 pub mod inversion;
 pub mod many;
 pub mod overdispersion;
