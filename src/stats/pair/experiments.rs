@@ -1,0 +1,252 @@
+//! How often the comparison is wrong, and how often it finds what is there: simulations from a seed.
+//!
+//! Block maxima are Gumbel with standard deviation 2.565 us, one per second; a run adds its own shift
+//! (boot to boot), and spikes far above come as a Poisson process. Assumes what it simulates: the sizes
+//! found here hold for such data. Times are microseconds here, as the published sizes are.
+
+use super::conditional::{Exposure, p_two_sided};
+use super::harrell_davis::{Weights, sorted};
+use super::limit;
+use super::verdict::{Design, Verdict, compare, compare_rates};
+use crate::stats::dice::Dice;
+use crate::stats::law;
+
+/// Gumbel scale in us, for a standard deviation of 2.565 us.
+const SCALE: f64 = 2.0;
+
+/// Two runs, or one pair, of the same configuration are compared over and over.
+#[derive(Clone, Copy, Debug)]
+pub struct Null {
+    /// Pairs, or runs of each side.
+    pub units: usize,
+    /// How they belong together.
+    pub design: Design,
+    /// Standard deviation of a run's own shift, us.
+    pub tau: f64,
+    /// Blocks of a run.
+    pub blocks: usize,
+}
+
+impl Null {
+    /// Five runs of ten minutes on each side.
+    pub fn five_runs(tau: f64) -> Null {
+        Null { units: 5, design: Design::Unpaired, tau, blocks: 600 }
+    }
+
+    /// Eight pairs of ten minutes.
+    pub fn eight_pairs(tau: f64) -> Null {
+        Null { units: 8, design: Design::Paired, tau, blocks: 600 }
+    }
+
+    fn run(&self, dice: &mut Dice) -> Vec<f64> {
+        let shift = 20.0 + self.tau * dice.normal();
+        (0..self.blocks).map(|_| shift + gumbel(dice)).collect()
+    }
+
+    /// The fraction of comparisons of a quantile that declare a difference where there is none; no margin is granted.
+    pub fn quantile_alarms(&self, q: f64, reps: usize, seed: u64) -> f64 {
+        let mut dice = Dice::new(seed);
+        let weights = Weights::new(self.blocks, q);
+        fraction(reps, || {
+            let mut side = || -> Vec<f64> {
+                (0..self.units).filter_map(|_| weights.of_sorted(&sorted(&self.run(&mut dice)))).collect()
+            };
+            let (a, b) = (side(), side());
+            declares(compare(&a, &b, self.design, 0.0, 0.05).verdict)
+        })
+    }
+
+    /// The same for the exceedance rate at a limit that was frozen in this way.
+    pub fn rate_alarms(&self, frozen: Frozen, reps: usize, seed: u64) -> f64 {
+        let mut dice = Dice::new(seed);
+        fraction(reps, || {
+            let mut side = || -> Vec<Vec<i64>> {
+                let ns = |run: Vec<f64>| run.into_iter().map(|us| (us * 1e3) as i64).collect();
+                (0..self.units).map(|_| ns(self.run(&mut dice))).collect()
+            };
+            let (a, b) = (side(), side());
+            let limit = match frozen {
+                Frozen::Pilot => limit::frozen(side().concat()),
+                Frozen::Both => limit::frozen(a.iter().chain(&b).flatten().copied()),
+                Frozen::Compared => limit::frozen(a.concat()),
+            };
+            let count = |side: &[Vec<i64>]| -> Vec<Exposure> {
+                side.iter().map(|run| limit::exceedances(run, limit.unwrap_or(0), 1.0)).collect()
+            };
+            declares(compare_rates(&count(&a), &count(&b), self.design, 1.0, 0.05).verdict)
+        })
+    }
+}
+
+/// From which runs the limit is taken whose exceedances are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frozen {
+    /// From as many other runs of A.
+    Pilot,
+    /// From the compared runs of A and B together.
+    Both,
+    /// From the compared runs of A alone.
+    Compared,
+}
+
+fn declares(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Better | Verdict::Worse)
+}
+
+fn fraction(reps: usize, mut found: impl FnMut() -> bool) -> f64 {
+    (0..reps).filter(|_| found()).count() as f64 / reps.max(1) as f64
+}
+
+fn gumbel(dice: &mut Dice) -> f64 {
+    -SCALE * dice.exponential().ln()
+}
+
+/// A Poisson number; the mean is at most some thousands.
+fn poisson(dice: &mut Dice, mean: f64) -> u64 {
+    let mut passed = dice.exponential();
+    let mut events = 0;
+    while passed < mean && events < 1_000_000 {
+        events += 1;
+        passed += dice.exponential();
+    }
+    events
+}
+
+/// How often each way of comparing finds a spike rate that was halved, from one segment of each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// The conditional binomial test of the exceedances at 5 %.
+    pub conditional: f64,
+    /// Mann and Whitney's test of the block maxima at 5 %.
+    pub mann_whitney: f64,
+    /// "A had the larger maximum", which is no test.
+    pub larger_maximum: f64,
+}
+
+/// One segment of A with one spike per minute, one of B with half of that, each this long.
+pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> Found {
+    let mut dice = Dice::new(seed);
+    let mut found = [0usize; 3];
+    for _ in 0..reps {
+        let mut segment = |per_block: f64| -> Vec<f64> {
+            let spike = |dice: &mut Dice| 50.0 + 5.0 * dice.exponential();
+            (0..60 * minutes)
+                .map(|_| {
+                    let base = 10.0 + gumbel(&mut dice);
+                    if dice.even() < per_block { spike(&mut dice) } else { base }
+                })
+                .collect()
+        };
+        let (a, b) = (segment(1.0 / 60.0), segment(0.5 / 60.0));
+        let above = |maxima: &[f64]| Exposure {
+            events: maxima.iter().filter(|&&maximum| maximum > 45.0).count() as u64,
+            time: minutes as f64,
+        };
+        let largest = |maxima: &[f64]| maxima.iter().copied().fold(0.0, f64::max);
+        found[0] += usize::from(p_two_sided(above(&a), above(&b)) <= 0.05);
+        found[1] += usize::from(rank_p(&a, &b) <= 0.05);
+        found[2] += usize::from(largest(&a) > largest(&b));
+    }
+    let [conditional, mann_whitney, larger_maximum] = found.map(|times| times as f64 / reps.max(1) as f64);
+    Found { conditional, mann_whitney, larger_maximum }
+}
+
+/// Mann and Whitney's p by the normal law, for values without ties: what the comparison does not use.
+fn rank_p(a: &[f64], b: &[f64]) -> f64 {
+    let mut pooled: Vec<(f64, bool)> = a.iter().map(|&value| (value, true)).collect();
+    pooled.extend(b.iter().map(|&value| (value, false)));
+    pooled.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    let ranks: f64 = pooled.iter().enumerate().filter(|(_, one)| one.1).map(|(at, _)| at as f64 + 1.0).sum();
+    let (n_a, n_b) = (a.len() as f64, b.len() as f64);
+    let expected = n_a * (n_a + n_b + 1.0) / 2.0;
+    law::normal_two_sided((ranks - expected) / (n_a * n_b * (n_a + n_b + 1.0) / 12.0).sqrt())
+}
+
+/// Pairs of segments whose event rates differ by a factor.
+#[derive(Clone, Copy, Debug)]
+pub struct RatePairs {
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Length of a segment, minutes.
+    pub minutes: f64,
+    /// Events per minute of A.
+    pub rate: f64,
+    /// B's rate over A's.
+    pub factor: f64,
+    /// Standard deviation of ln of each segment's own rate, on top of chance.
+    pub spread: f64,
+}
+
+impl RatePairs {
+    /// Eight pairs of half an hour, one event per minute, halved.
+    pub fn halved() -> RatePairs {
+        RatePairs { pairs: 8, minutes: 30.0, rate: 1.0, factor: 0.5, spread: 0.0 }
+    }
+
+    /// The fraction of comparisons that say "better"; the margin is granted only to equal rates.
+    pub fn found_better(&self, reps: usize, seed: u64) -> f64 {
+        let mut dice = Dice::new(seed);
+        fraction(reps, || {
+            let mut segment = |rate: f64| {
+                let mean = rate * self.minutes * (self.spread * dice.normal()).exp();
+                Exposure { events: poisson(&mut dice, mean), time: self.minutes }
+            };
+            let a: Vec<Exposure> = (0..self.pairs).map(|_| segment(self.rate)).collect();
+            let b: Vec<Exposure> = (0..self.pairs).map(|_| segment(self.rate * self.factor)).collect();
+            compare_rates(&a, &b, Design::Paired, 1.0, 0.05).verdict == Verdict::Better
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_differ_by_boot_alone_are_seldom_called_different() {
+        for tau in [0.0, 0.5, 1.0] {
+            for null in [Null::five_runs(tau), Null::eight_pairs(tau)] {
+                let null = Null { blocks: 30, ..null };
+                let alarms = null.quantile_alarms(0.5, 200, 1);
+                assert!((0.005..=0.08).contains(&alarms), "{null:?}: {alarms}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_frozen_limit_keeps_the_size_wherever_it_is_taken_from() {
+        for frozen in [Frozen::Pilot, Frozen::Both, Frozen::Compared] {
+            for null in [Null::five_runs(0.5), Null::eight_pairs(0.5)] {
+                let alarms = Null { blocks: 60, ..null }.rate_alarms(frozen, 100, 3);
+                assert!(alarms <= 0.08, "{frozen:?} {null:?}: {alarms}");
+            }
+        }
+    }
+
+    #[test]
+    fn counting_finds_a_halved_rate_and_ranks_do_not() {
+        let reps = 100;
+        let found = halved_rate(30, reps, 5);
+        let near = |found: f64, p: f64| (found - p).abs() <= 3.0 * (p * (1.0 - p) / reps as f64).sqrt();
+        // Exactly, from the two Poisson laws: 0.5627; the larger maximum is A's in proportion to the rates.
+        assert!(near(found.conditional, 0.5627), "{found:?}");
+        assert!(near(found.mann_whitney, 0.08) && near(found.larger_maximum, 2.0 / 3.0), "{found:?}");
+    }
+
+    #[test]
+    fn eight_pairs_find_what_one_pair_cannot() {
+        let halved = RatePairs::halved();
+        let found = halved.found_better(200, 6);
+        assert!(found >= 0.97, "{found}");
+        let restless = RatePairs { spread: 0.6, ..halved };
+        assert!((0.3..0.6).contains(&restless.found_better(200, 6)));
+        let same = RatePairs { factor: 1.0, spread: 0.3, ..halved };
+        assert!((0.0..=0.06).contains(&same.found_better(200, 6)));
+        assert!((29.0..31.0).contains(&mean_poisson(30.0)));
+    }
+
+    fn mean_poisson(mean: f64) -> f64 {
+        let mut dice = Dice::new(7);
+        (0..2_000).map(|_| poisson(&mut dice, mean) as f64).sum::<f64>() / 2_000.0
+    }
+}

@@ -1,0 +1,324 @@
+//! Is B better than A: one number per run or segment, four answers, and what would be needed for a clearer one.
+//!
+//! Better or worse: the exact test of the units (`flip` for pairs, `permutation` for unpaired runs) gives
+//! p <= alpha. Equivalent: the interval at 1 - 2 alpha (90 % for 0.05) lies inside the margin, which is two
+//! one-sided tests at alpha (Schuirmann 1987, TOST); this answer comes first, as who declares a margin calls
+//! a difference inside it none, however sure. Otherwise, and below the number of units whose smallest
+//! attainable p is alpha, inconclusive. Small values are good: latencies and rates of exceedance.
+
+use super::conditional::{self, Exposure, total};
+use super::inversion::{Interval, Relabelled};
+use super::{flip, permutation, power};
+
+/// How the units of A and B belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Design {
+    /// The i-th of A with the i-th of B, in random order.
+    Paired,
+    /// Separate runs.
+    Unpaired,
+}
+
+/// The answer, of B against A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// B is smaller.
+    Better,
+    /// B is larger.
+    Worse,
+    /// The difference is inside the margin.
+    Equivalent,
+    /// The data carry none of the others.
+    Inconclusive,
+}
+
+impl Verdict {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// A verdict with its numbers; differences are B minus A in the unit of the values, for rates ln of B over A.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The answer.
+    pub verdict: Verdict,
+    /// Why no answer was sought, one line; `None` when it was.
+    pub refusal: Option<String>,
+    /// Difference of the means; 0 when refused for want of values.
+    pub difference: f64,
+    /// Two-sided p.
+    pub p: f64,
+    /// Whether p and intervals come from all relabellings, not from drawn ones.
+    pub exact: bool,
+    /// The smallest p that so many units can give.
+    pub smallest_p: f64,
+    /// Interval at 1 - alpha; `None` when so many units have no finite one.
+    pub interval: Option<Interval>,
+    /// Interval at 1 - 2 alpha, the one that is held against the margin.
+    pub equivalence: Option<Interval>,
+    /// The smallest true difference that is found with 80 % probability; `None` below two units on a side.
+    pub detectable: Option<f64>,
+    /// Pairs, or runs of each, that would find a difference as large as the margin; `None` when too many to name.
+    pub units_needed: Option<usize>,
+}
+
+/// The margin for a quantile, in ns: 5 % of A's, at least 1 us.
+pub fn quantile_margin(quantile_a_ns: f64) -> f64 {
+    (0.05 * quantile_a_ns.abs()).max(1_000.0)
+}
+
+/// The margin for a rate ratio: from one half to double.
+pub const RATE_MARGIN: f64 = 2.0;
+
+/// The logarithm of a unit's event rate, which also no event has: ln((k + 1/2) / T).
+pub fn log_rate(unit: &Exposure) -> f64 {
+    ((unit.events as f64 + 0.5) / unit.time).ln()
+}
+
+/// Compares one number per unit; the margin is a difference, in the unit of the values.
+pub fn compare(a: &[f64], b: &[f64], design: Design, margin: f64, alpha: f64) -> Comparison {
+    judge(a, b, design, margin, alpha, None)
+}
+
+/// Compares event counts per unit by their log rates; the margin is a factor above 1, see [`RATE_MARGIN`].
+///
+/// No events on either side make all log rates equal, so equivalence is also asked of the sums' exact
+/// interval, and the standard error is at least that of Poisson counts.
+pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64, alpha: f64) -> Comparison {
+    let logs = |units: &[Exposure]| units.iter().map(log_rate).collect::<Vec<f64>>();
+    let (used_a, used_b) = match design {
+        Design::Paired => (a.len().min(b.len()), a.len().min(b.len())),
+        Design::Unpaired => (a.len(), b.len()),
+    };
+    let (sum_a, sum_b) = (total(&a[..used_a]), total(&b[..used_b]));
+    let of_sums = conditional::rate_ratio(sum_a, sum_b, 1.0 - 2.0 * alpha);
+    let counting = Counting {
+        interval: of_sums.map_or((f64::NEG_INFINITY, f64::INFINITY), |r| (r.lower.ln(), r.upper.ln())),
+        error: (1.0 / (sum_a.events as f64 + 0.5) + 1.0 / (sum_b.events as f64 + 0.5)).sqrt(),
+    };
+    judge(&logs(a), &logs(b), design, factor.ln(), alpha, Some(counting))
+}
+
+/// What the sums of the counts say by themselves, on the log scale.
+struct Counting {
+    interval: (f64, f64),
+    error: f64,
+}
+
+/// The standard error of the difference of means, what it is for one unit on each side, and its degrees of freedom.
+struct Spread {
+    error: f64,
+    deviation: f64,
+    freedom: f64,
+}
+
+fn judge(
+    a: &[f64],
+    b: &[f64],
+    design: Design,
+    margin: f64,
+    alpha: f64,
+    counting: Option<Counting>,
+) -> Comparison {
+    let relabelled = of_units(a, b, design);
+    let (smallest_p, enough) = match design {
+        Design::Paired => (flip::smallest_p(a.len().min(b.len())), flip::pairs_needed(alpha)),
+        Design::Unpaired => (permutation::smallest_p(a.len(), b.len()), permutation::runs_needed(alpha)),
+    };
+    let refusal = refusal(a, b, design, smallest_p > alpha, enough);
+    let usable = a.iter().chain(b).all(|value| value.is_finite());
+    let spread = if usable { spread(a, b, design, counting.as_ref()) } else { None };
+    let equivalence = relabelled.interval(1.0 - 2.0 * alpha);
+    let within = |low: f64, high: f64| low >= -margin && high <= margin;
+    let equivalent = equivalence.is_some_and(|found| within(found.lower, found.upper))
+        && counting.as_ref().is_none_or(|sums| within(sums.interval.0, sums.interval.1));
+    let difference = if usable { difference(a, b, design) } else { 0.0 };
+    let p = relabelled.p_two_sided(0.0);
+    let verdict = match difference {
+        _ if refusal.is_some() => Verdict::Inconclusive,
+        _ if equivalent => Verdict::Equivalent,
+        less if p <= alpha && less < 0.0 => Verdict::Better,
+        more if p <= alpha && more > 0.0 => Verdict::Worse,
+        _ => Verdict::Inconclusive,
+    };
+    let needed = |spread: &Spread| match design {
+        Design::Paired => power::pairs_needed(spread.deviation, margin, alpha),
+        Design::Unpaired => power::runs_needed(spread.deviation, margin, alpha),
+    };
+    Comparison {
+        verdict,
+        refusal,
+        difference,
+        p,
+        exact: relabelled.exact,
+        smallest_p,
+        interval: relabelled.interval(1.0 - alpha),
+        equivalence,
+        detectable: spread.as_ref().map(|s| power::detectable(s.error, s.freedom, alpha)),
+        units_needed: spread.as_ref().map_or(Some(enough), needed),
+    }
+}
+
+/// What the relabellings of the units say of B minus A; of pairs without a partner nothing is taken.
+pub fn of_units(a: &[f64], b: &[f64], design: Design) -> Relabelled {
+    match design {
+        Design::Paired => flip::relabelled(&differences(a, b)),
+        Design::Unpaired => permutation::relabelled(a, b),
+    }
+}
+
+fn differences(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| b - a).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+fn squares(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum()
+}
+
+/// The mean of B minus A over units; 0 when a side has none.
+pub fn difference(a: &[f64], b: &[f64], design: Design) -> f64 {
+    match design {
+        Design::Paired => mean(&differences(a, b)),
+        Design::Unpaired if a.is_empty() || b.is_empty() => 0.0,
+        Design::Unpaired => mean(b) - mean(a),
+    }
+}
+
+fn refusal(a: &[f64], b: &[f64], design: Design, too_few: bool, enough: usize) -> Option<String> {
+    if a.iter().chain(b).any(|value| !value.is_finite()) {
+        return Some("a unit has no value: leave it out of the comparison".into());
+    }
+    let (runs_a, runs_b) = (a.len(), b.len());
+    match design {
+        _ if !too_few => None,
+        _ if runs_a == 1 && runs_b == 1 => {
+            Some("one run each cannot separate the change from the boot: measure more of each".into())
+        }
+        Design::Paired => {
+            Some(format!("{enough} pairs are needed for a verdict, there are {}", runs_a.min(runs_b)))
+        }
+        Design::Unpaired => {
+            Some(format!("{enough} v {enough} runs are needed for a verdict, there are {runs_a} v {runs_b}"))
+        }
+    }
+}
+
+fn spread(a: &[f64], b: &[f64], design: Design, counting: Option<&Counting>) -> Option<Spread> {
+    let least = counting.map_or(0.0, |sums| sums.error);
+    let (variance, freedom, share) = match design {
+        Design::Paired => {
+            let differences = differences(a, b);
+            let freedom = differences.len() as f64 - 1.0;
+            (squares(&differences) / freedom, freedom, 1.0 / differences.len() as f64)
+        }
+        Design::Unpaired => {
+            let (runs_a, runs_b) = (a.len() as f64, b.len() as f64);
+            let freedom = runs_a + runs_b - 2.0;
+            ((squares(a) + squares(b)) / freedom, freedom, 1.0 / runs_a + 1.0 / runs_b)
+        }
+    };
+    let error = (variance * share).sqrt().max(least);
+    (a.len() > 1 && b.len() > 1).then(|| Spread { error, deviation: error / share.sqrt(), freedom })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A: [f64; 6] = [20.1, 20.9, 19.8, 20.4, 21.0, 20.2];
+
+    fn moved(by: f64) -> Vec<f64> {
+        A.iter().enumerate().map(|(at, value)| value + by + 0.1 * (at % 3) as f64).collect()
+    }
+
+    fn counts(events: &[u64]) -> Vec<Exposure> {
+        events.iter().map(|&events| Exposure { events, time: 30.0 }).collect()
+    }
+
+    #[test]
+    fn four_answers() {
+        for design in [Design::Paired, Design::Unpaired] {
+            for (by, expected) in [(-3.0, Verdict::Better), (3.0, Verdict::Worse), (0.0, Verdict::Equivalent)]
+            {
+                assert_eq!(compare(&A, &moved(by), design, 1.0, 0.05).verdict, expected, "{design:?} {by}");
+            }
+        }
+        let undecided = compare(&A, &[5.0, 40.0, 19.0, 30.0, 11.0, 23.0], Design::Paired, 1.0, 0.05);
+        assert_eq!((undecided.verdict.name(), undecided.refusal), ("inconclusive", None));
+        assert!(undecided.detectable.unwrap() > 10.0 && undecided.units_needed.unwrap() > 500);
+    }
+
+    #[test]
+    fn sure_but_inside_the_margin_is_equivalent() {
+        let found = compare(&A, &moved(0.2), Design::Paired, 1.0, 0.05);
+        assert_eq!((found.verdict, found.p), (Verdict::Equivalent, 0.03125));
+        assert_eq!(compare(&A, &moved(0.2), Design::Paired, 0.1, 0.05).verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn too_few_units_get_no_verdict() {
+        let five = compare(&A[..5], &moved(9.0)[..5], Design::Paired, 1.0, 0.05);
+        assert_eq!((five.verdict, five.smallest_p, five.interval), (Verdict::Inconclusive, 0.0625, None));
+        assert_eq!(five.refusal.unwrap(), "6 pairs are needed for a verdict, there are 5");
+        let three = compare(&A[..3], &moved(9.0)[..3], Design::Unpaired, 1.0, 0.05);
+        assert_eq!(three.refusal.unwrap(), "4 v 4 runs are needed for a verdict, there are 3 v 3");
+        assert_eq!(three.units_needed, Some(7));
+        let one = compare(&A[..1], &moved(9.0)[..1], Design::Unpaired, 1.0, 0.05);
+        assert!(one.refusal.unwrap().starts_with("one run each") && one.detectable.is_none());
+        assert_eq!(compare(&[], &[], Design::Unpaired, 1.0, 0.05).verdict, Verdict::Inconclusive);
+        assert!(compare(&[f64::NAN; 8], &A, Design::Paired, 1.0, 0.05).refusal.unwrap().contains("no value"));
+    }
+
+    #[test]
+    fn no_events_are_not_equivalence() {
+        let none = compare_rates(&counts(&[0; 8]), &counts(&[0; 8]), Design::Paired, RATE_MARGIN, 0.05);
+        assert_eq!((none.verdict, none.p), (Verdict::Inconclusive, 1.0));
+        assert!(none.detectable.unwrap() > 3.0 && none.units_needed.unwrap() > 100);
+        let many = compare_rates(&counts(&[50; 8]), &counts(&[52; 8]), Design::Paired, RATE_MARGIN, 0.05);
+        assert_eq!(many.verdict, Verdict::Equivalent);
+        let halved = [counts(&[30, 28, 33, 25, 31, 29, 36, 27]), counts(&[14, 16, 12, 13, 19, 11, 15, 10])];
+        let found = compare_rates(&halved[0], &halved[1], Design::Paired, RATE_MARGIN, 0.05);
+        assert_eq!((found.verdict, found.p), (Verdict::Better, 0.007_812_5));
+        assert!((found.difference.exp() - 0.46).abs() < 0.03);
+        let no_time = [Exposure { events: 3, time: 0.0 }; 8];
+        assert!(compare_rates(&no_time, &no_time, Design::Unpaired, RATE_MARGIN, 0.05).refusal.is_some());
+    }
+
+    #[test]
+    fn margins_are_the_declared_defaults() {
+        assert_eq!((quantile_margin(8_000.0), quantile_margin(100_000.0)), (1_000.0, 5_000.0));
+        assert!((log_rate(&Exposure { events: 0, time: 2.0 }) - 0.25f64.ln()).abs() < 1e-15);
+    }
+
+    proptest! {
+        #[test]
+        fn exchanging_a_and_b_exchanges_better_and_worse(
+            a in proptest::collection::vec(0f64..9.0, 0..8), b in proptest::collection::vec(3f64..15.0, 0..8),
+            paired in proptest::bool::ANY, margin in 0f64..4.0,
+        ) {
+            let design = if paired { Design::Paired } else { Design::Unpaired };
+            let (there, back) = (compare(&a, &b, design, margin, 0.05), compare(&b, &a, design, margin, 0.05));
+            let mirrored = match back.verdict {
+                Verdict::Better => Verdict::Worse,
+                Verdict::Worse => Verdict::Better,
+                other => other,
+            };
+            prop_assert_eq!(there.verdict, mirrored);
+            prop_assert!((there.difference + back.difference).abs() < 1e-9);
+            prop_assert!((there.p - back.p).abs() < 1e-12);
+        }
+    }
+}
