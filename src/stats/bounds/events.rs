@@ -2,7 +2,9 @@
 
 use super::Evidence;
 use crate::stats::histogram::Row;
-use crate::units::Nanos;
+use crate::stats::series::{Block, Series};
+use crate::stats::time::cluster;
+use crate::units::{Cpu, Nanos};
 
 /// Exceedances closer than so many intervals are one event.
 pub const TOGETHER: i64 = 10;
@@ -16,34 +18,36 @@ pub struct Reached {
     pub at_most: u64,
 }
 
-/// The times at which the level was reached, what is closer than ten intervals being one event.
+/// The peaks of spikes (time and latency, ns) that came together, as their indices in order of time.
 ///
 /// A block holds one event at most: of its other wake-ups the values are kept, not the times. In a
-/// list each block counts, for its times are no finer.
-pub fn times(evidence: &Evidence, level: Nanos) -> Vec<i64> {
-    let series = evidence.series;
-    let every = series.every();
-    let times = every.iter().filter(|block| block.max >= level).map(|block| block.at.0);
-    declustered(times, if series.tick < series.block { series.tick.0.saturating_mul(TOGETHER) } else { 0 })
+/// list each block stands for itself, for its times are no finer.
+pub fn together(series: &Series, spikes: &[(i64, i64)]) -> Vec<usize> {
+    let gap = if series.tick < series.block { series.tick.0.saturating_mul(TOGETHER) } else { 0 };
+    cluster::runs(spikes, gap).into_iter().map(|cluster| cluster.peak).collect()
 }
 
-/// The first of each group of ascending times in which none is further from the one before than the gap.
-pub fn declustered(times: impl Iterator<Item = i64>, gap: i64) -> Vec<i64> {
-    let mut events = Vec::new();
-    let mut last: Option<i64> = None;
-    for time in times {
-        if last.is_none_or(|last| time.saturating_sub(last) >= gap.max(1)) || gap == 0 {
-            events.push(time);
-        }
-        last = Some(time);
-    }
-    events
+/// How many events of a series are at or above the level.
+pub fn of_series(series: &Series, level: Nanos) -> u64 {
+    count(series, |block| block.max >= level)
+}
+
+/// As [`of_series`], of those in which this CPU was the latest.
+pub fn of_series_on(series: &Series, level: Nanos, cpu: Cpu) -> u64 {
+    count(series, |block| block.max >= level && block.cpu == cpu)
+}
+
+fn count(series: &Series, counts: impl Fn(&Block) -> bool) -> u64 {
+    let all = series.blocks.iter().chain(&series.partial);
+    let spikes: Vec<(i64, i64)> =
+        all.filter(|block| counts(block)).map(|block| (block.at.0, block.max.0)).collect();
+    together(series, &spikes).len() as u64
 }
 
 /// How often the level was reached: by block maxima where there are any, else by the histogram.
 pub fn reached(evidence: &Evidence, level: Nanos) -> Reached {
     if evidence.series.worst().is_some() {
-        let n = times(evidence, level).len() as u64;
+        let n = of_series(evidence.series, level);
         return Reached { at_least: n, at_most: n };
     }
     let sum = |keep: &dyn Fn(&Row) -> bool| {
@@ -62,7 +66,7 @@ pub fn reached(evidence: &Evidence, level: Nanos) -> Reached {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::series::{BLOCK, Series};
+    use crate::stats::series::BLOCK;
 
     fn evidence<'a>(series: &'a Series, rows: &'a [Row], overflows: u64) -> Evidence<'a> {
         Evidence {
@@ -87,13 +91,6 @@ mod tests {
         assert_eq!(count(&series), 3, "a second apart are two events at an interval of 1 ms");
         series.blocks[2].at = Nanos(series.blocks[1].at.0 + 9_000_000);
         assert_eq!(count(&series), 2, "nine intervals apart are one");
-    }
-
-    #[test]
-    fn a_chain_of_close_times_is_one_event() {
-        assert_eq!(declustered([0, 5, 10, 15, 40].into_iter(), 10), [0, 40]);
-        assert_eq!(declustered([0, 10].into_iter(), 10), [0, 10]);
-        assert_eq!(declustered([i64::MIN, i64::MAX].into_iter(), 10).len(), 2);
     }
 
     #[test]

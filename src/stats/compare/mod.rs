@@ -1,0 +1,377 @@
+//! Is B better than A? The run, or an interleaved segment, is the unit; one number of each decides.
+//!
+//! Seconds of one run resemble each other more than those of two boots: a test over samples or seconds
+//! finds a difference in every second pair of equal configurations.
+
+pub mod design;
+pub mod secondary;
+
+use serde::Serialize;
+
+use super::bounds::events;
+use super::pair::conditional::{self, Exposure, total};
+use super::pair::verdict::{self, Comparison, Design, Verdict};
+use super::pair::{baseline, early, harrell_davis, limit, overdispersion};
+use super::series::Series;
+use crate::units::Nanos;
+use secondary::{CpuRate, QuantileShift};
+
+/// The schema of the document.
+pub const SCHEMA: &str = "onbeat.comparison/1";
+/// The error allowed to the verdict.
+pub const ALPHA: f64 = 0.05;
+
+/// What decides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Metric {
+    /// The rate at which blocks reach the limit.
+    Rate,
+    /// A quantile of the block maxima.
+    Quantile(f64),
+}
+
+impl Metric {
+    /// Its name in the document.
+    pub fn name(self) -> String {
+        match self {
+            Metric::Rate => "exceedance-rate".into(),
+            Metric::Quantile(q) => format!("block-maximum-p{}", super::bounds::steadiness::digits(100.0 * q)),
+        }
+    }
+}
+
+/// What is asked, fixed before the data are looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// The metric of the verdict.
+    pub metric: Metric,
+    /// The limit of the rate; none is the pooled 99.5 % block maximum, which no exchange of runs changes.
+    pub limit: Option<Nanos>,
+    /// How the runs belong together.
+    pub design: Design,
+    /// What is no difference: a factor above 1 for rates, a span in ns for quantiles; none is the usual one.
+    pub margin: Option<f64>,
+}
+
+/// The answer, of B against A.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// `better`, `worse`, `equivalent` or `inconclusive`.
+    pub verdict: &'static str,
+    /// Why there is no clearer verdict; `""` where there is one.
+    pub reason: String,
+    /// What decided.
+    pub metric: String,
+    /// Rate of B over rate of A at the limit; null without an exceedance.
+    pub rate_ratio: Option<f64>,
+    /// Its 95 % interval over the units (of one run each: over the events); of a quantile, the difference in ns.
+    pub ci: Option<[f64; 2]>,
+    /// Two-sided, over the units; null where there are too few of them.
+    pub p_value: Option<f64>,
+    /// Pairs, or runs of both together.
+    pub units: usize,
+    /// The smallest true effect that so many units find four times in five: a factor of rates, or ns.
+    pub smallest_detectable: Option<f64>,
+    /// Pairs, or runs of each, that would find an effect as large as the margin.
+    pub units_needed: Option<usize>,
+    /// `paired` or `unpaired`.
+    pub design: &'static str,
+    /// The limit that was counted at.
+    pub limit_ns: Option<Nanos>,
+    /// Whether it was fixed beforehand, or is that of the pooled blocks.
+    pub limit_given: bool,
+    /// What counts as no difference.
+    pub margin: f64,
+    /// The smallest p that so many units can reach.
+    pub smallest_p: f64,
+    /// The difference of the metric in ns where it is a quantile.
+    pub difference_ns: Option<f64>,
+    /// The e-value of the counts: from 20 on one may stop early, if nothing of the schedule depended on them.
+    pub e_value: Option<f64>,
+    /// Spread of the counts beyond chance, 1 for none.
+    pub overdispersion: Option<f64>,
+    /// Where B is one new run and A are past ones.
+    pub baseline: Option<Baseline>,
+    /// Quantiles of the block maxima, not part of the verdict; p adjusted by Holm.
+    pub quantiles: Vec<QuantileShift>,
+    /// Exceedances by the CPU that had them, not part of the verdict; p adjusted by Benjamini and Hochberg.
+    pub cpus: Vec<CpuRate>,
+    /// A's runs.
+    pub a: Vec<Unit>,
+    /// B's runs.
+    pub b: Vec<Unit>,
+}
+
+/// One run of a side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unit {
+    /// How long it was observed.
+    pub observed_ns: Nanos,
+    /// Blocks.
+    pub blocks: usize,
+    /// Its largest latency. The larger of two maxima says little: it is the one of the unluckier run.
+    pub max_ns: Option<Nanos>,
+    /// Events at the limit.
+    pub exceedances: u64,
+    /// The median of its block maxima.
+    pub median_ns: Option<f64>,
+}
+
+/// One new run against past ones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Baseline {
+    /// Past runs.
+    pub runs: usize,
+    /// One-sided: how often a run of the baseline would be as bad; null where it has no spread yet.
+    pub p_value: Option<f64>,
+    /// `rank`, `prediction-bound` or `none`.
+    pub method: &'static str,
+}
+
+/// Compares.
+pub fn compare(a: &[&Series], b: &[&Series], question: &Question) -> Compared {
+    let pooled = || {
+        let maxima = a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
+        limit::frozen(maxima).map(Nanos)
+    };
+    let level = question.limit.or_else(pooled);
+    let counts = |side: &[&Series]| side.iter().map(|series| exposure(series, level)).collect::<Vec<_>>();
+    let (in_a, in_b) = (counts(a), counts(b));
+    let (found, margin, scale) = decide(a, b, (&in_a, &in_b), question);
+    let one_each = a.len() == 1 && b.len() == 1;
+    let rates = verdict::compare_rates(&in_a, &in_b, question.design, verdict::RATE_MARGIN, ALPHA);
+    let (rate_ratio, event_ci) = ratio(&in_a, &in_b, &rates, one_each);
+    let ci = found.interval.map(|interval| scale.interval([interval.lower, interval.upper]));
+    let judged = found.refusal.is_none();
+    let standing = standing(&in_a, &in_b);
+    let mut compared = Compared {
+        schema: SCHEMA,
+        verdict: found.verdict.name(),
+        reason: found.refusal.clone().unwrap_or_default(),
+        metric: question.metric.name(),
+        rate_ratio,
+        ci: ci.or(event_ci.filter(|_| question.metric == Metric::Rate && one_each)),
+        p_value: Some(found.p).filter(|_| judged),
+        units: if question.design == Design::Paired { a.len().min(b.len()) } else { a.len() + b.len() },
+        smallest_detectable: found.detectable.map(|size| scale.size(size)).filter(|size| size.is_finite()),
+        units_needed: found.units_needed,
+        design: if question.design == Design::Paired { "paired" } else { "unpaired" },
+        limit_ns: level,
+        limit_given: question.limit.is_some(),
+        margin,
+        smallest_p: found.smallest_p,
+        difference_ns: (scale == Scale::Nanoseconds).then_some(found.difference),
+        e_value: e_value(&in_a, &in_b),
+        overdispersion: overdispersion(&in_a, &in_b),
+        baseline: standing,
+        quantiles: secondary::quantiles(a, b, question.design),
+        cpus: secondary::cpus(a, b, level, question.design),
+        a: units(a, &in_a),
+        b: units(b, &in_b),
+    };
+    compared.settle(&found);
+    compared
+}
+
+/// On which scale the units' numbers are.
+#[derive(Clone, Copy, PartialEq)]
+enum Scale {
+    LogRate,
+    Nanoseconds,
+}
+
+impl Scale {
+    fn interval(self, ends: [f64; 2]) -> [f64; 2] {
+        if self == Scale::LogRate { ends.map(f64::exp) } else { ends }
+    }
+
+    fn size(self, size: f64) -> f64 {
+        if self == Scale::LogRate { size.exp() } else { size }
+    }
+}
+
+fn decide(
+    a: &[&Series],
+    b: &[&Series],
+    (in_a, in_b): (&[Exposure], &[Exposure]),
+    question: &Question,
+) -> (Comparison, f64, Scale) {
+    match question.metric {
+        Metric::Rate => {
+            let margin = question.margin.unwrap_or(verdict::RATE_MARGIN);
+            (verdict::compare_rates(in_a, in_b, question.design, margin, ALPHA), margin, Scale::LogRate)
+        }
+        Metric::Quantile(q) => {
+            let of = |side: &[&Series]| {
+                side.iter().map(|series| harrell_davis::quantile(&series.values(), q).unwrap_or(f64::NAN)).collect()
+            };
+            let (of_a, of_b): (Vec<f64>, Vec<f64>) = (of(a), of(b));
+            let mean = of_a.iter().sum::<f64>() / of_a.len().max(1) as f64;
+            let margin = question.margin.unwrap_or_else(|| verdict::quantile_margin(mean));
+            (verdict::compare(&of_a, &of_b, question.design, margin, ALPHA), margin, Scale::Nanoseconds)
+        }
+    }
+}
+
+/// Events at the limit and the hours they were watched for.
+fn exposure(series: &Series, level: Option<Nanos>) -> Exposure {
+    let time = series.observed.as_secs() / 3600.0;
+    let Some(level) = level else { return Exposure { events: 0, time } };
+    Exposure { events: events::of_series(series, level), time }
+}
+
+/// B's rate over A's: of one run each from the events alone, else from the units.
+fn ratio(a: &[Exposure], b: &[Exposure], rates: &Comparison, one_each: bool) -> (Option<f64>, Option<[f64; 2]>) {
+    let sums = conditional::rate_ratio(total(a), total(b), 1.0 - ALPHA);
+    let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+    if one_each {
+        let ends = sums.and_then(|sums| Some([finite(sums.lower)?, finite(sums.upper)?]));
+        return (sums.and_then(|sums| finite(sums.ratio)), ends);
+    }
+    (sums.and_then(|_| finite(rates.difference.exp())), None)
+}
+
+fn e_value(a: &[Exposure], b: &[Exposure]) -> Option<f64> {
+    let (a, b) = (total(a), total(b));
+    let share = a.time / (a.time + b.time);
+    (a.events + b.events > 0 && share > 0.0 && share < 1.0)
+        .then(|| early::ln_e_value(a.events, b.events, share).exp().min(f64::MAX))
+}
+
+/// Of both sides, each by its own rate; the larger.
+fn overdispersion(a: &[Exposure], b: &[Exposure]) -> Option<f64> {
+    let (a, b) = (overdispersion::phi(a), overdispersion::phi(b));
+    a.into_iter().chain(b).reduce(f64::max)
+}
+
+/// One run against five past ones or more.
+fn standing(a: &[Exposure], b: &[Exposure]) -> Option<Baseline> {
+    let [new] = b else { return None };
+    if a.len() < 2 {
+        return None;
+    }
+    let past: Vec<f64> = a.iter().map(verdict::log_rate).collect();
+    let (method, p_value) = match baseline::standing(&past, verdict::log_rate(new), ALPHA) {
+        baseline::Standing::NoSpread { .. } => ("none", None),
+        baseline::Standing::Rank { p } => ("rank", Some(p)),
+        baseline::Standing::Bound { p, .. } => ("prediction-bound", Some(p)),
+    };
+    Some(Baseline { runs: a.len(), p_value, method })
+}
+
+fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
+    let unit = |(series, count): (&&Series, &Exposure)| Unit {
+        observed_ns: series.observed,
+        blocks: series.blocks.len(),
+        max_ns: series.worst().map(|block| block.max),
+        exceedances: count.events,
+        median_ns: harrell_davis::quantile(&series.values(), 0.5),
+    };
+    side.iter().zip(counts).map(unit).collect()
+}
+
+impl Compared {
+    /// One new run against a baseline may be worse; whatever stays open says why.
+    fn settle(&mut self, found: &Comparison) {
+        if let Some(p) = self.baseline.and_then(|baseline| baseline.p_value) {
+            self.p_value = Some(p);
+            if p <= ALPHA {
+                (self.verdict, self.reason) = (Verdict::Worse.name(), String::new());
+            } else {
+                self.reason = "one new run: nothing in it is beyond the spread of the baseline, which is no proof that it is as good".into();
+            }
+            return;
+        }
+        if self.verdict == Verdict::Inconclusive.name() && found.refusal.is_none() {
+            self.reason = "the difference is neither sure nor surely small".into();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::Dice;
+    use crate::stats::series::BLOCK;
+
+    /// Ten minutes of Gumbel maxima about 20 us, and so many spikes of 60 us.
+    fn run(dice: &mut Dice, shift: f64, spikes: usize) -> Series {
+        let mut list: Vec<Option<Nanos>> = (0..600)
+            .map(|_| Some(Nanos((1_000.0 * (20.0 + shift - 2.0 * dice.exponential().ln())) as i64)))
+            .collect();
+        for _ in 0..spikes {
+            list[dice.below(600)] = Some(Nanos(60_000 + dice.below(5_000) as i64));
+        }
+        Series::of_list(&list, BLOCK, Nanos(1))
+    }
+
+    fn question(design: Design) -> Question {
+        Question { metric: Metric::Rate, limit: Some(Nanos(50_000)), design, margin: None }
+    }
+
+    fn answer(spikes: (usize, usize), runs: (usize, usize), design: Design) -> Compared {
+        let mut dice = Dice::new(7);
+        let mut side = |spikes: usize, n: usize| (0..n).map(|_| run(&mut dice, 0.0, spikes)).collect::<Vec<_>>();
+        let (a, b) = (side(spikes.0, runs.0), side(spikes.1, runs.1));
+        compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question(design))
+    }
+
+    #[test]
+    fn four_verdicts() {
+        for (spikes, verdict) in [((20, 2), "better"), ((2, 20), "worse"), ((30, 30), "equivalent"), ((1, 1), "inconclusive")] {
+            let found = answer(spikes, (8, 8), Design::Unpaired);
+            assert_eq!(found.verdict, verdict, "{spikes:?}: {found:?}");
+            assert_eq!(found.reason.is_empty(), verdict != "inconclusive");
+            let ci = found.ci.expect("an interval");
+            assert!(ci[0] <= found.rate_ratio.expect("a ratio") && found.rate_ratio.expect("a ratio") <= ci[1]);
+        }
+    }
+
+    #[test]
+    fn one_run_each_gives_numbers_and_no_verdict() {
+        let found = answer((40, 2), (1, 1), Design::Unpaired);
+        assert_eq!((found.verdict, found.p_value), ("inconclusive", None));
+        assert!(found.reason.contains("one run each"), "{}", found.reason);
+        assert!(found.rate_ratio.expect("a ratio") < 0.2 && found.ci.is_some());
+    }
+
+    #[test]
+    fn one_new_run_is_held_against_its_baseline() {
+        let worse = answer((3, 30), (20, 1), Design::Unpaired);
+        assert_eq!((worse.verdict, worse.baseline.map(|found| found.method)), ("worse", Some("rank")));
+        let bound = answer((3, 30), (6, 1), Design::Unpaired);
+        assert_eq!(bound.baseline.map(|found| found.method), Some("prediction-bound"));
+        assert_eq!(answer((3, 30), (3, 1), Design::Unpaired).verdict, "inconclusive");
+    }
+
+    #[test]
+    fn the_pooled_limit_does_not_depend_on_who_is_called_a() {
+        let mut dice = Dice::new(3);
+        let runs: Vec<Series> = (0..8).map(|_| run(&mut dice, 0.0, 3)).collect();
+        let all: Vec<&Series> = runs.iter().collect();
+        let open = Question { limit: None, ..question(Design::Unpaired) };
+        let (ab, ba) = (compare(&all[..4], &all[4..], &open), compare(&all[4..], &all[..4], &open));
+        assert_eq!((ab.limit_ns, ab.limit_given), (ba.limit_ns, false));
+        assert!((ab.rate_ratio.expect("a ratio") * ba.rate_ratio.expect("a ratio") - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_shift_of_the_median_is_found_by_the_quantile() {
+        let mut dice = Dice::new(5);
+        let (a, b): (Vec<Series>, Vec<Series>) = (0..8).map(|_| (run(&mut dice, 0.0, 0), run(&mut dice, 4.0, 0))).unzip();
+        let asked = Question { metric: Metric::Quantile(0.5), ..question(Design::Paired) };
+        let found = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &asked);
+        assert_eq!((found.verdict, found.metric.as_str()), ("worse", "block-maximum-p50"));
+        assert!((found.difference_ns.expect("a difference") - 4_000.0).abs() < 300.0);
+    }
+
+    #[test]
+    fn nothing_to_compare_is_no_verdict() {
+        let empty = Series::default();
+        for (a, b) in [(vec![], vec![]), (vec![&empty; 8], vec![&empty; 8]), (vec![&empty], vec![])] {
+            assert_eq!(compare(&a, &b, &question(Design::Unpaired)).verdict, "inconclusive");
+        }
+    }
+}

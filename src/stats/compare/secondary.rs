@@ -1,0 +1,95 @@
+//! What is shown beside the verdict: quantiles of the block maxima, and which CPUs had the exceedances.
+
+use serde::Serialize;
+
+use super::ALPHA;
+use crate::stats::bounds::events;
+use crate::stats::pair::conditional::Exposure;
+use crate::stats::pair::many;
+use crate::stats::pair::shift::{self, GRID};
+use crate::stats::pair::verdict::{self, Design};
+use crate::stats::series::Series;
+use crate::units::{Cpu, Nanos};
+
+/// A quantile of the block maxima in both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QuantileShift {
+    /// Which.
+    pub q: f64,
+    /// Mean over A's units.
+    pub a_ns: f64,
+    /// Mean over B's units.
+    pub b_ns: f64,
+    /// B minus A.
+    pub difference_ns: f64,
+    /// Its 95 % interval over the units; null where they are too few.
+    pub ci: Option<[f64; 2]>,
+    /// Two-sided over the units.
+    pub p_value: f64,
+    /// Adjusted for all the quantiles shown.
+    pub p_holm: f64,
+}
+
+/// The exceedances that a CPU had, its latency being the machine's largest in that block.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuRate {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// Events in A.
+    pub a: u64,
+    /// Events in B.
+    pub b: u64,
+    /// Two-sided over the units.
+    pub p_value: f64,
+    /// Adjusted for all the CPUs shown.
+    pub p_adjusted: f64,
+}
+
+/// The shift function on the usual grid.
+pub fn quantiles(a: &[&Series], b: &[&Series], design: Design) -> Vec<QuantileShift> {
+    let values = |side: &[&Series]| side.iter().map(|series| series.values()).collect::<Vec<_>>();
+    let (a, b) = (values(a), values(b));
+    let of_a: Vec<&[f64]> = a.iter().map(Vec::as_slice).collect();
+    let of_b: Vec<&[f64]> = b.iter().map(Vec::as_slice).collect();
+    let shifts = shift::function(&of_a, &of_b, design, &GRID, 1.0 - ALPHA);
+    let shifts: Vec<_> = shifts.into_iter().filter(|shift| !shift.a.is_empty() && !shift.b.is_empty()).collect();
+    let p: Vec<f64> =
+        shifts.iter().map(|shift| verdict::of_units(&shift.a, &shift.b, design).p_two_sided(0.0)).collect();
+    let adjusted = many::holm(&p);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let row = |((shift, &p_value), &p_holm): ((shift::Shift, &f64), &f64)| QuantileShift {
+        q: shift.q,
+        a_ns: mean(&shift.a),
+        b_ns: mean(&shift.b),
+        difference_ns: shift.difference,
+        ci: shift.interval.map(|interval| [interval.lower, interval.upper]),
+        p_value,
+        p_holm,
+    };
+    shifts.into_iter().zip(&p).zip(&adjusted).map(row).collect()
+}
+
+/// Exceedances by CPU, where both sides measured the same ones and there are units enough to say more than their number.
+pub fn cpus(a: &[&Series], b: &[&Series], level: Option<Nanos>, design: Design) -> Vec<CpuRate> {
+    let (Some(level), Some(first)) = (level, a.first()) else { return Vec::new() };
+    if first.cpus.len() < 2 || a.iter().chain(b).any(|series| series.cpus != first.cpus) {
+        return Vec::new();
+    }
+    let counts = |side: &[&Series], cpu: Cpu| -> Vec<Exposure> {
+        let of = |series: &&Series| Exposure {
+            events: events::of_series_on(series, level, cpu),
+            time: series.observed.as_secs() / 3600.0,
+        };
+        side.iter().map(of).collect()
+    };
+    let sum = |units: &[Exposure]| units.iter().map(|unit| unit.events).sum::<u64>();
+    let mut rows: Vec<CpuRate> = Vec::new();
+    for &cpu in &first.cpus {
+        let (in_a, in_b) = (counts(a, cpu), counts(b, cpu));
+        let p_value = verdict::compare_rates(&in_a, &in_b, design, verdict::RATE_MARGIN, ALPHA).p;
+        rows.push(CpuRate { cpu, a: sum(&in_a), b: sum(&in_b), p_value, p_adjusted: 1.0 });
+    }
+    let adjusted = many::benjamini_hochberg(&rows.iter().map(|row| row.p_value).collect::<Vec<_>>());
+    rows.iter_mut().zip(adjusted).for_each(|(row, p)| row.p_adjusted = p);
+    rows
+}
