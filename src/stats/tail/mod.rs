@@ -1,6 +1,7 @@
 //! The tail beyond what was seen: extreme value laws fitted to values that were recorded in steps, with profile bounds.
 
 pub mod gev;
+pub mod gpd;
 pub mod lmoments;
 pub mod profile;
 pub mod search;
