@@ -317,7 +317,8 @@ mod tests {
         let law = Gev { mu: 20_000.0, sigma: 1_500.0, xi: 0.1 };
         let steps = Steps::new(&drawn(law, 3_600, 5), 1.0, Rounding::Down).unwrap();
         let together = fit(&steps, Shape::USUAL).unwrap();
-        let exact = Gev::of(&fit_standard(&steps.standard_with(0.0).unwrap(), Shape::USUAL).unwrap().at);
+        let exact =
+            Gev::of(&fit_standard(&steps.standard_with(0.0, None).unwrap(), Shape::USUAL).unwrap().at);
         let together_standard = together.law.standard(&steps.standard().unwrap());
         near(together_standard.mu, exact.mu, 1e-5 * exact.sigma);
         near(together_standard.sigma, exact.sigma, 1e-5 * exact.sigma);

@@ -1,7 +1,11 @@
 //! The tail beyond what was seen: extreme value laws fitted to values that were recorded in steps, with profile bounds.
 
+pub mod fit_test;
+pub mod gap;
 pub mod gev;
+pub mod gpd;
 pub mod lmoments;
 pub mod profile;
 pub mod search;
 pub mod steps;
+pub mod variation;

@@ -142,21 +142,31 @@ impl Steps {
 
     /// The same in units of the data's own centre and L-scale, put together if there are many; None without spread.
     pub fn standard(&self) -> Option<Standard> {
-        self.standard_with(if self.steps.len() > MANY { CLOSE } else { 0.0 })
+        self.standard_with(self.closeness(), None)
     }
 
-    /// [`Steps::standard`] with another distance (in L-scales) within which values are put together.
-    pub fn standard_with(&self, close: f64) -> Option<Standard> {
+    /// The same in units of the L-scale alone, for excesses, whose zero has a meaning.
+    pub fn standard_from_zero(&self) -> Option<Standard> {
+        self.standard_with(self.closeness(), Some(0.0))
+    }
+
+    fn closeness(&self) -> f64 {
+        if self.steps.len() > MANY { CLOSE } else { 0.0 }
+    }
+
+    /// With a given distance (in L-scales) within which values are put together, and a given centre.
+    pub fn standard_with(&self, close: f64, centre: Option<f64>) -> Option<Standard> {
         let moments = LMoments::of(self)?;
-        let (centre, scale) = (moments.l1, moments.l2);
-        let spread =
-            self.steps.len() >= 3 && scale.is_normal() && scale > 0.0 && scale > 1e-12 * centre.abs();
+        let scale = moments.l2;
+        let spread = self.steps.len() >= 3 && scale.is_normal() && scale > 1e-12 * moments.l1.abs();
         let densities: f64 = self.steps.iter().filter(|s| s.high == s.low).map(|s| s.count).sum();
+        let centre = centre.unwrap_or(moments.l1);
         spread.then(|| Standard {
             steps: self.scaled(centre, scale, close),
             centre,
             scale,
             densities,
+            mean: (moments.l1 - centre) / scale,
             skew: moments.l3 / scale,
         })
     }
@@ -188,6 +198,8 @@ pub struct Standard {
     pub scale: f64,
     /// How many values count by density: each adds ln(scale) to minus the log-likelihood.
     pub densities: f64,
+    /// The mean, in those units.
+    pub mean: f64,
     /// The ratio of the third L-moment to the second.
     pub skew: f64,
 }
@@ -239,7 +251,7 @@ mod tests {
             |steps: &[Step], k: i32| steps.iter().map(|s| s.low.powi(k) * s.count).sum::<f64>() / 5_000.0;
         assert!(steps.all().len() > 1_000 && few.len() < 200, "{}", few.len());
         assert!((few.iter().map(|s| s.count).sum::<f64>() - 5_000.0).abs() < 1e-9);
-        let all = steps.standard_with(0.0).unwrap().steps;
+        let all = steps.standard_with(0.0, None).unwrap().steps;
         for k in 1..4 {
             assert!((moment(&few, k) - moment(&all, k)).abs() < 1e-9);
         }

@@ -1,0 +1,119 @@
+//! Whether the largest events are a group of their own, apart from the rest: Fisher's g on normalised spacings.
+//!
+//! Fisher (1929), Tests of significance in harmonic analysis, for the largest of k exponential shares; Renyi (1953)
+//! for the spacings of exponential order statistics, which those of the fitted law's upper tail become on Gumbel's
+//! scale. Assumes that the fitted law is right below the gap; values recorded in steps are drawn within them.
+
+use super::fit_test::{Placed, placed};
+use super::gev::Gev;
+use super::steps::Steps;
+use crate::stats::dice::Dice;
+use crate::stats::law;
+
+/// At most this many of the largest values are looked at.
+const MOST: usize = 100;
+/// Fewer spacings than this show nothing.
+const FEWEST: usize = 5;
+
+/// The widest gap among the largest values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gap {
+    /// The share of the widest normalised spacing in all of them.
+    pub g: f64,
+    /// P(a share as large) if one law describes all values.
+    pub p: f64,
+    /// How many values lie above the gap.
+    pub events: usize,
+    /// The least of those, in the unit of the values (lower edge of its step).
+    pub starts_at: f64,
+}
+
+/// Looks at the largest tenth of the maxima, at most 100; None for less than 50 maxima.
+pub fn widest_gap(steps: &Steps, law: &Gev, seed: u64) -> Option<Gap> {
+    let places = placed(steps, |x| (law.cdf(x), law.sf(x)), &mut Dice::new(seed));
+    let k = (places.len() / 10).min(MOST);
+    if k < FEWEST {
+        return None;
+    }
+    let top: Vec<&Placed> = places.iter().rev().take(k + 1).collect();
+    let reduced: Vec<f64> = top.iter().map(|place| on_gumbels_scale(place)).collect();
+    let spacing = |(i, pair): (usize, &[f64])| (i + 1) as f64 * (pair[0] - pair[1]);
+    let spacings: Vec<f64> = reduced.windows(2).enumerate().map(spacing).collect();
+    let total: f64 = spacings.iter().sum();
+    let (at, widest) = spacings.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+    if !(total > 0.0 && total.is_finite()) {
+        return None;
+    }
+    let g = widest / total;
+    Some(Gap { g, p: fisher_tail(g, k), events: at + 1, starts_at: top[at].low })
+}
+
+/// -ln(-ln F), from the side where the probability is exact.
+fn on_gumbels_scale(place: &Placed) -> f64 {
+    let rate = if place.below > 0.5 { -(-place.above).ln_1p() } else { -place.below.ln() };
+    -rate.ln()
+}
+
+/// P(the largest of k shares > x), Fisher's formula; the terms alternate, and are summed in logarithms.
+pub fn fisher_tail(x: f64, k: usize) -> f64 {
+    if x >= 1.0 || k < 2 {
+        return if x < 1.0 { 1.0 } else { 0.0 };
+    }
+    // At most k = 100 terms of at most 1e11: where the sum is less than the rounding of its terms, x is small.
+    if x <= 1.5 / k as f64 {
+        return 1.0;
+    }
+    let last = ((1.0 / x) as usize).min(k);
+    let term = |j: usize| {
+        let rest = 1.0 - j as f64 * x;
+        let size = law::ln_choose(k as u64, j as u64) + (k as f64 - 1.0) * rest.max(1e-300).ln();
+        if j % 2 == 1 { size.exp() } else { -size.exp() }
+    };
+    (1..=last).map(term).sum::<f64>().clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::SEED;
+    use crate::stats::tail::gev::{self, Shape};
+    use crate::stats::tail::steps::Rounding;
+
+    fn gap_of(values: &[f64]) -> Option<Gap> {
+        let steps = Steps::new(values, 1.0, Rounding::Down).unwrap();
+        widest_gap(&steps, &gev::fit(&steps, Shape::USUAL)?.law, SEED)
+    }
+
+    fn gumbel(n: usize, seed: u64) -> Vec<f64> {
+        let mut dice = Dice::new(seed);
+        (0..n).map(|_| 20.0 + 2.0 * -dice.exponential().ln()).collect()
+    }
+
+    #[test]
+    fn shares_have_the_published_points() {
+        // Fisher (1929), table 1: the 5 % points of g for 5, 10, 20 and 50 shares.
+        for (k, point) in [(5, 0.68377), (10, 0.44495), (20, 0.27040), (50, 0.13135)] {
+            assert!((fisher_tail(point, k) - 0.05).abs() < 2e-4, "{k} {}", fisher_tail(point, k));
+        }
+        assert_eq!((fisher_tail(0.01, 100), fisher_tail(1.0, 5), fisher_tail(0.3, 0)), (1.0, 0.0, 1.0));
+        let tails: Vec<f64> = (16..100).map(|i| fisher_tail(f64::from(i) / 1000.0, 100)).collect();
+        assert!(tails.windows(2).all(|pair| pair[1] <= pair[0] + 1e-5), "{tails:?}");
+    }
+
+    #[test]
+    fn a_group_apart_is_counted() {
+        let mut values = gumbel(600, 7);
+        assert!(gap_of(&values).unwrap().p > 0.01);
+        for at in (0..600).step_by(60) {
+            values[at] = 75.0 + at as f64 / 200.0;
+        }
+        let gap = gap_of(&values).unwrap();
+        assert!(gap.p < 0.01 && gap.events == 10 && gap.starts_at == 75.0, "{gap:?}");
+    }
+
+    #[test]
+    fn few_or_constant_values_have_no_gap() {
+        assert_eq!(gap_of(&gumbel(49, 1)), None);
+        assert_eq!(gap_of(&[5.0; 300]), None);
+    }
+}
