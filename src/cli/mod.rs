@@ -10,12 +10,16 @@ use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::foreign;
 
+mod bounds;
+mod compare;
 mod completions;
+mod crowd;
 mod import;
 mod live;
 mod man;
 mod measure;
 mod report;
+mod subject;
 
 /// What the process brings along; nothing else of its environment is read.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +69,8 @@ struct Cli {
 enum Command {
     Measure(Box<measure::Args>),
     Report(report::Args),
+    Bounds(bounds::Args),
+    Compare(compare::Args),
     Import(import::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -112,6 +118,8 @@ fn dispatch(command: Command, environment: &Environment) -> Outcome<Exit> {
     match command {
         Command::Measure(args) => measure::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),
+        Command::Bounds(args) => bounds::run(&args, environment),
+        Command::Compare(args) => compare::run(&args, environment),
         Command::Import(args) => import::run(&args, environment),
         Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),

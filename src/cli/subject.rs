@@ -53,8 +53,13 @@ impl Reading {
                 "--block is for CSV files: a run's blocks have the length it recorded",
             ));
         }
-        if let Some(missing) = wanted.iter().flat_map(CpuSet::iter).find(|cpu| !bundle.run.plan.cpus.contains(cpu)) {
-            return Err(Trouble::usage(format!("{}: CPU {missing} was not measured: choose others with -a", path.display())));
+        if let Some(missing) =
+            wanted.iter().flat_map(CpuSet::iter).find(|cpu| !bundle.run.plan.cpus.contains(cpu))
+        {
+            return Err(Trouble::usage(format!(
+                "{}: CPU {missing} was not measured: choose others with -a",
+                path.display()
+            )));
         }
         let mut collector = Collector::new(wanted.as_ref().map(|set| set.iter().collect()));
         let unread = bundle.each_peak(|peak| collector.add(peak))?;
@@ -78,7 +83,8 @@ impl Reading {
     fn list(&self, path: &Path) -> Outcome<Subject> {
         let shown = path.display();
         let failed = |error: std::io::Error| {
-            let message = format!("cannot read {shown} ({error}): expected a bundle or a list of block maxima in ns");
+            let message =
+                format!("cannot read {shown} ({error}): expected a bundle or a list of block maxima in ns");
             match error.kind() {
                 std::io::ErrorKind::PermissionDenied => Trouble::not_permitted(message),
                 _ => Trouble::usage(message),
@@ -100,12 +106,16 @@ impl Reading {
             maxima.line(line).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
         }
         if lines.too_long() > 0 {
-            return Err(Trouble::usage(format!("{shown}: a line is longer than {LINE_LIMIT} bytes: expected one integer in ns")));
+            return Err(Trouble::usage(format!(
+                "{shown}: a line is longer than {LINE_LIMIT} bytes: expected one integer in ns"
+            )));
         }
         let (values, remarks) = maxima.finish().map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
         let length = (values.len() as i64).checked_mul(block.0);
         if length.is_none() {
-            return Err(Trouble::usage(format!("{shown}: these blocks last longer than 292 years: give a shorter --block")));
+            return Err(Trouble::usage(format!(
+                "{shown}: these blocks last longer than 292 years: give a shorter --block"
+            )));
         }
         let series = Series::of_list(&values, block, self.step()?);
         Ok(Subject { title: title(path), series, run: None, remarks, path: path.to_owned() })

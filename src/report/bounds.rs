@@ -1,8 +1,6 @@
 //! The answer of `onbeat bounds` for people: counting first, then what lies beyond or why not.
 
-use std::fmt::Write;
-
-use super::words::{clean, duration, several, span};
+use super::words::{clean, duration, several, span, wrapped};
 use crate::stats::bounds::{Bounds, Claim, Extrapolation};
 use crate::units::Nanos;
 
@@ -26,7 +24,7 @@ impl Ink {
 pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, color: bool) -> String {
     let ink = Ink(color);
     let mut page = String::new();
-    let mut say = |line: &str| wrap(&mut page, line, width);
+    let mut say = |line: &str| wrapped(&mut page, line, width);
     say(&ink.dye(BOLD, &headline(title, bounds)));
     remarks.iter().for_each(|remark| say(&format!("- {}", clean(remark))));
     say("");
@@ -60,7 +58,9 @@ pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, colo
 
 fn headline(title: &str, bounds: &Bounds) -> String {
     let counting = &bounds.counting;
-    let worst = counting.observed_max_ns.map_or_else(|| "nothing measured".into(), |max| format!("worst {}", span(max)));
+    let worst = counting
+        .observed_max_ns
+        .map_or_else(|| "nothing measured".into(), |max| format!("worst {}", span(max)));
     let blocks = match counting.blocks {
         0 => "a histogram without times".into(),
         n => format!("{} of {}", several(n, "block", "blocks"), duration(counting.block_ns)),
@@ -142,7 +142,9 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
         (least, most) if least == most => format!("reached {}", several(least, "time", "times")),
         (least, most) => format!("reached between {least} and {most} times (the import does not say)"),
     };
-    let rate = counting.rate_upper_per_hour.map_or_else(String::new, |rate| format!(", so at most {} (95 %)", per_hour(rate)));
+    let rate = counting
+        .rate_upper_per_hour
+        .map_or_else(String::new, |rate| format!(", so at most {} (95 %)", per_hour(rate)));
     let horizon = duration(counting.horizon_ns);
     let takes = match claim.exceedances_at_most {
         0 => format!("takes {} without one", seconds(claim.seconds_needed)),
@@ -154,7 +156,10 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     };
     vec![
         format!("Limit {}: {times}{rate}.", span(claim.limit_ns)),
-        format!("At most one per {horizon} (95 %) {takes}; {} if you watch and stop early.", seconds(claim.sequential_clean_seconds)),
+        format!(
+            "At most one per {horizon} (95 %) {takes}; {} if you watch and stop early.",
+            seconds(claim.sequential_clean_seconds)
+        ),
     ]
 }
 
@@ -223,34 +228,17 @@ pub fn not_covered(bounds: &Bounds) -> Option<String> {
 }
 
 fn verdict(bounds: &Bounds, claim: &Claim) -> String {
-    let what = format!("at most one wake-up of {} or more per {}", span(claim.limit_ns), duration(bounds.counting.horizon_ns));
+    let what = format!(
+        "at most one wake-up of {} or more per {}",
+        span(claim.limit_ns),
+        duration(bounds.counting.horizon_ns)
+    );
     match (bounds.verdict, bounds.basis) {
-        ("supported", "extrapolation") => format!("Supported by extrapolation: {what}. By counting alone the run is too short for it."),
+        ("supported", "extrapolation") => {
+            format!("Supported by extrapolation: {what}. By counting alone the run is too short for it.")
+        }
         ("supported", _) => format!("Supported by counting: {what}."),
         ("failed", _) => format!("Failed: more than {what}; a longer run will not pass."),
         _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
     }
-}
-
-/// Appends a line broken at blanks, what follows indented as the line is.
-fn wrap(text: &mut String, line: &str, width: usize) {
-    let indent = line.len() - line.trim_start().len();
-    let mut column = 0;
-    for word in line.split_whitespace() {
-        let length = word.chars().count();
-        if column == 0 {
-            text.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column + 1 + length > width {
-            let hang = indent + 2;
-            let _ = write!(text, "\n{}", " ".repeat(hang));
-            column = hang;
-        } else {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += length;
-    }
-    text.push('\n');
 }

@@ -6,7 +6,9 @@
 
 pub mod alone;
 pub mod axis;
+pub mod bounds;
 pub mod columns;
+pub mod compare;
 pub mod conditions;
 pub mod csv;
 pub mod exceedance;

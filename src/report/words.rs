@@ -1,5 +1,7 @@
 //! Values as words: latencies, lengths, times, and the sentences about a run as a whole.
 
+use std::fmt::Write;
+
 use super::Input;
 use crate::bundle::run::{Integrity, Run};
 use crate::units::Nanos;
@@ -139,6 +141,29 @@ pub fn verdict(input: &Input) -> String {
     let on = several(cpus.len() as u64, "CPU", "CPUs");
     let cycles = several(cycles, "wake-up", "wake-ups");
     format!("The largest latency of {cycles} on {on} was {max}, on CPU {}{when}{missed}.", worst.cpu)
+}
+
+/// Appends a line broken at blanks, what follows indented as the line is.
+pub fn wrapped(text: &mut String, line: &str, width: usize) {
+    let indent = line.len() - line.trim_start().len();
+    let mut column = 0;
+    for word in line.split_whitespace() {
+        let length = word.chars().count();
+        if column == 0 {
+            text.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if column + 1 + length > width {
+            let hang = indent + 2;
+            let _ = write!(text, "\n{}", " ".repeat(hang));
+            column = hang;
+        } else {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += length;
+    }
+    text.push('\n');
 }
 
 #[cfg(test)]

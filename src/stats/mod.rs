@@ -1,5 +1,7 @@
 //! Statistics of samples: pure functions, no clock, no files.
 
+pub mod bounds;
+pub mod compare;
 pub mod count;
 pub mod dice;
 pub mod histogram;

@@ -32,7 +32,13 @@ pub fn period(structure: &Structure, block: Nanos, judged: bool) -> Gate {
                 "{:.4} s \u{b1} {:.1e} s, {} spikes, {} cycles without one",
                 period.period_s, period.se_s, period.members, period.misses
             );
-            Gate::refused("G6", NAME, detail, period.refusal(), "Treat them as a mechanism: fix it or budget for it, then measure again.")
+            Gate::refused(
+                "G6",
+                NAME,
+                detail,
+                period.refusal(),
+                "Treat them as a mechanism: fix it or budget for it, then measure again.",
+            )
         }
     }
 }
@@ -40,7 +46,9 @@ pub fn period(structure: &Structure, block: Nanos, judged: bool) -> Gate {
 /// G7: blocks enough, and values enough among them.
 pub fn enough(n: usize, values: usize, resolution: Nanos) -> Gate {
     const NAME: &str = "enough data";
-    let detail = format!("{n} blocks (at least {FEWEST_BLOCKS}), {values} different values in steps of {resolution} (at least {FEWEST_VALUES})");
+    let detail = format!(
+        "{n} blocks (at least {FEWEST_BLOCKS}), {values} different values in steps of {resolution} (at least {FEWEST_VALUES})"
+    );
     if n >= FEWEST_BLOCKS && values >= FEWEST_VALUES {
         return Gate::passed("G7", NAME, detail);
     }
@@ -67,7 +75,8 @@ pub fn horizon(question: &Question, observed: Nanos) -> Gate {
         let detail = format!("{detail}, which is taken, as no --horizon was given");
         return Gate::passed("G8", NAME, detail);
     }
-    let refusal = format!("Asked for {} from {observed}: the most that this run carries is {most}.", question.horizon);
+    let refusal =
+        format!("Asked for {} from {observed}: the most that this run carries is {most}.", question.horizon);
     Gate::refused("G8", NAME, detail, refusal, "Ask for a shorter --horizon, or measure for longer.")
 }
 
@@ -82,7 +91,10 @@ pub fn integrity(evidence: &Evidence) -> Gate {
     let series: &Series = evidence.series;
     let mut reasons: Vec<String> = evidence.spoiled.to_vec();
     if evidence.missed > 0 {
-        reasons.push(format!("{} slots were slept through: what they would have seen is not among the maxima", evidence.missed));
+        reasons.push(format!(
+            "{} slots were slept through: what they would have seen is not among the maxima",
+            evidence.missed
+        ));
     }
     let left_out = series.partial.len();
     let share = left_out as f64 / (left_out + series.blocks.len()).max(1) as f64;

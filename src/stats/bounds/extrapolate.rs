@@ -112,7 +112,11 @@ fn block_size(series: &Series) -> u32 {
 }
 
 /// Fits, asks every gate, and says what lies beyond if all let it pass.
-pub fn extrapolate(evidence: &Evidence, question: &Question, structure: &Structure) -> (Vec<Gate>, Extrapolation) {
+pub fn extrapolate(
+    evidence: &Evidence,
+    question: &Question,
+    structure: &Structure,
+) -> (Vec<Gate>, Extrapolation) {
     if evidence.series.blocks.is_empty() {
         return histogram::extrapolate(evidence, question);
     }
@@ -121,7 +125,8 @@ pub fn extrapolate(evidence: &Evidence, question: &Question, structure: &Structu
     let sample = Sample::of(series, times);
     let n = sample.values.len();
     let observed = Nanos(sample.block.0.saturating_mul(n as i64));
-    let horizon = question.horizon.min(if question.chosen { question.horizon } else { farthest(question, observed) });
+    let horizon =
+        question.horizon.min(if question.chosen { question.horizon } else { farthest(question, observed) });
     let blocks = horizon.0 as f64 / sample.block.0.max(1) as f64;
     let levels = Levels::of(&sample, blocks);
     let judged = n >= FEWEST_BLOCKS;
@@ -130,7 +135,10 @@ pub fn extrapolate(evidence: &Evidence, question: &Question, structure: &Structu
         steadiness::dependence(&sample.values, sample.block),
         steadiness::evenness(&sample.values, sample.block),
     ];
-    gates.extend([shape::fits(&sample, &Sample::of(series, times.saturating_mul(2)), blocks), shape::one_mode(&sample)]);
+    gates.extend([
+        shape::fits(&sample, &Sample::of(series, times.saturating_mul(2)), blocks),
+        shape::one_mode(&sample),
+    ]);
     gates.extend([
         conditions::period(structure, sample.block, judged),
         conditions::enough(n, sample.distinct(), series.step),
@@ -164,7 +172,10 @@ pub fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
     beyond.status = "refused";
     let (reason, remedy) = match foremost(gates) {
         Some(gate) => (gate.refusal.clone(), gate.remedy.clone()),
-        None => ("Not everything that an extrapolation rests on could be judged.".into(), "Measure for longer.".into()),
+        None => (
+            "Not everything that an extrapolation rests on could be judged.".into(),
+            "Measure for longer.".into(),
+        ),
     };
     (beyond.reason, beyond.remedy) = (reason, remedy);
 }

@@ -29,7 +29,13 @@ impl Gate {
     }
 
     /// A gate that says no.
-    pub fn refused(id: &'static str, name: &'static str, detail: String, refusal: String, remedy: &str) -> Gate {
+    pub fn refused(
+        id: &'static str,
+        name: &'static str,
+        detail: String,
+        refusal: String,
+        remedy: &str,
+    ) -> Gate {
         Gate { id, name, passed: false, detail, refusal, remedy: remedy.to_owned() }
     }
 
@@ -51,6 +57,7 @@ const ORDER: [&str; 11] = ["G11", "G7", "G6", "G5", "G3", "G1", "G2", "G4", "G9"
 
 /// The gate whose refusal says most, if any refuses.
 pub fn foremost(gates: &[Gate]) -> Option<&Gate> {
-    let refusing = |id: &&str| gates.iter().find(|gate| gate.id == **id && !gate.passed && !gate.refusal.is_empty());
-    ORDER.iter().find_map(|id| refusing(&id))
+    let refusing =
+        |id: &str| gates.iter().find(|gate| gate.id == id && !gate.passed && !gate.refusal.is_empty());
+    ORDER.iter().find_map(|id| refusing(id))
 }

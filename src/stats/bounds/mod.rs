@@ -1,9 +1,13 @@
 //! What a run supports: counting bounds first, an extrapolation only behind gates that can say no.
 
+pub mod conditions;
 pub mod counting;
 pub mod events;
 pub mod extrapolate;
 pub mod gates;
+pub mod histogram;
+pub mod shape;
+pub mod steadiness;
 pub mod structure;
 
 use serde::Serialize;
@@ -96,7 +100,11 @@ pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
 
 /// Counting decides where it can. An extrapolation may only support, and only with the bound that
 /// leaves the tail without an upper limit.
-fn verdict(claim: Option<&Claim>, beyond: &Extrapolation, question: &Question) -> (&'static str, &'static str) {
+fn verdict(
+    claim: Option<&Claim>,
+    beyond: &Extrapolation,
+    question: &Question,
+) -> (&'static str, &'static str) {
     let (Some(claim), Some(limit)) = (claim, question.limit) else { return ("", "") };
     if claim.by_counting != "inconclusive" {
         return (claim.by_counting, "counting");

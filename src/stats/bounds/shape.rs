@@ -49,7 +49,13 @@ pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
     );
     if test.a2_p < ALPHA / 2.0 || test.au2_p < ALPHA / 2.0 {
         let refusal = "One tail law does not describe this run.".to_owned();
-        return Gate::refused("G4", NAME, detail, refusal, "Look at the histogram for separate modes, and bound what causes them.");
+        return Gate::refused(
+            "G4",
+            NAME,
+            detail,
+            refusal,
+            "Look at the histogram for separate modes, and bound what causes them.",
+        );
     }
     if overlap == Some(false) {
         let refusal = "The tail depends on the block length: one law does not describe this run.".to_owned();
@@ -67,7 +73,8 @@ fn overlap(sample: &Sample, doubled: &Sample, blocks: f64) -> Option<bool> {
         Some(profile::level_interval(steps, &fit, level, TWO_SIDED_95))
     };
     let (one, two) = (interval(sample, blocks)?, interval(doubled, blocks / 2.0)?);
-    let above = |high: Option<f64>, low: Option<f64>| high.is_none_or(|high| low.is_none_or(|low| high >= low));
+    let above =
+        |high: Option<f64>, low: Option<f64>| high.is_none_or(|high| low.is_none_or(|low| high >= low));
     Some(above(one.high, two.low) && above(two.high, one.low))
 }
 
@@ -81,12 +88,23 @@ pub fn one_mode(sample: &Sample) -> Gate {
         return Gate::not_judged("G5", NAME, "too few blocks");
     };
     let at = Nanos(gap.starts_at as i64);
-    let detail = format!("the widest gap of the tail is below {at}, with {} events above (p {})", gap.events, p_value(gap.p));
+    let detail = format!(
+        "the widest gap of the tail is below {at}, with {} events above (p {})",
+        gap.events,
+        p_value(gap.p)
+    );
     if gap.p >= ALPHA {
         return Gate::passed("G5", NAME, detail);
     }
-    let refusal = format!("{} of the worst events form a separate group at about {at} and above.", gap.events);
-    Gate::refused("G5", NAME, detail, refusal, "Treat them as a mechanism: find it, fix it or budget for it, then measure again.")
+    let refusal =
+        format!("{} of the worst events form a separate group at about {at} and above.", gap.events);
+    Gate::refused(
+        "G5",
+        NAME,
+        detail,
+        refusal,
+        "Treat them as a mechanism: find it, fix it or budget for it, then measure again.",
+    )
 }
 
 /// G9: a shape within its box, and a bound that is not far beyond what was seen.
@@ -108,7 +126,9 @@ pub fn width(sample: &Sample, levels: Option<&Levels>, seen: Option<Nanos>) -> G
     if !edge && high <= WIDEST_SHAPE && times <= FARTHEST_BOUND {
         return Gate::passed("G9", NAME, detail);
     }
-    let refusal = format!("The tail is not determined by this run: the largest value seen is {seen}, and the bound would be far beyond it.");
+    let refusal = format!(
+        "The tail is not determined by this run: the largest value seen is {seen}, and the bound would be far beyond it."
+    );
     Gate::refused("G9", NAME, detail, refusal, "Measure for longer, or ask for a shorter --horizon.")
 }
 
@@ -128,6 +148,9 @@ pub fn back_test(sample: &Sample) -> Gate {
     Gate::passed(
         "G10",
         NAME,
-        format!("{warning}{above} blocks of the second half above the first half's 1-in-30 level, {expected:.1} expected (p {})", p_value(p)),
+        format!(
+            "{warning}{above} blocks of the second half above the first half's 1-in-30 level, {expected:.1} expected (p {})",
+            p_value(p)
+        ),
     )
 }

@@ -22,18 +22,22 @@ pub fn level(values: &[f64], block: Nanos) -> Gate {
         return Gate::passed("G1", NAME, detail);
     }
     let slope = mann_kendall::slope(values).unwrap_or_default() * HOUR / block.as_secs() / 1e9;
-    let changed = median_shift::most_likely(values).filter(|shift| shift.p < ALPHA).map_or_else(
-        String::new,
-        |shift| {
+    let changed =
+        median_shift::most_likely(values).filter(|shift| shift.p < ALPHA).map_or_else(String::new, |shift| {
             let when = Nanos(block.0.saturating_mul(shift.first_after as i64));
             let (before, after) = (Nanos(shift.before as i64), Nanos(shift.after as i64));
             format!(", most likely changed {when} into the run, from typically {before} to {after}")
-        },
-    );
+        });
     let drift = Nanos(slope.abs().min(9e18) as i64);
     let sign = if slope < 0.0 { "-" } else { "" };
     let refusal = format!("The run is not stationary: drift of {sign}{drift} an hour{changed}.");
-    Gate::refused("G1", NAME, detail, refusal, "Find what changed, let the machine settle, or judge the stretches by themselves.")
+    Gate::refused(
+        "G1",
+        NAME,
+        detail,
+        refusal,
+        "Find what changed, let the machine settle, or judge the stretches by themselves.",
+    )
 }
 
 /// G2: blocks without memory.
@@ -51,8 +55,16 @@ pub fn dependence(values: &[f64], block: Nanos) -> Gate {
     if memory.p >= ALPHA && runs.p >= ALPHA {
         return Gate::passed("G2", NAME, detail);
     }
-    let refusal = format!("Neighbouring blocks resemble each other, even blocks of {block}: there is less in this run than its length says.");
-    Gate::refused("G2", NAME, detail, refusal, "Measure for longer, so that longer blocks remain enough of them.")
+    let refusal = format!(
+        "Neighbouring blocks resemble each other, even blocks of {block}: there is less in this run than its length says."
+    );
+    Gate::refused(
+        "G2",
+        NAME,
+        detail,
+        refusal,
+        "Measure for longer, so that longer blocks remain enough of them.",
+    )
 }
 
 /// G3: the largest twentieth of the blocks spread over the run.
@@ -85,6 +97,12 @@ pub fn evenness(values: &[f64], block: Nanos) -> Gate {
 /// A probability as the tests print it.
 pub fn p_value(p: f64) -> String {
     if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.3}") }
+}
+
+/// A number without the zeros that say nothing: `99`, `99.5`.
+pub fn digits(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -233,13 +233,14 @@ fn rates(large: &[Spike], (start, end): (i64, i64), block: i64) -> (Option<Burst
         Stretch { from_ns, to_ns, spikes: segment.events, per_hour: segment.events as f64 / hours }
     };
     let stretches = change::segments(&counts, 3).into_iter().map(stretch).collect();
-    let bursts = burst::dispersion(&counts).zip(burst::busiest(&counts)).map(|(dispersion, busiest)| Bursts {
-        spikes: large.len() as u64,
-        dispersion: dispersion.index,
-        p_value: dispersion.p,
-        share_of_spikes: busiest.events,
-        share_of_time: busiest.time,
-    });
+    let bursts =
+        burst::dispersion(&counts).zip(burst::busiest(&counts)).map(|(dispersion, busiest)| Bursts {
+            spikes: large.len() as u64,
+            dispersion: dispersion.index,
+            p_value: dispersion.p,
+            share_of_spikes: busiest.events,
+            share_of_time: busiest.time,
+        });
     (bursts, stretches)
 }
 

@@ -9,6 +9,7 @@ pub mod secondary;
 use serde::Serialize;
 
 use super::bounds::events;
+use super::histogram::{self, Row};
 use super::pair::conditional::{self, Exposure, total};
 use super::pair::verdict::{self, Comparison, Design, Verdict};
 use super::pair::{baseline, early, harrell_davis, limit, overdispersion};
@@ -105,8 +106,10 @@ pub struct Compared {
 }
 
 /// One run of a side.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Unit {
+    /// Its name.
+    pub title: String,
     /// How long it was observed.
     pub observed_ns: Nanos,
     /// Blocks.
@@ -115,8 +118,8 @@ pub struct Unit {
     pub max_ns: Option<Nanos>,
     /// Events at the limit.
     pub exceedances: u64,
-    /// The median of its block maxima.
-    pub median_ns: Option<f64>,
+    /// Quantiles of its wake-ups: p50, p99, p99.9, p99.99; null for a list of maxima.
+    pub quantiles_ns: Option<[Option<Nanos>; 4]>,
 }
 
 /// One new run against past ones.
@@ -205,7 +208,9 @@ fn decide(
         }
         Metric::Quantile(q) => {
             let of = |side: &[&Series]| {
-                side.iter().map(|series| harrell_davis::quantile(&series.values(), q).unwrap_or(f64::NAN)).collect()
+                side.iter()
+                    .map(|series| harrell_davis::quantile(&series.values(), q).unwrap_or(f64::NAN))
+                    .collect()
             };
             let (of_a, of_b): (Vec<f64>, Vec<f64>) = (of(a), of(b));
             let mean = of_a.iter().sum::<f64>() / of_a.len().max(1) as f64;
@@ -223,7 +228,12 @@ fn exposure(series: &Series, level: Option<Nanos>) -> Exposure {
 }
 
 /// B's rate over A's: of one run each from the events alone, else from the units.
-fn ratio(a: &[Exposure], b: &[Exposure], rates: &Comparison, one_each: bool) -> (Option<f64>, Option<[f64; 2]>) {
+fn ratio(
+    a: &[Exposure],
+    b: &[Exposure],
+    rates: &Comparison,
+    one_each: bool,
+) -> (Option<f64>, Option<[f64; 2]>) {
     let sums = conditional::rate_ratio(total(a), total(b), 1.0 - ALPHA);
     let finite = |value: f64| Some(value).filter(|value| value.is_finite());
     if one_each {
@@ -267,12 +277,25 @@ fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
         blocks: series.blocks.len(),
         max_ns: series.worst().map(|block| block.max),
         exceedances: count.events,
-        median_ns: harrell_davis::quantile(&series.values(), 0.5),
+        ..Unit::default()
     };
     side.iter().zip(counts).map(unit).collect()
 }
 
+impl Unit {
+    /// Adds the quantiles of the run's histogram.
+    pub fn describe(&mut self, rows: Option<&[Row]>) {
+        let at = |rows, per_million| histogram::quantile(rows, per_million);
+        self.quantiles_ns = rows.map(|rows| [500_000, 990_000, 999_000, 999_900].map(|q| at(rows, q)));
+    }
+}
+
 impl Compared {
+    /// Takes a verdict back, because of what the runs are rather than what they show.
+    pub fn no_verdict(&mut self, reason: &str) {
+        (self.verdict, self.reason) = (Verdict::Inconclusive.name(), reason.to_owned());
+    }
+
     /// One new run against a baseline may be worse; whatever stays open says why.
     fn settle(&mut self, found: &Comparison) {
         if let Some(p) = self.baseline.and_then(|baseline| baseline.p_value) {
@@ -313,19 +336,24 @@ mod tests {
 
     fn answer(spikes: (usize, usize), runs: (usize, usize), design: Design) -> Compared {
         let mut dice = Dice::new(7);
-        let mut side = |spikes: usize, n: usize| (0..n).map(|_| run(&mut dice, 0.0, spikes)).collect::<Vec<_>>();
+        let mut side =
+            |spikes: usize, n: usize| (0..n).map(|_| run(&mut dice, 0.0, spikes)).collect::<Vec<_>>();
         let (a, b) = (side(spikes.0, runs.0), side(spikes.1, runs.1));
         compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question(design))
     }
 
     #[test]
     fn four_verdicts() {
-        for (spikes, verdict) in [((20, 2), "better"), ((2, 20), "worse"), ((30, 30), "equivalent"), ((1, 1), "inconclusive")] {
+        for (spikes, verdict) in
+            [((20, 2), "better"), ((2, 20), "worse"), ((30, 30), "equivalent"), ((1, 1), "inconclusive")]
+        {
             let found = answer(spikes, (8, 8), Design::Unpaired);
             assert_eq!(found.verdict, verdict, "{spikes:?}: {found:?}");
             assert_eq!(found.reason.is_empty(), verdict != "inconclusive");
             let ci = found.ci.expect("an interval");
-            assert!(ci[0] <= found.rate_ratio.expect("a ratio") && found.rate_ratio.expect("a ratio") <= ci[1]);
+            assert!(
+                ci[0] <= found.rate_ratio.expect("a ratio") && found.rate_ratio.expect("a ratio") <= ci[1]
+            );
         }
     }
 
@@ -360,7 +388,8 @@ mod tests {
     #[test]
     fn a_shift_of_the_median_is_found_by_the_quantile() {
         let mut dice = Dice::new(5);
-        let (a, b): (Vec<Series>, Vec<Series>) = (0..8).map(|_| (run(&mut dice, 0.0, 0), run(&mut dice, 4.0, 0))).unzip();
+        let (a, b): (Vec<Series>, Vec<Series>) =
+            (0..8).map(|_| (run(&mut dice, 0.0, 0), run(&mut dice, 4.0, 0))).unzip();
         let asked = Question { metric: Metric::Quantile(0.5), ..question(Design::Paired) };
         let found = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &asked);
         assert_eq!((found.verdict, found.metric.as_str()), ("worse", "block-maximum-p50"));

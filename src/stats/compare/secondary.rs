@@ -52,7 +52,8 @@ pub fn quantiles(a: &[&Series], b: &[&Series], design: Design) -> Vec<QuantileSh
     let of_a: Vec<&[f64]> = a.iter().map(Vec::as_slice).collect();
     let of_b: Vec<&[f64]> = b.iter().map(Vec::as_slice).collect();
     let shifts = shift::function(&of_a, &of_b, design, &GRID, 1.0 - ALPHA);
-    let shifts: Vec<_> = shifts.into_iter().filter(|shift| !shift.a.is_empty() && !shift.b.is_empty()).collect();
+    let shifts: Vec<_> =
+        shifts.into_iter().filter(|shift| !shift.a.is_empty() && !shift.b.is_empty()).collect();
     let p: Vec<f64> =
         shifts.iter().map(|shift| verdict::of_units(&shift.a, &shift.b, design).p_two_sided(0.0)).collect();
     let adjusted = many::holm(&p);

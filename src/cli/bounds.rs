@@ -1,0 +1,195 @@
+//! `onbeat bounds`: what a run can prove.
+
+use std::path::PathBuf;
+
+use super::subject::{Reading, Subject};
+use super::{Environment, columns, print, say, write_output};
+use crate::bundle::run::Run;
+use crate::error::{Exit, Outcome, Trouble};
+use crate::report;
+use crate::stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
+use crate::stats::histogram::Row;
+use crate::units::{Bare, Nanos, parse_span};
+
+/// Say what a run supports, and what it cannot have seen
+///
+/// First by counting alone: how likely a later wake-up is in the next hours, how often the limit may
+/// be reached at most, how long a clean run would have to be. Then, if and only if every gate
+/// passes, what the largest latency of a longer time is likely to be. With --limit the exit code is
+/// the verdict: 0 supported, 3 failed, 7 the run is too short for either.
+///
+/// A CSV file of block maxima (one integer in ns a line, the oldest first) is as good as a run.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat bounds RUN --limit 50us --horizon 24h\n  onbeat bounds RUN --limit 8kHz            the period of 8 kHz is the limit\n  onbeat bounds maxima.csv --block 1s --resolution 1us --horizon 10h"
+)]
+pub struct Args {
+    /// A bundle, or a CSV file of block maxima in ns
+    #[arg(value_name = "BUNDLE|FILE.csv")]
+    input: PathBuf,
+    /// The latency that is not to be reached, or a rate like 8kHz, whose period it is; a bare number is in us
+    #[arg(short, long, value_name = "SPAN|RATE")]
+    limit: Option<String>,
+    /// How far ahead; a bare number is in seconds [default: 24h]
+    #[arg(long, value_name = "SPAN")]
+    horizon: Option<String>,
+    /// How many times the run's length an extrapolation may reach, at most 100
+    #[arg(long, value_name = "N", default_value_t = REACH)]
+    reach: f64,
+    #[command(flatten)]
+    reading: Reading,
+    /// Write the answer as JSON there; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// No remarks on standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Answers.
+pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+    let question = args.question()?;
+    super::check_outputs(&[&args.json])?;
+    let subject = args.reading.open(&args.input)?;
+    if !args.quiet {
+        subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
+    }
+    let answer = answer(&subject, &question)?;
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(&answer).unwrap_or_default() + "\n";
+        write_output(path, json.as_bytes())?;
+    }
+    if args.json.as_deref() != Some("-".as_ref()) {
+        let color = environment.color(&std::io::stdout());
+        print(report::bounds::text(&subject.title, &answer, &subject.remarks, columns(), color).as_bytes())?;
+    }
+    Ok(match answer.verdict {
+        "failed" => Exit::Limit,
+        "inconclusive" => Exit::Inconclusive,
+        _ => Exit::Fine,
+    })
+}
+
+/// The bounds of a subject.
+pub fn answer(subject: &Subject, question: &Question) -> Outcome<Bounds> {
+    let rows = subject.run.as_ref().map(rows).unwrap_or_default();
+    if subject.series.worst().is_none() && rows.is_empty() {
+        return Err(Trouble::usage(format!(
+            "{} holds no wake-up, which bounds nothing: measure again",
+            subject.path.display()
+        )));
+    }
+    let spoiled: Vec<String> = subject.run.iter().flat_map(spoiled).collect();
+    let times: Vec<i64> = subject.run.iter().flat_map(overflow_times).collect();
+    let sum = |of: fn(&crate::bundle::run::CpuRun) -> Option<u64>| {
+        let cpus = subject.run.iter().flat_map(|run| &run.cpus);
+        cpus.filter_map(of).fold(0u64, u64::saturating_add)
+    };
+    let evidence = Evidence {
+        series: &subject.series,
+        rows: &rows,
+        overflows: sum(|cpu| cpu.overflows),
+        overflow_times: &times,
+        max: subject.run.iter().flat_map(|run| &run.cpus).filter_map(|cpu| cpu.max_ns).max(),
+        spoiled: &spoiled,
+        missed: sum(|cpu| cpu.missed),
+        hz: subject.run.as_ref().and_then(|run| run.host.hz),
+    };
+    Ok(bounds::bounds(&evidence, question))
+}
+
+/// The histogram over all CPUs.
+pub fn rows(run: &Run) -> Vec<Row> {
+    report::line::sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()))
+}
+
+/// What the run itself says has spoiled it.
+pub fn spoiled(run: &Run) -> Vec<String> {
+    run.integrity.iter().filter(|entry| entry.invalidates).map(report::words::integrity).collect()
+}
+
+/// When an imported histogram's overflows were: cyclictest gives their cycle numbers, and the interval makes times of them.
+fn overflow_times(run: &Run) -> Vec<i64> {
+    let of_cpu = |cpu: &crate::bundle::run::CpuRun| {
+        let interval = cpu.interval_ns.or(run.plan.interval_ns);
+        let unvalued =
+            cpu.worst.iter().filter(|worst| worst.latency_ns.is_none()).filter_map(|worst| worst.cycle);
+        let time = |cycle: u64| i64::try_from(cycle).ok()?.checked_mul(interval?.0);
+        unvalued.filter_map(time).collect::<Vec<_>>()
+    };
+    let mut times: Vec<i64> = run.cpus.iter().flat_map(of_cpu).collect();
+    times.sort_unstable();
+    times
+}
+
+impl Args {
+    fn question(&self) -> Outcome<Question> {
+        let horizon = self
+            .horizon
+            .as_deref()
+            .map(|text| positive_span("--horizon", text, Bare::Seconds))
+            .transpose()?;
+        if !(self.reach > 0.0 && self.reach <= LARGEST_REACH) {
+            return Err(Trouble::usage(format!(
+                "--reach: no fit carries further than {LARGEST_REACH} times the run's length"
+            )));
+        }
+        Ok(Question {
+            limit: self.limit.as_deref().map(limit).transpose()?,
+            horizon: horizon.unwrap_or(Nanos(86_400 * Nanos::SECOND.0)),
+            chosen: horizon.is_some(),
+            reach: self.reach,
+        })
+    }
+}
+
+/// A limit is a latency, or a rate whose period it is.
+pub fn limit(text: &str) -> Outcome<Nanos> {
+    let lower = text.trim().to_ascii_lowercase();
+    let Some(number) = lower.strip_suffix("hz") else { return positive_span("--limit", text, Bare::Micros) };
+    let (number, scale) = match (number.strip_suffix('k'), number.strip_suffix('m')) {
+        (Some(number), _) => (number, 1e3),
+        (_, Some(number)) => (number, 1e6),
+        _ => (number, 1.0),
+    };
+    let plain = number.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let rate = number.trim().parse::<f64>().ok().filter(|rate| plain && *rate > 0.0);
+    let period = rate.map(|rate| 1e9 / (rate * scale)).filter(|ns| (1.0..9e18).contains(ns));
+    period.map(|ns| Nanos(ns as i64)).ok_or_else(|| {
+        Trouble::usage(format!(
+            "--limit: '{text}' is not a rate with a period of 1 ns or more: expected one like 8kHz"
+        ))
+    })
+}
+
+pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Outcome<Nanos> {
+    match parse_span(text, bare) {
+        Ok(span) if span.0 > 0 => Ok(span),
+        Ok(_) => Err(Trouble::usage(format!("{flag}: expected more than 0"))),
+        Err(what) => Err(Trouble::usage(format!("{flag}: {what}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_latency_or_the_period_of_a_rate() {
+        for (text, ns) in [
+            ("50us", 50_000),
+            ("50", 50_000),
+            ("8kHz", 125_000),
+            ("8 khz", 125_000),
+            ("62.5Hz", 16_000_000),
+            ("1MHz", 1_000),
+        ] {
+            assert_eq!(limit(text).expect(text), Nanos(ns), "{text}");
+        }
+        for text in
+            ["0", "0Hz", "-8kHz", "kHz", "1e3Hz", "2GHz", "5THz", "infHz", "nanhz", "", "us", "9000MHz"]
+        {
+            assert_eq!(limit(text).expect_err(text).exit, Exit::Usage, "{text}");
+        }
+    }
+}

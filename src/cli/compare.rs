@@ -1,0 +1,288 @@
+//! `onbeat compare`: whether B is really better than A.
+
+use std::path::PathBuf;
+
+use super::bounds::{limit, spoiled};
+use super::subject::{Reading, Subject};
+use super::{Environment, columns, crowd, print, say, write_output};
+use crate::bundle::read::Bundle;
+use crate::error::{Exit, Outcome, Trouble};
+use crate::facts::differences::{Difference, Settings, differences};
+use crate::report;
+use crate::stats::compare::{Compared, Metric, Question, compare, design};
+use crate::stats::pair::verdict::Design;
+use crate::stats::series::Series;
+use crate::units::Bare;
+
+/// Say whether B is better than A: better, worse, equivalent or inconclusive
+///
+/// The run is the unit, never the sample: two boots of one configuration differ, and a test of their
+/// seconds would find that difference every other time. Give several runs of each, best in turns
+/// (A B B A ...); runs that alternate in time are taken as pairs. Six pairs, or four runs of each, are
+/// the least for a verdict. One new run as B against five or more past ones as A is held against
+/// their spread.
+///
+/// What decides is the rate at which one-second blocks reach the limit, fixed beforehand with
+/// --limit; without it the 99.5 % block maximum of all runs together. Exit code 3 is worse, 7
+/// inconclusive.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat compare before after\n  onbeat compare a1 a2 a3 a4 -- b1 b2 b3 b4 --limit 50us\n  onbeat compare past/* -- new --limit 8kHz        a gate against a baseline\n  onbeat compare a*.csv -- b*.csv --metric p99     block maxima, one integer in ns a line"
+)]
+pub struct Args {
+    /// A's runs, `--`, B's runs: bundles or CSV files of block maxima in ns
+    #[arg(required = true, value_name = "A... -- B", num_args = 1..)]
+    a: Vec<PathBuf>,
+    /// B's runs
+    #[arg(last = true, value_name = "B", hide = true)]
+    b: Vec<PathBuf>,
+    /// The latency that blocks are not to reach, or a rate whose period it is; a bare number is in us
+    #[arg(short, long, value_name = "SPAN|RATE")]
+    limit: Option<String>,
+    /// What decides: `rate`, or a quantile of the block maxima like `p99`
+    #[arg(long, value_name = "METRIC", default_value = "rate")]
+    metric: String,
+    /// What is no difference: a factor for the rate [default: 2], a span for quantiles [default: 5 %, at least 1us]
+    #[arg(long, value_name = "FACTOR|SPAN")]
+    margin: Option<String>,
+    /// The i-th of A was run beside the i-th of B
+    #[arg(long, conflicts_with = "unpaired")]
+    paired: bool,
+    /// The runs make no pairs, even if they alternate in time
+    #[arg(long)]
+    unpaired: bool,
+    #[command(flatten)]
+    reading: Reading,
+    /// Write the answer as JSON there; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// No remarks and no progress on standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// The answer with what is not statistics.
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    compared: &'a Compared,
+    environment_diff: &'a [Difference],
+    remarks: &'a [String],
+}
+
+/// Compares.
+pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+    let (a, b) = args.sides()?;
+    let mut question = args.question()?;
+    super::check_outputs(&[&args.json])?;
+    let paths = [a.as_slice(), b.as_slice()].concat();
+    let mut in_a = crowd::read(&paths, &args.reading, !args.quiet && !environment.dumb)?;
+    let mut in_b = in_a.split_off(a.len());
+    if !args.quiet {
+        for subject in in_a.iter().chain(&in_b) {
+            subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
+        }
+    }
+    let differing = differing(&in_a, &in_b);
+    if let Err(trouble) = comparable(&in_a, &in_b) {
+        // What differs is said even where that is the reason for the refusal.
+        say(report::compare::differences(&differing, columns()).trim_end());
+        return Err(trouble);
+    }
+    if !args.unpaired && !args.paired {
+        question.design = pair_up(&mut in_a, &mut in_b);
+    }
+    let mut compared = compare(&series(&in_a), &series(&in_b), &question);
+    let remarks = remarks(&in_a, &in_b, &mut compared);
+    compared.a.iter_mut().zip(&in_a).chain(compared.b.iter_mut().zip(&in_b)).for_each(|(unit, subject)| {
+        unit.title = subject.title.clone();
+        unit.describe(subject.run.as_ref().map(super::bounds::rows).as_deref());
+    });
+    if let Some(path) = &args.json {
+        let document = Document { compared: &compared, environment_diff: &differing, remarks: &remarks };
+        write_output(path, (serde_json::to_string_pretty(&document).unwrap_or_default() + "\n").as_bytes())?;
+    }
+    if args.json.as_deref() != Some("-".as_ref()) {
+        let color = environment.color(&std::io::stdout());
+        print(report::compare::text(&compared, &differing, &remarks, columns(), color).as_bytes())?;
+    }
+    Ok(match compared.verdict {
+        "worse" => Exit::Limit,
+        "inconclusive" => Exit::Inconclusive,
+        _ => Exit::Fine,
+    })
+}
+
+fn series(side: &[Subject]) -> Vec<&Series> {
+    side.iter().map(|subject| &subject.series).collect()
+}
+
+/// Puts runs that alternate in time into pairs; their order is that of time then.
+fn pair_up(a: &mut [Subject], b: &mut [Subject]) -> Design {
+    let started =
+        |subject: &Subject| subject.run.as_ref().map_or_else(String::new, |run| run.started.clone());
+    let starts = |side: &[Subject]| side.iter().map(started).collect::<Vec<_>>();
+    let found = design::of_starts(&starts(a), &starts(b));
+    if found == Design::Paired {
+        a.sort_by_key(started);
+        b.sort_by_key(started);
+    }
+    found
+}
+
+/// In what the sides differ; the kernel's files are read only here and not kept.
+fn differing(a: &[Subject], b: &[Subject]) -> Vec<Difference> {
+    let settings = |side: &[Subject]| -> Vec<Settings> {
+        let of = |subject: &Subject| {
+            let run = subject.run.as_ref()?;
+            let files = Bundle::open(&subject.path).map(|bundle| bundle.host_files()).unwrap_or_default();
+            Some(Settings::of(run, &files))
+        };
+        side.iter().filter_map(of).collect()
+    };
+    differences(&settings(a), &settings(b))
+}
+
+/// Refuses what would compare different things.
+fn comparable(a: &[Subject], b: &[Subject]) -> Outcome<()> {
+    let all: Vec<&Subject> = a.iter().chain(b).collect();
+    for (at, subject) in all.iter().enumerate() {
+        let same = |other: &&&Subject| {
+            let ids = other.run.as_ref().zip(subject.run.as_ref());
+            other.path == subject.path || ids.is_some_and(|(one, two)| !one.id.is_empty() && one.id == two.id)
+        };
+        if all[..at].iter().any(|other| same(&other)) {
+            return Err(Trouble::usage(format!(
+                "{} is given twice: one run is one unit, give each once",
+                subject.title
+            )));
+        }
+    }
+    let Some(first) = all.first() else { return Ok(()) };
+    for other in &all {
+        let named = |what: &str, remedy: &str| {
+            Err(Trouble::usage(format!("{} and {} differ in {what}: {remedy}", first.title, other.title)))
+        };
+        if first.series.block != other.series.block {
+            return named(
+                "the length of their blocks",
+                "their maxima are of different things, measure again",
+            );
+        }
+        if first.series.cpus.len() != other.series.cpus.len() {
+            return named("how many CPUs they measured", "name CPUs that all of them have with -a");
+        }
+        let interval = |subject: &Subject| subject.run.as_ref().and_then(|run| run.plan.interval_ns);
+        if interval(first).zip(interval(other)).is_some_and(|(one, two)| one != two) {
+            return named(
+                "their interval",
+                "a block's maximum is one of another number of wake-ups, measure both with the same -i",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What else is to be known; a spoiled run carries no verdict.
+fn remarks(a: &[Subject], b: &[Subject], compared: &mut Compared) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for subject in a.iter().chain(b) {
+        let reasons: Vec<String> = subject.run.iter().flat_map(spoiled).collect();
+        if let Some(reason) = reasons.first() {
+            remarks.push(format!("{} was spoiled: {reason}", subject.title));
+            compared.no_verdict("a run was spoiled: leave it out, or measure again");
+        }
+        if subject.series.blocks.is_empty() {
+            remarks
+                .push(format!("{} has no block records: a histogram alone does not say when", subject.title));
+            compared.no_verdict("a run has no block records, without which only its quantiles are known");
+        }
+        remarks.extend(subject.remarks.iter().map(|remark| format!("{}: {remark}", subject.title)));
+    }
+    remarks
+}
+
+impl Args {
+    fn sides(&self) -> Outcome<(Vec<PathBuf>, Vec<PathBuf>)> {
+        match (self.a.as_slice(), self.b.as_slice()) {
+            ([a, b], []) => Ok((vec![a.clone()], vec![b.clone()])),
+            (_, []) => Err(Trouble::usage("put `--` between A's runs and B's: onbeat compare A... -- B...")),
+            (a, b) => Ok((a.to_vec(), b.to_vec())),
+        }
+    }
+
+    fn question(&self) -> Outcome<Question> {
+        let metric = metric(&self.metric)?;
+        let margin = self.margin.as_deref().map(|text| margin(text, metric)).transpose()?;
+        Ok(Question {
+            metric,
+            limit: self.limit.as_deref().map(limit).transpose()?,
+            design: if self.paired { Design::Paired } else { Design::Unpaired },
+            margin,
+        })
+    }
+}
+
+fn metric(text: &str) -> Outcome<Metric> {
+    if text == "rate" {
+        return Ok(Metric::Rate);
+    }
+    let number =
+        text.strip_prefix('p').filter(|digits| digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+    let q = number.and_then(|digits| digits.parse::<f64>().ok()).map(|percent| percent / 100.0);
+    q.filter(|q| (0.01..1.0).contains(q)).map(Metric::Quantile).ok_or_else(|| {
+        Trouble::usage(format!("--metric: '{text}' is neither `rate` nor a quantile like p50 or p99"))
+    })
+}
+
+fn margin(text: &str, metric: Metric) -> Outcome<f64> {
+    match metric {
+        Metric::Rate => {
+            text.parse::<f64>().ok().filter(|factor| *factor > 1.0 && factor.is_finite()).ok_or_else(|| {
+                Trouble::usage(format!(
+                    "--margin: '{text}' is not a factor above 1: the rate's margin is one, like 1.5"
+                ))
+            })
+        }
+        Metric::Quantile(_) => {
+            super::bounds::positive_span("--margin", text, Bare::Micros).map(|span| span.0 as f64)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(line: &str) -> Args {
+        Only::try_parse_from(std::iter::once("onbeat").chain(line.split_whitespace())).expect(line).args
+    }
+
+    #[test]
+    fn two_runs_need_no_dashes() {
+        let sides = |line: &str| args(line).sides().map(|(a, b)| (a.len(), b.len()));
+        assert_eq!(sides("a b").expect("two"), (1, 1));
+        assert_eq!(sides("a b -- c").expect("three"), (2, 1));
+        assert_eq!(sides("a -- b c --x").expect("what follows is a name").1, 3);
+        assert!(sides("a").is_err() && sides("a b c").is_err());
+    }
+
+    #[test]
+    fn metrics_and_margins_are_read() {
+        assert_eq!(metric("p99.5").expect("a quantile"), Metric::Quantile(0.995));
+        for text in ["p", "p0", "p100", "q5", "p-1", "p1e1", ""] {
+            assert!(metric(text).is_err(), "{text}");
+        }
+        let margin = |line: &str| args(line).question().map(|question| question.margin);
+        assert_eq!(margin("a b --margin 1.5").expect("a factor"), Some(1.5));
+        assert_eq!(margin("a b --metric p99 --margin 2us").expect("a span"), Some(2_000.0));
+        assert!(margin("a b --margin 1").is_err() && margin("a b --margin 2us").is_err());
+    }
+}

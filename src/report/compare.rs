@@ -1,0 +1,215 @@
+//! The answer of `onbeat compare` for people: what differs, the runs, the verdict with what it rests on.
+
+use std::fmt::Write;
+
+use super::words::{clean, duration, span, us_or_dash, wrapped};
+use crate::facts::differences::Difference;
+use crate::stats::compare::{Compared, Unit};
+use crate::units::Nanos;
+
+const BOLD: &str = "\u{1b}[1m";
+const RED: &str = "\u{1b}[1;31m";
+const GREEN: &str = "\u{1b}[1;32m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// More differing conditions than these are counted; the JSON has them all.
+const MOST_SHOWN: usize = 24;
+
+/// The answer as text of at most so many columns, with ANSI colours if asked for.
+pub fn text(
+    compared: &Compared,
+    differing: &[Difference],
+    remarks: &[String],
+    width: usize,
+    color: bool,
+) -> String {
+    let dye = |code: &str, text: &str| if color { format!("{code}{text}{PLAIN}") } else { text.to_owned() };
+    let mut page = differences(differing, width);
+    page.push('\n');
+    units(&mut page, compared);
+    page.push('\n');
+    for line in numbers(compared) {
+        wrapped(&mut page, &line, width);
+    }
+    quantiles(&mut page, compared);
+    cpus(&mut page, compared);
+    if !remarks.is_empty() {
+        page.push('\n');
+    }
+    remarks.iter().for_each(|remark| wrapped(&mut page, &format!("- {}", clean(remark)), width));
+    page.push('\n');
+    let code = match compared.verdict {
+        "better" => GREEN,
+        "worse" => RED,
+        _ => BOLD,
+    };
+    let mut verdict = String::new();
+    wrapped(&mut verdict, &sentence(compared), width);
+    page.push_str(&dye(code, verdict.trim_end()));
+    page.push('\n');
+    page
+}
+
+/// What differs in the conditions, as lines.
+pub fn differences(differing: &[Difference], width: usize) -> String {
+    if differing.is_empty() {
+        return "The recorded conditions of A and B do not differ.\n".into();
+    }
+    let mut page = "What differs in the conditions (A -> B)\n".to_owned();
+    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
+    for one in differing.iter().take(MOST_SHOWN) {
+        wrapped(&mut page, &format!("  {}: {} -> {}", clean(&one.what), value(&one.a), value(&one.b)), width);
+    }
+    if differing.len() > MOST_SHOWN {
+        let _ = writeln!(page, "  and {} more, all of them in --json", differing.len() - MOST_SHOWN);
+    }
+    page
+}
+
+fn units(page: &mut String, compared: &Compared) {
+    let limit = compared.limit_ns.map_or_else(|| "limit".into(), |limit| format!(">={}", span(limit)));
+    let head = ["", "run", "observed", "p50", "p99", "p99.9", "p99.99", "max", &limit].map(str::to_owned);
+    let mut rows = vec![head.to_vec()];
+    for (side, units) in [("A", &compared.a), ("B", &compared.b)] {
+        rows.extend(units.iter().map(|unit| row(side, unit)));
+    }
+    let widths: Vec<usize> = (0..head.len())
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in &rows {
+        let cell = |(column, text): (usize, &String)| {
+            let width = widths[column];
+            if column < 2 { format!("{text:<width$}") } else { format!("{text:>width$}") }
+        };
+        let line: Vec<String> = row.iter().enumerate().map(cell).collect();
+        let _ = writeln!(page, "{}", line.join("  ").trim_end());
+    }
+    page.push_str("latencies in us; the larger maximum alone says little, it is the unluckier run's\n");
+}
+
+fn row(side: &str, unit: &Unit) -> Vec<String> {
+    let quantiles = unit.quantiles_ns.unwrap_or_default().map(us_or_dash);
+    let mut cells = vec![side.to_owned(), clean(&unit.title), duration(unit.observed_ns)];
+    cells.extend(quantiles);
+    cells.extend([us_or_dash(unit.max_ns), unit.exceedances.to_string()]);
+    cells
+}
+
+/// A factor with three digits.
+fn factor(value: f64) -> String {
+    if (0.01..1000.0).contains(&value) { format!("{value:.2}") } else { format!("{value:.1e}") }
+}
+
+fn number(compared: &Compared, value: f64) -> String {
+    if compared.difference_ns.is_some() { signed(value) } else { factor(value) }
+}
+
+fn signed(ns: f64) -> String {
+    let size = span(Nanos(ns.abs().min(9e18) as i64));
+    if ns < 0.0 { format!("-{size}") } else { format!("+{size}") }
+}
+
+fn numbers(compared: &Compared) -> Vec<String> {
+    let mut lines = Vec::new();
+    let design = if compared.design == "paired" {
+        format!("{} pairs, by exact sign flips", compared.units)
+    } else {
+        format!("{} and {} runs, by exact permutation", compared.a.len(), compared.b.len())
+    };
+    let ci = compared.ci.map_or_else(String::new, |ci| {
+        format!(" [{}, {}]", number(compared, ci[0]), number(compared, ci[1]))
+    });
+    let p = compared.p_value.map_or_else(String::new, |p| format!(", p {p:.4}"));
+    if let Some(difference) = compared.difference_ns {
+        lines.push(format!("{}: B - A = {}{ci}{p} ({design}).", compared.metric, signed(difference)));
+    } else {
+        let how = if compared.limit_given {
+            "fixed beforehand"
+        } else {
+            "the 99.5 % block maximum of all runs together"
+        };
+        let limit =
+            compared.limit_ns.map_or_else(String::new, |limit| format!(" at {} ({how})", span(limit)));
+        let ratio = compared.rate_ratio.map_or_else(|| "none: nothing reached it".into(), factor);
+        lines.push(format!("Rate of exceedance{limit}, B over A: {ratio}{ci}{p} ({design})."));
+    }
+    let margin = if compared.difference_ns.is_some() {
+        format!("\u{b1} {}", span(Nanos(compared.margin as i64)))
+    } else {
+        format!("{} to {}", factor(1.0 / compared.margin), factor(compared.margin))
+    };
+    let detectable = compared.smallest_detectable.map_or_else(
+        || "too few runs to say".into(),
+        |size| {
+            if compared.difference_ns.is_some() {
+                span(Nanos(size as i64))
+            } else {
+                format!("a factor of {}", factor(size))
+            }
+        },
+    );
+    let needed = compared.units_needed.map_or_else(
+        || ", one as large as the margin would take more than anybody runs".into(),
+        |n| {
+            let units = if compared.design == "paired" { "pairs" } else { "runs of each" };
+            format!("; one as large as the margin takes {n} {units}")
+        },
+    );
+    lines.push(format!("No difference is: {margin}. The smallest that these runs would show four times in five: {detectable}{needed}."));
+    if let Some(e) = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2) {
+        let stop = if e >= 20.0 { "20 is reached: one may stop" } else { "one may stop at 20" };
+        lines.push(format!(
+            "e-value of the counts {}: {stop}, if the schedule did not depend on them.",
+            factor(e)
+        ));
+    }
+    if let Some(spread) = compared.overdispersion.filter(|spread| *spread > 2.0) {
+        lines.push(format!("The counts of runs of one side spread {spread:.1} times as much as chance alone: the e-value does not hold."));
+    }
+    lines
+}
+
+fn quantiles(page: &mut String, compared: &Compared) {
+    if compared.quantiles.is_empty() {
+        return;
+    }
+    page.push_str("\nQuantiles of the block maxima, beside the verdict (p by Holm)\n");
+    for one in &compared.quantiles {
+        let ci = one.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", signed(ci[0]), signed(ci[1])));
+        let p = if one.ci.is_some() { format!("  p {:.3}", one.p_holm) } else { String::new() };
+        let at = |ns: f64| span(Nanos(ns as i64));
+        let q = crate::stats::bounds::steadiness::digits(one.q * 100.0);
+        let _ = writeln!(
+            page,
+            "  p{q:<5} {:>10} -> {:>10}  {}{ci}{p}",
+            at(one.a_ns),
+            at(one.b_ns),
+            signed(one.difference_ns)
+        );
+    }
+}
+
+fn cpus(page: &mut String, compared: &Compared) {
+    if compared.cpus.iter().all(|cpu| cpu.a + cpu.b == 0) {
+        return;
+    }
+    page.push_str("\nExceedances by CPU, beside the verdict (p by Benjamini and Hochberg)\n");
+    for cpu in &compared.cpus {
+        let _ =
+            writeln!(page, "  CPU {:<4} A {:>6}  B {:>6}  p {:.3}", cpu.cpu, cpu.a, cpu.b, cpu.p_adjusted);
+    }
+}
+
+fn sentence(compared: &Compared) -> String {
+    let verdict = match compared.verdict {
+        "better" => "B is better than A.",
+        "worse" => "B is worse than A.",
+        "equivalent" => "A and B are equivalent: the difference lies within the margin.",
+        _ => "Inconclusive",
+    };
+    if compared.reason.is_empty() {
+        verdict.into()
+    } else {
+        format!("{}: {}.", verdict.trim_end_matches('.'), compared.reason)
+    }
+}
