@@ -95,6 +95,11 @@ impl Tally {
         self.done += 1;
     }
 
+    /// How many refits were counted.
+    pub fn done(&self) -> u32 {
+        self.done
+    }
+
     /// Whether the p-value of all refits is on one side of alpha whatever the rest bring.
     pub fn is_certain(&self, alpha: f64) -> bool {
         let of_all = |reached: u32| f64::from(reached + 1) / f64::from(self.refits + 1);

@@ -2,7 +2,8 @@
 //!
 //! Fisher (1929), Tests of significance in harmonic analysis, for the largest of k exponential shares; Renyi (1953)
 //! for the spacings of exponential order statistics, which those of the fitted law's upper tail become on Gumbel's
-//! scale. Assumes that the fitted law is right below the gap; values recorded in steps are drawn within them.
+//! scale. Assumes that the fitted law is right below the gap; values recorded in steps are drawn within them. A group
+//! of more values than are looked at shows no gap: that is for the test of the fit.
 
 use super::fit_test::{Placed, placed};
 use super::gev::Gev;

@@ -1,5 +1,7 @@
 //! The tail beyond what was seen: extreme value laws fitted to values that were recorded in steps, with profile bounds.
 
+pub mod cells;
+pub mod experiments;
 pub mod fit_test;
 pub mod gap;
 pub mod gev;
@@ -8,4 +10,5 @@ pub mod lmoments;
 pub mod profile;
 pub mod search;
 pub mod steps;
+pub mod threshold;
 pub mod variation;

@@ -35,7 +35,7 @@ pub struct Steps {
 }
 
 /// More distinct values than this are put together before a fit.
-const MANY: usize = 400;
+const MANY: usize = 120;
 /// How far apart values that are put together may lie, as a part of the L-scale: about a sixth of a Gumbel sigma.
 const CLOSE: f64 = 0.25;
 
