@@ -32,6 +32,30 @@ impl Nanos {
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
+
+    /// A length of time as people say it: `1 h 2 min`, `2 min 5 s`, `10.0 s`, `350 ms`.
+    pub fn spoken(self) -> String {
+        let s = self.0.max(0) / Nanos::SECOND.0;
+        match s {
+            0 => {
+                let text = self.to_string();
+                let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+                format!("{} {}", &text[..unit], &text[unit..])
+            }
+            1..100 => format!("{:.1} s", self.as_secs()),
+            100..3_600 => two_units(s, ("min", 60), ("s", 1)),
+            3_600..172_800 => two_units(s, ("h", 3_600), ("min", 60)),
+            172_800..63_072_000 => two_units(s, ("d", 86_400), ("h", 3_600)),
+            _ => two_units(s, ("y", 31_536_000), ("d", 86_400)),
+        }
+    }
+}
+
+fn two_units(s: i64, (large, size): (&str, i64), (small, part): (&str, i64)) -> String {
+    match s % size / part {
+        0 => format!("{} {large}", s / size),
+        rest => format!("{} {large} {rest} {small}", s / size),
+    }
 }
 
 impl Add for Nanos {

@@ -1,6 +1,7 @@
 //! The answer of `onbeat bounds` for people: counting first, then what lies beyond or why not.
 
 use super::words::{clean, duration, several, span, wrapped};
+use crate::stats::bounds::steadiness::digits;
 use crate::stats::bounds::{Bounds, Claim, Extrapolation};
 use crate::units::Nanos;
 
@@ -79,13 +80,13 @@ pub fn percent(p: f64) -> String {
     }
 }
 
-/// A rate with three digits.
+/// A rate as people say it: so many an hour or a day, or one in a longer time.
 fn per_hour(rate: f64) -> String {
     match rate {
         r if r >= 100.0 => format!("{r:.0} an hour"),
         r if r >= 1.0 => format!("{r:.1} an hour"),
-        r if r >= 0.042 => format!("{:.1} a day", r * 24.0),
-        r => format!("{:.2} a day", r * 24.0),
+        r if r >= 1.0 / 24.0 => format!("{:.1} a day", r * 24.0),
+        r => format!("one in {}", seconds(3600.0 / r)),
     }
 }
 
@@ -118,8 +119,8 @@ fn counting(bounds: &Bounds) -> Vec<String> {
     }
     for quantile in counting.quantiles.iter().filter(|quantile| quantile.q >= 0.9) {
         lines.push(format!(
-            "{} of the blocks stay below a value between {} and {} (95 %).",
-            percent(quantile.q),
+            "{} % of the blocks stay below a value between {} and {} (95 %).",
+            digits(100.0 * quantile.q),
             span(quantile.lower_ns),
             span(quantile.upper_ns)
         ));
@@ -148,8 +149,8 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let horizon = duration(counting.horizon_ns);
     let takes = match claim.exceedances_at_most {
         0 => format!("takes {} without one", seconds(claim.seconds_needed)),
-        n => format!(
-            "takes {} with no more than these {n}, or {} without one",
+        _ => format!(
+            "takes {} with no further one, or {} without any",
             seconds(claim.seconds_needed),
             seconds(counting.clean_seconds_needed.unwrap_or_default())
         ),
@@ -175,7 +176,7 @@ fn beyond(bounds: &Bounds) -> Vec<String> {
     let us = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(Nanos(ns.min(9e18) as i64)));
     if beyond.status == "ok" {
         let horizon = beyond.horizon_ns.map_or_else(String::new, duration);
-        return vec![
+        let mut lines = vec![
             format!("The worst in {horizon} is typically {}.", us(beyond.typical_ns)),
             format!(
                 "With 95 % confidence there is at most a 5 % chance of exceeding {} ({} if the tail is not allowed an upper limit).",
@@ -183,6 +184,16 @@ fn beyond(bounds: &Bounds) -> Vec<String> {
                 us(beyond.guarded_upper_ns)
             ),
         ];
+        let seen = bounds.counting.observed_max_ns;
+        if let Some(seen) =
+            seen.filter(|seen| beyond.guarded_upper_ns.is_some_and(|upper| upper < seen.0 as f64))
+        {
+            lines.push(format!(
+                "{} was seen already, which is later than that: plan with what was seen.",
+                span(seen)
+            ));
+        }
+        return lines;
     }
     let mut lines = vec![beyond.reason.clone()];
     if !beyond.remedy.is_empty() {

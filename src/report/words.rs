@@ -44,23 +44,9 @@ pub fn span(latency: Nanos) -> String {
     format!("{} {}", &text[..unit], &text[unit..])
 }
 
-/// A length of time as people say it: `1 h 2 min`, `2 min 5 s`, `10.0 s`, `350 ms`.
+/// A length of time as people say it, see [`Nanos::spoken`].
 pub fn duration(length: Nanos) -> String {
-    let s = length.0.max(0) / Nanos::SECOND.0;
-    match s {
-        0 => span(length),
-        1..100 => format!("{:.1} s", length.as_secs()),
-        100..3_600 => two_units(s, ("min", 60), ("s", 1)),
-        3_600..86_400 => two_units(s, ("h", 3_600), ("min", 60)),
-        _ => two_units(s, ("d", 86_400), ("h", 3_600)),
-    }
-}
-
-fn two_units(s: i64, (large, size): (&str, i64), (small, part): (&str, i64)) -> String {
-    match s % size / part {
-        0 => format!("{} {large}", s / size),
-        rest => format!("{} {large} {rest} {small}", s / size),
-    }
+    length.spoken()
 }
 
 /// The wall time of an event: without its date where that is the run's own.

@@ -47,13 +47,19 @@ pub fn period(structure: &Structure, block: Nanos, judged: bool) -> Gate {
 pub fn enough(n: usize, values: usize, resolution: Nanos) -> Gate {
     const NAME: &str = "enough data";
     let detail = format!(
-        "{n} blocks (at least {FEWEST_BLOCKS}), {values} different values in steps of {resolution} (at least {FEWEST_VALUES})"
+        "{n} blocks (at least {FEWEST_BLOCKS}), {values} different values in steps of {} (at least {FEWEST_VALUES})",
+        resolution.spoken()
     );
     if n >= FEWEST_BLOCKS && values >= FEWEST_VALUES {
         return Gate::passed("G7", NAME, detail);
     }
     let (refusal, remedy) = if n < FEWEST_BLOCKS {
         (format!("Too little data: {n} blocks where {FEWEST_BLOCKS} are the least."), "Measure for longer.")
+    } else if values == 1 {
+        (
+            "Too little data: all maxima are the same value.".into(),
+            "Record in finer steps; a constant has no tail.",
+        )
     } else {
         (
             format!("Too little data: the maxima have only {values} different values."),
@@ -67,7 +73,8 @@ pub fn enough(n: usize, values: usize, resolution: Nanos) -> Gate {
 pub fn horizon(question: &Question, observed: Nanos) -> Gate {
     const NAME: &str = "horizon";
     let most = farthest(question, observed);
-    let detail = format!("{} from {observed}; the most is {most}", question.horizon);
+    let (asked, from, farthest) = (question.horizon.spoken(), observed.spoken(), most.spoken());
+    let detail = format!("{asked} from {from}; the most is {farthest}");
     if question.horizon <= most {
         return Gate::passed("G8", NAME, detail);
     }
@@ -75,8 +82,7 @@ pub fn horizon(question: &Question, observed: Nanos) -> Gate {
         let detail = format!("{detail}, which is taken, as no --horizon was given");
         return Gate::passed("G8", NAME, detail);
     }
-    let refusal =
-        format!("Asked for {} from {observed}: the most that this run carries is {most}.", question.horizon);
+    let refusal = format!("Asked for {asked} from {from}: the most that this run carries is {farthest}.");
     Gate::refused("G8", NAME, detail, refusal, "Ask for a shorter --horizon, or measure for longer.")
 }
 

@@ -123,6 +123,7 @@ pub fn extrapolate(
     let series = evidence.series;
     let times = block_size(series);
     let sample = Sample::of(series, times);
+    let finest = series.values();
     let n = sample.values.len();
     let observed = Nanos(sample.block.0.saturating_mul(n as i64));
     let horizon =
@@ -131,9 +132,9 @@ pub fn extrapolate(
     let levels = Levels::of(&sample, blocks);
     let judged = n >= FEWEST_BLOCKS;
     let mut gates = vec![
-        steadiness::level(&sample.values, sample.block),
+        steadiness::level(&sample.values, &finest, sample.block),
         steadiness::dependence(&sample.values, sample.block),
-        steadiness::evenness(&sample.values, sample.block),
+        steadiness::evenness(&finest, series.block),
     ];
     gates.extend([
         shape::fits(&sample, &Sample::of(series, times.saturating_mul(2)), blocks),

@@ -29,7 +29,8 @@ pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
     let (Some(steps), Some(fit)) = (&sample.steps, sample.fit) else {
         return Gate::not_judged("G4", NAME, NO_FIT);
     };
-    // Two statistics share the gate's level.
+    // Two statistics share the gate's level; a bootstrap that ends early knows the side, not the digits.
+    let side = |p: f64| format!("p {} {}", if p < ALPHA / 2.0 { "below" } else { "above" }, ALPHA / 2.0);
     let Some(test) = fit_test::of_maxima(steps, &fit, ALPHA / 2.0, REFITS, SEED) else {
         return Gate::not_judged("G4", NAME, NO_FIT);
     };
@@ -40,11 +41,11 @@ pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
         None => "",
     };
     let detail = format!(
-        "Anderson-Darling {:.2} (p {}), upper tail {:.2} (p {}), by {} refits{stable}",
+        "Anderson-Darling {:.2} ({}), upper tail {:.2} ({}), settled by {} refits{stable}",
         test.a2,
-        p_value(test.a2_p),
+        side(test.a2_p),
         test.au2,
-        p_value(test.au2_p),
+        side(test.au2_p),
         test.refits
     );
     if test.a2_p < ALPHA / 2.0 || test.au2_p < ALPHA / 2.0 {
@@ -87,7 +88,7 @@ pub fn one_mode(sample: &Sample) -> Gate {
     let Some(gap) = gap::widest_gap(steps, &fit.law, SEED) else {
         return Gate::not_judged("G5", NAME, "too few blocks");
     };
-    let at = Nanos(gap.starts_at as i64);
+    let at = Nanos(gap.starts_at as i64).spoken();
     let detail = format!(
         "the widest gap of the tail is below {at}, with {} events above (p {})",
         gap.events,
@@ -127,7 +128,8 @@ pub fn width(sample: &Sample, levels: Option<&Levels>, seen: Option<Nanos>) -> G
         return Gate::passed("G9", NAME, detail);
     }
     let refusal = format!(
-        "The tail is not determined by this run: the largest value seen is {seen}, and the bound would be far beyond it."
+        "The tail is not determined by this run: the largest value seen is {}, and the bound would be far beyond it.",
+        seen.spoken()
     );
     Gate::refused("G9", NAME, detail, refusal, "Measure for longer, or ask for a shorter --horizon.")
 }

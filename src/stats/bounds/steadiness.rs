@@ -10,25 +10,30 @@ const HOUR: f64 = 3.6e12;
 /// Lags of the test of dependence.
 pub const LAGS: usize = 10;
 
-/// G1: one level from beginning to end.
-pub fn level(values: &[f64], block: Nanos) -> Gate {
+/// G1: one level from beginning to end, in the blocks of the fit and in the finest ones.
+///
+/// A change of level makes neighbours alike, so that longer blocks are taken for the fit, of which there are fewer
+/// to show the change. KPSS allows for short memory; it alone is asked of the finest.
+pub fn level(values: &[f64], finest: &[f64], block: Nanos) -> Gate {
     const NAME: &str = "level";
     let (Some(kpss), Some(trend)) = (kpss::level(values), mann_kendall::trend(values)) else {
         return Gate::not_judged("G1", NAME, TOO_FEW);
     };
-    let detail =
-        format!("KPSS {:.3} (refused above 0.739), Mann-Kendall p {}", kpss.statistic, p_value(trend.p));
-    if !kpss.rejects_at_1_percent && trend.p >= ALPHA {
+    let fine = kpss::level(finest).unwrap_or(kpss);
+    let statistic = kpss.statistic.max(fine.statistic);
+    let detail = format!("KPSS {statistic:.3} (refused above 0.739), Mann-Kendall p {}", p_value(trend.p));
+    let steady = !kpss.rejects_at_1_percent && !fine.rejects_at_1_percent;
+    if steady && trend.p >= ALPHA {
         return Gate::passed("G1", NAME, detail);
     }
     let slope = mann_kendall::slope(values).unwrap_or_default() * HOUR / block.as_secs() / 1e9;
     let changed =
         median_shift::most_likely(values).filter(|shift| shift.p < ALPHA).map_or_else(String::new, |shift| {
-            let when = Nanos(block.0.saturating_mul(shift.first_after as i64));
-            let (before, after) = (Nanos(shift.before as i64), Nanos(shift.after as i64));
+            let when = Nanos(block.0.saturating_mul(shift.first_after as i64)).spoken();
+            let (before, after) = (Nanos(shift.before as i64).spoken(), Nanos(shift.after as i64).spoken());
             format!(", most likely changed {when} into the run, from typically {before} to {after}")
         });
-    let drift = Nanos(slope.abs().min(9e18) as i64);
+    let drift = Nanos(slope.abs().min(9e18) as i64).spoken();
     let sign = if slope < 0.0 { "-" } else { "" };
     let refusal = format!("The run is not stationary: drift of {sign}{drift} an hour{changed}.");
     Gate::refused(
@@ -47,16 +52,18 @@ pub fn dependence(values: &[f64], block: Nanos) -> Gate {
         return Gate::not_judged("G2", NAME, TOO_FEW);
     };
     let detail = format!(
-        "Ljung-Box p {} over {} lags, runs about the median p {} (blocks of {block})",
+        "Ljung-Box p {} over {} lags, runs about the median p {} (blocks of {})",
         p_value(memory.p),
         memory.lags,
-        p_value(runs.p)
+        p_value(runs.p),
+        block.spoken()
     );
     if memory.p >= ALPHA && runs.p >= ALPHA {
         return Gate::passed("G2", NAME, detail);
     }
     let refusal = format!(
-        "Neighbouring blocks resemble each other, even blocks of {block}: there is less in this run than its length says."
+        "Neighbouring blocks resemble each other, even blocks of {}: there is less in this run than its length says.",
+        block.spoken()
     );
     Gate::refused(
         "G2",
@@ -67,10 +74,10 @@ pub fn dependence(values: &[f64], block: Nanos) -> Gate {
     )
 }
 
-/// G3: the largest twentieth of the blocks spread over the run.
-pub fn evenness(values: &[f64], block: Nanos) -> Gate {
+/// G3: the largest twentieth of the blocks spread over the run; of the finest blocks, which are the most.
+pub fn evenness(finest: &[f64], block: Nanos) -> Gate {
     const NAME: &str = "evenness";
-    let Some(found) = homogeneity::of_top_blocks(values) else {
+    let Some(found) = homogeneity::of_top_blocks(finest) else {
         return Gate::not_judged("G3", NAME, TOO_FEW);
     };
     let detail = format!(
@@ -88,8 +95,8 @@ pub fn evenness(values: &[f64], block: Nanos) -> Gate {
         "Spikes are bunched: {} of the {} largest blocks lie within {} from {} on.",
         stretch.large,
         found.large,
-        Nanos(block.0.saturating_mul(stretch.blocks as i64)),
-        Nanos(block.0.saturating_mul(stretch.first as i64))
+        Nanos(block.0.saturating_mul(stretch.blocks as i64)).spoken(),
+        Nanos(block.0.saturating_mul(stretch.first as i64)).spoken()
     );
     Gate::refused("G3", NAME, detail, refusal, "Find what ran then; bound that stretch by itself.")
 }
@@ -119,7 +126,7 @@ mod tests {
     #[test]
     fn a_steady_run_passes() {
         let values = clean(1);
-        for gate in [level(&values, BLOCK), dependence(&values, BLOCK), evenness(&values, BLOCK)] {
+        for gate in [level(&values, &values, BLOCK), dependence(&values, BLOCK), evenness(&values, BLOCK)] {
             assert!(gate.passed, "{gate:?}");
         }
     }
@@ -128,7 +135,7 @@ mod tests {
     fn a_shift_is_refused_with_its_place() {
         let shifted: Vec<f64> =
             clean(2).iter().enumerate().map(|(i, x)| if i < 300 { *x } else { x + 3_000.0 }).collect();
-        let gate = level(&shifted, BLOCK);
+        let gate = level(&shifted, &shifted, BLOCK);
         assert!(!gate.passed && gate.refusal.contains("changed"), "{gate:?}");
     }
 
@@ -156,7 +163,8 @@ mod tests {
     #[test]
     fn what_cannot_be_judged_is_no_pass() {
         for values in [vec![], vec![5.0; 100]] {
-            for gate in [level(&values, BLOCK), dependence(&values, BLOCK), evenness(&values, BLOCK)] {
+            for gate in [level(&values, &values, BLOCK), dependence(&values, BLOCK), evenness(&values, BLOCK)]
+            {
                 assert!(!gate.passed && gate.detail.starts_with("not judged"), "{gate:?}");
             }
         }

@@ -1,5 +1,7 @@
 //! When the spikes came: periods, bursts, changes. What recurs is a mechanism, not chance.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::{Evidence, events};
@@ -66,7 +68,7 @@ pub struct Period {
 impl Period {
     /// Why it forbids an extrapolation.
     pub fn refusal(&self) -> String {
-        let (from, to) = (self.from_ns, self.to_ns);
+        let (from, to) = (self.from_ns.spoken(), self.to_ns.spoken());
         if self.of_the_worst > 0 {
             return format!(
                 "{} of the worst {} events recur every {} at {from} to {to} and do not belong to the rest of the distribution.",
@@ -174,6 +176,15 @@ fn periods(evidence: &Evidence, spikes: &[Spike], blocks: usize, span: (i64, i64
     found
 }
 
+/// The worst spikes, more of them where several are as bad as the last.
+fn worst(spikes: &[Spike]) -> Vec<Spike> {
+    let mut sorted = spikes.to_vec();
+    sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
+    let last = sorted.get(WORST - 1).map_or(i64::MIN, |spike| spike.1);
+    sorted.retain(|spike| spike.1 >= last);
+    sorted
+}
+
 /// Of a period that several selections show, or show in part, the one with most spikes.
 fn keep(found: &mut Vec<Period>, new: Period) {
     let same = |old: &Period| {
@@ -191,12 +202,9 @@ fn keep(found: &mut Vec<Period>, new: Period) {
 
 fn describe(evidence: &Evidence, comb: &Comb, selected: &[Spike], spikes: &[Spike]) -> Period {
     let latencies = || comb.members.iter().filter_map(|&i| selected.get(i)).map(|spike| spike.1);
-    let worst = largest(spikes, WORST);
-    let slack = 4.0 * comb.jitter_ns + 2.0 * evidence.series.tick.0 as f64;
-    let belongs = |at: i64| {
-        let after = (i128::from(at) - i128::from(comb.phase_ns)) as f64 / comb.period_ns;
-        (after - after.round()).abs() * comb.period_ns <= slack.min(comb.period_ns / 8.0)
-    };
+    let worst = worst(spikes);
+    let members: BTreeSet<i64> =
+        comb.members.iter().filter_map(|&i| selected.get(i)).map(|spike| spike.0).collect();
     let (period_s, se_s) = (comb.period_ns / 1e9, comb.period_se_ns / 1e9);
     Period {
         period_s,
@@ -208,7 +216,7 @@ fn describe(evidence: &Evidence, comb: &Comb, selected: &[Spike], spikes: &[Spik
         p_value: comb.p,
         from_ns: Nanos(latencies().min().unwrap_or(0)),
         to_ns: Nanos(latencies().max().unwrap_or(0)),
-        of_the_worst: worst.iter().filter(|spike| belongs(spike.0)).count(),
+        of_the_worst: worst.iter().filter(|spike| members.contains(&spike.0)).count(),
         worst: worst.len(),
         compatible_with: name::compatible(period_s, se_s, evidence.hz),
     }
@@ -257,7 +265,9 @@ fn sentences(found: &Structure) -> Vec<String> {
     for pair in found.stretches.windows(2) {
         lines.push(format!(
             "The rate of spikes changed {} after the start: {:.1} an hour before, {:.1} after.",
-            pair[1].from_ns, pair[0].per_hour, pair[1].per_hour
+            pair[1].from_ns.spoken(),
+            pair[0].per_hour,
+            pair[1].per_hour
         ));
     }
     lines
@@ -273,8 +283,8 @@ impl Period {
         format!(
             "{} spikes of {} to {} recur every {} (\u{b1} {:.1e} s), {} cycles without one; {} of the worst {} belong to them.{hint}",
             self.members,
-            self.from_ns,
-            self.to_ns,
+            self.from_ns.spoken(),
+            self.to_ns.spoken(),
             seconds(self.period_s),
             self.se_s,
             self.misses,
