@@ -1,1 +1,12 @@
 //! When spikes come: in bursts, periodically, more often from some time on.
+
+pub mod burst;
+pub mod change;
+pub mod cluster;
+pub mod experiments;
+pub mod fold;
+pub mod lags;
+pub mod name;
+pub mod period;
+pub mod schuster;
+pub mod teeth;

@@ -1,0 +1,140 @@
+//! Experiments with known answers: how often the methods of this room err, by simulation from a seed.
+//!
+//! The unit tests run short forms; the long forms give the numbers of the tables.
+
+use super::cluster::{theta_intervals, theta_k_gaps};
+use super::period::{ALPHA, Comb, combs};
+use super::schuster;
+use crate::stats::dice::Dice;
+
+const HOUR: i64 = 3_600_000_000_000;
+
+/// Events to be made: a comb among events at random.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe {
+    /// How long is watched, ns.
+    pub span_ns: i64,
+    /// Times are rounded down to this, ns.
+    pub resolution_ns: i64,
+    /// How many events come at random.
+    pub random: usize,
+    /// The comb's period, ns; 0 for none.
+    pub period_ns: f64,
+    /// Standard deviation of each tooth about its place, ns.
+    pub jitter_ns: f64,
+    /// Standard deviation of the phase's step from tooth to tooth, ns.
+    pub walk_ns: f64,
+    /// The share of teeth that make no event.
+    pub missing: f64,
+}
+
+impl Recipe {
+    /// One hour, times exact to 1 ms.
+    pub const HOUR: Recipe = Recipe {
+        span_ns: HOUR,
+        resolution_ns: 1_000_000,
+        random: 0,
+        period_ns: 0.0,
+        jitter_ns: 0.0,
+        walk_ns: 0.0,
+        missing: 0.0,
+    };
+
+    /// The table's row "pair-difference periodicity" without a period: 100 events at random in an hour.
+    pub const AT_RANDOM: Recipe = Recipe { random: 100, ..Recipe::HOUR };
+
+    /// The same row's comb: 60 s, 2 ms of jitter, among 60 events at random.
+    pub const MINUTE: Recipe = Recipe { random: 60, period_ns: 60e9, jitter_ns: 2e6, ..Recipe::HOUR };
+
+    /// The row "pairdiff_top12": the twelve largest of 600 blocks, ten of them a minute apart.
+    pub const TOP_12: Recipe = Recipe {
+        span_ns: 600_000_000_000,
+        resolution_ns: 1_000_000_000,
+        random: 2,
+        period_ns: 60e9,
+        ..Recipe::HOUR
+    };
+
+    /// Makes the events, ns from 0; those of the comb come first.
+    pub fn events(&self, dice: &mut Dice) -> Vec<i64> {
+        let mut times = Vec::new();
+        if self.period_ns > 0.0 {
+            let mut tooth = dice.even() * self.period_ns;
+            while tooth < self.span_ns as f64 {
+                if dice.even() >= self.missing {
+                    times.push((tooth + self.jitter_ns * dice.normal()) as i64);
+                }
+                // A walk that steps back further than a period must not keep this from ending.
+                tooth += (self.period_ns + self.walk_ns * dice.normal()).max(0.1 * self.period_ns);
+            }
+        }
+        times.extend((0..self.random).map(|_| (dice.even() * self.span_ns as f64) as i64));
+        let step = self.resolution_ns.max(1);
+        times.iter().map(|time| (time / step) * step).collect()
+    }
+
+    /// Makes the events and looks for periods.
+    pub fn search(&self, dice: &mut Dice) -> Vec<Comb> {
+        combs(&self.events(dice), (0, self.span_ns), self.resolution_ns, ALPHA)
+    }
+}
+
+/// In how many repetitions any period was claimed.
+pub fn period_claims(recipe: &Recipe, reps: usize, seed: u64) -> usize {
+    let mut dice = Dice::new(seed);
+    (0..reps).filter(|_| !recipe.search(&mut dice).is_empty()).count()
+}
+
+/// In how many repetitions the recipe's period was found first, to within `within_ns`.
+pub fn period_found(recipe: &Recipe, within_ns: f64, reps: usize, seed: u64) -> usize {
+    let mut dice = Dice::new(seed);
+    let found = |comb: &Comb| (comb.period_ns - recipe.period_ns).abs() < within_ns;
+    (0..reps).filter(|_| recipe.search(&mut dice).first().is_some_and(found)).count()
+}
+
+/// In how many repetitions `n` events at random within an hour had a line below `to_hz` at the level 0.01.
+pub fn schuster_claims(n: usize, to_hz: f64, reps: usize, seed: u64) -> usize {
+    let mut dice = Dice::new(seed);
+    let recipe = Recipe { random: n, ..Recipe::HOUR };
+    let line = |times: Vec<i64>| schuster::search(&times, recipe.span_ns, (0.002, to_hz));
+    (0..reps).filter(|_| line(recipe.events(&mut dice)).is_some_and(|line| line.false_alarm < 0.01)).count()
+}
+
+/// The mean estimates of the extremal index, by intervals and by K-gaps with K = 1, of series of length `n` with a
+/// known one: `X_i = max((1 - theta) X_(i-1), theta Z_i)`, Z unit Frechet, above its 98 % quantile.
+pub fn max_ar(theta: f64, n: usize, reps: usize, seed: u64) -> (f64, f64) {
+    let mut dice = Dice::new(seed);
+    let mut sums = (0.0, 0.0);
+    for _ in 0..reps {
+        let mut x = 1.0 / dice.exponential();
+        let series: Vec<f64> = (0..n)
+            .map(|_| {
+                x = ((1.0 - theta) * x).max(theta / dice.exponential());
+                x
+            })
+            .collect();
+        let mut sorted = series.clone();
+        sorted.sort_by(f64::total_cmp);
+        let level = sorted.get(n * 98 / 100).copied().unwrap_or(f64::INFINITY);
+        let above: Vec<u64> = (0u64..).zip(&series).filter(|(_, x)| **x > level).map(|(i, _)| i).collect();
+        let share = above.len() as f64 / n.max(1) as f64;
+        sums.0 += theta_intervals(&above).unwrap_or(f64::NAN);
+        sums.1 += theta_k_gaps(&above, share, 1).unwrap_or(f64::NAN);
+    }
+    (sums.0 / reps as f64, sums.1 / reps as f64)
+}
+
+/// Poisson counts by the waiting times between events.
+pub fn poisson_counts(mean: f64, n: usize, dice: &mut Dice) -> Vec<u64> {
+    let mut left = dice.exponential() / mean;
+    let mut count = || {
+        let mut events = 0;
+        while left < 1.0 && events < 1_000_000 {
+            events += 1;
+            left += dice.exponential() / mean;
+        }
+        left -= 1.0;
+        events
+    };
+    (0..n).map(|_| count()).collect()
+}

@@ -1,0 +1,295 @@
+//! Whether events recur with a period, which events those are, and how exactly the period is known.
+//!
+//! The differences of all pairs (see [`super::lags`]) say whether anything recurs: that test alone carries the
+//! false alarm rate, under events that fall independently and evenly into the span. What the period is, is then
+//! decided by folding: every frequent difference, its half and its third are candidates; each is made exact by
+//! its multiples, the events are folded on it, and the one whose cycles hold more events than chance would put
+//! there by the largest likelihood ratio is the fundamental. A multiple loses the cycles between, a part has
+//! empty ones, a difference between two combs has no cycles at all. Least squares of `t = t0 + n P` refine it.
+//!
+//! Events must be declustered: the differences inside bursts recur too. Periods above a sixth of the span are
+//! never claimed, nor are combs of fewer than five events.
+
+use super::lags::{Lag, pair_lags, significant};
+use super::teeth::{FEWEST_MEMBERS, Fit};
+
+/// More events than this are not looked at: pass the largest 2000.
+pub const MOST_EVENTS: usize = 5000;
+/// At most so many combs are taken out of the events, one after the other.
+pub const MOST_COMBS: usize = 4;
+/// What the pair differences may claim by chance, of all spans without a period.
+pub const ALPHA: f64 = 0.01;
+
+/// Candidates: the strongest lags and the shortest ones.
+const STRONGEST: usize = 16;
+const SHORTEST: usize = 8;
+/// A fold must beat the search for its phase by this much in log likelihood.
+const FOLD_MARGIN: f64 = 12.0;
+
+/// Events that recur: those at `phase_ns + n * period_ns` within the jitter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comb {
+    /// The period by least squares, ns.
+    pub period_ns: f64,
+    /// Its standard error, ns.
+    pub period_se_ns: f64,
+    /// When the first member was due, ns in the events' time.
+    pub phase_ns: i64,
+    /// The standard deviation of the members about when they were due, ns.
+    pub jitter_ns: f64,
+    /// The members as indices into the events given, in order of time.
+    pub members: Vec<usize>,
+    /// Cycles between the first and the last member that have none.
+    pub misses: usize,
+    /// The probability of such a lag anywhere in events without a period.
+    pub p: f64,
+}
+
+/// One event: its time after the start in ns, and which of the given ones it is.
+type Event = (i64, usize);
+
+/// Finds the periods of events in ns, sorted or not, that were watched over `span` (first and last ns).
+///
+/// `resolution_ns` is how exact the times are: the measuring interval, or the length of a block where only the
+/// block is known. Events outside the span are left out. The combs come in the order of their evidence.
+pub fn combs(times: &[i64], span: (i64, i64), resolution_ns: i64, alpha: f64) -> Vec<Comb> {
+    let length = match span.1.checked_sub(span.0) {
+        Some(length) if (1..i64::MAX / 8).contains(&length) => length,
+        _ => return Vec::new(),
+    };
+    let inside = times.iter().enumerate().filter(|&(_, &t)| span.0 <= t && t <= span.1);
+    let mut left: Vec<Event> = inside.map(|(i, &t)| (t - span.0, i)).collect();
+    left.sort_unstable();
+    let length = left.get(MOST_EVENTS).map_or(length, |event| event.0.max(1));
+    left.truncate(MOST_EVENTS);
+    let mut found = Vec::new();
+    while found.len() < MOST_COMBS {
+        let Some((fit, p)) = fundamental(&left, length, resolution_ns.max(1), alpha) else { break };
+        found.push(comb_of(&fit, &left, span.0, resolution_ns.max(1), p));
+        // What is near a tooth and no member would make the same comb again.
+        left.retain(|event| fit.residual(event.0).abs() > 2.0 * fit.tolerance);
+    }
+    found
+}
+
+/// The best fold of the candidates, if the pair differences allow any.
+fn fundamental(events: &[Event], span: i64, resolution: i64, alpha: f64) -> Option<(Fit, f64)> {
+    if events.len() < FEWEST_MEMBERS {
+        return None;
+    }
+    let times: Vec<i64> = events.iter().map(|event| event.0).collect();
+    let longest = span / 6;
+    let lags = pair_lags(&times, longest);
+    let frequent = significant(&lags, times.len(), (span, longest), resolution, alpha);
+    let mut best: Option<(f64, Fit, f64)> = None;
+    for lag in candidates(frequent) {
+        for part in [1, 2, 3] {
+            let Some(period) = period_by_multiples(&lags, &lag, part, longest) else { continue };
+            let Some(fit) = Fit::of(&times, period, lag.width_ns as f64, resolution as f64) else { continue };
+            let score = fit.score(times.len(), span as f64);
+            let claim = FOLD_MARGIN + (fit.period / (2.0 * fit.tolerance)).ln().max(0.0);
+            let better = best.as_ref().is_none_or(|best| score > best.0);
+            if score >= claim && better && fit.period <= longest as f64 {
+                best = Some((score, fit, lag.p));
+            }
+        }
+    }
+    let (score, fit, p) = best?;
+    let fit = fit.settled(&times, resolution as f64)?;
+    Some((divided(fit, score, &times, span, resolution), p))
+}
+
+/// The fit, or that of a part of its period that holds so many more events that it is the likelier one:
+/// where most teeth are missing, no pair need be fewer than several periods apart.
+fn divided(mut fit: Fit, mut score: f64, times: &[i64], span: i64, resolution: i64) -> Fit {
+    for part in [2.0, 3.0, 5.0, 7.0] {
+        let width = fit.tolerance;
+        let Some(finer) = Fit::of(times, fit.period / part, width, resolution as f64) else { continue };
+        let Some(finer) = finer.settled(times, resolution as f64) else { continue };
+        let finer_score = finer.score(times.len(), span as f64);
+        if finer_score > score {
+            (fit, score) = (finer, finer_score);
+        }
+    }
+    fit
+}
+
+/// The lags that are worth a fold: a bounded number, the strongest and the shortest.
+fn candidates(mut lags: Vec<Lag>) -> Vec<Lag> {
+    lags.sort_by(|a, b| b.strength.total_cmp(&a.strength));
+    let mut rest = lags.split_off(STRONGEST.min(lags.len()));
+    rest.sort_by(|a, b| a.lag_ns.total_cmp(&b.lag_ns));
+    rest.truncate(SHORTEST);
+    lags.append(&mut rest);
+    lags
+}
+
+/// The period, ns, from ever longer multiples of a lag: each fixes the next one's place to within a bin.
+fn period_by_multiples(lags: &[i64], lag: &Lag, part: u32, longest: i64) -> Option<f64> {
+    let width = lag.width_ns as f64;
+    let mut multiple = f64::from(part);
+    let mut period = lag.lag_ns / multiple;
+    if period < 4.0 * width {
+        return None;
+    }
+    loop {
+        let next = (2.0 * multiple).min((longest as f64 / period).floor());
+        if next <= multiple {
+            return Some(period);
+        }
+        let place = next * period;
+        let below = |edge: f64| lags.partition_point(|&lag| (lag as f64) < edge);
+        let inside = &lags[below(place - width)..below(place + width)];
+        if (inside.len() as f64) < 3.0 + lag.expected * 2.0 {
+            return Some(period);
+        }
+        let off = inside.iter().map(|&lag| lag as f64 - place).sum::<f64>() / inside.len() as f64;
+        period = (place + off) / next;
+        multiple = next;
+    }
+}
+
+/// The residuals and errors of a fit, and its members among the events given.
+fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64) -> Comb {
+    let times: Vec<i64> = events.iter().map(|event| event.0).collect();
+    let errors = fit.errors(&times, resolution as f64);
+    let (first, last) = (fit.members[0].0, fit.members[fit.members.len() - 1].0);
+    Comb {
+        period_ns: fit.period,
+        period_se_ns: errors.period_se,
+        phase_ns: start + (fit.origin + first as f64 * fit.period).round() as i64,
+        jitter_ns: errors.jitter,
+        members: fit.members.iter().map(|&(_, i)| events[i].1).collect(),
+        misses: (last - first + 1) as usize - fit.members.len(),
+        p,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::experiments::{Recipe, period_claims, period_found};
+    use super::*;
+    use crate::stats::dice::{Dice, SEED};
+    use proptest::prelude::*;
+
+    const S: f64 = 1e9;
+    const HOUR: Recipe = Recipe::HOUR;
+    const CSV: Recipe = Recipe { span_ns: 600_000_000_000, resolution_ns: 1_000_000_000, ..HOUR };
+
+    #[test]
+    fn events_at_random_have_no_period() {
+        assert_eq!(period_claims(&Recipe::AT_RANDOM, 150, SEED), 0);
+        assert_eq!(period_claims(&Recipe { random: 12, ..CSV }, 400, SEED), 0);
+        assert_eq!(period_claims(&Recipe { random: 200, ..CSV }, 30, SEED), 0);
+    }
+
+    #[test]
+    fn a_comb_among_as_many_events_at_random_is_found() {
+        let comb = Recipe::MINUTE;
+        assert_eq!(period_found(&comb, 5e6, 20, SEED), 20);
+        assert_eq!(period_found(&Recipe { missing: 0.3, ..comb }, 5e6, 20, SEED), 20);
+        assert_eq!(period_found(&Recipe { jitter_ns: 50e6, ..comb }, 20e6, 20, SEED), 20);
+    }
+
+    #[test]
+    fn other_periods_are_found_with_misses() {
+        let ten_minutes =
+            Recipe { span_ns: 600_000_000_000, random: 30, jitter_ns: 2e6, missing: 0.3, ..HOUR };
+        for (period, recipe) in [(1.0, ten_minutes), (2.048, ten_minutes), (10.0, ten_minutes)] {
+            assert_eq!(
+                period_found(&Recipe { period_ns: period * S, ..recipe }, 2e6, 5, SEED),
+                5,
+                "{period}"
+            );
+        }
+        let five_minutes = Recipe { random: 60, period_ns: 300.0 * S, jitter_ns: 2e6, ..HOUR };
+        assert_eq!(period_found(&five_minutes, 5e6, 10, SEED), 10);
+        let most_missing = Recipe { random: 60, period_ns: 10.0 * S, jitter_ns: 2e6, missing: 0.85, ..HOUR };
+        assert!(period_found(&most_missing, 5e6, 10, SEED) >= 9);
+    }
+
+    #[test]
+    fn block_numbers_are_enough() {
+        assert_eq!(period_found(&Recipe::TOP_12, 0.2 * S, 100, SEED), 100);
+        let odd = Recipe {
+            random: 30,
+            period_ns: 60.3 * S,
+            missing: 0.3,
+            resolution_ns: CSV.resolution_ns,
+            ..HOUR
+        };
+        assert_eq!(period_found(&odd, 0.05 * S, 10, SEED), 10);
+    }
+
+    #[test]
+    fn two_combs_are_two_and_their_difference_none() {
+        let mut dice = Dice::new(SEED);
+        for _ in 0..3 {
+            let minute = Recipe { random: 60, period_ns: 60.0 * S, jitter_ns: 2e6, missing: 0.2, ..HOUR };
+            let mut times = minute.events(&mut dice);
+            times.extend(Recipe { random: 0, period_ns: 300.0 * S, ..minute }.events(&mut dice));
+            let found = combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA);
+            let periods: Vec<f64> = found.iter().map(|comb| (comb.period_ns / 1e8).round() / 10.0).collect();
+            assert_eq!(periods[0], 60.0, "{periods:?}");
+            assert!(periods.iter().all(|p| [60.0, 300.0].contains(p)), "{periods:?}");
+        }
+    }
+
+    #[test]
+    fn a_fit_says_what_it_knows() {
+        let mut dice = Dice::new(SEED);
+        let recipe = Recipe { random: 20, period_ns: 60.0 * S, jitter_ns: 5e6, missing: 0.3, ..HOUR };
+        for walk_ns in [0.0, 20e6] {
+            let mut outside = 0;
+            for _ in 0..10 {
+                let times = Recipe { walk_ns, ..recipe }.events(&mut dice);
+                let comb = combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA).remove(0);
+                let made = times.len() - 20;
+                outside += usize::from((comb.period_ns - 60.0 * S).abs() > 3.0 * comb.period_se_ns);
+                assert!(comb.members.windows(2).all(|pair| times[pair[0]] < times[pair[1]]));
+                assert!(comb.members.iter().filter(|&&i| i < made).count() >= made - 2, "{comb:?}");
+                assert!((comb.phase_ns - times[comb.members[0]]).abs() < 150_000_000);
+                assert!(comb.p < 1e-6 && (walk_ns > 0.0 || comb.period_se_ns < 2e6), "{comb:?}");
+                assert!(walk_ns > 0.0 || (3e6..8e6).contains(&comb.jitter_ns), "{comb:?}");
+                assert!(comb.misses + comb.members.len() <= 61);
+            }
+            assert!(outside <= 1, "{outside} of 10 with a walk of {walk_ns}");
+        }
+    }
+
+    #[test]
+    fn what_is_bunched_is_not_periodic() {
+        let mut dice = Dice::new(SEED);
+        for _ in 0..20 {
+            let mut times = Recipe { random: 20, ..HOUR }.events(&mut dice);
+            times.extend(Recipe { random: 80, span_ns: HOUR.span_ns / 10, ..HOUR }.events(&mut dice));
+            assert_eq!(combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA), []);
+        }
+    }
+
+    #[test]
+    fn a_few_events_in_a_row_are_no_comb_nor_are_long_periods() {
+        let times: Vec<i64> = (0..4).map(|i| (i * 60 + 5) * 1_000_000_000).collect();
+        assert_eq!(combs(&times, (0, HOUR.span_ns), 1_000_000, ALPHA), []);
+        let times: Vec<i64> = (0..6).map(|i| (i * 700 + 5) * 1_000_000_000).collect();
+        assert_eq!(combs(&times, (0, HOUR.span_ns), 1_000_000, ALPHA), []);
+        let same = [7_000_000_000; 50];
+        assert_eq!(combs(&same, (0, HOUR.span_ns), 1_000_000, ALPHA), []);
+        assert_eq!(combs(&same, (5, 5), 1, ALPHA), []);
+        assert_eq!(combs(&[i64::MIN, 0, i64::MAX], (i64::MIN, i64::MAX), i64::MAX, f64::NAN), []);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn any_input_is_answered(
+            times in proptest::collection::vec(any::<i64>(), 0..20),
+            near in proptest::collection::vec(-50i64..2_000, 0..40),
+            span in any::<(i64, i64)>(), resolution in any::<i64>(), alpha in any::<f64>(),
+        ) {
+            let _ = combs(&times, span, resolution, alpha);
+            let found = combs(&near, (0, 1_000), resolution % 3, alpha);
+            prop_assert!(found.iter().flat_map(|comb| &comb.members).all(|&i| (0..=1_000).contains(&near[i])));
+        }
+    }
+}
