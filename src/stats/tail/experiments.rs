@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn profile_bounds_hold_as_often_as_published() {
         for (xi, two_sided, upper) in [(-0.2, 0.945, 0.912), (0.0, 0.953, 0.929), (0.2, 0.944, 0.934)] {
-            let coverage = level_coverage(60, xi, 20, SEED);
-            near(coverage.two_sided, two_sided, 20);
-            near(coverage.upper, upper, 20);
-            near(coverage.guarded, if xi > 0.1 { 0.96 } else { 0.999 }, 20);
+            let coverage = level_coverage(60, xi, 16, SEED);
+            near(coverage.two_sided, two_sided, 16);
+            near(coverage.upper, upper, 16);
+            near(coverage.guarded, if xi > 0.1 { 0.96 } else { 0.999 }, 16);
         }
     }
 

@@ -179,6 +179,10 @@ pub fn polish<const D: usize>(
             break;
         }
         let moved = spread(&[best, Minimum { at, value }]);
+        // A leap leads out of the region in which Newton's method means anything.
+        if moved > 0.5 {
+            break;
+        }
         best = Minimum { at, value };
         if moved < 1e-11 {
             break;
