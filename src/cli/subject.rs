@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::bundle::read::Bundle;
-use crate::bundle::run::Run;
+use crate::bundle::run::{CpuRun, Run};
 use crate::error::{Outcome, Trouble};
 use crate::foreign::maxima::{LINE_LIMIT, Maxima};
 use crate::host;
@@ -70,7 +70,7 @@ impl Reading {
             bundle.run.cpus.retain(|cpu| wanted.contains(cpu.cpu));
         }
         let tick = bundle.run.cpus.iter().filter_map(|cpu| cpu.interval_ns).max();
-        let series = collector.finish(self.step()?, tick.unwrap_or(Nanos(1)), bundle.run.elapsed_ns);
+        let series = collector.finish(self.step()?, tick.unwrap_or(Nanos(1)), length(&bundle.run));
         Ok(Subject {
             title: title(path),
             series,
@@ -129,6 +129,15 @@ impl Reading {
     fn step(&self) -> Outcome<Nanos> {
         Ok(positive("--resolution", self.resolution.as_deref(), Bare::Micros)?.unwrap_or(Nanos(1)))
     }
+}
+
+/// How long a run was: an import says so by its cycles and their interval.
+fn length(run: &Run) -> Option<Nanos> {
+    let of_cpu = |cpu: &CpuRun| {
+        let interval = cpu.interval_ns.or(run.plan.interval_ns)?;
+        i64::try_from(cpu.cycles).ok()?.checked_mul(interval.0).map(Nanos)
+    };
+    run.elapsed_ns.or_else(|| run.cpus.iter().filter_map(of_cpu).max())
 }
 
 fn positive(flag: &str, text: Option<&str>, bare: Bare) -> Outcome<Option<Nanos>> {

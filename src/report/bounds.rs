@@ -199,11 +199,11 @@ fn beyond(bounds: &Bounds) -> Vec<String> {
     if !beyond.remedy.is_empty() {
         lines.push(beyond.remedy.clone());
     }
-    if let Some(gpd) = &beyond.gpd {
+    if let Some(gpd) = beyond.gpd.as_ref().filter(|gpd| gpd.determined) {
         lines.push(format!(
-            "A fit of the histogram's tail above {} would put the worst in {} at {} ({} to {}). Unverifiable: a histogram does not say when its values came; it decides nothing here.",
+            "A fit of the histogram's tail above {} would put the worst of {:.0} times as many wake-ups at {} ({} to {}). Unverifiable: a histogram does not say when its values came; it decides nothing here.",
             span(gpd.threshold_ns),
-            beyond.horizon_ns.map_or_else(String::new, duration),
+            gpd.times,
             us(Some(gpd.level_ns)),
             us(gpd.lower_ns),
             us(gpd.upper_ns)

@@ -144,7 +144,7 @@ pub fn extrapolate(
         conditions::period(structure, sample.block, judged),
         conditions::enough(n, sample.distinct(), series.step),
         conditions::horizon(question, observed),
-        shape::width(&sample, levels.as_ref(), series.worst().map(|worst| worst.max)),
+        shape::width(&sample, levels.as_ref()),
         shape::back_test(&sample),
         conditions::integrity(evidence),
     ]);

@@ -9,8 +9,9 @@ use super::conditions::{self, farthest};
 use super::extrapolate::{self, Extrapolation};
 use super::gates::Gate;
 use super::steadiness::p_value;
-use super::{Evidence, LARGEST_REACH, Question};
+use super::{Evidence, Question};
 use crate::stats::dice::SEED;
+use crate::stats::tail::determined::{self, Determined};
 use crate::stats::tail::gpd::{self, Fit};
 use crate::stats::tail::profile::TWO_SIDED_95;
 use crate::stats::tail::steps::Steps;
@@ -18,7 +19,6 @@ use crate::stats::tail::threshold::{self, Candidate, Choice};
 use crate::units::Nanos;
 
 const LOST: &str = "the histogram does not say when its values came";
-const FARTHEST_BOUND: f64 = 3.0;
 
 /// The tail of a histogram: `S(y) = (1 + xi y / sigma)^(-1/xi)` of the excess y over the threshold, in ns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,6 +41,10 @@ pub struct Tail {
     pub lower_ns: Option<f64>,
     /// The upper end.
     pub upper_ns: Option<f64>,
+    /// How many times as many wake-ups the level is for.
+    pub times: f64,
+    /// Whether the histogram determines the level well enough to speak of it.
+    pub determined: bool,
     /// Always true: order and dependence of the samples are not known.
     pub unverifiable: bool,
 }
@@ -50,11 +54,14 @@ pub fn extrapolate(evidence: &Evidence, question: &Question) -> (Vec<Gate>, Extr
     let observed = evidence.series.observed;
     let horizon =
         if question.chosen { question.horizon } else { question.horizon.min(farthest(question, observed)) };
+    let known = Some(horizon).filter(|_| observed.0 > 0);
+    // Where the length is not known, as many times as many wake-ups.
+    let times = known.map_or(question.reach, |horizon| horizon.0 as f64 / observed.0 as f64);
     let steps = Steps::of_rows(evidence.rows, evidence.overflows);
     let choice = steps.as_ref().map(|steps| threshold::choose(steps, SEED));
     let picked = choice.as_ref().and_then(|choice| choice.candidates.get(choice.picked?));
-    let times = horizon.0 as f64 / observed.0.max(1) as f64;
-    let tail = steps.as_ref().zip(picked).map(|(steps, picked)| tail(steps, picked, times.max(1.0)));
+    let tail = steps.as_ref().zip(picked).and_then(|(steps, picked)| tail(steps, picked, times.max(1.0)));
+    let (tail, determined) = tail.unzip();
     let unknown = |id, name| Gate::not_judged(id, name, LOST);
     let gates = vec![
         unknown("G1", "level"),
@@ -70,39 +77,39 @@ pub fn extrapolate(evidence: &Evidence, question: &Question) -> (Vec<Gate>, Extr
             format!("Only a histogram was kept: {LOST}, so neither steadiness nor bursts can be checked."),
             "Measure with onbeat, which keeps the maximum of each second with its time.",
         ),
-        conditions::horizon(&Question { reach: question.reach.min(LARGEST_REACH), ..*question }, observed),
-        width(tail.as_ref(), evidence),
+        conditions::horizon(question, observed),
+        width(determined),
         unknown("G10", "back-test"),
         conditions::integrity(evidence),
     ];
-    let mut beyond = Extrapolation {
-        horizon_ns: Some(horizon),
-        gpd: tail.filter(|tail| is_narrow(tail, evidence)),
-        ..Extrapolation::default()
-    };
+    let mut beyond = Extrapolation { horizon_ns: known, gpd: tail, ..Extrapolation::default() };
     extrapolate::refuse(&mut beyond, &gates);
     (gates, beyond)
 }
 
-fn tail(steps: &Steps, picked: &Candidate, times: f64) -> Tail {
+fn tail(steps: &Steps, picked: &Candidate, times: f64) -> Option<(Tail, Determined)> {
     let Candidate { level, fit, shape, .. } = picked;
     let Fit { law, nllh, .. } = fit;
-    let excesses = steps.above(*level);
-    let n = excesses.as_ref().map_or(0.0, Steps::n);
-    let expected = times * n;
-    let ends = excesses.map(|excesses| gpd::level_interval(&excesses, fit, expected, TWO_SIDED_95));
-    Tail {
+    let excesses = steps.above(*level)?;
+    let expected = times * excesses.n();
+    let ends = gpd::level_interval(&excesses, fit, expected, TWO_SIDED_95);
+    let upper_ns = ends.high.map(|high| level + high);
+    let determined = determined::of_excesses(&excesses, fit, *level, upper_ns);
+    let tail = Tail {
         threshold_ns: Nanos(*level as i64),
-        excesses: n,
+        excesses: excesses.n(),
         sigma: law.sigma,
         xi: law.xi,
         xi_interval: [shape.low, shape.high],
         nllh: *nllh,
+        times,
         level_ns: level + law.level(expected),
-        lower_ns: ends.and_then(|ends| ends.low).map(|low| level + low),
-        upper_ns: ends.and_then(|ends| ends.high).map(|high| level + high),
+        lower_ns: ends.low.map(|low| level + low),
+        upper_ns,
+        determined: determined.is_enough(),
         unverifiable: true,
-    }
+    };
+    Some((tail, determined))
 }
 
 fn fits(choice: Option<&Choice>, picked: Option<&Candidate>) -> Gate {
@@ -121,18 +128,15 @@ fn fits(choice: Option<&Choice>, picked: Option<&Candidate>) -> Gate {
     )
 }
 
-fn is_narrow(tail: &Tail, evidence: &Evidence) -> bool {
-    let seen = evidence.max.map_or_else(|| evidence.rows.last().map_or(0, |row| row.1.0), |max| max.0);
-    tail.upper_ns.is_some_and(|upper| upper <= FARTHEST_BOUND * seen as f64)
-}
-
-fn width(tail: Option<&Tail>, evidence: &Evidence) -> Gate {
+fn width(determined: Option<Determined>) -> Gate {
     const NAME: &str = "width";
-    let Some(tail) = tail else { return Gate::not_judged("G9", NAME, "no law could be fitted") };
-    let upper =
-        tail.upper_ns.map_or_else(|| "no upper end".into(), |ns| Nanos(ns.min(9e18) as i64).to_string());
-    let detail = format!("shape {:.3}, level {} to {upper}", tail.xi, Nanos(tail.level_ns as i64));
-    if is_narrow(tail, evidence) {
+    let Some(found) = determined else { return Gate::not_judged("G9", NAME, "no law could be fitted") };
+    let high = found.shape.high.map_or_else(|| "none".to_owned(), |high| format!("{high:.3}"));
+    let detail = format!(
+        "upper end of the shape {high} (refused above 0.5), of the level {:.2} times the largest value seen (refused above 3)",
+        found.times_largest
+    );
+    if found.is_enough() {
         return Gate::passed("G9", NAME, detail);
     }
     Gate::refused(
@@ -142,4 +146,60 @@ fn width(tail: Option<&Tail>, evidence: &Evidence) -> Gate {
         "The tail is not determined by this histogram.".into(),
         "Measure for longer.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LARGEST_REACH;
+    use super::*;
+    use crate::stats::histogram::Row;
+    use crate::stats::reference::RPI2_HIST_US;
+    use crate::stats::series::Series;
+
+    fn answer(times: i64) -> (Vec<Gate>, Extrapolation) {
+        let rows: Vec<Row> = RPI2_HIST_US
+            .iter()
+            .map(|&(us, n)| (Nanos(us as i64 * 1_000), Nanos(us as i64 * 1_000 + 1_000), n))
+            .collect();
+        let observed = Nanos(4_000 * Nanos::SECOND.0);
+        let series = Series { observed, ..Series::default() };
+        let evidence = Evidence {
+            series: &series,
+            rows: &rows,
+            overflows: 0,
+            overflow_times: &[],
+            max: Some(Nanos(76_000)),
+            spoiled: &[],
+            missed: 0,
+            hz: None,
+        };
+        let question =
+            Question { limit: None, horizon: Nanos(observed.0 * times), chosen: true, reach: LARGEST_REACH };
+        extrapolate(&evidence, &question)
+    }
+
+    fn gate(gates: &[Gate], id: &str) -> bool {
+        gates.iter().any(|gate| gate.id == id && gate.passed)
+    }
+
+    #[test]
+    fn the_raspberry_s_tail_is_that_of_the_reference_and_decides_nothing() {
+        let (gates, beyond) = answer(10);
+        let tail = beyond.gpd.expect("a tail");
+        assert_eq!((beyond.status, tail.threshold_ns, tail.excesses), ("refused", Nanos(53_000), 135.0));
+        for (found, expected) in [
+            (tail.level_ns, 96_087.0),
+            (tail.lower_ns.unwrap_or(0.0), 77_333.0),
+            (tail.upper_ns.unwrap_or(0.0), 173_105.0),
+        ] {
+            assert!((found / expected - 1.0).abs() < 1e-3, "{found} is not {expected}");
+        }
+        assert!(gate(&gates, "G9") && gate(&gates, "G4") && !gate(&gates, "G7"));
+        assert!(beyond.upper_ns.is_none(), "nothing beyond the counting bounds");
+    }
+
+    #[test]
+    fn a_hundredfold_is_too_far() {
+        assert!(!gate(&answer(100).0, "G9"));
+    }
 }

@@ -5,6 +5,7 @@ use super::gates::{ALPHA, Gate};
 use super::steadiness::p_value;
 use crate::stats::dice::SEED;
 use crate::stats::law;
+use crate::stats::tail::determined;
 use crate::stats::tail::fit_test::{self, REFITS};
 use crate::stats::tail::gap;
 use crate::stats::tail::gev::{self, Shape};
@@ -14,10 +15,6 @@ use crate::units::Nanos;
 
 const NO_FIT: &str = "no law could be fitted";
 
-/// A shape whose interval reaches beyond this is not determined.
-const WIDEST_SHAPE: f64 = 0.5;
-/// A bound so many times the largest value seen says nothing.
-const FARTHEST_BOUND: f64 = 3.0;
 /// The second half's blocks are held against the level that one in so many exceeds.
 const ONE_IN: f64 = 30.0;
 /// Below this probability the back-test warns.
@@ -109,27 +106,26 @@ pub fn one_mode(sample: &Sample) -> Gate {
 }
 
 /// G9: a shape within its box, and a bound that is not far beyond what was seen.
-pub fn width(sample: &Sample, levels: Option<&Levels>, seen: Option<Nanos>) -> Gate {
+pub fn width(sample: &Sample, levels: Option<&Levels>) -> Gate {
     const NAME: &str = "width";
-    let (Some(steps), Some(fit), Some(levels), Some(seen)) = (&sample.steps, sample.fit, levels, seen) else {
+    let (Some(steps), Some(fit), Some(levels)) = (&sample.steps, sample.fit, levels) else {
         return Gate::not_judged("G9", NAME, NO_FIT);
     };
-    let shape = profile::shape_interval(steps, &fit, TWO_SIDED_95);
-    let high = shape.high.unwrap_or(f64::INFINITY);
-    let low = shape.low.unwrap_or(f64::NEG_INFINITY);
-    let widest = levels.guarded.zip(levels.upper).map_or(f64::INFINITY, |(guarded, _)| guarded);
-    let times = widest / seen.0.max(1) as f64;
+    let found = determined::of_maxima(steps, &fit, levels.upper.and(levels.guarded));
+    let end = |end: Option<f64>| end.map_or_else(|| "none".to_owned(), |end| format!("{end:.3}"));
     let detail = format!(
-        "shape {:.3} [{low:.3}, {high:.3}] (refused above {WIDEST_SHAPE}), bound {times:.2} times the largest value seen (refused above {FARTHEST_BOUND})",
-        fit.law.xi
+        "shape {:.3} [{}, {}] (refused above 0.5), bound {:.2} times the largest value seen (refused above 3)",
+        fit.law.xi,
+        end(found.shape.low),
+        end(found.shape.high),
+        found.times_largest
     );
-    let edge = fit.shape.is_edge(fit.law.xi);
-    if !edge && high <= WIDEST_SHAPE && times <= FARTHEST_BOUND {
+    if found.is_enough() {
         return Gate::passed("G9", NAME, detail);
     }
     let refusal = format!(
         "The tail is not determined by this run: the largest value seen is {}, and the bound would be far beyond it.",
-        seen.spoken()
+        Nanos(steps.largest().min(9e18) as i64).spoken()
     );
     Gate::refused("G9", NAME, detail, refusal, "Measure for longer, or ask for a shorter --horizon.")
 }

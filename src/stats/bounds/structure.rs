@@ -218,7 +218,7 @@ fn describe(evidence: &Evidence, comb: &Comb, selected: &[Spike], spikes: &[Spik
         to_ns: Nanos(latencies().max().unwrap_or(0)),
         of_the_worst: worst.iter().filter(|spike| members.contains(&spike.0)).count(),
         worst: worst.len(),
-        compatible_with: name::compatible(period_s, se_s, evidence.hz),
+        compatible_with: name::compatible(comb.period_ns, comb.period_se_ns, evidence.hz),
     }
 }
 
