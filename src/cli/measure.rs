@@ -18,7 +18,9 @@ use crate::measure::around::Before;
 use crate::measure::sink::{Sink, Tick};
 use crate::measure::start;
 use crate::plan::{self, Machine, Plan};
+use crate::report::outlook::outlook;
 use crate::report::table;
+use crate::report::words::wrapped;
 use crate::units::{Bare, CpuSet, Nanos, Policy, parse_span};
 
 /// Measure the wake-up latency of each CPU
@@ -171,6 +173,9 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     let outputs = [&args.json, &args.rt_tests_json, &args.hist];
     if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
         let mut text = table::render(run, columns(), environment.color(&io::stdout()));
+        for line in outlook(run) {
+            wrapped(&mut text, &line, columns());
+        }
         if kept.is_ok() {
             text.push_str(&format!(
                 "kept in {0}; draw it: onbeat report {0} -o latency.html\n",

@@ -72,7 +72,8 @@ fn headline(title: &str, bounds: &Bounds) -> String {
 /// Probabilities as people say them, never rounded to certainty.
 pub fn percent(p: f64) -> String {
     match p * 100.0 {
-        x if x >= 99.95 && p < 1.0 => "over 99.9 %".into(),
+        x if x > 99.9 && p < 1.0 => "over 99.9 %".into(),
+        x if x >= 99.0 => format!("{x:.1} %"),
         x if x >= 10.0 => format!("{x:.0} %"),
         x if x >= 0.1 => format!("{x:.1} %"),
         x if x > 0.0 => "under 0.1 %".into(),

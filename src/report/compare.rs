@@ -97,7 +97,11 @@ fn row(side: &str, unit: &Unit) -> Vec<String> {
 
 /// A factor with three digits.
 fn factor(value: f64) -> String {
-    if (0.01..1000.0).contains(&value) { format!("{value:.2}") } else { format!("{value:.1e}") }
+    if value == 0.0 || (0.01..1000.0).contains(&value) {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.1e}")
+    }
 }
 
 fn number(compared: &Compared, value: f64) -> String {
@@ -111,7 +115,9 @@ fn signed(ns: f64) -> String {
 
 fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
-    let design = if compared.design == "paired" {
+    let design = if compared.a.len() + compared.b.len() == 2 {
+        "one run each, from their events alone".into()
+    } else if compared.design == "paired" {
         format!("{} pairs, by exact sign flips", compared.units)
     } else {
         format!("{} and {} runs, by exact permutation", compared.a.len(), compared.b.len())
@@ -152,7 +158,12 @@ fn numbers(compared: &Compared) -> Vec<String> {
         || ", one as large as the margin would take more than anybody runs".into(),
         |n| {
             let units = if compared.design == "paired" { "pairs" } else { "runs of each" };
-            format!("; one as large as the margin takes {n} {units}")
+            let what = if compared.smallest_detectable.is_some() {
+                "one as large as the margin"
+            } else {
+                "any verdict"
+            };
+            format!("; {what} takes {n} {units}")
         },
     );
     lines.push(format!("No difference is: {margin}. The smallest that these runs would show four times in five: {detectable}{needed}."));
@@ -193,10 +204,12 @@ fn cpus(page: &mut String, compared: &Compared) {
     if compared.cpus.iter().all(|cpu| cpu.a + cpu.b == 0) {
         return;
     }
-    page.push_str("\nExceedances by CPU, beside the verdict (p by Benjamini and Hochberg)\n");
+    page.push_str(
+        "\nExceedances by CPU, beside the verdict (p by Benjamini and Hochberg, where there is one)\n",
+    );
     for cpu in &compared.cpus {
-        let _ =
-            writeln!(page, "  CPU {:<4} A {:>6}  B {:>6}  p {:.3}", cpu.cpu, cpu.a, cpu.b, cpu.p_adjusted);
+        let p = if compared.p_value.is_some() { format!("  p {:.3}", cpu.p_adjusted) } else { String::new() };
+        let _ = writeln!(page, "  CPU {:<4} A {:>6}  B {:>6}{p}", cpu.cpu, cpu.a, cpu.b);
     }
 }
 

@@ -18,6 +18,7 @@ pub mod html;
 pub mod label;
 pub mod latency;
 pub mod line;
+pub mod outlook;
 pub mod page;
 pub mod svg;
 pub mod table;

@@ -263,7 +263,9 @@ fn standing(a: &[Exposure], b: &[Exposure]) -> Option<Baseline> {
         return None;
     }
     let past: Vec<f64> = a.iter().map(verdict::log_rate).collect();
-    let (method, p_value) = match baseline::standing(&past, verdict::log_rate(new), ALPHA) {
+    let mean = total(a).events as f64 / a.len() as f64;
+    let by_counting = (1.0 / (mean + 0.5)).sqrt();
+    let (method, p_value) = match baseline::standing(&past, verdict::log_rate(new), by_counting, ALPHA) {
         baseline::Standing::NoSpread { .. } => ("none", None),
         baseline::Standing::Rank { p } => ("rank", Some(p)),
         baseline::Standing::Bound { p, .. } => ("prediction-bound", Some(p)),

@@ -44,7 +44,10 @@ impl Standing {
 /// The standing of a new run among past ones; the statistic is one number per run on a log scale, large is bad.
 ///
 /// Ranks from as many past runs on as can reach alpha (19 for 0.05), the bound from 5 on.
-pub fn standing(past: &[f64], new: f64, alpha: f64) -> Standing {
+///
+/// `least` is the standard deviation that a value has by counting alone, 0 for none: past runs that happen to be
+/// alike are not taken for ones that cannot differ.
+pub fn standing(past: &[f64], new: f64, least: f64, alpha: f64) -> Standing {
     let runs = past.len() as f64;
     if 1.0 / (runs + 1.0) <= alpha {
         let as_large = past.iter().filter(|&&value| value >= new).count();
@@ -55,6 +58,7 @@ pub fn standing(past: &[f64], new: f64, alpha: f64) -> Standing {
     }
     let mean = past.iter().sum::<f64>() / runs;
     let variance = past.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (runs - 1.0);
+    let variance = variance.max(least * least);
     let scale = (variance * (1.0 + 1.0 / runs)).sqrt();
     // Equal values up to rounding have no spread to judge by.
     let spread = scale.is_finite() && scale > 1e-12 * mean.abs();
@@ -75,10 +79,10 @@ mod tests {
     #[test]
     fn nineteen_past_runs_rank_the_new_one() {
         let past: Vec<f64> = (1..=19).map(f64::from).collect();
-        assert_eq!(standing(&past, 20.0, 0.05), Standing::Rank { p: 0.05 });
-        assert!(standing(&past, 20.0, 0.05).is_regression(0.05));
-        assert_eq!(standing(&past, 19.0, 0.05), Standing::Rank { p: 0.1 });
-        assert!(!standing(&past, 19.0, 0.05).is_regression(0.05));
+        assert_eq!(standing(&past, 20.0, 0.0, 0.05), Standing::Rank { p: 0.05 });
+        assert!(standing(&past, 20.0, 0.0, 0.05).is_regression(0.05));
+        assert_eq!(standing(&past, 19.0, 0.0, 0.05), Standing::Rank { p: 0.1 });
+        assert!(!standing(&past, 19.0, 0.0, 0.05).is_regression(0.05));
     }
 
     #[test]
@@ -86,18 +90,18 @@ mod tests {
         // Mean 3, s = sqrt(2.5), t(0.95; 4) = 2.131846786.
         let past = [1.0, 2.0, 3.0, 4.0, 5.0];
         let expected = 3.0 + 2.131_846_786 * (2.5f64 * 1.2).sqrt();
-        let Standing::Bound { p, bound } = standing(&past, expected, 0.05) else { panic!("no bound") };
+        let Standing::Bound { p, bound } = standing(&past, expected, 0.0, 0.05) else { panic!("no bound") };
         assert!((bound - expected).abs() < 1e-8 && (p - 0.05).abs() < 1e-9);
-        let Standing::Bound { p, .. } = standing(&past, 3.0, 0.05) else { panic!("no bound") };
+        let Standing::Bound { p, .. } = standing(&past, 3.0, 0.0, 0.05) else { panic!("no bound") };
         assert!((p - 0.5).abs() < 1e-12);
     }
 
     #[test]
     fn without_spread_there_is_no_verdict() {
-        assert_eq!(standing(&[1.0; 4], 9.0, 0.05), Standing::NoSpread { needed: 5 });
-        assert_eq!(standing(&[0.1; 6], 9.0, 0.05), Standing::NoSpread { needed: 7 });
-        assert_eq!(standing(&[], 9.0, 0.05), Standing::NoSpread { needed: 5 });
-        assert!(!standing(&[1.0, f64::NAN, 1.0, 2.0, 3.0], 9.0, 0.05).is_regression(0.05));
+        assert_eq!(standing(&[1.0; 4], 9.0, 0.0, 0.05), Standing::NoSpread { needed: 5 });
+        assert_eq!(standing(&[0.1; 6], 9.0, 0.0, 0.05), Standing::NoSpread { needed: 7 });
+        assert_eq!(standing(&[], 9.0, 0.0, 0.05), Standing::NoSpread { needed: 5 });
+        assert!(!standing(&[1.0, f64::NAN, 1.0, 2.0, 3.0], 9.0, 0.0, 0.05).is_regression(0.05));
     }
 
     #[test]
@@ -106,7 +110,7 @@ mod tests {
         for (runs, allowed) in [(6, 40), (19, 40)] {
             let alarms = (0..400).filter(|_| {
                 let past: Vec<f64> = (0..runs).map(|_| dice.normal()).collect();
-                standing(&past, dice.normal(), 0.05).is_regression(0.05)
+                standing(&past, dice.normal(), 0.0, 0.05).is_regression(0.05)
             });
             let alarms = alarms.count();
             // 20 of 400 are expected; three standard deviations are 13.

@@ -101,9 +101,16 @@ pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64
     let of_sums = conditional::rate_ratio(sum_a, sum_b, 1.0 - 2.0 * alpha);
     let counting = Counting {
         interval: of_sums.map_or((f64::NEG_INFINITY, f64::INFINITY), |r| (r.lower.ln(), r.upper.ln())),
-        error: (1.0 / (sum_a.events as f64 + 0.5) + 1.0 / (sum_b.events as f64 + 0.5)).sqrt(),
+        error: poisson_error(sum_a, sum_b),
     };
     judge(&logs(a), &logs(b), design, factor.ln(), alpha, Some(counting))
+}
+
+/// The standard error of the log ratio if both rates were that of both together: what these runs could have shown
+/// must not hang on how few events one side happened to have.
+fn poisson_error(a: Exposure, b: Exposure) -> f64 {
+    let both = (a.events as f64 + b.events as f64) / (a.time + b.time);
+    (1.0 / (both * a.time + 0.5) + 1.0 / (both * b.time + 0.5)).sqrt()
 }
 
 /// What the sums of the counts say by themselves, on the log scale.
