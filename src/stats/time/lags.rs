@@ -103,8 +103,8 @@ impl Scan<'_> {
             if (bin + 2) * half > self.longest {
                 break;
             }
-            let next = from + self.lags[from..].partition_point(|&lag| (lag + round) / half == bin);
-            let to = next + self.lags[next..].partition_point(|&lag| (lag + round) / half == bin + 1);
+            let next = self.end_of(from, (bin + 1) * half - round);
+            let to = self.end_of(next, (bin + 2) * half - round);
             if let Some(lag) = self.test(from, to, &mut critical) {
                 match peaks.last_mut() {
                     Some((last, kept)) if bin - *last <= 2 => {
@@ -123,6 +123,11 @@ impl Scan<'_> {
             ..lag
         };
         peaks.into_iter().map(with_p).collect()
+    }
+
+    /// The first difference at or above the edge; bins hold few, so a walk is faster than a search.
+    fn end_of(&self, from: usize, edge: i64) -> usize {
+        from + self.lags[from..].iter().take_while(|&&lag| lag < edge).count()
     }
 
     /// Tests the bin that holds the differences `from..to`.

@@ -23,6 +23,8 @@ pub const ALPHA: f64 = 0.01;
 /// Candidates: the strongest lags and the shortest ones.
 const STRONGEST: usize = 16;
 const SHORTEST: usize = 8;
+/// Where most teeth are missing, so are pairs at some multiples of the period: then the next ones are tried.
+const MULTIPLES_TRIED: u32 = 8;
 /// A fold must beat the search for its phase by this much in log likelihood.
 const FOLD_MARGIN: f64 = 12.0;
 
@@ -94,21 +96,26 @@ fn fundamental(events: &[Event], span: i64, resolution: i64, alpha: f64) -> Opti
             }
         }
     }
-    let (score, fit, p) = best?;
+    let (_, fit, p) = best?;
     let fit = fit.settled(&times, resolution as f64)?;
-    Some((divided(fit, score, &times, span, resolution), p))
+    Some((likeliest(fit, &times, span, resolution), p))
 }
 
-/// The fit, or that of a part of its period that holds so many more events that it is the likelier one:
-/// where most teeth are missing, no pair need be fewer than several periods apart.
-fn divided(mut fit: Fit, mut score: f64, times: &[i64], span: i64, resolution: i64) -> Fit {
-    for part in [2.0, 3.0, 5.0, 7.0] {
-        let width = fit.tolerance;
-        let Some(finer) = Fit::of(times, fit.period / part, width, resolution as f64) else { continue };
-        let Some(finer) = finer.settled(times, resolution as f64) else { continue };
-        let finer_score = finer.score(times.len(), span as f64);
-        if finer_score > score {
-            (fit, score) = (finer, finer_score);
+/// The fit, or that of a part or multiple of its period whose cycles are so much fuller that it is likelier:
+/// where most teeth are missing, no pair need be fewer than many periods apart.
+fn likeliest(mut fit: Fit, times: &[i64], span: i64, resolution: i64) -> Fit {
+    const PARTS: [f64; 8] = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 1.0 / 2.0, 1.0 / 3.0];
+    let score = |fit: &Fit| fit.score(times.len(), span as f64);
+    for _ in 0..PARTS.len() {
+        let of_part = |part: &f64| {
+            let period = fit.period / part;
+            let other = Fit::of(times, period, fit.tolerance, resolution as f64)?;
+            other.settled(times, resolution as f64).filter(|other| other.period <= span as f64 / 6.0)
+        };
+        let others = PARTS.iter().filter_map(of_part);
+        match others.max_by(|a, b| score(a).total_cmp(&score(b))) {
+            Some(best) if score(&best) > score(&fit) => fit = best,
+            _ => break,
         }
     }
     fit
@@ -132,20 +139,25 @@ fn period_by_multiples(lags: &[i64], lag: &Lag, part: u32, longest: i64) -> Opti
     if period < 4.0 * width {
         return None;
     }
-    loop {
-        let next = (2.0 * multiple).min((longest as f64 / period).floor());
-        if next <= multiple {
-            return Some(period);
+    let below = |edge: f64| lags.partition_point(|&lag| (lag as f64) < edge);
+    // What is uncertain at one multiple is twice as uncertain at its double, still within a bin.
+    'longer: loop {
+        let furthest = (2.0 * multiple).min((longest as f64 / period).floor());
+        for back in 0..MULTIPLES_TRIED {
+            let next = furthest - f64::from(back);
+            if next <= multiple {
+                break;
+            }
+            let place = next * period;
+            let inside = &lags[below(place - width)..below(place + width)];
+            if inside.len() as f64 >= 2.0 + 4.0 * lag.expected {
+                let off = inside.iter().map(|&lag| lag as f64 - place).sum::<f64>() / inside.len() as f64;
+                period = (place + off) / next;
+                multiple = next;
+                continue 'longer;
+            }
         }
-        let place = next * period;
-        let below = |edge: f64| lags.partition_point(|&lag| (lag as f64) < edge);
-        let inside = &lags[below(place - width)..below(place + width)];
-        if (inside.len() as f64) < 3.0 + lag.expected * 2.0 {
-            return Some(period);
-        }
-        let off = inside.iter().map(|&lag| lag as f64 - place).sum::<f64>() / inside.len() as f64;
-        period = (place + off) / next;
-        multiple = next;
+        return Some(period);
     }
 }
 
@@ -204,7 +216,7 @@ mod tests {
         }
         let five_minutes = Recipe { random: 60, period_ns: 300.0 * S, jitter_ns: 2e6, ..HOUR };
         assert_eq!(period_found(&five_minutes, 5e6, 10, SEED), 10);
-        let most_missing = Recipe { random: 60, period_ns: 10.0 * S, jitter_ns: 2e6, missing: 0.85, ..HOUR };
+        let most_missing = Recipe { random: 60, period_ns: 10.0 * S, jitter_ns: 2e6, missing: 0.88, ..HOUR };
         assert!(period_found(&most_missing, 5e6, 10, SEED) >= 9);
     }
 
