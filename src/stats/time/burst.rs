@@ -1,6 +1,6 @@
 //! How bunched events are: the index of dispersion, and in how little of the time how many of them came.
 //!
-//! The index of dispersion of counts is their variance over their mean (Cox and Lewis 1966, section 4.5); under
+//! The index of dispersion of counts is their variance over their mean (Cox and Lewis 1966); under
 //! a Poisson process of even rate, (n - 1) times it is chi-squared with n - 1 degrees of freedom.
 
 use crate::stats::law;

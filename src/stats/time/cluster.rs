@@ -1,8 +1,8 @@
 //! Which exceedances belong to one cluster, and how large clusters are.
 //!
-//! Runs declustering: events closer than a gap are one cluster (Coles 2001, section 5.3.2). The extremal index
-//! theta, one over the mean cluster size, without choosing a gap: the intervals estimator (Ferro and Segers
-//! 2003, eq. 5 and 6) and the K-gaps likelihood (Suveges and Davison 2010, eq. 6). Both assume a stationary series.
+//! Runs declustering: events closer than a gap are one cluster (Coles 2001, chapter 5). The extremal index theta,
+//! one over the mean cluster size, without choosing a gap: the intervals estimator (Ferro and Segers 2003) and the
+//! K-gaps likelihood (Suveges and Davison 2010). Both assume a stationary series.
 
 /// Events that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,10 @@
 //! The differences of all pairs (see [`super::lags`]) say whether anything recurs: that test alone carries the
 //! false alarm rate, under events that fall independently and evenly into the span. What the period is, is then
 //! decided by folding: every frequent difference, its half and its third are candidates; each is made exact by
-//! its multiples, the events are folded on it, and the one whose cycles hold more events than chance would put
-//! there by the largest likelihood ratio is the fundamental. A multiple loses the cycles between, a part has
-//! empty ones, a difference between two combs has no cycles at all. Least squares of `t = t0 + n P` refine it.
+//! its multiples, and the events are folded on it. The one whose cycles hold more events than chance would put
+//! there, by the largest likelihood ratio, is the period, unless a part or multiple of it does better. A multiple
+//! of the true one loses the cycles between, a part has empty ones, and the difference between two combs has no
+//! cycles at all. Least squares of `t = t0 + n P` refine it.
 //!
 //! Events must be declustered: the differences inside bursts recur too. Periods above a sixth of the span are
 //! never claimed, nor are combs of fewer than five events.
