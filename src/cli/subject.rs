@@ -110,12 +110,19 @@ impl Reading {
                 "{shown}: a line is longer than {LINE_LIMIT} bytes: expected one integer in ns"
             )));
         }
-        let (values, remarks) = maxima.finish().map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+        let (values, mut remarks) =
+            maxima.finish().map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
         let length = (values.len() as i64).checked_mul(block.0);
         if length.is_none() {
             return Err(Trouble::usage(format!(
                 "{shown}: these blocks last longer than 292 years: give a shorter --block"
             )));
+        }
+        if let Some(step) = common_step(&values).filter(|step| self.resolution.is_none() && step.0 > 1) {
+            let step = step.spoken();
+            remarks.push(format!(
+                "all values are multiples of {step}: if that is the step they were recorded in, say so with --resolution"
+            ));
         }
         let series = Series::of_list(&values, block, self.step()?);
         Ok(Subject { title: title(path), series, run: None, remarks, path: path.to_owned() })
@@ -147,6 +154,19 @@ fn positive(flag: &str, text: Option<&str>, bare: Bare) -> Outcome<Option<Nanos>
         Some(Ok(_)) => Err(Trouble::usage(format!("{flag}: expected more than 0"))),
         Some(Err(what)) => Err(Trouble::usage(format!("{flag}: {what}"))),
     }
+}
+
+/// The largest step that all values are multiples of; none where all are zero.
+fn common_step(values: &[Option<Nanos>]) -> Option<Nanos> {
+    let divisor = |a: i64, b: i64| {
+        let (mut a, mut b) = (a, b);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let common = values.iter().flatten().fold(0, |common, value| divisor(value.0, common));
+    (common > 0).then_some(Nanos(common))
 }
 
 fn title(path: &Path) -> String {

@@ -250,6 +250,10 @@ fn verdict(bounds: &Bounds, claim: &Claim) -> String {
             format!("Supported by extrapolation: {what}. By counting alone the run is too short for it.")
         }
         ("supported", _) => format!("Supported by counting: {what}."),
+        (_, "integrity") => {
+            "Inconclusive: something spoiled the run (gate G11), so that it does not measure what it says."
+                .into()
+        }
         ("failed", _) => format!("Failed: more than {what}; a longer run will not pass."),
         _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
     }

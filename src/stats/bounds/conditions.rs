@@ -14,10 +14,10 @@ const FEWEST_VALUES: usize = 5;
 const MOST_LEFT_OUT: f64 = 0.01;
 
 /// G6: no period among the spikes beyond that of the blocks, which a block's maximum absorbs.
-pub fn period(structure: &Structure, block: Nanos, judged: bool) -> Gate {
+pub fn period(structure: &Structure, block: Nanos) -> Gate {
     const NAME: &str = "periodicity";
-    if !judged {
-        return Gate::not_judged("G6", NAME, "too few spikes with a time");
+    if structure.spikes_looked_at == 0 {
+        return Gate::not_judged("G6", NAME, "too few blocks stand out from the others");
     }
     let longer = structure.periods.iter().find(|period| period.period_s > 1.5 * block.as_secs());
     match longer {

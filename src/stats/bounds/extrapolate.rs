@@ -130,7 +130,6 @@ pub fn extrapolate(
         question.horizon.min(if question.chosen { question.horizon } else { farthest(question, observed) });
     let blocks = horizon.0 as f64 / sample.block.0.max(1) as f64;
     let levels = Levels::of(&sample, blocks);
-    let judged = n >= FEWEST_BLOCKS;
     let mut gates = vec![
         steadiness::level(&sample.values, &finest, sample.block),
         steadiness::dependence(&sample.values, sample.block),
@@ -141,7 +140,7 @@ pub fn extrapolate(
         shape::one_mode(&sample),
     ]);
     gates.extend([
-        conditions::period(structure, sample.block, judged),
+        conditions::period(structure, sample.block),
         conditions::enough(n, sample.distinct(), series.step),
         conditions::horizon(question, observed),
         shape::width(&sample, levels.as_ref()),

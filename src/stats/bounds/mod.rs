@@ -84,7 +84,7 @@ pub struct Bounds {
     pub structure: Structure,
     /// `supported`, `failed`, `inconclusive`, or `""` without a limit.
     pub verdict: &'static str,
-    /// What the verdict rests on: `counting`, `extrapolation` or `""`.
+    /// What the verdict rests on: `counting`, `extrapolation`, `integrity` (the run was spoiled) or `""`.
     pub basis: &'static str,
 }
 
@@ -94,18 +94,22 @@ pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
     let claim = question.limit.map(|limit| counting::claim(evidence, question, limit));
     let structure = structure::structure(evidence);
     let (gates, extrapolation) = extrapolate::extrapolate(evidence, question, &structure);
-    let (verdict, basis) = verdict(claim.as_ref(), &extrapolation, question);
+    let (verdict, basis) = verdict(evidence, claim.as_ref(), &extrapolation, question);
     Bounds { schema: SCHEMA, counting, claim, gates, extrapolation, structure, verdict, basis }
 }
 
-/// Counting decides where it can. An extrapolation may only support, and only with the bound that
+/// A spoiled run decides nothing. Counting decides where it can. An extrapolation may only support, and only with the bound that
 /// leaves the tail without an upper limit.
 fn verdict(
+    evidence: &Evidence,
     claim: Option<&Claim>,
     beyond: &Extrapolation,
     question: &Question,
 ) -> (&'static str, &'static str) {
     let (Some(claim), Some(limit)) = (claim, question.limit) else { return ("", "") };
+    if !evidence.spoiled.is_empty() {
+        return ("inconclusive", "integrity");
+    }
     if claim.by_counting != "inconclusive" {
         return (claim.by_counting, "counting");
     }

@@ -34,6 +34,8 @@ pub struct Structure {
     pub stretches: Vec<Stretch>,
     /// All of it in sentences.
     pub sentences: Vec<String>,
+    /// How many of the largest blocks could be told apart and were looked at; too few show no period.
+    pub spikes_looked_at: usize,
 }
 
 /// Spikes that recur.
@@ -130,10 +132,10 @@ pub fn structure(evidence: &Evidence) -> Structure {
         (peaks(evidence, &every), every.len(), start)
     };
     let span = (start, start.saturating_add(observed));
-    let periods = periods(evidence, &spikes, blocks, span);
+    let (periods, spikes_looked_at) = periods(evidence, &spikes, blocks, span);
     let large = largest(&spikes, blocks / 50);
     let (bursts, stretches) = rates(&large, span, series.block.0);
-    let mut found = Structure { periods, bursts, stretches, sentences: Vec::new() };
+    let mut found = Structure { periods, bursts, stretches, sentences: Vec::new(), spikes_looked_at };
     found.sentences = sentences(&found);
     found
 }
@@ -155,7 +157,8 @@ fn largest(spikes: &[Spike], most: usize) -> Vec<Spike> {
     sorted
 }
 
-fn periods(evidence: &Evidence, spikes: &[Spike], blocks: usize, span: (i64, i64)) -> Vec<Period> {
+/// The periods, and how many spikes the largest selection had.
+fn periods(evidence: &Evidence, spikes: &[Spike], blocks: usize, span: (i64, i64)) -> (Vec<Period>, usize) {
     let alpha = period::ALPHA / SELECTIONS.len() as f64;
     let mut found: Vec<Period> = Vec::new();
     let most = if blocks == 0 { usize::MAX } else { (blocks / PART).max(FEWEST) };
@@ -173,7 +176,7 @@ fn periods(evidence: &Evidence, spikes: &[Spike], blocks: usize, span: (i64, i64
         }
     }
     found.sort_by(|a, b| a.p_value.total_cmp(&b.p_value).then(b.members.cmp(&a.members)));
-    found
+    (found, seen)
 }
 
 /// The worst spikes, more of them where several are as bad as the last.
