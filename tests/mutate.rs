@@ -8,9 +8,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use onbeat::bundle::run::{Block, CpuRun, Run, SCHEMA, Worst};
+use onbeat::bundle::run::{Block, CpuRun, Peak, Run, SCHEMA, Worst};
+use onbeat::foreign::maxima::Maxima;
 use onbeat::foreign::{self, Context, cyclictest_hist, cyclictest_json};
 use onbeat::stats::histogram::{quantile, total_of};
+use onbeat::stats::series::Collector;
 use onbeat::units::{Bare, Cpu, CpuSet, Nanos, parse_span};
 
 const SEED: u64 = 0x6f6e_6265_6174;
@@ -234,7 +236,24 @@ fn block_lines_survive_damage() {
     batter("blocks.jsonl", format!("{line}\n{line}\n").as_bytes(), |bytes| {
         for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             serde_json::from_slice::<Block>(line).map_err(|error| error.to_string())?;
+            let peak = serde_json::from_slice::<Peak>(line).expect("what is a block has a peak");
+            let mut collector = Collector::new(None);
+            collector.add(&peak);
+            collector.finish(Nanos(1), Nanos::MILLI, None);
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn lists_of_maxima_survive_damage() {
+    batter("maxima.csv", b"max_ns\n41000\n# a remark\n52000\n\n+47000\r\n9223372036854775807\n", |bytes| {
+        let mut maxima = Maxima::default();
+        bytes.split(|&byte| byte == b'\n').try_for_each(|line| maxima.line(line))?;
+        let (values, _) = maxima.finish()?;
+        assert!(
+            values.iter().flatten().all(|value| value.0 >= 0) && values.last().is_some_and(Option::is_some)
+        );
         Ok(())
     });
 }

@@ -39,7 +39,8 @@ impl Maxima {
             self.blank += usize::from(!self.values.is_empty());
             return Ok(());
         }
-        let shown: String = text.chars().take(40).collect();
+        let shown: String =
+            text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(40).collect();
         match integer(text) {
             Ok(value) if value.0 < 0 => {
                 refused(&format!("{shown} is negative: the largest latency of a block is at least 0 ns"))

@@ -69,16 +69,7 @@ mod tests {
     use crate::stats::series::BLOCK;
 
     fn evidence<'a>(series: &'a Series, rows: &'a [Row], overflows: u64) -> Evidence<'a> {
-        Evidence {
-            series,
-            rows,
-            overflows,
-            overflow_times: &[],
-            max: None,
-            spoiled: &[],
-            missed: 0,
-            hz: None,
-        }
+        Evidence { rows, overflows, ..Evidence::of(series) }
     }
 
     #[test]

@@ -163,16 +163,7 @@ mod tests {
             .collect();
         let observed = Nanos(4_000 * Nanos::SECOND.0);
         let series = Series { observed, ..Series::default() };
-        let evidence = Evidence {
-            series: &series,
-            rows: &rows,
-            overflows: 0,
-            overflow_times: &[],
-            max: Some(Nanos(76_000)),
-            spoiled: &[],
-            missed: 0,
-            hz: None,
-        };
+        let evidence = Evidence { rows: &rows, max: Some(Nanos(76_000)), ..Evidence::of(&series) };
         let question =
             Question { limit: None, horizon: Nanos(observed.0 * times), chosen: true, reach: LARGEST_REACH };
         extrapolate(&evidence, &question)

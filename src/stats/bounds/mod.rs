@@ -65,6 +65,22 @@ pub struct Evidence<'a> {
     pub hz: Option<u32>,
 }
 
+impl<'a> Evidence<'a> {
+    /// Block maxima and nothing else.
+    pub fn of(series: &'a Series) -> Evidence<'a> {
+        Evidence {
+            series,
+            rows: &[],
+            overflows: 0,
+            overflow_times: &[],
+            max: None,
+            spoiled: &[],
+            missed: 0,
+            hz: None,
+        }
+    }
+}
+
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bounds {
@@ -119,5 +135,86 @@ fn verdict(
         ("supported", "extrapolation")
     } else {
         ("inconclusive", "counting")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::Dice;
+    use crate::stats::series::BLOCK;
+    use proptest::prelude::*;
+
+    fn series(us: impl IntoIterator<Item = f64>) -> Series {
+        let list: Vec<Option<Nanos>> = us.into_iter().map(|us| Some(Nanos(us as i64 * 1_000))).collect();
+        Series::of_list(&list, BLOCK, Nanos(1_000))
+    }
+
+    fn gumbel(n: usize, seed: u64) -> Vec<f64> {
+        let mut dice = Dice::new(seed);
+        (0..n).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect()
+    }
+
+    fn ask(limit: Option<i64>, horizon_s: i64) -> Question {
+        let horizon = Nanos(horizon_s * Nanos::SECOND.0);
+        Question { limit: limit.map(Nanos), horizon, chosen: true, reach: REACH }
+    }
+
+    #[test]
+    fn clean_runs_pass_and_mechanisms_do_not() {
+        let refused = |series: &Series| {
+            bounds(&Evidence::of(series), &ask(None, 600)).extrapolation.status == "refused"
+        };
+        let clean = (0..20).filter(|&seed| refused(&series(gumbel(300, seed)))).count();
+        assert!(clean <= 4, "{clean} of 20 clean runs refused");
+        let shifted = |seed| {
+            let us = gumbel(300, seed);
+            series(
+                us.iter().enumerate().map(|(i, us)| if i < 150 { *us } else { us + 3.0 }).collect::<Vec<_>>(),
+            )
+        };
+        assert!((0..5).all(|seed| refused(&shifted(seed))));
+        let hidden = |seed| {
+            let mut us = gumbel(300, seed);
+            us.iter_mut().skip(9).step_by(60).for_each(|us| *us += 40.0);
+            series(us)
+        };
+        assert!((0..5).all(|seed| refused(&hidden(seed))));
+    }
+
+    #[test]
+    fn a_verdict_needs_what_its_basis_says() {
+        let run = series(gumbel(600, 3));
+        let evidence = Evidence::of(&run);
+        let verdict = |limit: i64, horizon: i64| {
+            let found = bounds(&evidence, &ask(Some(limit), horizon));
+            (found.verdict, found.basis)
+        };
+        assert_eq!(verdict(900_000, 200), ("supported", "counting"));
+        assert_eq!(verdict(900_000, 6_000), ("supported", "extrapolation"));
+        assert_eq!(verdict(900_000, 6_001), ("inconclusive", "counting"), "beyond its reach");
+        assert_eq!(verdict(20_000, 600), ("failed", "counting"));
+        let spoiled = ["the machine slept".to_owned()];
+        let evidence = Evidence { spoiled: &spoiled, ..evidence };
+        assert_eq!(bounds(&evidence, &ask(Some(900_000), 200)).verdict, "inconclusive");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn any_series_has_an_answer(
+            values in proptest::collection::vec(prop_oneof![Just(None), any::<i64>().prop_map(Some), (0i64..50).prop_map(Some)], 0..90),
+            step in 1i64..2_000,
+            limit: i64,
+            horizon in 1i64..i64::MAX,
+        ) {
+            let list: Vec<Option<Nanos>> = values.into_iter().map(|value| value.map(Nanos)).collect();
+            let series = Series::of_list(&list, BLOCK, Nanos(step));
+            let question = Question { limit: Some(Nanos(limit)), horizon: Nanos(horizon), chosen: horizon % 2 == 0, reach: REACH };
+            let found = bounds(&Evidence::of(&series), &question);
+            prop_assert_eq!(found.gates.len(), 11);
+            prop_assert!(found.extrapolation.status == "ok" || !found.extrapolation.reason.is_empty());
+            prop_assert!(serde_json::to_string(&found).is_ok());
+        }
     }
 }

@@ -26,16 +26,23 @@ pub fn level(values: &[f64], finest: &[f64], block: Nanos) -> Gate {
     if steady && trend.p >= ALPHA {
         return Gate::passed("G1", NAME, detail);
     }
-    let slope = mann_kendall::slope(values).unwrap_or_default() * HOUR / block.as_secs() / 1e9;
+    let slope = mann_kendall::slope(values).unwrap_or_default();
+    let per_hour = slope * HOUR / block.0.max(1) as f64;
+    // Of blocks of a year an hour says nothing.
+    let (drift, span) = if per_hour.abs() >= 1.0 {
+        (per_hour, "an hour")
+    } else {
+        (slope * values.len() as f64, "over the run")
+    };
     let changed =
         median_shift::most_likely(values).filter(|shift| shift.p < ALPHA).map_or_else(String::new, |shift| {
             let when = Nanos(block.0.saturating_mul(shift.first_after as i64)).spoken();
             let (before, after) = (Nanos(shift.before as i64).spoken(), Nanos(shift.after as i64).spoken());
             format!(", most likely changed {when} into the run, from typically {before} to {after}")
         });
-    let drift = Nanos(slope.abs().min(9e18) as i64).spoken();
-    let sign = if slope < 0.0 { "-" } else { "" };
-    let refusal = format!("The run is not stationary: drift of {sign}{drift} an hour{changed}.");
+    let sign = if drift < 0.0 { "-" } else { "" };
+    let drift = Nanos(drift.abs().min(9e18) as i64).spoken();
+    let refusal = format!("The run is not stationary: drift of {sign}{drift} {span}{changed}.");
     Gate::refused(
         "G1",
         NAME,

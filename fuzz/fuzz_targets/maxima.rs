@@ -1,0 +1,20 @@
+//! A list of block maxima, and what it supports.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use onbeat::foreign::maxima::Maxima;
+use onbeat::stats::bounds::{Evidence, Question, bounds};
+use onbeat::stats::series::{BLOCK, Series};
+use onbeat::units::Nanos;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut maxima = Maxima::default();
+    if bytes.split(|&byte| byte == b'\n').try_for_each(|line| maxima.line(line)).is_err() {
+        return;
+    }
+    let Ok((values, _)) = maxima.finish() else { return };
+    let series = Series::of_list(&values, BLOCK, Nanos(1));
+    let question = Question { limit: Some(Nanos(1_000)), horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
+    bounds(&Evidence::of(&series), &question);
+});
