@@ -1,5 +1,6 @@
 //! The checks: what the guest does, and a judge over what came back.
 
+mod answers;
 mod disturbance;
 mod ending;
 mod found;
@@ -38,6 +39,7 @@ pub fn of(machine: &Machine) -> Vec<Check> {
         checks.extend(ending::checks());
         checks.extend(disturbance::checks());
         checks.extend(refusals::checks());
+        checks.extend(answers::checks());
     }
     checks.extend(found::checks());
     checks
