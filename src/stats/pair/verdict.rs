@@ -77,9 +77,17 @@ pub fn quantile_margin(quantile_a_ns: f64) -> f64 {
 /// The margin for a rate ratio: from one half to double.
 pub const RATE_MARGIN: f64 = 2.0;
 
-/// The logarithm of a unit's event rate, which also no event has: ln((k + 1/2) / T).
-pub fn log_rate(unit: &Exposure) -> f64 {
-    ((unit.events as f64 + 0.5) / unit.time).ln()
+/// The logarithm of a unit's event rate, which also no event has: ln(k / T + 1/2 / mean T).
+///
+/// The half event belongs to the mean time of all units compared: were it to each one's own, units without an
+/// event would differ by their lengths.
+pub fn log_rate(unit: &Exposure, mean_time: f64) -> f64 {
+    (unit.events as f64 / unit.time + 0.5 / mean_time).ln()
+}
+
+/// The mean time of the units of both sides.
+pub fn mean_time(a: &[Exposure], b: &[Exposure]) -> f64 {
+    (total(a).time + total(b).time) / (a.len() + b.len()).max(1) as f64
 }
 
 /// Compares one number per unit; the margin is a difference, in the unit of the values.
@@ -92,7 +100,8 @@ pub fn compare(a: &[f64], b: &[f64], design: Design, margin: f64, alpha: f64) ->
 /// No events on either side make all log rates equal, so equivalence is also asked of the sums' exact
 /// interval, and the standard error is at least that of Poisson counts.
 pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64, alpha: f64) -> Comparison {
-    let logs = |units: &[Exposure]| units.iter().map(log_rate).collect::<Vec<f64>>();
+    let mean = mean_time(a, b);
+    let logs = |units: &[Exposure]| units.iter().map(|unit| log_rate(unit, mean)).collect::<Vec<f64>>();
     let (used_a, used_b) = match design {
         Design::Paired => (a.len().min(b.len()), a.len().min(b.len())),
         Design::Unpaired => (a.len(), b.len()),
