@@ -4,21 +4,58 @@ use std::sync::LazyLock;
 
 use super::history::History;
 use super::{Input, words};
-use crate::bundle::run::{Block, CpuRun, Host, Integrity, Overhead, Plan, Run, SCHEMA, Worst};
+use crate::bundle::run::{Block, CpuRun, Host, Integrity, Overhead, Peak, Plan, Run, SCHEMA, Worst};
+use crate::stats::bounds::{self, Bounds, Evidence, Question};
 use crate::stats::histogram::{Counts, edge_at_or_above, row_of, rows_of};
+use crate::stats::series::{Collector, Series};
 use crate::units::{Cpu, Nanos};
 
 /// A made-up run, ready to be shown.
 pub struct Sample {
     pub run: Run,
     pub history: History,
+    pub series: Series,
+    pub bounds: Option<Bounds>,
     pub remarks: Vec<String>,
     pub title: String,
 }
 
 impl Sample {
     pub fn input(&self) -> Input<'_> {
-        Input { run: &self.run, history: &self.history, remarks: &self.remarks, title: &self.title }
+        Input {
+            run: &self.run,
+            history: &self.history,
+            series: &self.series,
+            bounds: self.bounds.as_ref(),
+            remarks: &self.remarks,
+            title: &self.title,
+        }
+    }
+
+    fn new(run: Run, history: History, collector: Collector, title: &str) -> Sample {
+        let series = collector.finish(Nanos(1), Nanos(1_000_000), run.elapsed_ns);
+        let mut sample =
+            Sample { run, history, series, bounds: None, remarks: Vec::new(), title: title.into() };
+        sample.ask(None);
+        sample
+    }
+
+    /// Says what the run supports, of a limit and a day.
+    pub fn ask(&mut self, limit: Option<Nanos>) {
+        let rows = super::line::sum_rows(self.run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
+        let evidence = Evidence {
+            series: &self.series,
+            rows: &rows,
+            overflows: 0,
+            overflow_times: &[],
+            max: None,
+            spoiled: &[],
+            missed: 0,
+            hz: None,
+        };
+        let question =
+            Question { limit, horizon: Nanos(86_400_000_000_000), chosen: false, reach: bounds::REACH };
+        self.bounds = self.series.worst().map(|_| bounds::bounds(&evidence, &question));
     }
 }
 
@@ -92,13 +129,16 @@ fn make(wanted: &Wanted, latency: impl Fn(u32, u64, u64, &mut Dice) -> i64) -> S
         },
         ..Run::default()
     };
-    let mut history = History::for_run(&run, 240);
+    let (mut history, mut collector) = (History::for_run(&run, 240), Collector::new(None));
     for cpu in 0..wanted.cpus {
-        let made = make_cpu(wanted, cpu, interval, &latency, &mut history);
-        run.cpus.push(made);
+        let add = |block: Block| {
+            collector.add(&Peak::of(&block));
+            history.add(&block);
+        };
+        run.cpus.push(make_cpu(wanted, cpu, interval, &latency, add));
     }
     run.check().unwrap();
-    Sample { run, history, remarks: Vec::new(), title: wanted.title.into() }
+    Sample::new(run, history, collector, wanted.title)
 }
 
 fn make_cpu(
@@ -106,7 +146,7 @@ fn make_cpu(
     cpu: u32,
     interval: Nanos,
     latency: &impl Fn(u32, u64, u64, &mut Dice) -> i64,
-    history: &mut History,
+    mut add: impl FnMut(Block),
 ) -> CpuRun {
     let mut dice = Dice(u64::from(cpu) * 7_919 + 1);
     let (mut counts, mut slots) = (Counts::default(), Counts::default());
@@ -128,7 +168,7 @@ fn make_cpu(
         }
         missed += missed_here;
         let mono = Nanos(T0 + second as i64 * 1_000_000_000);
-        history.add(&Block { missed: missed_here, ..block_of(Cpu(cpu), mono, &values) });
+        add(Block { missed: missed_here, ..block_of(Cpu(cpu), mono, &values) });
     }
     all.sort_unstable_by_key(|&(ns, _)| std::cmp::Reverse(ns));
     let min = all.last().map(|worst| Nanos(worst.0));
@@ -303,7 +343,7 @@ pub fn huge() -> Sample {
 /// Nothing measured at all.
 pub fn empty() -> Sample {
     let run = Run::default();
-    Sample { history: History::for_run(&run, 240), run, remarks: Vec::new(), title: "empty".into() }
+    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None), "empty")
 }
 
 /// What cyclictest's histogram of two threads becomes.
@@ -332,7 +372,7 @@ pub fn import() -> Sample {
     run.cpus[0].cycles += 3;
     run.cpus[0].max_ns = Some(Nanos(61_000));
     run.check().unwrap();
-    Sample { history: History::for_run(&run, 240), run, remarks: Vec::new(), title: "import".into() }
+    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None), "import")
 }
 
 /// Every string an attack.

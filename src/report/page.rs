@@ -6,7 +6,7 @@ use super::line::{self, sum_rows};
 use super::svg::{Picture, Size};
 use super::theme::PAGE;
 use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash, verdict};
-use super::{Input, conditions, exceedance, heatmap, latency, table, timeline};
+use super::{Input, conditions, exceedance, heatmap, latency, supports, table, timeline};
 use crate::bundle::run::{CpuRun, Run, Worst};
 use crate::stats::histogram::Row;
 use crate::units::{Cpu, Nanos};
@@ -35,6 +35,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             (cpus(run))
             @for note in words::oddities(run) { p { (note) } }
             @if let Some(sentence) = words::limits(run) { p class="muted" { (sentence) } }
+            @if let Some(bounds) = input.bounds { (supports::section(input.title, bounds)) }
             h2 { "Pictures" }
             (pictures(input))
             (worst(run))
@@ -156,7 +157,7 @@ fn pictures(input: &Input) -> Markup {
     html! {
         h3 { "How many wake-ups had which latency" }
         (figure("The count is logarithmic; triangles mark each line's largest value.", |size| {
-            Some(latency::draw(&lines, run.plan.limit_ns, size, &PAGE))
+            Some(latency::draw(&lines, input.limit(), size, &PAGE))
         }))
         @if line::extent(&lines).is_some() {
             h3 { "How often a latency was reached" }
