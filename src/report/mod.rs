@@ -19,6 +19,7 @@ pub mod label;
 pub mod latency;
 pub mod line;
 pub mod page;
+pub mod rates;
 pub mod supports;
 pub mod svg;
 pub mod table;

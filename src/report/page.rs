@@ -6,7 +6,7 @@ use super::line::{self, sum_rows};
 use super::svg::{Picture, Size};
 use super::theme::PAGE;
 use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash, verdict};
-use super::{Input, conditions, exceedance, heatmap, latency, supports, table, timeline};
+use super::{Input, conditions, exceedance, heatmap, latency, rates, supports, table, timeline};
 use crate::bundle::run::{CpuRun, Run, Worst};
 use crate::stats::histogram::Row;
 use crate::units::{Cpu, Nanos};
@@ -160,11 +160,19 @@ fn pictures(input: &Input) -> Markup {
             Some(latency::draw(&lines, input.limit(), size, &PAGE))
         }))
         @if line::extent(&lines).is_some() {
-            h3 { "How often a latency was reached" }
+            h3 { "Which share of the wake-ups reached a latency" }
             (figure("Read upwards from a latency: the share of wake-ups that were at least so late.", |size| {
                 exceedance::draw(&lines, size, &PAGE)
             }))
             (levels(run))
+        }
+        @if let Some(bounds) = input.bounds {
+            @if !input.series.blocks.is_empty() {
+                h3 { "How often a latency is reached" }
+                (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
+                    rates::draw(input.series, bounds, size, &PAGE)
+                }))
+            }
         }
         @if !history.is_empty() {
             h3 { "The largest latency over time" }
