@@ -84,6 +84,7 @@ pub fn percent(p: f64) -> String {
 /// A rate as people say it: so many an hour or a day, or one in a longer time.
 pub fn per_hour(rate: f64) -> String {
     match rate {
+        r if r <= 0.0 => "none".into(),
         r if r >= 100.0 => format!("{r:.0} an hour"),
         r if r >= 1.0 => format!("{r:.1} an hour"),
         r if r >= 1.0 / 24.0 => format!("{:.1} a day", r * 24.0),

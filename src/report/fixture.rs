@@ -306,6 +306,15 @@ pub fn spike() -> Sample {
     })
 }
 
+/// Ten minutes with a spike each 17 s.
+pub fn comb() -> Sample {
+    let wanted = Wanted { title: "comb", cpus: 2, seconds: 600, per_second: 100 };
+    make(&wanted, |cpu, second, slot, dice| match (cpu, second % 17, slot) {
+        (0, 5, 40) => 60_000 + dice.tail(1_000.0) as i64,
+        _ => bulk(dice, 2_400.0, 1_100.0),
+    })
+}
+
 /// One sample.
 pub fn one() -> Sample {
     make(&Wanted { title: "one", cpus: 1, seconds: 1, per_second: 1 }, |_, _, _, _| 4_321)
@@ -399,7 +408,7 @@ fn poison(value: &mut serde_json::Value, attack: &str) {
 /// All of them, made once: it takes a second or two.
 pub fn all() -> &'static [Sample] {
     static ALL: LazyLock<Vec<Sample>> = LazyLock::new(|| {
-        let ordinary = [quiet(), noisy(), eight(), many(), spike()];
+        let ordinary = [quiet(), noisy(), eight(), many(), spike(), comb()];
         let odd = [one(), early(), alike(), huge(), empty(), import(), hostile()];
         let mut all: Vec<Sample> = ordinary.into_iter().chain(odd).collect();
         all.iter_mut().for_each(|sample| sample.ask(None));

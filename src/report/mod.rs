@@ -7,6 +7,7 @@
 pub mod alone;
 pub mod axis;
 pub mod bounds;
+pub mod clock;
 pub mod columns;
 pub mod compare;
 pub mod conditions;
@@ -18,6 +19,7 @@ pub mod html;
 pub mod label;
 pub mod latency;
 pub mod line;
+pub mod marks;
 pub mod page;
 pub mod rates;
 pub mod supports;

@@ -3,10 +3,11 @@
 use maud::{Markup, html};
 
 use super::line::{self, sum_rows};
+use super::marks::Marks;
 use super::svg::{Picture, Size};
 use super::theme::PAGE;
 use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash, verdict};
-use super::{Input, conditions, exceedance, heatmap, latency, rates, supports, table, timeline};
+use super::{Input, clock, conditions, exceedance, heatmap, latency, rates, supports, table, timeline};
 use crate::bundle::run::{CpuRun, Run, Worst};
 use crate::stats::histogram::Row;
 use crate::units::{Cpu, Nanos};
@@ -154,6 +155,7 @@ fn pictures(input: &Input) -> Markup {
     let (run, history) = (input.run, input.history);
     let lines = line::of_run(run);
     let floor = run.cpus.iter().filter_map(|cpu| cpu.min_ns).map(|min| min.0).min();
+    let marks = Marks(input.bounds.map(|bounds| &bounds.structure));
     html! {
         h3 { "How many wake-ups had which latency" }
         (figure("The count is logarithmic; triangles mark each line's largest value.", |size| {
@@ -176,8 +178,12 @@ fn pictures(input: &Input) -> Markup {
         }
         @if !history.is_empty() {
             h3 { "The largest latency over time" }
-            (figure("", |size| timeline::draw(history, size, &PAGE)))
+            (figure("", |size| timeline::draw(history, marks, size, &PAGE)))
             (times(input))
+            @for period in input.bounds.iter().flat_map(|bounds| &bounds.structure.periods).take(clock::MOST) {
+                h3 { (clock::heading(period)) }
+                (figure("", |size| clock::draw(period, input.series, size, &PAGE)))
+            }
             h3 { "All latencies over time" }
             (figure("A cell is a stretch of time and of latency. The eight largest of each second have their own cells; of the others only the band between two levels is known.", |size| {
                 heatmap::draw(history, floor, size, &PAGE)
