@@ -47,7 +47,7 @@ fn overview(inputs: &[Input]) -> Markup {
         (side_by_side(inputs))
         (differences(inputs))
         h2 { "Latency of all runs" }
-        (page::figure("All CPUs of a run are added up.", |size| Some(latency::draw(&lines, None, size, &theme::PAGE))))
+        (page::figure("All CPUs of a run are added up.", |size| Some(latency::draw(&lines, None, &[], size, &theme::PAGE))))
         h3 { "Exceedance" }
         (page::figure("", |size| exceedance::draw(&lines, size, &theme::PAGE)))
         @for (i, input) in inputs.iter().enumerate() { (page::run(input, Some(i + 1))) }

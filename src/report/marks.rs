@@ -88,7 +88,8 @@ impl<'a> Marks<'a> {
     pub fn note(&self) -> Option<String> {
         let stretches = self.stretches();
         let (first, rest) = stretches.split_first()?;
-        let mut note = format!("The rate of spikes changed: {} at first", per_hour(first.per_hour));
+        let mut note =
+            format!("The rate of the largest spikes changed: {} at first", per_hour(first.per_hour));
         for stretch in rest.iter().take(NAMED) {
             note += &format!(", {} from {} on", per_hour(stretch.per_hour), duration(stretch.from_ns));
         }
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!((text.matches("<rect").count(), text.matches("<text").count()), (1, 3));
         assert_eq!(
             marks.note().unwrap(),
-            "The rate of spikes changed: 3.0 an hour at first, 90.0 an hour from 2 min on, 4.0 an hour from 4 min on."
+            "The rate of the largest spikes changed: 3.0 an hour at first, 90.0 an hour from 2 min on, 4.0 an hour from 4 min on."
         );
         assert!(Marks(None).note().is_none() && Marks(None).room() == 0.0);
     }

@@ -21,6 +21,7 @@ pub mod latency;
 pub mod line;
 pub mod marks;
 pub mod page;
+pub mod peaks;
 pub mod rates;
 pub mod supports;
 pub mod svg;

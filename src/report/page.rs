@@ -7,7 +7,9 @@ use super::marks::Marks;
 use super::svg::{Picture, Size};
 use super::theme::PAGE;
 use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash, verdict};
-use super::{Input, clock, conditions, exceedance, heatmap, latency, rates, supports, table, timeline};
+use super::{
+    Input, clock, conditions, exceedance, heatmap, latency, peaks, rates, supports, table, timeline,
+};
 use crate::bundle::run::{CpuRun, Run, Worst};
 use crate::stats::histogram::Row;
 use crate::units::{Cpu, Nanos};
@@ -155,11 +157,12 @@ fn pictures(input: &Input) -> Markup {
     let (run, history) = (input.run, input.history);
     let lines = line::of_run(run);
     let floor = run.cpus.iter().filter_map(|cpu| cpu.min_ns).map(|min| min.0).min();
+    let modes = peaks::of(&lines);
     let marks = Marks(input.bounds.map(|bounds| &bounds.structure));
     html! {
         h3 { "How many wake-ups had which latency" }
         (figure("The count is logarithmic; triangles mark each line's largest value.", |size| {
-            Some(latency::draw(&lines, input.limit(), size, &PAGE))
+            Some(latency::draw(&lines, input.limit(), &modes, size, &PAGE))
         }))
         @if line::extent(&lines).is_some() {
             h3 { "Which share of the wake-ups reached a latency" }
