@@ -13,7 +13,7 @@ use crate::stats::modes::{Mode, modes};
 /// More are not named.
 const MOST: usize = 8;
 /// Rows of names.
-const LEVELS: usize = 4;
+const LEVELS: usize = 3;
 
 /// The modes of all lines together; none where there is only one, which needs no name.
 pub fn of(lines: &[Line]) -> Vec<Mode> {
@@ -32,6 +32,7 @@ fn named(modes: &[Mode]) -> Vec<Mode> {
 
 /// A stroke down from the upper edge at each mode, with its latency and, where there is room, its share.
 pub fn draw(modes: &[Mode], plot: &Plot, x: &Scale, size: Size, theme: &Theme) -> Markup {
+    let low = plot.top + room(modes);
     let mut ends = [f64::NEG_INFINITY; LEVELS];
     let mut marks = Vec::new();
     for mode in named(modes).into_iter().filter(|mode| x.holds(mode.at.0 as f64)) {
@@ -46,17 +47,19 @@ pub fn draw(modes: &[Mode], plot: &Plot, x: &Scale, size: Size, theme: &Theme) -
         let y = plot.top + FONT + 5.0 + level as f64 * LINE;
         let mut stroke = Path::default();
         stroke.go(at, y + 4.0);
-        stroke.down(y + 18.0);
+        stroke.down(low - 4.0);
         let mut tip = Path::default();
-        tip.go(at, y + 20.0);
-        tip.to(at - 3.5, y + 13.0);
-        tip.to(at + 3.5, y + 13.0);
+        tip.go(at, low);
+        tip.to(at - 3.5, low - 7.0);
+        tip.to(at + 3.5, low - 7.0);
         marks.push((middle, y, words, stroke.0, tip.0 + "z"));
     }
     html! {
-        @for (x, y, words, stroke, tip) in marks {
-            path d=(stroke) fill="none" stroke=(theme.ink) stroke-width="1.2" {}
+        @for (_, _, _, stroke, tip) in &marks {
+            path d=(stroke) fill="none" stroke=(theme.ink) stroke-width="1" {}
             path d=(tip) fill=(theme.ink) {}
+        }
+        @for (x, y, words, _, _) in marks {
             (text_over(x, y, "middle", theme.ink, theme, &words))
         }
     }
@@ -64,7 +67,7 @@ pub fn draw(modes: &[Mode], plot: &Plot, x: &Scale, size: Size, theme: &Theme) -
 
 /// Room above the data that the names need.
 pub fn room(modes: &[Mode]) -> f64 {
-    if modes.is_empty() { 0.0 } else { 2.0 * LINE + 8.0 }
+    if modes.is_empty() { 0.0 } else { modes.len().min(LEVELS) as f64 * LINE + 18.0 }
 }
 
 /// What the marks are.
@@ -73,7 +76,7 @@ pub fn note(modes: &[Mode]) -> Option<String> {
     let more =
         if modes.len() > MOST { format!(", of which the {MOST} fullest are named") } else { String::new() };
     Some(format!(
-        "Arrows from above: {}, peaks that stand out from the valleys between them, with their share of all wake-ups{more}.",
+        "Arrows from above: {}, peaks that stand out from the valleys between them, where there is room with their share of all wake-ups{more}.",
         several(modes.len() as u64, "separate mode", "separate modes")
     ))
 }
