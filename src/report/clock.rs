@@ -4,6 +4,7 @@
 use maud::html;
 
 use super::axis::{Scale, number, span_label, unit_of};
+use super::overlay::stroke;
 use super::svg::{self, Key, Path, Picture, Plot, Size, legend, text_over};
 use super::theme::Theme;
 use super::words::{several, span};
@@ -53,17 +54,11 @@ pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Opti
         key(theme.muted, format!("the {} largest others", blocks.len() - members.len())),
     ];
     let (legend, legend_height) = legend(&keys, &plot, plot.bottom + 58.0, theme);
-    let due = {
-        let mut path = Path::default();
-        path.go(x.at(0.0), plot.top);
-        path.down(plot.bottom);
-        path
-    };
     let range = format!("{} to {}", span(period.from_ns), span(period.to_ns));
     let body = html! {
         (plot.x_axis(&x, &ticks, &format!("{unit} before and after a spike was due"), theme))
         (plot.y_axis(&y, &y.ticks(6, span_label), "latency, logarithmic", theme))
-        path d=(due.0) fill="none" stroke=(theme.lines[1]) stroke-width="1" stroke-dasharray="2 3" {}
+        path d=(stroke(x.at(0.0), plot.top, plot.bottom)) fill="none" stroke=(theme.lines[1]) stroke-width="1" stroke-dasharray="2 3" {}
         path d=(others.0) fill=(theme.muted) fill-opacity="0.75" {}
         path d=(comb.0) fill=(theme.lines[1]) {}
         (text_over(x.at(0.0) + 9.0, plot.top + 15.0, "start", theme.lines[1], theme, &range))

@@ -13,7 +13,7 @@ const GREEN: &str = "\u{1b}[1;32m";
 const PLAIN: &str = "\u{1b}[0m";
 
 /// More differing conditions than these are counted; the JSON has them all.
-const MOST_SHOWN: usize = 24;
+pub const MOST_SHOWN: usize = 24;
 
 /// The answer as text of at most so many columns, with ANSI colours if asked for.
 pub fn text(
@@ -67,8 +67,7 @@ pub fn differences(differing: &[Difference], width: usize) -> String {
 }
 
 fn units(page: &mut String, compared: &Compared) {
-    let limit = compared.limit_ns.map_or_else(|| "limit".into(), |limit| format!(">={}", span(limit)));
-    let head = ["", "run", "observed", "p50", "p99", "p99.9", "p99.99", "max", &limit].map(str::to_owned);
+    let head = head(compared);
     let mut rows = vec![head.to_vec()];
     for (side, units) in [("A", &compared.a), ("B", &compared.b)] {
         rows.extend(units.iter().map(|unit| row(side, unit)));
@@ -87,7 +86,14 @@ fn units(page: &mut String, compared: &Compared) {
     page.push_str("latencies in us; the larger maximum alone says little, it is the unluckier run's\n");
 }
 
-fn row(side: &str, unit: &Unit) -> Vec<String> {
+/// The heads of the table of runs.
+pub fn head(compared: &Compared) -> [String; 9] {
+    let limit = compared.limit_ns.map_or_else(|| "limit".into(), |limit| format!(">={}", span(limit)));
+    ["", "run", "observed", "p50", "p99", "p99.9", "p99.99", "max", &limit].map(str::to_owned)
+}
+
+/// A run's row of that table.
+pub fn row(side: &str, unit: &Unit) -> Vec<String> {
     let quantiles = unit.quantiles_ns.unwrap_or_default().map(us_or_dash);
     let mut cells = vec![side.to_owned(), clean(&unit.title), duration(unit.observed_ns)];
     cells.extend(quantiles);
@@ -104,12 +110,14 @@ fn number(compared: &Compared, value: f64) -> String {
     if compared.difference_ns.is_some() { signed(value) } else { factor(value) }
 }
 
-fn signed(ns: f64) -> String {
+/// A difference of latencies with its sign.
+pub fn signed(ns: f64) -> String {
     let size = span(Nanos(ns.abs().min(9e18) as i64));
     if ns < 0.0 { format!("-{size}") } else { format!("+{size}") }
 }
 
-fn numbers(compared: &Compared) -> Vec<String> {
+/// What the verdict rests on, in sentences.
+pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
     let design = if compared.design == "paired" {
         format!("{} pairs, by exact sign flips", compared.units)
@@ -200,7 +208,8 @@ fn cpus(page: &mut String, compared: &Compared) {
     }
 }
 
-fn sentence(compared: &Compared) -> String {
+/// The verdict, and why it is no clearer.
+pub fn sentence(compared: &Compared) -> String {
     let verdict = match compared.verdict {
         "better" => "B is better than A.",
         "worse" => "B is worse than A.",

@@ -20,14 +20,17 @@ pub mod label;
 pub mod latency;
 pub mod line;
 pub mod marks;
+pub mod overlay;
 pub mod page;
 pub mod peaks;
 pub mod rates;
+pub mod shift;
 pub mod supports;
 pub mod svg;
 pub mod table;
 pub mod theme;
 pub mod timeline;
+pub mod versus;
 pub mod words;
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 
 use super::axis::{Scale, power_label, span_label};
 use super::bounds::mark;
+use super::overlay::stroke;
 use super::svg::{self, Key, Path, Picture, Plot, Px, Size, legend, text_over};
 use super::theme::Theme;
 use super::words::{duration, several, span};
@@ -114,7 +115,7 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
         path d=(curve.path(&sketch.x, &sketch.y, curve.observed()).0) fill="none" stroke=(theme.lines[0]) stroke-width="1.7" {}
         (sketch.horizon(horizon))
         (sketch.levels(bounds))
-        @if let Some(limit) = shown { (sketch.limit(limit)) }
+        @if let Some(shown) = shown { (self::limit(shown, &plot, &sketch.x, theme)) }
         (plot.frame(theme))
         (legend)
     };
@@ -244,19 +245,17 @@ impl Sketch<'_> {
             }
         }
     }
+}
 
-    fn limit(&self, limit: Nanos) -> Markup {
-        let x = self.x.at(limit.0 as f64);
-        let mut path = Path::default();
-        path.go(x, self.plot.top);
-        path.down(self.plot.bottom);
-        let words = format!("limit {}", span(limit));
-        let left = x - svg::text_width(&words) - 8.0 > self.plot.left;
-        let (at, anchor) = if left { (x - 5.0, "end") } else { (x + 5.0, "start") };
-        html! {
-            path d=(path.0) fill="none" stroke=(self.theme.alarm) stroke-width="1.4" stroke-dasharray="7 4" {}
-            (text_over(at, self.plot.top + 15.0, anchor, self.theme.alarm, self.theme, &words))
-        }
+/// The limit as a line down, with its name.
+pub fn limit(limit: Nanos, plot: &Plot, x: &Scale, theme: &Theme) -> Markup {
+    let x = x.at(limit.0 as f64);
+    let words = format!("limit {}", span(limit));
+    let left = x - svg::text_width(&words) - 8.0 > plot.left;
+    let (at, anchor) = if left { (x - 5.0, "end") } else { (x + 5.0, "start") };
+    html! {
+        path d=(stroke(x, plot.top, plot.bottom)) fill="none" stroke=(theme.alarm) stroke-width="1.4" stroke-dasharray="7 4" {}
+        (text_over(at, plot.top + 15.0, anchor, theme.alarm, theme, &words))
     }
 }
 
