@@ -28,7 +28,7 @@ use crate::units::Bare;
 /// inconclusive.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat compare before after\n  onbeat compare a1 a2 a3 a4 -- b1 b2 b3 b4 --limit 50us\n  onbeat compare past/* -- new --limit 8kHz        a gate against a baseline\n  onbeat compare a*.csv -- b*.csv --metric p99     block maxima, one integer in ns a line"
+    after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 -- b1 b2 b3 b4\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line"
 )]
 pub struct Args {
     /// A's runs, `--`, B's runs: bundles or CSV files of block maxima in ns

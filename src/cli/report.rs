@@ -23,10 +23,11 @@ const COLUMNS: usize = report::COLUMNS;
 ///
 /// The kind of output follows from the file's ending: .html is one self-contained page with all
 /// pictures, .svg the latency plot alone, .csv the histogram, .json the run itself. Without -o the
-/// table is printed. Several bundles come on one page, their curves in one plot.
+/// table is printed. Several bundles come on one page, their curves in one plot. The page also says
+/// what each run supports, as `onbeat bounds` does: of the run's own limit, unless --limit names one.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run -o run.svg"
+    after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run --limit 50us --horizon 24h -o run.html\n  onbeat report run -o run.svg"
 )]
 pub struct Args {
     /// Bundles, as `onbeat measure -o` makes them

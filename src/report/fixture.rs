@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::history::History;
 use super::{Input, words};
 use crate::bundle::run::{Block, CpuRun, Host, Integrity, Overhead, Peak, Plan, Run, SCHEMA, Worst};
-use crate::stats::bounds::{self, Bounds, Evidence, Question};
+use crate::stats::bounds::Bounds;
 use crate::stats::histogram::{Counts, edge_at_or_above, row_of, rows_of};
 use crate::stats::series::{Collector, Series};
 use crate::units::{Cpu, Nanos};
@@ -39,20 +39,7 @@ impl Sample {
 
     /// Says what the run supports, of a limit and a day.
     pub fn ask(&mut self, limit: Option<Nanos>) {
-        let rows = super::line::sum_rows(self.run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
-        let evidence = Evidence {
-            series: &self.series,
-            rows: &rows,
-            overflows: 0,
-            overflow_times: &[],
-            max: None,
-            spoiled: &[],
-            missed: 0,
-            hz: None,
-        };
-        let question =
-            Question { limit, horizon: Nanos(86_400_000_000_000), chosen: false, reach: bounds::REACH };
-        self.bounds = self.series.worst().map(|_| bounds::bounds(&evidence, &question));
+        self.bounds = super::asked::bounds(&self.run, &self.series, limit);
     }
 }
 

@@ -34,6 +34,8 @@ pub mod versus;
 pub mod words;
 
 #[cfg(test)]
+mod asked;
+#[cfg(test)]
 mod fixture;
 
 use serde::Serialize;

@@ -38,7 +38,7 @@ impl Curve {
         maxima.sort_unstable_by_key(|&max| std::cmp::Reverse(max));
         let hours = series.iter().map(|series| series.observed.as_secs()).sum::<f64>() / HOUR;
         let (n, lowest) = (maxima.len() as u64, *maxima.last()?);
-        if !(hours > 0.0) {
+        if hours <= 0.0 {
             return None;
         }
         let mut steps = vec![(lowest as f64, n)];
@@ -199,7 +199,7 @@ impl Sketch<'_> {
             } else {
                 path.to(x, y)
             }
-            if !(rate > self.y.lo()) {
+            if rate.is_nan() || rate <= self.y.lo() {
                 break;
             }
         }
