@@ -54,6 +54,11 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// Whether anything is asked.
+    pub fn is_given(&self) -> bool {
+        self.limit.is_some() || self.horizon.is_some()
+    }
+
     /// The question, with how many times the run's length an extrapolation may reach.
     pub fn question(&self, reach: f64) -> Outcome<Question> {
         let horizon = self

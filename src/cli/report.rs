@@ -63,6 +63,11 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             "cyclictest's formats hold one run: give one bundle with --rt-tests-json or --hist",
         ));
     }
+    if args.asked.is_given() && format != Some(Format::Html) {
+        return Err(Trouble::usage(
+            "--limit and --horizon are about what a run supports, which only the page says: name it with -o FILE.html",
+        ));
+    }
     super::check_outputs(&[&args.output, &args.json, &args.rt_tests_json, &args.hist])?;
     let question = args.asked.question(REACH)?;
     let mut read = Vec::new();

@@ -86,8 +86,7 @@ fn chosen(period: &Period, series: &Series) -> Vec<Block> {
 fn notes(period: &Period) -> Vec<String> {
     let spread = Nanos((period.jitter_s * 1e9).clamp(0.0, 9e18) as i64);
     let mut notes = vec![format!(
-        "{} came within \u{b1} {} of their time, {} without one.",
-        several(period.members as u64, "spike", "spikes"),
+        "They came at their due times with a standard deviation of {}, {} without one.",
         span(spread),
         several(period.misses as u64, "cycle", "cycles")
     )];

@@ -74,6 +74,11 @@ fn maxima(inputs: &[Input]) -> Markup {
     let groups: Vec<Group> =
         inputs.iter().map(|input| Group { name: clean(input.title), series: vec![input.series] }).collect();
     let with_blocks: Vec<&Input> = inputs.iter().filter(|input| !input.series.blocks.is_empty()).collect();
+    // One that all of them are asked about.
+    let limit = inputs
+        .first()
+        .and_then(Input::limit)
+        .filter(|limit| inputs.iter().all(|input| input.limit() == Some(*limit)));
     let shifts = match (inputs, with_blocks.len()) {
         ([a, b], 2) => secondary::quantiles(&[a.series], &[b.series], Design::Unpaired),
         _ => Vec::new(),
@@ -82,7 +87,7 @@ fn maxima(inputs: &[Input]) -> Markup {
         @if !with_blocks.is_empty() {
             h3 { "How often a latency is reached" }
             (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
-                overlay::draw(&groups, None, size, &theme::PAGE)
+                overlay::draw(&groups, limit, size, &theme::PAGE)
             }))
         }
         @if let ([a, b], false) = (inputs, shifts.is_empty()) {

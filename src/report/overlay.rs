@@ -41,7 +41,7 @@ pub fn draw(groups: &[Group], limit: Option<Nanos>, size: Size, theme: &Theme) -
     let x = Scale::log(lowest / 1.02, furthest * 1.08, plot.left, plot.right);
     let y = Scale::log(least(Curve::one)? / 2.0, most(Curve::most)? * 1.5, plot.bottom, plot.top);
     let path = |curve: &Curve| curve.path(&x, &y, curve.observed()).0;
-    let (legend, legend_height) = legend(&keys(groups, theme), &plot, plot.bottom + 58.0, theme);
+    let (legend, legend_height) = legend(&keys(groups, &drawn, theme), &plot, plot.bottom + 58.0, theme);
     let body = html! {
         (plot.x_axis(&x, &x.ticks(size.x_ticks(), span_label), "latency, logarithmic", theme))
         (plot.y_axis(&y, &y.ticks(8, power_label), "blocks per hour that reach it", theme))
@@ -79,9 +79,10 @@ fn curves(group: &Group) -> Option<Drawn> {
     Some(Drawn { all, single: single.collect() })
 }
 
-fn keys(groups: &[Group], theme: &Theme) -> Vec<Key> {
+fn keys(groups: &[Group], drawn: &[Option<Drawn>], theme: &Theme) -> Vec<Key> {
     let key = |(i, group): (usize, &Group)| {
         let runs = match group.series.len() {
+            _ if drawn[i].is_none() => ": no block records".into(),
             0 | 1 => String::new(),
             n => format!(": {n} runs, thick all together"),
         };
@@ -139,6 +140,10 @@ mod tests {
         let groups: Vec<Group> =
             (0..20).map(|i| Group { name: i.to_string(), series: vec![&a.series] }).collect();
         assert!(draw(&groups, None, Size::Wide, &PAPER).unwrap().notes[0].contains("first 8 of 20"));
-        assert!(draw(&[Group { name: "x".into(), series: Vec::new() }], None, Size::Wide, &PAPER).is_none());
+        let bare = || Group { name: "x".into(), series: Vec::new() };
+        let beside = [Group { name: "a".into(), series: vec![&a.series] }, bare()];
+        let text = draw(&beside, None, Size::Wide, &PAPER).unwrap().body.into_string();
+        assert!(text.contains("x: no block records"));
+        assert!(draw(&[bare()], None, Size::Wide, &PAPER).is_none());
     }
 }

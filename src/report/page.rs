@@ -37,7 +37,8 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             h2 { "Latency per CPU" }
             (cpus(run))
             @for note in words::oddities(run) { p { (note) } }
-            @if let Some(sentence) = words::limits(run) { p class="muted" { (sentence) } }
+            // What a run supports ends with the same in other words.
+            @if let Some(sentence) = words::limits(run).filter(|_| input.bounds.is_none()) { p class="muted" { (sentence) } }
             @if let Some(bounds) = input.bounds { (supports::section(input.title, bounds)) }
             h2 { "Pictures" }
             (pictures(input))

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::axis::{Scale, Tick, number, unit_of};
 use super::compare::signed;
 use super::overlay::stroke;
-use super::svg::{self, Path, Picture, Plot, Px, Size, text_over, text_width};
+use super::svg::{self, Path, Picture, Plot, Px, Size, text_over};
 use super::theme::Theme;
 use crate::stats::bounds::steadiness::digits;
 use crate::stats::compare::secondary::QuantileShift;
@@ -38,7 +38,7 @@ pub fn draw(shifts: &[QuantileShift], size: Size, theme: &Theme) -> Option<Pictu
         (plot.y_axis(&y, &y.ticks(7, |ns| number(ns / unit_ns)), &format!("B \u{2212} A in {unit}: above 0 B is later"), theme))
         path d=(zero.0) fill="none" stroke=(theme.ink) stroke-width="1.2" {}
         path d=(line.0) fill="none" stroke=(theme.muted) stroke-width="1.2" {}
-        @for (i, one) in shifts.iter().enumerate() { (point(one, x.at(i as f64), &y, &plot, size, theme)) }
+        @for (i, one) in shifts.iter().enumerate() { (point(one, x.at(i as f64), &y, size, theme)) }
         (plot.frame(theme))
     };
     let without = shifts.iter().all(|one| one.ci.is_none());
@@ -66,11 +66,11 @@ fn name(one: &QuantileShift, i: usize, size: Size) -> String {
     if size == Size::Narrow && i % 2 == 1 { String::new() } else { format!("p{}", digits(one.q * 100.0)) }
 }
 
-fn point(one: &QuantileShift, x: f64, y: &Scale, plot: &Plot, size: Size, theme: &Theme) -> Markup {
+fn point(one: &QuantileShift, x: f64, y: &Scale, size: Size, theme: &Theme) -> Markup {
     let colour = if one.difference_ns > 0.0 { theme.lines[1] } else { theme.lines[2] };
     let (at, words) = (y.at(one.difference_ns), signed(one.difference_ns));
-    let right = x + 8.0 + text_width(&words) < plot.right;
-    let (words_at, anchor) = if right { (x + 8.0, "start") } else { (x - 8.0, "end") };
+    // Above the bar, each in its own column.
+    let above = one.ci.map_or(at, |ci| y.at(ci[1])).min(at) - 8.0;
     let bar = one.ci.map(|[low, high]| {
         let mut path = Path(stroke(x, y.at(low), y.at(high)));
         for end in [low, high] {
@@ -82,7 +82,7 @@ fn point(one: &QuantileShift, x: f64, y: &Scale, plot: &Plot, size: Size, theme:
     html! {
         @if let Some(bar) = bar { path d=(bar) fill="none" stroke=(colour) stroke-width="1.6" {} }
         circle cx=(Px(x)) cy=(Px(at)) r="4" fill=(colour) stroke=(theme.ground) stroke-width="1.2" { title { (words) } }
-        @if size == Size::Wide { (text_over(words_at, at - 6.0, anchor, colour, theme, &words)) }
+        @if size == Size::Wide { (text_over(x, above, "middle", colour, theme, &words)) }
     }
 }
 

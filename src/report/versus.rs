@@ -8,10 +8,12 @@ use super::overlay::{self, Group};
 use super::page::{figure, scroll};
 use super::shift;
 use super::theme::PAGE;
-use super::words::clean;
+use super::words::{clean, or_dash, us};
 use crate::facts::differences::Difference;
-use crate::stats::compare::Compared;
+use crate::stats::bounds::steadiness::digits;
+use crate::stats::compare::{Compared, Unit};
 use crate::stats::series::Series;
+use crate::units::Nanos;
 
 /// What the page shows.
 pub struct Versus<'a> {
@@ -30,7 +32,7 @@ pub struct Versus<'a> {
 /// The page. The answer is also in it as JSON.
 pub fn html(versus: &Versus, json: &str) -> String {
     let compared = versus.compared;
-    let side = |name: &str, units: &[crate::stats::compare::Unit]| match units {
+    let side = |name: &str, units: &[Unit]| match units {
         [one] => format!("{name}: {}", clean(&one.title)),
         several => format!("{name}: {} runs", several.len()),
     };
@@ -97,11 +99,37 @@ fn pictures(versus: &Versus) -> Markup {
         @if !compared.quantiles.is_empty() {
             h3 { "By how much B is later, quantile by quantile" }
             (figure("Beside the verdict, not part of it.", |size| shift::draw(&compared.quantiles, size, &PAGE)))
+            (quantiles(compared))
         }
         h3 { "How often a latency is reached" }
         (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
             overlay::draw(&groups, compared.limit_ns, size, &PAGE)
         }))
+    }
+}
+
+/// The shift function as a table.
+fn quantiles(compared: &Compared) -> Markup {
+    let at = |ns: f64| us(Nanos(ns.clamp(-9e18, 9e18) as i64));
+    html! {
+        details {
+            summary { "The same as a table" }
+            (scroll("Quantiles of the block maxima, in us", html! {
+                table {
+                    thead { tr { th { "quantile" } th { "A" } th { "B" } th { "B \u{2212} A" } th { "from" } th { "to" } th { "p by Holm" } } }
+                    tbody { @for one in &compared.quantiles {
+                        @let ends = one.ci.map(|ci| ci.map(at));
+                        tr {
+                            td { "p" (digits(one.q * 100.0)) } td { (at(one.a_ns)) } td { (at(one.b_ns)) }
+                            td class="top" { (at(one.difference_ns)) }
+                            td { (or_dash(ends.as_ref().map(|ends| &ends[0]))) } td { (or_dash(ends.as_ref().map(|ends| &ends[1]))) }
+                            td { (or_dash(one.ci.map(|_| format!("{:.3}", one.p_holm)))) }
+                        }
+                    } }
+                }
+                p class="muted" { "Latencies in us; 95 % intervals over the runs." }
+            }))
+        }
     }
 }
 
