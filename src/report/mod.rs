@@ -12,6 +12,7 @@ pub mod columns;
 pub mod compare;
 pub mod conditions;
 pub mod csv;
+pub mod curve;
 pub mod exceedance;
 pub mod heatmap;
 pub mod history;

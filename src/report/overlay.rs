@@ -4,7 +4,8 @@
 use maud::html;
 
 use super::axis::{Scale, power_label, span_label};
-use super::rates::{self, Curve};
+use super::curve::Curve;
+use super::rates;
 use super::svg::{self, Key, Path, Picture, Plot, Size, legend};
 use super::theme::{LINES, Theme};
 use super::words::{clean, several};
