@@ -313,6 +313,20 @@ pub struct Peak {
     pub max_mono_ns: Option<Nanos>,
 }
 
+impl Peak {
+    /// The peak of a whole record.
+    pub fn of(block: &Block) -> Peak {
+        Peak {
+            cpu: block.cpu,
+            mono_ns: block.mono_ns,
+            span_ns: block.span_ns,
+            n: block.n,
+            max_ns: block.max_ns,
+            max_mono_ns: block.max_mono_ns,
+        }
+    }
+}
+
 impl CpuRun {
     /// Fills the quantiles from the histogram.
     pub fn fill_quantiles(&mut self) {

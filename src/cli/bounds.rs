@@ -27,12 +27,8 @@ pub struct Args {
     /// A bundle, or a CSV file of block maxima in ns
     #[arg(value_name = "BUNDLE|FILE.csv")]
     input: PathBuf,
-    /// The latency that is not to be reached, or a rate like 8kHz, whose period it is; a bare number is in us
-    #[arg(short, long, value_name = "SPAN|RATE")]
-    limit: Option<String>,
-    /// How far ahead; a bare number is in seconds [default: 24h]
-    #[arg(long, value_name = "SPAN")]
-    horizon: Option<String>,
+    #[command(flatten)]
+    asked: Asked,
     /// How many times the run's length an extrapolation may reach, at most 100
     #[arg(long, value_name = "N", default_value_t = REACH)]
     reach: f64,
@@ -44,6 +40,39 @@ pub struct Args {
     /// No remarks on standard error
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// What is asked of a run: flags that `bounds` and `report` share.
+#[derive(clap::Args, Default)]
+pub struct Asked {
+    /// The latency that is not to be reached, or a rate like 8kHz, whose period it is; a bare number is in us
+    #[arg(short, long, value_name = "SPAN|RATE")]
+    limit: Option<String>,
+    /// How far ahead; a bare number is in seconds [default: 24h]
+    #[arg(long, value_name = "SPAN")]
+    horizon: Option<String>,
+}
+
+impl Asked {
+    /// Whether anything is asked.
+    pub fn is_given(&self) -> bool {
+        self.limit.is_some() || self.horizon.is_some()
+    }
+
+    /// The question, with how many times the run's length an extrapolation may reach.
+    pub fn question(&self, reach: f64) -> Outcome<Question> {
+        let horizon = self
+            .horizon
+            .as_deref()
+            .map(|text| positive_span("--horizon", text, Bare::Seconds))
+            .transpose()?;
+        Ok(Question {
+            limit: self.limit.as_deref().map(limit).transpose()?,
+            horizon: horizon.unwrap_or(Nanos(86_400 * Nanos::SECOND.0)),
+            chosen: horizon.is_some(),
+            reach,
+        })
+    }
 }
 
 /// Answers.
@@ -124,22 +153,12 @@ fn overflow_times(run: &Run) -> Vec<i64> {
 
 impl Args {
     fn question(&self) -> Outcome<Question> {
-        let horizon = self
-            .horizon
-            .as_deref()
-            .map(|text| positive_span("--horizon", text, Bare::Seconds))
-            .transpose()?;
         if !(self.reach > 0.0 && self.reach <= LARGEST_REACH) {
             return Err(Trouble::usage(format!(
                 "--reach: no fit carries further than {LARGEST_REACH} times the run's length"
             )));
         }
-        Ok(Question {
-            limit: self.limit.as_deref().map(limit).transpose()?,
-            horizon: horizon.unwrap_or(Nanos(86_400 * Nanos::SECOND.0)),
-            chosen: horizon.is_some(),
-            reach: self.reach,
-        })
+        self.asked.question(self.reach)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::bundle::read::Bundle;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::differences::{Difference, Settings, differences};
 use crate::report;
+use crate::report::versus::Versus;
 use crate::stats::compare::{Compared, Metric, Question, compare, design};
 use crate::stats::pair::verdict::Design;
 use crate::stats::series::Series;
@@ -27,7 +28,7 @@ use crate::units::Bare;
 /// inconclusive.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat compare before after\n  onbeat compare a1 a2 a3 a4 -- b1 b2 b3 b4 --limit 50us\n  onbeat compare past/* -- new --limit 8kHz        a gate against a baseline\n  onbeat compare a*.csv -- b*.csv --metric p99     block maxima, one integer in ns a line"
+    after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 -- b1 b2 b3 b4\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line"
 )]
 pub struct Args {
     /// A's runs, `--`, B's runs: bundles or CSV files of block maxima in ns
@@ -53,6 +54,9 @@ pub struct Args {
     unpaired: bool,
     #[command(flatten)]
     reading: Reading,
+    /// Write the answer with its pictures there too, as one self-contained page
+    #[arg(short, long, value_name = "FILE.html")]
+    output: Option<PathBuf>,
     /// Write the answer as JSON there; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -74,7 +78,8 @@ struct Document<'a> {
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let (a, b) = args.sides()?;
     let mut question = args.question()?;
-    super::check_outputs(&[&args.json])?;
+    super::check_outputs(&[&args.output, &args.json])?;
+    args.check_page()?;
     let paths = [a.as_slice(), b.as_slice()].concat();
     let mut in_a = crowd::read(&paths, &args.reading, !args.quiet && !environment.dumb)?;
     let mut in_b = in_a.split_off(a.len());
@@ -98,9 +103,15 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         unit.title = subject.title.clone();
         unit.describe(subject.run.as_ref().map(super::bounds::rows).as_deref());
     });
+    let document = Document { compared: &compared, environment_diff: &differing, remarks: &remarks };
     if let Some(path) = &args.json {
-        let document = Document { compared: &compared, environment_diff: &differing, remarks: &remarks };
         write_output(path, (serde_json::to_string_pretty(&document).unwrap_or_default() + "\n").as_bytes())?;
+    }
+    if let Some(path) = &args.output {
+        let json = serde_json::to_string(&document).unwrap_or_default();
+        let (a, b) = (series(&in_a), series(&in_b));
+        let versus = Versus { compared: &compared, differing: &differing, remarks: &remarks, a, b };
+        write_output(path, report::versus::html(&versus, &json).as_bytes())?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
         let color = environment.color(&std::io::stdout());
@@ -211,6 +222,19 @@ impl Args {
         }
     }
 
+    /// The page is no other kind of file.
+    fn check_page(&self) -> Outcome<()> {
+        let named = self
+            .output
+            .as_ref()
+            .is_none_or(|path| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html")));
+        if named {
+            Ok(())
+        } else {
+            Err(Trouble::usage("-o: the page's name ends in .html; --json writes the other form"))
+        }
+    }
+
     fn question(&self) -> Outcome<Question> {
         let metric = metric(&self.metric)?;
         let margin = self.margin.as_deref().map(|text| margin(text, metric)).transpose()?;
@@ -272,6 +296,8 @@ mod tests {
         assert_eq!(sides("a b -- c").expect("three"), (2, 1));
         assert_eq!(sides("a -- b c --x").expect("what follows is a name").1, 3);
         assert!(sides("a").is_err() && sides("a b c").is_err());
+        let page = |line: &str| args(line).check_page().is_ok();
+        assert!(page("a b") && page("a b -o x.HTML") && !page("a b -o x.svg") && !page("a b -o -"));
     }
 
     #[test]

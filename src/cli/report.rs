@@ -3,12 +3,18 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use super::bounds::{Asked, answer};
+use super::subject::Subject;
 use super::{Environment, columns, print, say, write_output};
 use crate::bundle::read::Bundle;
+use crate::bundle::run::Peak;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::foreign;
 use crate::report::history::History;
 use crate::report::{self, Format, Input, table};
+use crate::stats::bounds::{Bounds, Question, REACH};
+use crate::stats::series::Collector;
+use crate::units::Nanos;
 
 /// Columns of the pictures over time; a longer run has more time in each.
 const COLUMNS: usize = report::COLUMNS;
@@ -17,10 +23,11 @@ const COLUMNS: usize = report::COLUMNS;
 ///
 /// The kind of output follows from the file's ending: .html is one self-contained page with all
 /// pictures, .svg the latency plot alone, .csv the histogram, .json the run itself. Without -o the
-/// table is printed. Several bundles come on one page, their curves in one plot.
+/// table is printed. Several bundles come on one page, their curves in one plot. The page also says
+/// what each run supports, as `onbeat bounds` does: of the run's own limit, unless --limit names one.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run -o run.svg"
+    after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run --limit 50us --horizon 24h -o run.html\n  onbeat report run -o run.svg"
 )]
 pub struct Args {
     /// Bundles, as `onbeat measure -o` makes them
@@ -32,6 +39,8 @@ pub struct Args {
     /// The kind of output, where the file's ending does not say it
     #[arg(long, value_name = "KIND", value_parser = ["html", "svg", "csv", "json", "text"])]
     format: Option<String>,
+    #[command(flatten)]
+    asked: Asked,
     /// Write the run as JSON there too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -54,15 +63,21 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             "cyclictest's formats hold one run: give one bundle with --rt-tests-json or --hist",
         ));
     }
+    if args.asked.is_given() && format != Some(Format::Html) {
+        return Err(Trouble::usage(
+            "--limit and --horizon are about what a run supports, which only the page says: name it with -o FILE.html",
+        ));
+    }
     super::check_outputs(&[&args.output, &args.json, &args.rt_tests_json, &args.hist])?;
+    let question = args.asked.question(REACH)?;
     let mut read = Vec::new();
     for path in &args.bundles {
-        read.push(load(path, args.quiet)?);
+        let mut one = load(path, args.quiet)?;
+        // Only the page says what a run supports.
+        one.bounds = (format == Some(Format::Html)).then(|| one.bounds(&question)).flatten();
+        read.push(one);
     }
-    let inputs: Vec<Input> = read
-        .iter()
-        .map(|(title, bundle, history)| Input { run: &bundle.run, history, remarks: &bundle.remarks, title })
-        .collect();
+    let inputs: Vec<Input> = read.iter().filter_map(Loaded::input).collect();
     if let Some(path) = &args.json {
         write_output(path, report::render(&inputs, Format::Json).as_bytes())?;
     }
@@ -86,22 +101,51 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     Ok(Exit::Fine)
 }
 
-fn load(path: &Path, quiet: bool) -> Outcome<(String, Bundle, History)> {
+/// A run with what its pictures are made of.
+struct Loaded {
+    subject: Subject,
+    history: History,
+    bounds: Option<Bounds>,
+}
+
+impl Loaded {
+    /// What the run supports; about its own limit, where none is asked for.
+    fn bounds(&self, question: &Question) -> Option<Bounds> {
+        let own = self.subject.run.as_ref().and_then(|run| run.plan.limit_ns);
+        answer(&self.subject, &Question { limit: question.limit.or(own), ..*question }).ok()
+    }
+
+    fn input(&self) -> Option<Input<'_>> {
+        Some(Input {
+            run: self.subject.run.as_ref()?,
+            history: &self.history,
+            series: &self.subject.series,
+            bounds: self.bounds.as_ref(),
+            remarks: &self.subject.remarks,
+            title: &self.subject.title,
+        })
+    }
+}
+
+/// Reads a bundle; its blocks only once, because those of a day are a quarter of a gigabyte.
+fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
     let mut bundle = Bundle::open(path)?;
     let mut history = History::for_run(&bundle.run, COLUMNS);
-    let unread = bundle.each_block(|block| history.add(block))?;
+    let mut collector = Collector::new(None);
+    let unread = bundle.each_block(|block| {
+        collector.add(&Peak::of(block));
+        history.add(block);
+    })?;
     if unread > 0 {
         bundle.remarks.push(format!(
             "{unread} lines of blocks.jsonl could not be read; the pictures over time lack them"
         ));
     }
-    let title = path
-        .file_name()
-        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let subject = Subject::of_bundle(path, bundle, collector, Nanos(1));
     if !quiet {
-        bundle.remarks.iter().for_each(|remark| say(&format!("onbeat: {title}: {remark}")));
+        subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
     }
-    Ok((title, bundle, history))
+    Ok(Loaded { subject, history, bounds: None })
 }
 
 fn tables(inputs: &[Input], color: bool) -> String {

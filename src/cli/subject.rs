@@ -38,6 +38,21 @@ pub struct Subject {
     pub path: PathBuf,
 }
 
+impl Subject {
+    /// A bundle whose blocks were collected.
+    pub fn of_bundle(path: &Path, bundle: Bundle, collector: Collector, step: Nanos) -> Subject {
+        let tick = bundle.run.cpus.iter().filter_map(|cpu| cpu.interval_ns).max();
+        let series = collector.finish(step, tick.unwrap_or(Nanos(1)), length(&bundle.run));
+        Subject {
+            title: title(path),
+            series,
+            run: Some(bundle.run),
+            remarks: bundle.remarks,
+            path: path.to_owned(),
+        }
+    }
+}
+
 impl Reading {
     /// Reads an input: a bundle's folder or `run.json`, or a list of maxima.
     pub fn open(&self, path: &Path) -> Outcome<Subject> {
@@ -69,15 +84,7 @@ impl Reading {
         if let Some(wanted) = &wanted {
             bundle.run.cpus.retain(|cpu| wanted.contains(cpu.cpu));
         }
-        let tick = bundle.run.cpus.iter().filter_map(|cpu| cpu.interval_ns).max();
-        let series = collector.finish(self.step()?, tick.unwrap_or(Nanos(1)), length(&bundle.run));
-        Ok(Subject {
-            title: title(path),
-            series,
-            run: Some(bundle.run),
-            remarks: bundle.remarks,
-            path: path.to_owned(),
-        })
+        Ok(Subject::of_bundle(path, bundle, collector, self.step()?))
     }
 
     fn list(&self, path: &Path) -> Outcome<Subject> {

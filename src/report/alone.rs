@@ -5,7 +5,7 @@ use maud::html;
 use super::svg::{self, Size, text};
 use super::theme::PAPER;
 use super::words::{self, clean, several, span};
-use super::{Input, conditions, latency, line};
+use super::{Input, conditions, latency, line, peaks};
 use crate::bundle::run::Run;
 
 /// The latency plot as a file of its own: of one run a line per CPU, of several a line per run.
@@ -27,7 +27,8 @@ pub fn svg(inputs: &[Input]) -> String {
         }
         several => (line::of_runs(several), None, "Latency of several runs".into(), Vec::new()),
     };
-    let mut picture = latency::draw(&lines, limit, Size::Wide, theme);
+    let modes = if inputs.len() == 1 { peaks::of(&lines) } else { Vec::new() };
+    let mut picture = latency::draw(&lines, limit, &modes, Size::Wide, theme);
     let mut notes = std::mem::take(&mut picture.notes);
     for input in inputs {
         let of = if inputs.len() > 1 { format!("{}: ", clean(input.title)) } else { String::new() };

@@ -1,8 +1,8 @@
 //! The answer of `onbeat bounds` for people: counting first, then what lies beyond or why not.
 
 use super::words::{clean, duration, several, span, wrapped};
-use crate::stats::bounds::steadiness::digits;
-use crate::stats::bounds::{Bounds, Claim, Extrapolation};
+use crate::stats::bounds::words::digits;
+use crate::stats::bounds::{Bounds, Claim, Extrapolation, Gate};
 use crate::units::Nanos;
 
 const BOLD: &str = "\u{1b}[1m";
@@ -57,7 +57,8 @@ pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, colo
     page
 }
 
-fn headline(title: &str, bounds: &Bounds) -> String {
+/// What there was to answer with.
+pub fn headline(title: &str, bounds: &Bounds) -> String {
     let counting = &bounds.counting;
     let worst = counting
         .observed_max_ns
@@ -82,8 +83,9 @@ pub fn percent(p: f64) -> String {
 }
 
 /// A rate as people say it: so many an hour or a day, or one in a longer time.
-fn per_hour(rate: f64) -> String {
+pub fn per_hour(rate: f64) -> String {
     match rate {
+        r if r <= 0.0 => "none".into(),
         r if r >= 100.0 => format!("{r:.0} an hour"),
         r if r >= 1.0 => format!("{r:.1} an hour"),
         r if r >= 1.0 / 24.0 => format!("{:.1} a day", r * 24.0),
@@ -91,11 +93,13 @@ fn per_hour(rate: f64) -> String {
     }
 }
 
-fn seconds(s: f64) -> String {
+/// A length in seconds as people say it.
+pub fn seconds(s: f64) -> String {
     duration(Nanos((s * 1e9).min(9e18) as i64))
 }
 
-fn counting(bounds: &Bounds) -> Vec<String> {
+/// What counting alone says, in sentences.
+pub fn counting(bounds: &Bounds) -> Vec<String> {
     let counting = &bounds.counting;
     let mut lines = Vec::new();
     let horizon = duration(counting.horizon_ns);
@@ -165,14 +169,16 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     ]
 }
 
-fn beyond_heading(beyond: &Extrapolation) -> String {
+/// What lies beyond, as a heading.
+pub fn beyond_heading(beyond: &Extrapolation) -> String {
     match (beyond.status, beyond.blocks, beyond.block_ns) {
         ("ok", n, Some(block)) => format!("Extrapolated ({n} maxima of {}, checks passed)", duration(block)),
         _ => "No extrapolation".into(),
     }
 }
 
-fn beyond(bounds: &Bounds) -> Vec<String> {
+/// What lies beyond, or why that is not said, in sentences.
+pub fn beyond(bounds: &Bounds) -> Vec<String> {
     let beyond = &bounds.extrapolation;
     let us = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(Nanos(ns.min(9e18) as i64)));
     if beyond.status == "ok" {
@@ -213,8 +219,18 @@ fn beyond(bounds: &Bounds) -> Vec<String> {
     lines
 }
 
-fn structure(bounds: &Bounds) -> Vec<String> {
+/// When the spikes came, in sentences.
+pub fn structure(bounds: &Bounds) -> Vec<String> {
     bounds.structure.sentences.clone()
+}
+
+/// What a gate said, in a word.
+pub fn mark(gate: &Gate) -> &'static str {
+    match gate.passed {
+        _ if gate.detail.starts_with("not judged") => "-",
+        true => "passed",
+        false => "REFUSED",
+    }
 }
 
 fn gates(bounds: &Bounds, ink: Ink) -> Vec<String> {
@@ -222,9 +238,7 @@ fn gates(bounds: &Bounds, ink: Ink) -> Vec<String> {
         .gates
         .iter()
         .map(|gate| {
-            let mark = if gate.passed { "passed " } else { "REFUSED" };
-            let mark = if gate.detail.starts_with("not judged") { "-      " } else { mark };
-            let line = format!("{:<4}{mark} {}: {}", gate.id, gate.name, gate.detail);
+            let line = format!("{:<4}{:<7} {}: {}", gate.id, mark(gate), gate.name, gate.detail);
             ink.dye(if gate.passed { DIM } else { "" }, &line)
         })
         .collect()
@@ -239,7 +253,8 @@ pub fn not_covered(bounds: &Bounds) -> Option<String> {
     ))
 }
 
-fn verdict(bounds: &Bounds, claim: &Claim) -> String {
+/// Whether the claim is supported.
+pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
     let what = format!(
         "at most one wake-up of {} or more per {}",
         span(claim.limit_ns),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::words::{clean, duration, span, us_or_dash, wrapped};
 use crate::facts::differences::Difference;
+use crate::stats::bounds::words::p_value;
 use crate::stats::compare::{Compared, Unit};
 use crate::units::Nanos;
 
@@ -13,7 +14,7 @@ const GREEN: &str = "\u{1b}[1;32m";
 const PLAIN: &str = "\u{1b}[0m";
 
 /// More differing conditions than these are counted; the JSON has them all.
-const MOST_SHOWN: usize = 24;
+pub const MOST_SHOWN: usize = 24;
 
 /// The answer as text of at most so many columns, with ANSI colours if asked for.
 pub fn text(
@@ -67,8 +68,7 @@ pub fn differences(differing: &[Difference], width: usize) -> String {
 }
 
 fn units(page: &mut String, compared: &Compared) {
-    let limit = compared.limit_ns.map_or_else(|| "limit".into(), |limit| format!(">={}", span(limit)));
-    let head = ["", "run", "observed", "p50", "p99", "p99.9", "p99.99", "max", &limit].map(str::to_owned);
+    let head = head(compared);
     let mut rows = vec![head.to_vec()];
     for (side, units) in [("A", &compared.a), ("B", &compared.b)] {
         rows.extend(units.iter().map(|unit| row(side, unit)));
@@ -87,7 +87,14 @@ fn units(page: &mut String, compared: &Compared) {
     page.push_str("latencies in us; the larger maximum alone says little, it is the unluckier run's\n");
 }
 
-fn row(side: &str, unit: &Unit) -> Vec<String> {
+/// The heads of the table of runs.
+pub fn head(compared: &Compared) -> [String; 9] {
+    let limit = compared.limit_ns.map_or_else(|| "limit".into(), |limit| format!(">={}", span(limit)));
+    ["", "run", "observed", "p50", "p99", "p99.9", "p99.99", "max", &limit].map(str::to_owned)
+}
+
+/// A run's row of that table.
+pub fn row(side: &str, unit: &Unit) -> Vec<String> {
     let quantiles = unit.quantiles_ns.unwrap_or_default().map(us_or_dash);
     let mut cells = vec![side.to_owned(), clean(&unit.title), duration(unit.observed_ns)];
     cells.extend(quantiles);
@@ -108,24 +115,31 @@ fn number(compared: &Compared, value: f64) -> String {
     if compared.difference_ns.is_some() { signed(value) } else { factor(value) }
 }
 
-fn signed(ns: f64) -> String {
+/// A difference of latencies with its sign.
+pub fn signed(ns: f64) -> String {
     let size = span(Nanos(ns.abs().min(9e18) as i64));
     if ns < 0.0 { format!("-{size}") } else { format!("+{size}") }
 }
 
-fn numbers(compared: &Compared) -> Vec<String> {
+/// What the verdict rests on, in sentences.
+pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
+    let how = if compared.exact { "exact" } else { "drawn" };
     let design = if compared.a.len() + compared.b.len() == 2 {
         "one run each, from their events alone".into()
     } else if compared.design == "paired" {
-        format!("{} pairs, by exact sign flips", compared.units)
+        format!("{} pairs, by {how} sign flips", compared.units)
     } else {
-        format!("{} and {} runs, by exact permutation", compared.a.len(), compared.b.len())
+        format!("{} and {} runs, by {how} permutations", compared.a.len(), compared.b.len())
     };
     let ci = compared.ci.map_or_else(String::new, |ci| {
         format!(" [{}, {}]", number(compared, ci[0]), number(compared, ci[1]))
     });
-    let p = compared.p_value.map_or_else(String::new, |p| format!(", p {p:.4}"));
+    let p = match (compared.p_value, compared.event_p_value) {
+        (Some(p), _) => format!(", p {}", p_value(p)),
+        (None, Some(p)) => format!(", p {} of the events alone, which is no verdict", p_value(p)),
+        _ => String::new(),
+    };
     if let Some(difference) = compared.difference_ns {
         lines.push(format!("{}: B - A = {}{ci}{p} ({design}).", compared.metric, signed(difference)));
     } else {
@@ -187,9 +201,9 @@ fn quantiles(page: &mut String, compared: &Compared) {
     page.push_str("\nQuantiles of the block maxima, beside the verdict (p by Holm)\n");
     for one in &compared.quantiles {
         let ci = one.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", signed(ci[0]), signed(ci[1])));
-        let p = if one.ci.is_some() { format!("  p {:.3}", one.p_holm) } else { String::new() };
+        let p = if one.ci.is_some() { format!("  p {}", p_value(one.p_holm)) } else { String::new() };
         let at = |ns: f64| span(Nanos(ns as i64));
-        let q = crate::stats::bounds::steadiness::digits(one.q * 100.0);
+        let q = crate::stats::bounds::words::digits(one.q * 100.0);
         let _ = writeln!(
             page,
             "  p{q:<5} {:>10} -> {:>10}  {}{ci}{p}",
@@ -208,12 +222,13 @@ fn cpus(page: &mut String, compared: &Compared) {
         "\nExceedances by CPU, beside the verdict (p by Benjamini and Hochberg, where there is one)\n",
     );
     for cpu in &compared.cpus {
-        let p = if compared.p_value.is_some() { format!("  p {:.3}", cpu.p_adjusted) } else { String::new() };
+        let p = if compared.p_value.is_some() { format!("  p {}", p_value(cpu.p_adjusted)) } else { String::new() };
         let _ = writeln!(page, "  CPU {:<4} A {:>6}  B {:>6}{p}", cpu.cpu, cpu.a, cpu.b);
     }
 }
 
-fn sentence(compared: &Compared) -> String {
+/// The verdict, and why it is no clearer.
+pub fn sentence(compared: &Compared) -> String {
     let verdict = match compared.verdict {
         "better" => "B is better than A.",
         "worse" => "B is worse than A.",

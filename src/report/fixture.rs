@@ -4,21 +4,42 @@ use std::sync::LazyLock;
 
 use super::history::History;
 use super::{Input, words};
-use crate::bundle::run::{Block, CpuRun, Host, Integrity, Overhead, Plan, Run, SCHEMA, Worst};
+use crate::bundle::run::{Block, CpuRun, Host, Integrity, Overhead, Peak, Plan, Run, SCHEMA, Worst};
+use crate::stats::bounds::Bounds;
 use crate::stats::histogram::{Counts, edge_at_or_above, row_of, rows_of};
+use crate::stats::series::{Collector, Series};
 use crate::units::{Cpu, Nanos};
 
 /// A made-up run, ready to be shown.
 pub struct Sample {
     pub run: Run,
     pub history: History,
+    pub series: Series,
+    pub bounds: Option<Bounds>,
     pub remarks: Vec<String>,
     pub title: String,
 }
 
 impl Sample {
     pub fn input(&self) -> Input<'_> {
-        Input { run: &self.run, history: &self.history, remarks: &self.remarks, title: &self.title }
+        Input {
+            run: &self.run,
+            history: &self.history,
+            series: &self.series,
+            bounds: self.bounds.as_ref(),
+            remarks: &self.remarks,
+            title: &self.title,
+        }
+    }
+
+    fn new(run: Run, history: History, collector: Collector, title: &str) -> Sample {
+        let series = collector.finish(Nanos(1), Nanos(1_000_000), run.elapsed_ns);
+        Sample { run, history, series, bounds: None, remarks: Vec::new(), title: title.into() }
+    }
+
+    /// Says what the run supports, of a limit and a day.
+    pub fn ask(&mut self, limit: Option<Nanos>) {
+        self.bounds = super::asked::bounds(&self.run, &self.series, limit);
     }
 }
 
@@ -92,13 +113,16 @@ fn make(wanted: &Wanted, latency: impl Fn(u32, u64, u64, &mut Dice) -> i64) -> S
         },
         ..Run::default()
     };
-    let mut history = History::for_run(&run, 240);
+    let (mut history, mut collector) = (History::for_run(&run, 240), Collector::new(None));
     for cpu in 0..wanted.cpus {
-        let made = make_cpu(wanted, cpu, interval, &latency, &mut history);
-        run.cpus.push(made);
+        let add = |block: Block| {
+            collector.add(&Peak::of(&block));
+            history.add(&block);
+        };
+        run.cpus.push(make_cpu(wanted, cpu, interval, &latency, add));
     }
     run.check().unwrap();
-    Sample { run, history, remarks: Vec::new(), title: wanted.title.into() }
+    Sample::new(run, history, collector, wanted.title)
 }
 
 fn make_cpu(
@@ -106,7 +130,7 @@ fn make_cpu(
     cpu: u32,
     interval: Nanos,
     latency: &impl Fn(u32, u64, u64, &mut Dice) -> i64,
-    history: &mut History,
+    mut add: impl FnMut(Block),
 ) -> CpuRun {
     let mut dice = Dice(u64::from(cpu) * 7_919 + 1);
     let (mut counts, mut slots) = (Counts::default(), Counts::default());
@@ -128,7 +152,7 @@ fn make_cpu(
         }
         missed += missed_here;
         let mono = Nanos(T0 + second as i64 * 1_000_000_000);
-        history.add(&Block { missed: missed_here, ..block_of(Cpu(cpu), mono, &values) });
+        add(Block { missed: missed_here, ..block_of(Cpu(cpu), mono, &values) });
     }
     all.sort_unstable_by_key(|&(ns, _)| std::cmp::Reverse(ns));
     let min = all.last().map(|worst| Nanos(worst.0));
@@ -269,6 +293,15 @@ pub fn spike() -> Sample {
     })
 }
 
+/// Ten minutes with a spike each 17 s.
+pub fn comb() -> Sample {
+    let wanted = Wanted { title: "comb", cpus: 2, seconds: 600, per_second: 100 };
+    make(&wanted, |cpu, second, slot, dice| match (cpu, second % 17, slot) {
+        (0, 5, 40) => 60_000 + dice.tail(1_000.0) as i64,
+        _ => bulk(dice, 2_400.0, 1_100.0),
+    })
+}
+
 /// One sample.
 pub fn one() -> Sample {
     make(&Wanted { title: "one", cpus: 1, seconds: 1, per_second: 1 }, |_, _, _, _| 4_321)
@@ -303,7 +336,7 @@ pub fn huge() -> Sample {
 /// Nothing measured at all.
 pub fn empty() -> Sample {
     let run = Run::default();
-    Sample { history: History::for_run(&run, 240), run, remarks: Vec::new(), title: "empty".into() }
+    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None), "empty")
 }
 
 /// What cyclictest's histogram of two threads becomes.
@@ -332,7 +365,7 @@ pub fn import() -> Sample {
     run.cpus[0].cycles += 3;
     run.cpus[0].max_ns = Some(Nanos(61_000));
     run.check().unwrap();
-    Sample { history: History::for_run(&run, 240), run, remarks: Vec::new(), title: "import".into() }
+    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None), "import")
 }
 
 /// Every string an attack.
@@ -362,9 +395,11 @@ fn poison(value: &mut serde_json::Value, attack: &str) {
 /// All of them, made once: it takes a second or two.
 pub fn all() -> &'static [Sample] {
     static ALL: LazyLock<Vec<Sample>> = LazyLock::new(|| {
-        let ordinary = [quiet(), noisy(), eight(), many(), spike()];
+        let ordinary = [quiet(), noisy(), eight(), many(), spike(), comb()];
         let odd = [one(), early(), alike(), huge(), empty(), import(), hostile()];
-        ordinary.into_iter().chain(odd).collect()
+        let mut all: Vec<Sample> = ordinary.into_iter().chain(odd).collect();
+        all.iter_mut().for_each(|sample| sample.ask(None));
+        all
     });
     &ALL
 }

@@ -5,8 +5,12 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::overlay::{self, Group};
+use super::page::figure;
 use super::words::{clean, several, us_or_dash};
-use super::{Input, conditions, exceedance, latency, line, page, table, theme};
+use super::{Input, conditions, exceedance, latency, line, page, shift, table, theme};
+use crate::stats::compare::secondary;
+use crate::stats::pair::verdict::Design;
 
 /// Nothing may be loaded and nothing executed, even if escaping had a hole.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
@@ -17,6 +21,18 @@ pub fn html(inputs: &[Input]) -> String {
         [one] => format!("Wake-up latency: {}", clean(one.title)),
         several => format!("Wake-up latency of {} runs", several.len()),
     };
+    page_of(
+        &heading,
+        html! {
+            @if inputs.len() == 1 { (page::run(&inputs[0], None)) } @else { (overview(inputs)) }
+            footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the time a thread asked to be woken at to the time it ran." } }
+            (document(&super::json_compact(inputs)))
+        },
+    )
+}
+
+/// A page with this heading.
+pub fn page_of(heading: &str, body: Markup) -> String {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -30,9 +46,7 @@ pub fn html(inputs: &[Input]) -> String {
             }
             body {
                 h1 { (heading) }
-                @if inputs.len() == 1 { (page::run(&inputs[0], None)) } @else { (overview(inputs)) }
-                footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the time a thread asked to be woken at to the time it ran." } }
-                (document(inputs))
+                (body)
             }
         }
     }
@@ -47,10 +61,40 @@ fn overview(inputs: &[Input]) -> Markup {
         (side_by_side(inputs))
         (differences(inputs))
         h2 { "Latency of all runs" }
-        (page::figure("All CPUs of a run are added up.", |size| Some(latency::draw(&lines, None, size, &theme::PAGE))))
+        (figure("All CPUs of a run are added up.", |size| Some(latency::draw(&lines, None, &[], size, &theme::PAGE))))
         h3 { "Exceedance" }
-        (page::figure("", |size| exceedance::draw(&lines, size, &theme::PAGE)))
+        (figure("", |size| exceedance::draw(&lines, size, &theme::PAGE)))
+        (maxima(inputs))
         @for (i, input) in inputs.iter().enumerate() { (page::run(input, Some(i + 1))) }
+    }
+}
+
+/// The block maxima of all runs over each other; of two, by how much they differ.
+fn maxima(inputs: &[Input]) -> Markup {
+    let groups: Vec<Group> =
+        inputs.iter().map(|input| Group { name: clean(input.title), series: vec![input.series] }).collect();
+    let with_blocks: Vec<&Input> = inputs.iter().filter(|input| !input.series.blocks.is_empty()).collect();
+    // One that all of them are asked about.
+    let limit = inputs
+        .first()
+        .and_then(Input::limit)
+        .filter(|limit| inputs.iter().all(|input| input.limit() == Some(*limit)));
+    let shifts = match (inputs, with_blocks.len()) {
+        ([a, b], 2) => secondary::quantiles(&[a.series], &[b.series], Design::Unpaired),
+        _ => Vec::new(),
+    };
+    html! {
+        @if !with_blocks.is_empty() {
+            h3 { "How often a latency is reached" }
+            (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
+                overlay::draw(&groups, limit, size, &theme::PAGE)
+            }))
+        }
+        @if let ([a, b], false) = (inputs, shifts.is_empty()) {
+            h3 { "By how much the second run is later, quantile by quantile" }
+            (figure("", |size| shift::draw(&shifts, size, &theme::PAGE)))
+            p { "A is " (clean(a.title)) ", B is " (clean(b.title)) ". One run each: no verdict. Two runs of one configuration differ too; `onbeat compare` judges several of each." }
+        }
     }
 }
 
@@ -123,10 +167,9 @@ fn differences(inputs: &[Input]) -> Markup {
     }
 }
 
-/// The runs as JSON. Within strings, where alone they can occur, the characters that could end the
+/// What the page shows, as JSON. Within strings, where alone they can occur, the characters that could end the
 /// element or open a comment are written as escapes.
-fn document(inputs: &[Input]) -> Markup {
-    let json = super::json_compact(inputs);
+pub fn document(json: &str) -> Markup {
     let safe = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
     html! { script type="application/json" id="onbeat-run" { (PreEscaped(safe)) } }
 }

@@ -9,9 +9,11 @@ use super::axis::{Scale, Tick, number, power_label, span_label, unit_of};
 use super::columns::{Columns, choose};
 use super::label::{Place, place_labels};
 use super::line::{self, Line};
+use super::peaks;
 use super::svg::{self, FONT, Key, Path, Picture, Plot, Size, legend, text, text_over};
 use super::theme::{LINES, Theme};
 use super::words::{several, span};
+use crate::stats::modes::Mode;
 use crate::units::Nanos;
 
 /// Where the count axis ends: below 1, on a logarithmic axis.
@@ -19,12 +21,12 @@ const FLOOR: f64 = 0.45;
 /// So many labels of largest values fit without hiding the data.
 const LABELS: usize = 8;
 
-/// The plot of some lines, with the run's latency limit where it had one.
-pub fn draw(lines: &[Line], limit: Option<Nanos>, size: Size, theme: &Theme) -> Picture {
+/// The plot of some lines, with the run's latency limit where it had one, and with modes to be named.
+pub fn draw(lines: &[Line], limit: Option<Nanos>, modes: &[Mode], size: Size, theme: &Theme) -> Picture {
     let Some((lo, hi)) = line::extent(lines) else { return nothing(size, theme) };
     let columns = choose(lines, lo, hi.max(limit_within(limit, hi)));
     let counts: Vec<Vec<u64>> = lines.iter().map(|line| columns.count(line)).collect();
-    let sketch = Sketch::new(&columns, &counts, size);
+    let sketch = Sketch::new(&columns, &counts, modes, size);
     let shown = line::alone(lines);
     let keys = keys(lines, &shown, theme);
     let (legend, legend_height) = legend(&keys, &sketch.plot, sketch.plot.bottom + 58.0, theme);
@@ -36,6 +38,7 @@ pub fn draw(lines: &[Line], limit: Option<Nanos>, size: Size, theme: &Theme) -> 
                 stroke-width="1.6" stroke-linejoin="round" { title { (lines[i].words()) } }
         }
         @if let Some(limit) = limit { (sketch.limit(limit, theme)) }
+        (peaks::draw(modes, &sketch.plot, &sketch.x, size, theme))
         (sketch.worst(lines, &counts, &shown, size, theme))
         (sketch.plot.frame(theme))
         (legend)
@@ -45,7 +48,7 @@ pub fn draw(lines: &[Line], limit: Option<Nanos>, size: Size, theme: &Theme) -> 
         height: sketch.plot.bottom + 58.0 + legend_height,
         body: svg::group(theme, body),
         label: in_words(lines, hi),
-        notes: notes(lines, limit, &sketch),
+        notes: peaks::note(modes).into_iter().chain(notes(lines, limit, &sketch)).collect(),
     }
 }
 
@@ -117,7 +120,7 @@ struct Sketch {
 }
 
 impl Sketch {
-    fn new(columns: &Columns, counts: &[Vec<u64>], size: Size) -> Sketch {
+    fn new(columns: &Columns, counts: &[Vec<u64>], modes: &[Mode], size: Size) -> Sketch {
         let plot = Plot::new(size, 30.0, if size == Size::Wide { 330.0 } else { 250.0 });
         let (first, last) = (columns.edges[0] as f64, columns.edges[columns.edges.len() - 1] as f64);
         let x = if columns.log {
@@ -126,7 +129,7 @@ impl Sketch {
             Scale::linear(first, last, plot.left, plot.right)
         };
         let most = counts.iter().flatten().copied().max().unwrap_or(1).max(1) as f64;
-        let y = Scale::log(FLOOR, most * 1.6, plot.bottom, plot.top);
+        let y = Scale::log(FLOOR, most * 1.6, plot.bottom, plot.top + peaks::room(modes));
         let edges = columns.edges.iter().map(|&edge| x.at(edge as f64)).collect();
         Sketch { plot, x, y, edges }
     }
@@ -285,7 +288,7 @@ mod tests {
     fn a_count_of_one_stands_above_the_floor() {
         let columns = Columns::linear(100_000, 1, false);
         let counts = vec![vec![0, 1, 5_000_000]];
-        let sketch = Sketch::new(&columns, &counts, Size::Wide);
+        let sketch = Sketch::new(&columns, &counts, &[], Size::Wide);
         assert!(sketch.plot.bottom - sketch.height(1) >= 8.0);
         assert_eq!(sketch.height(0), sketch.plot.bottom);
     }

@@ -7,10 +7,12 @@
 pub mod alone;
 pub mod axis;
 pub mod bounds;
+pub mod clock;
 pub mod columns;
 pub mod compare;
 pub mod conditions;
 pub mod csv;
+pub mod curve;
 pub mod exceedance;
 pub mod heatmap;
 pub mod history;
@@ -18,20 +20,32 @@ pub mod html;
 pub mod label;
 pub mod latency;
 pub mod line;
+pub mod marks;
 pub mod outlook;
+pub mod overlay;
 pub mod page;
+pub mod peaks;
+pub mod rates;
+pub mod shift;
+pub mod supports;
 pub mod svg;
 pub mod table;
 pub mod theme;
 pub mod timeline;
+pub mod versus;
 pub mod words;
 
+#[cfg(test)]
+mod asked;
 #[cfg(test)]
 mod fixture;
 
 use serde::Serialize;
 
 use crate::bundle::run::Run;
+use crate::stats::bounds::Bounds;
+use crate::stats::series::Series;
+use crate::units::Nanos;
 pub use alone::svg;
 pub use csv::csv;
 pub use history::History;
@@ -47,10 +61,22 @@ pub struct Input<'a> {
     pub run: &'a Run,
     /// Its blocks, folded into columns.
     pub history: &'a History,
+    /// Its block maxima; empty where only a histogram was kept.
+    pub series: &'a Series,
+    /// What it supports, where that was asked and there is something to answer with.
+    pub bounds: Option<&'a Bounds>,
     /// What reading the bundle had to repair or leave out.
     pub remarks: &'a [String],
     /// What to call it, usually the bundle's name.
     pub title: &'a str,
+}
+
+impl Input<'_> {
+    /// The limit that was asked about, or else the run's own.
+    pub fn limit(&self) -> Option<Nanos> {
+        let asked = self.bounds.and_then(|bounds| bounds.claim).map(|claim| claim.limit_ns);
+        asked.or(self.run.plan.limit_ns)
+    }
 }
 
 /// What a report can be written as.

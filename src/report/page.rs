@@ -3,10 +3,13 @@
 use maud::{Markup, html};
 
 use super::line::{self, sum_rows};
+use super::marks::Marks;
 use super::svg::{Picture, Size};
 use super::theme::PAGE;
 use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash, verdict};
-use super::{Input, conditions, exceedance, heatmap, latency, table, timeline};
+use super::{
+    Input, clock, conditions, exceedance, heatmap, latency, peaks, rates, supports, table, timeline,
+};
 use crate::bundle::run::{CpuRun, Run, Worst};
 use crate::stats::histogram::Row;
 use crate::units::{Cpu, Nanos};
@@ -34,7 +37,9 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             h2 { "Latency per CPU" }
             (cpus(run))
             @for note in words::oddities(run) { p { (note) } }
-            @if let Some(sentence) = words::limits(run) { p class="muted" { (sentence) } }
+            // What a run supports ends with the same in other words.
+            @if let Some(sentence) = words::limits(run).filter(|_| input.bounds.is_none()) { p class="muted" { (sentence) } }
+            @if let Some(bounds) = input.bounds { (supports::section(input.title, bounds)) }
             h2 { "Pictures" }
             (pictures(input))
             (worst(run))
@@ -153,22 +158,36 @@ fn pictures(input: &Input) -> Markup {
     let (run, history) = (input.run, input.history);
     let lines = line::of_run(run);
     let floor = run.cpus.iter().filter_map(|cpu| cpu.min_ns).map(|min| min.0).min();
+    let modes = peaks::of(&lines);
+    let marks = Marks(input.bounds.map(|bounds| &bounds.structure));
     html! {
         h3 { "How many wake-ups had which latency" }
         (figure("The count is logarithmic; triangles mark each line's largest value.", |size| {
-            Some(latency::draw(&lines, run.plan.limit_ns, size, &PAGE))
+            Some(latency::draw(&lines, input.limit(), &modes, size, &PAGE))
         }))
         @if line::extent(&lines).is_some() {
-            h3 { "How often a latency was reached" }
+            h3 { "Which share of the wake-ups reached a latency" }
             (figure("Read upwards from a latency: the share of wake-ups that were at least so late.", |size| {
                 exceedance::draw(&lines, size, &PAGE)
             }))
             (levels(run))
         }
+        @if let Some(bounds) = input.bounds {
+            @if !input.series.blocks.is_empty() {
+                h3 { "How often a latency is reached" }
+                (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
+                    rates::draw(input.series, bounds, size, &PAGE)
+                }))
+            }
+        }
         @if !history.is_empty() {
             h3 { "The largest latency over time" }
-            (figure("", |size| timeline::draw(history, size, &PAGE)))
+            (figure("", |size| timeline::draw(history, marks, size, &PAGE)))
             (times(input))
+            @for period in input.bounds.iter().flat_map(|bounds| &bounds.structure.periods).take(clock::MOST) {
+                h3 { (clock::heading(period)) }
+                (figure("", |size| clock::draw(period, input.series, size, &PAGE)))
+            }
             h3 { "All latencies over time" }
             (figure("A cell is a stretch of time and of latency. The eight largest of each second have their own cells; of the others only the band between two levels is known.", |size| {
                 heatmap::draw(history, floor, size, &PAGE)

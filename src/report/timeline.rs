@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::axis::{Scale, Tick, span_label, time_ticks};
 use super::history::{History, Slot};
 use super::line;
+use super::marks::Marks;
 use super::svg::{self, Key, Path, Picture, Plot, Px, Size, legend, text_over};
 use super::theme::{LINES, Theme};
 use super::words::{duration, several, span};
@@ -37,7 +38,7 @@ struct Worst {
 }
 
 /// The picture; `None` where no block has a wake-up.
-pub fn draw(history: &History, size: Size, theme: &Theme) -> Option<Picture> {
+pub fn draw(history: &History, marks: Marks, size: Size, theme: &Theme) -> Option<Picture> {
     let cpus: Vec<(Cpu, &[Slot])> = history.cpus().collect();
     let maxima = || cpus.iter().flat_map(|(_, slots)| *slots).filter_map(|slot| slot.max);
     let top = maxima().map(|max| max.0).max()?.0.max(2);
@@ -48,15 +49,18 @@ pub fn draw(history: &History, size: Size, theme: &Theme) -> Option<Picture> {
     let time = TimeAxis::new(history, &plot, size);
     let (low, top_ns) = (low as f64 / 1.3, top as f64);
     // Room for the name of the worst above it.
-    let room = (top_ns / low).powf(30.0 / (plot.bottom - plot.top - 38.0)).max(1.2);
+    let room =
+        (top_ns / low).powf((30.0 + marks.room()) / (plot.bottom - plot.top - 38.0 - marks.room())).max(1.2);
     let y = Scale::log(low, top_ns * room, plot.bottom - 8.0, plot.top);
     let worst: Vec<Option<Worst>> = cpus.iter().map(|(_, slots)| worst_of(slots)).collect();
     let shown = alone(&worst);
     let below = plot.bottom + 58.0;
-    let keys = keys(history, &cpus, &worst, &shown, theme);
+    let mut keys = keys(history, &cpus, &worst, &shown, theme);
+    keys.extend(marks.key(&plot, theme));
     let (legend, legend_height) = legend(&keys, &plot, below, theme);
     let sketch = Sketch { history, plot, time: &time.scale, y: &y };
     let body = html! {
+        (marks.shade(&plot, &time.scale, theme))
         (plot.x_axis(&time.scale, &time.ticks, &time.title, theme))
         (plot.y_axis(&y, &y.ticks(7, span_label), &every(history), theme))
         @if shown.len() < cpus.len() { (sketch.band(&cpus, theme)) }
@@ -64,6 +68,7 @@ pub fn draw(history: &History, size: Size, theme: &Theme) -> Option<Picture> {
             path d=(sketch.steps(cpus[i].1).0) fill="none" stroke=(theme.lines[colour % LINES])
                 stroke-width="1.4" stroke-linejoin="round" { title { "CPU " (cpus[i].0) } }
         }
+        (marks.rings(history, &plot, &time.scale, &y, theme))
         @if missed > 0 { (sketch.missed(&cpus, theme)) }
         @for (colour, &i) in shown.iter().enumerate() {
             @if let Some(worst) = &worst[i] { (sketch.mark(cpus[i].0, worst, theme.lines[colour % LINES], theme)) }
@@ -87,7 +92,7 @@ pub fn draw(history: &History, size: Size, theme: &Theme) -> Option<Picture> {
             several(cpus.len() as u64, "CPU", "CPUs"),
             span(Nanos(top))
         ),
-        notes: notes.into_iter().collect(),
+        notes: notes.into_iter().chain(marks.note()).collect(),
     })
 }
 
@@ -250,7 +255,7 @@ mod tests {
     use crate::report::{fixture, theme::PAPER};
 
     fn picture(sample: &fixture::Sample) -> Option<String> {
-        draw(&sample.history, Size::Wide, &PAPER).map(|picture| picture.body.into_string())
+        draw(&sample.history, Marks::default(), Size::Wide, &PAPER).map(|picture| picture.body.into_string())
     }
 
     #[test]

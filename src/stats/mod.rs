@@ -6,6 +6,7 @@ pub mod count;
 pub mod dice;
 pub mod histogram;
 pub mod law;
+pub mod modes;
 pub mod pair;
 #[cfg(test)]
 pub mod reference;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::conditions::{self, farthest};
 use super::extrapolate::{self, Extrapolation};
 use super::gates::Gate;
-use super::steadiness::p_value;
+use super::words::p_value;
 use super::{Evidence, Question};
 use crate::stats::dice::SEED;
 use crate::stats::tail::determined::{self, Determined};

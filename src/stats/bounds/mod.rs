@@ -9,6 +9,7 @@ pub mod histogram;
 pub mod shape;
 pub mod steadiness;
 pub mod structure;
+pub mod words;
 
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use super::extrapolate::{Levels, Sample};
 use super::gates::{ALPHA, Gate};
-use super::steadiness::p_value;
+use super::words::p_value;
 use crate::stats::dice::SEED;
 use crate::stats::law;
 use crate::stats::tail::determined;

@@ -1,6 +1,7 @@
 //! Gates G1 to G3: whether the blocks are one series, without memory, with its large values spread evenly.
 
 use super::gates::{ALPHA, Gate};
+use super::words::p_value;
 use crate::stats::steady::{homogeneity, kpss, ljung_box, mann_kendall, median_shift, runs};
 use crate::units::Nanos;
 
@@ -106,17 +107,6 @@ pub fn evenness(finest: &[f64], block: Nanos) -> Gate {
         Nanos(block.0.saturating_mul(stretch.first as i64)).spoken()
     );
     Gate::refused("G3", NAME, detail, refusal, "Find what ran then; bound that stretch by itself.")
-}
-
-/// A probability as the tests print it.
-pub fn p_value(p: f64) -> String {
-    if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.3}") }
-}
-
-/// A number without the zeros that say nothing: `99`, `99.5`.
-pub fn digits(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub struct Structure {
 }
 
 /// Spikes that recur.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Period {
     /// The period.
     pub period_s: f64,
@@ -65,6 +65,9 @@ pub struct Period {
     pub worst: usize,
     /// What runs with that period on many machines: compatible with, not caused by.
     pub compatible_with: Vec<String>,
+    /// When its spikes were, ascending; for pictures.
+    #[serde(skip)]
+    pub at_ns: Vec<Nanos>,
 }
 
 impl Period {
@@ -222,6 +225,7 @@ fn describe(evidence: &Evidence, comb: &Comb, selected: &[Spike], spikes: &[Spik
         of_the_worst: worst.iter().filter(|spike| members.contains(&spike.0)).count(),
         worst: worst.len(),
         compatible_with: name::compatible(comb.period_ns, comb.period_se_ns, evidence.hz),
+        at_ns: members.into_iter().map(Nanos).collect(),
     }
 }
 

@@ -36,7 +36,7 @@ impl Metric {
     pub fn name(self) -> String {
         match self {
             Metric::Rate => "exceedance-rate".into(),
-            Metric::Quantile(q) => format!("block-maximum-p{}", super::bounds::steadiness::digits(100.0 * q)),
+            Metric::Quantile(q) => format!("block-maximum-p{}", super::bounds::words::digits(100.0 * q)),
         }
     }
 }
@@ -65,12 +65,17 @@ pub struct Compared {
     pub reason: String,
     /// What decided.
     pub metric: String,
-    /// Rate of B over rate of A at the limit; null without an exceedance.
+    /// Rate of B over rate of A at the limit, all runs together; null without an exceedance in A.
     pub rate_ratio: Option<f64>,
-    /// Its 95 % interval over the units (of one run each: over the events); of a quantile, the difference in ns.
+    /// Its 95 % interval over the units (of one run each, or of a side without an exceedance, over the events); of a
+    /// quantile, that of the difference in ns. An end that is infinite is null.
     pub ci: Option<[f64; 2]>,
-    /// Two-sided, over the units; null where there are too few of them.
+    /// Two-sided, over the units; null where there are too few of them. Against a baseline, one-sided.
     pub p_value: Option<f64>,
+    /// Whether all ways to exchange the runs were gone through; if not, 19,999 were drawn with a fixed seed.
+    pub exact: bool,
+    /// Of one run each, that of the events alone: it cannot tell the change from the boot.
+    pub event_p_value: Option<f64>,
     /// Pairs, or runs of both together.
     pub units: usize,
     /// The smallest true effect that so many units find four times in five: a factor of rates, or ns.
@@ -142,33 +147,40 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &Question) -> Compared {
     let level = question.limit.or_else(pooled);
     let counts = |side: &[&Series]| side.iter().map(|series| exposure(series, level)).collect::<Vec<_>>();
     let (in_a, in_b) = (counts(a), counts(b));
-    let (found, margin, scale) = decide(a, b, (&in_a, &in_b), question);
+    let numbers = Numbers::of((a, b), (&in_a, &in_b), question);
+    let found = numbers.compare((&in_a, &in_b), question.design);
     let one_each = a.len() == 1 && b.len() == 1;
-    let rates = verdict::compare_rates(&in_a, &in_b, question.design, verdict::RATE_MARGIN, ALPHA);
-    let (rate_ratio, event_ci) = ratio(&in_a, &in_b, &rates, one_each);
-    let ci = found.interval.map(|interval| scale.interval([interval.lower, interval.upper]));
+    let (rate_ratio, rate_ci) = ratio(&in_a, &in_b, &found, numbers.scale, one_each);
+    let ci = match numbers.scale {
+        Scale::LogRate => rate_ci,
+        Scale::Nanoseconds => found.interval.map(|interval| [interval.lower, interval.upper]),
+    };
     let judged = found.refusal.is_none();
-    let standing = standing(&in_a, &in_b);
     let mut compared = Compared {
         schema: SCHEMA,
         verdict: found.verdict.name(),
         reason: found.refusal.clone().unwrap_or_default(),
         metric: question.metric.name(),
         rate_ratio,
-        ci: ci.or(event_ci.filter(|_| question.metric == Metric::Rate && one_each)),
+        ci,
         p_value: Some(found.p).filter(|_| judged),
+        exact: found.exact,
+        event_p_value: one_each.then(|| conditional::p_two_sided(total(&in_a), total(&in_b))),
         units: if question.design == Design::Paired { a.len().min(b.len()) } else { a.len() + b.len() },
-        smallest_detectable: found.detectable.map(|size| scale.size(size)).filter(|size| size.is_finite()),
+        smallest_detectable: found
+            .detectable
+            .map(|size| numbers.scale.size(size))
+            .filter(|size| size.is_finite()),
         units_needed: found.units_needed,
         design: if question.design == Design::Paired { "paired" } else { "unpaired" },
         limit_ns: level,
         limit_given: question.limit.is_some(),
-        margin,
+        margin: numbers.margin,
         smallest_p: found.smallest_p,
-        difference_ns: (scale == Scale::Nanoseconds).then_some(found.difference),
+        difference_ns: (numbers.scale == Scale::Nanoseconds).then_some(found.difference),
         e_value: e_value(&in_a, &in_b),
         overdispersion: overdispersion(&in_a, &in_b),
-        baseline: standing,
+        baseline: numbers.standing(),
         quantiles: secondary::quantiles(a, b, question.design),
         cpus: secondary::cpus(a, b, level, question.design),
         a: units(a, &in_a),
@@ -176,6 +188,71 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &Question) -> Compared {
     };
     compared.settle(&found);
     compared
+}
+
+/// One number of each unit, and what is known about them.
+struct Numbers {
+    a: Vec<f64>,
+    b: Vec<f64>,
+    scale: Scale,
+    margin: f64,
+    /// The standard deviation that a number has by counting alone.
+    least: f64,
+}
+
+impl Numbers {
+    fn of(
+        (a, b): (&[&Series], &[&Series]),
+        (in_a, in_b): (&[Exposure], &[Exposure]),
+        question: &Question,
+    ) -> Numbers {
+        match question.metric {
+            Metric::Rate => {
+                let mean = verdict::mean_time(in_a, in_b);
+                let logs =
+                    |side: &[Exposure]| side.iter().map(|unit| verdict::log_rate(unit, mean)).collect();
+                let events = total(in_a).events as f64 / in_a.len().max(1) as f64;
+                Numbers {
+                    a: logs(in_a),
+                    b: logs(in_b),
+                    scale: Scale::LogRate,
+                    margin: question.margin.unwrap_or(verdict::RATE_MARGIN),
+                    least: (1.0 / (events + 0.5)).sqrt(),
+                }
+            }
+            Metric::Quantile(q) => {
+                let of = |series: &&Series| harrell_davis::quantile(&series.values(), q).unwrap_or(f64::NAN);
+                let a: Vec<f64> = a.iter().map(of).collect();
+                let mean = a.iter().sum::<f64>() / a.len().max(1) as f64;
+                let margin = question.margin.unwrap_or_else(|| verdict::quantile_margin(mean));
+                let b = b.iter().map(of).collect();
+                Numbers { a, b, scale: Scale::Nanoseconds, margin, least: 0.0 }
+            }
+        }
+    }
+
+    fn compare(&self, (in_a, in_b): (&[Exposure], &[Exposure]), design: Design) -> Comparison {
+        match self.scale {
+            Scale::LogRate => verdict::compare_rates(in_a, in_b, design, self.margin, ALPHA),
+            Scale::Nanoseconds => verdict::compare(&self.a, &self.b, design, self.margin, ALPHA),
+        }
+    }
+
+    /// One new run against past ones, on the logarithm of the number.
+    fn standing(&self) -> Option<Baseline> {
+        let [new] = self.b.as_slice() else { return None };
+        if self.a.len() < 2 {
+            return None;
+        }
+        let log = |value: &f64| if self.scale == Scale::LogRate { *value } else { value.ln() };
+        let past: Vec<f64> = self.a.iter().map(log).collect();
+        let (method, p_value) = match baseline::standing(&past, log(new), self.least, ALPHA) {
+            baseline::Standing::NoSpread { .. } => ("none", None),
+            baseline::Standing::Rank { p } => ("rank", Some(p)),
+            baseline::Standing::Bound { p, .. } => ("prediction-bound", Some(p)),
+        };
+        Some(Baseline { runs: past.len(), p_value, method })
+    }
 }
 
 /// On which scale the units' numbers are.
@@ -186,37 +263,8 @@ enum Scale {
 }
 
 impl Scale {
-    fn interval(self, ends: [f64; 2]) -> [f64; 2] {
-        if self == Scale::LogRate { ends.map(f64::exp) } else { ends }
-    }
-
     fn size(self, size: f64) -> f64 {
         if self == Scale::LogRate { size.exp() } else { size }
-    }
-}
-
-fn decide(
-    a: &[&Series],
-    b: &[&Series],
-    (in_a, in_b): (&[Exposure], &[Exposure]),
-    question: &Question,
-) -> (Comparison, f64, Scale) {
-    match question.metric {
-        Metric::Rate => {
-            let margin = question.margin.unwrap_or(verdict::RATE_MARGIN);
-            (verdict::compare_rates(in_a, in_b, question.design, margin, ALPHA), margin, Scale::LogRate)
-        }
-        Metric::Quantile(q) => {
-            let of = |side: &[&Series]| {
-                side.iter()
-                    .map(|series| harrell_davis::quantile(&series.values(), q).unwrap_or(f64::NAN))
-                    .collect()
-            };
-            let (of_a, of_b): (Vec<f64>, Vec<f64>) = (of(a), of(b));
-            let mean = of_a.iter().sum::<f64>() / of_a.len().max(1) as f64;
-            let margin = question.margin.unwrap_or_else(|| verdict::quantile_margin(mean));
-            (verdict::compare(&of_a, &of_b, question.design, margin, ALPHA), margin, Scale::Nanoseconds)
-        }
     }
 }
 
@@ -227,20 +275,27 @@ fn exposure(series: &Series, level: Option<Nanos>) -> Exposure {
     Exposure { events: events::of_series(series, level), time }
 }
 
-/// B's rate over A's: of one run each from the events alone, else from the units.
+/// B's rate over A's, all runs together, with its interval.
+///
+/// The interval is that of the units' mean log ratio, which the half event draws towards 1, shifted to the ratio. Where
+/// it has none, or a side no event, it is the exact one of the events alone.
 fn ratio(
     a: &[Exposure],
     b: &[Exposure],
-    rates: &Comparison,
+    found: &Comparison,
+    scale: Scale,
     one_each: bool,
 ) -> (Option<f64>, Option<[f64; 2]>) {
-    let sums = conditional::rate_ratio(total(a), total(b), 1.0 - ALPHA);
-    let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-    if one_each {
-        let ends = sums.and_then(|sums| Some([finite(sums.lower)?, finite(sums.upper)?]));
-        return (sums.and_then(|sums| finite(sums.ratio)), ends);
+    let Some(sums) = conditional::rate_ratio(total(a), total(b), 1.0 - ALPHA) else { return (None, None) };
+    let of_events = Some([sums.lower, sums.upper]);
+    let finite = Some(sums.ratio).filter(|ratio| ratio.is_finite());
+    let both = sums.ratio > 0.0 && sums.ratio.is_finite();
+    if one_each || !both || scale != Scale::LogRate {
+        return (finite, of_events.filter(|_| one_each || !both));
     }
-    (sums.and_then(|_| finite(rates.difference.exp())), None)
+    let shift = sums.ratio.ln() - found.difference;
+    let shifted = found.interval.map(|units| [(units.lower + shift).exp(), (units.upper + shift).exp()]);
+    (finite, shifted)
 }
 
 fn e_value(a: &[Exposure], b: &[Exposure]) -> Option<f64> {
@@ -254,23 +309,6 @@ fn e_value(a: &[Exposure], b: &[Exposure]) -> Option<f64> {
 fn overdispersion(a: &[Exposure], b: &[Exposure]) -> Option<f64> {
     let (a, b) = (overdispersion::phi(a), overdispersion::phi(b));
     a.into_iter().chain(b).reduce(f64::max)
-}
-
-/// One run against five past ones or more.
-fn standing(a: &[Exposure], b: &[Exposure]) -> Option<Baseline> {
-    let [new] = b else { return None };
-    if a.len() < 2 {
-        return None;
-    }
-    let past: Vec<f64> = a.iter().map(verdict::log_rate).collect();
-    let mean = total(a).events as f64 / a.len() as f64;
-    let by_counting = (1.0 / (mean + 0.5)).sqrt();
-    let (method, p_value) = match baseline::standing(&past, verdict::log_rate(new), by_counting, ALPHA) {
-        baseline::Standing::NoSpread { .. } => ("none", None),
-        baseline::Standing::Rank { p } => ("rank", Some(p)),
-        baseline::Standing::Bound { p, .. } => ("prediction-bound", Some(p)),
-    };
-    Some(Baseline { runs: a.len(), p_value, method })
 }
 
 fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
@@ -298,14 +336,16 @@ impl Compared {
         (self.verdict, self.reason) = (Verdict::Inconclusive.name(), reason.to_owned());
     }
 
-    /// One new run against a baseline may be worse; whatever stays open says why.
+    /// One new run against a baseline may be worse, and is nothing else; whatever stays open says why.
     fn settle(&mut self, found: &Comparison) {
-        if let Some(p) = self.baseline.and_then(|baseline| baseline.p_value) {
-            self.p_value = Some(p);
-            if p <= ALPHA {
-                (self.verdict, self.reason) = (Verdict::Worse.name(), String::new());
-            } else {
-                self.reason = "one new run: nothing in it is beyond the spread of the baseline, which is no proof that it is as good".into();
+        if let Some(baseline) = self.baseline {
+            self.p_value = baseline.p_value;
+            match baseline.p_value {
+                Some(p) if p <= ALPHA => (self.verdict, self.reason) = (Verdict::Worse.name(), String::new()),
+                Some(_) => self.no_verdict(
+                    "one new run: it lies within the spread of the baseline, which is no proof that it is as good",
+                ),
+                None => self.no_verdict("one new run, and too few past runs to know their spread: 5 are the least"),
             }
             return;
         }
@@ -360,6 +400,31 @@ mod tests {
     }
 
     #[test]
+    fn lengths_alone_decide_nothing() {
+        let quiet = |seconds: usize| Series::of_list(&vec![Some(Nanos(9_000)); seconds], BLOCK, Nanos(1));
+        for (n, design) in [(8, Design::Unpaired), (8, Design::Paired), (1, Design::Unpaired)] {
+            let long: Vec<Series> = (0..if n == 1 { 20 } else { n }).map(|_| quiet(600)).collect();
+            let short: Vec<Series> = (0..n).map(|_| quiet(300)).collect();
+            let found = compare(
+                &long.iter().collect::<Vec<_>>(),
+                &short.iter().collect::<Vec<_>>(),
+                &question(design),
+            );
+            assert_eq!(found.verdict, "inconclusive", "{design:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_baseline_is_of_the_metric() {
+        let mut dice = Dice::new(9);
+        let past: Vec<Series> = (0..20).map(|_| run(&mut dice, 0.0, 3)).collect();
+        let (same, slow) = (run(&mut dice, 0.0, 30), run(&mut dice, 3.0, 0));
+        let asked = Question { metric: Metric::Quantile(0.5), ..question(Design::Unpaired) };
+        let against = |new: &Series| compare(&past.iter().collect::<Vec<_>>(), &[new], &asked).verdict;
+        assert_eq!((against(&same), against(&slow)), ("inconclusive", "worse"));
+    }
+
+    #[test]
     fn one_run_each_gives_numbers_and_no_verdict() {
         let found = answer((40, 2), (1, 1), Design::Unpaired);
         assert_eq!((found.verdict, found.p_value), ("inconclusive", None));
@@ -371,6 +436,8 @@ mod tests {
     fn one_new_run_is_held_against_its_baseline() {
         let worse = answer((3, 30), (20, 1), Design::Unpaired);
         assert_eq!((worse.verdict, worse.baseline.map(|found| found.method)), ("worse", Some("rank")));
+        let as_good = answer((3, 3), (45, 1), Design::Unpaired);
+        assert_eq!((as_good.verdict, as_good.reason.contains("baseline")), ("inconclusive", true));
         let bound = answer((3, 30), (6, 1), Design::Unpaired);
         assert_eq!(bound.baseline.map(|found| found.method), Some("prediction-bound"));
         assert_eq!(answer((3, 30), (3, 1), Design::Unpaired).verdict, "inconclusive");

@@ -38,6 +38,11 @@ impl Relabelled {
         Relabelled { values, ..self }
     }
 
+    /// The smallest two-sided p that so many relabellings can show.
+    pub(super) fn resolution(&self) -> f64 {
+        2.0 / self.total()
+    }
+
     fn total(&self) -> f64 {
         (self.values.len() + self.same) as f64
     }

@@ -144,10 +144,12 @@ fn judge(
     counting: Option<Counting>,
 ) -> Comparison {
     let relabelled = of_units(a, b, design);
-    let (smallest_p, enough) = match design {
+    let (attainable, enough) = match design {
         Design::Paired => (flip::smallest_p(a.len().min(b.len())), flip::pairs_needed(alpha)),
         Design::Unpaired => (permutation::smallest_p(a.len(), b.len()), permutation::runs_needed(alpha)),
     };
+    // Of drawn relabellings none shows a smaller p than one in all of them.
+    let smallest_p = attainable.max(if relabelled.exact { 0.0 } else { relabelled.resolution() });
     let refusal = refusal(a, b, design, smallest_p > alpha, enough);
     let usable = a.iter().chain(b).all(|value| value.is_finite());
     let spread = if usable { spread(a, b, design, counting.as_ref()) } else { None };

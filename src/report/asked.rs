@@ -1,0 +1,25 @@
+//! What made-up runs support, for tests of the pictures.
+
+use super::line::sum_rows;
+use crate::bundle::run::Run;
+use crate::stats::bounds::{self, Bounds, Evidence, Question};
+use crate::stats::series::Series;
+use crate::units::Nanos;
+
+/// The answer of a day; none without blocks.
+pub fn bounds(run: &Run, series: &Series, limit: Option<Nanos>) -> Option<Bounds> {
+    let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
+    let evidence = Evidence {
+        series,
+        rows: &rows,
+        overflows: 0,
+        overflow_times: &[],
+        max: None,
+        spoiled: &[],
+        missed: 0,
+        hz: None,
+    };
+    let question =
+        Question { limit, horizon: Nanos(86_400_000_000_000), chosen: false, reach: bounds::REACH };
+    series.worst().map(|_| bounds::bounds(&evidence, &question))
+}

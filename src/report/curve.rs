@@ -1,0 +1,101 @@
+//! How many blocks an hour reach a latency, as a curve of bounded length that is never below the truth.
+
+use super::axis::Scale;
+use super::svg::Path;
+use crate::stats::bounds::CONFIDENCE;
+use crate::stats::count::rate;
+use crate::stats::series::Series;
+
+/// Up to so many blocks each has a step of its own; above, one per 3 %.
+const SINGLE: u64 = 40;
+const HOUR: f64 = 3600.0;
+
+/// How many blocks reach a latency.
+pub struct Curve {
+    /// Beyond the latency, so many blocks at most; counts descend to zero.
+    pub steps: Vec<(f64, u64)>,
+    hours: f64,
+}
+
+impl Curve {
+    /// Of all blocks of the series, whole or not; none without a positive latency or without a length.
+    pub fn of(series: &[&Series]) -> Option<Curve> {
+        let blocks = series.iter().flat_map(|series| series.blocks.iter().chain(&series.partial));
+        let mut maxima: Vec<i64> = blocks.map(|block| block.max.0.max(1)).collect();
+        maxima.sort_unstable_by_key(|&max| std::cmp::Reverse(max));
+        let hours = series.iter().map(|series| series.observed.as_secs()).sum::<f64>() / HOUR;
+        let (n, lowest) = (maxima.len() as u64, *maxima.last()?);
+        if hours <= 0.0 {
+            return None;
+        }
+        let mut steps = vec![(lowest as f64, n)];
+        let mut count = n;
+        while count > 0 {
+            // Between two steps the count of the earlier one holds: never fewer than there were.
+            count = if count > SINGLE { (count as f64 / 1.03) as u64 } else { count - 1 };
+            steps.push((maxima[count as usize] as f64, count));
+        }
+        Some(Curve { steps, hours })
+    }
+
+    /// The least and the largest latency.
+    pub fn extent(&self) -> (f64, f64) {
+        (self.steps[0].0, self.steps[self.steps.len() - 1].0)
+    }
+
+    /// How many blocks there are per hour.
+    pub fn most(&self) -> f64 {
+        self.steps[0].1 as f64 / self.hours
+    }
+
+    /// The rate of a single one, in an hour.
+    pub fn one(&self) -> f64 {
+        1.0 / self.hours
+    }
+
+    /// The steps down, with a rate for each count; zero is the floor.
+    pub fn path(&self, x: &Scale, y: &Scale, rate: impl Fn(u64) -> f64) -> Path {
+        let mut path = Path::default();
+        path.go(x.at(x.lo()), y.at(rate(self.steps[0].1)));
+        for &(latency, count) in &self.steps[1..] {
+            path.across(x.at(latency));
+            path.down(y.at(rate(count)));
+        }
+        path
+    }
+
+    /// The observed rate of a count.
+    pub fn observed(&self) -> impl Fn(u64) -> f64 {
+        let hours = self.hours;
+        move |count| count as f64 / hours
+    }
+
+    /// The largest rate that counting allows for a count.
+    pub fn allowed(&self) -> impl Fn(u64) -> f64 {
+        let hours = self.hours;
+        move |count| rate::upper(count, CONFIDENCE) / hours
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::series::BLOCK;
+    use crate::units::Nanos;
+
+    #[test]
+    fn counts_fall_by_one_at_the_end_and_never_below_what_was_seen() {
+        let list: Vec<Option<Nanos>> = (1..=500).map(|us| Some(Nanos(us * 1_000))).collect();
+        let curve = Curve::of(&[&Series::of_list(&list, BLOCK, Nanos(1))]).unwrap();
+        assert_eq!(curve.extent(), (1_000.0, 500_000.0));
+        let tail: Vec<u64> = curve.steps.iter().rev().take(4).map(|step| step.1).collect();
+        assert_eq!(tail, [0, 1, 2, 3]);
+        assert!(curve.steps.len() < 150);
+        for pair in curve.steps.windows(2) {
+            // Just beyond the earlier step, so many reach it.
+            assert_eq!(pair[0].1, 500 - (pair[0].0 / 1_000.0) as u64 + u64::from(pair[0].1 == 500));
+            assert!(pair[0].1 > pair[1].1 && pair[0].0 <= pair[1].0);
+        }
+        assert!(Curve::of(&[&Series::default()]).is_none());
+    }
+}

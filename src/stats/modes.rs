@@ -1,0 +1,195 @@
+//! Separate modes of a latency histogram: paths through the kernel that differ in length have peaks of their own.
+//!
+//! The rows are put into cells of a sixteenth of an octave, at least 200 ns and at least a row wide, so that the steps
+//! of a clock and whole microseconds make no peaks. Of each three neighbouring cells the sum is taken. A peak is a
+//! mode where the least sum on the way to each higher mode lies below it by more than [`SIGMAS`] standard deviations
+//! of the difference of two Poisson counts and by more than a [`DIP`] of it. Assumes independent samples, so neighbours
+//! that resemble each other make it bold; it names what is to be looked at and decides nothing.
+
+use super::histogram::{Row, total_of};
+use crate::units::Nanos;
+
+/// How far a valley lies below, in standard deviations.
+pub const SIGMAS: f64 = 4.0;
+/// How far a valley lies below, as a part of the peak.
+pub const DIP: f64 = 0.2;
+/// A sixteenth of an octave.
+const RATIO: f64 = 1.044_273_782_427_413_8;
+/// No cell is narrower, in ns.
+const NARROWEST: f64 = 200.0;
+
+/// A peak with the stretch between its valleys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mode {
+    /// Where the peak is.
+    pub at: Nanos,
+    /// Samples between its valleys.
+    pub n: u64,
+    /// Their part of all samples, 0 to 1.
+    pub share: f64,
+}
+
+/// The modes, ascending; one where nothing stands apart, none without samples at or above zero.
+pub fn modes(rows: &[Row]) -> Vec<Mode> {
+    let rows: Vec<Row> =
+        rows.iter().copied().filter(|row| row.1.0 > 0 && row.1 > row.0 && row.2 > 0).collect();
+    let edges = edges(&rows);
+    let counts = counts(&rows, &edges);
+    let sums: Vec<f64> = (0..counts.len())
+        .map(|i| counts[i.saturating_sub(1)..(i + 2).min(counts.len())].iter().sum())
+        .collect();
+    let peaks = peaks(&sums);
+    let total = total_of(&rows).max(1) as f64;
+    let mode = |(i, &peak): (usize, &usize)| {
+        let from = if i == 0 { 0 } else { valley(&sums, peaks[i - 1], peak) };
+        let to = peaks.get(i + 1).map_or(counts.len(), |&next| valley(&sums, peak, next));
+        let n = counts[from..to].iter().sum::<f64>();
+        let (lower, upper) = (edges[peak.saturating_sub(1)], edges[(peak + 2).min(counts.len())]);
+        Mode { at: top(&rows, lower, upper), n: n.round() as u64, share: (n / total).min(1.0) }
+    };
+    peaks.iter().enumerate().map(mode).collect()
+}
+
+/// Edges of the cells, from the first row to the last; as many as fit into the range of a latency.
+fn edges(rows: &[Row]) -> Vec<f64> {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Vec::new() };
+    let end = last.1.0 as f64;
+    let mut edges = vec![first.0.0.max(0) as f64];
+    let mut row = 0;
+    while let Some(&edge) = edges.last().filter(|&&edge| edge < end) {
+        while row + 1 < rows.len() && rows[row].1.0 as f64 <= edge {
+            row += 1;
+        }
+        let width = (rows[row].1.0 - rows[row].0.0.max(0)) as f64;
+        edges.push((edge * RATIO).max(edge + width.max(NARROWEST)));
+    }
+    edges
+}
+
+/// The rows' samples spread over the cells in proportion.
+fn counts(rows: &[Row], edges: &[f64]) -> Vec<f64> {
+    let mut counts = vec![0.0; edges.len().saturating_sub(1)];
+    for &(lower, upper, n) in rows {
+        let (lower, upper) = (lower.0.max(0) as f64, upper.0 as f64);
+        let first = edges.partition_point(|&edge| edge <= lower).saturating_sub(1);
+        for (cell, count) in counts.iter_mut().enumerate().skip(first) {
+            let inside = upper.min(edges[cell + 1]) - lower.max(edges[cell]);
+            if inside <= 0.0 {
+                break;
+            }
+            *count += n as f64 * inside / (upper - lower);
+        }
+    }
+    counts
+}
+
+/// Cells that are modes: from the highest peak down, each that is parted from the modes beside it.
+fn peaks(sums: &[f64]) -> Vec<usize> {
+    let rises = |i: usize| i == 0 || sums[i] > sums[i - 1];
+    let falls = |i: usize| i + 1 == sums.len() || sums[i] >= sums[i + 1];
+    let mut order: Vec<usize> = (0..sums.len()).filter(|&i| rises(i) && falls(i)).collect();
+    order.sort_by(|&a, &b| sums[b].total_cmp(&sums[a]).then(a.cmp(&b)));
+    let mut found: Vec<usize> = Vec::new();
+    for peak in order {
+        let place = found.partition_point(|&mode| mode < peak);
+        let left = place.checked_sub(1).map(|i| found[i]);
+        let beside = left.into_iter().chain(found.get(place).copied());
+        let parted = |mode: usize| {
+            let (low, high) = (sums[valley(sums, mode.min(peak), mode.max(peak))], sums[peak]);
+            high - low > SIGMAS * (high + low).sqrt() && low < (1.0 - DIP) * high
+        };
+        if beside.into_iter().all(parted) {
+            found.insert(place, peak);
+        }
+    }
+    found
+}
+
+/// The lowest cell between two, the first where several are.
+fn valley(sums: &[f64], from: usize, to: usize) -> usize {
+    (from..=to).min_by(|&a, &b| sums[a].total_cmp(&sums[b])).unwrap_or(from)
+}
+
+/// The middle of the densest row within a peak.
+fn top(rows: &[Row], lower: f64, upper: f64) -> Nanos {
+    let middle = |row: &Row| Nanos(row.0.0.max(0) + (row.1.0 - row.0.0.max(0)) / 2);
+    let density = |row: &Row| row.2 as f64 / (row.1.0 - row.0.0.max(0)) as f64;
+    let inside = rows.iter().filter(|row| (lower..=upper).contains(&(middle(row).0 as f64)));
+    let densest = inside.max_by(|a, b| density(a).total_cmp(&density(b)).then(b.0.cmp(&a.0)));
+    densest.map_or(Nanos(((lower + upper) / 2.0).min(9e18) as i64), middle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::Dice;
+    use crate::stats::histogram::{Counts, row_of, rows_of};
+    use crate::stats::reference::RPI2_HIST_US;
+    use proptest::prelude::*;
+
+    fn rows(samples: impl Iterator<Item = f64>) -> Vec<Row> {
+        let mut counts = Counts::default();
+        samples.for_each(|ns| counts.add(row_of(Nanos(ns as i64)), 1));
+        rows_of(&counts, Nanos(0))
+    }
+
+    #[test]
+    fn the_raspberry_has_its_three_paths() {
+        let rows: Vec<Row> = RPI2_HIST_US
+            .iter()
+            .map(|&(us, n)| (Nanos(us as i64 * 1_000), Nanos(us as i64 * 1_000 + 1_000), n))
+            .collect();
+        let found = modes(&rows);
+        let at: Vec<i64> = found.iter().map(|mode| mode.at.0 / 1_000).collect();
+        assert!(matches!(at[..], [16, 33..=35, 48]), "{found:?}");
+        assert_eq!(found.iter().map(|mode| mode.n).sum::<u64>(), total_of(&rows));
+        assert!(found[0].share > 0.98);
+    }
+
+    #[test]
+    fn one_smooth_law_has_one_mode() {
+        for seed in 0..20 {
+            let mut dice = Dice::new(seed);
+            for n in [30, 3_000, 30_000] {
+                let found = modes(&rows(
+                    (0..n).map(|_| 4_000.0 + 3_000.0 * dice.exponential() + 800.0 * dice.exponential()),
+                ));
+                assert_eq!(found.len(), 1, "{seed} {n} {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn steps_of_a_clock_are_no_modes() {
+        let mut dice = Dice::new(1);
+        let step = 1e9 / 19.2e6;
+        let sample =
+            |_| ((1_500.0 + 900.0 * dice.exponential() + 400.0 * dice.exponential()) / step).floor() * step;
+        let found = modes(&rows((0..100_000).map(sample)));
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn few_spikes_are_none_and_many_alike_are_one() {
+        for (spikes, expected) in [(10, 1), (40, 2)] {
+            let mut dice = Dice::new(5);
+            let bulk: Vec<f64> = (0..5_000).map(|_| 4_000.0 + 1_000.0 * dice.exponential()).collect();
+            let late = (0..spikes).map(|i| 50_000.0 + f64::from(i) * 10.0);
+            let found = modes(&rows(bulk.into_iter().chain(late)));
+            assert_eq!(found.len(), expected, "{found:?}");
+        }
+        assert_eq!(modes(&[]), []);
+        assert_eq!(modes(&[(Nanos(-5), Nanos(0), 9)]), []);
+    }
+
+    proptest! {
+        #[test]
+        fn any_rows_are_taken(list in proptest::collection::vec((any::<i64>(), any::<i64>(), any::<u32>()), 0..20)) {
+            let mut rows: Vec<Row> = list.into_iter().map(|(a, b, n)| (Nanos(a.min(b) / 2), Nanos(a.max(b) / 2), u64::from(n))).collect();
+            rows.sort();
+            let found = modes(&rows);
+            prop_assert!(found.windows(2).all(|pair| pair[0].at <= pair[1].at));
+            prop_assert!(found.iter().all(|mode| (0.0..=1.0).contains(&mode.share)));
+        }
+    }
+}
