@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::subject::{Reading, Subject};
 use super::{Environment, columns, print, say, write_output};
-use crate::bundle::run::Run;
+use crate::bundle::run::{CpuRun, Run};
 use crate::error::{Exit, Outcome, Trouble};
 use crate::report;
 use crate::stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
@@ -102,7 +102,11 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 /// The bounds of a subject.
 pub fn answer(subject: &Subject, question: &Question) -> Outcome<Bounds> {
     let rows = subject.run.as_ref().map(rows).unwrap_or_default();
-    if subject.series.worst().is_none() && rows.is_empty() {
+    let cpus = || subject.run.iter().flat_map(|run| &run.cpus);
+    let cycles = cpus().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    // A run that was killed before its first second has nothing to say either, but it is one.
+    let complete = subject.run.as_ref().is_none_or(|run| run.complete);
+    if subject.series.worst().is_none() && cycles == 0 && complete {
         return Err(Trouble::usage(format!(
             "{} holds no wake-up, which bounds nothing: measure again",
             subject.path.display()
@@ -110,17 +114,15 @@ pub fn answer(subject: &Subject, question: &Question) -> Outcome<Bounds> {
     }
     let spoiled: Vec<String> = subject.run.iter().flat_map(spoiled).collect();
     let times: Vec<i64> = subject.run.iter().flat_map(overflow_times).collect();
-    let sum = |of: fn(&crate::bundle::run::CpuRun) -> Option<u64>| {
-        let cpus = subject.run.iter().flat_map(|run| &run.cpus);
-        cpus.filter_map(of).fold(0u64, u64::saturating_add)
-    };
+    let sum = |of: fn(&CpuRun) -> Option<u64>| cpus().filter_map(of).fold(0u64, u64::saturating_add);
     let evidence = Evidence {
         series: &subject.series,
         rows: &rows,
         overflows: sum(|cpu| cpu.overflows),
         overflow_times: &times,
-        max: subject.run.iter().flat_map(|run| &run.cpus).filter_map(|cpu| cpu.max_ns).max(),
+        max: cpus().filter_map(|cpu| cpu.max_ns).max(),
         spoiled: &spoiled,
+        cycles,
         missed: sum(|cpu| cpu.missed),
         hz: subject.run.as_ref().and_then(|run| run.host.hz),
     };
@@ -139,7 +141,7 @@ pub fn spoiled(run: &Run) -> Vec<String> {
 
 /// When an imported histogram's overflows were: cyclictest gives their cycle numbers, and the interval makes times of them.
 fn overflow_times(run: &Run) -> Vec<i64> {
-    let of_cpu = |cpu: &crate::bundle::run::CpuRun| {
+    let of_cpu = |cpu: &CpuRun| {
         let interval = cpu.interval_ns.or(run.plan.interval_ns);
         let unvalued =
             cpu.worst.iter().filter(|worst| worst.latency_ns.is_none()).filter_map(|worst| worst.cycle);

@@ -222,7 +222,11 @@ fn cpus(page: &mut String, compared: &Compared) {
         "\nExceedances by CPU, beside the verdict (p by Benjamini and Hochberg, where there is one)\n",
     );
     for cpu in &compared.cpus {
-        let p = if compared.p_value.is_some() { format!("  p {}", p_value(cpu.p_adjusted)) } else { String::new() };
+        let p = if compared.p_value.is_some() {
+            format!("  p {}", p_value(cpu.p_adjusted))
+        } else {
+            String::new()
+        };
         let _ = writeln!(page, "  CPU {:<4} A {:>6}  B {:>6}{p}", cpu.cpu, cpu.a, cpu.b);
     }
 }

@@ -3,6 +3,8 @@
 //! CPUs share what delays them (a hypervisor, a firmware interrupt), so their blocks are no separate
 //! evidence: the block is the machine's, and its value the largest of its CPUs.
 
+use std::collections::BTreeMap;
+
 use crate::bundle::run::Peak;
 use crate::units::{Cpu, Nanos};
 
@@ -44,8 +46,10 @@ pub struct Series {
     pub partial: Vec<Block>,
     /// Lines that span several blocks: the time of their largest latency is known, the rest of them is not.
     pub joined: u64,
-    /// Length of the observation.
+    /// For how long all CPUs are known to have been watched; without blocks, what the run says.
     pub observed: Nanos,
+    /// How much longer the run says that it was: what happened then is in no block.
+    pub unrecorded: Nanos,
     /// CPUs that were measured.
     pub cpus: Vec<Cpu>,
 }
@@ -105,10 +109,7 @@ impl Series {
                 Some((at, count, max)) if at == place => Some((at, count + 1, max.max(block.max))),
                 _ => Some((place, 1, block.max)),
             };
-            if let Some((_, count, max)) = open.filter(|open| open.1 == times) {
-                debug_assert_eq!(count, times);
-                coarse.push(max.0 as f64);
-            }
+            coarse.extend(open.filter(|open| open.1 == times).map(|open| open.2.0 as f64));
         }
         coarse
     }
@@ -123,7 +124,33 @@ pub struct Collector {
     late: Vec<Block>,
     short: Vec<Block>,
     joined: u64,
-    cpus: Vec<Cpu>,
+    lanes: BTreeMap<Cpu, Lane>,
+}
+
+/// What one CPU's lines cover.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Blocks, as stretches from a first one to the one after the last.
+    blocks: BTreeMap<i64, i64>,
+    /// Sum of the lengths of its lines.
+    span: i64,
+}
+
+impl Lane {
+    /// Notes a block; false if there was a line of it already.
+    fn is_new(&mut self, index: i64) -> bool {
+        let before = self.blocks.range(..=index).next_back().map(|(&from, &to)| (from, to));
+        if before.is_some_and(|(_, to)| index < to) {
+            return false;
+        }
+        let mut to = index.saturating_add(1);
+        if let Some(after) = self.blocks.remove(&to) {
+            to = after;
+        }
+        let from = before.filter(|(_, end)| *end == index).map_or(index, |(from, _)| from);
+        self.blocks.insert(from, to);
+        true
+    }
 }
 
 impl Collector {
@@ -138,9 +165,6 @@ impl Collector {
             return;
         }
         let Some(max) = line.max_ns else { return };
-        if let Err(place) = self.cpus.binary_search(&line.cpu) {
-            self.cpus.insert(place, line.cpu);
-        }
         let span = line.span_ns.unwrap_or(BLOCK).0.max(0);
         let at = line.max_mono_ns.unwrap_or(Nanos(line.mono_ns.0.saturating_add(span / 2)));
         let long = span > BLOCK.0 / 2 * 3;
@@ -149,7 +173,13 @@ impl Collector {
         let middle = if long { at } else { Nanos(line.mono_ns.0.saturating_add(span / 2)) };
         let origin = *self.origin.get_or_insert(line.mono_ns);
         let index = middle.0.saturating_sub(origin.0).div_euclid(BLOCK.0);
-        let block = Block { index, max, at, cpu: line.cpu, n: line.n, cpus: 1 };
+        let lane = self.lanes.entry(line.cpu).or_default();
+        // A second line of a CPU's block adds what it saw, but no CPU and no time.
+        let fresh = lane.is_new(index);
+        if fresh {
+            lane.span = lane.span.saturating_add(span);
+        }
+        let block = Block { index, max, at, cpu: line.cpu, n: line.n, cpus: u32::from(fresh) };
         if span < BLOCK.0 / 2 { self.short.push(block) } else { self.place(block) }
     }
 
@@ -179,11 +209,18 @@ impl Collector {
                 same
             });
         }
-        let all = self.cpus.len() as u32;
+        let all = self.lanes.len() as u32;
         let (whole, mut partial): (Vec<Block>, Vec<Block>) =
             blocks.into_iter().partition(|block| block.cpus >= all);
         partial.append(&mut self.short);
-        let counted = Nanos(BLOCK.0.saturating_mul(whole.len() as i64));
+        // A time in which one CPU was not watched is none for the machine.
+        let covered = self.lanes.values().map(|lane| lane.span).min();
+        let said = observed.filter(|length| length.0 > 0);
+        let watched = match (covered, said) {
+            (Some(covered), Some(said)) => covered.min(said.0),
+            (Some(covered), None) => covered,
+            (None, said) => said.map_or(0, |said| said.0),
+        };
         Series {
             block: BLOCK,
             step,
@@ -191,8 +228,9 @@ impl Collector {
             blocks: whole,
             partial,
             joined: self.joined,
-            observed: observed.filter(|length| length.0 > 0).unwrap_or(counted),
-            cpus: self.cpus,
+            observed: Nanos(watched),
+            unrecorded: Nanos(said.map_or(0, |said| said.0.saturating_sub(watched).max(0))),
+            cpus: self.lanes.into_keys().collect(),
         }
     }
 }
@@ -203,7 +241,7 @@ impl Block {
             (self.max, self.at, self.cpu) = (other.max, other.at, other.cpu);
         }
         self.n = self.n.saturating_add(other.n);
-        self.cpus += 1;
+        self.cpus += other.cpus;
     }
 }
 
@@ -246,6 +284,25 @@ mod tests {
         backwards.reverse();
         let again = series(&backwards);
         assert_eq!(again.values(), made.values(), "the order of the lines does not matter");
+    }
+
+    #[test]
+    fn a_second_line_of_a_block_is_no_second_cpu() {
+        let mut lines: Vec<Peak> =
+            (0..10).flat_map(|s| [line(0, s, BLOCK.0, 5), line(1, s, BLOCK.0, 6)]).collect();
+        lines.extend((0..60).map(|s| line(0, s, BLOCK.0, 7)));
+        let made = series(&lines);
+        assert_eq!((made.blocks.len(), made.partial.len()), (10, 50));
+        assert_eq!(made.observed, Nanos(10 * BLOCK.0), "CPU 1 was watched no longer");
+        assert_eq!(made.blocks[3].max, Nanos(7), "yet what the second line saw is kept");
+    }
+
+    #[test]
+    fn what_no_block_covers_was_not_observed() {
+        let mut collector = Collector::new(None);
+        (0..60).for_each(|s| collector.add(&line(0, s, BLOCK.0, 5)));
+        let made = collector.finish(Nanos(1), Nanos(1_000_000), Some(Nanos(i64::MAX)));
+        assert_eq!((made.observed, made.unrecorded), (Nanos(60 * BLOCK.0), Nanos(i64::MAX - 60 * BLOCK.0)));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub fn period(structure: &Structure, block: Nanos) -> Gate {
     if structure.spikes_looked_at == 0 {
         return Gate::not_judged("G6", NAME, "too few blocks stand out from the others");
     }
-    let longer = structure.periods.iter().find(|period| period.period_s > 1.5 * block.as_secs());
+    let longer = structure.periods.iter().find(|period| period.period_s > 1.01 * block.as_secs());
     match longer {
         None => {
             let absorbed = structure.periods.first().map_or_else(String::new, |period| {
@@ -106,6 +106,9 @@ pub fn integrity(evidence: &Evidence) -> Gate {
     let share = left_out as f64 / (left_out + series.blocks.len()).max(1) as f64;
     if share > MOST_LEFT_OUT && left_out > 1 {
         reasons.push(format!("{left_out} blocks lack a CPU or are cut short"));
+    }
+    if series.unrecorded.0 > series.observed.0 / 100 && !series.blocks.is_empty() {
+        reasons.push(format!("{} of the run are in no block record", series.unrecorded.spoken()));
     }
     let joined = match series.joined {
         0 => String::new(),

@@ -9,6 +9,9 @@ use crate::units::Nanos;
 
 const HOUR: f64 = 3600.0;
 
+/// A claim of one event per horizon takes one of so many blocks.
+const FEWEST_BLOCKS: i64 = 10;
+
 /// Quantiles of the block maxima that are bounded, where there are blocks enough.
 const QUANTILES: &[f64] = &[0.5, 0.9, 0.99, 0.999];
 
@@ -125,7 +128,9 @@ fn quantiles(evidence: &Evidence) -> Vec<Quantile> {
     let value = |rank: u64| sorted.get(usize::try_from(rank).ok()?.checked_sub(1)?).copied();
     let bound = |&q: &f64| {
         let ranks = order::interval(sorted.len() as u64, q, CONFIDENCE)?;
-        Some(Quantile { q, lower_ns: value(ranks.lower)?, upper_ns: value(ranks.upper)? })
+        let step = evidence.series.step.0.max(1) - 1;
+        let upper_ns = Nanos(value(ranks.upper)?.0.saturating_add(step));
+        Some(Quantile { q, lower_ns: value(ranks.lower)?, upper_ns })
     };
     QUANTILES.iter().filter_map(bound).collect()
 }
@@ -140,11 +145,16 @@ fn records(evidence: &Evidence) -> Option<Records> {
 /// Judges the claim that the limit is reached at most once per horizon.
 pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos) -> Claim {
     let reached = reached(evidence, limit);
-    let (seconds, horizon) = (evidence.series.observed.as_secs(), question.horizon.as_secs());
+    let series = evidence.series;
+    let (seconds, horizon) = (series.observed.as_secs(), question.horizon.as_secs());
     let (least, most) = (reached.at_least, reached.at_most);
     let seconds_needed = rate::time_needed(most, horizon, CONFIDENCE);
-    let by_counting = if seconds > 0.0 && seconds >= seconds_needed {
-        "supported"
+    // A block holds one event at most: a claim per few blocks is about what blocks cannot show.
+    let fine = series.blocks.is_empty() || question.horizon.0 / FEWEST_BLOCKS >= series.block.0;
+    let by_counting = if seconds <= 0.0 {
+        "inconclusive"
+    } else if seconds >= seconds_needed {
+        if fine { "supported" } else { "inconclusive" }
     } else if rate::comes_too_often(least, seconds, horizon, CONFIDENCE) {
         "failed"
     } else {

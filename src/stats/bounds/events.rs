@@ -14,7 +14,7 @@ pub const TOGETHER: i64 = 10;
 pub struct Reached {
     /// At least so many events.
     pub at_least: u64,
-    /// At most so many: more than at least where an import does not say how late its samples were.
+    /// At most so many: more than at least where it is not recorded how late the samples were, or when.
     pub at_most: u64,
 }
 
@@ -23,7 +23,10 @@ pub struct Reached {
 /// A block holds one event at most: of its other wake-ups the values are kept, not the times. In a
 /// list each block stands for itself, for its times are no finer.
 pub fn together(series: &Series, spikes: &[(i64, i64)]) -> Vec<usize> {
-    let gap = if series.tick < series.block { series.tick.0.saturating_mul(TOGETHER) } else { 0 };
+    let fine = series.tick < series.block;
+    // Never as long as a block: blocks that are all late would else be one event, however long it goes on.
+    let most = series.block.0 / 10;
+    let gap = if fine { series.tick.0.saturating_mul(TOGETHER).min(most) } else { 0 };
     cluster::runs(spikes, gap).into_iter().map(|cluster| cluster.peak).collect()
 }
 
@@ -45,22 +48,44 @@ fn count(series: &Series, counts: impl Fn(&Block) -> bool) -> u64 {
 }
 
 /// How often the level was reached: by block maxima where there are any, else by the histogram.
+///
+/// A recorded value lies within its step, so what is less than a step below the level may have reached it.
 pub fn reached(evidence: &Evidence, level: Nanos) -> Reached {
-    if evidence.series.worst().is_some() {
-        let n = of_series(evidence.series, level);
-        return Reached { at_least: n, at_most: n };
+    let certain = u64::from(evidence.max.is_some_and(|max| max >= level));
+    if evidence.series.worst().is_none() {
+        return of_histogram(evidence, level, certain);
     }
-    let sum = |keep: &dyn Fn(&Row) -> bool| {
-        evidence.rows.iter().filter(|row| keep(row)).fold(0u64, |sum, row| sum.saturating_add(row.2))
-    };
+    let series = evidence.series;
+    let at_least = of_series(series, level).max(certain);
+    let step = series.step.0.max(1) - 1;
+    let mut at_most = of_series(series, Nanos(level.0.saturating_sub(step))).max(at_least);
+    if series.unrecorded.0 > series.observed.0 / 100 {
+        // What no block holds is in the histogram, without its times.
+        at_most = at_most.max(samples(evidence, |row| row.1 > level));
+    }
+    Reached { at_least, at_most }
+}
+
+fn samples(evidence: &Evidence, keep: impl Fn(&Row) -> bool) -> u64 {
+    evidence.rows.iter().filter(|row| keep(row)).fold(0u64, |sum, row| sum.saturating_add(row.2))
+}
+
+/// Of samples without times nobody knows how many events they were: one at least, each one at most.
+fn of_histogram(evidence: &Evidence, level: Nanos, certain: u64) -> Reached {
+    if evidence.max.is_some_and(|max| max < level) {
+        return Reached { at_least: 0, at_most: 0 };
+    }
     let end = evidence.rows.last().map_or(Nanos(0), |row| row.1);
     // Beyond the histogram's end each sample is at least as late as the end, and no more is known.
     let surely = if level <= end { evidence.overflows } else { 0 };
-    let certain = u64::from(evidence.max.is_some_and(|max| max >= level));
-    Reached {
-        at_least: sum(&|row| row.0 >= level).saturating_add(surely).max(certain),
-        at_most: sum(&|row| row.1 > level).saturating_add(evidence.overflows).max(certain),
-    }
+    let late = samples(evidence, |row| row.0 >= level).saturating_add(surely);
+    let at_most = if evidence.rows.is_empty() {
+        evidence.cycles
+    } else {
+        samples(evidence, |row| row.1 > level).saturating_add(evidence.overflows)
+    };
+    let at_least = certain.max(late.min(1));
+    Reached { at_least, at_most: at_most.max(at_least) }
 }
 
 #[cfg(test)]
@@ -85,16 +110,36 @@ mod tests {
     }
 
     #[test]
+    fn a_long_interval_does_not_make_one_event_of_an_hour() {
+        let list = vec![Some(Nanos(60_000)); 3_600];
+        let series = Series { tick: Nanos(500_000_000), ..Series::of_list(&list, BLOCK, Nanos(1)) };
+        assert_eq!(reached(&evidence(&series, &[], 0), Nanos(10_000)).at_least, 3_600);
+    }
+
+    #[test]
+    fn the_run_s_own_maximum_and_its_steps_count() {
+        let series = Series::of_list(&[Some(Nanos(30_000)); 60], BLOCK, Nanos(1_000));
+        let known = Evidence { max: Some(Nanos(199_000_000)), ..evidence(&series, &[], 0) };
+        assert_eq!(reached(&known, Nanos(1_000_000)).at_least, 1, "no block has it, yet it was");
+        let within = reached(&evidence(&series, &[], 0), Nanos(30_500));
+        assert_eq!((within.at_least, within.at_most), (0, 60), "30 us recorded may be 30.9 us");
+        assert_eq!(reached(&evidence(&series, &[], 0), Nanos(31_000)).at_most, 0);
+    }
+
+    #[test]
     fn a_histogram_says_what_it_can() {
         let rows = [(Nanos(0), Nanos(10), 100), (Nanos(10), Nanos(20), 4)];
         let series = Series::default();
+        let summary = Evidence { max: Some(Nanos(30)), cycles: 500, ..evidence(&series, &[], 0) };
+        assert_eq!(reached(&summary, Nanos(20)), Reached { at_least: 1, at_most: 500 });
+        assert_eq!(reached(&summary, Nanos(31)), Reached { at_least: 0, at_most: 0 });
         let at = |level: i64, overflows| {
             let reached = reached(&evidence(&series, &rows, overflows), Nanos(level));
             (reached.at_least, reached.at_most)
         };
-        assert_eq!(at(10, 0), (4, 4));
+        assert_eq!(at(10, 0), (1, 4), "one event or four");
         assert_eq!(at(15, 0), (0, 4), "the level lies within a row");
-        assert_eq!(at(20, 3), (3, 3), "beyond the end all are at least at the end");
+        assert_eq!(at(20, 3), (1, 3), "beyond the end all are at least at the end");
         assert_eq!(at(25, 3), (0, 3), "but how far is not known");
     }
 }

@@ -60,6 +60,8 @@ pub struct Evidence<'a> {
     pub max: Option<Nanos>,
     /// What spoiled the measurement, each in words.
     pub spoiled: &'a [String],
+    /// Wake-ups of all CPUs.
+    pub cycles: u64,
     /// Slots that were slept through.
     pub missed: u64,
     /// Timer ticks per second of the kernel, where known.
@@ -76,6 +78,7 @@ impl<'a> Evidence<'a> {
             overflow_times: &[],
             max: None,
             spoiled: &[],
+            cycles: 0,
             missed: 0,
             hz: None,
         }

@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn margins_are_the_declared_defaults() {
         assert_eq!((quantile_margin(8_000.0), quantile_margin(100_000.0)), (1_000.0, 5_000.0));
-        assert!((log_rate(&Exposure { events: 0, time: 2.0 }) - 0.25f64.ln()).abs() < 1e-15);
+        assert!((log_rate(&Exposure { events: 0, time: 2.0 }, 2.0) - 0.25f64.ln()).abs() < 1e-15);
     }
 
     proptest! {
