@@ -191,7 +191,7 @@ mod tests {
         let b = settings("isolcpus=2 root=/dev/sdb1", "CONFIG_HZ=250\nCONFIG_PREEMPT_RT=y\n", "performance");
         let path = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
         assert_eq!(
-            words(&differences(&[a.clone()], &[b])),
+            words(&differences(std::slice::from_ref(&a), &[b])),
             [
                 format!("{path}: powersave -> performance"),
                 "cmdline isolcpus:  -> 2".into(),
@@ -199,7 +199,7 @@ mod tests {
                 "CONFIG_PREEMPT_RT: n -> y".into()
             ]
         );
-        assert_eq!(differences(&[a.clone()], &[a]), []);
+        assert_eq!(differences(std::slice::from_ref(&a), std::slice::from_ref(&a)), []);
     }
 
     #[test]

@@ -201,7 +201,7 @@ pub struct Levels {
 impl Levels {
     fn of(sample: &Sample, blocks: f64) -> Option<Levels> {
         let (steps, fit) = (sample.steps.as_ref()?, sample.fit?);
-        if !(blocks > 0.0) {
+        if blocks <= 0.0 {
             return None;
         }
         let upper = |fit: &Fit| {

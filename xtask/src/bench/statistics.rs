@@ -45,7 +45,7 @@ const LEVELS: [i64; 12] = [
 const DAY_SECONDS: f64 = 2.0;
 const DAY_KIB: u64 = 100_000_000 / 1024;
 const COMPARE_SECONDS: f64 = 20.0;
-/// Seconds per record of the longest run over that of the shortest: linear, with room for a noisy machine.
+/// A further hour may cost so many times what an hour costs in a shorter run: linear, with room for noise.
 const GROWTH: f64 = 1.5;
 /// Twice what is written.
 const NEEDED_BYTES: u64 = 4_000_000_000;
@@ -73,14 +73,14 @@ pub fn measure(onbeat: &Path, quick: bool) -> Rows {
     enough_room(&folder.0)?;
     let records = Records::write(&folder.0.join("all"), if quick { 24 } else { HOURS })?;
     let mut rows = Vec::new();
-    let mut per_record = Vec::new();
+    let mut taken = Vec::new();
     for hours in [6, 12, 24, 48].into_iter().filter(|hours| *hours <= records.hours()) {
         let run = folder.0.join(format!("{hours}h"));
         records.run(&run, 0..hours as usize, None)?;
         let line = ["bounds", "-q", &run.display().to_string()].map(str::to_string).to_vec();
         let (seconds, peak) = repeated(onbeat, &line, 60)?;
         let (median, spread) = of_repeats(&seconds)?;
-        per_record.push(median / (hours * HOUR * i64::from(CPUS)) as f64);
+        taken.push((hours as f64, median));
         let limited = hours == 24;
         rows.push(row(
             format!("bounds, {hours} h on {CPUS} CPUs, s"),
@@ -96,15 +96,20 @@ pub fn measure(onbeat: &Path, quick: bool) -> Rows {
             peak as f64,
         ));
     }
-    if let (Some(short), Some(long)) = (per_record.first(), per_record.last()) {
-        let growth = long / short;
-        let what = format!("time per record, {} h over 6 h", records.hours());
-        rows.push(row(what, format!("{growth:.2}"), Some(GROWTH), growth));
-    }
+    rows.extend(growth(&taken));
     if !quick {
         rows.push(compared(onbeat, &folder.0, &records)?);
     }
     Ok(rows)
+}
+
+/// What the last doubling costs an hour, over what an hour costs before it: 1 where time is linear.
+fn growth(taken: &[(f64, f64)]) -> Option<Row> {
+    let per_hour = |from: (f64, f64), to: (f64, f64)| (to.1 - from.1) / (to.0 - from.0);
+    let [first, .., half, whole] = *taken else { return None };
+    let growth = per_hour(half, whole) / per_hour(first, half);
+    let what = format!("time of a further hour, {} to {} h", half.0, whole.0);
+    Some(row(what, format!("{growth:.2} of one before"), Some(GROWTH), growth))
 }
 
 /// Two sides of twenty runs of a day, whose four files of block records are windows of 24 h, 8 h apart.
@@ -305,6 +310,14 @@ mod tests {
         let text = serde_json::to_vec(&block(Cpu(7), START, &mut Dice::new(1))).unwrap();
         let back: Block = serde_json::from_slice(&text).unwrap();
         assert!(back.max_ns > back.top_ns.first().copied() && text.len() > 300, "{back:?}");
+    }
+
+    #[test]
+    fn growth_is_that_of_the_slope() {
+        let linear = growth(&[(6.0, 1.3), (12.0, 1.6), (24.0, 2.2), (48.0, 3.4)]).unwrap();
+        assert_eq!((linear.ours.as_str(), linear.holds), ("1.00 of one before", Some(true)));
+        let square = growth(&[(6.0, 0.36), (12.0, 1.44), (24.0, 5.76)]).unwrap();
+        assert_eq!(square.holds, Some(false));
     }
 
     #[test]

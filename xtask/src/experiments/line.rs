@@ -1,7 +1,12 @@
 //! A line of the table: what came out, what was published, and between which bounds it is right.
 
 /// Above the table.
-pub const HEAD: &str = "experiment     what                                               result  of    published        bound            ";
+pub fn head() -> String {
+    format!(
+        "{:<14} {:<63} {:>6}  {:<5} {:<16} {:<16}",
+        "experiment", "what", "result", "of", "published", "bound"
+    )
+}
 
 /// One result.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +88,7 @@ impl Line {
         };
         let verdict = if self.holds(quick) { "ok" } else { "BROKEN" };
         let line = format!(
-            "{experiment:<14} {:<50} {:>6.3}  {:<5} {published:<16} {bound:<16} {verdict:<7} {}",
+            "{experiment:<14} {:<63} {:>6.3}  {:<5} {published:<16} {bound:<16} {verdict:<7} {}",
             self.what, self.result, self.reps, self.note
         );
         line.trim_end().to_string()

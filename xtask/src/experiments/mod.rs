@@ -25,6 +25,9 @@ pub struct Options {
 }
 
 impl Options {
+    /// All of them, with few repetitions.
+    pub const QUICK: Options = Options { only: None, quick: true };
+
     /// Reads the flags.
     pub fn parse(args: &[String]) -> Result<Options> {
         let mut options = Options::default();
@@ -78,7 +81,7 @@ pub fn run(options: &Options) -> Result<()> {
         return Err("no experiment has that name".to_string());
     }
     let made = side_by_side(&chosen, Length { quick: options.quick });
-    println!("{}", line::HEAD);
+    println!("{}", line::head());
     let mut broken = 0;
     for ((name, _), lines) in chosen.iter().zip(made) {
         for line in lines {

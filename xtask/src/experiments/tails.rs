@@ -47,8 +47,11 @@ fn coverage(n: usize, xi: f64, [two_sided, upper, guarded]: [f64; 3], length: Le
     ]
 }
 
-/// Blocks, blocks ahead, shape, and the published rates of the estimate and of the bound with their repetitions.
-const PREDICTIONS: [(usize, f64, f64, (f64, f64, u32)); 6] = [
+/// Published rates of the estimate and of the bound, and of how many repetitions they are.
+type Published = (f64, f64, u32);
+
+/// Blocks, blocks ahead, shape, and the published rates.
+const PREDICTIONS: [(usize, f64, f64, Published); 6] = [
     (3600, 36_000.0, -0.1, (0.90, 0.9875, 80)),
     (3600, 36_000.0, 0.1, (0.925, 0.9875, 80)),
     (300, 300.0, -0.1, (0.905, 0.99, 200)),
@@ -57,7 +60,7 @@ const PREDICTIONS: [(usize, f64, f64, (f64, f64, u32)); 6] = [
     (300, 3000.0, 0.1, (0.84, 0.965, 200)),
 ];
 
-fn prediction(n: usize, m: f64, xi: f64, (plain, bound, of): (f64, f64, u32), length: Length) -> Vec<Line> {
+fn prediction(n: usize, m: f64, xi: f64, (plain, bound, of): Published, length: Length) -> Vec<Line> {
     let reps = if n > 1000 { length.of(200, 20) } else { length.of(1000, 100) };
     let held = tail::prediction(n, m, xi, reps, SEED);
     let line = |what: &str, rate: f64| Line::rate(format!("next {m} of n {n}, xi {xi}: {what}"), rate, reps);
