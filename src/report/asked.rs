@@ -9,16 +9,7 @@ use crate::units::Nanos;
 /// The answer of a day; none without blocks.
 pub fn bounds(run: &Run, series: &Series, limit: Option<Nanos>) -> Option<Bounds> {
     let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
-    let evidence = Evidence {
-        series,
-        rows: &rows,
-        overflows: 0,
-        overflow_times: &[],
-        max: None,
-        spoiled: &[],
-        missed: 0,
-        hz: None,
-    };
+    let evidence = Evidence { rows: &rows, ..Evidence::of(series) };
     let question =
         Question { limit, horizon: Nanos(86_400_000_000_000), chosen: false, reach: bounds::REACH };
     series.worst().map(|_| bounds::bounds(&evidence, &question))

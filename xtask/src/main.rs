@@ -9,6 +9,7 @@ mod debian;
 mod dist;
 mod docs;
 mod elf;
+mod experiments;
 mod live;
 mod tally;
 mod tools;
@@ -24,8 +25,12 @@ cargo xtask COMMAND
                          --all also stock 6.12, 6.1 PREEMPT_RT and arm64; --keep leaves the images,
                          --only runs the checks whose name contains NAME
   dist                   static binaries target/dist/onbeat-ARCH
-  bench [--quick] [--gate]
-                         onbeat beside cyclictest, interleaved; --gate makes a missed limit an error
+  bench [--quick] [--gate] [--only NAME]
+                         onbeat beside cyclictest, interleaved, then its statistics of runs of days;
+                         --gate makes a missed limit an error, --only takes the parts of that name
+  experiments [--quick] [--only NAME]
+                         the statistics on drawn data: how often bounds hold, gates err, comparisons
+                         mislead, each beside its bound; --quick takes a minute, all take about ten
   docs [--check]         write the generated pages, or say which are stale
   help                   this
 
@@ -39,6 +44,7 @@ fn main() -> ExitCode {
         "live" => live::Options::parse(rest).and_then(|options| live::run(&options)),
         "dist" => no_flags(rest).and_then(|()| dist::run()),
         "bench" => bench::Options::parse(rest).and_then(|options| bench::run(&options)),
+        "experiments" => experiments::Options::parse(rest).and_then(|options| experiments::run(&options)),
         "docs" => docs::run(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

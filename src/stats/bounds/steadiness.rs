@@ -2,6 +2,7 @@
 
 use super::gates::{ALPHA, Gate};
 use super::words::p_value;
+use crate::stats::steady::homogeneity::Stretch;
 use crate::stats::steady::{homogeneity, kpss, ljung_box, mann_kendall, median_shift, runs};
 use crate::units::Nanos;
 
@@ -83,30 +84,58 @@ pub fn dependence(values: &[f64], block: Nanos) -> Gate {
 }
 
 /// G3: the largest twentieth of the blocks spread over the run; of the finest blocks, which are the most.
+///
+/// Longer blocks take memory away, and with it the trace of a burst: what is remembered in one stretch alone is one.
 pub fn evenness(finest: &[f64], block: Nanos) -> Gate {
     const NAME: &str = "evenness";
     let Some(found) = homogeneity::of_top_blocks(finest) else {
         return Gate::not_judged("G3", NAME, TOO_FEW);
     };
+    let burst = burst(finest);
+    let memory = burst.map_or_else(String::new, |burst| {
+        format!("; blocks have memory only in the {} from {} on", long(&burst, block), begin(&burst, block))
+    });
     let detail = format!(
-        "of the {} largest blocks {} in the first half (p {}), dispersion over ten windows p {}",
+        "of the {} largest blocks {} in the first half (p {}), dispersion over ten windows p {}{memory}",
         found.large,
         found.first_half,
         p_value(found.halves_p),
         p_value(found.dispersion_p)
     );
-    if found.halves_p >= ALPHA && found.dispersion_p >= ALPHA {
+    let spread = found.halves_p >= ALPHA && found.dispersion_p >= ALPHA;
+    if spread && burst.is_none() {
         return Gate::passed("G3", NAME, detail);
     }
-    let stretch = found.stretch;
+    let stretch = burst.filter(|_| spread).unwrap_or(found.stretch);
     let refusal = format!(
         "Spikes are bunched: {} of the {} largest blocks lie within {} from {} on.",
         stretch.large,
         found.large,
-        Nanos(block.0.saturating_mul(stretch.blocks as i64)).spoken(),
-        Nanos(block.0.saturating_mul(stretch.first as i64)).spoken()
+        long(&stretch, block),
+        begin(&stretch, block)
     );
     Gate::refused("G3", NAME, detail, refusal, "Find what ran then; bound that stretch by itself.")
+}
+
+/// The fullest tenth of the run, if the blocks have memory with it and none without it.
+///
+/// A change of level makes neighbours alike as well: where there is one, G1 names it.
+fn burst(finest: &[f64]) -> Option<Stretch> {
+    let remembers = |values: &[f64]| ljung_box::test(values, LAGS).is_some_and(|memory| memory.p < ALPHA);
+    if !remembers(finest) || kpss::level(finest).is_some_and(|level| level.rejects_at_1_percent) {
+        return None;
+    }
+    let stretch = homogeneity::fullest_tenth(finest)?;
+    let (before, after) = (finest.get(..stretch.first)?, finest.get(stretch.first + stretch.blocks..)?);
+    (!remembers(&[before, after].concat())).then_some(stretch)
+}
+
+fn long(stretch: &Stretch, block: Nanos) -> String {
+    Nanos(block.0.saturating_mul(stretch.blocks as i64)).spoken()
+}
+
+fn begin(stretch: &Stretch, block: Nanos) -> String {
+    Nanos(block.0.saturating_mul(stretch.first as i64)).spoken()
 }
 
 #[cfg(test)]
@@ -155,6 +184,33 @@ mod tests {
         values[100..130].iter_mut().for_each(|x| *x += 30_000.0);
         let gate = evenness(&values, BLOCK);
         assert!(!gate.passed && gate.refusal.contains("bunched"), "{gate:?}");
+    }
+
+    #[test]
+    fn a_burst_across_two_windows_is_refused_and_memory_throughout_is_not() {
+        // Half of it in each of two windows, whose dispersion alone lets most of these pass.
+        let burst_of = |seed| {
+            let mut values = clean(seed);
+            values[105..135].iter_mut().for_each(|x| *x += 5_000.0);
+            values
+        };
+        let even = |values: &Vec<f64>| {
+            homogeneity::of_top_blocks(values)
+                .is_some_and(|found| found.dispersion_p.min(found.halves_p) >= ALPHA)
+        };
+        let values = (0..20).map(burst_of).find(even).expect("one of them passes");
+        let gate = evenness(&values, BLOCK);
+        assert!(!gate.passed && gate.refusal.contains("within 60.0 s from"), "{gate:?}");
+        let mut last = 0.0;
+        let remembering: Vec<f64> = clean(6)
+            .iter()
+            .map(|x| {
+                last = 0.4 * last + x;
+                last
+            })
+            .collect();
+        assert_eq!(burst(&remembering), None);
+        assert_eq!(burst(&clean(7)), None, "no memory, no burst");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::program::{Onbeat, cyclictest_line, tool};
+use super::program::{Onbeat, cyclictest_line, timed};
 use super::{Row, Rows};
-use crate::tools::{Result, target};
+use crate::tools::Result;
 
 const DEFAULT_KIB: u64 = 5 * 1024;
 const STATIC_KIB: u64 = 3 * 1024;
@@ -26,13 +26,6 @@ pub fn measure(default: &Onbeat, fixed: &Onbeat, quick: bool) -> Rows {
     ])
 }
 
-/// Through `time`, which is small: a child's peak begins with the memory of the process it was forked from.
 fn peak(line: &[String]) -> Result<u64> {
-    let report = target("lab/bench")?.join("peak");
-    let mut timed: Vec<String> = "time -q -f %M -o".split(' ').map(str::to_string).collect();
-    timed.push(report.display().to_string());
-    timed.extend_from_slice(line);
-    tool(&timed).within(Duration::from_secs(60)).text()?;
-    let text = String::from_utf8_lossy(&crate::tools::read(&report)?).into_owned();
-    text.trim().parse().map_err(|_| format!("time reported {text:?}"))
+    timed(line, Duration::from_secs(60)).map(|(_, peak)| peak)
 }

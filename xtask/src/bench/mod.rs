@@ -1,4 +1,4 @@
-//! onbeat beside cyclictest on this machine, in turns: what each costs, finds and loses.
+//! onbeat beside cyclictest on this machine, in turns: what each costs, finds and loses. Then its statistics.
 //!
 //! Numbers with their conditions, never part of the gate: a shared machine's timing proves nothing about
 //! the code. `--gate` is for machines that are quiet.
@@ -10,7 +10,10 @@ mod median;
 mod memory;
 mod program;
 mod ratio;
+mod statistics;
 mod wakeups;
+
+use std::path::Path;
 
 use crate::debian::{self, Need};
 use crate::dist;
@@ -23,21 +26,30 @@ const NEEDS: [Need; 3] = [
     Need { program: "time", package: "time" },
 ];
 
+const STATISTICS: &str = "statistics";
+
+/// The measurements, in their order.
+const PARTS: [&str; 7] =
+    ["own wake-ups", "memory", "instructions", "held process", "nothing lost", "median", STATISTICS];
+
 /// How long to measure and whether a missed limit is an error.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     quick: bool,
     gate: bool,
+    only: Option<String>,
 }
 
 impl Options {
     /// Reads the flags.
     pub fn parse(args: &[String]) -> Result<Options> {
         let mut options = Options::default();
-        for arg in args {
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--quick" => options.quick = true,
                 "--gate" => options.gate = true,
+                "--only" => options.only = Some(args.next().ok_or("--only takes a name")?.clone()),
                 other => return Err(format!("bench does not know {other}")),
             }
         }
@@ -60,19 +72,18 @@ type Rows = Result<Vec<Row>>;
 
 /// Measures and prints the table.
 pub fn run(options: &Options) -> Result<()> {
-    debian::ensure(&NEEDS)?;
+    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let chosen: Vec<&str> = PARTS.into_iter().filter(|name| wanted(name)).collect();
+    if chosen.is_empty() {
+        return Err(format!("no part has that name: {}", PARTS.join(", ")));
+    }
+    // The statistics have no peer, and take only `time`.
+    debian::ensure(if chosen == [STATISTICS] { &NEEDS[2..] } else { &NEEDS })?;
     Tool::new("cargo").args(["build", "--quiet", "--release", "--package", "onbeat"]).dir(&root()).show()?;
-    let default = Onbeat::at(target("release")?.join("onbeat"))?;
-    let fixed = dist::build(std::env::consts::ARCH).and_then(Onbeat::at)?;
+    let binary = target("release")?.join("onbeat");
     let quick = options.quick;
-    let measured: [(&str, Rows); 6] = [
-        ("own wake-ups", wakeups::measure(&default, quick)),
-        ("memory", memory::measure(&default, &fixed, quick)),
-        ("instructions", instructions::measure(&default, quick)),
-        ("held process", held::measure(&default)),
-        ("nothing lost", lossless::measure(&default, quick)),
-        ("median", median::measure(&default, quick)),
-    ];
+    let measured: Vec<(&str, Rows)> =
+        chosen.into_iter().map(|name| (name, part(name, &binary, quick))).collect();
     println!("\n{}\n", conditions(quick)?);
     print_row("", "onbeat", "cyclictest", "limit", "");
     let mut missed = 0;
@@ -93,6 +104,22 @@ pub fn run(options: &Options) -> Result<()> {
     }
     println!("\n{missed} limits missed");
     if options.gate && missed > 0 { Err("a limit was missed".to_string()) } else { Ok(()) }
+}
+
+fn part(name: &str, binary: &Path, quick: bool) -> Rows {
+    let default = Onbeat::at(binary.to_owned())?;
+    match name {
+        "own wake-ups" => wakeups::measure(&default, quick),
+        "memory" => {
+            let fixed = dist::build(std::env::consts::ARCH).and_then(Onbeat::at)?;
+            memory::measure(&default, &fixed, quick)
+        }
+        "instructions" => instructions::measure(&default, quick),
+        "held process" => held::measure(&default),
+        "nothing lost" => lossless::measure(&default, quick),
+        "median" => median::measure(&default, quick),
+        _ => statistics::measure(binary, quick),
+    }
 }
 
 fn print_row(what: &str, ours: &str, peer: &str, limit: &str, verdict: &str) {
@@ -117,7 +144,8 @@ mod tests {
     fn flags() {
         let parse =
             |args: &[&str]| Options::parse(&args.iter().map(|arg| arg.to_string()).collect::<Vec<_>>());
-        assert_eq!(parse(&["--quick", "--gate"]), Ok(Options { quick: true, gate: true }));
-        assert!(parse(&["--fast"]).is_err());
+        assert_eq!(parse(&["--quick", "--gate"]), Ok(Options { quick: true, gate: true, only: None }));
+        assert_eq!(parse(&["--only", "statistics"]).unwrap().only.as_deref(), Some(STATISTICS));
+        assert!(parse(&["--fast"]).is_err() && parse(&["--only"]).is_err());
     }
 }

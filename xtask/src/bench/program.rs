@@ -11,6 +11,9 @@ use crate::tools::{Result, Running, Tool, read, target};
 /// Far more than any run takes.
 const LIMIT: Duration = Duration::from_secs(180);
 
+/// Exit codes of a run that came to its end: 3 and 7 are the statistics' verdicts.
+const VERDICTS: [i32; 3] = [0, 3, 7];
+
 /// A build of onbeat, and the folder its runs go to.
 pub struct Onbeat {
     path: PathBuf,
@@ -67,6 +70,25 @@ pub fn cyclictest(flags: &str) -> Result<String> {
 pub fn tool(line: &[String]) -> Tool {
     let (program, args) = line.split_first().expect("a command line begins with its program");
     Tool::new(program).args(args).quiet()
+}
+
+/// Runs to the end, whatever verdict the exit code says: seconds, and peak resident memory in KiB.
+///
+/// Through `time`, which is small: a child's peak begins with the memory of the process it was forked from.
+pub fn timed(line: &[String], limit: Duration) -> Result<(f64, u64)> {
+    let report = target("lab/bench")?.join("timed");
+    let mut timed: Vec<String> = ["time", "-q", "-f", "%e %M", "-o"].map(str::to_string).to_vec();
+    timed.push(report.display().to_string());
+    timed.extend_from_slice(line);
+    let output = tool(&timed).within(limit).capture()?;
+    if output.timed_out || !VERDICTS.contains(&output.code) {
+        let last = output.stderr.lines().last().unwrap_or_default();
+        return Err(format!("{}: exit {}: {last}", line.join(" "), output.code));
+    }
+    let text = String::from_utf8_lossy(&read(&report)?).into_owned();
+    let numbers = text.trim().split_once(' ');
+    let parsed = numbers.and_then(|(seconds, peak)| Some((seconds.parse().ok()?, peak.parse().ok()?)));
+    parsed.ok_or_else(|| format!("time reported {text:?}"))
 }
 
 /// Starts a program beside us; its output goes to a file.

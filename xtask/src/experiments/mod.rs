@@ -1,0 +1,136 @@
+//! The long synthetic experiments by which the statistics are accepted: how often they are wrong, on drawn data.
+//!
+//! Seeds are fixed: a number changes only with the code that makes it. Each line stands between the bounds that the
+//! design set for it; a published rate is a simulation too, so that the errors of both count.
+
+mod compared;
+mod gates;
+mod hidden;
+mod line;
+mod rates;
+mod tails;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::tools::{Result, Tool, root};
+use line::Line;
+
+/// What is run, and for how long.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    only: Option<String>,
+    quick: bool,
+}
+
+impl Options {
+    /// All of them, with few repetitions.
+    pub const QUICK: Options = Options { only: None, quick: true };
+
+    /// Reads the flags.
+    pub fn parse(args: &[String]) -> Result<Options> {
+        let mut options = Options::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--quick" => options.quick = true,
+                "--only" => options.only = Some(args.next().ok_or("--only takes a name")?.clone()),
+                other => return Err(format!("experiments does not know {other}")),
+            }
+        }
+        Ok(options)
+    }
+
+    fn line(&self) -> Vec<&str> {
+        let only = self.only.as_deref().map(|name| ["--only", name]);
+        only.into_iter().flatten().chain(self.quick.then_some("--quick")).collect()
+    }
+}
+
+/// How many repetitions an experiment has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Length {
+    quick: bool,
+}
+
+impl Length {
+    /// So many, or in a quick run so many.
+    pub fn of(self, long: u32, quick: u32) -> u32 {
+        if self.quick { quick } else { long }
+    }
+}
+
+/// An experiment: its name, and what makes its lines.
+type Experiment = (&'static str, Box<dyn Fn(Length) -> Vec<Line> + Send + Sync>);
+
+/// Runs the experiments in a fast build, prints their table, and names the bounds that are broken.
+pub fn run(options: &Options) -> Result<()> {
+    // Unoptimised arithmetic takes ten times as long: the same command again, from a build of its own.
+    if cfg!(debug_assertions) {
+        let cargo = ["run", "--quiet", "--profile", "experiments", "--package", "xtask", "--", "experiments"];
+        return Tool::new("cargo").args(cargo).args(options.line()).dir(&root()).show();
+    }
+    let mut chosen: Vec<Experiment> =
+        [tails::all(), rates::all(), compared::all(), hidden::all(), gates::all()]
+            .into_iter()
+            .flatten()
+            .collect();
+    chosen.retain(|(name, _)| options.only.as_ref().is_none_or(|only| name.contains(only.as_str())));
+    if chosen.is_empty() {
+        return Err("no experiment has that name".to_string());
+    }
+    let made = side_by_side(&chosen, Length { quick: options.quick });
+    println!("{}", line::head());
+    let mut broken = 0;
+    for ((name, _), lines) in chosen.iter().zip(made) {
+        for line in lines {
+            println!("{}", line.print(name, options.quick));
+            broken += usize::from(!line.holds(options.quick));
+        }
+    }
+    println!("\n{broken} bounds broken");
+    if broken > 0 { Err("a bound is broken".to_string()) } else { Ok(()) }
+}
+
+/// The lines of each, made by as many threads as there are CPUs.
+fn side_by_side(experiments: &[Experiment], length: Length) -> Vec<Vec<Line>> {
+    let next = AtomicUsize::new(0);
+    let slots: Vec<Mutex<Vec<Line>>> = experiments.iter().map(|_| Mutex::new(Vec::new())).collect();
+    let work = || {
+        while let Some((at, (_, make))) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, experiments.get(at)?)))
+        {
+            *slots[at].lock().expect("no thread panics with it") = make(length);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, |n| n.get()) {
+            scope.spawn(work);
+        }
+    });
+    slots.into_iter().map(|slot| slot.into_inner().expect("no thread panics with it")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_passed_on() {
+        let own = |args: &[&str]| args.iter().map(|arg| arg.to_string()).collect::<Vec<_>>();
+        let options = Options::parse(&own(&["--quick", "--only", "gates"])).unwrap();
+        assert_eq!(options, Options { only: Some("gates".into()), quick: true });
+        assert_eq!(Options::parse(&own(&options.line())), Ok(options));
+        assert!(Options::parse(&own(&["--only"])).is_err() && Options::parse(&own(&["fast"])).is_err());
+    }
+
+    #[test]
+    fn every_experiment_has_its_lines_in_its_place() {
+        let experiment =
+            |n: u32| -> Experiment { ("a", Box::new(move |_| vec![Line::rate("x", f64::from(n), 1)])) };
+        let made = side_by_side(&[experiment(1), experiment(0), experiment(1)], Length { quick: true });
+        let results: Vec<f64> = made.into_iter().flatten().map(|line| line.result).collect();
+        assert_eq!(results, [1.0, 0.0, 1.0]);
+    }
+}

@@ -1,0 +1,90 @@
+//! Events in time: the extremal index, periods, and tests that are watched while they run.
+
+use onbeat::stats::count::sequential::{Decision, decision, passing_time};
+use onbeat::stats::dice::{Dice, SEED};
+use onbeat::stats::time::experiments::{self as time, Recipe};
+
+use super::line::Line;
+use super::{Experiment, Length};
+
+/// All of them.
+pub fn all() -> Vec<Experiment> {
+    let mut all: Vec<Experiment> = Vec::new();
+    for (theta, intervals, k_gaps) in [(0.25, 0.253, 0.251), (0.5, 0.511, 0.498), (1.0, 0.981, 0.982)] {
+        all.push((
+            "extremal-index",
+            Box::new(move |length| extremal_index(theta, [intervals, k_gaps], length)),
+        ));
+    }
+    all.push(("periods", Box::new(no_period)));
+    all.push(("periods", Box::new(comb)));
+    all.push(("sprt", Box::new(watched)));
+    all
+}
+
+fn extremal_index(theta: f64, published: [f64; 2], length: Length) -> Vec<Line> {
+    let reps = length.of(100, 20);
+    let (intervals, k_gaps) = time::max_ar(theta, 20_000, reps as usize, SEED);
+    let line = |name: &str, mean: f64, published: f64| {
+        let bounds = [theta - 0.03, theta + 0.03].map(|end| (end * 1e3).round() / 1e3);
+        Line::rate(format!("theta {theta}: {name} (published {published})"), mean, reps)
+            .at_least(bounds[0])
+            .at_most(bounds[1])
+    };
+    vec![line("intervals", intervals, published[0]), line("K-gaps", k_gaps, published[1])]
+}
+
+fn part(count: usize, reps: u32) -> f64 {
+    count as f64 / f64::from(reps.max(1))
+}
+
+fn no_period(length: Length) -> Vec<Line> {
+    let reps = length.of(1000, 200);
+    let claims = time::period_claims(&Recipe::AT_RANDOM, reps as usize, SEED);
+    vec![
+        Line::rate("100 spikes at random in 1 h: a period claimed", part(claims, reps), reps)
+            .near(0.0, 400)
+            .at_most(0.02),
+    ]
+}
+
+fn comb(length: Length) -> Vec<Line> {
+    let reps = length.of(500, 100);
+    let found = |recipe: &Recipe| part(time::period_found(recipe, 10e6, reps as usize, SEED), reps);
+    let minute = Line::rate("60 s comb, 2 ms jitter, 60 at random: found", found(&Recipe::MINUTE), reps);
+    let top = Recipe::TOP_12;
+    let top_12 = part(time::period_found(&top, 1e9, reps as usize, SEED), reps);
+    vec![
+        minute.near(1.0, 100).at_least(0.95),
+        Line::rate("10 of the top 12 of 600 s a minute apart: found", top_12, reps)
+            .near(1.0, 200)
+            .at_least(0.95),
+    ]
+}
+
+/// How often a process that is just as bad as the target passes while it is watched.
+fn watched(length: Length) -> Vec<Line> {
+    let reps = length.of(40_000, 4000);
+    let mut dice = Dice::new(SEED);
+    let passed = (0..reps).filter(|_| passes(&mut dice)).count();
+    vec![
+        Line::rate("sequential test at the target rate: passes", part(passed, reps), reps)
+            .near(0.05, 4000)
+            .at_most(0.06),
+    ]
+}
+
+fn passes(dice: &mut Dice) -> bool {
+    let (mut events, mut at) = (0, 0.0);
+    loop {
+        at += dice.exponential();
+        if at >= passing_time(events, 1.0) {
+            return true;
+        }
+        events += 1;
+        match decision(events, at, 1.0) {
+            Decision::GoOn => {}
+            decided => return decided == Decision::Pass,
+        }
+    }
+}
