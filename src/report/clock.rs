@@ -8,7 +8,7 @@ use super::overlay::stroke;
 use super::svg::{self, Key, Path, Picture, Plot, Size, legend, text_over};
 use super::theme::Theme;
 use super::words::{several, span};
-use crate::stats::bounds::structure::{self, Period};
+use crate::stats::bounds::periods::{self, Period};
 use crate::stats::series::{Block, Series};
 use crate::stats::time::fold::fold;
 use crate::units::Nanos;
@@ -24,7 +24,7 @@ pub fn heading(period: &Period) -> String {
         Some(first) => format!(", compatible with {first}"),
         None => String::new(),
     };
-    format!("Spikes every {}{hint}", structure::seconds(period.period_s))
+    format!("Spikes every {}{hint}", periods::seconds(period.period_s))
 }
 
 /// The picture; `None` without spikes.

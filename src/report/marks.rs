@@ -8,7 +8,8 @@ use super::history::History;
 use super::svg::{FONT, Key, Plot, Px, text_over, text_width};
 use super::theme::Theme;
 use super::words::duration;
-use crate::stats::bounds::structure::{self, Stretch, Structure};
+use crate::stats::bounds::periods;
+use crate::stats::bounds::structure::{Stretch, Structure};
 
 /// More stretches than this are not told apart.
 const MOST_STRETCHES: usize = 60;
@@ -28,7 +29,7 @@ impl<'a> Marks<'a> {
     }
 
     /// The strongest period, where its spikes can be told apart.
-    fn period(&self, plot: &Plot) -> Option<&'a structure::Period> {
+    fn period(&self, plot: &Plot) -> Option<&'a periods::Period> {
         let period = self.0?.periods.first()?;
         (period.at_ns.len() as f64 * RING < plot.right - plot.left).then_some(period)
     }
@@ -80,7 +81,7 @@ impl<'a> Marks<'a> {
 
     /// What the rings are.
     pub fn key(&self, plot: &Plot, theme: &Theme) -> Option<Key> {
-        let words = format!("rings: every {}", structure::seconds(self.period(plot)?.period_s));
+        let words = format!("rings: every {}", periods::seconds(self.period(plot)?.period_s));
         Some(Key { colour: theme.ink, area: false, words })
     }
 

@@ -13,7 +13,7 @@ const FEWEST_VALUES: usize = 5;
 /// More blocks than this part left out, and what is left is a selection.
 const MOST_LEFT_OUT: f64 = 0.01;
 
-/// G6: no period among the spikes beyond that of the blocks, which a block's maximum absorbs.
+/// G6: no period among the spikes longer than the recorded block. One that is not, is in each block.
 pub fn period(structure: &Structure, block: Nanos) -> Gate {
     const NAME: &str = "periodicity";
     if structure.spikes_looked_at == 0 {
@@ -29,8 +29,8 @@ pub fn period(structure: &Structure, block: Nanos) -> Gate {
         }
         Some(period) => {
             let detail = format!(
-                "{:.4} s \u{b1} {:.1e} s, {} spikes, {} cycles without one",
-                period.period_s, period.se_s, period.members, period.misses
+                "{:.4} s \u{b1} {:.1e} s, {} of the {} largest blocks",
+                period.period_s, period.se_s, period.members, period.among
             );
             Gate::refused(
                 "G6",

@@ -140,7 +140,7 @@ pub fn extrapolate(
         shape::one_mode(&sample),
     ]);
     gates.extend([
-        conditions::period(structure, sample.block),
+        conditions::period(structure, series.block),
         conditions::enough(n, sample.distinct(), series.step),
         conditions::horizon(question, observed),
         shape::width(&sample, levels.as_ref()),

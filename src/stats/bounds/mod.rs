@@ -6,6 +6,7 @@ pub mod events;
 pub mod extrapolate;
 pub mod gates;
 pub mod histogram;
+pub mod periods;
 pub mod shape;
 pub mod steadiness;
 pub mod structure;

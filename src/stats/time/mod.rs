@@ -9,4 +9,5 @@ pub mod lags;
 pub mod name;
 pub mod period;
 pub mod schuster;
+pub mod short;
 pub mod teeth;

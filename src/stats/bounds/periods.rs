@@ -1,0 +1,304 @@
+//! Which of the largest blocks recur, and with what period: what recurs is a mechanism, not chance.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::Evidence;
+use crate::stats::series::Series;
+use crate::stats::time::period::{self, Comb};
+use crate::stats::time::{name, schuster, short};
+use crate::units::Nanos;
+
+/// How many of the largest blocks are looked at: few show a rare comb, many a frequent one.
+const SELECTIONS: [usize; 5] = [15, 60, 250, 1000, 2000];
+/// Spikes are at most this part of the blocks.
+const PART: usize = 10;
+/// Fewer are no series.
+pub const FEWEST: usize = 8;
+/// The worst of which it is said how many belong to a period.
+const WORST: usize = 15;
+/// More periods than these are not told.
+const MOST: usize = 8;
+
+/// A spike: when it was, and how late, in ns.
+pub type Spike = (i64, i64);
+
+/// Spikes that recur.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Period {
+    /// The period.
+    pub period_s: f64,
+    /// Its standard error.
+    pub se_s: f64,
+    /// Spikes that belong to it,
+    pub members: usize,
+    /// of so many of the largest blocks.
+    pub among: usize,
+    /// Cycles between the first and the last member without one among those blocks.
+    pub misses: usize,
+    /// Standard deviation of the spikes about the times at which they were due.
+    pub jitter_s: f64,
+    /// CLOCK_MONOTONIC, or the time since the list's start, at which the first was due.
+    pub phase_ns: Nanos,
+    /// The probability of such a recurrence by chance.
+    pub p_value: f64,
+    /// The probability of such a line in the events' periodogram at this period by chance (Rayleigh, Schuster).
+    pub rayleigh_p_value: Option<f64>,
+    /// The smallest latency of its spikes.
+    pub from_ns: Nanos,
+    /// The largest one.
+    pub to_ns: Nanos,
+    /// How many of the worst events belong to it,
+    pub of_the_worst: usize,
+    /// of so many.
+    pub worst: usize,
+    /// What runs with that period on many machines: compatible with, not caused by.
+    pub compatible_with: Vec<String>,
+    /// When its spikes were, ascending; for pictures.
+    #[serde(skip)]
+    pub at_ns: Vec<Nanos>,
+}
+
+impl Period {
+    /// Why it forbids an extrapolation.
+    pub fn refusal(&self) -> String {
+        let (from, to) = (self.from_ns.spoken(), self.to_ns.spoken());
+        if 2 * self.of_the_worst > self.worst {
+            return format!(
+                "{} of the worst {} events recur every {} at {from} to {to} and do not belong to the rest of the distribution.",
+                self.of_the_worst,
+                self.worst,
+                seconds(self.period_s)
+            );
+        }
+        format!(
+            "{} of the {} largest blocks recur every {} at {from} to {to}.",
+            self.members,
+            self.among,
+            seconds(self.period_s)
+        )
+    }
+
+    /// What was found, as a sentence.
+    pub fn sentence(&self) -> String {
+        let hint = if self.compatible_with.is_empty() {
+            String::new()
+        } else {
+            format!(" Compatible with {}.", self.compatible_with.join(", or "))
+        };
+        format!(
+            "{} of the {} largest blocks, {} to {}, recur every {} (\u{b1} {:.1e} s); {} of the worst {} are among them.{hint}",
+            self.members,
+            self.among,
+            self.from_ns.spoken(),
+            self.to_ns.spoken(),
+            seconds(self.period_s),
+            self.se_s,
+            self.of_the_worst,
+            self.worst
+        )
+    }
+
+    /// Whether the other's spikes lie on the teeth of this comb: a multiple of a period is no period of its own.
+    fn explains(&self, other: &Period, tick: Nanos) -> bool {
+        let period = self.period_s * 1e9;
+        let reach = (3e9 * self.jitter_s).max(0.3 * tick.0 as f64);
+        let on_a_tooth = |at: &&Nanos| {
+            let after = (i128::from(at.0) - i128::from(self.phase_ns.0)) as f64;
+            let cycle = (after / period).round();
+            (after - cycle * period).abs() <= reach + 3e9 * self.se_s * cycle.abs()
+        };
+        let on = other.at_ns.iter().filter(on_a_tooth).count();
+        2.5 * reach < period && 10 * on >= 9 * other.at_ns.len()
+    }
+}
+
+/// A period with the digits that it has.
+pub fn seconds(s: f64) -> String {
+    if s >= 1.0 { format!("{s:.2} s") } else { format!("{:.3} ms", s * 1e3) }
+}
+
+/// The largest so many; where equal ones would have to be parted, none of them.
+pub fn largest(spikes: &[Spike], most: usize) -> Vec<Spike> {
+    let mut sorted = spikes.to_vec();
+    sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
+    let Some(next) = sorted.get(most).map(|spike| spike.1) else { return sorted };
+    sorted.truncate(most);
+    sorted.retain(|spike| spike.1 > next);
+    sorted
+}
+
+/// How exact the blocks' times are: where nearly all come at one time of their block, no finer than blocks.
+///
+/// Such times were not recorded, or a mechanism is in each block; of longer periods both say the same.
+pub fn tick(series: &Series) -> Nanos {
+    let block = series.block.0.max(1);
+    let Some(first) = series.blocks.first() else { return series.tick };
+    let near = |at: i64| {
+        let off = at.saturating_sub(first.at.0).rem_euclid(block);
+        off.min(block - off) <= (block / 50).max(series.tick.0)
+    };
+    let same = series.blocks.iter().filter(|entry| near(entry.at.0)).count();
+    if 50 * same >= 49 * series.blocks.len() { series.tick.max(series.block) } else { series.tick }
+}
+
+/// The periods, those of the worst events first, and how many spikes the largest selection had.
+pub fn periods(
+    evidence: &Evidence,
+    spikes: &[Spike],
+    blocks: usize,
+    span: (i64, i64),
+    tick: Nanos,
+) -> (Vec<Period>, usize) {
+    let alpha = period::ALPHA / SELECTIONS.len() as f64;
+    let worst = worst(spikes);
+    let mut found: Vec<Period> = Vec::new();
+    let most = if blocks == 0 { usize::MAX } else { (blocks / PART).max(FEWEST) };
+    let mut seen = 0;
+    for count in SELECTIONS.map(|count| count.min(most)) {
+        let selected = largest(spikes, count);
+        if selected.len() < FEWEST || selected.len() == seen {
+            continue;
+        }
+        seen = selected.len();
+        let times: Vec<i64> = selected.iter().map(|spike| spike.0).collect();
+        let resolution = tick.0.max(1);
+        let mut combs = period::combs(&times, span, resolution, alpha);
+        if tick >= evidence.series.block && blocks > 0 {
+            combs.extend(short::comb(&times, span, resolution, alpha));
+        }
+        for comb in combs {
+            keep(&mut found, describe(evidence, &comb, &selected, (&worst, span)), tick);
+        }
+    }
+    found.sort_by(|a, b| b.of_the_worst.cmp(&a.of_the_worst).then(a.p_value.total_cmp(&b.p_value)));
+    (found, seen)
+}
+
+/// The worst spikes, more of them where several are as bad as the last.
+fn worst(spikes: &[Spike]) -> Vec<Spike> {
+    let mut sorted = spikes.to_vec();
+    sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
+    let last = sorted.get(WORST - 1).map_or(i64::MIN, |spike| spike.1);
+    sorted.retain(|spike| spike.1 >= last);
+    sorted
+}
+
+/// Of combs that lie on each other's teeth, the one with most spikes.
+fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
+    let more = |old: &Period| old.members >= new.members;
+    if found.iter().any(|old| more(old) && (old.explains(&new, tick) || new.explains(old, tick))) {
+        return;
+    }
+    found.retain(|old| !(new.explains(old, tick) || old.explains(&new, tick)));
+    if found.len() < MOST {
+        found.push(new);
+    }
+}
+
+fn describe(
+    evidence: &Evidence,
+    comb: &Comb,
+    selected: &[Spike],
+    (worst, span): (&[Spike], (i64, i64)),
+) -> Period {
+    let latencies = || comb.members.iter().filter_map(|&i| selected.get(i)).map(|spike| spike.1);
+    let members: BTreeSet<i64> =
+        comb.members.iter().filter_map(|&i| selected.get(i)).map(|spike| spike.0).collect();
+    let times: Vec<i64> = selected.iter().map(|spike| spike.0).collect();
+    let line = schuster::confirm(&times, span.1.saturating_sub(span.0), comb.period_ns);
+    Period {
+        period_s: comb.period_ns / 1e9,
+        se_s: comb.period_se_ns / 1e9,
+        members: comb.members.len(),
+        among: selected.len(),
+        misses: comb.misses,
+        jitter_s: comb.jitter_ns / 1e9,
+        phase_ns: Nanos(comb.phase_ns),
+        p_value: comb.p,
+        rayleigh_p_value: line.map(|line| line.false_alarm),
+        from_ns: Nanos(latencies().min().unwrap_or(0)),
+        to_ns: Nanos(latencies().max().unwrap_or(0)),
+        of_the_worst: worst.iter().filter(|spike| members.contains(&spike.0)).count(),
+        worst: worst.len(),
+        compatible_with: name::compatible(comb.period_ns, comb.period_se_ns, evidence.hz),
+        at_ns: members.into_iter().map(Nanos).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::structure::structure;
+    use super::super::{Question, REACH, bounds};
+    use super::*;
+    use crate::stats::dice::Dice;
+    use crate::stats::series::{BLOCK, Series};
+
+    /// An hour of a run at 1 ms: Gumbel maxima about 20 us at random times, and combs of (period s, phase s, us, kept).
+    fn hour(combs: &[(f64, f64, i64, f64)], seed: u64) -> Series {
+        let mut dice = Dice::new(seed);
+        let us: Vec<f64> = (0..3_600).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect();
+        let list: Vec<Option<Nanos>> = us.iter().map(|us| Some(Nanos((us * 1_000.0) as i64))).collect();
+        let mut series = Series { tick: Nanos(1_000_000), ..Series::of_list(&list, BLOCK, Nanos(1)) };
+        for block in &mut series.blocks {
+            block.at.0 += dice.below(1_000) as i64 * 1_000_000;
+        }
+        for &(period, phase, us, kept) in combs {
+            let due = (0..).map(|n| phase + f64::from(n) * period).take_while(|&due| due < 3_600.0);
+            for due in due.collect::<Vec<_>>() {
+                let block = &mut series.blocks[due as usize];
+                if dice.even() < kept && block.max.0 < us * 1_000 {
+                    (block.max, block.at) =
+                        (Nanos(us * 1_000 + dice.below(900) as i64), Nanos((due * 1e9) as i64));
+                }
+            }
+        }
+        series
+    }
+
+    fn rounded(periods: &[Period]) -> Vec<f64> {
+        periods.iter().map(|period| (period.period_s * 100.0).round() / 100.0).collect()
+    }
+
+    fn found(combs: &[(f64, f64, i64, f64)], seed: u64) -> Vec<f64> {
+        rounded(&structure(&Evidence::of(&hour(combs, seed))).periods)
+    }
+
+    #[test]
+    fn one_comb_has_one_period_however_frequent() {
+        for (period, seed) in [(1.0, 1), (2.0, 2), (5.0, 3), (10.0, 4), (60.0, 5)] {
+            assert_eq!(found(&[(period, 0.31, 50, 0.9)], seed), [period], "{period}");
+        }
+        assert_eq!(found(&[], 6), Vec::<f64>::new());
+    }
+
+    #[test]
+    fn times_no_finer_than_blocks_do_not_hide_a_period() {
+        for (period, seed) in [(3.0, 1), (10.0, 2), (60.0, 3)] {
+            let mut series = hour(&[(period, 0.31, 50, 1.0)], seed);
+            series.blocks.iter_mut().for_each(|block| block.at = Nanos(block.index * BLOCK.0 + 500_000_000));
+            assert_eq!(rounded(&structure(&Evidence::of(&series)).periods), [period]);
+        }
+    }
+
+    #[test]
+    fn combs_with_common_multiples_are_told_apart() {
+        let both = hour(&[(60.0, 17.3, 50, 1.0), (10.0, 3.2, 40, 1.0)], 7);
+        let periods = structure(&Evidence::of(&both)).periods;
+        assert_eq!(rounded(&periods), [60.0, 10.0], "the worst events' first");
+        assert_eq!(periods[0].of_the_worst, periods[0].worst);
+        assert_eq!(found(&[(60.0, 5.1, 50, 1.0), (60.0, 35.6, 51, 1.0)], 8), [60.0, 60.0]);
+    }
+
+    #[test]
+    fn what_recurs_less_than_each_block_is_never_extrapolated() {
+        let question =
+            Question { limit: None, horizon: Nanos(3_600_000_000_000), chosen: true, reach: REACH };
+        for (period, kept) in [(2.0, 1.0), (10.0, 0.5)] {
+            let asked = bounds(&Evidence::of(&hour(&[(period, 0.4, 50, kept)], 9)), &question);
+            assert_eq!(asked.extrapolation.status, "refused", "{period}");
+            assert!(asked.extrapolation.reason.contains("recur every"), "{}", asked.extrapolation.reason);
+        }
+    }
+}

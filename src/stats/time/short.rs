@@ -1,0 +1,146 @@
+//! Periods of a few blocks among blocks whose times are no finer: too short for differences of pairs.
+//!
+//! The strongest line of Schuster's periodogram (see [`super::schuster`]) between one cycle in twelve steps and one in
+//! two, if events at random have none like it and more than half of the events stand in its phase. Assumes events on a
+//! lattice of steps, at most one in each.
+
+use std::f64::consts::TAU;
+
+use super::period::Comb;
+use super::schuster;
+
+/// Longer periods are seen by the differences of pairs.
+const LONGEST: f64 = 12.0;
+/// The least mean length of the events' unit vectors: the share in phase, of a clean comb 1.
+const COHERENT: f64 = 0.6;
+/// A line is a harmonic of another whose power is nearly as large.
+const AS_STRONG: f64 = 0.8;
+/// How far from its due phase a member may be, in cycles, or in steps where that is more.
+const OFF: (f64, f64) = (0.12, 0.4);
+/// A line may be up to this harmonic of another.
+const HARMONICS: u32 = 150;
+const FEWEST: usize = 8;
+
+/// The comb of a short period, times and step in ns; none where chance may have made it.
+pub fn comb(times: &[i64], span: (i64, i64), step: i64, alpha: f64) -> Option<Comb> {
+    let length = span.1.checked_sub(span.0).filter(|&length| length > 0 && step > 0)?;
+    if times.len() < FEWEST {
+        return None;
+    }
+    let second = step as f64 / 1e9;
+    let (from, to) = (1.0 / (LONGEST * second), 0.5 / second);
+    let line = schuster::search(times, length, (from, to))?;
+    let enough = COHERENT * COHERENT * times.len() as f64;
+    if line.false_alarm >= alpha || line.power < enough {
+        return None;
+    }
+    // Below a few cycles in the whole span all events are in phase, whatever they are.
+    let slowest = 5e9 / length as f64;
+    let strong = |hz: &f64| *hz >= slowest && schuster::power(times, *hz) >= AS_STRONG * line.power;
+    let parts = (1..=HARMONICS).map(|part| line.hz / f64::from(part));
+    let hz = parts.filter(strong).fold(line.hz, f64::min);
+    // A harmonic of a longer period is the longer period's affair.
+    if hz < from { None } else { members(times, 1e9 / hz, step as f64, line.false_alarm) }
+}
+
+/// The events in phase, with the period by least squares.
+fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
+    let first = *times.iter().min()?;
+    let after = |&time: &i64| (time.saturating_sub(first)) as f64;
+    let turns = times.iter().map(|time| (after(time) / period).rem_euclid(1.0) * TAU);
+    let (re, im) = turns.fold((0.0, 0.0), |(re, im), turn| (re + turn.cos(), im + turn.sin()));
+    let origin = im.atan2(re) / TAU * period;
+    let reach = (OFF.0 * period).max(OFF.1 * step);
+    let mut found: Vec<(f64, f64, usize)> = Vec::new();
+    for (index, time) in times.iter().enumerate() {
+        let cycle = ((after(time) - origin) / period).round();
+        if (after(time) - origin - cycle * period).abs() <= reach {
+            found.push((cycle, after(time), index));
+        }
+    }
+    found.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let n = found.len() as f64;
+    let (mean_n, mean_t) = (
+        found.iter().map(|member| member.0).sum::<f64>() / n,
+        found.iter().map(|member| member.1).sum::<f64>() / n,
+    );
+    let spread: f64 = found.iter().map(|member| (member.0 - mean_n).powi(2)).sum();
+    if found.len() < FEWEST || spread <= 0.0 {
+        return None;
+    }
+    let slope = found.iter().map(|member| (member.0 - mean_n) * (member.1 - mean_t)).sum::<f64>() / spread;
+    let start = mean_t - slope * mean_n;
+    let squares: f64 = found.iter().map(|member| (member.1 - start - slope * member.0).powi(2)).sum();
+    // Times that were rounded down to steps are off by a step over the root of twelve.
+    let jitter = (squares / (n - 2.0)).sqrt();
+    let error = jitter.max(step / 12f64.sqrt()) / spread.sqrt();
+    let (first_cycle, last_cycle) = (found.first()?.0, found.last()?.0);
+    Some(Comb {
+        period_ns: slope,
+        period_se_ns: error,
+        phase_ns: first.saturating_add((start + slope * first_cycle) as i64),
+        jitter_ns: jitter,
+        misses: ((last_cycle - first_cycle + 1.0) - n).max(0.0) as usize,
+        members: found.into_iter().map(|member| member.2).collect(),
+        p,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::Dice;
+
+    const STEP: i64 = 1_000_000_000;
+    const BLOCKS: usize = 3_600;
+
+    /// Of 3600 blocks those with a tooth, less the missing ones, and so many others.
+    fn events(period: f64, kept: f64, others: usize, seed: u64) -> Vec<i64> {
+        let mut dice = Dice::new(seed);
+        let teeth = (0..).map(|n| (n as f64 * period) as usize).take_while(|&at| at < BLOCKS);
+        let mut blocks: Vec<usize> = teeth.filter(|_| dice.even() < kept).collect();
+        blocks.extend((0..others).map(|_| dice.below(BLOCKS)));
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks.into_iter().map(|block| block as i64 * STEP).collect()
+    }
+
+    fn found(times: &[i64]) -> Option<f64> {
+        comb(times, (0, BLOCKS as i64 * STEP), STEP, 0.002).map(|comb| comb.period_ns / STEP as f64)
+    }
+
+    #[test]
+    fn short_combs_are_found_with_their_period() {
+        for (period, kept, others) in
+            [(2.0, 0.2, 60), (3.0, 0.3, 60), (5.0, 0.5, 60), (7.0, 0.5, 60), (10.0, 1.0, 60), (2.5, 0.3, 30)]
+        {
+            let all: Vec<Option<f64>> =
+                (0..10).map(|seed| found(&events(period, kept, others, seed))).collect();
+            let right = all.iter().flatten().filter(|got| (*got - period).abs() < 0.01 * period).count();
+            assert!(right >= 9, "{period}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_list_is_enough() {
+        let times: Vec<i64> = (0..600).step_by(5).map(|block| block * STEP).collect();
+        let found = comb(&times, (0, 600 * STEP), STEP, 0.002).expect("every fifth of 600 blocks");
+        assert!((found.period_ns / STEP as f64 - 5.0).abs() < 1e-6 && found.members.len() == 120);
+        let long: Vec<i64> = (0..60).map(|n| n * 17 * STEP).collect();
+        assert_eq!(
+            comb(&long, (0, 1_020 * STEP), STEP, 0.002),
+            None,
+            "17 blocks are for the differences of pairs"
+        );
+    }
+
+    #[test]
+    fn random_and_bunched_events_have_none() {
+        let random = (0..100).filter(|&seed| found(&events(1e9, 0.0, 100, seed)).is_some()).count();
+        assert!(random <= 1, "{random} of 100");
+        let bunches: Vec<i64> =
+            (0..10).flat_map(|bunch| (0..12).map(move |k| (bunch * 311 + k) * STEP)).collect();
+        assert_eq!(found(&bunches), None);
+        assert_eq!((found(&[]), found(&[0; 20]), comb(&[1; 9], (5, 5), 0, 0.1)), (None, None, None));
+    }
+}
