@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods)] // A test writes its inputs and starts the program itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use onbeat::bundle::run::{Block, CpuRun, Integrity, Run, SCHEMA, Worst};
@@ -256,7 +256,7 @@ fn lists_that_are_none_are_refused_in_a_line() {
     assert!(refused(&["bounds", "/nonexistent"], 2).contains("cannot read"));
     let list = place.text("ok.csv", "max_ns\n5\n\n7\n");
     let output = onbeat(&["bounds", &list]);
-    let said = String::from_utf8(output.stderr).unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("'max_ns'") && said.contains("blank"), "{said}");
     let answer = json(&["bounds", &list, "-q"], 0);
     assert_eq!((answer["blocks"].as_u64(), answer["observed_ns"].as_i64()), (Some(2), Some(3 * SECOND)));
@@ -279,12 +279,11 @@ fn side(place: &Place, name: &str, n: usize, shift: f64, spikes: usize) -> Vec<S
 
 fn compared(a: &[String], b: &[String], flags: &[&str], expected: i32) -> Value {
     let mut args = vec!["compare"];
-    args.extend(flags);
     args.extend(a.iter().map(String::as_str));
-    args.push("--json");
-    args.push("-");
     args.push("--");
     args.extend(b.iter().map(String::as_str));
+    args.extend(flags);
+    args.extend(["--json", "-"]);
     let output = onbeat(&args);
     assert_eq!(code(&output), expected, "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -300,7 +299,9 @@ fn comparisons_end_in_four_verdicts() {
         (worse["verdict"].as_str(), worse["schema"].as_str()),
         (Some("worse"), Some("onbeat.comparison/1"))
     );
-    near(&worse["rate_ratio"], 8.2, 1e-6);
+    near(&worse["rate_ratio"], 10.0, 1e-9);
+    let ends = [&worse["ci"][0], &worse["ci"][1]].map(number);
+    assert!(ends[0] < 10.0 && 10.0 < ends[1], "{ends:?}");
     assert!(number(&worse["p_value"]) < 0.05 && worse["units"] == 12);
     assert_eq!(compared(&wild, &calm, &limit, 0)["verdict"], "better");
     let same = compared(&wild[..3], &wild[3..], &limit, 7);
@@ -312,6 +313,40 @@ fn comparisons_end_in_four_verdicts() {
     let shifted = side(&place, "shifted", 6, 5.0, 2);
     let quantile = compared(&calm, &shifted, &["--metric", "p50"], 3);
     near(&quantile["difference_ns"], 5_000.0, 0.2);
+}
+
+#[test]
+fn lengths_and_lost_records_make_no_verdict() {
+    let place = Place::new();
+    let quiet = |name: &str, n: usize, seconds: usize| -> Vec<String> {
+        (0..n).map(|i| place.list(&format!("{name}{i}.csv"), &vec![20.0 + i as f64; seconds])).collect()
+    };
+    let (long, short) = (quiet("long", 5, 600), quiet("short", 5, 60));
+    let found = compared(&long, &short, &["--limit", "50us"], 7);
+    assert!(found["rate_ratio"].is_null() && found["p_value"] == 1.0, "{found}");
+    // The second half of the blocks was never written; the run itself knows its maximum.
+    let mut us = gumbel(120, 12);
+    us[110] = 90.0;
+    let lost = place.bundle("lost", &us, |_, blocks| blocks.truncate(60));
+    let answer = json(&["bounds", &lost, "--limit", "50us", "--horizon", "20s"], 7);
+    assert_eq!(
+        (answer["claim"]["exceedances"].as_u64(), answer["observed_ns"].as_i64()),
+        (Some(1), Some(60 * SECOND))
+    );
+    assert!(!gate(&answer, "G11")["passed"].as_bool().unwrap());
+    let killed = place.bundle("killed", &us, |run, blocks| {
+        run.complete = false;
+        run.cpus.clear();
+        run.elapsed_ns = None;
+        blocks.clear();
+    });
+    assert_eq!(json(&["bounds", &killed], 0)["observed_max_ns"], Value::Null);
+    let imported = place.bundle("imported", &us, |run, blocks| {
+        (run.elapsed_ns, run.plan.interval_ns) = (None, None);
+        run.cpus[0].interval_ns = None;
+        blocks.clear();
+    });
+    assert_eq!(json(&["bounds", &imported, "--limit", "50us"], 7)["observed_ns"], 0);
 }
 
 #[test]
@@ -362,7 +397,6 @@ fn the_same_input_gives_the_same_bytes() {
     let list = place.list("list.csv", &us);
     let first = onbeat(&["bounds", &list, "--json", "-"]);
     assert_eq!(first.stdout, onbeat(&["bounds", &list, "--json", "-"]).stdout);
-    assert!(Path::new(&list).exists());
     for word in [["WC", "ET"].concat(), "guarantee".into()] {
         assert!(!String::from_utf8_lossy(&onbeat(&["bounds", &list]).stdout).contains(&word));
     }

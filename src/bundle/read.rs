@@ -26,6 +26,10 @@ const LINE_LIMIT: usize = 1 << 20;
 /// No capture of a machine holds more files, nor any as deep.
 const MOST_FILES: usize = 20_000;
 const DEEPEST_FOLDER: usize = 24;
+/// Nor more bytes: a configuration and many short values.
+const MOST_BYTES: usize = 64 << 20;
+/// What is longer is a text and no value.
+const SHORT: usize = 4 << 10;
 
 /// A bundle as read: the run, recovered up to its last second, and where its blocks are.
 pub struct Bundle {
@@ -69,19 +73,25 @@ impl Bundle {
         each_line(&self.blocks, |peak: Peak| f(&peak))
     }
 
-    /// The kernel's files in the bundle, each by its own path; what leads out of it is not read.
+    /// The kernel's files in the bundle, each by its own path, that are short or a configuration; what leads out of it
+    /// is not read.
     pub fn host_files(&self) -> Vec<(String, Vec<u8>)> {
         let host = host::Host::at(self.blocks.with_file_name("host"));
-        let (mut files, mut folders, mut seen) = (Vec::new(), vec![(String::new(), 0)], 0);
+        let (mut files, mut folders, mut seen, mut bytes_read) = (Vec::new(), vec![(String::new(), 0)], 0, 0);
         while let Some((folder, depth)) = folders.pop() {
             let names = host.list(&format!("{folder}/.")).known().cloned().unwrap_or_default();
             for path in names.iter().map(|name| format!("{folder}/{name}")) {
                 seen += 1;
-                if seen > MOST_FILES || depth >= DEEPEST_FOLDER {
+                if seen > MOST_FILES || depth >= DEEPEST_FOLDER || bytes_read > MOST_BYTES {
                     break;
                 }
                 match host.read(&path) {
-                    host::Fact::Known(bytes) => files.push((path, bytes)),
+                    host::Fact::Known(bytes) => {
+                        bytes_read += bytes.len();
+                        if bytes.len() <= SHORT || path.contains("config") {
+                            files.push((path, bytes));
+                        }
+                    }
                     _ => folders.push((path, depth + 1)),
                 }
             }
@@ -247,7 +257,7 @@ fn each_line<T: serde::de::DeserializeOwned>(path: &Path, mut f: impl FnMut(T)) 
     let mut lines = match host::Lines::open(path, LINE_LIMIT) {
         Ok(lines) => lines,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => return Err(unreadable(path, path, &error)),
     };
     let mut unread = 0;
     loop {

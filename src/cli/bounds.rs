@@ -46,10 +46,10 @@ pub struct Args {
 #[derive(clap::Args, Default)]
 pub struct Asked {
     /// The latency that is not to be reached, or a rate like 8kHz, whose period it is; a bare number is in us
-    #[arg(short, long, value_name = "SPAN|RATE")]
+    #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     limit: Option<String>,
     /// How far ahead; a bare number is in seconds [default: 24h]
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     horizon: Option<String>,
 }
 
@@ -80,7 +80,9 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let question = args.question()?;
     super::check_outputs(&[&args.json])?;
     let subject = args.reading.open(&args.input)?;
-    if !args.quiet {
+    let alone = args.json.as_deref() == Some("-".as_ref());
+    if alone && !args.quiet {
+        // Elsewhere they stand in the answer.
         subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
     }
     let answer = answer(&subject, &question)?;
@@ -88,7 +90,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         let json = serde_json::to_string_pretty(&answer).unwrap_or_default() + "\n";
         write_output(path, json.as_bytes())?;
     }
-    if args.json.as_deref() != Some("-".as_ref()) {
+    if !alone {
         let color = environment.color(&std::io::stdout());
         print(report::bounds::text(&subject.title, &answer, &subject.remarks, columns(), color).as_bytes())?;
     }
@@ -157,7 +159,7 @@ impl Args {
     fn question(&self) -> Outcome<Question> {
         if !(self.reach > 0.0 && self.reach <= LARGEST_REACH) {
             return Err(Trouble::usage(format!(
-                "--reach: no fit carries further than {LARGEST_REACH} times the run's length"
+                "--reach: expected more than 0 and at most {LARGEST_REACH} times the run's length"
             )));
         }
         self.asked.question(self.reach)

@@ -1,5 +1,6 @@
 //! `onbeat compare`: whether B is really better than A.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::bounds::{limit, spoiled};
@@ -33,12 +34,9 @@ use crate::units::Bare;
 pub struct Args {
     /// A's runs, `--`, B's runs: bundles or CSV files of block maxima in ns
     #[arg(required = true, value_name = "A... -- B", num_args = 1..)]
-    a: Vec<PathBuf>,
-    /// B's runs
-    #[arg(last = true, value_name = "B", hide = true)]
-    b: Vec<PathBuf>,
+    runs: Vec<PathBuf>,
     /// The latency that blocks are not to reach, or a rate whose period it is; a bare number is in us
-    #[arg(short, long, value_name = "SPAN|RATE")]
+    #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     limit: Option<String>,
     /// What decides: `rate`, or a quantile of the block maxima like `p99`
     #[arg(long, value_name = "METRIC", default_value = "rate")]
@@ -65,6 +63,19 @@ pub struct Args {
     quiet: bool,
 }
 
+/// What stands between A's runs and B's once the arguments are read: no path holds it.
+const BETWEEN: &str = "\0";
+
+/// Lets flags stand behind the `--` of `compare` too, where everybody puts them: there it parts A from B.
+pub fn part(mut args: Vec<OsString>) -> Vec<OsString> {
+    if args.get(1).is_some_and(|name| name == "compare") {
+        if let Some(between) = args.iter_mut().skip(2).find(|arg| *arg == "--") {
+            *between = BETWEEN.into();
+        }
+    }
+    args
+}
+
 /// The answer with what is not statistics.
 #[derive(serde::Serialize)]
 struct Document<'a> {
@@ -83,7 +94,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let paths = [a.as_slice(), b.as_slice()].concat();
     let mut in_a = crowd::read(&paths, &args.reading, !args.quiet && !environment.dumb)?;
     let mut in_b = in_a.split_off(a.len());
-    if !args.quiet {
+    if !args.quiet && args.json.as_deref() == Some("-".as_ref()) {
         for subject in in_a.iter().chain(&in_b) {
             subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
         }
@@ -101,7 +112,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let remarks = remarks(&in_a, &in_b, &mut compared);
     compared.a.iter_mut().zip(&in_a).chain(compared.b.iter_mut().zip(&in_b)).for_each(|(unit, subject)| {
         unit.title = subject.title.clone();
-        unit.describe(subject.run.as_ref().map(super::bounds::rows).as_deref());
+        let max = subject.run.iter().flat_map(|run| &run.cpus).filter_map(|cpu| cpu.max_ns).max();
+        unit.describe(subject.run.as_ref().map(super::bounds::rows).as_deref(), max);
     });
     let document = Document { compared: &compared, environment_diff: &differing, remarks: &remarks };
     if let Some(path) = &args.json {
@@ -143,15 +155,15 @@ fn pair_up(a: &mut [Subject], b: &mut [Subject]) -> Design {
 
 /// In what the sides differ; the kernel's files are read only here and not kept.
 fn differing(a: &[Subject], b: &[Subject]) -> Vec<Difference> {
-    let settings = |side: &[Subject]| -> Vec<Settings> {
+    let settings = |side: &[Subject]| -> Option<Vec<Settings>> {
         let of = |subject: &Subject| {
-            let run = subject.run.as_ref()?;
             let files = Bundle::open(&subject.path).map(|bundle| bundle.host_files()).unwrap_or_default();
-            Some(Settings::of(run, &files))
+            Some(Settings::of(subject.run.as_ref()?, &files))
         };
-        side.iter().filter_map(of).collect()
+        side.iter().map(of).collect()
     };
-    differences(&settings(a), &settings(b))
+    // A list says nothing of its conditions, which is not the same as having none.
+    settings(a).zip(settings(b)).map_or_else(Vec::new, |(a, b)| differences(&a, &b))
 }
 
 /// Refuses what would compare different things.
@@ -160,7 +172,8 @@ fn comparable(a: &[Subject], b: &[Subject]) -> Outcome<()> {
     for (at, subject) in all.iter().enumerate() {
         let same = |other: &&&Subject| {
             let ids = other.run.as_ref().zip(subject.run.as_ref());
-            other.path == subject.path || ids.is_some_and(|(one, two)| !one.id.is_empty() && one.id == two.id)
+            let one_file = other.identity.is_some() && other.identity == subject.identity;
+            one_file || ids.is_some_and(|(one, two)| !one.id.is_empty() && one.id == two.id)
         };
         if all[..at].iter().any(|other| same(&other)) {
             return Err(Trouble::usage(format!(
@@ -180,7 +193,8 @@ fn comparable(a: &[Subject], b: &[Subject]) -> Outcome<()> {
                 "their maxima are of different things, measure again",
             );
         }
-        if first.series.cpus.len() != other.series.cpus.len() {
+        let cpus = |subject: &Subject| subject.run.as_ref().map(|run| run.cpus.len());
+        if cpus(first).zip(cpus(other)).is_some_and(|(one, two)| one != two) {
             return named("how many CPUs they measured", "name CPUs that all of them have with -a");
         }
         let interval = |subject: &Subject| subject.run.as_ref().and_then(|run| run.plan.interval_ns);
@@ -197,6 +211,9 @@ fn comparable(a: &[Subject], b: &[Subject]) -> Outcome<()> {
 /// What else is to be known; a spoiled run carries no verdict.
 fn remarks(a: &[Subject], b: &[Subject], compared: &mut Compared) -> Vec<String> {
     let mut remarks = Vec::new();
+    if a.iter().chain(b).any(|subject| subject.run.is_none()) {
+        remarks.push("a list says nothing of the conditions: whether they differ is not known".into());
+    }
     for subject in a.iter().chain(b) {
         let reasons: Vec<String> = subject.run.iter().flat_map(spoiled).collect();
         if let Some(reason) = reasons.first() {
@@ -206,7 +223,7 @@ fn remarks(a: &[Subject], b: &[Subject], compared: &mut Compared) -> Vec<String>
         if subject.series.blocks.is_empty() {
             remarks
                 .push(format!("{} has no block records: a histogram alone does not say when", subject.title));
-            compared.no_verdict("a run has no block records, without which only its quantiles are known");
+            compared.no_verdict("a run has no block records: of it only the quantiles are known");
         }
         remarks.extend(subject.remarks.iter().map(|remark| format!("{}: {remark}", subject.title)));
     }
@@ -215,11 +232,23 @@ fn remarks(a: &[Subject], b: &[Subject], compared: &mut Compared) -> Vec<String>
 
 impl Args {
     fn sides(&self) -> Outcome<(Vec<PathBuf>, Vec<PathBuf>)> {
-        match (self.a.as_slice(), self.b.as_slice()) {
-            ([a, b], []) => Ok((vec![a.clone()], vec![b.clone()])),
-            (_, []) => Err(Trouble::usage("put `--` between A's runs and B's: onbeat compare A... -- B...")),
-            (a, b) => Ok((a.to_vec(), b.to_vec())),
+        let mut sides = self.runs.split(|path| path.as_os_str() == BETWEEN);
+        let (a, b) = (sides.next().unwrap_or_default(), sides.next().unwrap_or_default());
+        let (a, b) = match (a, b) {
+            ([a, b], []) => (vec![a.clone()], vec![b.clone()]),
+            (_, []) | ([], _) => {
+                return Err(Trouble::usage("put `--` between A's runs and B's: onbeat compare A... -- B..."));
+            }
+            (a, b) => (a.to_vec(), b.to_vec()),
+        };
+        if self.paired && a.len() != b.len() {
+            return Err(Trouble::usage(format!(
+                "--paired: {} and {} runs make no pairs, give as many of B as of A",
+                a.len(),
+                b.len()
+            )));
         }
+        Ok((a, b))
     }
 
     /// The page is no other kind of file.
@@ -286,7 +315,10 @@ mod tests {
     }
 
     fn args(line: &str) -> Args {
-        Only::try_parse_from(std::iter::once("onbeat").chain(line.split_whitespace())).expect(line).args
+        let words = ["onbeat", "compare"].into_iter().chain(line.split_whitespace());
+        let mut words = part(words.map(OsString::from).collect());
+        words.remove(1);
+        Only::try_parse_from(words).expect(line).args
     }
 
     #[test]
@@ -294,8 +326,19 @@ mod tests {
         let sides = |line: &str| args(line).sides().map(|(a, b)| (a.len(), b.len()));
         assert_eq!(sides("a b").expect("two"), (1, 1));
         assert_eq!(sides("a b -- c").expect("three"), (2, 1));
-        assert_eq!(sides("a -- b c --x").expect("what follows is a name").1, 3);
-        assert!(sides("a").is_err() && sides("a b c").is_err());
+        assert_eq!(sides("a -- b c -- --x").expect("what follows a second one is a name"), (1, 3));
+        for line in ["a", "a b c", "a --", "-- a", "a b -- c --paired"] {
+            assert!(sides(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn flags_may_stand_anywhere() {
+        for line in ["--limit 50us -q a b -- c", "a b -- c --limit 50us -q", "a --limit 50us b -- -q c"] {
+            let args = args(line);
+            assert!(args.quiet && args.limit.as_deref() == Some("50us"), "{line}");
+            assert_eq!(args.sides().map(|(a, b)| (a.len(), b.len())).expect(line), (2, 1));
+        }
         let page = |line: &str| args(line).check_page().is_ok();
         assert!(page("a b") && page("a b -o x.HTML") && !page("a b -o x.svg") && !page("a b -o -"));
     }

@@ -101,10 +101,11 @@ pub fn reference() -> String {
 
 /// Runs the command line and says how it ended.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
-    let outcome = measure::refuse_lookalikes(&args).and_then(|()| match Cli::try_parse_from(args) {
-        Ok(cli) => dispatch(cli.command, environment),
-        Err(error) => refused_by_clap(&error),
-    });
+    let outcome =
+        measure::refuse_lookalikes(&args).and_then(|()| match Cli::try_parse_from(compare::part(args)) {
+            Ok(cli) => dispatch(cli.command, environment),
+            Err(error) => refused_by_clap(&error),
+        });
     match outcome {
         Ok(exit) => exit,
         Err(trouble) => {

@@ -1,5 +1,6 @@
 //! What `bounds` and `compare` are about: a run, or a list of block maxima, read into a series.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::bundle::read::Bundle;
@@ -10,6 +11,11 @@ use crate::host;
 use crate::stats::series::{BLOCK, Collector, Series};
 use crate::units::{Bare, CpuSet, Nanos, parse_span};
 
+/// So many values are looked at for repetition,
+const MANY: usize = 10_000;
+/// and each has to come so often on average.
+const REPEATS: usize = 5;
+
 /// How the inputs are to be read: flags that `bounds` and `compare` share.
 #[derive(clap::Args, Default)]
 pub struct Reading {
@@ -17,10 +23,10 @@ pub struct Reading {
     #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
     cpus: Option<String>,
     /// Length of a block of a CSV file; a bare number is in seconds [default: 1s]
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     block: Option<String>,
     /// Step in which latencies were recorded, each rounded down; a bare number is in us [default: 1ns]
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     resolution: Option<String>,
 }
 
@@ -36,6 +42,8 @@ pub struct Subject {
     pub remarks: Vec<String>,
     /// Where it is.
     pub path: PathBuf,
+    /// Which file or folder that is, whatever its name.
+    pub identity: Option<(u64, u64)>,
 }
 
 impl Subject {
@@ -49,6 +57,7 @@ impl Subject {
             run: Some(bundle.run),
             remarks: bundle.remarks,
             path: path.to_owned(),
+            identity: host::identity(path),
         }
     }
 }
@@ -125,14 +134,25 @@ impl Reading {
                 "{shown}: these blocks last longer than 292 years: give a shorter --block"
             )));
         }
-        if let Some(step) = common_step(&values).filter(|step| self.resolution.is_none() && step.0 > 1) {
-            let step = step.spoken();
-            remarks.push(format!(
-                "all values are multiples of {step}: if that is the step they were recorded in, say so with --resolution"
-            ));
-        }
-        let series = Series::of_list(&values, block, self.step()?);
-        Ok(Subject { title: title(path), series, run: None, remarks, path: path.to_owned() })
+        let step = match (&self.resolution, coarse_step(&values)) {
+            (None, Some(step)) => {
+                remarks.push(format!(
+                    "few different values, all multiples of {0}: taken as recorded in steps of {0}, --resolution says otherwise",
+                    step.spoken()
+                ));
+                step
+            }
+            _ => self.step()?,
+        };
+        let series = Series::of_list(&values, block, step);
+        Ok(Subject {
+            title: title(path),
+            series,
+            run: None,
+            remarks,
+            path: path.to_owned(),
+            identity: host::identity(path),
+        })
     }
 
     fn cpus(&self) -> Outcome<Option<CpuSet>> {
@@ -163,8 +183,9 @@ fn positive(flag: &str, text: Option<&str>, bare: Bare) -> Outcome<Option<Nanos>
     }
 }
 
-/// The largest step that all values are multiples of; none where all are zero.
-fn common_step(values: &[Option<Nanos>]) -> Option<Nanos> {
+/// The largest step that all values are multiples of, where most values come again and again: rounded numbers, of which
+/// each stands for all that were rounded to it.
+fn coarse_step(values: &[Option<Nanos>]) -> Option<Nanos> {
     let divisor = |a: i64, b: i64| {
         let (mut a, mut b) = (a, b);
         while b != 0 {
@@ -172,8 +193,11 @@ fn common_step(values: &[Option<Nanos>]) -> Option<Nanos> {
         }
         a
     };
-    let common = values.iter().flatten().fold(0, |common, value| divisor(value.0, common));
-    (common > 0).then_some(Nanos(common))
+    let known: Vec<i64> = values.iter().flatten().map(|value| value.0).collect();
+    let different: BTreeSet<i64> = known.iter().copied().take(MANY).collect();
+    let repeated = different.len() > 1 && different.len() * REPEATS <= known.len().min(MANY);
+    let common = if repeated { known.iter().fold(0, |common, &value| divisor(value, common)) } else { 0 };
+    (common > 1).then_some(Nanos(common))
 }
 
 fn title(path: &Path) -> String {

@@ -5,8 +5,8 @@
 
 use crate::units::Nanos;
 
-/// No list is longer: half a year of seconds four times over.
-const MOST: usize = 64 << 20;
+/// No list is longer: four months of seconds.
+const MOST: usize = 10 << 20;
 
 /// The longest line worth reading.
 pub const LINE_LIMIT: usize = 4 << 10;

@@ -12,7 +12,7 @@ pub mod rt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -273,6 +273,11 @@ pub fn read_user_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// A long run's block records are hundreds of MiB: fewer reads.
 const LINES_AT_ONCE: usize = 128 << 10;
+
+/// Which file or folder a path is, by device and number.
+pub fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|found| (found.dev(), found.ino()))
+}
 
 /// Whether the user named a folder.
 pub fn is_dir(path: &Path) -> bool {

@@ -64,10 +64,14 @@ pub fn headline(title: &str, bounds: &Bounds) -> String {
         .observed_max_ns
         .map_or_else(|| "nothing measured".into(), |max| format!("worst {}", span(max)));
     let blocks = match counting.blocks {
-        0 => "a histogram without times".into(),
+        0 => "no block maxima".into(),
         n => format!("{} of {}", several(n, "block", "blocks"), duration(counting.block_ns)),
     };
-    format!("{}: observed {}, {blocks}, {worst}", clean(title), duration(counting.observed_ns))
+    let observed = match counting.observed_ns {
+        Nanos(0) => "for an unknown time".to_owned(),
+        length => duration(length),
+    };
+    format!("{}: observed {observed}, {blocks}, {worst}", clean(title))
 }
 
 /// Probabilities as people say them, never rounded to certainty.
@@ -145,8 +149,13 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let counting = &bounds.counting;
     let times = match (claim.exceedances, claim.exceedances_at_most) {
         (0, 0) => "not reached".into(),
-        (least, most) if least == most => format!("reached {}", several(least, "time", "times")),
-        (least, most) => format!("reached between {least} and {most} times (the import does not say)"),
+        (least, most) if least == most => {
+            format!(
+                "reached {} (a block, and what is within ten intervals, counts once)",
+                several(least, "time", "times")
+            )
+        }
+        (least, most) => format!("reached between {least} and {most} times (more is not recorded)"),
     };
     let rate = counting
         .rate_upper_per_hour
@@ -227,7 +236,7 @@ pub fn structure(bounds: &Bounds) -> Vec<String> {
 /// What a gate said, in a word.
 pub fn mark(gate: &Gate) -> &'static str {
     match gate.passed {
-        _ if gate.detail.starts_with("not judged") => "-",
+        _ if !gate.judged => "-",
         true => "passed",
         false => "REFUSED",
     }
@@ -269,7 +278,7 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
             "Inconclusive: something spoiled the run (gate G11), so that it does not measure what it says."
                 .into()
         }
-        ("failed", _) => format!("Failed: more than {what}; a longer run will not pass."),
+        ("failed", _) => format!("Failed: it is reached more often than that, {what} (95 %)."),
         _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::words::{clean, duration, span, us_or_dash, wrapped};
+use super::words::{clean, duration, or_dash, span, us_or_dash, wrapped};
 use crate::facts::differences::Difference;
 use crate::stats::bounds::words::p_value;
 use crate::stats::compare::{Compared, Unit};
@@ -98,7 +98,7 @@ pub fn row(side: &str, unit: &Unit) -> Vec<String> {
     let quantiles = unit.quantiles_ns.unwrap_or_default().map(us_or_dash);
     let mut cells = vec![side.to_owned(), clean(&unit.title), duration(unit.observed_ns)];
     cells.extend(quantiles);
-    cells.extend([us_or_dash(unit.max_ns), unit.exceedances.to_string()]);
+    cells.extend([us_or_dash(unit.max_ns), or_dash(unit.exceedances)]);
     cells
 }
 
@@ -121,6 +121,14 @@ pub fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("-{size}") } else { format!("+{size}") }
 }
 
+/// Why there is no ratio.
+fn without_ratio(compared: &Compared) -> &'static str {
+    match compared.b.iter().filter_map(|unit| unit.exceedances).sum::<u64>() {
+        0 => "none, nothing reached it",
+        _ => "without bound, only B reached it",
+    }
+}
+
 /// What the verdict rests on, in sentences.
 pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
@@ -132,9 +140,8 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     } else {
         format!("{} and {} runs, by {how} permutations", compared.a.len(), compared.b.len())
     };
-    let ci = compared.ci.map_or_else(String::new, |ci| {
-        format!(" [{}, {}]", number(compared, ci[0]), number(compared, ci[1]))
-    });
+    let end = |value: f64| if value.is_finite() { number(compared, value) } else { "no bound".into() };
+    let ci = compared.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", end(ci[0]), end(ci[1])));
     let p = match (compared.p_value, compared.event_p_value) {
         (Some(p), _) => format!(", p {}", p_value(p)),
         (None, Some(p)) => format!(", p {} of the events alone, which is no verdict", p_value(p)),
@@ -146,11 +153,11 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         let how = if compared.limit_given {
             "fixed beforehand"
         } else {
-            "the 99.5 % block maximum of all runs together"
+            "what one block in 200 of all runs together reaches, or 20 blocks"
         };
         let limit =
             compared.limit_ns.map_or_else(String::new, |limit| format!(" at {} ({how})", span(limit)));
-        let ratio = compared.rate_ratio.map_or_else(|| "none: nothing reached it".into(), factor);
+        let ratio = compared.rate_ratio.map_or_else(|| without_ratio(compared).into(), factor);
         lines.push(format!("Rate of exceedance{limit}, B over A: {ratio}{ci}{p} ({design})."));
     }
     let margin = if compared.difference_ns.is_some() {

@@ -3,18 +3,23 @@
 use super::bounds::percent;
 use super::words::{duration, several, span};
 use crate::bundle::run::Run;
+use crate::stats::bounds::CONFIDENCE;
 use crate::stats::count::{rate, record};
 use crate::units::Nanos;
 
 const HOUR: f64 = 3.6e12;
 const DAY: Nanos = Nanos(86_400_000_000_000);
-const CONFIDENCE: f64 = 0.95;
 
 /// The lines; none for a run without a length or without wake-ups.
 pub fn outlook(run: &Run) -> Vec<String> {
     let length = run.elapsed_ns.filter(|length| length.0 > 0);
     let max = run.cpus.iter().filter_map(|cpu| cpu.max_ns).max();
     let (Some(length), Some(max)) = (length, max) else { return Vec::new() };
+    if run.ended == "limit" || run.integrity.iter().any(|entry| entry.invalidates) {
+        let why =
+            if run.ended == "limit" { "it ended at its own largest latency" } else { "something spoiled it" };
+        return vec![format!("this run says nothing of the next hours: {why}")];
+    }
     let observed = length.0 as f64;
     let chance = |ahead: f64| percent(record::new_record(observed, ahead));
     let expect = format!(
@@ -68,6 +73,8 @@ mod tests {
         assert!(outlook(&run)[1].contains("reached by at least"), "{:?}", outlook(&run));
         run.plan.limit_ns = Some(Nanos(i64::MAX));
         assert!(outlook(&run)[1].contains("not reached"));
+        run.ended = "limit".into();
+        assert!(outlook(&run)[0].contains("nothing of the next hours") && outlook(&run).len() == 1);
     }
 
     #[test]

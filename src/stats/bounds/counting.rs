@@ -22,7 +22,9 @@ pub struct Counting {
     pub blocks: u64,
     /// Length of a block.
     pub block_ns: Nanos,
-    /// Length of the observation.
+    /// The step in which latencies were recorded.
+    pub resolution_ns: Nanos,
+    /// For how long all CPUs are known to have been watched.
     pub observed_ns: Nanos,
     /// The largest latency.
     pub observed_max_ns: Option<Nanos>,
@@ -106,6 +108,7 @@ pub fn count(evidence: &Evidence, question: &Question) -> Counting {
     Counting {
         blocks: series.blocks.len() as u64,
         block_ns: series.block,
+        resolution_ns: series.step,
         observed_ns: series.observed,
         observed_max_ns: max,
         horizon_ns: question.horizon,

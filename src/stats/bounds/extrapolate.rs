@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::conditions::{self, FEWEST_BLOCKS, farthest};
-use super::gates::{ALPHA, Gate, foremost};
+use super::gates::{ALPHA, Gate, all_pass, foremost};
 use super::structure::Structure;
 use super::{Evidence, Question, histogram, shape, steadiness};
 use crate::stats::series::Series;
@@ -155,9 +155,8 @@ pub fn extrapolate(
         gev: sample.steps.as_ref().zip(sample.fit).map(|(steps, fit)| Law::of(steps, &fit)),
         ..Extrapolation::default()
     };
-    let refused = gates.iter().any(|gate| !gate.passed);
-    match (levels, refused) {
-        (Some(levels), false) => {
+    match (levels, all_pass(&gates)) {
+        (Some(levels), true) => {
             beyond.typical_ns = Some(levels.typical);
             beyond.upper_ns = levels.upper;
             beyond.guarded_upper_ns = levels.guarded;
@@ -172,10 +171,16 @@ pub fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
     beyond.status = "refused";
     let (reason, remedy) = match foremost(gates) {
         Some(gate) => (gate.refusal.clone(), gate.remedy.clone()),
-        None => (
-            "Not everything that an extrapolation rests on could be judged.".into(),
-            "Measure for longer.".into(),
-        ),
+        None => {
+            let open: Vec<&str> = gates.iter().filter(|gate| !gate.judged).map(|gate| gate.name).collect();
+            (
+                format!(
+                    "Not everything that an extrapolation rests on could be judged: {}.",
+                    open.join(", ")
+                ),
+                "Measure for longer, or record in finer steps.".into(),
+            )
+        }
     };
     (beyond.reason, beyond.remedy) = (reason, remedy);
 }

@@ -14,6 +14,8 @@ pub struct Gate {
     pub name: &'static str,
     /// Whether the extrapolation may pass; false too where it could not be judged.
     pub passed: bool,
+    /// Whether there was enough to judge by.
+    pub judged: bool,
     /// What was seen, with its numbers.
     pub detail: String,
     /// Why that forbids an extrapolation, as a sentence; `""` where it passed.
@@ -25,7 +27,7 @@ pub struct Gate {
 impl Gate {
     /// A gate that lets pass.
     pub fn passed(id: &'static str, name: &'static str, detail: String) -> Gate {
-        Gate { id, name, passed: true, detail, refusal: String::new(), remedy: String::new() }
+        Gate { id, name, passed: true, judged: true, detail, refusal: String::new(), remedy: String::new() }
     }
 
     /// A gate that says no.
@@ -36,7 +38,7 @@ impl Gate {
         refusal: String,
         remedy: &str,
     ) -> Gate {
-        Gate { id, name, passed: false, detail, refusal, remedy: remedy.to_owned() }
+        Gate { id, name, passed: false, judged: true, detail, refusal, remedy: remedy.to_owned() }
     }
 
     /// A gate that there was too little for; that is no pass.
@@ -45,6 +47,7 @@ impl Gate {
             id,
             name,
             passed: false,
+            judged: false,
             detail: format!("not judged: {why}"),
             refusal: String::new(),
             remedy: String::new(),
@@ -53,7 +56,12 @@ impl Gate {
 }
 
 /// In which order refusals matter: what the run is, how much of it there is, a mechanism in it, then the rest.
-const ORDER: [&str; 11] = ["G11", "G7", "G6", "G5", "G3", "G1", "G2", "G4", "G9", "G8", "G10"];
+const ORDER: [&str; 10] = ["G11", "G7", "G6", "G5", "G3", "G1", "G2", "G4", "G9", "G8"];
+
+/// Whether all gates let pass; G10 only warns.
+pub fn all_pass(gates: &[Gate]) -> bool {
+    gates.iter().all(|gate| gate.passed || gate.id == "G10")
+}
 
 /// The gate whose refusal says most, if any refuses.
 pub fn foremost(gates: &[Gate]) -> Option<&Gate> {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::bounds::events;
 use super::histogram::{self, Row};
 use super::pair::conditional::{self, Exposure, total};
+use super::pair::inversion::Interval;
 use super::pair::verdict::{self, Comparison, Design, Verdict};
 use super::pair::{baseline, early, harrell_davis, limit, overdispersion};
 use super::series::Series;
@@ -121,8 +122,8 @@ pub struct Unit {
     pub blocks: usize,
     /// Its largest latency. The larger of two maxima says little: it is the one of the unluckier run.
     pub max_ns: Option<Nanos>,
-    /// Events at the limit.
-    pub exceedances: u64,
+    /// Events at the limit; null where there are no blocks to count.
+    pub exceedances: Option<u64>,
     /// Quantiles of its wake-ups: p50, p99, p99.9, p99.99; null for a list of maxima.
     pub quantiles_ns: Option<[Option<Nanos>; 4]>,
 }
@@ -277,8 +278,9 @@ fn exposure(series: &Series, level: Option<Nanos>) -> Exposure {
 
 /// B's rate over A's, all runs together, with its interval.
 ///
-/// The interval is that of the units' mean log ratio, which the half event draws towards 1, shifted to the ratio. Where
-/// it has none, or a side no event, it is the exact one of the events alone.
+/// The interval is that of the units' mean log ratio, which the half event draws towards 1, shifted to the ratio, and at
+/// least the exact one of the events: a few of them that fell evenly on the runs are still few. Where a side has none,
+/// it is that one alone.
 fn ratio(
     a: &[Exposure],
     b: &[Exposure],
@@ -294,8 +296,10 @@ fn ratio(
         return (finite, of_events.filter(|_| one_each || !both));
     }
     let shift = sums.ratio.ln() - found.difference;
-    let shifted = found.interval.map(|units| [(units.lower + shift).exp(), (units.upper + shift).exp()]);
-    (finite, shifted)
+    let wider = |units: Interval| {
+        [(units.lower + shift).exp().min(sums.lower), (units.upper + shift).exp().max(sums.upper)]
+    };
+    (finite, found.interval.map(wider))
 }
 
 fn e_value(a: &[Exposure], b: &[Exposure]) -> Option<f64> {
@@ -316,15 +320,16 @@ fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
         observed_ns: series.observed,
         blocks: series.blocks.len(),
         max_ns: series.worst().map(|block| block.max),
-        exceedances: count.events,
+        exceedances: (!series.blocks.is_empty()).then_some(count.events),
         ..Unit::default()
     };
     side.iter().zip(counts).map(unit).collect()
 }
 
 impl Unit {
-    /// Adds the quantiles of the run's histogram.
-    pub fn describe(&mut self, rows: Option<&[Row]>) {
+    /// Adds what only the run's histogram knows: quantiles, and the maximum where there are no blocks.
+    pub fn describe(&mut self, rows: Option<&[Row]>, max: Option<Nanos>) {
+        self.max_ns = self.max_ns.max(max);
         let at = |rows, per_million| histogram::quantile(rows, per_million);
         self.quantiles_ns = rows.map(|rows| [500_000, 990_000, 999_000, 999_900].map(|q| at(rows, q)));
     }

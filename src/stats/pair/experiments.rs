@@ -71,7 +71,9 @@ impl Null {
                 Frozen::Compared => limit::frozen(a.concat()),
             };
             let count = |side: &[Vec<i64>]| -> Vec<Exposure> {
-                side.iter().map(|run| limit::exceedances(run, limit.unwrap_or(0), 1.0)).collect()
+                let events =
+                    |run: &Vec<i64>| run.iter().filter(|&&ns| ns >= limit.unwrap_or(0)).count() as u64;
+                side.iter().map(|run| Exposure { events: events(run), time: run.len() as f64 }).collect()
             };
             declares(compare_rates(&count(&a), &count(&b), self.design, 1.0, 0.05).verdict)
         })

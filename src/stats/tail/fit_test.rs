@@ -139,9 +139,9 @@ pub fn of_maxima(steps: &Steps, fit: &Fit, alpha: f64, refits: u32, seed: u64) -
     let (mut a2_tally, mut au2_tally) = (Tally::new(refits), Tally::new(refits));
     while a2_tally.done < refits && !(a2_tally.is_certain(alpha) && au2_tally.is_certain(alpha)) {
         let drawn = refitted(steps, fit, n, &mut dice);
-        // Drawn data that cannot be fitted count as reaching it: that can only spare a run.
-        a2_tally.count(drawn.is_none_or(|drawn| drawn.0 >= a2));
-        au2_tally.count(drawn.is_none_or(|drawn| drawn.1 >= au2));
+        // Drawn data that cannot be fitted show no statistic as large: that can only cost a run its extrapolation.
+        a2_tally.count(drawn.is_some_and(|drawn| drawn.0 >= a2));
+        au2_tally.count(drawn.is_some_and(|drawn| drawn.1 >= au2));
     }
     Some(FitTest { a2, a2_p: a2_tally.p(), au2, au2_p: au2_tally.p(), refits: a2_tally.done })
 }

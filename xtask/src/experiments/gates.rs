@@ -85,16 +85,7 @@ impl Kind {
 pub fn answer(maxima: &[f64], horizon: Nanos) -> Bounds {
     let list: Vec<Option<Nanos>> = maxima.iter().map(|us| Some(Nanos(us.floor() as i64 * 1000))).collect();
     let series = Series::of_list(&list, BLOCK, Nanos::MICRO);
-    let evidence = Evidence {
-        series: &series,
-        rows: &[],
-        overflows: 0,
-        overflow_times: &[],
-        max: None,
-        spoiled: &[],
-        missed: 0,
-        hz: None,
-    };
+    let evidence = Evidence::of(&series);
     bounds(&evidence, &Question { limit: None, horizon, chosen: false, reach: REACH })
 }
 
