@@ -10,7 +10,7 @@ use crate::stats::series::Series;
 use crate::stats::steady::ljung_box;
 use crate::stats::tail::gev::{self, Fit, Shape};
 use crate::stats::tail::profile::{self, Level};
-use crate::stats::tail::steps::{Rounding, Steps};
+use crate::stats::tail::steps::Steps;
 use crate::units::Nanos;
 
 /// Block lengths tried, as multiples of the recorded one.
@@ -80,7 +80,7 @@ impl Sample {
     /// The maxima of a series in blocks of a multiple of its own.
     pub fn of(series: &Series, times: u32) -> Sample {
         let values = if times == 1 { series.values() } else { series.coarser(times) };
-        let steps = Steps::new(&values, series.step.0 as f64, Rounding::Down);
+        let steps = Steps::new(&values, series.step.0 as f64);
         let fit = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::USUAL));
         let block = Nanos(series.block.0.saturating_mul(i64::from(times)));
         Sample { values, block, steps, fit, step: series.step }

@@ -176,11 +176,6 @@ pub fn level_interval(excesses: &Steps, fit: &Fit, expected: f64, drop: f64) -> 
     Interval { low: end(-1.0), high: end(1.0) }
 }
 
-/// The upper end alone.
-pub fn level_upper(excesses: &Steps, fit: &Fit, expected: f64, drop: f64) -> Option<f64> {
-    level_end(excesses, fit, expected, drop, 1.0)
-}
-
 fn level_end(excesses: &Steps, fit: &Fit, expected: f64, drop: f64, side: f64) -> Option<f64> {
     if !(expected > 1.0 && expected.is_finite()) {
         return None;
@@ -222,7 +217,6 @@ mod tests {
     use super::*;
     use crate::stats::reference::{RAIN_OVER_30_MM, RPI2_HIST_US};
     use crate::stats::tail::profile::TWO_SIDED_95;
-    use crate::stats::tail::steps::Rounding;
     use proptest::prelude::*;
 
     fn near(value: f64, expected: f64, tolerance: f64) {
@@ -230,7 +224,7 @@ mod tests {
     }
 
     fn rain(width: f64) -> Steps {
-        Steps::new(&RAIN_OVER_30_MM, width, Rounding::Down).unwrap().above(30.0).unwrap()
+        Steps::new(&RAIN_OVER_30_MM, width).unwrap().above(30.0).unwrap()
     }
 
     fn rpi2(threshold: f64) -> Steps {
@@ -269,7 +263,7 @@ mod tests {
         ] {
             // The reference put a value on an edge into the step below; the record has a resolution of 0.1 mm.
             let below = RAIN_OVER_30_MM.map(|v| v - 0.1);
-            let excesses = Steps::new(&below, width, Rounding::Down).unwrap().above(30.0).unwrap();
+            let excesses = Steps::new(&below, width).unwrap().above(30.0).unwrap();
             assert_eq!(excesses.all().len(), bins);
             let fit = fit(&excesses, Gpd::USUAL).unwrap();
             near(fit.law.sigma, sigma, 1e-4);
@@ -328,11 +322,11 @@ mod tests {
 
     #[test]
     fn nothing_is_made_of_too_little() {
-        let constant = Steps::new(&[0.0; 50], 1.0, Rounding::Down).unwrap();
+        let constant = Steps::new(&[0.0; 50], 1.0).unwrap();
         assert!(fit(&constant, Gpd::USUAL).is_none());
         let fit = fit(&rain(1.0), Gpd::USUAL).unwrap();
-        assert_eq!(level_upper(&rain(1.0), &fit, 0.5, 2.7), None);
-        assert_eq!(level_upper(&constant, &fit, 5.0, 2.7), None);
+        assert_eq!(level_interval(&rain(1.0), &fit, 0.5, 2.7).high, None);
+        assert_eq!(level_interval(&constant, &fit, 5.0, 2.7).high, None);
     }
 
     proptest! {

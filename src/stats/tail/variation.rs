@@ -90,11 +90,10 @@ mod tests {
     use super::*;
     use crate::stats::dice::Dice;
     use crate::stats::reference::RAIN_OVER_30_MM;
-    use crate::stats::tail::steps::Rounding;
 
     #[test]
     fn rain_varies_as_published() {
-        let excesses = Steps::new(&RAIN_OVER_30_MM, 0.0, Rounding::Down).unwrap().above(30.0).unwrap();
+        let excesses = Steps::new(&RAIN_OVER_30_MM, 0.0).unwrap().above(30.0).unwrap();
         let cv = variation_of(&excesses).unwrap();
         assert!((cv - 1.179_076_2).abs() < 1e-6, "{cv}");
         assert!((152f64.sqrt() * (cv - 1.0) - 2.207_799_5).abs() < 1e-5);
@@ -103,12 +102,12 @@ mod tests {
     #[test]
     fn each_threshold_has_its_own_excesses() {
         let values: Vec<f64> = (0..200).map(|i| f64::from(i * i)).collect();
-        let steps = Steps::new(&values, 0.0, Rounding::Down).unwrap();
+        let steps = Steps::new(&values, 0.0).unwrap();
         let all = variations(&steps, 50);
         assert_eq!((all.first().unwrap().k, all.last().unwrap().k), (50.0, 10.0));
         for one in all {
             let above: Vec<f64> = values.iter().map(|v| v - one.over).filter(|y| *y > 0.0).collect();
-            let direct = variation_of(&Steps::new(&above, 0.0, Rounding::Down).unwrap()).unwrap();
+            let direct = variation_of(&Steps::new(&above, 0.0).unwrap()).unwrap();
             assert!((direct - one.cv).abs() < 1e-9, "{one:?} {direct}");
         }
     }
@@ -121,7 +120,7 @@ mod tests {
         let mut inside = 0;
         for _ in 0..400 {
             let values: Vec<f64> = (0..30).map(|_| dice.exponential()).collect();
-            let cv = variation_of(&Steps::new(&values, 0.0, Rounding::Down).unwrap()).unwrap();
+            let cv = variation_of(&Steps::new(&values, 0.0).unwrap()).unwrap();
             inside += i32::from(band(30.0).0 < cv && cv < band(30.0).1);
         }
         assert!((366..395).contains(&inside), "{inside}");
@@ -131,8 +130,8 @@ mod tests {
     fn classes_and_edges() {
         assert_eq!((of_shape(0.0), of_shape(0.5)), (1.0, f64::INFINITY));
         assert!((of_shape(-1.0) - 1f64 / 3f64.sqrt()).abs() < 1e-12);
-        let constant = Steps::new(&[2.0; 40], 0.0, Rounding::Down).unwrap();
+        let constant = Steps::new(&[2.0; 40], 0.0).unwrap();
         assert!(variations(&constant, 100).is_empty());
-        assert_eq!(variation_of(&Steps::new(&[0.0; 40], 0.0, Rounding::Down).unwrap()), None);
+        assert_eq!(variation_of(&Steps::new(&[0.0; 40], 0.0).unwrap()), None);
     }
 }
