@@ -137,6 +137,8 @@ pub struct Baseline {
     pub p_value: Option<f64>,
     /// `rank`, `prediction-bound` or `none`.
     pub method: &'static str,
+    /// Whether the new run is worse than the baseline's spread allows.
+    pub worse: bool,
 }
 
 /// Compares.
@@ -247,12 +249,13 @@ impl Numbers {
         }
         let log = |value: &f64| if self.scale == Scale::LogRate { *value } else { value.ln() };
         let past: Vec<f64> = self.a.iter().map(log).collect();
-        let (method, p_value) = match baseline::standing(&past, log(new), self.least, ALPHA) {
+        let standing = baseline::standing(&past, log(new), self.least, ALPHA);
+        let (method, p_value) = match standing {
             baseline::Standing::NoSpread { .. } => ("none", None),
             baseline::Standing::Rank { p } => ("rank", Some(p)),
             baseline::Standing::Bound { p, .. } => ("prediction-bound", Some(p)),
         };
-        Some(Baseline { runs: past.len(), p_value, method })
+        Some(Baseline { runs: past.len(), p_value, method, worse: standing.is_regression(ALPHA) })
     }
 }
 
@@ -346,7 +349,7 @@ impl Compared {
         if let Some(baseline) = self.baseline {
             self.p_value = baseline.p_value;
             match baseline.p_value {
-                Some(p) if p <= ALPHA => (self.verdict, self.reason) = (Verdict::Worse.name(), String::new()),
+                _ if baseline.worse => (self.verdict, self.reason) = (Verdict::Worse.name(), String::new()),
                 Some(_) => self.no_verdict(
                     "one new run: it lies within the spread of the baseline, which is no proof that it is as good",
                 ),
