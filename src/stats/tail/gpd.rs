@@ -170,6 +170,13 @@ pub fn covariance(excesses: &Steps, fit: &Fit) -> Option<[[f64; 2]; 2]> {
     Some(std::array::from_fn(|i| std::array::from_fn(|j| unit[i][j] * size[i] * size[j])))
 }
 
+/// Standard errors of sigma and xi, from [`covariance`]; None where that is or has no positive diagonal.
+pub fn standard_errors(excesses: &Steps, fit: &Fit) -> Option<[f64; 2]> {
+    let cov = covariance(excesses, fit)?;
+    let errors = [cov[0][0].sqrt(), cov[1][1].sqrt()];
+    errors.iter().all(|error| error.is_finite()).then_some(errors)
+}
+
 /// Both ends of the profile interval of [`Gpd::level`], as excesses in the unit of the values.
 pub fn level_interval(excesses: &Steps, fit: &Fit, expected: f64, drop: f64) -> Interval {
     let end = |side: f64| level_end(excesses, fit, expected, drop, side);
@@ -244,6 +251,7 @@ mod tests {
         near(cov[0][0], 0.918_784_18, 1e-4);
         near(cov[0][1], -0.065_507_825, 1e-5);
         near(cov[1][1], 0.010_242_252, 1e-6);
+        assert_eq!(standard_errors(&excesses, &fit), Some([cov[0][0].sqrt(), cov[1][1].sqrt()]));
         let shape = shape_interval(&excesses, &fit, TWO_SIDED_95);
         near(shape.low.unwrap(), 0.013_561_639, 1e-4);
         near(shape.high.unwrap(), 0.415_439_86, 1e-4);

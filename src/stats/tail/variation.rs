@@ -47,7 +47,8 @@ pub fn variations(steps: &Steps, most: usize) -> Vec<Variation> {
 }
 
 /// The coefficient of variation of excesses themselves (see [`Steps::above`]); None without any or with an open step.
-pub fn variation_of(excesses: &Steps) -> Option<f64> {
+#[cfg(test)]
+fn variation_of(excesses: &Steps) -> Option<f64> {
     let middle = |s: &Step| 0.5 * (s.low + s.high);
     let mean = excesses.all().iter().map(|s| s.count * middle(s)).sum::<f64>() / excesses.n();
     let square =
@@ -56,14 +57,9 @@ pub fn variation_of(excesses: &Steps) -> Option<f64> {
     cv.is_finite().then_some(cv)
 }
 
-/// The coefficient that a shape below 0.5 has; infinite for heavier ones.
-pub fn of_shape(xi: f64) -> f64 {
-    if xi < 0.5 { (1.0 / (1.0 - 2.0 * xi)).sqrt() } else { f64::INFINITY }
-}
-
 /// Where 95 % of exponential samples lie, by simulated points for 10 to 500 values and the normal limit beyond,
 /// with sqrt(k) (cv - 1) taken as linear in 1 / sqrt(k) between them; the points of 10 for fewer.
-pub fn band(k: f64) -> (f64, f64) {
+fn band(k: f64) -> (f64, f64) {
     const POINTS: [(f64, f64, f64); 5] = [
         (10.0, 0.510_46, 1.392_26),
         (20.0, 0.634_84, 1.354_03),
@@ -127,9 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_and_edges() {
-        assert_eq!((of_shape(0.0), of_shape(0.5)), (1.0, f64::INFINITY));
-        assert!((of_shape(-1.0) - 1f64 / 3f64.sqrt()).abs() < 1e-12);
+    fn without_spread_there_is_none() {
         let constant = Steps::new(&[2.0; 40], 0.0).unwrap();
         assert!(variations(&constant, 100).is_empty());
         assert_eq!(variation_of(&Steps::new(&[0.0; 40], 0.0).unwrap()), None);
