@@ -136,6 +136,7 @@ pub fn grouped_excesses(reps: u32, seed: u64) -> GroupedExcesses {
 }
 
 /// The 95 % and 99 % points of (A^2, AU^2) of n maxima under their own fit.
+#[cfg(test)]
 pub fn fit_statistics(n: usize, xi: f64, reps: u32, seed: u64) -> [(f64, f64); 2] {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
     let mut dice = Dice::new(seed);
