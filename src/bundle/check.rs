@@ -29,15 +29,13 @@ impl Run {
         }
         Ok(())
     }
-}
 
-impl Run {
     /// What onbeat's own runs hold beyond what any import does: exact extremes that fit their rows.
     fn check_exact(&self, cpu: &CpuRun) -> Result<(), String> {
         let rows = &cpu.histogram;
         let early: u64 = rows.iter().filter(|row| row.1.0 <= 0).map(|row| row.2).sum();
-        if cpu.early.is_some_and(|said| said != early) {
-            return Err(format!("early is {:?} and the histogram holds {early}", cpu.early));
+        if let Some(said) = cpu.early.filter(|said| *said != early) {
+            return Err(format!("early is {said} and the histogram holds {early}"));
         }
         let within = |row: Option<&Row>, value: Option<Nanos>| match (row, value) {
             (Some(row), Some(value)) => row.0 <= value && value < row.1,
@@ -68,23 +66,14 @@ impl Run {
 }
 
 impl CpuRun {
-    /// Whether a wake-up came as much after its slot as it says.
-    fn is_in_time(&self, worst: &Worst) -> bool {
-        let slot = || {
-            let (t0, interval) = (i128::from(self.t0_mono_ns?.0), i128::from(self.interval_ns?.0));
-            Some(t0 + i128::from(worst.cycle?) * interval + i128::from(worst.latency_ns?.0))
-        };
-        slot().is_some_and(|time| worst.mono_ns.is_some_and(|mono| i128::from(mono.0) == time))
-    }
-}
-
-impl CpuRun {
     /// As [`Run::check`], for one CPU.
     pub fn check(&self) -> Result<(), String> {
         check_rows("histogram", &self.histogram)?;
-        let counted = total_of(&self.histogram).checked_add(self.overflows.unwrap_or(0));
-        if counted != Some(self.cycles) {
-            return Err(format!("the histogram holds {counted:?} samples and cycles says {}", self.cycles));
+        let counted = total_of(&self.histogram)
+            .checked_add(self.overflows.unwrap_or(0))
+            .ok_or("the histogram counts more than 2^64 samples")?;
+        if counted != self.cycles {
+            return Err(format!("the histogram holds {counted} samples and cycles says {}", self.cycles));
         }
         if let (Some(scheduled), Some(missed)) = (self.scheduled, self.missed) {
             if self.cycles.checked_add(missed) != Some(scheduled) {
@@ -101,6 +90,15 @@ impl CpuRun {
             }
         }
         Ok(())
+    }
+
+    /// Whether a wake-up came as much after its slot as it says.
+    fn is_in_time(&self, worst: &Worst) -> bool {
+        let slot = || {
+            let (t0, interval) = (i128::from(self.t0_mono_ns?.0), i128::from(self.interval_ns?.0));
+            Some(t0 + i128::from(worst.cycle?) * interval + i128::from(worst.latency_ns?.0))
+        };
+        slot().is_some_and(|time| worst.mono_ns.is_some_and(|mono| i128::from(mono.0) == time))
     }
 }
 

@@ -34,7 +34,7 @@ pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, colo
     say("");
     say(&ink.dye(BOLD, &beyond_heading(&bounds.extrapolation)));
     beyond(bounds).iter().for_each(|line| say(&format!("  {line}")));
-    let structure = structure(bounds);
+    let structure = &bounds.structure.sentences;
     if !structure.is_empty() {
         say("");
         say(&ink.dye(BOLD, "When the spikes came"));
@@ -127,11 +127,12 @@ pub fn counting(bounds: &Bounds) -> Vec<String> {
         ));
     }
     for quantile in counting.quantiles.iter().filter(|quantile| quantile.q >= 0.9) {
+        let Some((lower, upper)) = quantile.lower_ns.zip(quantile.upper_ns) else { continue };
         lines.push(format!(
             "{} % of the blocks stay below a value between {} and {} (95 %).",
             digits(100.0 * quantile.q),
-            span(quantile.lower_ns),
-            span(quantile.upper_ns)
+            span(lower),
+            span(upper)
         ));
     }
     if let Some(records) = counting.records.filter(|records| records.p_value < 0.01) {
@@ -226,11 +227,6 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
         ));
     }
     lines
-}
-
-/// When the spikes came, in sentences.
-pub fn structure(bounds: &Bounds) -> Vec<String> {
-    bounds.structure.sentences.clone()
 }
 
 /// What a gate said, in a word.

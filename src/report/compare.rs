@@ -6,6 +6,7 @@ use super::words::{clean, duration, or_dash, span, us_or_dash, wrapped};
 use crate::facts::differences::Difference;
 use crate::stats::bounds::words::p_value;
 use crate::stats::compare::{Compared, Unit};
+use crate::stats::pair::early::STOP_AT;
 use crate::units::Nanos;
 
 const BOLD: &str = "\u{1b}[1m";
@@ -188,8 +189,19 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         },
     );
     lines.push(format!("No difference is: {margin}. The smallest that these runs would show four times in five: {detectable}{needed}."));
+    lines.extend(counts(compared));
+    lines
+}
+
+/// What the counts say while they are watched, and whether that holds.
+fn counts(compared: &Compared) -> Vec<String> {
+    let mut lines = Vec::new();
     if let Some(e) = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2) {
-        let stop = if e >= 20.0 { "20 is reached: one may stop" } else { "one may stop at 20" };
+        let stop = if e >= STOP_AT {
+            format!("{STOP_AT} is reached: one may stop")
+        } else {
+            format!("one may stop at {STOP_AT}")
+        };
         lines.push(format!(
             "e-value of the counts {}: {stop}, if the schedule did not depend on them.",
             factor(e)

@@ -2,14 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::bounds::{beyond, beyond_heading, counting, headline, mark, not_covered, structure, verdict};
+use super::bounds::{beyond, beyond_heading, counting, headline, mark, not_covered, verdict};
 use super::page::scroll;
 use super::words::clean;
 use crate::stats::bounds::Bounds;
 
 /// The section.
 pub fn section(title: &str, bounds: &Bounds) -> Markup {
-    let structure = structure(bounds);
+    let structure = &bounds.structure.sentences;
     html! {
         h2 { "What this run supports" }
         @if let Some(claim) = &bounds.claim { p { strong { (verdict(bounds, claim)) } } }
@@ -20,7 +20,7 @@ pub fn section(title: &str, bounds: &Bounds) -> Markup {
         (list(&beyond(bounds)))
         @if !structure.is_empty() {
             h3 { "When the spikes came" }
-            (list(&structure))
+            (list(structure))
         }
         @if let Some(sentence) = not_covered(bounds) { p { (sentence) } }
         (gates(bounds))

@@ -41,14 +41,6 @@ impl Dice {
     pub fn exponential(&mut self) -> f64 {
         -self.even().ln()
     }
-
-    /// Puts a list into random order.
-    pub fn shuffle<T>(&mut self, list: &mut [T]) {
-        for i in (1..list.len()).rev() {
-            let j = self.below(i + 1);
-            list.swap(i, j);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ const fn row_of_unsigned(ns: u64) -> usize {
 
 /// The half-open edges `[lower, upper)` of a row.
 ///
-/// The early row's lower edge is not fixed: [`rows_of`] puts the minimum there.
+/// The early row's lower edge is not fixed: [`fill_rows`] puts the minimum there.
 pub const fn edges_of(row: usize) -> (Nanos, Nanos) {
     if row == EARLY_ROW {
         return (Nanos(i64::MIN), Nanos(0));
@@ -77,11 +77,6 @@ impl Counts {
         self.rows.get(row).copied().unwrap_or(0)
     }
 
-    /// How many samples there are.
-    pub fn total(&self) -> u64 {
-        self.rows.iter().sum()
-    }
-
     /// How many samples lie in rows whose lower edge is at or above the level; exact where the level is a row's edge.
     pub fn at_or_above(&self, level: Nanos) -> u64 {
         self.rows.iter().skip(row_of(level)).sum()
@@ -104,6 +99,7 @@ pub fn fill_rows(into: &mut Vec<Row>, histograms: &[&Counts], min: Nanos) {
 }
 
 /// The non-empty rows of one histogram, see [`fill_rows`].
+#[cfg(test)]
 pub fn rows_of(counts: &Counts, min: Nanos) -> Vec<Row> {
     let mut rows = Vec::new();
     fill_rows(&mut rows, &[counts], min);

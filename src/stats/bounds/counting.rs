@@ -12,8 +12,11 @@ const HOUR: f64 = 3600.0;
 /// A claim of one event per horizon takes one of so many blocks.
 const FEWEST_BLOCKS: i64 = 10;
 
-/// Quantiles of the block maxima that are bounded, where there are blocks enough.
-const QUANTILES: &[f64] = &[0.5, 0.9, 0.99, 0.999];
+/// Quantiles of the block maxima that are bounded.
+const QUANTILES: &[f64] = &[0.5, 0.9, 0.99, 0.999, 0.9999];
+
+/// Which of the largest maxima are asked how soon something later comes.
+const LARGEST: [u32; 4] = [2, 3, 5, 10];
 
 /// Bounds by counting. Numbers are null where nothing was observed.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -36,8 +39,12 @@ pub struct Counting {
     pub new_record_probability: Option<f64>,
     /// The same for the next hour.
     pub new_record_probability_1h: Option<f64>,
+    /// The chance that the horizon is worse than the second largest block, the third and so on; empty without blocks.
+    pub beyond: Vec<Beyond>,
     /// For how long the observed maximum stands with the confidence.
     pub record_stands_ns: Option<Nanos>,
+    /// How long a run must be for its largest latency to stand for the horizon with the confidence.
+    pub record_seconds_needed: Option<f64>,
     /// Upper bound of the rate of exceedances of the limit; without one, of what was not seen.
     pub rate_upper_per_hour: Option<f64>,
     /// Length of a run without an exceedance that claims at most one per horizon.
@@ -46,7 +53,7 @@ pub struct Counting {
     pub hidden_rate_per_hour: Option<f64>,
     /// The shortest time per exceedance that a clean run of this length claims.
     pub claims_one_per_s: Option<f64>,
-    /// Bounds of quantiles of the block maxima by order statistics.
+    /// Bounds of quantiles of the block maxima by order statistics; null where the blocks are too few.
     pub quantiles: Vec<Quantile>,
     /// Whether the maximum was still climbing.
     pub records: Option<Records>,
@@ -58,9 +65,22 @@ pub struct Quantile {
     /// Which.
     pub q: f64,
     /// With the confidence the quantile is at least this,
-    pub lower_ns: Nanos,
+    pub lower_ns: Option<Nanos>,
     /// and at most this.
-    pub upper_ns: Nanos,
+    pub upper_ns: Option<Nanos>,
+    /// The fewest blocks whose maximum bounds it from above with the confidence; both bounds take more.
+    pub blocks_needed: Option<u64>,
+}
+
+/// How soon something is later than one of the largest maxima.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Beyond {
+    /// Which: 2 is the second largest.
+    pub k: u32,
+    /// Its value.
+    pub value_ns: Nanos,
+    /// The probability that some block of the horizon is later.
+    pub probability: f64,
 }
 
 /// How often the running maximum grew.
@@ -104,6 +124,8 @@ pub fn count(evidence: &Evidence, question: &Question) -> Counting {
     let known = |value: f64| (observed > 0.0).then_some(value);
     let max = series.worst().map(|block| block.max).max(evidence.max);
     let events = question.limit.map_or(0, |limit| reached(evidence, limit).at_most);
+    let mut sorted: Vec<Nanos> = series.blocks.iter().map(|block| block.max).collect();
+    sorted.sort_unstable();
     let seen = known(observed).filter(|_| max.is_some());
     Counting {
         blocks: series.blocks.len() as u64,
@@ -115,27 +137,40 @@ pub fn count(evidence: &Evidence, question: &Question) -> Counting {
         confidence: CONFIDENCE,
         new_record_probability: seen.map(|n| record::new_record(n, question.horizon.0 as f64)),
         new_record_probability_1h: seen.map(|n| record::new_record(n, HOUR * 1e9)),
+        beyond: beyond(&sorted, question.horizon.0 as f64 / series.block.0.max(1) as f64),
         record_stands_ns: seen.map(|n| Nanos(record::blocks_covered(n, CONFIDENCE) as i64)),
+        record_seconds_needed: Some(record::blocks_needed(horizon, CONFIDENCE)),
         rate_upper_per_hour: known(rate::upper(events, CONFIDENCE) / seconds * HOUR),
         clean_seconds_needed: Some(rate::time_needed(0, horizon, CONFIDENCE)),
         hidden_rate_per_hour: known(rate::hidden_rate(seconds, CONFIDENCE) * HOUR),
         claims_one_per_s: known(rate::time_between(0, seconds, CONFIDENCE)),
-        quantiles: quantiles(evidence),
+        quantiles: quantiles(&sorted, series.step),
         records: records(evidence),
     }
 }
 
-fn quantiles(evidence: &Evidence) -> Vec<Quantile> {
-    let mut sorted: Vec<Nanos> = evidence.series.blocks.iter().map(|block| block.max).collect();
-    sorted.sort_unstable();
+/// Of maxima in ascending order, against so many blocks to come.
+fn beyond(sorted: &[Nanos], blocks: f64) -> Vec<Beyond> {
+    let one = |k: u32| {
+        let value_ns = *sorted.get(sorted.len().checked_sub(k as usize)?)?;
+        Some(Beyond { k, value_ns, probability: record::beyond_kth(sorted.len() as f64, blocks, k) })
+    };
+    LARGEST.into_iter().filter_map(one).collect()
+}
+
+fn quantiles(sorted: &[Nanos], step: Nanos) -> Vec<Quantile> {
     let value = |rank: u64| sorted.get(usize::try_from(rank).ok()?.checked_sub(1)?).copied();
     let bound = |&q: &f64| {
-        let ranks = order::interval(sorted.len() as u64, q, CONFIDENCE)?;
-        let step = evidence.series.step.0.max(1) - 1;
-        let upper_ns = Nanos(value(ranks.upper)?.0.saturating_add(step));
-        Some(Quantile { q, lower_ns: value(ranks.lower)?, upper_ns })
+        let ranks = order::interval(sorted.len() as u64, q, CONFIDENCE);
+        let upper = ranks.and_then(|ranks| value(ranks.upper));
+        Quantile {
+            q,
+            lower_ns: ranks.and_then(|ranks| value(ranks.lower)),
+            upper_ns: upper.map(|upper| Nanos(upper.0.saturating_add(step.0.max(1) - 1))),
+            blocks_needed: order::observations_needed(q, CONFIDENCE),
+        }
     };
-    QUANTILES.iter().filter_map(bound).collect()
+    QUANTILES.iter().map(bound).collect()
 }
 
 fn records(evidence: &Evidence) -> Option<Records> {
@@ -180,5 +215,46 @@ pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos) -> Claim {
         by_counting,
         sequential,
         sequential_clean_seconds: sequential::clean_time(horizon),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::series::{BLOCK, Series};
+
+    fn of(seconds: i64) -> Counting {
+        let list: Vec<Option<Nanos>> = (1..=seconds).map(|second| Some(Nanos(1_000 * second))).collect();
+        let series = Series::of_list(&list, BLOCK, Nanos(1));
+        let horizon = Nanos(5 * Nanos::SECOND.0);
+        let question = Question { limit: None, horizon, chosen: true, reach: 10.0 };
+        count(&Evidence::of(&series), &question)
+    }
+
+    #[test]
+    fn the_third_largest_is_passed_as_the_note_has_it() {
+        let counting = of(10);
+        // 1 - (10 * 9 * 8) / (15 * 14 * 13), of ten blocks and five to come.
+        let third = counting.beyond[1];
+        assert_eq!((third.k, third.value_ns), (3, Nanos(8_000)));
+        assert!((third.probability - (1.0 - 720.0 / 2730.0)).abs() < 1e-12);
+        assert_eq!(counting.beyond.iter().map(|one| one.k).collect::<Vec<_>>(), [2, 3, 5, 10]);
+        assert!((counting.record_seconds_needed.unwrap() - 19.0 * 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_cannot_be_bounded_says_how_much_it_takes() {
+        let quantile = |seconds: i64, at: usize| of(seconds).quantiles[at];
+        let (few, many) = (quantile(10, 1), quantile(100, 1));
+        assert_eq!((few.q, few.lower_ns, few.upper_ns, few.blocks_needed), (0.9, None, None, Some(29)));
+        assert!(many.lower_ns < Some(Nanos(90_000)) && Some(Nanos(90_000)) < many.upper_ns);
+        assert_eq!((quantile(100, 4).upper_ns, quantile(100, 4).blocks_needed), (None, Some(29_956)));
+    }
+
+    #[test]
+    fn without_blocks_nothing_is_beyond_them() {
+        let nothing = of(0);
+        assert!(nothing.beyond.is_empty());
+        assert!(nothing.quantiles.iter().all(|quantile| quantile.upper_ns.is_none()));
     }
 }

@@ -10,13 +10,16 @@ use crate::stats::series::Series;
 use crate::stats::steady::ljung_box;
 use crate::stats::tail::gev::{self, Fit, Shape};
 use crate::stats::tail::profile::{self, Level};
-use crate::stats::tail::steps::{Rounding, Steps};
+use crate::stats::tail::steps::Steps;
+use crate::stats::tail::variation::{self, Variation};
 use crate::units::Nanos;
 
 /// Block lengths tried, as multiples of the recorded one.
 const MULTIPLES: [u32; 6] = [1, 2, 5, 10, 30, 60];
 /// A block's maximum is one of at least so many samples, where their number is known.
 const FEWEST_SAMPLES: u64 = 500;
+/// So many of the largest maxima, or somewhat fewer, show the class of the tail.
+const TAIL: usize = 50;
 /// The chance that the bound is allowed to be exceeded in the horizon is one minus this.
 const BOUND: f64 = 0.95;
 
@@ -37,6 +40,8 @@ pub struct Extrapolation {
     pub horizon_ns: Option<Nanos>,
     /// The fitted law of the block maxima, for inspection, whatever the gates say.
     pub gev: Option<Law>,
+    /// Of which class the tail of the fitted maxima is; to look at, not to decide by.
+    pub tail_class: Option<TailClass>,
     /// The fitted tail of a histogram without times; it supports nothing.
     pub gpd: Option<histogram::Tail>,
     /// What the largest latency in the horizon stays below with probability one half.
@@ -62,6 +67,21 @@ pub struct Law {
     pub se: Option<[f64; 3]>,
 }
 
+/// The coefficient of variation of the largest maxima over a value that leaves about 50 above it.
+///
+/// 1 is an exponential tail, above it heavier; to look at, not to decide by.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TailClass {
+    /// How many maxima lie above the value.
+    pub excesses: u64,
+    /// The value, the middle of its recorded step.
+    pub over_ns: f64,
+    /// Standard deviation over mean of the excesses.
+    pub cv: f64,
+    /// Where 95 % of exponential samples of this size lie.
+    pub band: [f64; 2],
+}
+
 /// The maxima that are fitted.
 pub struct Sample {
     /// Their values, in order of time.
@@ -80,7 +100,7 @@ impl Sample {
     /// The maxima of a series in blocks of a multiple of its own.
     pub fn of(series: &Series, times: u32) -> Sample {
         let values = if times == 1 { series.values() } else { series.coarser(times) };
-        let steps = Steps::new(&values, series.step.0 as f64, Rounding::Down);
+        let steps = Steps::new(&values, series.step.0 as f64);
         let fit = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::USUAL));
         let block = Nanos(series.block.0.saturating_mul(i64::from(times)));
         Sample { values, block, steps, fit, step: series.step }
@@ -153,6 +173,7 @@ pub fn extrapolate(
         blocks: n as u64,
         horizon_ns: Some(horizon),
         gev: sample.steps.as_ref().zip(sample.fit).map(|(steps, fit)| Law::of(steps, &fit)),
+        tail_class: sample.fit.and(sample.steps.as_ref()).and_then(TailClass::of),
         ..Extrapolation::default()
     };
     match (levels, all_pass(&gates)) {
@@ -183,6 +204,14 @@ pub fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
         }
     };
     (beyond.reason, beyond.remedy) = (reason, remedy);
+}
+
+impl TailClass {
+    /// The lowest candidate: it has the most excesses. None where no value has 10 to 50 above it.
+    fn of(steps: &Steps) -> Option<TailClass> {
+        let Variation { k, over, cv, band } = *variation::variations(steps, TAIL).first()?;
+        Some(TailClass { excesses: k as u64, over_ns: over, cv, band: [band.0, band.1] })
+    }
 }
 
 impl Law {
@@ -219,5 +248,40 @@ impl Levels {
             // Two searches of the same likelihood: the bound that allows less never says less.
             guarded: guarded.map(|guarded| upper.map_or(guarded, |upper| guarded.max(upper))),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::structure::structure;
+    use super::*;
+    use crate::stats::dice::Dice;
+    use crate::stats::series::BLOCK;
+
+    fn answer(tail: impl Fn(f64) -> f64, n: usize) -> Extrapolation {
+        let mut dice = Dice::new(4);
+        let list: Vec<Option<Nanos>> =
+            (0..n).map(|_| Some(Nanos((20_000.0 + 1_000.0 * tail(dice.exponential())) as i64))).collect();
+        let series = Series::of_list(&list, BLOCK, Nanos(1));
+        let evidence = Evidence { missed: 1, ..Evidence::of(&series) };
+        let question = Question { limit: None, horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
+        extrapolate(&evidence, &question, &structure(&evidence)).1
+    }
+
+    #[test]
+    fn the_class_of_the_tail_is_shown_whatever_the_gates_say() {
+        for (beyond, heavy) in [(answer(|x| x, 600), false), (answer(|x| (0.7 * x).exp(), 600), true)] {
+            assert_eq!(beyond.status, "refused");
+            let class = beyond.tail_class.expect("a class");
+            assert!((45..=50).contains(&class.excesses) && class.over_ns > 20_000.0, "{class:?}");
+            assert_eq!(class.cv > class.band[1], heavy, "{class:?}");
+            assert!(class.band[0] < 1.0 && 1.0 < class.band[1]);
+        }
+    }
+
+    #[test]
+    fn without_a_fit_or_a_tail_there_is_no_class() {
+        assert_eq!(answer(|_| 0.0, 600).tail_class, None);
+        assert_eq!(answer(|x| x, 8).tail_class, None);
     }
 }

@@ -31,7 +31,9 @@ pub struct Tail {
     pub sigma: f64,
     /// Shape.
     pub xi: f64,
-    /// Its 95 % profile interval, null where it has no end.
+    /// Standard errors of sigma and xi; null where the fit lies on the edge of what is allowed.
+    pub se: Option<[f64; 2]>,
+    /// The shape's 95 % profile interval, null where it has no end.
     pub xi_interval: [Option<f64>; 2],
     /// Minus the log-likelihood of the rows.
     pub nllh: f64,
@@ -100,6 +102,7 @@ fn tail(steps: &Steps, picked: &Candidate, times: f64) -> Option<(Tail, Determin
         excesses: excesses.n(),
         sigma: law.sigma,
         xi: law.xi,
+        se: gpd::standard_errors(&excesses, fit),
         xi_interval: [shape.low, shape.high],
         nllh: *nllh,
         times,
@@ -185,6 +188,8 @@ mod tests {
         ] {
             assert!((found / expected - 1.0).abs() < 1e-3, "{found} is not {expected}");
         }
+        let [sigma, xi] = tail.se.expect("standard errors");
+        assert!((sigma / 380.0 - 1.0).abs() < 0.2 && (0.05..0.2).contains(&xi), "{sigma} {xi}");
         assert!(gate(&gates, "G9") && gate(&gates, "G4") && !gate(&gates, "G7"));
         assert!(beyond.upper_ns.is_none(), "nothing beyond the counting bounds");
     }

@@ -10,7 +10,7 @@ use crate::stats::tail::fit_test::{self, REFITS};
 use crate::stats::tail::gap;
 use crate::stats::tail::gev::{self, Shape};
 use crate::stats::tail::profile::{self, Interval, Level, TWO_SIDED_95};
-use crate::stats::tail::steps::{Rounding, Steps};
+use crate::stats::tail::steps::Steps;
 use crate::units::Nanos;
 
 const NO_FIT: &str = "no law could be fitted";
@@ -134,7 +134,7 @@ pub fn width(sample: &Sample, levels: Option<&Levels>) -> Gate {
 pub fn back_test(sample: &Sample) -> Gate {
     const NAME: &str = "back-test";
     let (first, second) = sample.values.split_at(sample.values.len() / 2);
-    let steps = Steps::new(first, sample.step.0 as f64, Rounding::Down);
+    let steps = Steps::new(first, sample.step.0 as f64);
     let Some(fit) = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::USUAL)) else {
         return Gate::not_judged("G10", NAME, "the first half is too short, or all alike");
     };

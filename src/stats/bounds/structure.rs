@@ -12,6 +12,8 @@ use crate::units::Nanos;
 const WINDOW: i64 = 10;
 /// More windows are joined.
 const MOST_WINDOWS: i64 = 20_000;
+/// Spikes of smaller clusters are as good as single.
+const CLUSTERED: f64 = 1.5;
 
 /// When the spikes came.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -136,8 +138,12 @@ fn rates(large: &[Spike], (start, end): (i64, i64), block: i64) -> (Option<Burst
 fn sentences(found: &Structure) -> Vec<String> {
     let mut lines: Vec<String> = found.periods.iter().map(Period::sentence).collect();
     if let Some(bursts) = found.bursts.filter(|bursts| bursts.p_value < 0.01 && bursts.dispersion > 1.0) {
+        let size = bursts.theta_intervals.and_then(burst::mean_cluster_size);
+        let clusters = size
+            .filter(|size| *size >= CLUSTERED)
+            .map_or_else(String::new, |size| format!(", in clusters of about {size:.0} blocks"));
         lines.push(format!(
-            "Spikes come in bursts: {:.0} % of the {} largest in {:.1} % of the time.",
+            "Spikes come in bursts: {:.0} % of the {} largest in {:.1} % of the time{clusters}.",
             100.0 * bursts.share_of_spikes,
             bursts.spikes,
             100.0 * bursts.share_of_time
@@ -152,4 +158,29 @@ fn sentences(found: &Structure) -> Vec<String> {
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_of_several_blocks_are_said_to_be() {
+        let said = |theta: Option<f64>| {
+            let bursts = Bursts {
+                spikes: 40,
+                dispersion: 5.0,
+                p_value: 1e-6,
+                share_of_spikes: 0.5,
+                share_of_time: 0.05,
+                theta_intervals: theta,
+                theta_k_gaps: None,
+            };
+            sentences(&Structure { bursts: Some(bursts), ..Structure::default() }).remove(0)
+        };
+        assert!(said(Some(0.25)).ends_with("in 5.0 % of the time, in clusters of about 4 blocks."));
+        for single in [None, Some(0.9), Some(0.0)] {
+            assert!(said(single).ends_with("in 5.0 % of the time."));
+        }
+    }
 }

@@ -137,6 +137,8 @@ pub struct Baseline {
     pub p_value: Option<f64>,
     /// `rank`, `prediction-bound` or `none`.
     pub method: &'static str,
+    /// Whether the new run is worse than the baseline's spread allows.
+    pub worse: bool,
 }
 
 /// Compares.
@@ -247,12 +249,13 @@ impl Numbers {
         }
         let log = |value: &f64| if self.scale == Scale::LogRate { *value } else { value.ln() };
         let past: Vec<f64> = self.a.iter().map(log).collect();
-        let (method, p_value) = match baseline::standing(&past, log(new), self.least, ALPHA) {
+        let standing = baseline::standing(&past, log(new), self.least, ALPHA);
+        let (method, p_value) = match standing {
             baseline::Standing::NoSpread { .. } => ("none", None),
             baseline::Standing::Rank { p } => ("rank", Some(p)),
             baseline::Standing::Bound { p, .. } => ("prediction-bound", Some(p)),
         };
-        Some(Baseline { runs: past.len(), p_value, method })
+        Some(Baseline { runs: past.len(), p_value, method, worse: standing.is_regression(ALPHA) })
     }
 }
 
@@ -346,7 +349,7 @@ impl Compared {
         if let Some(baseline) = self.baseline {
             self.p_value = baseline.p_value;
             match baseline.p_value {
-                Some(p) if p <= ALPHA => (self.verdict, self.reason) = (Verdict::Worse.name(), String::new()),
+                _ if baseline.worse => (self.verdict, self.reason) = (Verdict::Worse.name(), String::new()),
                 Some(_) => self.no_verdict(
                     "one new run: it lies within the spread of the baseline, which is no proof that it is as good",
                 ),
@@ -361,120 +364,4 @@ impl Compared {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::series::BLOCK;
-
-    /// Ten minutes of Gumbel maxima about 20 us, and so many spikes of 60 us.
-    fn run(dice: &mut Dice, shift: f64, spikes: usize) -> Series {
-        let mut list: Vec<Option<Nanos>> = (0..600)
-            .map(|_| Some(Nanos((1_000.0 * (20.0 + shift - 2.0 * dice.exponential().ln())) as i64)))
-            .collect();
-        for _ in 0..spikes {
-            list[dice.below(600)] = Some(Nanos(60_000 + dice.below(5_000) as i64));
-        }
-        Series::of_list(&list, BLOCK, Nanos(1))
-    }
-
-    fn question(design: Design) -> Question {
-        Question { metric: Metric::Rate, limit: Some(Nanos(50_000)), design, margin: None }
-    }
-
-    fn answer(spikes: (usize, usize), runs: (usize, usize), design: Design) -> Compared {
-        let mut dice = Dice::new(7);
-        let mut side =
-            |spikes: usize, n: usize| (0..n).map(|_| run(&mut dice, 0.0, spikes)).collect::<Vec<_>>();
-        let (a, b) = (side(spikes.0, runs.0), side(spikes.1, runs.1));
-        compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question(design))
-    }
-
-    #[test]
-    fn four_verdicts() {
-        for (spikes, verdict) in
-            [((20, 2), "better"), ((2, 20), "worse"), ((30, 30), "equivalent"), ((1, 1), "inconclusive")]
-        {
-            let found = answer(spikes, (8, 8), Design::Unpaired);
-            assert_eq!(found.verdict, verdict, "{spikes:?}: {found:?}");
-            assert_eq!(found.reason.is_empty(), verdict != "inconclusive");
-            let ci = found.ci.expect("an interval");
-            assert!(
-                ci[0] <= found.rate_ratio.expect("a ratio") && found.rate_ratio.expect("a ratio") <= ci[1]
-            );
-        }
-    }
-
-    #[test]
-    fn lengths_alone_decide_nothing() {
-        let quiet = |seconds: usize| Series::of_list(&vec![Some(Nanos(9_000)); seconds], BLOCK, Nanos(1));
-        for (n, design) in [(8, Design::Unpaired), (8, Design::Paired), (1, Design::Unpaired)] {
-            let long: Vec<Series> = (0..if n == 1 { 20 } else { n }).map(|_| quiet(600)).collect();
-            let short: Vec<Series> = (0..n).map(|_| quiet(300)).collect();
-            let found = compare(
-                &long.iter().collect::<Vec<_>>(),
-                &short.iter().collect::<Vec<_>>(),
-                &question(design),
-            );
-            assert_eq!(found.verdict, "inconclusive", "{design:?}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn a_baseline_is_of_the_metric() {
-        let mut dice = Dice::new(9);
-        let past: Vec<Series> = (0..20).map(|_| run(&mut dice, 0.0, 3)).collect();
-        let (same, slow) = (run(&mut dice, 0.0, 30), run(&mut dice, 3.0, 0));
-        let asked = Question { metric: Metric::Quantile(0.5), ..question(Design::Unpaired) };
-        let against = |new: &Series| compare(&past.iter().collect::<Vec<_>>(), &[new], &asked).verdict;
-        assert_eq!((against(&same), against(&slow)), ("inconclusive", "worse"));
-    }
-
-    #[test]
-    fn one_run_each_gives_numbers_and_no_verdict() {
-        let found = answer((40, 2), (1, 1), Design::Unpaired);
-        assert_eq!((found.verdict, found.p_value), ("inconclusive", None));
-        assert!(found.reason.contains("one run each"), "{}", found.reason);
-        assert!(found.rate_ratio.expect("a ratio") < 0.2 && found.ci.is_some());
-    }
-
-    #[test]
-    fn one_new_run_is_held_against_its_baseline() {
-        let worse = answer((3, 30), (20, 1), Design::Unpaired);
-        assert_eq!((worse.verdict, worse.baseline.map(|found| found.method)), ("worse", Some("rank")));
-        let as_good = answer((3, 3), (45, 1), Design::Unpaired);
-        assert_eq!((as_good.verdict, as_good.reason.contains("baseline")), ("inconclusive", true));
-        let bound = answer((3, 30), (6, 1), Design::Unpaired);
-        assert_eq!(bound.baseline.map(|found| found.method), Some("prediction-bound"));
-        assert_eq!(answer((3, 30), (3, 1), Design::Unpaired).verdict, "inconclusive");
-    }
-
-    #[test]
-    fn the_pooled_limit_does_not_depend_on_who_is_called_a() {
-        let mut dice = Dice::new(3);
-        let runs: Vec<Series> = (0..8).map(|_| run(&mut dice, 0.0, 3)).collect();
-        let all: Vec<&Series> = runs.iter().collect();
-        let open = Question { limit: None, ..question(Design::Unpaired) };
-        let (ab, ba) = (compare(&all[..4], &all[4..], &open), compare(&all[4..], &all[..4], &open));
-        assert_eq!((ab.limit_ns, ab.limit_given), (ba.limit_ns, false));
-        assert!((ab.rate_ratio.expect("a ratio") * ba.rate_ratio.expect("a ratio") - 1.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_shift_of_the_median_is_found_by_the_quantile() {
-        let mut dice = Dice::new(5);
-        let (a, b): (Vec<Series>, Vec<Series>) =
-            (0..8).map(|_| (run(&mut dice, 0.0, 0), run(&mut dice, 4.0, 0))).unzip();
-        let asked = Question { metric: Metric::Quantile(0.5), ..question(Design::Paired) };
-        let found = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &asked);
-        assert_eq!((found.verdict, found.metric.as_str()), ("worse", "block-maximum-p50"));
-        assert!((found.difference_ns.expect("a difference") - 4_000.0).abs() < 300.0);
-    }
-
-    #[test]
-    fn nothing_to_compare_is_no_verdict() {
-        let empty = Series::default();
-        for (a, b) in [(vec![], vec![]), (vec![&empty; 8], vec![&empty; 8]), (vec![&empty], vec![])] {
-            assert_eq!(compare(&a, &b, &question(Design::Unpaired)).verdict, "inconclusive");
-        }
-    }
-}
+mod tests;

@@ -54,23 +54,21 @@ pub fn quantiles(a: &[&Series], b: &[&Series], design: Design) -> Vec<QuantileSh
     let shifts = shift::function(&of_a, &of_b, design, &GRID, 1.0 - ALPHA);
     let shifts: Vec<_> =
         shifts.into_iter().filter(|shift| !shift.a.is_empty() && !shift.b.is_empty()).collect();
-    let p: Vec<f64> =
-        shifts.iter().map(|shift| verdict::of_units(&shift.a, &shift.b, design).p_two_sided(0.0)).collect();
-    let adjusted = many::holm(&p);
+    let adjusted = many::holm(&shifts.iter().map(|shift| shift.p).collect::<Vec<_>>());
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let row = |((shift, &p_value), &p_holm): ((shift::Shift, &f64), &f64)| QuantileShift {
+    let row = |(shift, p_holm): (shift::Shift, f64)| QuantileShift {
         q: shift.q,
         a_ns: mean(&shift.a),
         b_ns: mean(&shift.b),
         difference_ns: shift.difference,
         ci: shift.interval.map(|interval| [interval.lower, interval.upper]),
-        p_value,
+        p_value: shift.p,
         p_holm,
     };
-    shifts.into_iter().zip(&p).zip(&adjusted).map(row).collect()
+    shifts.into_iter().zip(adjusted).map(row).collect()
 }
 
-/// Exceedances by CPU, where both sides measured the same ones and there are units enough to say more than their number.
+/// Exceedances by CPU, where both sides measured the same ones.
 pub fn cpus(a: &[&Series], b: &[&Series], level: Option<Nanos>, design: Design) -> Vec<CpuRate> {
     let (Some(level), Some(first)) = (level, a.first()) else { return Vec::new() };
     if first.cpus.len() < 2 || a.iter().chain(b).any(|series| series.cpus != first.cpus) {

@@ -29,7 +29,8 @@ pub fn mean(n: u64) -> f64 {
 }
 
 /// The variance of the number of records of n exchangeable blocks.
-pub fn variance(n: u64) -> f64 {
+#[cfg(test)]
+fn variance(n: u64) -> f64 {
     let squares: f64 = (1..=n.min(EXACT)).map(|i| 1.0 / (i as f64).powi(2)).sum();
     mean(n) - squares - power_sum(2, n)
 }
@@ -45,7 +46,8 @@ pub fn too_many(records: u64, n: u64) -> f64 {
 }
 
 /// The smallest number of records that n exchangeable blocks do not pass with probability p.
-pub fn quantile(p: f64, n: u64) -> u64 {
+#[cfg(test)]
+fn quantile(p: f64, n: u64) -> u64 {
     let law = law(n);
     let mut above = 0.0;
     for (r, chance) in law.iter().enumerate().rev() {

@@ -20,15 +20,14 @@ pub fn ln_e_value(events_a: u64, events_b: u64, share_a: f64) -> f64 {
     mixture - a * share_a.ln() - b * (-share_a).ln_1p()
 }
 
-/// Whether the counts allow to stop and to say that the rates differ, at 5 %.
-pub fn may_stop(events_a: u64, events_b: u64, share_a: f64) -> bool {
-    ln_e_value(events_a, events_b, share_a) >= STOP_AT.ln()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stats::dice::Dice;
+
+    fn may_stop(events_a: u64, events_b: u64, share_a: f64) -> bool {
+        ln_e_value(events_a, events_b, share_a) >= STOP_AT.ln()
+    }
 
     #[test]
     fn values_are_those_of_the_table() {

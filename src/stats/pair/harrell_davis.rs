@@ -1,8 +1,8 @@
 //! A quantile as a weighted mean of all order statistics: less noisy than one of them, smooth in the data.
 //!
 //! Harrell and Davis (1982), Biometrika 69: the weight of the i-th of n is the probability that a
-//! Beta((n + 1) q, (n + 1) (1 - q)) variable lies between (i - 1) / n and i / n. The standard error is the
-//! jackknife's. Assumes nothing of the law; serial dependence makes the standard error too small.
+//! Beta((n + 1) q, (n + 1) (1 - q)) variable lies between (i - 1) / n and i / n. Assumes
+//! nothing of the law.
 
 use crate::stats::law;
 
@@ -99,58 +99,6 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Weights::new(values.len(), q).of_sorted(&sorted(values))
 }
 
-/// The quantile of values that are given with how often each occurred; `None` without any.
-pub fn quantile_of_counts(rows: &[(f64, u64)], q: f64) -> Option<f64> {
-    let mut rows: Vec<(f64, u64)> = rows.iter().copied().filter(|row| row.1 > 0).collect();
-    rows.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
-    let (smallest, largest) = (rows.first()?.0, rows.last()?.0);
-    if !(q > 0.0 && q < 1.0) {
-        return Some(if q >= 1.0 { largest } else { smallest });
-    }
-    let n: f64 = rows.iter().map(|row| row.1 as f64).sum();
-    let weighing = Weighing::new(n, q);
-    let (low, high) = weighing.reach;
-    let (mut below, mut sum, mut weighted) = (0.0, 0.0, 0.0);
-    for (value, count) in rows {
-        let from = below / n;
-        below += count as f64;
-        let to = (below / n).min(1.0);
-        if to >= low && from <= high {
-            let weight = weighing.between(from, to);
-            sum += weight;
-            weighted += weight * (value - smallest);
-        }
-    }
-    (sum > 0.0).then(|| smallest + weighted / sum)
-}
-
-/// The jackknife's standard error of the quantile; `None` with fewer than two values.
-pub fn standard_error(values: &[f64], q: f64) -> Option<f64> {
-    let n = values.len();
-    if n < 2 {
-        return None;
-    }
-    let sorted = sorted(values);
-    let without = Weights::new(n - 1, q);
-    let (first, last) = (without.first, without.first + without.weights.len());
-    // Without the i-th value those behind it move up one rank: at first all of the reach have.
-    let mut estimate: f64 =
-        without.weights.iter().zip(&sorted[first + 1..]).map(|(weight, value)| weight * value).sum();
-    let mut moments = (0.0, 0.0);
-    let origin = estimate;
-    for left_out in 0..n {
-        if left_out > first && left_out <= last {
-            let rank = left_out - 1;
-            estimate -= without.weights[rank - first] * (sorted[rank + 1] - sorted[rank]);
-        }
-        let off = estimate - origin;
-        moments = (moments.0 + off, moments.1 + off * off);
-    }
-    let size = n as f64;
-    let squares = (moments.1 - moments.0 * moments.0 / size).max(0.0);
-    Some(((size - 1.0) / size * squares).sqrt())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,11 +119,6 @@ mod tests {
     fn port_pirie_has_its_published_quantiles() {
         for (q, expected) in AT.into_iter().zip([3.944_603_9, 4.312_909_6, 4.458_780_8]) {
             near(quantile(&PORT_PIRIE_M, q), expected, 1e-7);
-            let rows: Vec<(f64, u64)> = PORT_PIRIE_M.iter().map(|&level| (level, 1)).collect();
-            near(quantile_of_counts(&rows, q), expected, 1e-7);
-        }
-        for (q, expected) in AT.into_iter().zip([0.032_173_95, 0.059_677_978, 0.097_180_17]) {
-            near(standard_error(&PORT_PIRIE_M, q), expected, 1e-8);
         }
     }
 
@@ -204,27 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn a_day_in_few_rows_is_a_day() {
-        let rows = [(10.0, 40_000), (11.0, 46_000), (12.0, 399), (90.0, 1)];
-        let spelled: Vec<f64> = rows.iter().flat_map(|row| std::iter::repeat_n(row.0, row.1)).collect();
-        let rows = rows.map(|row| (row.0, row.1 as u64));
-        for q in [0.3, 0.463, 0.99, 0.999, 0.999_99] {
-            near(quantile_of_counts(&rows, q), quantile(&spelled, q).unwrap(), 1e-9);
-        }
-        near(quantile_of_counts(&[(1.0, u64::MAX), (2.0, u64::MAX)], 0.9), 2.0, 1e-9);
-    }
-
-    #[test]
     fn edges_have_an_answer() {
-        assert_eq!(
-            (quantile(&[], 0.5), quantile_of_counts(&[(1.0, 0)], 0.5), standard_error(&[1.0], 0.5)),
-            (None, None, None)
-        );
+        assert_eq!(quantile(&[], 0.5), None);
         near(quantile(&[7.0], 0.99), 7.0, 1e-12);
         near(quantile(&[3.0, 1.0, 2.0], 0.0), 1.0, 0.0);
         near(quantile(&[3.0, 1.0, 2.0], 1.5), 3.0, 0.0);
         near(quantile(&[5.0; 900], 0.3), 5.0, 1e-12);
-        near(standard_error(&[5.0; 9], 0.3), 0.0, 1e-12);
         assert!(quantile(&[1.0, 2.0], f64::NAN).is_some());
         assert_eq!(Weights::new(3, 0.5).of_sorted(&[1.0; 4]), None);
     }
@@ -238,24 +166,6 @@ mod tests {
             let found = quantile(&values, q).unwrap();
             prop_assert!(found >= sorted[0] - 1e-9 && found <= sorted[n - 1] + 1e-9);
             prop_assert!(quantile(&values, (q + 0.1).min(1.0)).unwrap() >= found - 1e-9);
-            let rows: Vec<(f64, u64)> = values.iter().map(|&value| (value, 1)).collect();
-            prop_assert!((quantile_of_counts(&rows, q).unwrap() - found).abs() < 1e-9);
-        }
-
-        #[test]
-        fn the_short_jackknife_is_the_long_one(seed in 0u64..1_000, n in 2usize..36, q in 0.01f64..0.99) {
-            let mut dice = Dice::new(seed);
-            let values: Vec<f64> = (0..n).map(|_| dice.normal()).collect();
-            let without = |i: usize| {
-                let mut rest = values.clone();
-                rest.remove(i);
-                quantile(&rest, q).unwrap()
-            };
-            let each: Vec<f64> = (0..n).map(without).collect();
-            let mean = each.iter().sum::<f64>() / n as f64;
-            let squares: f64 = each.iter().map(|one| (one - mean).powi(2)).sum();
-            let long = ((n as f64 - 1.0) / n as f64 * squares).sqrt();
-            prop_assert!((standard_error(&values, q).unwrap() - long).abs() < 1e-9);
         }
     }
 }

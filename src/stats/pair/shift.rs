@@ -24,6 +24,8 @@ pub struct Shift {
     pub difference: f64,
     /// Its interval over units; `None` when there are too few for the confidence.
     pub interval: Option<Interval>,
+    /// Two-sided over units, against no difference.
+    pub p: f64,
 }
 
 /// The shift at each quantile of the grid from the block maxima of each unit, with intervals at this confidence.
@@ -43,8 +45,9 @@ pub fn function(a: &[&[f64]], b: &[&[f64]], design: Design, grid: &[f64], confid
 
 fn at(a: &[Vec<f64>], b: &[Vec<f64>], design: Design, q: f64, confidence: f64) -> Shift {
     let (a, b) = (quantiles(a, q), quantiles(b, q));
-    let interval = of_units(&a, &b, design).interval(confidence);
-    Shift { q, difference: difference(&a, &b, design), interval, a, b }
+    let relabelled = of_units(&a, &b, design);
+    let (interval, p) = (relabelled.interval(confidence), relabelled.p_two_sided(0.0));
+    Shift { q, difference: difference(&a, &b, design), interval, p, a, b }
 }
 
 /// The quantile of each unit; units are mostly of one size, whose weights are found once.
@@ -79,6 +82,8 @@ mod tests {
             assert!(shifts.windows(2).all(|two| two[0].difference < two[1].difference));
             let median = &shifts[2];
             assert!((median.difference - 25.0).abs() < 1e-9 && median.interval.is_some());
+            assert_eq!(median.p, of_units(&median.a, &median.b, design).p_two_sided(0.0));
+            assert!(median.p < 0.05);
             assert!((median.a[3] - quantile(a[3], 0.5).unwrap()).abs() < 1e-12);
         }
         assert!(function(&a[..5], &b, Design::Paired, &[0.5], 0.95)[0].interval.is_none());
@@ -94,6 +99,6 @@ mod tests {
         let unpaired = &function(&a, &b, Design::Unpaired, &[0.9], 0.95)[0];
         assert_eq!((unpaired.a.len(), unpaired.b.len()), (2, 3));
         let nothing = &function(&[], &[], Design::Paired, &[0.9], 0.95)[0];
-        assert_eq!((nothing.difference, nothing.interval), (0.0, None));
+        assert_eq!((nothing.difference, nothing.interval, nothing.p), (0.0, None, 1.0));
     }
 }

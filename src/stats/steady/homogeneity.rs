@@ -46,22 +46,6 @@ pub struct Stretch {
     pub large: u64,
 }
 
-impl Homogeneity {
-    /// The fullest windows that hold at least half of the large blocks: how many windows, and how many blocks.
-    pub fn fullest_windows(&self) -> (usize, u64) {
-        let mut windows = self.windows;
-        windows.sort_unstable_by(|a, b| b.cmp(a));
-        let (mut taken, mut held) = (0, 0);
-        for count in windows {
-            if 2 * held >= self.large {
-                break;
-            }
-            (taken, held) = (taken + 1, held + count);
-        }
-        (taken, held)
-    }
-}
-
 /// The blocks with the largest values, in order of time: about this share of them.
 ///
 /// Equal values are all taken or all left, whichever is nearer to the share, so that no place is preferred.
@@ -187,11 +171,10 @@ mod tests {
         let test = of_places(&even, 600).unwrap();
         assert_eq!((test.large, test.first_half, test.windows, test.dispersion), (60, 30, [6; 10], 0.0));
         assert_eq!((test.halves_p, test.dispersion_p), (1.0, 1.0));
-        assert_eq!(test.fullest_windows(), (5, 30));
         let burst: Vec<usize> = (300..320).chain([5, 100, 250, 400, 550]).collect();
         let test = of_places(&burst, 600).unwrap();
         assert!(test.dispersion_p <= 0.001 && test.stretch.blocks == 13 && test.stretch.large == 13);
-        assert_eq!((test.stretch.first, test.fullest_windows()), (300, (1, 20)));
+        assert_eq!(test.stretch.first, 300);
     }
 
     #[test]

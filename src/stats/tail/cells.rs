@@ -102,10 +102,9 @@ fn drawn(cells: &[Step], law: &Gpd, n: usize, dice: &mut Dice) -> Vec<Step> {
 mod tests {
     use super::*;
     use crate::stats::dice::SEED;
-    use crate::stats::tail::steps::Rounding;
 
     fn tested(values: &[f64], width: f64) -> Option<CellTest> {
-        let excesses = Steps::new(values, width, Rounding::Down)?;
+        let excesses = Steps::new(values, width)?;
         let fit = gpd::fit(&excesses, Gpd::USUAL)?;
         of_excesses(&excesses, &fit, 0.1, 99, SEED)
     }
@@ -137,8 +136,7 @@ mod tests {
 
     #[test]
     fn cells_hold_everything_and_cut_nothing() {
-        let excesses =
-            Steps::new(&drawn_from(Gpd { sigma: 3.0, xi: 0.2 }, 500, 1), 1.0, Rounding::Down).unwrap();
+        let excesses = Steps::new(&drawn_from(Gpd { sigma: 3.0, xi: 0.2 }, 500, 1), 1.0).unwrap();
         let cells = cells(&excesses, &gpd::fit(&excesses, Gpd::USUAL).unwrap().law);
         assert_eq!(cells.iter().map(|cell| cell.count).sum::<f64>(), 500.0);
         assert!(cells.windows(2).all(|pair| pair[0].high == pair[1].low && pair[0].low < pair[0].high));

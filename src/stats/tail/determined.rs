@@ -62,7 +62,7 @@ mod tests {
     use crate::stats::tail::gev::{Gev, Shape};
     use crate::stats::tail::gpd::Gpd;
     use crate::stats::tail::profile::{Level, ONE_SIDED_95, level_upper};
-    use crate::stats::tail::steps::{Rounding, Step};
+    use crate::stats::tail::steps::Step;
 
     #[test]
     fn the_raspberry_may_be_extended_tenfold_but_not_a_hundredfold() {
@@ -85,7 +85,7 @@ mod tests {
         let mut drawn = |xi: f64| {
             let law = Gev { mu: 20.0, sigma: 2.0, xi };
             let values: Vec<f64> = (0..300).map(|_| law.level_of_rate(dice.exponential())).collect();
-            let steps = Steps::new(&values, 0.0, Rounding::Down).unwrap();
+            let steps = Steps::new(&values, 0.0).unwrap();
             let fit = gev::fit(&steps, Shape::USUAL).unwrap();
             (steps, fit)
         };

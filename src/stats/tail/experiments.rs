@@ -8,7 +8,7 @@ use super::gap;
 use super::gev::{self, Gev, Shape};
 use super::gpd::{self, Gpd};
 use super::profile::{self, Level, ONE_SIDED_95, TWO_SIDED_95};
-use super::steps::{Rounding, Steps};
+use super::steps::Steps;
 use crate::stats::dice::Dice;
 
 /// How often bounds of a level held.
@@ -38,7 +38,7 @@ pub fn level_coverage(n: usize, xi: f64, reps: u32, seed: u64) -> Coverage {
     let mut dice = Dice::new(seed);
     let mut held = [0u32; 3];
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0, Rounding::Down);
+        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0);
         let Some((steps, fit)) =
             steps.and_then(|steps| gev::fit(&steps, Shape::USUAL).map(|fit| (steps, fit)))
         else {
@@ -67,7 +67,7 @@ pub fn prediction(n: usize, m: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64)
     let mut dice = Dice::new(seed);
     let mut held = [0u32; 2];
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0, Rounding::Down);
+        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0);
         let next = law.level_of_rate(dice.exponential() / m);
         let Some(steps) = steps else { continue };
         let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
@@ -89,7 +89,7 @@ pub fn rounded_coverage(sigma: f64, reps: u32, seed: u64) -> (f64, f64) {
         let values: Vec<f64> = maxima(&law, 600, &mut dice).iter().map(|v| v.floor()).collect();
         let middles: Vec<f64> = values.iter().map(|v| v + 0.5).collect();
         for (held, (values, width)) in held.iter_mut().zip([(values, 1.0), (middles, 0.0)]) {
-            let Some(steps) = Steps::new(&values, width, Rounding::Down) else { continue };
+            let Some(steps) = Steps::new(&values, width) else { continue };
             let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
             let both = profile::level_interval(&steps, &fit, level, TWO_SIDED_95);
             *held += u32::from(not_below(both.high, truth) && both.low.is_none_or(|low| low <= truth));
@@ -122,7 +122,7 @@ pub fn grouped_excesses(reps: u32, seed: u64) -> GroupedExcesses {
         let middles: Vec<f64> = values.iter().map(|v| v.floor() + 0.5).collect();
         let ways = [(&values, 1.0), (&values, 0.0), (&middles, 0.0)];
         for (way, (values, width)) in ways.into_iter().enumerate() {
-            let Some(steps) = Steps::new(values, width, Rounding::Down) else { continue };
+            let Some(steps) = Steps::new(values, width) else { continue };
             let Some(fit) = gpd::fit(&steps, Gpd::USUAL) else { continue };
             shapes[way] += fit.law.xi / f64::from(reps.max(1));
             if way == 0 {
@@ -136,12 +136,13 @@ pub fn grouped_excesses(reps: u32, seed: u64) -> GroupedExcesses {
 }
 
 /// The 95 % and 99 % points of (A^2, AU^2) of n maxima under their own fit.
+#[cfg(test)]
 pub fn fit_statistics(n: usize, xi: f64, reps: u32, seed: u64) -> [(f64, f64); 2] {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
     let mut dice = Dice::new(seed);
     let (mut a2, mut au2) = (Vec::new(), Vec::new());
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0, Rounding::Down);
+        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0);
         let Some((steps, fit)) =
             steps.and_then(|steps| gev::fit(&steps, Shape::USUAL).map(|fit| (steps, fit)))
         else {
@@ -185,7 +186,7 @@ pub fn gates(mode: Mode, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64
             };
             *value += if carries { shift } else { 0.0 };
         }
-        let Some(steps) = Steps::new(&values, 1.0, Rounding::Down) else { continue };
+        let Some(steps) = Steps::new(&values, 1.0) else { continue };
         let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
         let gap = gap::widest_gap(&steps, &fit.law, dice.bits());
         let statistics = fit_test::statistics(&steps, &fit.law, &mut dice);

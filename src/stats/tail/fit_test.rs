@@ -69,7 +69,8 @@ pub fn upper_tail(placed: &[Placed]) -> f64 {
 }
 
 /// The statistic W^2 of Cramer and von Mises.
-pub fn cramer_von_mises(placed: &[Placed]) -> f64 {
+#[cfg(test)]
+fn cramer_von_mises(placed: &[Placed]) -> f64 {
     let n = placed.len() as f64;
     let term = |(i, p): (usize, &Placed)| (p.below - (2 * i + 1) as f64 / (2.0 * n)).powi(2);
     1.0 / (12.0 * n) + placed.iter().enumerate().map(term).sum::<f64>()
@@ -184,10 +185,9 @@ mod tests {
     use crate::stats::reference::{PORT_PIRIE_M, RAIN_OVER_30_MM};
     use crate::stats::tail::gev::Shape;
     use crate::stats::tail::gpd::{self, Gpd};
-    use crate::stats::tail::steps::Rounding;
 
     fn tested(values: &[f64], width: f64) -> FitTest {
-        let steps = Steps::new(values, width, Rounding::Down).unwrap();
+        let steps = Steps::new(values, width).unwrap();
         let fit = gev::fit(&steps, Shape::USUAL).unwrap();
         of_maxima(&steps, &fit, 0.01, REFITS, SEED).unwrap()
     }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn rain_has_the_published_statistics() {
-        let excesses = Steps::new(&RAIN_OVER_30_MM, 0.0, Rounding::Down).unwrap().above(30.0).unwrap();
+        let excesses = Steps::new(&RAIN_OVER_30_MM, 0.0).unwrap().above(30.0).unwrap();
         let law = gpd::fit(&excesses, Gpd::USUAL).unwrap().law;
         let placed = placed(&excesses, |y| (law.cdf(y), law.sf(y)), &mut Dice::new(1));
         assert!((anderson_darling(&placed) - 0.391_368_81).abs() < 1e-4, "{}", anderson_darling(&placed));

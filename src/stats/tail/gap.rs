@@ -78,10 +78,9 @@ mod tests {
     use super::*;
     use crate::stats::dice::SEED;
     use crate::stats::tail::gev::{self, Shape};
-    use crate::stats::tail::steps::Rounding;
 
     fn gap_of(values: &[f64]) -> Option<Gap> {
-        let steps = Steps::new(values, 1.0, Rounding::Down).unwrap();
+        let steps = Steps::new(values, 1.0).unwrap();
         widest_gap(&steps, &gev::fit(&steps, Shape::USUAL)?.law, SEED)
     }
 

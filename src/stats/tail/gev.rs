@@ -157,7 +157,8 @@ pub fn fit(steps: &Steps, shape: Shape) -> Option<Fit> {
 }
 
 /// Fits Gumbel's law, xi = 0.
-pub fn fit_gumbel(steps: &Steps) -> Option<Fit> {
+#[cfg(test)]
+fn fit_gumbel(steps: &Steps) -> Option<Fit> {
     fit(steps, Shape { low: 0.0, high: 0.0 })
 }
 
@@ -251,7 +252,6 @@ mod tests {
     use super::*;
     use crate::stats::dice::Dice;
     use crate::stats::reference::{FREMANTLE_M, PORT_PIRIE_M};
-    use crate::stats::tail::steps::Rounding;
     use proptest::prelude::*;
 
     fn near(value: f64, expected: f64, tolerance: f64) {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn continuous(values: &[f64]) -> Steps {
-        Steps::new(values, 0.0, Rounding::Down).unwrap()
+        Steps::new(values, 0.0).unwrap()
     }
 
     fn drawn(law: Gev, n: usize, seed: u64) -> Vec<f64> {
@@ -304,7 +304,7 @@ mod tests {
         let values = drawn(Gev { mu: 12.0, sigma: 1.5, xi: 0.1 }, 300, 3);
         let shape = |unit: f64, width: f64| {
             let values: Vec<f64> = values.iter().map(|v| v * unit).collect();
-            fit(&Steps::new(&values, width * unit, Rounding::Down).unwrap(), Shape::USUAL).unwrap().law.xi
+            fit(&Steps::new(&values, width * unit).unwrap(), Shape::USUAL).unwrap().law.xi
         };
         for width in [0.0, 0.25] {
             near(shape(1000.0, width), shape(1.0, width), 1e-8);
@@ -316,7 +316,7 @@ mod tests {
     fn putting_values_together_moves_nothing_that_matters() {
         for (n, xi, width) in [(300, -0.4, 1.0), (300, 0.3, 0.0), (300, 0.6, 0.0), (2_000, 0.1, 1.0)] {
             let law = Gev { mu: 20_000.0, sigma: 1_500.0, xi };
-            let steps = Steps::new(&drawn(law, n, 5), width, Rounding::Down).unwrap();
+            let steps = Steps::new(&drawn(law, n, 5), width).unwrap();
             let (few, all) = (steps.standard().unwrap(), steps.standard_with(0.0, None).unwrap());
             assert!(few.steps.len() < all.steps.len() / 2);
             let [few, all] = [few, all].map(|data| Gev::of(&fit_standard(&data, Shape::USUAL).unwrap().at));

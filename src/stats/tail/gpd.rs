@@ -170,15 +170,17 @@ pub fn covariance(excesses: &Steps, fit: &Fit) -> Option<[[f64; 2]; 2]> {
     Some(std::array::from_fn(|i| std::array::from_fn(|j| unit[i][j] * size[i] * size[j])))
 }
 
+/// Standard errors of sigma and xi, from [`covariance`]; None where that is or has no positive diagonal.
+pub fn standard_errors(excesses: &Steps, fit: &Fit) -> Option<[f64; 2]> {
+    let cov = covariance(excesses, fit)?;
+    let errors = [cov[0][0].sqrt(), cov[1][1].sqrt()];
+    errors.iter().all(|error| error.is_finite()).then_some(errors)
+}
+
 /// Both ends of the profile interval of [`Gpd::level`], as excesses in the unit of the values.
 pub fn level_interval(excesses: &Steps, fit: &Fit, expected: f64, drop: f64) -> Interval {
     let end = |side: f64| level_end(excesses, fit, expected, drop, side);
     Interval { low: end(-1.0), high: end(1.0) }
-}
-
-/// The upper end alone.
-pub fn level_upper(excesses: &Steps, fit: &Fit, expected: f64, drop: f64) -> Option<f64> {
-    level_end(excesses, fit, expected, drop, 1.0)
 }
 
 fn level_end(excesses: &Steps, fit: &Fit, expected: f64, drop: f64, side: f64) -> Option<f64> {
@@ -222,7 +224,6 @@ mod tests {
     use super::*;
     use crate::stats::reference::{RAIN_OVER_30_MM, RPI2_HIST_US};
     use crate::stats::tail::profile::TWO_SIDED_95;
-    use crate::stats::tail::steps::Rounding;
     use proptest::prelude::*;
 
     fn near(value: f64, expected: f64, tolerance: f64) {
@@ -230,7 +231,7 @@ mod tests {
     }
 
     fn rain(width: f64) -> Steps {
-        Steps::new(&RAIN_OVER_30_MM, width, Rounding::Down).unwrap().above(30.0).unwrap()
+        Steps::new(&RAIN_OVER_30_MM, width).unwrap().above(30.0).unwrap()
     }
 
     fn rpi2(threshold: f64) -> Steps {
@@ -250,6 +251,7 @@ mod tests {
         near(cov[0][0], 0.918_784_18, 1e-4);
         near(cov[0][1], -0.065_507_825, 1e-5);
         near(cov[1][1], 0.010_242_252, 1e-6);
+        assert_eq!(standard_errors(&excesses, &fit), Some([cov[0][0].sqrt(), cov[1][1].sqrt()]));
         let shape = shape_interval(&excesses, &fit, TWO_SIDED_95);
         near(shape.low.unwrap(), 0.013_561_639, 1e-4);
         near(shape.high.unwrap(), 0.415_439_86, 1e-4);
@@ -269,7 +271,7 @@ mod tests {
         ] {
             // The reference put a value on an edge into the step below; the record has a resolution of 0.1 mm.
             let below = RAIN_OVER_30_MM.map(|v| v - 0.1);
-            let excesses = Steps::new(&below, width, Rounding::Down).unwrap().above(30.0).unwrap();
+            let excesses = Steps::new(&below, width).unwrap().above(30.0).unwrap();
             assert_eq!(excesses.all().len(), bins);
             let fit = fit(&excesses, Gpd::USUAL).unwrap();
             near(fit.law.sigma, sigma, 1e-4);
@@ -328,11 +330,11 @@ mod tests {
 
     #[test]
     fn nothing_is_made_of_too_little() {
-        let constant = Steps::new(&[0.0; 50], 1.0, Rounding::Down).unwrap();
+        let constant = Steps::new(&[0.0; 50], 1.0).unwrap();
         assert!(fit(&constant, Gpd::USUAL).is_none());
         let fit = fit(&rain(1.0), Gpd::USUAL).unwrap();
-        assert_eq!(level_upper(&rain(1.0), &fit, 0.5, 2.7), None);
-        assert_eq!(level_upper(&constant, &fit, 5.0, 2.7), None);
+        assert_eq!(level_interval(&rain(1.0), &fit, 0.5, 2.7).high, None);
+        assert_eq!(level_interval(&constant, &fit, 5.0, 2.7).high, None);
     }
 
     proptest! {

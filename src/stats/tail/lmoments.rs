@@ -68,11 +68,10 @@ impl LMoments {
 mod tests {
     use super::*;
     use crate::stats::reference::PORT_PIRIE_M;
-    use crate::stats::tail::steps::Rounding;
 
     #[test]
     fn port_pirie_has_the_published_start() {
-        let steps = Steps::new(&PORT_PIRIE_M, 0.0, Rounding::Down).unwrap();
+        let steps = Steps::new(&PORT_PIRIE_M, 0.0).unwrap();
         let start = LMoments::of(&steps).unwrap().gev();
         for (value, expected) in
             [(start.mu, 3.873_172_4), (start.sigma, 0.203_267_58), (start.xi, -0.051_477_126)]
@@ -83,7 +82,7 @@ mod tests {
 
     #[test]
     fn ties_count_as_often_as_they_came() {
-        let tied = Steps::new(&[1.0, 2.0, 2.0, 2.0, 5.0, 9.0], 0.0, Rounding::Down).unwrap();
+        let tied = Steps::new(&[1.0, 2.0, 2.0, 2.0, 5.0, 9.0], 0.0).unwrap();
         let moments = LMoments::of(&tied).unwrap();
         // By the definition: half the mean distance of two.
         let values = [1.0, 2.0, 2.0, 2.0, 5.0, 9.0f64];
@@ -98,6 +97,6 @@ mod tests {
         let moments = LMoments { l1: 3.0, l2: 2.0, l3: 0.3 };
         let (a, b) = (moments.gev_of_shape(0.0), moments.gev_of_shape(2e-6));
         assert!((a.mu - b.mu).abs() < 1e-4 && (a.sigma - b.sigma).abs() < 1e-4);
-        assert_eq!(LMoments::of(&Steps::new(&[1.0, 2.0], 0.0, Rounding::Down).unwrap()), None);
+        assert_eq!(LMoments::of(&Steps::new(&[1.0, 2.0], 0.0).unwrap()), None);
     }
 }

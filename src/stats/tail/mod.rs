@@ -21,11 +21,11 @@ mod tests {
     use gpd::Gpd;
     use profile::{Level, ONE_SIDED_95};
     use proptest::prelude::*;
-    use steps::{Rounding, Steps};
+    use steps::Steps;
 
     /// Every method on one set of values: whatever they are, it ends.
     fn all_methods(values: &[f64], width: f64) {
-        let Some(steps) = Steps::new(values, width, Rounding::Down) else { return };
+        let Some(steps) = Steps::new(values, width) else { return };
         let level = Level { blocks: 1e6, probability: 0.95 };
         for shape in [Shape::USUAL, Shape::GUARDED] {
             let Some(fit) = gev::fit(&steps, shape) else { continue };

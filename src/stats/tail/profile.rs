@@ -202,10 +202,9 @@ mod tests {
     use super::*;
     use crate::stats::dice::Dice;
     use crate::stats::reference::PORT_PIRIE_M;
-    use crate::stats::tail::steps::Rounding;
 
     fn port_pirie() -> (Steps, Fit) {
-        let steps = Steps::new(&PORT_PIRIE_M, 0.0, Rounding::Down).unwrap();
+        let steps = Steps::new(&PORT_PIRIE_M, 0.0).unwrap();
         let fit = gev::fit(&steps, Shape::USUAL).unwrap();
         (steps, fit)
     }
@@ -273,7 +272,7 @@ mod tests {
         let level = Level { blocks: 1200.0, probability: 0.95 };
         let bound = |unit: f64| {
             let values: Vec<f64> = values.iter().map(|v| v * unit).collect();
-            let steps = Steps::new(&values, unit, Rounding::Down).unwrap();
+            let steps = Steps::new(&values, unit).unwrap();
             level_upper(&steps, &gev::fit(&steps, Shape::USUAL).unwrap(), level, ONE_SIDED_95).unwrap()
         };
         near(Some(bound(1000.0) / 1000.0), bound(1.0), 1e-4);

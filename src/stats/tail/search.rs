@@ -215,13 +215,8 @@ pub fn inverse<const D: usize>(matrix: &[[f64; D]; D]) -> Option<[[f64; D]; D]> 
     right.iter().flatten().all(|v| v.is_finite()).then_some(right)
 }
 
-/// Where a function changes its sign between a and b, by Brent's method; None if it does not.
-pub fn crossing(f: &mut impl FnMut(f64) -> f64, a: f64, b: f64, tolerance: f64) -> Option<f64> {
-    let (fa, fb) = (f(a), f(b));
-    crossing_from(f, (a, fa), (b, fb), tolerance)
-}
-
-/// [`crossing`] where the values at both ends are known.
+/// Where a function changes its sign between a and b, by Brent's method, its values there being known; None if it
+/// does not.
 pub fn crossing_from(
     f: &mut impl FnMut(f64) -> f64,
     (mut a, mut fa): (f64, f64),
@@ -306,6 +301,11 @@ mod tests {
         }
         assert_eq!(super::inverse(&[[1.0, 2.0], [2.0, 1.0]]), None);
         assert_eq!(super::inverse(&[[f64::NAN]]), None);
+    }
+
+    fn crossing(f: &mut impl FnMut(f64) -> f64, a: f64, b: f64, tolerance: f64) -> Option<f64> {
+        let (fa, fb) = (f(a), f(b));
+        crossing_from(f, (a, fa), (b, fb), tolerance)
     }
 
     #[test]

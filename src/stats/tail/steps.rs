@@ -7,15 +7,6 @@
 use super::lmoments::LMoments;
 use crate::stats::histogram::Row;
 
-/// How a recorder brought a value to its step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounding {
-    /// The recorded value is the lower edge of its step.
-    Down,
-    /// The recorded value is the middle of its step.
-    Nearest,
-}
-
 /// All values of one step, `[low, high)`; a density where both are the same, open to above where high is infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
@@ -42,20 +33,17 @@ const CLOSE: f64 = 0.12;
 const MOST_GROUPS: usize = 2000;
 
 impl Steps {
-    /// Values recorded in steps of `width` (0: continuous); None without values or with one that is not finite.
+    /// Values recorded in steps of `width` (0: continuous), each as the lower edge of its step; None without values or with one that is not finite.
     ///
     /// Values need not have been rounded yet. One less than a millionth of a step below an edge counts as on it:
     /// decimal fractions are not exact in binary.
-    pub fn new(values: &[f64], width: f64, rounding: Rounding) -> Option<Steps> {
+    pub fn new(values: &[f64], width: f64) -> Option<Steps> {
         if values.is_empty() || !values.iter().all(|v| v.is_finite()) || !(width >= 0.0 && width.is_finite())
         {
             return None;
         }
-        let mut lows: Vec<f64> = match (width > 0.0, rounding) {
-            (false, _) => values.to_vec(),
-            (true, Rounding::Down) => values.iter().map(|v| (v / width + 1e-6).floor() * width).collect(),
-            (true, Rounding::Nearest) => values.iter().map(|v| ((v / width).round() - 0.5) * width).collect(),
-        };
+        let edge = |v: &f64| if width > 0.0 { (v / width + 1e-6).floor() * width } else { *v };
+        let mut lows: Vec<f64> = values.iter().map(edge).collect();
         if !lows.iter().all(|low| low.is_finite()) {
             return None;
         }
@@ -249,23 +237,21 @@ mod tests {
 
     #[test]
     fn values_fall_into_their_steps() {
-        let steps = Steps::new(&[0.3, 0.1, 0.25, 0.3], 0.1, Rounding::Down).unwrap();
+        let steps = Steps::new(&[0.3, 0.1, 0.25, 0.3], 0.1).unwrap();
         let lows: Vec<(i64, f64)> =
             steps.all().iter().map(|s| ((s.low * 100.0).round() as i64, s.count)).collect();
         assert_eq!(lows, [(10, 1.0), (20, 1.0), (30, 2.0)]);
-        let nearest = Steps::new(&[3.0, 2.6], 1.0, Rounding::Nearest).unwrap();
-        assert_eq!(nearest.all(), [Step { low: 2.5, high: 3.5, count: 2.0 }]);
-        assert_eq!(Steps::new(&[2.0, 1.0], 0.0, Rounding::Down).unwrap().all()[0].high, 1.0);
+        assert_eq!(Steps::new(&[2.0, 1.0], 0.0).unwrap().all()[0].high, 1.0);
     }
 
     #[test]
     fn what_is_no_data_is_none() {
-        assert_eq!(Steps::new(&[], 1.0, Rounding::Down), None);
-        assert_eq!(Steps::new(&[1.0, f64::NAN], 1.0, Rounding::Down), None);
-        assert_eq!(Steps::new(&[1.0], -1.0, Rounding::Down), None);
+        assert_eq!(Steps::new(&[], 1.0), None);
+        assert_eq!(Steps::new(&[1.0, f64::NAN], 1.0), None);
+        assert_eq!(Steps::new(&[1.0], -1.0), None);
         assert_eq!(Steps::of_rows(&[], 0), None);
         for constant in [&[5.0; 9][..], &[1.0, 2.0, 2.0][..], &[7.0][..]] {
-            assert!(Steps::new(constant, 0.0, Rounding::Down).unwrap().standard().is_none());
+            assert!(Steps::new(constant, 0.0).unwrap().standard().is_none());
         }
     }
 
@@ -284,18 +270,18 @@ mod tests {
     fn far_values_do_not_swallow_the_bulk() {
         let mut values: Vec<f64> = (0..500).map(|i| f64::from(i) / 100.0).collect();
         values.extend([1e6, 1e7]);
-        let steps = Steps::new(&values, 0.0, Rounding::Down).unwrap();
+        let steps = Steps::new(&values, 0.0).unwrap();
         assert!(steps.standard().unwrap().steps.len() > 20);
         let wide: Vec<f64> =
             (0..40_000).map(|i| if i % 4 == 0 { f64::from(i).powi(3) } else { 1.0 }).collect();
-        let steps = Steps::new(&wide, 0.0, Rounding::Down).unwrap();
+        let steps = Steps::new(&wide, 0.0).unwrap();
         assert!(steps.standard().unwrap().steps.len() <= MOST_GROUPS);
     }
 
     #[test]
     fn putting_together_keeps_count_and_moments() {
         let values: Vec<f64> = (0..5_000).map(|i| f64::from(i * i % 7_919)).collect();
-        let steps = Steps::new(&values, 1.0, Rounding::Down).unwrap();
+        let steps = Steps::new(&values, 1.0).unwrap();
         let few = steps.standard().unwrap().steps;
         let moment =
             |steps: &[Step], k: i32| steps.iter().map(|s| s.low.powi(k) * s.count).sum::<f64>() / 5_000.0;

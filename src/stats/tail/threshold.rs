@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::stats::dice::{Dice, SEED};
     use crate::stats::reference::RPI2_HIST_US;
-    use crate::stats::tail::steps::{Rounding, Step};
+    use crate::stats::tail::steps::Step;
 
     fn histogram(rows: &[(u64, u64)]) -> Steps {
         let step =
@@ -134,7 +134,7 @@ mod tests {
         let mut dice = Dice::new(2);
         let law = Gpd { sigma: 3.0, xi: 0.05 };
         let values: Vec<f64> = (0..4_000).map(|_| 10.0 + law.level(1.0 / dice.even())).collect();
-        let choice = choose(&Steps::new(&values, 1.0, Rounding::Down).unwrap(), SEED);
+        let choice = choose(&Steps::new(&values, 1.0).unwrap(), SEED);
         let picked = &choice.candidates[choice.picked.unwrap()];
         assert!(picked.level <= 21.0 && (picked.fit.law.xi - 0.05).abs() < 0.2, "{picked:?}");
     }

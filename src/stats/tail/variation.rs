@@ -47,7 +47,8 @@ pub fn variations(steps: &Steps, most: usize) -> Vec<Variation> {
 }
 
 /// The coefficient of variation of excesses themselves (see [`Steps::above`]); None without any or with an open step.
-pub fn variation_of(excesses: &Steps) -> Option<f64> {
+#[cfg(test)]
+fn variation_of(excesses: &Steps) -> Option<f64> {
     let middle = |s: &Step| 0.5 * (s.low + s.high);
     let mean = excesses.all().iter().map(|s| s.count * middle(s)).sum::<f64>() / excesses.n();
     let square =
@@ -56,14 +57,9 @@ pub fn variation_of(excesses: &Steps) -> Option<f64> {
     cv.is_finite().then_some(cv)
 }
 
-/// The coefficient that a shape below 0.5 has; infinite for heavier ones.
-pub fn of_shape(xi: f64) -> f64 {
-    if xi < 0.5 { (1.0 / (1.0 - 2.0 * xi)).sqrt() } else { f64::INFINITY }
-}
-
 /// Where 95 % of exponential samples lie, by simulated points for 10 to 500 values and the normal limit beyond,
 /// with sqrt(k) (cv - 1) taken as linear in 1 / sqrt(k) between them; the points of 10 for fewer.
-pub fn band(k: f64) -> (f64, f64) {
+fn band(k: f64) -> (f64, f64) {
     const POINTS: [(f64, f64, f64); 5] = [
         (10.0, 0.510_46, 1.392_26),
         (20.0, 0.634_84, 1.354_03),
@@ -90,11 +86,10 @@ mod tests {
     use super::*;
     use crate::stats::dice::Dice;
     use crate::stats::reference::RAIN_OVER_30_MM;
-    use crate::stats::tail::steps::Rounding;
 
     #[test]
     fn rain_varies_as_published() {
-        let excesses = Steps::new(&RAIN_OVER_30_MM, 0.0, Rounding::Down).unwrap().above(30.0).unwrap();
+        let excesses = Steps::new(&RAIN_OVER_30_MM, 0.0).unwrap().above(30.0).unwrap();
         let cv = variation_of(&excesses).unwrap();
         assert!((cv - 1.179_076_2).abs() < 1e-6, "{cv}");
         assert!((152f64.sqrt() * (cv - 1.0) - 2.207_799_5).abs() < 1e-5);
@@ -103,12 +98,12 @@ mod tests {
     #[test]
     fn each_threshold_has_its_own_excesses() {
         let values: Vec<f64> = (0..200).map(|i| f64::from(i * i)).collect();
-        let steps = Steps::new(&values, 0.0, Rounding::Down).unwrap();
+        let steps = Steps::new(&values, 0.0).unwrap();
         let all = variations(&steps, 50);
         assert_eq!((all.first().unwrap().k, all.last().unwrap().k), (50.0, 10.0));
         for one in all {
             let above: Vec<f64> = values.iter().map(|v| v - one.over).filter(|y| *y > 0.0).collect();
-            let direct = variation_of(&Steps::new(&above, 0.0, Rounding::Down).unwrap()).unwrap();
+            let direct = variation_of(&Steps::new(&above, 0.0).unwrap()).unwrap();
             assert!((direct - one.cv).abs() < 1e-9, "{one:?} {direct}");
         }
     }
@@ -121,18 +116,16 @@ mod tests {
         let mut inside = 0;
         for _ in 0..400 {
             let values: Vec<f64> = (0..30).map(|_| dice.exponential()).collect();
-            let cv = variation_of(&Steps::new(&values, 0.0, Rounding::Down).unwrap()).unwrap();
+            let cv = variation_of(&Steps::new(&values, 0.0).unwrap()).unwrap();
             inside += i32::from(band(30.0).0 < cv && cv < band(30.0).1);
         }
         assert!((366..395).contains(&inside), "{inside}");
     }
 
     #[test]
-    fn classes_and_edges() {
-        assert_eq!((of_shape(0.0), of_shape(0.5)), (1.0, f64::INFINITY));
-        assert!((of_shape(-1.0) - 1f64 / 3f64.sqrt()).abs() < 1e-12);
-        let constant = Steps::new(&[2.0; 40], 0.0, Rounding::Down).unwrap();
+    fn without_spread_there_is_none() {
+        let constant = Steps::new(&[2.0; 40], 0.0).unwrap();
         assert!(variations(&constant, 100).is_empty());
-        assert_eq!(variation_of(&Steps::new(&[0.0; 40], 0.0, Rounding::Down).unwrap()), None);
+        assert_eq!(variation_of(&Steps::new(&[0.0; 40], 0.0).unwrap()), None);
     }
 }

@@ -4,6 +4,7 @@
 
 use super::cluster::{theta_intervals, theta_k_gaps};
 use super::period::{ALPHA, Comb, combs};
+#[cfg(test)]
 use super::schuster;
 use crate::stats::dice::Dice;
 
@@ -93,6 +94,7 @@ pub fn period_found(recipe: &Recipe, within_ns: f64, reps: usize, seed: u64) -> 
 }
 
 /// In how many repetitions `n` events at random within an hour had a line below `to_hz` at the level 0.01.
+#[cfg(test)]
 pub fn schuster_claims(n: usize, to_hz: f64, reps: usize, seed: u64) -> usize {
     let mut dice = Dice::new(seed);
     let recipe = Recipe { random: n, ..Recipe::HOUR };
@@ -125,6 +127,7 @@ pub fn max_ar(theta: f64, n: usize, reps: usize, seed: u64) -> (f64, f64) {
 }
 
 /// Poisson counts by the waiting times between events.
+#[cfg(test)]
 pub fn poisson_counts(mean: f64, n: usize, dice: &mut Dice) -> Vec<u64> {
     let mut left = dice.exponential() / mean;
     let mut count = || {

@@ -3,7 +3,7 @@
 use onbeat::stats::dice::{Dice, SEED};
 use onbeat::stats::tail::gev::{self, Gev, Shape};
 use onbeat::stats::tail::profile::{self, Level, ONE_SIDED_95};
-use onbeat::stats::tail::steps::{Rounding, Steps};
+use onbeat::stats::tail::steps::Steps;
 use onbeat::units::Nanos;
 
 use super::gates::answer;
@@ -97,7 +97,7 @@ fn once(per_second: f64, dice: &mut Dice, counts: &mut Counts) {
 
 /// The bound for a day, whatever the gates say.
 fn fitted_bound(maxima: &[f64]) -> Option<f64> {
-    let steps = Steps::new(maxima, 0.0, Rounding::Down)?;
+    let steps = Steps::new(maxima, 0.0)?;
     let fit = gev::fit(&steps, Shape::USUAL)?;
     profile::level_upper(&steps, &fit, Level { blocks: DAY, probability: 0.95 }, ONE_SIDED_95)
 }
