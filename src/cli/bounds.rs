@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
+use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
 use super::{Environment, columns, print, say, write_output};
-use crate::bundle::run::{CpuRun, Run};
+use crate::bundle::run::CpuRun;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::report;
 use crate::stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
-use crate::stats::histogram::Row;
-use crate::units::{Bare, Nanos, parse_span};
+use crate::units::{Bare, Nanos};
 
 /// Say what a run supports, and what it cannot have seen
 ///
@@ -103,9 +103,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 
 /// The bounds of a subject.
 pub fn answer(subject: &Subject, question: &Question) -> Outcome<Bounds> {
-    let rows = subject.run.as_ref().map(rows).unwrap_or_default();
-    let cpus = || subject.run.iter().flat_map(|run| &run.cpus);
-    let cycles = cpus().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let rows = subject.rows();
+    let cycles = subject.cpus().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
     // A run that was killed before its first second has nothing to say either, but it is one.
     let complete = subject.run.as_ref().is_none_or(|run| run.complete);
     if subject.series.worst().is_none() && cycles == 0 && complete {
@@ -114,45 +113,20 @@ pub fn answer(subject: &Subject, question: &Question) -> Outcome<Bounds> {
             subject.path.display()
         )));
     }
-    let spoiled: Vec<String> = subject.run.iter().flat_map(spoiled).collect();
-    let times: Vec<i64> = subject.run.iter().flat_map(overflow_times).collect();
-    let sum = |of: fn(&CpuRun) -> Option<u64>| cpus().filter_map(of).fold(0u64, u64::saturating_add);
+    let (spoiled, times) = (subject.spoiled(), subject.overflow_times());
+    let sum = |of: fn(&CpuRun) -> Option<u64>| subject.cpus().filter_map(of).fold(0u64, u64::saturating_add);
     let evidence = Evidence {
         series: &subject.series,
         rows: &rows,
         overflows: sum(|cpu| cpu.overflows),
         overflow_times: &times,
-        max: cpus().filter_map(|cpu| cpu.max_ns).max(),
+        max: subject.max(),
         spoiled: &spoiled,
         cycles,
         missed: sum(|cpu| cpu.missed),
         hz: subject.run.as_ref().and_then(|run| run.host.hz),
     };
     Ok(bounds::bounds(&evidence, question))
-}
-
-/// The histogram over all CPUs.
-pub fn rows(run: &Run) -> Vec<Row> {
-    report::line::sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()))
-}
-
-/// What the run itself says has spoiled it.
-pub fn spoiled(run: &Run) -> Vec<String> {
-    run.integrity.iter().filter(|entry| entry.invalidates).map(report::words::integrity).collect()
-}
-
-/// When an imported histogram's overflows were: cyclictest gives their cycle numbers, and the interval makes times of them.
-fn overflow_times(run: &Run) -> Vec<i64> {
-    let of_cpu = |cpu: &CpuRun| {
-        let interval = cpu.interval_ns.or(run.plan.interval_ns);
-        let unvalued =
-            cpu.worst.iter().filter(|worst| worst.latency_ns.is_none()).filter_map(|worst| worst.cycle);
-        let time = |cycle: u64| i64::try_from(cycle).ok()?.checked_mul(interval?.0);
-        unvalued.filter_map(time).collect::<Vec<_>>()
-    };
-    let mut times: Vec<i64> = run.cpus.iter().flat_map(of_cpu).collect();
-    times.sort_unstable();
-    times
 }
 
 impl Args {
@@ -163,56 +137,5 @@ impl Args {
             )));
         }
         self.asked.question(self.reach)
-    }
-}
-
-/// A limit is a latency, or a rate whose period it is.
-pub fn limit(text: &str) -> Outcome<Nanos> {
-    let lower = text.trim().to_ascii_lowercase();
-    let Some(number) = lower.strip_suffix("hz") else { return positive_span("--limit", text, Bare::Micros) };
-    let (number, scale) = match (number.strip_suffix('k'), number.strip_suffix('m')) {
-        (Some(number), _) => (number, 1e3),
-        (_, Some(number)) => (number, 1e6),
-        _ => (number, 1.0),
-    };
-    let plain = number.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let rate = number.trim().parse::<f64>().ok().filter(|rate| plain && *rate > 0.0);
-    let period = rate.map(|rate| 1e9 / (rate * scale)).filter(|ns| (1.0..9e18).contains(ns));
-    period.map(|ns| Nanos(ns as i64)).ok_or_else(|| {
-        Trouble::usage(format!(
-            "--limit: '{text}' is not a rate with a period of 1 ns or more: expected one like 8kHz"
-        ))
-    })
-}
-
-pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Outcome<Nanos> {
-    match parse_span(text, bare) {
-        Ok(span) if span.0 > 0 => Ok(span),
-        Ok(_) => Err(Trouble::usage(format!("{flag}: expected more than 0"))),
-        Err(what) => Err(Trouble::usage(format!("{flag}: {what}"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_is_a_latency_or_the_period_of_a_rate() {
-        for (text, ns) in [
-            ("50us", 50_000),
-            ("50", 50_000),
-            ("8kHz", 125_000),
-            ("8 khz", 125_000),
-            ("62.5Hz", 16_000_000),
-            ("1MHz", 1_000),
-        ] {
-            assert_eq!(limit(text).expect(text), Nanos(ns), "{text}");
-        }
-        for text in
-            ["0", "0Hz", "-8kHz", "kHz", "1e3Hz", "2GHz", "5THz", "infHz", "nanhz", "", "us", "9000MHz"]
-        {
-            assert_eq!(limit(text).expect_err(text).exit, Exit::Usage, "{text}");
-        }
     }
 }

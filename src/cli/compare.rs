@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::bounds::{limit, spoiled};
+use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
 use super::{Environment, columns, crowd, print, say, write_output};
 use crate::bundle::read::Bundle;
@@ -112,8 +112,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let remarks = remarks(&in_a, &in_b, &mut compared);
     compared.a.iter_mut().zip(&in_a).chain(compared.b.iter_mut().zip(&in_b)).for_each(|(unit, subject)| {
         unit.title = subject.title.clone();
-        let max = subject.run.iter().flat_map(|run| &run.cpus).filter_map(|cpu| cpu.max_ns).max();
-        unit.describe(subject.run.as_ref().map(super::bounds::rows).as_deref(), max);
+        unit.describe(subject.run.as_ref().map(|_| subject.rows()).as_deref(), subject.max());
     });
     let document = Document { compared: &compared, environment_diff: &differing, remarks: &remarks };
     if let Some(path) = &args.json {
@@ -215,8 +214,7 @@ fn remarks(a: &[Subject], b: &[Subject], compared: &mut Compared) -> Vec<String>
         remarks.push("a list says nothing of the conditions: whether they differ is not known".into());
     }
     for subject in a.iter().chain(b) {
-        let reasons: Vec<String> = subject.run.iter().flat_map(spoiled).collect();
-        if let Some(reason) = reasons.first() {
+        if let Some(reason) = subject.spoiled().first() {
             remarks.push(format!("{} was spoiled: {reason}", subject.title));
             compared.no_verdict("a run was spoiled: leave it out, or measure again");
         }
@@ -297,9 +295,7 @@ fn margin(text: &str, metric: Metric) -> Outcome<f64> {
                 ))
             })
         }
-        Metric::Quantile(_) => {
-            super::bounds::positive_span("--margin", text, Bare::Micros).map(|span| span.0 as f64)
-        }
+        Metric::Quantile(_) => positive_span("--margin", text, Bare::Micros).map(|span| span.0 as f64),
     }
 }
 

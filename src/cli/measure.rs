@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use super::flags::span;
 use super::live::Live;
 use super::{Environment, columns, print, say, write_output};
 use crate::bundle::run::{Run, SCHEMA};
@@ -21,7 +22,7 @@ use crate::plan::{self, Machine, Plan};
 use crate::report::outlook::outlook;
 use crate::report::table;
 use crate::report::words::wrapped;
-use crate::units::{Bare, CpuSet, Nanos, Policy, parse_span};
+use crate::units::{Bare, CpuSet, Policy};
 
 /// Measure the wake-up latency of each CPU
 ///
@@ -296,10 +297,6 @@ impl Args {
     }
 }
 
-fn span(flag: &str, text: &str, bare: Bare) -> Outcome<Nanos> {
-    parse_span(text, bare).map_err(|what| Trouble::usage(format!("{flag}: {what}")))
-}
-
 fn cpu_list(flag: &str, text: &str) -> Outcome<CpuSet> {
     CpuSet::parse(text).map_err(|what| Trouble::usage(format!("{flag}: {what}")))
 }
@@ -317,7 +314,7 @@ fn cpu_choice(text: Option<&str>) -> Outcome<CpuChoice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Cpu;
+    use crate::units::{Cpu, Nanos};
     use clap::Parser;
 
     #[derive(Parser)]

@@ -14,6 +14,7 @@ mod bounds;
 mod compare;
 mod completions;
 mod crowd;
+mod flags;
 mod import;
 mod live;
 mod man;

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::flags::positive_span;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::{CpuRun, Run};
 use crate::error::{Outcome, Trouble};
 use crate::foreign::maxima::{LINE_LIMIT, Maxima};
 use crate::host;
+use crate::report;
+use crate::stats::histogram::Row;
 use crate::stats::series::{BLOCK, Collector, Series};
-use crate::units::{Bare, CpuSet, Nanos, parse_span};
+use crate::units::{Bare, CpuSet, Nanos};
 
 /// So many values are looked at for repetition,
 const MANY: usize = 10_000;
@@ -60,6 +63,43 @@ impl Subject {
             identity: host::identity(path),
         }
     }
+
+    /// The histogram over all CPUs; empty for a list.
+    pub fn rows(&self) -> Vec<Row> {
+        report::line::sum_rows(self.cpus().map(|cpu| cpu.histogram.as_slice()))
+    }
+
+    /// The largest latency that the run itself names.
+    pub fn max(&self) -> Option<Nanos> {
+        self.cpus().filter_map(|cpu| cpu.max_ns).max()
+    }
+
+    /// What the run itself says has spoiled it.
+    pub fn spoiled(&self) -> Vec<String> {
+        let entries = self.run.iter().flat_map(|run| &run.integrity);
+        entries.filter(|entry| entry.invalidates).map(report::words::integrity).collect()
+    }
+
+    /// When an imported histogram's overflows were: cyclictest gives their cycle numbers, and the interval makes times of
+    /// them.
+    pub fn overflow_times(&self) -> Vec<i64> {
+        let planned = self.run.as_ref().and_then(|run| run.plan.interval_ns);
+        let of_cpu = |cpu: &CpuRun| {
+            let interval = cpu.interval_ns.or(planned);
+            let unvalued =
+                cpu.worst.iter().filter(|worst| worst.latency_ns.is_none()).filter_map(|worst| worst.cycle);
+            let time = |cycle: u64| i64::try_from(cycle).ok()?.checked_mul(interval?.0);
+            unvalued.filter_map(time).collect::<Vec<_>>()
+        };
+        let mut times: Vec<i64> = self.cpus().flat_map(of_cpu).collect();
+        times.sort_unstable();
+        times
+    }
+
+    /// The CPUs of the run; none for a list.
+    pub fn cpus(&self) -> impl Iterator<Item = &CpuRun> {
+        self.run.iter().flat_map(|run| &run.cpus)
+    }
 }
 
 impl Reading {
@@ -109,7 +149,8 @@ impl Reading {
         if self.cpus.is_some() {
             return Err(Trouble::usage(format!("{shown} is a list, which has no CPUs: leave -a out")));
         }
-        let block = positive("--block", self.block.as_deref(), Bare::Seconds)?.unwrap_or(BLOCK);
+        let block =
+            self.block.as_deref().map_or(Ok(BLOCK), |text| positive_span("--block", text, Bare::Seconds))?;
         let mut lines = host::Lines::open(path, LINE_LIMIT).map_err(failed)?;
         let mut maxima = Maxima::default();
         let mut first = true;
@@ -161,7 +202,9 @@ impl Reading {
     }
 
     fn step(&self) -> Outcome<Nanos> {
-        Ok(positive("--resolution", self.resolution.as_deref(), Bare::Micros)?.unwrap_or(Nanos(1)))
+        self.resolution
+            .as_deref()
+            .map_or(Ok(Nanos(1)), |text| positive_span("--resolution", text, Bare::Micros))
     }
 }
 
@@ -172,15 +215,6 @@ fn length(run: &Run) -> Option<Nanos> {
         i64::try_from(cpu.cycles).ok()?.checked_mul(interval.0).map(Nanos)
     };
     run.elapsed_ns.or_else(|| run.cpus.iter().filter_map(of_cpu).max())
-}
-
-fn positive(flag: &str, text: Option<&str>, bare: Bare) -> Outcome<Option<Nanos>> {
-    match text.map(|text| parse_span(text, bare)) {
-        None => Ok(None),
-        Some(Ok(span)) if span.0 > 0 => Ok(Some(span)),
-        Some(Ok(_)) => Err(Trouble::usage(format!("{flag}: expected more than 0"))),
-        Some(Err(what)) => Err(Trouble::usage(format!("{flag}: {what}"))),
-    }
 }
 
 /// The largest step that all values are multiples of, where most values come again and again: rounded numbers, of which

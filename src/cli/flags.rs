@@ -1,0 +1,61 @@
+//! Values of flags that several commands share: spans, and limits that may be rates.
+
+use crate::error::{Outcome, Trouble};
+use crate::units::{Bare, Nanos, parse_span};
+
+/// A span; what cannot be read is refused with its flag.
+pub fn span(flag: &str, text: &str, bare: Bare) -> Outcome<Nanos> {
+    parse_span(text, bare).map_err(|what| Trouble::usage(format!("{flag}: {what}")))
+}
+
+/// A span of more than 0.
+pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Outcome<Nanos> {
+    match span(flag, text, bare)? {
+        span if span.0 > 0 => Ok(span),
+        _ => Err(Trouble::usage(format!("{flag}: expected more than 0"))),
+    }
+}
+
+/// A limit is a latency, or a rate whose period it is.
+pub fn limit(text: &str) -> Outcome<Nanos> {
+    let lower = text.trim().to_ascii_lowercase();
+    let Some(number) = lower.strip_suffix("hz") else { return positive_span("--limit", text, Bare::Micros) };
+    let (number, scale) = match (number.strip_suffix('k'), number.strip_suffix('m')) {
+        (Some(number), _) => (number, 1e3),
+        (_, Some(number)) => (number, 1e6),
+        _ => (number, 1.0),
+    };
+    let plain = number.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let rate = number.trim().parse::<f64>().ok().filter(|rate| plain && *rate > 0.0);
+    let period = rate.map(|rate| 1e9 / (rate * scale)).filter(|ns| (1.0..9e18).contains(ns));
+    period.map(|ns| Nanos(ns as i64)).ok_or_else(|| {
+        Trouble::usage(format!(
+            "--limit: '{text}' is not a rate with a period of 1 ns or more: expected one like 8kHz"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Exit;
+
+    #[test]
+    fn a_limit_is_a_latency_or_the_period_of_a_rate() {
+        for (text, ns) in [
+            ("50us", 50_000),
+            ("50", 50_000),
+            ("8kHz", 125_000),
+            ("8 khz", 125_000),
+            ("62.5Hz", 16_000_000),
+            ("1MHz", 1_000),
+        ] {
+            assert_eq!(limit(text).expect(text), Nanos(ns), "{text}");
+        }
+        for text in
+            ["0", "0Hz", "-8kHz", "kHz", "1e3Hz", "2GHz", "5THz", "infHz", "nanhz", "", "us", "9000MHz"]
+        {
+            assert_eq!(limit(text).expect_err(text).exit, Exit::Usage, "{text}");
+        }
+    }
+}
