@@ -350,6 +350,59 @@ fn lengths_and_lost_records_make_no_verdict() {
 }
 
 #[test]
+fn few_events_in_long_runs_are_not_better_than_none_in_short_ones() {
+    let place = Place::new();
+    let some = |name: &str, seconds: usize, events: &[usize]| -> Vec<String> {
+        let run = |(i, n): (usize, &usize)| {
+            let mut us = vec![20.0; seconds];
+            us.iter_mut().take(*n).for_each(|us| *us = 60.0);
+            place.list(&format!("{name}{i}.csv"), &us)
+        };
+        events.iter().enumerate().map(run).collect()
+    };
+    let (long, short) = (some("long", 600, &[2, 1, 2, 1, 2]), some("short", 60, &[0; 5]));
+    assert_eq!(compared(&long, &short, &["--limit", "50us"], 7)["verdict"], "inconclusive");
+    let past = some("past", 3_600, &[6; 20]);
+    assert_eq!(compared(&past, &some("new", 60, &[1]), &["--limit", "50us"], 7)["baseline"]["worse"], false);
+}
+
+#[test]
+fn what_was_measured_and_not_recorded_carries_no_verdict() {
+    let place = Place::new();
+    let mut us = gumbel(120, 21);
+    (60..66).for_each(|i| us[i] = 90.0);
+    let runs = |name: &str, kept: usize| -> Vec<String> {
+        (0..4).map(|i| place.bundle(&format!("{name}{i}"), &us, |_, blocks| blocks.truncate(kept))).collect()
+    };
+    let found = compared(&runs("whole", 120), &runs("cut", 60), &["--limit", "50us"], 7);
+    assert!(found["reason"].as_str().unwrap().contains("lost records"), "{found}");
+    let silent = place.bundle("silent", &us, |run, _| {
+        let other = CpuRun { cpu: Cpu(1), ..run.cpus[0].clone() };
+        run.cpus.push(other);
+        run.plan.cpus.push(Cpu(1));
+    });
+    let answer = json(&["bounds", &silent, "--limit", "80us", "--horizon", "10s"], 7);
+    assert!(gate(&answer, "G11")["detail"].as_str().unwrap().contains("CPU 1"), "{answer}");
+    // A second without a due wake-up was watched all the same, and a line without its length is as long as its wake-ups.
+    let slow = place.bundle("slow", &us, |run, blocks| {
+        run.plan.interval_ns = Some(Nanos(2 * SECOND));
+        run.cpus[0].interval_ns = Some(Nanos(2 * SECOND));
+        blocks.iter_mut().skip(1).step_by(2).for_each(|block| (block.max_ns, block.n) = (None, 0));
+    });
+    let answer = json(&["bounds", &slow], 0);
+    assert_eq!(
+        (answer["observed_ns"].as_i64(), gate(&answer, "G11")["passed"].as_bool()),
+        (Some(120 * SECOND), Some(true))
+    );
+    let long = place.bundle("long", &us, |_, blocks| {
+        blocks.drain(21..30);
+        (blocks[20].n, blocks[20].span_ns) = (10_000, None);
+    });
+    let answer = json(&["bounds", &long], 0);
+    assert!(gate(&answer, "G11")["detail"].as_str().unwrap().contains("span several blocks"), "{answer}");
+}
+
+#[test]
 fn the_environment_is_compared_and_nonsense_is_refused() {
     let place = Place::new();
     let us = gumbel(300, 9);

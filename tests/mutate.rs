@@ -237,7 +237,7 @@ fn block_lines_survive_damage() {
         for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             serde_json::from_slice::<Block>(line).map_err(|error| error.to_string())?;
             let peak = serde_json::from_slice::<Peak>(line).expect("what is a block has a peak");
-            let mut collector = Collector::new(None);
+            let mut collector = Collector::new(None, Nanos::MILLI);
             collector.add(&peak);
             collector.finish(Nanos(1), Nanos::MILLI, None);
         }

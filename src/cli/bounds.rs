@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
-use super::{Environment, columns, print, say, write_output};
+use super::{Environment, columns, print, write_output};
 use crate::bundle::run::CpuRun;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::report;
@@ -81,10 +81,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     super::check_outputs(&[&args.json])?;
     let subject = args.reading.open(&args.input)?;
     let alone = args.json.as_deref() == Some("-".as_ref());
-    if alone && !args.quiet {
-        // Elsewhere they stand in the answer.
-        subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
-    }
+    let told = super::tell(&[&subject], args.quiet);
     let answer = answer(&subject, &question)?;
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&answer).unwrap_or_default() + "\n";
@@ -92,7 +89,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     if !alone {
         let color = environment.color(&std::io::stdout());
-        print(report::bounds::text(&subject.title, &answer, &subject.remarks, columns(), color).as_bytes())?;
+        let remarks = if told { &[] } else { subject.remarks.as_slice() };
+        print(report::bounds::text(&subject.title, &answer, remarks, columns(), color).as_bytes())?;
     }
     Ok(match answer.verdict {
         "failed" => Exit::Limit,

@@ -94,22 +94,21 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let paths = [a.as_slice(), b.as_slice()].concat();
     let mut in_a = crowd::read(&paths, &args.reading, !args.quiet && !environment.dumb)?;
     let mut in_b = in_a.split_off(a.len());
-    if !args.quiet && args.json.as_deref() == Some("-".as_ref()) {
-        for subject in in_a.iter().chain(&in_b) {
-            subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
-        }
-    }
+    let told = super::tell(&in_a.iter().chain(&in_b).collect::<Vec<_>>(), args.quiet);
     let differing = differing(&in_a, &in_b);
     if let Err(trouble) = comparable(&in_a, &in_b) {
         // What differs is said even where that is the reason for the refusal.
-        say(report::compare::differences(&differing, columns()).trim_end());
+        if !differing.is_empty() {
+            say(report::compare::differences(&differing, columns()).trim_end());
+        }
         return Err(trouble);
     }
     if !args.unpaired && !args.paired {
         question.design = pair_up(&mut in_a, &mut in_b);
     }
     let mut compared = compare(&series(&in_a), &series(&in_b), &question);
-    let remarks = remarks(&in_a, &in_b, &mut compared);
+    let shown = remarks(&in_a, &in_b, told, &mut compared);
+    let remarks = remarks(&in_a, &in_b, false, &mut compared);
     compared.a.iter_mut().zip(&in_a).chain(compared.b.iter_mut().zip(&in_b)).for_each(|(unit, subject)| {
         unit.title = subject.title.clone();
         unit.describe(subject.run.as_ref().map(|_| subject.rows()).as_deref(), subject.max());
@@ -126,7 +125,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     if args.json.as_deref() != Some("-".as_ref()) {
         let color = environment.color(&std::io::stdout());
-        print(report::compare::text(&compared, &differing, &remarks, columns(), color).as_bytes())?;
+        print(report::compare::text(&compared, &differing, &shown, columns(), color).as_bytes())?;
     }
     Ok(match compared.verdict {
         "worse" => Exit::Limit,
@@ -208,7 +207,7 @@ fn comparable(a: &[Subject], b: &[Subject]) -> Outcome<()> {
 }
 
 /// What else is to be known; a spoiled run carries no verdict.
-fn remarks(a: &[Subject], b: &[Subject], compared: &mut Compared) -> Vec<String> {
+fn remarks(a: &[Subject], b: &[Subject], told: bool, compared: &mut Compared) -> Vec<String> {
     let mut remarks = Vec::new();
     if a.iter().chain(b).any(|subject| subject.run.is_none()) {
         remarks.push("a list says nothing of the conditions: whether they differ is not known".into());
@@ -218,12 +217,17 @@ fn remarks(a: &[Subject], b: &[Subject], compared: &mut Compared) -> Vec<String>
             remarks.push(format!("{} was spoiled: {reason}", subject.title));
             compared.no_verdict("a run was spoiled: leave it out, or measure again");
         }
+        if let Some(lost) = subject.series.lost() {
+            remarks.push(format!("{}: {lost}", subject.title));
+            compared.no_verdict("a run has lost records: leave it out, or measure again");
+        }
         if subject.series.blocks.is_empty() {
             remarks
                 .push(format!("{} has no block records: a histogram alone does not say when", subject.title));
             compared.no_verdict("a run has no block records: of it only the quantiles are known");
         }
-        remarks.extend(subject.remarks.iter().map(|remark| format!("{}: {remark}", subject.title)));
+        let own = if told { &[] } else { subject.remarks.as_slice() };
+        remarks.extend(own.iter().map(|remark| format!("{}: {remark}", subject.title)));
     }
     remarks
 }

@@ -175,6 +175,17 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// Remarks on inputs, on standard error; whether whoever reads the answer has them before his eyes there already.
+fn tell(subjects: &[&subject::Subject], quiet: bool) -> bool {
+    if quiet {
+        return false;
+    }
+    for subject in subjects {
+        subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
+    }
+    io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Bytes on standard output; a reader that has gone away has read enough.
 fn print(bytes: &[u8]) -> Outcome<()> {
     let mut out = io::stdout().lock();
@@ -191,6 +202,9 @@ fn check_outputs(outputs: &[&Option<PathBuf>]) -> Outcome<()> {
     let named: Vec<&Path> = outputs.iter().filter_map(|path| path.as_deref()).collect();
     if named.iter().filter(|path| **path == Path::new("-")).count() > 1 {
         return Err(Trouble::usage("standard output holds one document: name a file for the other"));
+    }
+    if named.iter().enumerate().any(|(at, path)| *path != Path::new("-") && named[..at].contains(path)) {
+        return Err(Trouble::usage("two outputs name the same file: give each its own"));
     }
     for path in named.into_iter().filter(|path| *path != Path::new("-")) {
         crate::host::check_writable(path).map_err(|error| unwritable(path, &error))?;

@@ -131,7 +131,7 @@ impl Loaded {
 fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
     let mut bundle = Bundle::open(path)?;
     let mut history = History::for_run(&bundle.run, COLUMNS);
-    let mut collector = Collector::new(None);
+    let mut collector = Collector::new(None, bundle.run.plan.interval_ns.unwrap_or_default());
     let unread = bundle.each_block(|block| {
         collector.add(&Peak::of(block));
         history.add(block);

@@ -53,7 +53,9 @@ impl Subject {
     /// A bundle whose blocks were collected.
     pub fn of_bundle(path: &Path, bundle: Bundle, collector: Collector, step: Nanos) -> Subject {
         let tick = bundle.run.cpus.iter().filter_map(|cpu| cpu.interval_ns).max();
-        let series = collector.finish(step, tick.unwrap_or(Nanos(1)), length(&bundle.run));
+        let mut series = collector.finish(step, tick.unwrap_or(Nanos(1)), length(&bundle.run));
+        let measured = bundle.run.cpus.iter().filter(|cpu| cpu.cycles > 0).map(|cpu| cpu.cpu);
+        series.unseen = measured.filter(|cpu| !series.cpus.contains(cpu)).collect();
         Subject {
             title: title(path),
             series,
@@ -112,10 +114,8 @@ impl Reading {
     fn bundle(&self, path: &Path) -> Outcome<Subject> {
         let mut bundle = Bundle::open(path)?;
         let wanted = self.cpus()?;
-        if self.block.is_some() {
-            return Err(Trouble::usage(
-                "--block is for CSV files: a run's blocks have the length it recorded",
-            ));
+        if self.block.is_some() || self.resolution.is_some() {
+            return Err(Trouble::usage("--block and --resolution are for CSV files: a run says them itself"));
         }
         if let Some(missing) =
             wanted.iter().flat_map(CpuSet::iter).find(|cpu| !bundle.run.plan.cpus.contains(cpu))
@@ -125,7 +125,10 @@ impl Reading {
                 path.display()
             )));
         }
-        let mut collector = Collector::new(wanted.as_ref().map(|set| set.iter().collect()));
+        let mut collector = Collector::new(
+            wanted.as_ref().map(|set| set.iter().collect()),
+            bundle.run.plan.interval_ns.unwrap_or_default(),
+        );
         let unread = bundle.each_peak(|peak| collector.add(peak))?;
         if unread > 0 {
             bundle.remarks.push(format!("{unread} lines of blocks.jsonl could not be read and are left out"));
@@ -178,7 +181,7 @@ impl Reading {
         let step = match (&self.resolution, coarse_step(&values)) {
             (None, Some(step)) => {
                 remarks.push(format!(
-                    "few different values, all multiples of {0}: taken as recorded in steps of {0}, --resolution says otherwise",
+                    "few different values, all multiples of {}: taken as recorded in such steps, --resolution says otherwise",
                     step.spoken()
                 ));
                 step
@@ -198,7 +201,10 @@ impl Reading {
 
     fn cpus(&self) -> Outcome<Option<CpuSet>> {
         let parse = |text: &str| CpuSet::parse(text).map_err(|what| Trouble::usage(format!("-a: {what}")));
-        self.cpus.as_deref().map(parse).transpose()
+        match self.cpus.as_deref().map(parse).transpose()? {
+            Some(none) if none.is_empty() => Err(Trouble::usage("-a: names no CPU")),
+            wanted => Ok(wanted),
+        }
     }
 
     fn step(&self) -> Outcome<Nanos> {
@@ -217,21 +223,13 @@ fn length(run: &Run) -> Option<Nanos> {
     run.elapsed_ns.or_else(|| run.cpus.iter().filter_map(of_cpu).max())
 }
 
-/// The largest step that all values are multiples of, where most values come again and again: rounded numbers, of which
-/// each stands for all that were rounded to it.
+/// A microsecond, where all values are multiples of one and most come again and again: rounded numbers, of which each
+/// stands for all that were rounded to it.
 fn coarse_step(values: &[Option<Nanos>]) -> Option<Nanos> {
-    let divisor = |a: i64, b: i64| {
-        let (mut a, mut b) = (a, b);
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    let known: Vec<i64> = values.iter().flatten().map(|value| value.0).collect();
-    let different: BTreeSet<i64> = known.iter().copied().take(MANY).collect();
-    let repeated = different.len() > 1 && different.len() * REPEATS <= known.len().min(MANY);
-    let common = if repeated { known.iter().fold(0, |common, &value| divisor(value, common)) } else { 0 };
-    (common > 1).then_some(Nanos(common))
+    let known = || values.iter().flatten().map(|value| value.0);
+    let different: BTreeSet<i64> = known().take(MANY).collect();
+    let repeated = different.len() > 1 && different.len() * REPEATS <= known().take(MANY).count();
+    (repeated && known().all(|ns| ns % Nanos::MICRO.0 == 0)).then_some(Nanos::MICRO)
 }
 
 fn title(path: &Path) -> String {

@@ -261,7 +261,7 @@ pub fn not_covered(bounds: &Bounds) -> Option<String> {
 /// Whether the claim is supported.
 pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
     let what = format!(
-        "at most one wake-up of {} or more per {}",
+        "at most one exceedance of {} (a block counts once) per {}",
         span(claim.limit_ns),
         duration(bounds.counting.horizon_ns)
     );

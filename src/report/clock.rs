@@ -86,9 +86,10 @@ fn chosen(period: &Period, series: &Series) -> Vec<Block> {
 fn notes(period: &Period) -> Vec<String> {
     let spread = Nanos((period.jitter_s * 1e9).clamp(0.0, 9e18) as i64);
     let mut notes = vec![format!(
-        "They came at their due times with a standard deviation of {}, {} without one.",
-        span(spread),
-        several(period.misses as u64, "cycle", "cycles")
+        "{} of the {} largest blocks, at their due times with a standard deviation of {}.",
+        period.members,
+        period.among,
+        span(spread)
     )];
     if period.compatible_with.len() > 1 {
         notes.push(format!("Compatible with {}.", period.compatible_with.join(", or ")));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::words::{clean, duration, or_dash, span, us_or_dash, wrapped};
+use super::words::{UNKNOWN, clean, duration, or_dash, span, us_or_dash, wrapped};
 use crate::facts::differences::Difference;
 use crate::stats::bounds::words::p_value;
 use crate::stats::compare::{Compared, Unit};
@@ -55,7 +55,7 @@ pub fn text(
 /// What differs in the conditions, as lines.
 pub fn differences(differing: &[Difference], width: usize) -> String {
     if differing.is_empty() {
-        return "The recorded conditions of A and B do not differ.\n".into();
+        return "No recorded condition of A and B differs.\n".into();
     }
     let mut page = "What differs in the conditions (A -> B)\n".to_owned();
     let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
@@ -97,7 +97,7 @@ pub fn head(compared: &Compared) -> [String; 9] {
 /// A run's row of that table.
 pub fn row(side: &str, unit: &Unit) -> Vec<String> {
     let quantiles = unit.quantiles_ns.unwrap_or_default().map(us_or_dash);
-    let mut cells = vec![side.to_owned(), clean(&unit.title), duration(unit.observed_ns)];
+    let mut cells = vec![side.to_owned(), clean(&unit.title), length(unit.observed_ns)];
     cells.extend(quantiles);
     cells.extend([us_or_dash(unit.max_ns), or_dash(unit.exceedances)]);
     cells
@@ -122,8 +122,16 @@ pub fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("-{size}") } else { format!("+{size}") }
 }
 
+/// How long a run was observed, where it is known.
+fn length(observed: Nanos) -> String {
+    if observed.0 > 0 { duration(observed) } else { UNKNOWN.to_owned() }
+}
+
 /// Why there is no ratio.
 fn without_ratio(compared: &Compared) -> &'static str {
+    if compared.a.iter().chain(&compared.b).any(|unit| unit.exceedances.is_none()) {
+        return "not known, a run has no block records";
+    }
     match compared.b.iter().filter_map(|unit| unit.exceedances).sum::<u64>() {
         0 => "none, nothing reached it",
         _ => "without bound, only B reached it",

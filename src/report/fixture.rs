@@ -113,7 +113,7 @@ fn make(wanted: &Wanted, latency: impl Fn(u32, u64, u64, &mut Dice) -> i64) -> S
         },
         ..Run::default()
     };
-    let (mut history, mut collector) = (History::for_run(&run, 240), Collector::new(None));
+    let (mut history, mut collector) = (History::for_run(&run, 240), Collector::new(None, Nanos::MILLI));
     for cpu in 0..wanted.cpus {
         let add = |block: Block| {
             collector.add(&Peak::of(&block));
@@ -336,7 +336,7 @@ pub fn huge() -> Sample {
 /// Nothing measured at all.
 pub fn empty() -> Sample {
     let run = Run::default();
-    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None), "empty")
+    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "empty")
 }
 
 /// What cyclictest's histogram of two threads becomes.
@@ -365,7 +365,7 @@ pub fn import() -> Sample {
     run.cpus[0].cycles += 3;
     run.cpus[0].max_ns = Some(Nanos(61_000));
     run.check().unwrap();
-    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None), "import")
+    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "import")
 }
 
 /// Every string an attack.

@@ -11,6 +11,9 @@ use crate::units::{Cpu, Nanos};
 /// The block length that onbeat records.
 pub const BLOCK: Nanos = Nanos::SECOND;
 
+/// The value of a line without wake-ups: below every latency.
+const NONE: Nanos = Nanos(i64::MIN);
+
 /// How far back from the newest block a line is looked for; lines of one second come together.
 const NEAR: usize = 64;
 
@@ -50,8 +53,10 @@ pub struct Series {
     pub observed: Nanos,
     /// How much longer the run says that it was: what happened then is in no block.
     pub unrecorded: Nanos,
-    /// CPUs that were measured.
+    /// CPUs that have lines.
     pub cpus: Vec<Cpu>,
+    /// CPUs that the run measured and that have none.
+    pub unseen: Vec<Cpu>,
 }
 
 impl Series {
@@ -70,6 +75,18 @@ impl Series {
             observed: at(maxima.len()),
             ..Series::default()
         }
+    }
+
+    /// What of the run is in no block, in words: time, or whole CPUs.
+    pub fn lost(&self) -> Option<String> {
+        if self.blocks.is_empty() {
+            return None;
+        }
+        if let Some(cpu) = self.unseen.first() {
+            return Some(format!("CPU {cpu} was measured and has no block record"));
+        }
+        let much = self.unrecorded.0 > self.observed.0 / 100;
+        much.then(|| format!("{} of the run are in no block record", self.unrecorded.spoken()))
     }
 
     /// Each block there is, whole or not, in the order of time.
@@ -119,6 +136,7 @@ impl Series {
 #[derive(Debug, Default)]
 pub struct Collector {
     only: Option<Vec<Cpu>>,
+    interval: Nanos,
     origin: Option<Nanos>,
     blocks: Vec<Block>,
     late: Vec<Block>,
@@ -154,18 +172,18 @@ impl Lane {
 }
 
 impl Collector {
-    /// For these CPUs, or all.
-    pub fn new(only: Option<Vec<Cpu>>) -> Collector {
-        Collector { only, ..Collector::default() }
+    /// For these CPUs, or all, which wake at an interval (0 where it is not known).
+    pub fn new(only: Option<Vec<Cpu>>, interval: Nanos) -> Collector {
+        Collector { only, interval, ..Collector::default() }
     }
 
-    /// Adds a line; one without a wake-up is no block.
+    /// Adds a line; one without a wake-up covers its time and has no value.
     pub fn add(&mut self, line: &Peak) {
         if self.only.as_ref().is_some_and(|only| !only.contains(&line.cpu)) {
             return;
         }
-        let Some(max) = line.max_ns else { return };
-        let span = line.span_ns.unwrap_or(BLOCK).0.max(0);
+        let max = line.max_ns.unwrap_or(NONE);
+        let span = line.span_ns.unwrap_or_else(|| self.usual(line.n)).0.max(0);
         let at = line.max_mono_ns.unwrap_or(Nanos(line.mono_ns.0.saturating_add(span / 2)));
         let long = span > BLOCK.0 / 2 * 3;
         self.joined += u64::from(long);
@@ -181,6 +199,12 @@ impl Collector {
         }
         let block = Block { index, max, at, cpu: line.cpu, n: line.n, cpus: u32::from(fresh) };
         if span < BLOCK.0 / 2 { self.short.push(block) } else { self.place(block) }
+    }
+
+    /// The length of a line that does not say it: a block, or what its wake-ups take where that is longer.
+    fn usual(&self, n: u64) -> Nanos {
+        let taken = self.interval.0.saturating_mul(i64::try_from(n).unwrap_or(i64::MAX));
+        if taken > BLOCK.0 / 2 * 3 { Nanos(taken) } else { BLOCK }
     }
 
     fn place(&mut self, block: Block) {
@@ -210,9 +234,12 @@ impl Collector {
             });
         }
         let all = self.lanes.len() as u32;
-        let (whole, mut partial): (Vec<Block>, Vec<Block>) =
+        let (mut whole, mut partial): (Vec<Block>, Vec<Block>) =
             blocks.into_iter().partition(|block| block.cpus >= all);
         partial.append(&mut self.short);
+        // Seconds without a wake-up have no value; they were watched all the same.
+        whole.retain(|block| block.max != NONE);
+        partial.retain(|block| block.max != NONE);
         // A time in which one CPU was not watched is none for the machine.
         let covered = self.lanes.values().map(|lane| lane.span).min();
         let said = observed.filter(|length| length.0 > 0);
@@ -231,6 +258,7 @@ impl Collector {
             observed: Nanos(watched),
             unrecorded: Nanos(said.map_or(0, |said| said.0.saturating_sub(watched).max(0))),
             cpus: self.lanes.into_keys().collect(),
+            unseen: Vec::new(),
         }
     }
 }
@@ -264,7 +292,7 @@ mod tests {
     }
 
     fn series(lines: &[Peak]) -> Series {
-        let mut collector = Collector::new(None);
+        let mut collector = Collector::new(None, Nanos(1_000_000));
         lines.iter().for_each(|line| collector.add(line));
         collector.finish(Nanos(1), Nanos(1_000_000), None)
     }
@@ -299,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_no_block_covers_was_not_observed() {
-        let mut collector = Collector::new(None);
+        let mut collector = Collector::new(None, Nanos(1_000_000));
         (0..60).for_each(|s| collector.add(&line(0, s, BLOCK.0, 5)));
         let made = collector.finish(Nanos(1), Nanos(1_000_000), Some(Nanos(i64::MAX)));
         assert_eq!((made.observed, made.unrecorded), (Nanos(60 * BLOCK.0), Nanos(i64::MAX - 60 * BLOCK.0)));

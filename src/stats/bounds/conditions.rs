@@ -107,9 +107,7 @@ pub fn integrity(evidence: &Evidence) -> Gate {
     if share > MOST_LEFT_OUT && left_out > 1 {
         reasons.push(format!("{left_out} blocks lack a CPU or are cut short"));
     }
-    if series.unrecorded.0 > series.observed.0 / 100 && !series.blocks.is_empty() {
-        reasons.push(format!("{} of the run are in no block record", series.unrecorded.spoken()));
-    }
+    reasons.extend(series.lost());
     let joined = match series.joined {
         0 => String::new(),
         n => format!("; {n} records span several blocks, of which only the largest latency has a time"),

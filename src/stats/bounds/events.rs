@@ -59,7 +59,7 @@ pub fn reached(evidence: &Evidence, level: Nanos) -> Reached {
     let at_least = of_series(series, level).max(certain);
     let step = series.step.0.max(1) - 1;
     let mut at_most = of_series(series, Nanos(level.0.saturating_sub(step))).max(at_least);
-    if series.unrecorded.0 > series.observed.0 / 100 {
+    if series.lost().is_some() {
         // What no block holds is in the histogram, without its times.
         at_most = at_most.max(samples(evidence, |row| row.1 > level));
     }

@@ -35,8 +35,8 @@ pub struct Period {
     pub members: usize,
     /// of so many of the largest blocks.
     pub among: usize,
-    /// Cycles between the first and the last member without one among those blocks.
-    pub misses: usize,
+    /// Cycles between the first and the last member without one; null where not all spikes were looked at.
+    pub misses: Option<usize>,
     /// Standard deviation of the spikes about the times at which they were due.
     pub jitter_s: f64,
     /// CLOCK_MONOTONIC, or the time since the list's start, at which the first was due.
@@ -166,7 +166,14 @@ pub fn periods(
         let resolution = tick.0.max(1);
         let mut combs = period::combs(&times, span, resolution, alpha);
         if tick >= evidence.series.block && blocks > 0 {
-            combs.extend(short::comb(&times, span, resolution, alpha));
+            // What a longer period explains is no reason for a shorter one.
+            let left: Vec<usize> =
+                (0..times.len()).filter(|at| !combs.iter().any(|comb| comb.members.contains(at))).collect();
+            let rest: Vec<i64> = left.iter().map(|&at| times[at]).collect();
+            combs.extend(short::comb(&rest, span, resolution, alpha).map(|mut comb| {
+                comb.members.iter_mut().for_each(|at| *at = left[*at]);
+                comb
+            }));
         }
         for comb in combs {
             keep(&mut found, describe(evidence, &comb, &selected, (&worst, span)), tick);
@@ -185,13 +192,18 @@ fn worst(spikes: &[Spike]) -> Vec<Spike> {
     sorted
 }
 
-/// Of combs that lie on each other's teeth, the one with most spikes.
+/// Of combs that lie on each other's teeth one: the shorter period only if it has half as many spikes again, for finer
+/// teeth hold the coarser ones' spikes whether they are a mechanism or not.
 fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
-    let more = |old: &Period| old.members >= new.members;
-    if found.iter().any(|old| more(old) && (old.explains(&new, tick) || new.explains(old, tick))) {
+    let related = |old: &Period| old.explains(&new, tick) || new.explains(old, tick);
+    let rather = |this: &Period, that: &Period| {
+        let (more, than) = (2 * this.members, 2 * that.members);
+        if this.period_s < 0.75 * that.period_s { more >= than + that.members } else { 3 * more > 2 * than }
+    };
+    if found.iter().any(|old| related(old) && !rather(&new, old)) {
         return;
     }
-    found.retain(|old| !(new.explains(old, tick) || old.explains(&new, tick)));
+    found.retain(|old| !related(old));
     if found.len() < MOST {
         found.push(new);
     }
@@ -213,7 +225,8 @@ fn describe(
         se_s: comb.period_se_ns / 1e9,
         members: comb.members.len(),
         among: selected.len(),
-        misses: comb.misses,
+        // As many members as blocks were taken in: the rest of the cycles may hold smaller ones.
+        misses: Some(comb.misses).filter(|_| 2 * comb.members.len() < selected.len()),
         jitter_s: comb.jitter_ns / 1e9,
         phase_ns: Nanos(comb.phase_ns),
         p_value: comb.p,
@@ -279,6 +292,28 @@ mod tests {
             let mut series = hour(&[(period, 0.31, 50, 1.0)], seed);
             series.blocks.iter_mut().for_each(|block| block.at = Nanos(block.index * BLOCK.0 + 500_000_000));
             assert_eq!(rounded(&structure(&Evidence::of(&series)).periods), [period]);
+        }
+    }
+
+    /// As [`hour`], as a list: times are no finer than its blocks.
+    fn listed(combs: &[(f64, f64, i64, f64)], seed: u64) -> Vec<f64> {
+        let values: Vec<Option<Nanos>> =
+            hour(combs, seed).blocks.iter().map(|block| Some(block.max)).collect();
+        rounded(&structure(&Evidence::of(&Series::of_list(&values, BLOCK, Nanos(1)))).periods)
+    }
+
+    #[test]
+    fn lists_show_the_same_periods_or_none() {
+        for (period, kept) in
+            [(3.0, 1.0), (7.0, 1.0), (10.0, 1.0), (60.0, 1.0), (60.0, 0.7), (120.0, 1.0), (300.0, 1.0)]
+        {
+            let all: Vec<Vec<f64>> = (0..4).map(|seed| listed(&[(period, 0.4, 50, kept)], seed)).collect();
+            let right = all
+                .iter()
+                .filter(|found| matches!(found[..], [one] if (one - period).abs() < 0.01 * period))
+                .count();
+            let wrong = all.iter().flatten().filter(|one| (**one - period).abs() > 0.01 * period).count();
+            assert!(right >= 3 && wrong == 0, "{period} {kept}: {all:?}");
         }
     }
 

@@ -145,7 +145,15 @@ pub struct Baseline {
 pub fn compare(a: &[&Series], b: &[&Series], question: &Question) -> Compared {
     let pooled = || {
         let maxima = a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
-        limit::frozen(maxima).map(Nanos)
+        // On an edge of the coarser recording: within a step it would count one side lower than the other.
+        let step = a.iter().chain(b).map(|series| series.step.0.max(1)).max().unwrap_or(1);
+        limit::frozen(maxima).map(|limit| {
+            Nanos(limit.div_euclid(step).saturating_mul(step).saturating_add(if limit % step == 0 {
+                0
+            } else {
+                step
+            }))
+        })
     };
     let level = question.limit.or_else(pooled);
     let counts = |side: &[&Series]| side.iter().map(|series| exposure(series, level)).collect::<Vec<_>>();
@@ -201,6 +209,8 @@ struct Numbers {
     margin: f64,
     /// The standard deviation that a number has by counting alone.
     least: f64,
+    /// Where B is one run: how likely its events or more are by the rate of A's, whatever runs differ in.
+    by_events: f64,
 }
 
 impl Numbers {
@@ -221,6 +231,7 @@ impl Numbers {
                     scale: Scale::LogRate,
                     margin: question.margin.unwrap_or(verdict::RATE_MARGIN),
                     least: (1.0 / (events + 0.5)).sqrt(),
+                    by_events: conditional::p_more(total(in_a), total(in_b)),
                 }
             }
             Metric::Quantile(q) => {
@@ -229,7 +240,7 @@ impl Numbers {
                 let mean = a.iter().sum::<f64>() / a.len().max(1) as f64;
                 let margin = question.margin.unwrap_or_else(|| verdict::quantile_margin(mean));
                 let b = b.iter().map(of).collect();
-                Numbers { a, b, scale: Scale::Nanoseconds, margin, least: 0.0 }
+                Numbers { a, b, scale: Scale::Nanoseconds, margin, least: 0.0, by_events: 0.0 }
             }
         }
     }
@@ -252,10 +263,11 @@ impl Numbers {
         let standing = baseline::standing(&past, log(new), self.least, ALPHA);
         let (method, p_value) = match standing {
             baseline::Standing::NoSpread { .. } => ("none", None),
-            baseline::Standing::Rank { p } => ("rank", Some(p)),
-            baseline::Standing::Bound { p, .. } => ("prediction-bound", Some(p)),
+            baseline::Standing::Rank { p } => ("rank", Some(p.max(self.by_events))),
+            baseline::Standing::Bound { p, .. } => ("prediction-bound", Some(p.max(self.by_events))),
         };
-        Some(Baseline { runs: past.len(), p_value, method, worse: standing.is_regression(ALPHA) })
+        let worse = standing.is_regression(ALPHA) && self.by_events <= ALPHA;
+        Some(Baseline { runs: past.len(), p_value, method, worse })
     }
 }
 
@@ -342,6 +354,8 @@ impl Compared {
     /// Takes a verdict back, because of what the runs are rather than what they show.
     pub fn no_verdict(&mut self, reason: &str) {
         (self.verdict, self.reason) = (Verdict::Inconclusive.name(), reason.to_owned());
+        self.p_value =
+            self.p_value.filter(|_| self.a.iter().chain(&self.b).all(|unit| unit.exceedances.is_some()));
     }
 
     /// One new run against a baseline may be worse, and is nothing else; whatever stays open says why.

@@ -98,7 +98,8 @@ pub fn compare(a: &[f64], b: &[f64], design: Design, margin: f64, alpha: f64) ->
 /// Compares event counts per unit by their log rates; the margin is a factor above 1, see [`RATE_MARGIN`].
 ///
 /// No events on either side make all log rates equal, so equivalence is also asked of the sums' exact
-/// interval, and the standard error is at least that of Poisson counts.
+/// interval, and the standard error is at least that of Poisson counts. The p is the larger of the units' and of the
+/// sums' exact one: exchanging runs is exact for equal lengths only, and the sums do not know of runs that differ.
 pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64, alpha: f64) -> Comparison {
     let mean = mean_time(a, b);
     let logs = |units: &[Exposure]| units.iter().map(|unit| log_rate(unit, mean)).collect::<Vec<f64>>();
@@ -109,6 +110,7 @@ pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64
     let (sum_a, sum_b) = (total(&a[..used_a]), total(&b[..used_b]));
     let of_sums = conditional::rate_ratio(sum_a, sum_b, 1.0 - 2.0 * alpha);
     let counting = Counting {
+        p: conditional::p_two_sided(sum_a, sum_b),
         interval: of_sums.map_or((f64::NEG_INFINITY, f64::INFINITY), |r| (r.lower.ln(), r.upper.ln())),
         error: poisson_error(sum_a, sum_b),
     };
@@ -124,6 +126,8 @@ fn poisson_error(a: Exposure, b: Exposure) -> f64 {
 
 /// What the sums of the counts say by themselves, on the log scale.
 struct Counting {
+    /// Two-sided p of the sums of the counts.
+    p: f64,
     interval: (f64, f64),
     error: f64,
 }
@@ -158,7 +162,8 @@ fn judge(
     let equivalent = equivalence.is_some_and(|found| within(found.lower, found.upper))
         && counting.as_ref().is_none_or(|sums| within(sums.interval.0, sums.interval.1));
     let difference = if usable { difference(a, b, design) } else { 0.0 };
-    let p = relabelled.p_two_sided(0.0);
+    // Runs of different lengths are not exchangeable, and least so with few events: then the counts decide.
+    let p = relabelled.p_two_sided(0.0).max(counting.as_ref().map_or(0.0, |sums| sums.p));
     let verdict = match difference {
         _ if refusal.is_some() => Verdict::Inconclusive,
         _ if equivalent => Verdict::Equivalent,

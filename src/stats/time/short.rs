@@ -14,12 +14,14 @@ const LONGEST: f64 = 12.0;
 /// The least mean length of the events' unit vectors: the share in phase, of a clean comb 1.
 const COHERENT: f64 = 0.6;
 /// A line is a harmonic of another whose power is nearly as large.
-const AS_STRONG: f64 = 0.8;
+const AS_STRONG: f64 = 0.6;
 /// How far from its due phase a member may be, in cycles, or in steps where that is more.
 const OFF: (f64, f64) = (0.12, 0.4);
 /// A line may be up to this harmonic of another.
 const HARMONICS: u32 = 150;
 const FEWEST: usize = 8;
+/// A comb of fewer of its cycles than this may be one of a longer period.
+const OCCUPIED: f64 = 0.15;
 
 /// The comb of a short period, times and step in ns; none where chance may have made it.
 pub fn comb(times: &[i64], span: (i64, i64), step: i64, alpha: f64) -> Option<Comb> {
@@ -75,6 +77,9 @@ fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
     let jitter = (squares / (n - 2.0)).sqrt();
     let error = jitter.max(step / 12f64.sqrt()) / spread.sqrt();
     let (first_cycle, last_cycle) = (found.first()?.0, found.last()?.0);
+    if n < OCCUPIED * (last_cycle - first_cycle + 1.0) {
+        return None;
+    }
     Some(Comb {
         period_ns: slope,
         period_se_ns: error,
