@@ -142,7 +142,9 @@ fn without_ratio(compared: &Compared) -> &'static str {
 pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
     let how = if compared.exact { "exact" } else { "drawn" };
-    let design = if compared.a.len() + compared.b.len() == 2 {
+    let design = if let Some(baseline) = compared.baseline {
+        format!("one new run against {} past ones", baseline.runs)
+    } else if compared.a.len() + compared.b.len() == 2 {
         "one run each, from their events alone".into()
     } else if compared.design == "paired" {
         format!("{} pairs, by {how} sign flips", compared.units)

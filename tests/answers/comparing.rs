@@ -1,0 +1,182 @@
+//! `compare`: four verdicts, and whatever may not become one.
+
+use onbeat::bundle::run::{Block, CpuRun, Integrity};
+use onbeat::units::{Cpu, Nanos};
+use serde_json::Value;
+
+use super::place::*;
+
+fn side(place: &Place, name: &str, n: usize, shift: f64, spikes: usize) -> Vec<String> {
+    let run = |i: usize| {
+        let seed = i as u64 + (shift * 7.0) as u64 * 100 + spikes as u64 * 1_000 + name.len() as u64 * 31;
+        let mut us: Vec<f64> = gumbel(300, seed).iter().map(|us| us + shift).collect();
+        (0..spikes).for_each(|k| us[(k * 37 + i) % 300] = 70.0);
+        place.list(&format!("{name}{i}.csv"), &us)
+    };
+    (0..n).map(run).collect()
+}
+
+fn compared(a: &[String], b: &[String], flags: &[&str], expected: i32) -> Value {
+    let mut args = vec!["compare"];
+    args.extend(a.iter().map(String::as_str));
+    args.push("--");
+    args.extend(b.iter().map(String::as_str));
+    args.extend(flags);
+    args.extend(["--json", "-"]);
+    let output = onbeat(&args);
+    assert_eq!(code(&output), expected, "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn comparisons_end_in_four_verdicts() {
+    let place = Place::new();
+    let (calm, wild) = (side(&place, "calm", 6, 0.0, 2), side(&place, "wild", 6, 0.0, 20));
+    let limit = ["--limit", "60us"];
+    let worse = compared(&calm, &wild, &limit, 3);
+    assert_eq!(
+        (worse["verdict"].as_str(), worse["schema"].as_str()),
+        (Some("worse"), Some("onbeat.comparison/1"))
+    );
+    near(&worse["rate_ratio"], 10.0, 1e-9);
+    let ends = [&worse["ci"][0], &worse["ci"][1]].map(number);
+    assert!(ends[0] < 10.0 && 10.0 < ends[1], "{ends:?}");
+    assert!(number(&worse["p_value"]) < 0.05 && worse["units"] == 12);
+    assert_eq!(compared(&wild, &calm, &limit, 0)["verdict"], "better");
+    let same = compared(&wild[..3], &wild[3..], &limit, 7);
+    assert!(same["reason"].as_str().unwrap().contains("4 v 4"), "{same}");
+    let again = side(&place, "other", 6, 0.0, 20);
+    assert_eq!(compared(&wild, &again, &limit, 0)["verdict"], "equivalent");
+    let one = compared(&calm[..1], &wild[..1], &limit, 7);
+    assert!(one["p_value"].is_null() && one["reason"].as_str().unwrap().contains("one run each"));
+    let shifted = side(&place, "shifted", 6, 5.0, 2);
+    let quantile = compared(&calm, &shifted, &["--metric", "p50"], 3);
+    near(&quantile["difference_ns"], 5_000.0, 0.2);
+}
+
+#[test]
+fn lengths_and_lost_records_make_no_verdict() {
+    let place = Place::new();
+    let quiet = |name: &str, n: usize, seconds: usize| -> Vec<String> {
+        (0..n).map(|i| place.list(&format!("{name}{i}.csv"), &vec![20.0 + i as f64; seconds])).collect()
+    };
+    let (long, short) = (quiet("long", 5, 600), quiet("short", 5, 60));
+    let found = compared(&long, &short, &["--limit", "50us"], 7);
+    assert!(found["rate_ratio"].is_null() && found["p_value"] == 1.0, "{found}");
+    // The second half of the blocks was never written; the run itself knows its maximum.
+    let mut us = gumbel(120, 12);
+    us[110] = 90.0;
+    let lost = place.bundle("lost", &us, |_, blocks| blocks.truncate(60));
+    let answer = json(&["bounds", &lost, "--limit", "50us", "--horizon", "20s"], 7);
+    assert_eq!(
+        (answer["claim"]["exceedances"].as_u64(), answer["observed_ns"].as_i64()),
+        (Some(1), Some(60 * SECOND))
+    );
+    assert!(!gate(&answer, "G11")["passed"].as_bool().unwrap());
+    let killed = place.bundle("killed", &us, |run, blocks| {
+        run.complete = false;
+        run.cpus.clear();
+        run.elapsed_ns = None;
+        blocks.clear();
+    });
+    assert_eq!(json(&["bounds", &killed], 0)["observed_max_ns"], Value::Null);
+    let imported = place.bundle("imported", &us, |run, blocks| {
+        (run.elapsed_ns, run.plan.interval_ns) = (None, None);
+        run.cpus[0].interval_ns = None;
+        blocks.clear();
+    });
+    assert_eq!(json(&["bounds", &imported, "--limit", "50us"], 7)["observed_ns"], 0);
+}
+
+#[test]
+fn few_events_in_long_runs_are_not_better_than_none_in_short_ones() {
+    let place = Place::new();
+    let some = |name: &str, seconds: usize, events: &[usize]| -> Vec<String> {
+        let run = |(i, n): (usize, &usize)| {
+            let mut us = vec![20.0; seconds];
+            us.iter_mut().take(*n).for_each(|us| *us = 60.0);
+            place.list(&format!("{name}{i}.csv"), &us)
+        };
+        events.iter().enumerate().map(run).collect()
+    };
+    let (long, short) = (some("long", 600, &[2, 1, 2, 1, 2]), some("short", 60, &[0; 5]));
+    assert_eq!(compared(&long, &short, &["--limit", "50us"], 7)["verdict"], "inconclusive");
+    let past = some("past", 3_600, &[6; 20]);
+    assert_eq!(compared(&past, &some("new", 60, &[1]), &["--limit", "50us"], 7)["baseline"]["worse"], false);
+}
+
+#[test]
+fn what_was_measured_and_not_recorded_carries_no_verdict() {
+    let place = Place::new();
+    let mut us = gumbel(120, 21);
+    (60..66).for_each(|i| us[i] = 90.0);
+    let runs = |name: &str, kept: usize| -> Vec<String> {
+        (0..4).map(|i| place.bundle(&format!("{name}{i}"), &us, |_, blocks| blocks.truncate(kept))).collect()
+    };
+    let found = compared(&runs("whole", 120), &runs("cut", 60), &["--limit", "50us"], 7);
+    assert!(found["reason"].as_str().unwrap().contains("lost records"), "{found}");
+    let silent = place.bundle("silent", &us, |run, _| {
+        let other = CpuRun { cpu: Cpu(1), ..run.cpus[0].clone() };
+        run.cpus.push(other);
+        run.plan.cpus.push(Cpu(1));
+    });
+    let answer = json(&["bounds", &silent, "--limit", "80us", "--horizon", "10s"], 7);
+    assert!(gate(&answer, "G11")["detail"].as_str().unwrap().contains("CPU 1"), "{answer}");
+    // A second without a due wake-up was watched all the same, and a line without its length is as long as its wake-ups.
+    let slow = place.bundle("slow", &us, |run, blocks| {
+        run.plan.interval_ns = Some(Nanos(2 * SECOND));
+        run.cpus[0].interval_ns = Some(Nanos(2 * SECOND));
+        blocks.iter_mut().skip(1).step_by(2).for_each(|block| (block.max_ns, block.n) = (None, 0));
+    });
+    let answer = json(&["bounds", &slow], 0);
+    assert_eq!(
+        (answer["observed_ns"].as_i64(), gate(&answer, "G11")["passed"].as_bool()),
+        (Some(120 * SECOND), Some(true))
+    );
+    let long = place.bundle("long", &us, |_, blocks| {
+        blocks.drain(21..30);
+        (blocks[20].n, blocks[20].span_ns) = (10_000, None);
+    });
+    let answer = json(&["bounds", &long], 0);
+    assert!(gate(&answer, "G11")["detail"].as_str().unwrap().contains("span several blocks"), "{answer}");
+}
+
+#[test]
+fn the_environment_is_compared_and_nonsense_is_refused() {
+    let place = Place::new();
+    let us = gumbel(300, 9);
+    let plain = place.bundle("plain", &us, |_, _| {});
+    let tuned = place.bundle("tuned", &us, |run, _| {
+        run.host.cmdline = "isolcpus=2-3".into();
+        run.plan.policy = "other".into();
+    });
+    let output = onbeat(&["compare", &plain, &tuned, "--json", "-"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found: Vec<&str> = answer["environment_diff"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["what"].as_str().unwrap())
+        .collect();
+    assert_eq!(found, ["cmdline isolcpus", "plan.policy"]);
+    assert_eq!(answer["environment_diff"][0]["b"], "2-3");
+    assert!(refused(&["compare", &plain, &plain], 2).contains("given twice"));
+    let slow = place.bundle("slow", &us, |run, _| run.plan.interval_ns = Some(Nanos(2_000_000)));
+    let said = refused(&["compare", &plain, &slow], 2);
+    assert!(said.contains("plan.interval_ns") && said.contains("interval"), "differences first: {said}");
+    let wide = place.bundle("wide", &us, |run, blocks| {
+        let other = CpuRun { cpu: Cpu(1), ..run.cpus[0].clone() };
+        run.cpus.push(other);
+        run.plan.cpus.push(Cpu(1));
+        let twins: Vec<Block> = blocks.iter().map(|block| Block { cpu: Cpu(1), ..block.clone() }).collect();
+        blocks.extend(twins);
+    });
+    assert!(refused(&["compare", &plain, &wide], 2).contains("CPUs"));
+    let half = onbeat(&["compare", &plain, &wide, "-a", "0"]);
+    assert_eq!(code(&half), 7, "with the CPU that both have it can be compared");
+    let spoiled = place.bundle("spoiled", &us, |run, _| {
+        run.integrity.push(Integrity { kind: "throttled".into(), invalidates: true, ..Integrity::default() });
+    });
+    assert_eq!(code(&onbeat(&["compare", &plain, &spoiled])), 7);
+    assert!(refused(&["compare", &plain], 2).contains("--"));
+}

@@ -1,0 +1,126 @@
+//! Inputs made up in a folder of their own, the program run on them, and what it said taken apart.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use onbeat::bundle::run::{Block, CpuRun, Run, SCHEMA, Worst};
+use onbeat::stats::dice::Dice;
+use onbeat::units::{Cpu, Nanos};
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub const SECOND: i64 = 1_000_000_000;
+
+pub fn onbeat(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_onbeat")).args(args).output().unwrap()
+}
+
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+pub fn json(args: &[&str], expected: i32) -> Value {
+    let output = onbeat(&[args, &["--json", "-"]].concat());
+    assert_eq!(code(&output), expected, "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The one line of a refusal.
+pub fn refused(args: &[&str], expected: i32) -> String {
+    let output = onbeat(args);
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(code(&output), expected, "{args:?}: {text}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("onbeat:")).count(), 1, "{text}");
+    text
+}
+
+/// Block maxima in us: Gumbel about 20 us.
+pub fn gumbel(n: usize, seed: u64) -> Vec<f64> {
+    let mut dice = Dice::new(seed);
+    (0..n).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect()
+}
+
+pub struct Place(TempDir);
+
+impl Place {
+    pub fn new() -> Place {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A list of maxima, recorded in steps of 1 us.
+    pub fn list(&self, name: &str, us: &[f64]) -> String {
+        let text: String = us.iter().map(|us| format!("{}\n", us.floor() as i64 * 1_000)).collect();
+        self.text(name, &text)
+    }
+
+    pub fn text(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.at(name), text).unwrap();
+        self.at(name).display().to_string()
+    }
+
+    /// A bundle of one CPU, one block a second.
+    pub fn bundle(&self, name: &str, us: &[f64], change: impl Fn(&mut Run, &mut Vec<Block>)) -> String {
+        let (mut run, mut blocks) = made(name, us);
+        change(&mut run, &mut blocks);
+        std::fs::create_dir(self.at(name)).unwrap();
+        let lines: String = blocks.iter().map(|block| serde_json::to_string(block).unwrap() + "\n").collect();
+        self.text(&format!("{name}/blocks.jsonl"), &lines);
+        self.text(&format!("{name}/run.json"), &serde_json::to_string(&run).unwrap());
+        self.at(name).display().to_string()
+    }
+}
+
+fn made(name: &str, us: &[f64]) -> (Run, Vec<Block>) {
+    let block = |(i, us): (usize, &f64)| Block {
+        cpu: Cpu(0),
+        mono_ns: Nanos(i as i64 * SECOND),
+        span_ns: Some(Nanos(SECOND)),
+        n: 1_000,
+        max_ns: Some(Nanos((us * 1_000.0) as i64)),
+        max_mono_ns: Some(Nanos(i as i64 * SECOND + SECOND / 2)),
+        ..Block::default()
+    };
+    let blocks: Vec<Block> = us.iter().enumerate().map(block).collect();
+    let max = blocks.iter().filter_map(|block| block.max_ns).max().unwrap();
+    let cycles = us.len() as u64 * 1_000;
+    let mut cpu = CpuRun {
+        cpu: Cpu(0),
+        interval_ns: Some(Nanos::MILLI),
+        cycles,
+        histogram: vec![(Nanos(0), Nanos(max.0 + 1), cycles)],
+        max_ns: Some(max),
+        worst: vec![Worst { latency_ns: Some(max), ..Worst::default() }],
+        ..CpuRun::default()
+    };
+    cpu.fill_quantiles();
+    let mut run = Run {
+        schema: SCHEMA.into(),
+        id: name.into(),
+        // An import is not held to the exact extremes that a measured run has.
+        command: "import".into(),
+        complete: true,
+        elapsed_ns: Some(Nanos(us.len() as i64 * SECOND)),
+        cpus: vec![cpu],
+        ..Run::default()
+    };
+    run.plan.cpus = vec![Cpu(0)];
+    run.plan.interval_ns = Some(Nanos::MILLI);
+    (run, blocks)
+}
+
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+pub fn near(value: &Value, expected: f64, relative: f64) {
+    assert!((number(value) - expected).abs() <= relative * expected.abs(), "{value} is not {expected}");
+}
+
+pub fn gate<'a>(answer: &'a Value, id: &str) -> &'a Value {
+    answer["gates"].as_array().unwrap().iter().find(|gate| gate["id"] == id).unwrap()
+}
