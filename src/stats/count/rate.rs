@@ -22,6 +22,10 @@ fn half_chi2(p: f64, shape: u64) -> f64 {
 
 /// The one-sided upper bound on the mean count where k events were counted.
 pub fn upper(k: u64, confidence: f64) -> f64 {
+    if k == 0 {
+        // The rule of three, exactly; after each run it is asked for, and the gamma function would cost memory.
+        return -(-confidence.clamp(0.0, 1.0)).ln_1p();
+    }
     half_chi2(confidence, k.saturating_add(1))
 }
 
