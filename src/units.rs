@@ -33,15 +33,18 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
+    /// With a blank before the unit: `41.3 us`.
+    pub fn spaced(self) -> String {
+        let text = self.to_string();
+        let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+        format!("{} {}", &text[..unit], &text[unit..])
+    }
+
     /// A length of time as people say it: `1 h 2 min`, `2 min 5 s`, `10.0 s`, `350 ms`.
     pub fn spoken(self) -> String {
         let s = self.0.max(0) / Nanos::SECOND.0;
         match s {
-            0 => {
-                let text = self.to_string();
-                let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-                format!("{} {}", &text[..unit], &text[unit..])
-            }
+            0 => self.spaced(),
             1..100 => format!("{:.1} s", self.as_secs()),
             100..3_600 => two_units(s, ("min", 60), ("s", 1)),
             3_600..172_800 => two_units(s, ("h", 3_600), ("min", 60)),

@@ -43,11 +43,7 @@ pub struct Bundle {
 impl Bundle {
     /// Opens a bundle directory, or the `run.json` in it.
     pub fn open(path: &Path) -> Outcome<Bundle> {
-        let dir = if path.file_name().is_some_and(|name| name == "run.json") {
-            path.parent().unwrap_or(path)
-        } else {
-            path
-        };
+        let dir = folder_of(path);
         let file = dir.join("run.json");
         let bytes =
             host::read_user_file(&file, RUN_LIMIT).map_err(|error| unreadable(path, &file, &error))?;
@@ -71,33 +67,6 @@ impl Bundle {
     /// As [`Bundle::each_block`], of each record only its largest latency: a third of the time.
     pub fn each_peak(&self, mut f: impl FnMut(&Peak)) -> Outcome<u64> {
         each_line(&self.blocks, |peak: Peak| f(&peak))
-    }
-
-    /// The kernel's files in the bundle, each by its own path, that are short or a configuration; what leads out of it
-    /// is not read.
-    pub fn host_files(&self) -> Vec<(String, Vec<u8>)> {
-        let host = host::Host::at(self.blocks.with_file_name("host"));
-        let (mut files, mut folders, mut seen, mut bytes_read) = (Vec::new(), vec![(String::new(), 0)], 0, 0);
-        while let Some((folder, depth)) = folders.pop() {
-            let names = host.list(&format!("{folder}/.")).known().cloned().unwrap_or_default();
-            for path in names.iter().map(|name| format!("{folder}/{name}")) {
-                seen += 1;
-                if seen > MOST_FILES || depth >= DEEPEST_FOLDER || bytes_read > MOST_BYTES {
-                    break;
-                }
-                match host.read(&path) {
-                    host::Fact::Known(bytes) => {
-                        bytes_read += bytes.len();
-                        if bytes.len() <= SHORT || path.contains("config") {
-                            files.push((path, bytes));
-                        }
-                    }
-                    _ => folders.push((path, depth + 1)),
-                }
-            }
-        }
-        files.sort();
-        files
     }
 
     fn recover(&mut self, tail: &Path) -> Outcome<()> {
@@ -133,6 +102,38 @@ impl Bundle {
         }
         self.run.check().map_err(|what| Trouble::usage(format!("the bundle contradicts itself: {what}")))
     }
+}
+
+/// The bundle's folder, where the `run.json` in it was named.
+fn folder_of(path: &Path) -> &Path {
+    if path.file_name().is_some_and(|name| name == "run.json") { path.parent().unwrap_or(path) } else { path }
+}
+
+/// The kernel's files in the bundle, each by its own path, that are short or a configuration; what leads out of it
+/// is not read.
+pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let host = host::Host::at(folder_of(path).join("host"));
+    let (mut files, mut folders, mut seen, mut bytes_read) = (Vec::new(), vec![(String::new(), 0)], 0, 0);
+    while let Some((folder, depth)) = folders.pop() {
+        let names = host.list(&format!("{folder}/.")).known().cloned().unwrap_or_default();
+        for path in names.iter().map(|name| format!("{folder}/{name}")) {
+            seen += 1;
+            if seen > MOST_FILES || depth >= DEEPEST_FOLDER || bytes_read > MOST_BYTES {
+                break;
+            }
+            match host.read(&path) {
+                host::Fact::Known(bytes) => {
+                    bytes_read += bytes.len();
+                    if bytes.len() <= SHORT || path.contains("config") {
+                        files.push((path, bytes));
+                    }
+                }
+                _ => folders.push((path, depth + 1)),
+            }
+        }
+    }
+    files.sort();
+    files
 }
 
 /// A run is six levels deep, and what later versions add will not be much deeper.

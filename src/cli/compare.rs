@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
 use super::{Environment, columns, crowd, print, say, write_output};
-use crate::bundle::read::Bundle;
+use crate::bundle::read::host_files;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::differences::{Difference, Settings, differences};
 use crate::report;
@@ -107,8 +107,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         question.design = pair_up(&mut in_a, &mut in_b);
     }
     let mut compared = compare(&series(&in_a), &series(&in_b), &question);
-    let shown = remarks(&in_a, &in_b, told, &mut compared);
-    let remarks = remarks(&in_a, &in_b, false, &mut compared);
+    in_a.iter().chain(&in_b).flat_map(flaws).for_each(|flaw| compared.no_verdict(flaw.reason));
+    let (shown, remarks) = (remarks(&in_a, &in_b, told), remarks(&in_a, &in_b, false));
     compared.a.iter_mut().zip(&in_a).chain(compared.b.iter_mut().zip(&in_b)).for_each(|(unit, subject)| {
         unit.title = subject.title.clone();
         unit.describe(subject.run.as_ref().map(|_| subject.rows()).as_deref(), subject.max());
@@ -154,10 +154,7 @@ fn pair_up(a: &mut [Subject], b: &mut [Subject]) -> Design {
 /// In what the sides differ; the kernel's files are read only here and not kept.
 fn differing(a: &[Subject], b: &[Subject]) -> Vec<Difference> {
     let settings = |side: &[Subject]| -> Option<Vec<Settings>> {
-        let of = |subject: &Subject| {
-            let files = Bundle::open(&subject.path).map(|bundle| bundle.host_files()).unwrap_or_default();
-            Some(Settings::of(subject.run.as_ref()?, &files))
-        };
+        let of = |subject: &Subject| Some(Settings::of(subject.run.as_ref()?, &host_files(&subject.path)));
         side.iter().map(of).collect()
     };
     // A list says nothing of its conditions, which is not the same as having none.
@@ -206,26 +203,39 @@ fn comparable(a: &[Subject], b: &[Subject]) -> Outcome<()> {
     Ok(())
 }
 
-/// What else is to be known; a spoiled run carries no verdict.
-fn remarks(a: &[Subject], b: &[Subject], told: bool, compared: &mut Compared) -> Vec<String> {
+/// Why a run carries no verdict.
+struct Flaw {
+    /// Of this run, in words.
+    remark: String,
+    /// For the answer.
+    reason: &'static str,
+}
+
+/// What of a run forbids a verdict, the weightiest last.
+fn flaws(subject: &Subject) -> Vec<Flaw> {
+    let spoiled = subject.spoiled().into_iter().next().map(|reason| Flaw {
+        remark: format!("{} was spoiled: {reason}", subject.title),
+        reason: "a run was spoiled: leave it out, or measure again",
+    });
+    let lost = subject.series.lost().map(|lost| Flaw {
+        remark: format!("{}: {lost}", subject.title),
+        reason: "a run has lost records: leave it out, or measure again",
+    });
+    let bare = subject.series.blocks.is_empty().then(|| Flaw {
+        remark: format!("{} has no block records: a histogram alone does not say when", subject.title),
+        reason: "a run has no block records: of it only the quantiles are known",
+    });
+    spoiled.into_iter().chain(lost).chain(bare).collect()
+}
+
+/// What else is to be known; what was told on the screen already is not told twice.
+fn remarks(a: &[Subject], b: &[Subject], told: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if a.iter().chain(b).any(|subject| subject.run.is_none()) {
         remarks.push("a list says nothing of the conditions: whether they differ is not known".into());
     }
     for subject in a.iter().chain(b) {
-        if let Some(reason) = subject.spoiled().first() {
-            remarks.push(format!("{} was spoiled: {reason}", subject.title));
-            compared.no_verdict("a run was spoiled: leave it out, or measure again");
-        }
-        if let Some(lost) = subject.series.lost() {
-            remarks.push(format!("{}: {lost}", subject.title));
-            compared.no_verdict("a run has lost records: leave it out, or measure again");
-        }
-        if subject.series.blocks.is_empty() {
-            remarks
-                .push(format!("{} has no block records: a histogram alone does not say when", subject.title));
-            compared.no_verdict("a run has no block records: of it only the quantiles are known");
-        }
+        remarks.extend(flaws(subject).into_iter().map(|flaw| flaw.remark));
         let own = if told { &[] } else { subject.remarks.as_slice() };
         remarks.extend(own.iter().map(|remark| format!("{}: {remark}", subject.title)));
     }

@@ -98,6 +98,7 @@ pub fn per_hour(rate: f64) -> String {
 }
 
 /// A length in seconds as people say it.
+/// A length in seconds as people say it.
 pub fn seconds(s: f64) -> String {
     duration(Nanos((s * 1e9).min(9e18) as i64))
 }

@@ -1,7 +1,7 @@
 //! The two lines after every run: what to expect by counting alone, and how long a claim would take.
 
-use super::bounds::percent;
-use super::words::{duration, several, span};
+use super::bounds::{percent, seconds};
+use super::words::{several, span};
 use crate::bundle::run::Run;
 use crate::stats::bounds::CONFIDENCE;
 use crate::stats::count::{rate, record};
@@ -32,9 +32,8 @@ pub fn outlook(run: &Run) -> Vec<String> {
 }
 
 fn claim(run: &Run, length: Nanos) -> String {
-    let spoken = |seconds: f64| duration(Nanos((seconds * 1e9).min(9e18) as i64));
-    let clean = spoken(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
-    let carries = spoken(rate::time_between(0, length.as_secs(), CONFIDENCE));
+    let clean = seconds(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
+    let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
         return format!(
             "a limit that it never reached: this run carries at most once in {carries} (95 %), once in 24 h takes {clean}; onbeat bounds says more"

@@ -202,21 +202,9 @@ fn mean(run: &Run) -> Option<Nanos> {
 
 /// Breaks a line at blanks; what follows is indented.
 fn wrap(text: &mut String, line: &str, width: usize, before: &str, after: &str) {
-    let room = width.max(20);
     text.push_str(before);
-    let mut used = 0;
-    for word in line.split(' ') {
-        let length = word.chars().count();
-        if used > 0 && used + 1 + length > room {
-            text.push_str("\n  ");
-            used = 2;
-        } else if used > 0 {
-            text.push(' ');
-            used += 1;
-        }
-        text.push_str(word);
-        used += length;
-    }
+    words::wrapped(text, line, width.max(20));
+    text.pop();
     text.push_str(after);
     text.push('\n');
 }

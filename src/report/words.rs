@@ -39,9 +39,7 @@ pub fn or_dash<T: ToString>(value: Option<T>) -> String {
 
 /// A latency with its unit: `41.3 us`.
 pub fn span(latency: Nanos) -> String {
-    let text = latency.to_string();
-    let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    format!("{} {}", &text[..unit], &text[unit..])
+    latency.spaced()
 }
 
 /// A length of time as people say it, see [`Nanos::spoken`].

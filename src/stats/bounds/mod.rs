@@ -119,8 +119,8 @@ pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
     Bounds { schema: SCHEMA, counting, claim, gates, extrapolation, structure, verdict, basis }
 }
 
-/// A spoiled run decides nothing. Counting decides where it can. An extrapolation may only support, and only with the bound that
-/// leaves the tail without an upper limit.
+/// A spoiled run decides nothing. Counting decides where it can. An extrapolation may only support, and only with the
+/// bound that leaves the tail without an upper limit.
 fn verdict(
     evidence: &Evidence,
     claim: Option<&Claim>,

@@ -47,7 +47,8 @@ impl Metric {
 pub struct Question {
     /// The metric of the verdict.
     pub metric: Metric,
-    /// The limit of the rate; none is the pooled 99.5 % block maximum, which no exchange of runs changes.
+    /// The limit of the rate; none is what one block in 200 of all runs reaches, or 20 blocks: no exchange of runs
+    /// changes it.
     pub limit: Option<Nanos>,
     /// How the runs belong together.
     pub design: Design,
@@ -73,7 +74,7 @@ pub struct Compared {
     pub ci: Option<[f64; 2]>,
     /// Two-sided, over the units; null where there are too few of them. Against a baseline, one-sided.
     pub p_value: Option<f64>,
-    /// Whether all ways to exchange the runs were gone through; if not, 19,999 were drawn with a fixed seed.
+    /// Whether all ways to exchange the runs were gone through; if not, at most 19,999 were drawn with a fixed seed.
     pub exact: bool,
     /// Of one run each, that of the events alone: it cannot tell the change from the boot.
     pub event_p_value: Option<f64>,
@@ -147,13 +148,7 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &Question) -> Compared {
         let maxima = a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
         // On an edge of the coarser recording: within a step it would count one side lower than the other.
         let step = a.iter().chain(b).map(|series| series.step.0.max(1)).max().unwrap_or(1);
-        limit::frozen(maxima).map(|limit| {
-            Nanos(limit.div_euclid(step).saturating_mul(step).saturating_add(if limit % step == 0 {
-                0
-            } else {
-                step
-            }))
-        })
+        limit::frozen(maxima).map(|limit| Nanos(limit.saturating_add((-limit).rem_euclid(step))))
     };
     let level = question.limit.or_else(pooled);
     let counts = |side: &[&Series]| side.iter().map(|series| exposure(series, level)).collect::<Vec<_>>();
