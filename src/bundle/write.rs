@@ -90,6 +90,7 @@ impl Writer {
     fn write_host(&mut self, recorder: &Recorder) -> io::Result<()> {
         let mut errors = Vec::new();
         let mut lists = Vec::new();
+        let mut links = Vec::new();
         for (path, seen) in recorder.accesses() {
             match seen {
                 Seen::File(bytes) => self.write_at(&format!("host{path}"), &bytes)?,
@@ -102,10 +103,14 @@ impl Writer {
                 Seen::List(names) => {
                     push_line(&mut lists, &serde_json::json!({ "path": path, "names": names }))
                 }
+                Seen::Link(name) => {
+                    push_line(&mut links, &serde_json::json!({ "path": path, "target": name }))
+                }
             }
         }
         self.write_at("host.errors", &errors)?;
-        self.write_at("host.lists", &lists)
+        self.write_at("host.lists", &lists)?;
+        self.write_at("host.links", &links)
     }
 
     /// Writes a new file below the bundle, and notes it and the directories it took.

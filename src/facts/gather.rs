@@ -9,7 +9,7 @@ use super::line::{
     excerpt, parse_cpus, parse_i64, parse_line, parse_strings, parse_u64, parse_word, parse_words,
 };
 use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt};
-use crate::host::{Fact, Host, machine, record};
+use crate::host::{Fact, Host, errno_name, machine};
 use crate::units::{Cpu, CpuSet};
 
 /// Troubles beyond this many are counted, not listed: one cause can refuse a file per CPU.
@@ -135,10 +135,10 @@ impl Reader<'_> {
 
     fn cmdline(&mut self) -> Fact<cmdline::Cmdline> {
         // Bytes that are no text reach the kernel as well as any; they matter to none of its parameters.
-        let fact = self.host.read("/proc/cmdline").parse(|bytes| {
-            let kept = record::redact("/proc/cmdline", &bytes);
-            cmdline::parse_cmdline(&String::from_utf8_lossy(&kept))
-        });
+        let fact = self
+            .host
+            .read("/proc/cmdline")
+            .parse(|bytes| cmdline::parse_cmdline(&String::from_utf8_lossy(&bytes)));
         self.noted("/proc/cmdline", fact)
     }
 
@@ -276,20 +276,4 @@ impl Reader<'_> {
             states
         })
     }
-}
-
-/// The error's name where it is one that people know, with the number in any case.
-fn errno_name(errno: i32) -> String {
-    let name = match errno {
-        libc::EACCES => "EACCES, permission denied",
-        libc::EPERM => "EPERM, not permitted",
-        libc::EIO => "EIO, input/output error",
-        libc::EINVAL => "EINVAL, invalid argument",
-        libc::EISDIR => "EISDIR, is a directory",
-        libc::ELOOP => "ELOOP, too many links",
-        libc::EXDEV => "EXDEV, leads out of the tree",
-        libc::ENOSYS => "ENOSYS, no such system call",
-        other => return format!("errno {other}"),
-    };
-    name.to_owned()
 }

@@ -6,179 +6,19 @@
 
 pub mod clock;
 pub mod dir;
+mod fact;
+mod machine;
 pub mod record;
 pub mod rt;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, Read, Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-
-use record::Recorder;
-
-/// No kernel text that onbeat reads is larger; what is longer is refused as malformed.
-pub const READ_LIMIT: u64 = 16 << 20;
-
-/// What came of reading something: each of the four is a different statement about the machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact<T> {
-    /// It was read and understood.
-    Known(T),
-    /// It does not exist here.
-    Absent,
-    /// It exists and may not be read; the error number.
-    Refused(i32),
-    /// It was read and not understood; what was wrong with it.
-    Malformed(String),
-}
-
-impl<T> Fact<T> {
-    /// The value, if known.
-    pub fn known(&self) -> Option<&T> {
-        match self {
-            Fact::Known(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// Goes on with a known value.
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
-        self.then(|value| Fact::Known(f(value)))
-    }
-
-    /// Goes on with a known value where the next step has four outcomes too.
-    pub fn then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
-        match self {
-            Fact::Known(value) => f(value),
-            Fact::Absent => Fact::Absent,
-            Fact::Refused(errno) => Fact::Refused(errno),
-            Fact::Malformed(what) => Fact::Malformed(what),
-        }
-    }
-
-    /// Goes on with a known value where the next step can find it malformed.
-    pub fn parse<U>(self, f: impl FnOnce(T) -> Result<U, String>) -> Fact<U> {
-        self.then(|value| f(value).map_or_else(Fact::Malformed, Fact::Known))
-    }
-}
-
-/// A machine to read from: `/`, or a directory that stands for one.
-pub struct Host {
-    root: PathBuf,
-    recorder: Option<Recorder>,
-}
-
-impl Host {
-    /// The machine this runs on.
-    pub fn live() -> Host {
-        Host { root: PathBuf::from("/"), recorder: None }
-    }
-
-    /// A tree that stands for a machine: made up for a test, or captured.
-    pub fn at(root: impl Into<PathBuf>) -> Host {
-        Host { root: root.into(), recorder: None }
-    }
-
-    /// Notes each access from here on; [`Host::recorded`] hands the notes out.
-    pub fn recording(mut self) -> Host {
-        self.recorder = Some(Recorder::default());
-        self
-    }
-
-    /// What was read so far, if this host is recording.
-    pub fn recorded(&self) -> Option<&Recorder> {
-        self.recorder.as_ref()
-    }
-
-    /// The same machine without a recorder: for what must not go into a bundle.
-    pub fn unrecorded(&self) -> Host {
-        Host { root: self.root.clone(), recorder: None }
-    }
-
-    /// Whether this is the running machine.
-    pub fn is_live(&self) -> bool {
-        self.root == Path::new("/")
-    }
-
-    /// Reads a whole file by its absolute path on that machine.
-    ///
-    /// Sizes that the kernel reports for its pseudo-files are not believed; what is longer than
-    /// [`READ_LIMIT`] is malformed, and what is not a plain file is not read at all.
-    pub fn read(&self, path: &str) -> Fact<Vec<u8>> {
-        let fact = match self.read_bytes(path) {
-            Ok(bytes) if bytes.len() as u64 > READ_LIMIT => {
-                Fact::Malformed(format!("{path} is longer than {READ_LIMIT} bytes"))
-            }
-            Ok(bytes) => Fact::Known(bytes),
-            Err(error) => fact_of(error, path),
-        };
-        if let Some(recorder) = &self.recorder {
-            recorder.note_read(path, &fact);
-        }
-        fact
-    }
-
-    /// Reads a whole file as text; bytes that are not UTF-8 make it malformed.
-    pub fn read_text(&self, path: &str) -> Fact<String> {
-        self.read(path)
-            .parse(|bytes| String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text")))
-    }
-
-    /// The names in a directory, sorted; never whole paths.
-    pub fn list(&self, path: &str) -> Fact<Vec<String>> {
-        let names = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY).and_then(|dir| {
-            let mut names = Vec::new();
-            for entry in rustix::fs::Dir::read_from(&dir)? {
-                let name = entry?.file_name().to_string_lossy().into_owned();
-                if name != "." && name != ".." {
-                    names.push(name);
-                }
-            }
-            names.sort();
-            Ok(names)
-        });
-        let fact = names.map_or_else(|error| fact_of(error, path), Fact::Known);
-        if let Some(recorder) = &self.recorder {
-            recorder.note_list(path, &fact);
-        }
-        fact
-    }
-
-    fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
-        // Non-blocking, because a tree that stands for a machine may hold a fifo.
-        let file = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
-        let kind = file.metadata()?.file_type();
-        if kind.is_fifo() || kind.is_socket() || (!self.is_live() && !kind.is_file()) {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        let mut bytes = Vec::new();
-        file.take(READ_LIMIT + 1).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
-        let relative = path.trim_start_matches('/');
-        if self.is_live() {
-            return Ok(rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())?);
-        }
-        // Somebody else's tree: neither `..` nor a link may lead out of it (openat2(2)).
-        let root =
-            rustix::fs::open(&self.root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        Ok(rustix::fs::openat2(root, relative, flags | OFlags::CLOEXEC, Mode::empty(), resolve)?)
-    }
-}
-
-fn fact_of<T>(error: io::Error, path: &str) -> Fact<T> {
-    match error.raw_os_error() {
-        Some(libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV) => Fact::Absent,
-        Some(errno) => Fact::Refused(errno),
-        None => Fact::Malformed(format!("{path}: {error}")),
-    }
-}
+pub use fact::{Fact, errno_name};
+pub use machine::{Host, READ_LIMIT};
 
 /// A file kept open because a setting lasts as long as it: closing it, or dying, undoes the setting.
 pub struct Held {

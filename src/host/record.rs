@@ -5,8 +5,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::Fact;
-
 /// What came of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
@@ -14,6 +12,8 @@ pub enum Seen {
     File(Vec<u8>),
     /// A directory's names.
     List(Vec<String>),
+    /// The last component of a link's target.
+    Link(String),
     /// It is not there.
     Absent,
     /// The error number of the refusal.
@@ -27,23 +27,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn note_read(&self, path: &str, fact: &Fact<Vec<u8>>) {
-        let seen = match fact {
-            Fact::Known(bytes) => Seen::File(redact(path, bytes)),
-            Fact::Absent => Seen::Absent,
-            Fact::Refused(errno) => Seen::Refused(*errno),
-            Fact::Malformed(_) => Seen::Refused(libc::EFBIG),
-        };
+    pub(super) fn note(&self, path: &str, seen: Seen) {
         self.seen.borrow_mut().entry(path.to_owned()).or_insert(seen);
     }
 
-    pub(super) fn note_list(&self, path: &str, fact: &Fact<Vec<String>>) {
-        let seen = match fact {
-            Fact::Known(names) => Seen::List(names.clone()),
-            Fact::Refused(errno) => Seen::Refused(*errno),
-            Fact::Absent | Fact::Malformed(_) => Seen::Absent,
-        };
-        self.seen.borrow_mut().entry(path.to_owned()).or_insert(seen);
+    pub(super) fn keep(&self, path: &str, seen: Seen) {
+        self.seen.borrow_mut().insert(path.to_owned(), seen);
     }
 
     /// The accesses so far, by path.
@@ -54,14 +43,65 @@ impl Recorder {
 
 /// What of a file's content may be kept: no serial numbers, no MAC addresses, no other program's arguments.
 ///
-/// Bundles are mailed around, and two files tell more than how the machine is set up: Arm boards print
-/// their serial number in `/proc/cpuinfo`, and their firmware puts it and the MAC address on the command line.
-pub fn redact(path: &str, bytes: &[u8]) -> Vec<u8> {
+/// Bundles are mailed around, and some files tell more than how the machine is set up: Arm boards print
+/// their serial number in `/proc/cpuinfo`, their firmware puts it and the MAC address on the command line, and
+/// interrupts are called after interfaces, which may be called after their addresses.
+pub fn redact(path: &str, bytes: Vec<u8>) -> Vec<u8> {
     match path {
-        "/proc/cpuinfo" => redact_cpuinfo(bytes),
-        "/proc/cmdline" => redact_cmdline(bytes),
-        _ => bytes.to_vec(),
+        "/proc/cpuinfo" => redact_cpuinfo(&bytes),
+        "/proc/cmdline" => redact_cmdline(&bytes),
+        _ if bytes.len() <= SHORT && has_address(&bytes) => mask_name(&bytes, 0),
+        _ => bytes,
     }
+}
+
+/// Longer texts are no lists of interfaces.
+const SHORT: usize = 64 << 10;
+
+/// What systemd puts before a MAC address to name an interface (systemd.net-naming-scheme(7)).
+const BY_ADDRESS: [&[u8]; 4] = [b"enx", b"wlx", b"wwx", b"usx"];
+
+fn address_at(bytes: &[u8], at: usize) -> bool {
+    let digits = |text: &[u8]| text.len() == 12 && text.iter().all(u8::is_ascii_hexdigit);
+    BY_ADDRESS.contains(&bytes.get(at..at + 3).unwrap_or_default())
+        && bytes.get(at + 3..at + 15).is_some_and(digits)
+}
+
+fn has_address(bytes: &[u8]) -> bool {
+    (0..bytes.len().saturating_sub(14)).any(|at| address_at(bytes, at))
+}
+
+/// Puts a number for the address in each name by address; 0 is none.
+fn mask_name(bytes: &[u8], number: usize) -> Vec<u8> {
+    let mut masked = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        if address_at(bytes, at) {
+            masked.extend_from_slice(&bytes[at..at + 3]);
+            masked.extend_from_slice(b"-address");
+            if number > 0 {
+                masked.extend_from_slice(format!("-{number}").as_bytes());
+            }
+            at += 15;
+        } else {
+            masked.push(bytes[at]);
+            at += 1;
+        }
+    }
+    masked
+}
+
+/// The names with numbers for the MAC addresses in them, so that each stays a name of its own.
+pub(super) fn mask_names(names: &[String]) -> Vec<String> {
+    let mut number = 0;
+    let masked = names.iter().map(|name| match has_address(name.as_bytes()) {
+        false => name.clone(),
+        true => {
+            number += 1;
+            String::from_utf8_lossy(&mask_name(name.as_bytes(), number)).into_owned()
+        }
+    });
+    masked.collect()
 }
 
 fn redact_cpuinfo(bytes: &[u8]) -> Vec<u8> {
@@ -121,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(path: &str, text: &str, expected: &str) {
-        assert_eq!(String::from_utf8(redact(path, text.as_bytes())).unwrap(), expected);
+        assert_eq!(String::from_utf8(redact(path, text.as_bytes().to_vec())).unwrap(), expected);
     }
 
     #[test]
@@ -132,6 +172,7 @@ mod tests {
             "Revision\t: c03\nModel\t: Pi\n",
         );
         check("/proc/meminfo", "Serial: 1\n", "Serial: 1\n");
+        check("/sys/kernel/irq/9/actions", "enx0123456789ab-rx-0\n", "enx-address-rx-0\n");
     }
 
     #[test]
@@ -151,8 +192,9 @@ mod tests {
     proptest! {
         #[test]
         fn redaction_is_total(bytes in proptest::collection::vec(proptest::sample::select(b"0aF:-=\" x\n".to_vec()), 0..60)) {
-            redact("/proc/cmdline", &bytes);
-            redact("/proc/cpuinfo", &bytes);
+            redact("/proc/cmdline", bytes.clone());
+            redact("/proc/cpuinfo", bytes.clone());
+            redact("/sys/x", bytes);
         }
     }
 }

@@ -1,0 +1,62 @@
+//! What can come of reading something.
+
+/// What came of reading something: each of the four is a different statement about the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact<T> {
+    /// It was read and understood.
+    Known(T),
+    /// It does not exist here.
+    Absent,
+    /// It exists and may not be read; the error number.
+    Refused(i32),
+    /// It was read and not understood; what was wrong with it.
+    Malformed(String),
+}
+
+impl<T> Fact<T> {
+    /// The value, if known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Fact::Known(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Goes on with a known value.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
+        self.then(|value| Fact::Known(f(value)))
+    }
+
+    /// Goes on with a known value where the next step has four outcomes too.
+    pub fn then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
+        match self {
+            Fact::Known(value) => f(value),
+            Fact::Absent => Fact::Absent,
+            Fact::Refused(errno) => Fact::Refused(errno),
+            Fact::Malformed(what) => Fact::Malformed(what),
+        }
+    }
+
+    /// Goes on with a known value where the next step can find it malformed.
+    pub fn parse<U>(self, f: impl FnOnce(T) -> Result<U, String>) -> Fact<U> {
+        self.then(|value| f(value).map_or_else(Fact::Malformed, Fact::Known))
+    }
+}
+
+/// The error's name where it is one that people know, with the number in any case.
+pub fn errno_name(errno: i32) -> String {
+    let name = match errno {
+        libc::EACCES => "EACCES, permission denied",
+        libc::EPERM => "EPERM, not permitted",
+        libc::EIO => "EIO, input/output error",
+        libc::EINVAL => "EINVAL, invalid argument",
+        libc::EISDIR => "EISDIR, is a directory",
+        libc::ELOOP => "ELOOP, too many links",
+        libc::EXDEV => "EXDEV, leads out of the tree",
+        libc::ENOSYS => "ENOSYS, no such system call",
+        libc::EFBIG => "EFBIG, larger than any text of the kernel",
+        libc::ENODATA => "ENODATA, not in this capture",
+        other => return format!("errno {other}"),
+    };
+    name.to_owned()
+}

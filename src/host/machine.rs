@@ -1,0 +1,357 @@
+//! A machine to read from: the running one, a tree that stands for one, a capture of one, or a made-up one.
+//!
+//! The four differ in where an access is answered, and in nothing that a caller could see. What is private is
+//! masked here, on every way in, so that a live machine and its capture read the same.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use super::fact::Fact;
+use super::record::{Recorder, Seen, mask_names, redact};
+
+/// No kernel text that onbeat reads is larger; what is longer is refused.
+pub const READ_LIMIT: u64 = 16 << 20;
+
+/// No directory that onbeat lists has more entries: a machine with more processes is not told apart from a trap.
+const NAMES_LIMIT: usize = 200_000;
+
+/// Answers by path; what a machine was found to be.
+pub type Answers = BTreeMap<String, Seen>;
+
+enum Source {
+    /// The machine this runs on.
+    Live,
+    /// A tree that stands for a machine.
+    Tree(PathBuf),
+    /// The files of a capture, and its notes of what was no file; what is in neither was not captured.
+    Captured(PathBuf, Answers),
+    /// Answers alone; what is not among them is absent.
+    Made(Answers),
+}
+
+/// A machine to read from.
+pub struct Host {
+    source: Rc<Source>,
+    recorder: Option<Recorder>,
+    /// Masked paths and the names that stand behind them.
+    masked: Rc<RefCell<BTreeMap<String, String>>>,
+}
+
+impl Host {
+    /// The machine this runs on.
+    pub fn live() -> Host {
+        Host::of(Source::Live)
+    }
+
+    /// A tree that stands for a machine: made by hand, or copied from one.
+    pub fn at(root: impl Into<PathBuf>) -> Host {
+        Host::of(Source::Tree(root.into()))
+    }
+
+    /// A capture: its files under `root`, and what it notes of refusals, absences, lists and links.
+    ///
+    /// What is neither file nor note is refused with ENODATA: a later onbeat may ask for more than was captured.
+    pub fn captured(root: impl Into<PathBuf>, noted: Answers) -> Host {
+        Host::of(Source::Captured(root.into(), noted))
+    }
+
+    /// A machine of answers alone, for tests; what is not among them is absent.
+    pub fn made(answers: Answers) -> Host {
+        Host::of(Source::Made(answers))
+    }
+
+    fn of(source: Source) -> Host {
+        Host { source: Rc::new(source), recorder: None, masked: Rc::default() }
+    }
+
+    /// Notes each access from here on; [`Host::recorded`] hands the notes out.
+    pub fn recording(mut self) -> Host {
+        self.recorder = Some(Recorder::default());
+        self
+    }
+
+    /// What was read so far, if this host is recording.
+    pub fn recorded(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
+    }
+
+    /// The same machine without a recorder: for what must not go into a bundle as it is.
+    pub fn unrecorded(&self) -> Host {
+        Host { source: self.source.clone(), recorder: None, masked: self.masked.clone() }
+    }
+
+    /// Records an answer in place of what was read unrecorded: the part of it that may go into a bundle.
+    pub fn keep(&self, path: &str, seen: Seen) {
+        if let Some(recorder) = &self.recorder {
+            recorder.keep(path, seen);
+        }
+    }
+
+    /// Whether this is the running machine.
+    pub fn is_live(&self) -> bool {
+        matches!(*self.source, Source::Live)
+    }
+
+    /// Reads a whole file by its absolute path on that machine, without what is private in it.
+    ///
+    /// Sizes that the kernel reports for its pseudo-files are not believed; what is longer than
+    /// [`READ_LIMIT`] is refused with EFBIG, and what is not a plain file is not read at all.
+    pub fn read(&self, path: &str) -> Fact<Vec<u8>> {
+        self.read_at_most(path, READ_LIMIT)
+    }
+
+    /// As [`Host::read`], for files that are known to be short.
+    pub fn read_at_most(&self, path: &str, limit: u64) -> Fact<Vec<u8>> {
+        let fact = match self.answer(path) {
+            Some(Seen::File(bytes)) => Fact::Known(bytes.clone()),
+            Some(other) => no_file(other),
+            None => self.read_bytes(path, limit).map_or_else(|error| self.fact_of(&error), Fact::Known),
+        };
+        let fact = fact.then(|bytes| match bytes.len() as u64 > limit {
+            true => Fact::Refused(libc::EFBIG),
+            false => Fact::Known(redact(path, bytes)),
+        });
+        self.note(path, &fact, |bytes| Seen::File(bytes.clone()));
+        fact
+    }
+
+    /// Reads a whole file as text; bytes that are not UTF-8 make it malformed.
+    pub fn read_text(&self, path: &str) -> Fact<String> {
+        self.read(path)
+            .parse(|bytes| String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text")))
+    }
+
+    /// The names in a directory, sorted; never whole paths.
+    pub fn list(&self, path: &str) -> Fact<Vec<String>> {
+        let fact = match (self.answer(path), &*self.source) {
+            (Some(Seen::List(names)), _) => Fact::Known(names.clone()),
+            (Some(other), _) => no_file(other),
+            (None, Source::Captured(..)) => Fact::Refused(libc::ENODATA),
+            (None, Source::Made(answers)) => names_below(answers, path),
+            _ => self.list_names(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
+        };
+        let fact = fact.map(|names| self.without_addresses(path, names));
+        self.note(path, &fact, |names| Seen::List(names.clone()));
+        fact
+    }
+
+    /// The last component of what a symbolic link points to: the name of a driver, for one.
+    pub fn link(&self, path: &str) -> Fact<String> {
+        let fact = match (self.answer(path), &*self.source) {
+            (Some(Seen::Link(name)), _) => Fact::Known(name.clone()),
+            (Some(other), _) => no_file(other),
+            (None, Source::Captured(..)) => Fact::Refused(libc::ENODATA),
+            (None, Source::Made(_)) => Fact::Absent,
+            _ => self.link_name(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
+        };
+        self.note(path, &fact, |name| Seen::Link(name.clone()));
+        fact
+    }
+
+    fn answer(&self, path: &str) -> Option<&Seen> {
+        match &*self.source {
+            Source::Made(answers) | Source::Captured(_, answers) => answers.get(path),
+            _ => None,
+        }
+    }
+
+    fn note<T>(&self, path: &str, fact: &Fact<T>, seen: impl FnOnce(&T) -> Seen) {
+        let Some(recorder) = &self.recorder else { return };
+        recorder.note(
+            path,
+            match fact {
+                Fact::Known(value) => seen(value),
+                Fact::Absent => Seen::Absent,
+                Fact::Refused(errno) => Seen::Refused(*errno),
+                Fact::Malformed(_) => Seen::Refused(libc::EILSEQ),
+            },
+        );
+    }
+
+    /// Interfaces can be called by their MAC address: they get a number instead, and are found by it.
+    fn without_addresses(&self, dir: &str, names: Vec<String>) -> Vec<String> {
+        let shown = mask_names(&names);
+        for (shown, name) in shown.iter().zip(&names).filter(|(shown, name)| shown != name) {
+            self.masked.borrow_mut().insert(format!("{dir}/{shown}"), name.clone());
+        }
+        shown
+    }
+
+    /// The path as the machine knows it, with the names that [`Host::list`] masked.
+    fn real(&self, path: &str) -> String {
+        let masked = self.masked.borrow();
+        if masked.is_empty() {
+            return path.to_owned();
+        }
+        let (mut shown, mut real) = (String::new(), String::new());
+        for part in path.split('/').skip(1) {
+            shown = format!("{shown}/{part}");
+            real = format!("{real}/{}", masked.get(&shown).map_or(part, String::as_str));
+        }
+        real
+    }
+
+    fn read_bytes(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        // Non-blocking, because a tree that stands for a machine may hold a fifo.
+        let file = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
+        let kind = file.metadata()?.file_type();
+        if kind.is_fifo() || kind.is_socket() || (!self.is_live() && !kind.is_file()) {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn list_names(&self, path: &str) -> io::Result<Vec<String>> {
+        let dir = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+            if names.len() > NAMES_LIMIT {
+                return Err(io::Error::from_raw_os_error(libc::EFBIG));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn link_name(&self, path: &str) -> io::Result<String> {
+        let link = self.open(path, OFlags::PATH | OFlags::NOFOLLOW)?;
+        let target = rustix::fs::readlinkat(&link, "", Vec::new())?;
+        let target = target.to_string_lossy();
+        Ok(target.rsplit('/').next().unwrap_or_default().to_owned())
+    }
+
+    fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        let path = self.real(path);
+        let root = match &*self.source {
+            Source::Live => {
+                return Ok(rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())?);
+            }
+            Source::Tree(root) | Source::Captured(root, _) => root,
+            Source::Made(_) => return Err(io::Error::from_raw_os_error(libc::ENOENT)),
+        };
+        // Somebody else's tree: neither `..` nor a link may lead out of it (openat2(2)).
+        let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let relative = path.trim_start_matches('/');
+        Ok(rustix::fs::openat2(root, relative, flags | OFlags::CLOEXEC, Mode::empty(), resolve)?)
+    }
+
+    fn fact_of<T>(&self, error: &io::Error) -> Fact<T> {
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV) => match *self.source {
+                Source::Captured(..) => Fact::Refused(libc::ENODATA),
+                _ => Fact::Absent,
+            },
+            errno => Fact::Refused(errno.unwrap_or(libc::EIO)),
+        }
+    }
+}
+
+/// What another answer than the one that was asked for comes to.
+fn no_file<T>(seen: &Seen) -> Fact<T> {
+    match seen {
+        Seen::File(_) | Seen::Absent => Fact::Absent,
+        Seen::Refused(errno) => Fact::Refused(*errno),
+        Seen::List(_) => Fact::Refused(libc::EISDIR),
+        Seen::Link(_) => Fact::Refused(libc::ELOOP),
+    }
+}
+
+/// The names that answers imply for a directory that none of them lists.
+fn names_below(answers: &Answers, dir: &str) -> Fact<Vec<String>> {
+    let prefix = format!("{}/", dir.trim_end_matches('/'));
+    let below = answers.range(prefix.clone()..).map(|(path, seen)| (path.strip_prefix(&prefix), seen));
+    let there = below.take_while(|(rest, _)| rest.is_some()).filter(|(_, seen)| **seen != Seen::Absent);
+    let mut names: Vec<String> =
+        there.filter_map(|(rest, _)| Some(rest?.split('/').next()?.to_owned())).collect();
+    names.sort();
+    names.dedup();
+    if names.is_empty() { Fact::Absent } else { Fact::Known(names) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn file(text: &str) -> Seen {
+        Seen::File(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn a_machine_of_answers_lists_what_its_paths_imply() {
+        let answers = [
+            ("/a/b/c", file("1")),
+            ("/a/d", Seen::Refused(13)),
+            ("/ab", file("")),
+            ("/a/gone", Seen::Absent),
+        ];
+        let host = Host::made(answers.map(|(path, seen)| (path.to_owned(), seen)).into());
+        assert_eq!(host.list("/a"), Fact::Known(vec!["b".into(), "d".into()]));
+        assert_eq!(host.list("/x"), Fact::Absent);
+        assert_eq!(host.read("/a/b/c"), Fact::Known(b"1".to_vec()));
+        assert_eq!((host.read("/a/d"), host.read("/x")), (Fact::Refused(13), Fact::Absent));
+    }
+
+    #[test]
+    fn what_a_capture_lacks_is_refused_and_not_absent() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("proc")).unwrap();
+        fs::write(dir.path().join("proc/version"), "x").unwrap();
+        let noted = [("/proc/none", Seen::Absent), ("/sys", Seen::List(vec!["a".into()]))];
+        let noted = noted.map(|(path, seen)| (path.to_owned(), seen)).into();
+        let host = Host::captured(dir.path(), noted);
+        assert_eq!(host.read("/proc/version"), Fact::Known(b"x".to_vec()));
+        assert_eq!(
+            (host.read("/proc/none"), host.read("/proc/new")),
+            (Fact::Absent, Fact::Refused(libc::ENODATA))
+        );
+        assert_eq!(
+            (host.list("/sys"), host.list("/proc")),
+            (Fact::Known(vec!["a".into()]), Fact::Refused(libc::ENODATA))
+        );
+    }
+
+    #[test]
+    fn interfaces_called_by_their_address_are_found_by_another_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let net = dir.path().join("net");
+        fs::create_dir_all(net.join("enx001122aabbcc")).unwrap();
+        fs::write(net.join("enx001122aabbcc/mtu"), "1500").unwrap();
+        let host = Host::at(dir.path()).recording();
+        let names = host.list("/net").known().cloned().unwrap();
+        assert_eq!(names, ["enx-address-1"]);
+        assert_eq!(host.read("/net/enx-address-1/mtu"), Fact::Known(b"1500".to_vec()));
+        assert!(!format!("{:?}", host.recorded().unwrap().accesses()).contains("1122aa"));
+    }
+
+    #[test]
+    fn a_recorded_machine_reads_the_same_again() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a"), "1").unwrap();
+        std::os::unix::fs::symlink("../drivers/nvme", dir.path().join("driver")).unwrap();
+        let ask = |host: &Host| {
+            let files = (host.read("/a"), host.read("/none"), host.list("/"));
+            format!("{files:?} {:?} {:?}", host.link("/driver"), host.link("/no-link"))
+        };
+        let first = Host::at(dir.path()).recording();
+        let told = ask(&first);
+        assert!(told.contains("Known(\"nvme\")"), "{told}");
+        let again = Host::made(first.recorded().unwrap().accesses());
+        assert_eq!(ask(&again), told);
+    }
+}
