@@ -14,4 +14,5 @@ pub mod host;
 pub mod measure;
 pub mod plan;
 pub mod report;
+pub mod rules;
 pub mod stats;

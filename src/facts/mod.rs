@@ -1,6 +1,6 @@
 //! What the machine is: one file per kernel text, each a parser from text to value, total on any input.
 //!
-//! Only [`gather`] and [`tasks::rt_tasks`] read, through the door; neither belongs near the measuring loop.
+//! Only [`gather`], [`survey`] and what they call read, through the door; none of it belongs near the measuring loop.
 
 pub mod cgroup;
 pub mod clocksource;
@@ -16,7 +16,9 @@ pub mod power;
 pub mod preempt;
 pub mod sched;
 pub mod stat;
+pub mod survey;
 pub mod tasks;
+pub mod texts;
 pub mod topology;
 pub mod uname;
 pub mod virt;
@@ -30,7 +32,7 @@ use std::collections::BTreeMap;
 pub use gather::gather;
 
 use crate::bundle::run;
-use crate::host::Fact;
+pub use crate::host::{Fact, errno_name};
 use crate::units::{Cpu, CpuSet};
 use kconfig::{Kconfig, Setting};
 use preempt::Preempt;

@@ -26,7 +26,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const FILES: &[(&str, &[&str])] = &[
     ("src/facts/mod.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/gather.rs", &["units", "error", "bundle::run", "stats", "host"]),
+    ("src/facts/survey.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/tasks.rs", &["units", "error", "bundle::run", "stats", "host"]),
+    ("src/facts/texts.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/bundle/run.rs", &["units", "stats"]),
 ];
 

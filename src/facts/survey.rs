@@ -1,0 +1,28 @@
+//! Everything that is read for an audit: the facts of every run, and what the rules ask for besides.
+
+use super::texts::{Texts, read_texts};
+use super::{Facts, gather};
+use crate::host::Host;
+
+/// What the rules want to have read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Patterns as in [`super::texts`].
+    pub texts: Vec<&'static str>,
+    /// Programs to look for, as the kernel cuts their names (15 bytes).
+    pub programs: Vec<&'static str>,
+}
+
+/// A machine as the rules see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// What is read for every run.
+    pub facts: Facts,
+    /// Settings of one text each.
+    pub texts: Texts,
+}
+
+/// Reads all that an audit needs; never while measuring.
+pub fn survey(host: &Host, wanted: &Wanted) -> Survey {
+    Survey { facts: gather(host), texts: read_texts(host, wanted.texts.iter().copied()) }
+}

@@ -1,0 +1,217 @@
+//! Single texts by pattern: the hundreds of small files that hold one setting each.
+//!
+//! A rule names the files it reads, and they are read for it: a setting needs no code between the kernel's file
+//! and the rule that judges it. In a pattern `#` stands for a number and `*` for any name, once in a component;
+//! a `/` at its end asks for the names in a directory, a `@` for what a link points to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::topology::numbered;
+use crate::host::{Fact, Host};
+
+/// Longer texts are no settings.
+const TEXT_LIMIT: u64 = 64 << 10;
+
+/// More files than any machine has of one kind; a pattern that finds more is refused as a whole.
+const FILES_LIMIT: usize = 100_000;
+
+/// One text that a pattern found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// Its path.
+    pub path: String,
+    /// What stood in the place of each `#` and `*`, in their order, without what surrounds them.
+    pub names: Vec<String>,
+    /// Its content; names and links as words with newlines between them. Never absent.
+    pub content: Fact<String>,
+}
+
+/// What was found for each pattern.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    found: BTreeMap<&'static str, Fact<Vec<Text>>>,
+}
+
+impl Texts {
+    /// All texts of a pattern, by number and name; absent if there is none.
+    ///
+    /// A pattern that was not read is refused with ENODATA.
+    pub fn all(&self, pattern: &str) -> Fact<&[Text]> {
+        match self.found.get(pattern) {
+            Some(Fact::Known(texts)) => Fact::Known(texts.as_slice()),
+            Some(Fact::Absent) => Fact::Absent,
+            Some(Fact::Refused(errno)) => Fact::Refused(*errno),
+            Some(Fact::Malformed(what)) => Fact::Malformed(what.clone()),
+            None => Fact::Refused(libc::ENODATA),
+        }
+    }
+
+    /// The text of a pattern without `#` and `*`.
+    pub fn one(&self, path: &str) -> Fact<&str> {
+        self.all(path).then(|texts| match texts.first().map(|text| &text.content) {
+            Some(Fact::Known(content)) => Fact::Known(content.as_str()),
+            Some(Fact::Refused(errno)) => Fact::Refused(*errno),
+            Some(Fact::Malformed(what)) => Fact::Malformed(what.clone()),
+            Some(Fact::Absent) | None => Fact::Absent,
+        })
+    }
+}
+
+/// Reads the texts of some patterns, each pattern once.
+pub fn read_texts(host: &Host, patterns: impl IntoIterator<Item = &'static str>) -> Texts {
+    let mut reader = Reader { host, lists: BTreeMap::new() };
+    let patterns: BTreeSet<&'static str> = patterns.into_iter().collect();
+    Texts { found: patterns.into_iter().map(|pattern| (pattern, reader.read(pattern))).collect() }
+}
+
+struct Reader<'a> {
+    host: &'a Host,
+    /// Directories that several patterns go through.
+    lists: BTreeMap<String, Fact<Vec<String>>>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, pattern: &'static str) -> Fact<Vec<Text>> {
+        let mut places = vec![(String::new(), Vec::new())];
+        let plain = pattern.trim_end_matches(['/', '@']);
+        for part in plain.split('/').skip(1) {
+            let Some((prefix, wild, suffix)) = wildcard(part) else {
+                places.iter_mut().for_each(|(path, _)| *path = format!("{path}/{part}"));
+                continue;
+            };
+            let mut further = Vec::new();
+            for (dir, names) in places {
+                let found = match self.list(&dir) {
+                    Fact::Known(found) => found,
+                    Fact::Absent => continue,
+                    other => return other.clone().map(|_| Vec::new()),
+                };
+                for (name, matched) in matching(found, prefix, wild, suffix) {
+                    let names: Vec<String> = names.iter().cloned().chain([matched]).collect();
+                    further.push((format!("{dir}/{name}"), names));
+                }
+                if further.len() > FILES_LIMIT {
+                    return Fact::Refused(libc::EFBIG);
+                }
+            }
+            places = further;
+        }
+        let mut texts = Vec::new();
+        for (path, names) in places {
+            let content = match &pattern[plain.len()..] {
+                "/" => self.host.list(&path).map(|names| names.join("\n")),
+                "@" => self.host.link(&path),
+                _ => self.text(&path),
+            };
+            if content != Fact::Absent {
+                texts.push(Text { path, names, content });
+            }
+        }
+        if texts.is_empty() { Fact::Absent } else { Fact::Known(texts) }
+    }
+
+    fn text(&self, path: &str) -> Fact<String> {
+        let bytes = self.host.read_at_most(path, TEXT_LIMIT);
+        bytes.parse(|bytes| String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned()))
+    }
+
+    fn list(&mut self, dir: &str) -> &Fact<Vec<String>> {
+        let host = self.host;
+        self.lists.entry(dir.to_owned()).or_insert_with(|| host.list(dir))
+    }
+}
+
+/// What stands before and after the wildcard of a component.
+fn wildcard(part: &str) -> Option<(&str, char, &str)> {
+    let at = part.find(['#', '*'])?;
+    Some((&part[..at], part[at..].chars().next()?, &part[at + 1..]))
+}
+
+/// The names that fit and what stood for the wildcard; numbers in the order of numbers.
+fn matching(names: &[String], prefix: &str, wild: char, suffix: &str) -> Vec<(String, String)> {
+    let inner = |name: &str| Some(name.strip_prefix(prefix)?.strip_suffix(suffix)?.to_owned());
+    let mut found: Vec<(String, String)> =
+        names.iter().filter_map(|name| Some((name.clone(), inner(name)?))).collect();
+    if wild == '#' {
+        found.retain(|(_, number)| numbered(number, "").is_some());
+        found.sort_by_key(|(_, number)| numbered(number, ""));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::record::Seen;
+    use proptest::prelude::*;
+
+    fn host(paths: &[(&str, Seen)]) -> Host {
+        Host::made(paths.iter().map(|(path, seen)| ((*path).to_owned(), seen.clone())).collect())
+    }
+
+    fn file(text: &str) -> Seen {
+        Seen::File(text.as_bytes().to_vec())
+    }
+
+    /// `path=content` of each text, or what came of the pattern.
+    fn check(host: &Host, pattern: &'static str, expected: &str) {
+        let texts = read_texts(host, [pattern]);
+        let shown = match texts.all(pattern) {
+            Fact::Known(texts) => {
+                let one = |text: &Text| match &text.content {
+                    Fact::Known(content) => {
+                        format!("{}={}", text.names.join(","), content.replace('\n', "+"))
+                    }
+                    other => format!("{}:{other:?}", text.names.join(",")),
+                };
+                texts.iter().map(one).collect::<Vec<_>>().join(" ")
+            }
+            other => format!("{other:?}"),
+        };
+        assert_eq!(shown, expected, "{pattern}");
+    }
+
+    #[test]
+    fn patterns_find_files_names_and_links() {
+        let host = host(&[
+            ("/c/cpu10/f", file("x")),
+            ("/c/cpu2/f", file("y")),
+            ("/c/cpu3/g", file("z")),
+            ("/c/cpuidle/f", file("no number")),
+            ("/c/cpu4/f", Seen::Refused(13)),
+            ("/d", Seen::List(vec!["a".into(), "b".into()])),
+            ("/n/eth0/driver", Seen::Link("e1000e".into())),
+        ]);
+        check(&host, "/c/cpu#/f", "2=y 4:Refused(13) 10=x");
+        check(&host, "/c/*/g", "cpu3=z");
+        check(&host, "/d/", "=a+b");
+        check(&host, "/n/*/driver@", "eth0=e1000e");
+        check(&host, "/c/cpu3/g", "=z");
+        check(&host, "/none/*/x", "Absent");
+        check(&host, "/c/cpu#/none", "Absent");
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_no_absence() {
+        let texts = read_texts(&host(&[]), ["/a"]);
+        assert_eq!((texts.one("/a"), texts.one("/b")), (Fact::Absent, Fact::Refused(libc::ENODATA)));
+    }
+
+    #[test]
+    fn long_texts_and_those_that_are_none_are_told_apart() {
+        let long = Seen::File(vec![b'a'; TEXT_LIMIT as usize + 1]);
+        let host = host(&[("/long", long), ("/bytes", Seen::File(vec![0xff])), ("/list", Seen::Refused(1))]);
+        let texts = read_texts(&host, ["/long", "/bytes", "/list/*/x"]);
+        assert_eq!(texts.one("/long"), Fact::Refused(libc::EFBIG));
+        assert_eq!(texts.one("/bytes"), Fact::Malformed("not UTF-8 text".into()));
+        assert_eq!(texts.one("/list/*/x"), Fact::Refused(1));
+    }
+
+    proptest! {
+        #[test]
+        fn reading_is_total(paths in proptest::collection::btree_set("(/[a-c#*0-9]{0,3}){0,4}", 0..12)) {
+            let host = Host::made(paths.into_iter().map(|path| (path, file("1"))).collect());
+            read_texts(&host, ["/a#/*/b", "/*/", "/#@", "//", "/a*c/#0"]);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! All rules over one machine: the audit, as values and as JSON.
+
+use serde::Serialize;
+
+use super::case::Case;
+use super::intent::{Chosen, Intent};
+use super::judgement::{Judgement, Severity, Verdict};
+use super::{Knob, Lasts, knobs};
+use crate::facts::survey::Survey;
+
+/// The name and version of the JSON.
+pub const SCHEMA: &str = "onbeat.audit/1";
+
+/// A rule applied to a machine. No word of it depends on when, by which process or from where it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The rule's id.
+    pub rule: &'static str,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// How bad it is if it fails.
+    pub severity: Severity,
+    /// What was found; `""` where nothing was.
+    pub value: String,
+    /// What it should be.
+    pub wanted: String,
+    /// Why it matters; of an unknown, why; of what does not apply, the condition.
+    pub why: String,
+    /// How long a change lasts.
+    pub lasts: Lasts,
+    /// What to do; `""` where nothing is to be done.
+    pub fix: String,
+    /// Where it is written.
+    pub source: &'static str,
+    /// What experts disagree about, and the measurement that settles it; `""` if nothing.
+    pub contested: &'static str,
+}
+
+/// How many findings have each verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub struct Summary {
+    pub pass: usize,
+    pub fail: usize,
+    pub unknown: usize,
+    pub not_applicable: usize,
+}
+
+/// The machine that was judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// `uname -r`
+    pub release: String,
+    /// `uname -m`
+    pub machine: String,
+    /// The preemption model.
+    pub preempt: &'static str,
+    /// The hypervisor, `none` on metal.
+    #[serde(rename = "virtual")]
+    pub virtualization: String,
+    /// The CPUs that run.
+    pub online: String,
+}
+
+/// An audit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Audit {
+    /// [`SCHEMA`]
+    pub schema: &'static str,
+    /// What the machine is judged for.
+    pub profile: &'static str,
+    /// The CPUs that matter, as a list.
+    pub cpus: String,
+    /// How they were chosen.
+    pub chosen: Chosen,
+    /// The machine.
+    pub host: Machine,
+    /// One finding for each rule, in the rules' order.
+    pub findings: Vec<Finding>,
+    /// How many of each.
+    pub summary: Summary,
+}
+
+/// Judges a machine by all rules.
+pub fn audit(survey: &Survey, intent: &Intent) -> Audit {
+    let findings: Vec<Finding> = knobs::ALL.iter().map(|knob| finding(knob, survey, intent)).collect();
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let summary = Summary {
+        pass: count(Verdict::Pass),
+        fail: count(Verdict::Fail),
+        unknown: count(Verdict::Unknown),
+        not_applicable: count(Verdict::NotApplicable),
+    };
+    Audit {
+        schema: SCHEMA,
+        profile: intent.profile.name(),
+        cpus: intent.cpus.to_string(),
+        chosen: intent.chosen,
+        host: machine(survey),
+        findings,
+        summary,
+    }
+}
+
+fn machine(survey: &Survey) -> Machine {
+    let facts = &survey.facts;
+    Machine {
+        release: facts.release.known().cloned().unwrap_or_default(),
+        machine: facts.machine.known().cloned().unwrap_or_default(),
+        preempt: facts.preempt.name(),
+        virtualization: facts.virtualization.clone(),
+        online: facts.online.known().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+/// Judges a machine by one rule.
+pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding {
+    let case = Case { survey, intent, reads: knob.reads };
+    let judged = (knob.judge)(&case).unwrap_or_else(|early| early);
+    let Judgement { verdict, value, wanted, reason, fix, severity } = judged;
+    let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
+    let fails = verdict == Verdict::Fail;
+    Finding {
+        rule: knob.id,
+        verdict,
+        severity: severity.unwrap_or(knob.severity),
+        value,
+        wanted: or(wanted, knob.wanted),
+        why: or(reason, knob.why),
+        lasts: knob.lasts,
+        fix: if fails { or(fix, knob.fix) } else { String::new() },
+        source: knob.sources.first().map_or("", |source| source.url),
+        contested: knob.contested,
+    }
+}

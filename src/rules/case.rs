@@ -1,0 +1,195 @@
+//! A machine before its judge: typed access to what was read, and the conditions that rules share.
+//!
+//! Each accessor ends the matter with an unknown where a text was refused, malformed or, unless the rule asks
+//! otherwise, absent; a rule goes on with `?` and cannot take silence for a pass.
+
+use super::intent::{Chosen, Intent, Profile};
+use super::judgement::Judgement;
+use crate::facts::cmdline::Cmdline;
+use crate::facts::kconfig::Kconfig;
+use crate::facts::line::{parse_cpus, parse_i64, parse_line};
+use crate::facts::survey::Survey;
+use crate::facts::texts::Text;
+use crate::facts::uname::series;
+use crate::facts::{Fact, Facts, errno_name};
+use crate::units::CpuSet;
+
+/// What a rule sees.
+pub struct Case<'a> {
+    /// What was read.
+    pub survey: &'a Survey,
+    /// What the machine is for.
+    pub intent: &'a Intent,
+    /// The patterns that the rule declares.
+    pub reads: &'static [&'static str],
+}
+
+impl<'a> Case<'a> {
+    /// The facts of every run.
+    pub fn facts(&self) -> &'a Facts {
+        &self.survey.facts
+    }
+
+    /// The CPUs that matter.
+    pub fn cpus(&self) -> &'a CpuSet {
+        &self.intent.cpus
+    }
+
+    /// Whether the machine is for this.
+    pub fn is_for(&self, profile: Profile) -> bool {
+        self.intent.profile == profile
+    }
+
+    /// The texts of a pattern that the rule declares; none where there are none.
+    pub fn texts(&self, pattern: &str) -> Result<&'a [Text], Judgement> {
+        debug_assert!(self.reads.contains(&pattern), "{pattern} is not among what the rule reads");
+        match self.survey.texts.all(pattern) {
+            Fact::Known(texts) => Ok(texts),
+            Fact::Absent => Ok(&[]),
+            other => Err(unread(pattern, &other)),
+        }
+    }
+
+    /// Each text of a pattern through a parser, with what stood for the wildcards; none where there are none.
+    ///
+    /// One text that cannot be read or understood makes the whole unknown.
+    pub fn each<T>(
+        &self,
+        pattern: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Vec<(&'a [String], T)>, Judgement> {
+        let one = |text: &'a Text| {
+            let value = text.content.clone().parse(|content| parse(&content));
+            match value {
+                Fact::Known(value) => Ok((text.names.as_slice(), value)),
+                other => Err(unread(&text.path, &other)),
+            }
+        };
+        self.texts(pattern)?.iter().map(one).collect()
+    }
+
+    /// A text through a parser; none where it is absent.
+    pub fn parsed<T>(
+        &self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Judgement> {
+        debug_assert!(self.reads.contains(&path), "{path} is not among what the rule reads");
+        match self.survey.texts.one(path).parse(parse) {
+            Fact::Known(value) => Ok(Some(value)),
+            Fact::Absent => Ok(None),
+            other => Err(unread(path, &other)),
+        }
+    }
+
+    /// A file of one number; none where it is absent.
+    pub fn number_if_there(&self, path: &str) -> Result<Option<i64>, Judgement> {
+        self.parsed(path, parse_i64)
+    }
+
+    /// A file of one number; unknown where it is absent.
+    pub fn number(&self, path: &str) -> Result<i64, Judgement> {
+        self.number_if_there(path)?.ok_or_else(|| absent(path))
+    }
+
+    /// A file of one line; none where it is absent.
+    pub fn line_if_there(&self, path: &str) -> Result<Option<String>, Judgement> {
+        self.parsed(path, parse_line)
+    }
+
+    /// A file of one line; unknown where it is absent.
+    pub fn line(&self, path: &str) -> Result<String, Judgement> {
+        self.line_if_there(path)?.ok_or_else(|| absent(path))
+    }
+
+    /// A file with a list of CPUs; none where it is absent.
+    pub fn cpu_list_if_there(&self, path: &str) -> Result<Option<CpuSet>, Judgement> {
+        self.parsed(path, parse_cpus)
+    }
+
+    /// A fact, or the unknown that it is; `what` names it with its path.
+    pub fn known<T>(&self, fact: &'a Fact<T>, what: &str) -> Result<&'a T, Judgement> {
+        match fact {
+            Fact::Known(value) => Ok(value),
+            Fact::Absent => Err(absent(what)),
+            other => Err(unread(what, other)),
+        }
+    }
+
+    /// The kernel's command line.
+    pub fn cmdline(&self) -> Result<&'a Cmdline, Judgement> {
+        self.known(&self.facts().cmdline, "/proc/cmdline")
+    }
+
+    /// The kernel's configuration.
+    pub fn kconfig(&self) -> Result<&'a Kconfig, Judgement> {
+        let config = &self.facts().kconfig;
+        match config {
+            Fact::Absent => Err(Judgement::unknown(
+                "the kernel's configuration is not there: put it at /boot/config-RELEASE, or build with CONFIG_IKCONFIG_PROC",
+            )),
+            config => self.known(config, "the kernel's configuration"),
+        }
+    }
+
+    /// The kernel's series: (6, 12).
+    pub fn series(&self) -> Result<(u32, u32), Judgement> {
+        let release = self.known(&self.facts().release, "/proc/sys/kernel/osrelease")?;
+        series(release).ok_or_else(|| Judgement::unknown(format!("the release {release} has no series")))
+    }
+
+    /// Goes on only where some CPUs are to be kept from the others' work.
+    pub fn needs_isolation(&self) -> Result<(), Judgement> {
+        let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
+        match self.intent.chosen {
+            Chosen::Unknown => Err(Judgement::unknown(
+                "which CPUs are isolated could not be read: say with --cpus which ones matter",
+            )),
+            _ if online.without(self.cpus()).is_empty() => Err(Judgement::not_applicable(
+                "no CPU is set apart: say with --cpus which ones matter, if some do",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The online CPUs that do not matter: the rest of the machine's work is theirs.
+    pub fn housekeeping(&self) -> Result<CpuSet, Judgement> {
+        let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
+        Ok(online.without(self.cpus()))
+    }
+
+    /// Goes on only on x86.
+    pub fn needs_x86(&self) -> Result<(), Judgement> {
+        let machine = self.known(&self.facts().machine, "/proc/sys/kernel/arch")?;
+        match machine.as_str() {
+            "x86_64" | "i386" | "i486" | "i586" | "i686" => Ok(()),
+            other => Err(Judgement::not_applicable(format!("x86 only, this is {other}"))),
+        }
+    }
+
+    /// Whether the machine is a virtual one; unknown where nothing tells.
+    pub fn is_virtual(&self) -> Result<bool, Judgement> {
+        match self.facts().virtualization.as_str() {
+            "" => Err(Judgement::unknown("nothing tells whether this machine is a virtual one")),
+            name => Ok(name != "none"),
+        }
+    }
+}
+
+/// The unknown of a text that is not there.
+pub fn absent(what: &str) -> Judgement {
+    Judgement::unknown(format!("{what} is not there"))
+}
+
+/// The unknown of a text that was refused or malformed, with what would help.
+pub fn unread<T>(what: &str, fact: &Fact<T>) -> Judgement {
+    Judgement::unknown(match fact {
+        Fact::Refused(errno @ (libc::EACCES | libc::EPERM)) => {
+            format!("{what} may not be read ({}): run as root", errno_name(*errno))
+        }
+        Fact::Refused(libc::ENODATA) => format!("{what} is not in this capture: take a new one"),
+        Fact::Refused(errno) => format!("{what} cannot be read ({})", errno_name(*errno)),
+        Fact::Malformed(why) => format!("{what} is not understood: {why}"),
+        Fact::Absent | Fact::Known(_) => format!("{what} is not there"),
+    })
+}

@@ -1,0 +1,233 @@
+//! What a rule says of a machine, and how judgements add up.
+
+use serde::Serialize;
+
+/// What came of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As it should be.
+    Pass,
+    /// Not as it should be.
+    Fail,
+    /// What it takes to tell could not be read or understood; never as good as a pass.
+    Unknown,
+    /// The rule's condition is not met: there is nothing to be set.
+    NotApplicable,
+}
+
+impl Verdict {
+    /// The word in JSON: `not-applicable`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "fail",
+            Verdict::Unknown => "unknown",
+            Verdict::NotApplicable => "not-applicable",
+        }
+    }
+}
+
+/// How bad a wrong setting is, in the words of the kernel's guide to configuring for real time
+/// (Documentation/core-api/real-time/kernel-configuration.rst), with one more between high and info.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Costs little, or seldom.
+    Low,
+    /// Costs tens of microseconds, or more on some machines.
+    Medium,
+    /// Costs milliseconds, or comes often.
+    High,
+    /// No bound on latency can be had with it.
+    Fatal,
+}
+
+impl Severity {
+    /// The word in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Low => "low",
+            Severity::Medium => "medium",
+            Severity::High => "high",
+            Severity::Fatal => "fatal",
+        }
+    }
+}
+
+/// What a rule says of a machine. Empty words stand for those of the rule's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// What came of it.
+    pub verdict: Verdict,
+    /// What was found: `950000 of 1000000 us`; for an unknown, what there is to say of it.
+    pub value: String,
+    /// What it should be.
+    pub wanted: String,
+    /// Why it does not pass: what failed, what could not be read, which condition is not met.
+    pub reason: String,
+    /// What to do.
+    pub fix: String,
+    /// How bad it is, where that depends on the machine or on what it is for.
+    pub severity: Option<Severity>,
+}
+
+/// A judgement; one that ends the matter early, because something is not known or not applicable, is an `Err`.
+pub type Judged = Result<Judgement, Judgement>;
+
+impl Judgement {
+    fn new(verdict: Verdict, value: impl Into<String>, reason: impl Into<String>) -> Judgement {
+        Judgement {
+            verdict,
+            value: value.into(),
+            wanted: String::new(),
+            reason: reason.into(),
+            fix: String::new(),
+            severity: None,
+        }
+    }
+
+    /// As it should be; what was found.
+    pub fn pass(value: impl Into<String>) -> Judgement {
+        Judgement::new(Verdict::Pass, value, "")
+    }
+
+    /// Not as it should be; what was found.
+    pub fn fail(value: impl Into<String>) -> Judgement {
+        Judgement::new(Verdict::Fail, value, "")
+    }
+
+    /// Cannot be told; why not, and what would help.
+    pub fn unknown(reason: impl Into<String>) -> Judgement {
+        Judgement::new(Verdict::Unknown, "", reason)
+    }
+
+    /// The rule's condition is not met; which.
+    pub fn not_applicable(reason: impl Into<String>) -> Judgement {
+        Judgement::new(Verdict::NotApplicable, "", reason)
+    }
+
+    /// Fails with the first value if the condition holds, else passes with it.
+    pub fn fail_if(wrong: bool, value: impl Into<String>) -> Judgement {
+        if wrong { Judgement::fail(value) } else { Judgement::pass(value) }
+    }
+
+    /// Says more exactly what it should be.
+    pub fn wanted(self, wanted: impl Into<String>) -> Judgement {
+        Judgement { wanted: wanted.into(), ..self }
+    }
+
+    /// Says more exactly why.
+    pub fn because(self, reason: impl Into<String>) -> Judgement {
+        Judgement { reason: reason.into(), ..self }
+    }
+
+    /// Says more exactly what to do.
+    pub fn fix(self, fix: impl Into<String>) -> Judgement {
+        Judgement { fix: fix.into(), ..self }
+    }
+
+    /// Says how bad it is here.
+    pub fn severity(self, severity: Severity) -> Judgement {
+        Judgement { severity: Some(severity), ..self }
+    }
+
+    /// All must pass: a leg that fails decides, with its reasons; else one that is unknown does.
+    ///
+    /// Legs that do not apply are left out; if none applies, the first says why.
+    pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
+        Judgement::joined(legs, [Verdict::Fail, Verdict::Unknown, Verdict::Pass])
+    }
+
+    /// One must pass: a leg that passes decides; else one that is unknown does, for it might.
+    ///
+    /// Legs that do not apply are left out; if all fail, all say why.
+    pub fn any(legs: impl IntoIterator<Item = Judged>) -> Judged {
+        Judgement::joined(legs, [Verdict::Pass, Verdict::Unknown, Verdict::Fail])
+    }
+
+    /// Joins the legs of the first verdict that any of them has.
+    fn joined(legs: impl IntoIterator<Item = Judged>, order: [Verdict; 3]) -> Judged {
+        let legs: Vec<Judgement> = legs.into_iter().map(|leg| leg.unwrap_or_else(|early| early)).collect();
+        for verdict in order {
+            let mut deciding = legs.iter().filter(|leg| leg.verdict == verdict).peekable();
+            if deciding.peek().is_none() {
+                continue;
+            }
+            let deciding: Vec<&Judgement> = deciding.collect();
+            let words = |of: fn(&Judgement) -> &str| join(deciding.iter().map(|leg| of(leg)));
+            return Ok(Judgement {
+                verdict,
+                value: words(|leg| &leg.value),
+                wanted: words(|leg| &leg.wanted),
+                reason: words(|leg| &leg.reason),
+                fix: words(|leg| &leg.fix),
+                severity: deciding.iter().filter_map(|leg| leg.severity).max(),
+            });
+        }
+        legs.into_iter()
+            .next()
+            .map_or_else(|| Ok(Judgement::not_applicable("there is nothing of the kind on this machine")), Ok)
+    }
+}
+
+/// Words once each, with `; ` between them.
+fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        if !seen.contains(&word) {
+            seen.push(word);
+        }
+    }
+    seen.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Legs by letter: p, f, u, n; a verdict and the legs that gave its value or reason.
+    fn check(join: fn(Vec<Judged>) -> Judged, legs: &str, expected: &str) {
+        let leg = |(n, letter)| match letter {
+            'p' => Ok(Judgement::pass(format!("p{n}"))),
+            'f' => Ok(Judgement::fail(format!("f{n}"))),
+            'u' => Err(Judgement::unknown(format!("u{n}"))),
+            _ => Err(Judgement::not_applicable(format!("n{n}"))),
+        };
+        let judged = join(legs.chars().enumerate().map(leg).collect()).unwrap();
+        let said = if judged.value.is_empty() { judged.reason } else { judged.value };
+        assert_eq!(format!("{} {said}", judged.verdict.name()), expected, "{legs}");
+    }
+
+    #[test]
+    fn all_must_pass() {
+        let all = |legs| Judgement::all(legs);
+        check(all, "pp", "pass p0; p1");
+        check(all, "pufn", "fail f2");
+        check(all, "pfpf", "fail f1; f3");
+        check(all, "pun", "unknown u1");
+        check(all, "np", "pass p1");
+        check(all, "nn", "not-applicable n0");
+        check(all, "", "not-applicable there is nothing of the kind on this machine");
+    }
+
+    #[test]
+    fn one_must_pass() {
+        let any = |legs| Judgement::any(legs);
+        check(any, "fpu", "pass p1");
+        check(any, "fu", "unknown u1");
+        check(any, "nff", "fail f1; f2");
+        check(any, "nn", "not-applicable n0");
+    }
+
+    #[test]
+    fn the_worst_leg_says_how_bad_it_is() {
+        let leg = |severity| Ok(Judgement::fail("same").because("x").severity(severity));
+        let judged = Judgement::all([leg(Severity::Low), leg(Severity::High)]).unwrap();
+        assert_eq!((judged.severity, judged.value.as_str()), (Some(Severity::High), "same"));
+        assert!(Severity::Fatal > Severity::High && Severity::High > Severity::Medium);
+    }
+}

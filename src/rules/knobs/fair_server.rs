@@ -1,0 +1,109 @@
+//! The fair server: what ordinary tasks may take from real-time ones.
+
+use super::sources::{DEADLINE, SYSCTL_KERNEL};
+use crate::facts::Fact;
+use crate::rules::case::{Case, unread};
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::{CpuSet, Nanos};
+
+pub static KNOB: Knob = Knob {
+    id: "fair-server",
+    title: "fair server",
+    what: "From 6.12 on each CPU has a deadline task that runs ordinary tasks ahead of real-time ones when these leave them \
+           nothing: 50 ms in each second by default. Writing -1 to sched_rt_runtime_us does not stop it.",
+    why: "where ordinary tasks starve beside a real-time task, the fair server takes up to its runtime from it in one piece, whatever its priority",
+    tell: "The runtime and period of each CPU that matters, in debugfs, which takes root. It costs nothing as long as the real-time \
+           tasks of a CPU leave the ordinary ones some time.",
+    cost: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with \
+           them whoever waits for them. Set sched_rt_runtime_us to -1 first (lowering is refused with EBUSY otherwise), and undo in \
+           reverse order.",
+    wanted: "0 on CPUs with real-time tasks that hardly sleep",
+    fix: "",
+    severity: Severity::High,
+    evidence: Evidence::Observed,
+    contested: "the server is also what lets the kernel's own threads live beside a busy real-time task: `onbeat measure -D 1h` with and \
+                without it tells whether it ever ran",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: deadline scheduling", url: DEADLINE },
+        Source { title: "kernel: /proc/sys/kernel, sched_rt_runtime_us", url: SYSCTL_KERNEL },
+    ],
+    cures: &[Slice::FairServer],
+    after: &["rt-throttling"],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/sys/kernel/debug/sched/fair_server/cpuN/runtime",
+        "/sys/kernel/debug/sched/fair_server/cpuN/period",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000",
+        silent: "",
+        unknown: "/sys/kernel/debug/sched/fair_server refused",
+    },
+};
+
+const DIR: &str = "/sys/kernel/debug/sched/fair_server";
+
+fn judge(case: &Case) -> Judged {
+    let servers = match &case.facts().fair_servers {
+        Fact::Known(servers) => servers,
+        Fact::Absent if case.series()? < (6, 12) => {
+            return Err(Judgement::not_applicable("kernels before 6.12 have none"));
+        }
+        Fact::Absent => {
+            return Err(Judgement::unknown(format!(
+                "{DIR} is not there: mount debugfs, on a kernel with CONFIG_SCHED_DEBUG"
+            )));
+        }
+        other => return Err(unread(DIR, other)),
+    };
+    let of_ours = || servers.iter().filter(|server| case.cpus().contains(server.cpu));
+    let seen: CpuSet = of_ours().map(|server| server.cpu).collect();
+    let unseen = case.cpus().without(&seen);
+    let on: CpuSet = of_ours().filter(|server| server.runtime_ns > 0).map(|server| server.cpu).collect();
+    let Some(worst) = of_ours().max_by_key(|server| server.runtime_ns).filter(|worst| worst.runtime_ns > 0)
+    else {
+        if !unseen.is_empty() {
+            return Err(Judgement::unknown(format!(
+                "the runtime of CPU {unseen} in {DIR} could not be read"
+            )));
+        }
+        return Ok(Judgement::pass(format!("0 on CPU {}", case.cpus())));
+    };
+    let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
+    let value = format!("{} of {} on CPU {on}", span(worst.runtime_ns), span(worst.period_ns));
+    let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
+    let severity = if loops { Severity::Medium } else { Severity::High };
+    Ok(Judgement::fail(value)
+        .severity(severity)
+        .fix(format!("as root, after sched_rt_runtime_us is -1, echo 0 >{DIR}/cpuN/runtime for CPU {on}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::testing::check;
+
+    #[test]
+    fn the_cpus_that_matter_count() {
+        check(&KNOB, "", "pass 0 on CPU 2-3");
+        check(&KNOB, "--cpus 1-2", "fail medium 50 ms of 1 s on CPU 1");
+        check(
+            &KNOB,
+            "/sys/kernel/debug/sched/fair_server/cpu3/runtime: 50000000\n--profile busy-poll",
+            "fail high 50 ms of 1 s on CPU 3",
+        );
+        check(&KNOB, "/sys/kernel/debug/sched/fair_server/cpu3/runtime refused", "unknown");
+        check(
+            &KNOB,
+            "/sys/kernel/debug/sched/fair_server absent\n/proc/sys/kernel/osrelease: 6.1.0-50-amd64",
+            "not-applicable kernels before 6.12 have none",
+        );
+        check(&KNOB, "/sys/kernel/debug/sched/fair_server absent", "unknown");
+    }
+}

@@ -1,0 +1,92 @@
+//! The preemption model: whether kernel code can be preempted at all.
+
+use super::sources::{PARAMETERS, RT_CONFIG};
+use crate::facts::preempt::Preempt;
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "preemption-model",
+    title: "preemption model",
+    what: "Where the kernel lets a more urgent task take over: nearly everywhere (PREEMPT_RT), outside of locks \
+           (full), at the tick for ordinary tasks (lazy), at chosen places (voluntary), or on return to user mode (none).",
+    why: "without PREEMPT_RT a task waits for whatever the kernel is doing: softirqs, spinlocks and interrupt handlers run to their end, milliseconds at worst",
+    tell: "The build string of the kernel, /sys/kernel/realtime, the model selected in debugfs, the command line and the \
+           kernel's configuration are weighed; where they contradict each other the model is unknown. PREEMPT_RT is built \
+           in and never reached by `preempt=`.",
+    cost: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may not be fit for it.",
+    wanted: "rt",
+    fix: "boot a kernel with CONFIG_PREEMPT_RT: mainline from 6.12 on, and distributions package one",
+    severity: Severity::Fatal,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Build,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CONFIG_PREEMPT_RT", url: RT_CONFIG },
+        Source { title: "kernel: command line, preempt=", url: PARAMETERS },
+    ],
+    cures: &[Slice::PreemptOff, Slice::Softirq, Slice::Irq, Slice::LockContention],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/proc/sys/kernel/version",
+        "/sys/kernel/realtime",
+        "/sys/kernel/debug/sched/preempt",
+        "/proc/cmdline",
+        "/boot/config-RELEASE",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC Debian 6.12.9-1 (2025-01-10)
+                /sys/kernel/debug/sched/preempt: none (voluntary) full lazy
+                CONFIG_PREEMPT_RT=n",
+        silent: "",
+        unknown: "/proc/sys/kernel/version refused
+                  /sys/kernel/debug/sched/preempt refused
+                  /boot/config-6.12.9-rt-amd64 absent",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let model = case.facts().preempt;
+    let value = model.name();
+    if model == Preempt::Unknown {
+        return Err(Judgement::unknown(
+            "neither the build string nor the kernel's configuration tells: read as root, and have the configuration at /boot/config-RELEASE",
+        ));
+    }
+    // Periods of milliseconds can be kept with full preemption; so can a CPU that hardly enters the kernel.
+    let (audio, polls) = (case.is_for(Profile::Audio), case.is_for(Profile::BusyPoll));
+    match model {
+        Preempt::Rt => Ok(Judgement::pass(value)),
+        Preempt::Full if audio => Ok(Judgement::pass(value).wanted("full or rt")),
+        _ if audio => Ok(Judgement::fail(value)
+            .wanted("full or rt")
+            .severity(Severity::High)
+            .fix("add preempt=full to the kernel's command line where the kernel is PREEMPT_DYNAMIC, or boot one with CONFIG_PREEMPT_RT")),
+        _ if polls => Ok(Judgement::fail(value).severity(Severity::High)),
+        _ => Ok(Judgement::fail(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::testing::check;
+
+    const VOLUNTARY: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none (voluntary) full";
+    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)";
+
+    #[test]
+    fn what_it_is_for_decides() {
+        check(&KNOB, "", "pass rt");
+        check(&KNOB, FULL, "fail fatal full");
+        check(&KNOB, &format!("{FULL}\n--profile audio"), "pass full");
+        check(&KNOB, &format!("{VOLUNTARY}\n--profile audio"), "fail high voluntary");
+        check(&KNOB, &format!("{VOLUNTARY}\n--profile busy-poll"), "fail high voluntary");
+    }
+}

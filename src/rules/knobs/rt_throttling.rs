@@ -1,0 +1,110 @@
+//! Real-time throttling: the share of each second that is kept from real-time tasks.
+
+use super::sources::{RT_GROUP, SYSCTL_KERNEL};
+use crate::facts::Fact;
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "rt-throttling",
+    title: "real-time throttling",
+    what: "The kernel stops all real-time tasks of a CPU for the rest of sched_rt_period_us once they have run for \
+           sched_rt_runtime_us of it: 50 ms in each second by default. From 6.12 on the fair server took that part over, \
+           and the sysctl only bounds what is admitted, unless the kernel has RT_GROUP_SCHED.",
+    why: "real-time tasks that run for 95 % of a second are stopped for the rest of it, however urgent they are",
+    tell: "The sysctl, and whether this kernel throttles at all: one with a fair server and without RT_GROUP_SCHED does not.",
+    cost: "With -1 a real-time task that never sleeps takes its CPU for good: only a task of higher priority, or a watchdog in \
+           hardware, gets it back. Where there are fair servers, write this before them and restore it after them.",
+    wanted: "-1, no throttling",
+    fix: "echo -1 >/proc/sys/kernel/sched_rt_runtime_us; to keep it, kernel.sched_rt_runtime_us = -1 in /etc/sysctl.d",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "the throttle is also what saves a machine from a real-time task gone wild: a loop that leaves a twentieth of its CPU \
+                never meets it; `onbeat measure` says so when it was met during a run",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: real-time group scheduling, the system wide settings", url: RT_GROUP },
+        Source { title: "kernel: /proc/sys/kernel, sched_rt_runtime_us", url: SYSCTL_KERNEL },
+    ],
+    cures: &[Slice::Throttled],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/proc/sys/kernel/sched_rt_runtime_us",
+        "/proc/sys/kernel/sched_rt_period_us",
+        "/sys/kernel/debug/sched/fair_server",
+        "/boot/config-RELEASE",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64
+                /sys/kernel/debug/sched/fair_server absent
+                /proc/sys/kernel/sched_rt_runtime_us: 950000",
+        silent: "",
+        unknown: "/proc/sys/kernel/sched_rt_runtime_us refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let facts = case.facts();
+    let runtime = *case.known(&facts.rt_runtime_us, "/proc/sys/kernel/sched_rt_runtime_us")?;
+    if runtime == -1 {
+        return Ok(Judgement::pass("-1"));
+    }
+    let period = *case.known(&facts.rt_period_us, "/proc/sys/kernel/sched_rt_period_us")?;
+    let value = format!("{runtime} of {period} us");
+    if runtime >= period {
+        return Ok(Judgement::pass(value));
+    }
+    throttles(case)?;
+    // A loop that leaves some time is never throttled, as long as it does.
+    let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
+    let severity = if loops { Severity::Medium } else { Severity::High };
+    Ok(Judgement::fail(value).severity(severity))
+}
+
+/// Goes on only if this kernel throttles: what it offers decides, its version only where debugfs is closed.
+fn throttles(case: &Case) -> Result<(), Judgement> {
+    let groups = || case.kconfig().map(|config| config.is_yes("RT_GROUP_SCHED"));
+    let replaced = match &case.facts().fair_servers {
+        Fact::Known(servers) => !servers.is_empty(),
+        _ => case.series()? >= (6, 12),
+    };
+    if replaced && !groups()? {
+        return Err(Judgement::not_applicable(
+            "this kernel has a fair server instead: the sysctl only bounds what is admitted",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::testing::check;
+
+    const STOCK: &str = "/proc/sys/kernel/sched_rt_runtime_us: 950000";
+
+    #[test]
+    fn kernels_with_a_fair_server_do_not_throttle() {
+        check(
+            &KNOB,
+            STOCK,
+            "not-applicable this kernel has a fair server instead: the sysctl only bounds what is admitted",
+        );
+        check(&KNOB, &format!("{STOCK}\nCONFIG_RT_GROUP_SCHED=y"), "fail medium 950000 of 1000000 us");
+        check(&KNOB, &format!("{STOCK}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
+        check(
+            &KNOB,
+            &format!(
+                "{STOCK}\n/sys/kernel/debug/sched/fair_server refused\n/proc/sys/kernel/osrelease: 6.1.0\n--profile busy-poll"
+            ),
+            "fail high 950000 of 1000000 us",
+        );
+        check(&KNOB, "/proc/sys/kernel/sched_rt_runtime_us: 1000000", "pass 1000000 of 1000000 us");
+    }
+}

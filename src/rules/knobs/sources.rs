@@ -1,0 +1,16 @@
+//! Where the documents are that rules name; a rule adds the place in the document.
+
+/// Real-time kernel configuration: an expectation and a severity for each option.
+pub const RT_CONFIG: &str = "https://docs.kernel.org/core-api/real-time/kernel-configuration.html";
+/// Considering hardware.
+pub const RT_HARDWARE: &str = "https://docs.kernel.org/core-api/real-time/hardware.html";
+/// CPU isolation.
+pub const ISOLATION: &str = "https://docs.kernel.org/admin-guide/cpu-isolation.html";
+/// The kernel's command line.
+pub const PARAMETERS: &str = "https://docs.kernel.org/admin-guide/kernel-parameters.html";
+/// `/proc/sys/kernel`.
+pub const SYSCTL_KERNEL: &str = "https://docs.kernel.org/admin-guide/sysctl/kernel.html";
+/// Real-time group scheduling, with throttling.
+pub const RT_GROUP: &str = "https://docs.kernel.org/scheduler/sched-rt-group.html";
+/// Deadline scheduling, with its servers.
+pub const DEADLINE: &str = "https://docs.kernel.org/scheduler/sched-deadline.html";

@@ -1,0 +1,169 @@
+//! What is known about real time, as rules: one file per rule, one list, one record that everything reads.
+//!
+//! A knob is a setting that can be judged. Its record holds the words (the page in `docs/rules`, `onbeat rules`,
+//! the findings), the files it reads, the function that judges them, and one case each in which it fires, stays
+//! silent, and cannot tell. `CONTRIBUTING.md` says in four steps how to add one.
+
+pub mod audit;
+pub mod case;
+pub mod intent;
+pub mod judgement;
+pub mod knobs;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use case::Case;
+use judgement::{Judged, Severity};
+
+use crate::facts::survey::Wanted;
+
+/// A setting that can be judged.
+pub struct Knob {
+    /// Names the setting, in kebab case; the file's name with `-` for `_`.
+    pub id: &'static str,
+    /// A few words, lower case, no full stop: `real-time throttling`.
+    pub title: &'static str,
+    /// What it is: one to four sentences.
+    pub what: &'static str,
+    /// Why it matters for latency; findings that fail carry it.
+    pub why: &'static str,
+    /// How onbeat tells, and what it cannot see.
+    pub tell: &'static str,
+    /// What changing it costs, and what can go wrong.
+    pub cost: &'static str,
+    /// What it should be, unless the judgement says it more exactly.
+    pub wanted: &'static str,
+    /// What to do, unless the judgement says it more exactly.
+    pub fix: &'static str,
+    /// How bad it is, unless the judgement says otherwise.
+    pub severity: Severity,
+    /// How it is known that it matters.
+    pub evidence: Evidence,
+    /// What experts disagree about, and the measurement that settles it; empty if nothing.
+    pub contested: &'static str,
+    /// How long a change lasts.
+    pub lasts: Lasts,
+    /// Where it is written, most authoritative first.
+    pub sources: &'static [Source],
+    /// What it takes time from a task as, in the words of a spike's slices.
+    pub cures: &'static [Slice],
+    /// Knobs that have to be set before this one, and undone after it.
+    pub after: &'static [&'static str],
+    /// Knobs that it must not be combined with.
+    pub conflicts: &'static [&'static str],
+    /// Patterns of the texts that it reads (see [`crate::facts::texts`]).
+    pub reads: &'static [&'static str],
+    /// Facts that it reads besides: the kernel's texts they come from, for the documentation.
+    pub facts: &'static [&'static str],
+    /// Programs that it looks for, by the names that the kernel gives them.
+    pub programs: &'static [&'static str],
+    /// Judges a machine.
+    pub judge: fn(&Case) -> Judged,
+    /// Machines that show what it does.
+    pub examples: Examples,
+}
+
+/// Changes to a well-set machine (`src/rules/base`) that show what a rule does.
+///
+/// A line is `/path: text`, `| more text`, `/path refused`, `/path absent` (with all below it), `CONFIG_A=y`,
+/// `cmdline + word`, `cmdline - word`, `--profile NAME` or `--cpus LIST`.
+pub struct Examples {
+    /// After these it fails.
+    pub fires: &'static str,
+    /// After these it passes; none where the machine is well set as it is.
+    pub silent: &'static str,
+    /// After these it cannot tell.
+    pub unknown: &'static str,
+}
+
+/// Where something is written.
+pub struct Source {
+    /// The document, and the place in it.
+    pub title: &'static str,
+    /// Where it can be opened.
+    pub url: &'static str,
+}
+
+/// How it is known that a setting matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evidence {
+    /// The kernel's own documentation, or that of the part concerned, says so.
+    Documented,
+    /// Read in the source.
+    Source,
+    /// Seen on a real kernel.
+    Observed,
+    /// What practitioners do: measure before relying on it.
+    Practice,
+}
+
+/// How long a change lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lasts {
+    /// Until the next boot.
+    Runtime,
+    /// Set on the kernel's command line, from boot to boot.
+    Boot,
+    /// Until another kernel is built.
+    Build,
+    /// Set in the firmware.
+    Firmware,
+}
+
+/// The ways in which time is taken from a task: the kinds of a spike's slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)] // docs/bundle.md names them; the words are the kernel's.
+pub enum Slice {
+    IrqsOff,
+    PreemptOff,
+    Irq,
+    TimerIrq,
+    Softirq,
+    TimerSoftirq,
+    Nmi,
+    Ipi,
+    StopMachine,
+    Workqueue,
+    Thread,
+    FairServer,
+    Throttled,
+    LockContention,
+    PriorityInversion,
+    IdleExit,
+    Frequency,
+    PageFault,
+    Switch,
+    ReturnToUser,
+    Unexplained,
+}
+
+impl Slice {
+    /// The word in JSON: `idle-exit`.
+    pub fn name(self) -> String {
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|value| value.as_str().map(str::to_owned))
+            .unwrap_or_default()
+    }
+}
+
+/// The knob of an id.
+pub fn find(id: &str) -> Option<&'static Knob> {
+    knobs::ALL.iter().copied().find(|knob| knob.id == id)
+}
+
+/// What all rules together want to have read.
+pub fn wanted() -> Wanted {
+    let knobs = || knobs::ALL.iter();
+    Wanted {
+        texts: knobs().flat_map(|knob| knob.reads).copied().collect(),
+        programs: knobs().flat_map(|knob| knob.programs).copied().collect(),
+    }
+}

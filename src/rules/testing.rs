@@ -1,0 +1,177 @@
+//! Machines for rules to be tried on: a well-set one in `base/`, and edits to it.
+
+use crate::facts::survey::{Survey, survey};
+use crate::host::Host;
+use crate::host::record::Seen;
+use crate::rules::audit::{Finding, finding};
+use crate::rules::intent::{Intent, Profile, intent};
+use crate::rules::{Knob, wanted};
+use crate::units::CpuSet;
+use clap::ValueEnum;
+use std::collections::BTreeMap;
+
+/// The well-set machine, in parts.
+const BASE: &[&str] = &[
+    include_str!("base/kernel.txt"),
+    include_str!("base/time.txt"),
+    include_str!("base/power.txt"),
+    include_str!("base/memory.txt"),
+    include_str!("base/interrupts.txt"),
+    include_str!("base/groups.txt"),
+    include_str!("base/debugging.txt"),
+];
+
+/// A machine as answers, and what it is judged for.
+#[derive(Clone)]
+pub struct Machine {
+    pub answers: BTreeMap<String, Seen>,
+    pub profile: Profile,
+    pub cpus: Option<CpuSet>,
+}
+
+impl Machine {
+    /// The well-set machine.
+    pub fn base() -> Machine {
+        let mut machine = Machine::of(BTreeMap::new());
+        BASE.iter().for_each(|part| machine.edit(part));
+        machine
+    }
+
+    /// A machine of these answers.
+    pub fn of(answers: BTreeMap<String, Seen>) -> Machine {
+        Machine { answers, profile: Profile::default(), cpus: None }
+    }
+
+    /// Applies edits as [`crate::rules::Examples`] describes them.
+    pub fn edit(&mut self, edits: &str) {
+        let mut last = String::new();
+        for line in edits.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            if let Some(more) = line.strip_prefix('|') {
+                self.append(&last, more.strip_prefix(' ').unwrap_or(more));
+            } else if let Some(option) = line.strip_prefix("CONFIG_") {
+                self.configure(option);
+            } else if let Some(flag) = line.strip_prefix("--") {
+                self.flag(flag);
+            } else if let Some(change) = line.strip_prefix("cmdline ") {
+                self.change_cmdline(change);
+            } else if let Some(path) = line.strip_suffix(" refused") {
+                self.remove(path);
+                self.answers.insert(path.to_owned(), Seen::Refused(libc::EACCES));
+            } else if let Some(path) = line.strip_suffix(" absent") {
+                self.remove(path);
+                self.answers.insert(path.to_owned(), Seen::Absent);
+            } else if let Some((path, target)) = line.split_once(" -> ") {
+                self.insert(path, Seen::Link(target.to_owned()));
+            } else {
+                let (path, text) = line.split_once(':').unwrap_or_else(|| panic!("no edit: {line}"));
+                let text = text.strip_prefix(' ').unwrap_or(text);
+                let text = if text.is_empty() { String::new() } else { format!("{text}\n") };
+                self.insert(path, Seen::File(text.into_bytes()));
+                last = path.to_owned();
+            }
+        }
+    }
+
+    /// Puts an answer there; the lists above it, where there are any, get to know it.
+    fn insert(&mut self, path: &str, seen: Seen) {
+        self.answers.insert(path.to_owned(), seen);
+        let mut rest = path;
+        while let Some((dir, name)) = rest.rsplit_once('/') {
+            match self.answers.get_mut(dir) {
+                Some(Seen::List(names)) if !names.iter().any(|known| known == name) => {
+                    names.push(name.to_owned());
+                    names.sort();
+                }
+                Some(Seen::Absent | Seen::Refused(_)) => drop(self.answers.remove(dir)),
+                _ => {}
+            }
+            rest = dir;
+        }
+    }
+
+    fn append(&mut self, path: &str, line: &str) {
+        let Some(Seen::File(bytes)) = self.answers.get_mut(path) else { panic!("nothing to add to: {line}") };
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+    }
+
+    fn remove(&mut self, path: &str) {
+        let below = format!("{path}/");
+        self.answers.retain(|known, _| known != path && !known.starts_with(&below));
+        if let Some((dir, name)) = path.rsplit_once('/') {
+            if let Some(Seen::List(names)) = self.answers.get_mut(dir) {
+                names.retain(|known| known != name);
+            }
+        }
+    }
+
+    fn change(&mut self, path: &str, change: impl FnOnce(String) -> String) {
+        let Some(Seen::File(bytes)) = self.answers.get(path) else { panic!("{path} is not there") };
+        let text = change(String::from_utf8_lossy(bytes).into_owned());
+        self.answers.insert(path.to_owned(), Seen::File(text.into_bytes()));
+    }
+
+    fn configure(&mut self, option: &str) {
+        let (name, value) = option.split_once('=').unwrap_or_else(|| panic!("no option: {option}"));
+        let path = self.answers.keys().find(|path| path.starts_with("/boot/config-")).cloned();
+        let path = path.unwrap_or_else(|| panic!("there is no configuration"));
+        self.change(&path, |text| {
+            let is = |line: &&str| {
+                line.starts_with(&format!("CONFIG_{name}=")) || *line == format!("# CONFIG_{name} is not set")
+            };
+            let mut text: String =
+                text.lines().filter(|line| !is(line)).map(|line| format!("{line}\n")).collect();
+            text += &match value {
+                "n" => format!("# CONFIG_{name} is not set\n"),
+                value => format!("CONFIG_{name}={value}\n"),
+            };
+            text
+        });
+    }
+
+    fn flag(&mut self, flag: &str) {
+        match flag.split_once(' ') {
+            Some(("profile", name)) => self.profile = Profile::from_str(name, false).unwrap(),
+            Some(("cpus", list)) => self.cpus = Some(CpuSet::parse(list).unwrap()),
+            _ => panic!("no flag: {flag}"),
+        }
+    }
+
+    fn change_cmdline(&mut self, change: &str) {
+        let (sign, word) = change.split_once(' ').unwrap();
+        self.change("/proc/cmdline", |text| {
+            let words = text.split_whitespace().filter(|known| sign == "+" || *known != word);
+            let added = (sign == "+").then_some(word);
+            words.chain(added).collect::<Vec<_>>().join(" ") + "\n"
+        });
+    }
+
+    /// What the rules see of it.
+    pub fn survey(&self) -> (Survey, Intent) {
+        let survey = survey(&Host::made(self.answers.clone()), &wanted());
+        let intent = intent(&survey, self.profile, self.cpus.as_ref()).unwrap();
+        (survey, intent)
+    }
+
+    /// What one rule says of it.
+    pub fn finding(&self, knob: &'static Knob) -> Finding {
+        let (survey, intent) = self.survey();
+        finding(knob, &survey, &intent)
+    }
+}
+
+/// Judges the well-set machine after some edits and compares with `VERDICT [SEVERITY, if it fails] [WORDS]`:
+/// the words are those of the value, or of the reason where there is none; left out, they are not compared.
+#[track_caller]
+pub fn check(knob: &'static Knob, edits: &str, expected: &str) {
+    let mut machine = Machine::base();
+    machine.edit(edits);
+    let found = machine.finding(knob);
+    let verdict = found.verdict.name();
+    let start =
+        if verdict == "fail" { format!("fail {}", found.severity.name()) } else { verdict.to_owned() };
+    let words = if found.value.is_empty() { &found.why } else { &found.value };
+    if expected != start {
+        assert_eq!(format!("{start} {words}"), expected, "{found:#?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! What holds for every rule: its record is whole, and it does what its examples say.
+
+use super::judgement::Verdict;
+use super::knobs::ALL;
+use super::testing::Machine;
+use super::{Knob, find};
+use std::collections::BTreeSet;
+
+/// The verdict after some edits to the well-set machine.
+fn verdict(knob: &'static Knob, edits: &str) -> Verdict {
+    let mut machine = Machine::base();
+    machine.edit(edits);
+    machine.finding(knob).verdict
+}
+
+#[test]
+fn each_rule_fires_stays_silent_and_cannot_tell() {
+    for knob in ALL {
+        assert_eq!(verdict(knob, knob.examples.fires), Verdict::Fail, "{} should fire", knob.id);
+        assert_eq!(verdict(knob, knob.examples.silent), Verdict::Pass, "{} should be silent", knob.id);
+        assert_eq!(verdict(knob, knob.examples.unknown), Verdict::Unknown, "{} cannot tell", knob.id);
+    }
+}
+
+#[test]
+fn ids_are_sorted_unique_and_in_kebab_case() {
+    let ids: Vec<&str> = ALL.iter().map(|knob| knob.id).collect();
+    let sorted: Vec<&str> = ids.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+    assert_eq!(ids, sorted);
+    for id in ids {
+        assert!(id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{id}");
+        assert!(!id.starts_with('-') && !id.ends_with('-') && !id.contains("--"), "{id}");
+    }
+}
+
+/// Complaints about the words of a record.
+fn complaints(knob: &Knob) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut complain = |wrong: bool, what: &str| {
+        if wrong {
+            found.push(format!("{}: {what}", knob.id));
+        }
+    };
+    for (name, text) in [("what", knob.what), ("tell", knob.tell), ("cost", knob.cost)] {
+        complain(text.len() < 30 || text.len() > 1200, &format!("`{name}` has {} bytes", text.len()));
+        complain(!text.ends_with('.'), &format!("`{name}` ends without a full stop"));
+    }
+    for (name, text) in [("title", knob.title), ("why", knob.why), ("wanted", knob.wanted), ("fix", knob.fix)]
+    {
+        complain(text.ends_with('.'), &format!("`{name}` ends with a full stop"));
+        complain(text.contains('\n'), &format!("`{name}` has more than one line"));
+    }
+    complain(knob.title.is_empty() || knob.why.len() < 20 || knob.wanted.is_empty(), "words are missing");
+    complain(knob.sources.is_empty(), "no source");
+    for source in knob.sources {
+        complain(!source.url.starts_with("https://") || source.title.is_empty(), "a source cannot be opened");
+    }
+    complain(knob.cures.is_empty(), "it cures nothing");
+    complain(knob.reads.is_empty() && knob.facts.is_empty() && knob.programs.is_empty(), "it reads nothing");
+    for path in knob.reads.iter().chain(knob.facts) {
+        complain(!path.starts_with('/'), "it reads what is no path");
+    }
+    for other in knob.after.iter().chain(knob.conflicts) {
+        complain(find(other).is_none() || *other == knob.id, &format!("there is no other rule {other}"));
+    }
+    complain(knob.programs.iter().any(|name| name.len() > 15), "the kernel cuts names after 15 bytes");
+    found
+}
+
+#[test]
+fn records_are_whole() {
+    let found: Vec<String> = ALL.iter().flat_map(|knob| complaints(knob)).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn order_has_no_circles() {
+    // Each step goes to rules that have to be set before; a circle would never end.
+    for knob in ALL {
+        let (mut reached, mut next) = (BTreeSet::new(), knob.after.to_vec());
+        while let Some(id) = next.pop() {
+            assert_ne!(id, knob.id, "{} has to be set before itself", knob.id);
+            if reached.insert(id) {
+                next.extend(find(id).map_or(&[][..], |knob| knob.after));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_finding_that_fails_says_what_to_do() {
+    for knob in ALL {
+        let mut machine = Machine::base();
+        machine.edit(knob.examples.fires);
+        let found = machine.finding(knob);
+        assert!(!found.fix.is_empty() && !found.value.is_empty() && !found.wanted.is_empty(), "{found:#?}");
+        assert!(!found.value.contains('\n') && found.value.chars().count() <= 300, "{}", found.value);
+    }
+}
+
+#[test]
+fn a_machine_that_tells_nothing_passes_in_nothing() {
+    let (survey, intent) = Machine::of(Default::default()).survey();
+    for knob in ALL {
+        let found = super::audit::finding(knob, &survey, &intent);
+        assert!(matches!(found.verdict, Verdict::Unknown | Verdict::NotApplicable), "{found:#?}");
+    }
+}
