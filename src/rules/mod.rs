@@ -6,11 +6,11 @@
 
 pub mod audit;
 pub mod case;
+#[cfg(test)]
+mod fixture;
 pub mod intent;
 pub mod judgement;
 pub mod knobs;
-#[cfg(test)]
-mod testing;
 #[cfg(test)]
 mod tests;
 

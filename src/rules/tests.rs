@@ -1,8 +1,8 @@
 //! What holds for every rule: its record is whole, and it does what its examples say.
 
+use super::fixture::Machine;
 use super::judgement::Verdict;
 use super::knobs::ALL;
-use super::testing::Machine;
 use super::{Knob, find};
 use std::collections::BTreeSet;
 

@@ -87,7 +87,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::testing::check;
+    use crate::rules::fixture::check;
 
     #[test]
     fn the_cpus_that_matter_count() {

@@ -85,7 +85,7 @@ fn throttles(case: &Case) -> Result<(), Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::testing::check;
+    use crate::rules::fixture::check;
 
     const STOCK: &str = "/proc/sys/kernel/sched_rt_runtime_us: 950000";
 
