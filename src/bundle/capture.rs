@@ -120,8 +120,9 @@ fn folder_of(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods)] // Bundles have to be made to be read.
 mod tests {
+    #![allow(clippy::disallowed_methods)] // Bundles have to be made to be read.
+
     use super::*;
     use crate::error::Exit;
     use std::fs;

@@ -117,9 +117,7 @@ impl Args {
         if !failed.is_empty() {
             say(&format!("onbeat: failed, of severity {} or above: {}", least.name(), failed.join(", ")));
         }
-        match failed.is_empty() && !(self.strict && !unknown.is_empty()) {
-            true => Exit::Fine,
-            false => Exit::Limit,
-        }
+        let open = failed.is_empty() && (unknown.is_empty() || !self.strict);
+        if open { Exit::Fine } else { Exit::Limit }
     }
 }
