@@ -1,6 +1,7 @@
 //! What the machine is: one file per kernel text, each a parser from text to value, total on any input.
 //!
-//! Only [`gather`] and [`tasks::rt_tasks`] read, through the door; neither belongs near the measuring loop.
+//! [`gather`] and the functions that take a [`crate::host::Host`] read, through the door; none belongs near the measuring
+//! loop.
 
 pub mod cgroup;
 pub mod clocksource;
@@ -8,6 +9,7 @@ pub mod cmdline;
 pub mod cpuinfo;
 pub mod differences;
 pub mod interrupts;
+pub mod irqs;
 pub mod kconfig;
 pub mod kmsg;
 pub mod limits;
