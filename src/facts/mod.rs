@@ -19,6 +19,7 @@ pub mod preempt;
 pub mod sched;
 pub mod stat;
 pub mod tasks;
+pub mod threads;
 pub mod topology;
 pub mod uname;
 pub mod virt;

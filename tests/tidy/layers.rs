@@ -28,6 +28,7 @@ const FILES: &[(&str, &[&str])] = &[
     ("src/facts/gather.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/irqs.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/tasks.rs", &["units", "error", "bundle::run", "stats", "host"]),
+    ("src/facts/threads.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/bundle/run.rs", &["units", "stats"]),
 ];
 
