@@ -1,7 +1,12 @@
 //! Everything that is read for an audit: the facts of every run, and what the rules ask for besides.
 
+use super::groups::{Groups, read_groups};
+use super::irqs::{Irqs, read_irqs};
+use super::limits_conf::{LimitsConf, read_limits_conf};
+use super::swaps::{Swaps, read_swaps};
 use super::texts::{Texts, read_texts};
-use super::{Facts, gather};
+use super::threads::{Threads, read_threads};
+use super::{Fact, Facts, gather};
 use crate::host::Host;
 
 /// What the rules want to have read.
@@ -20,9 +25,27 @@ pub struct Survey {
     pub facts: Facts,
     /// Settings of one text each.
     pub texts: Texts,
+    /// Whose interrupts there are, and where each may go.
+    pub irqs: Fact<Irqs>,
+    /// The kernel's threads, real-time threads, and programs that were looked for.
+    pub threads: Fact<Threads>,
+    /// The control groups that decide about CPUs.
+    pub groups: Fact<Groups>,
+    /// What memory is swapped to.
+    pub swaps: Fact<Swaps>,
+    /// Which priorities and how much locked memory logins grant.
+    pub limits_conf: Fact<LimitsConf>,
 }
 
 /// Reads all that an audit needs; never while measuring.
 pub fn survey(host: &Host, wanted: &Wanted) -> Survey {
-    Survey { facts: gather(host), texts: read_texts(host, wanted.texts.iter().copied()) }
+    Survey {
+        facts: gather(host),
+        texts: read_texts(host, wanted.texts.iter().copied()),
+        irqs: read_irqs(host),
+        threads: read_threads(host, &wanted.programs),
+        groups: read_groups(host),
+        swaps: read_swaps(host),
+        limits_conf: read_limits_conf(host),
+    }
 }

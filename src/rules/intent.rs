@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::facts::Fact;
+use crate::facts::groups::Partition;
 use crate::facts::survey::Survey;
 use crate::units::CpuSet;
 
@@ -79,14 +81,20 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
     Ok(Intent { profile, cpus, chosen })
 }
 
-/// The CPUs that the machine keeps for something: by `isolcpus=`, `nohz_full=` or a control group.
+/// The CPUs that the machine keeps for something: by `isolcpus=`, `nohz_full=` or an isolated partition.
 ///
-/// None where neither list could be read; a kernel without `nohz_full` has no such file.
+/// None where neither of the first two could be read; a kernel without `nohz_full` has no such file. Up to 6.18 the
+/// list of isolated CPUs does not show partitions.
 pub fn isolated(survey: &Survey) -> Option<CpuSet> {
     let lists = [&survey.facts.isolated, &survey.facts.nohz_full];
     let known: Vec<&CpuSet> = lists.into_iter().filter_map(|list| list.known()).collect();
     if known.is_empty() {
         return None;
     }
-    Some(known.into_iter().fold(CpuSet::default(), |all, list| all.or(list)))
+    let groups = survey.groups.known();
+    let listed = groups.and_then(|groups| groups.isolated.known());
+    let partitions = groups.into_iter().flat_map(|groups| &groups.groups);
+    let partitions = partitions.filter(|group| group.partition == Fact::Known(Partition::Isolated));
+    let partitions = partitions.filter_map(|group| group.effective.known());
+    Some(known.into_iter().chain(listed).chain(partitions).fold(CpuSet::default(), |all, list| all.or(list)))
 }
