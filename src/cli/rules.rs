@@ -41,9 +41,12 @@ pub fn run(args: &Args) -> Outcome<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Names the rules whose ids are alike.
+/// Names the rules with a word that begins alike.
 fn unknown(id: &str) -> Trouble {
-    let alike = |known: &&str| known.split('-').any(|part| part.len() > 2 && id.contains(part));
+    let start = |word: &str| word.chars().take(4).collect::<String>().to_ascii_lowercase();
+    let asked: Vec<String> =
+        id.split(['-', '_', ' ', '.']).map(start).filter(|start| start.len() > 2).collect();
+    let alike = |known: &&str| known.split('-').any(|word| asked.contains(&start(word)));
     let near: Vec<&str> = knobs::ALL.iter().map(|knob| knob.id).filter(alike).take(5).collect();
     let hint = if near.is_empty() { String::new() } else { format!(" (perhaps {}?)", near.join(", ")) };
     Trouble::usage(format!("there is no rule '{id}'{hint}: `onbeat rules` lists them"))

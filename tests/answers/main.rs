@@ -1,7 +1,8 @@
-//! `bounds` and `compare` as a script sees them: the built binary, JSON, exit codes, one line per refusal.
+//! The commands as a script sees them: the built binary, JSON, exit codes, one line per refusal.
 
 #![allow(clippy::disallowed_methods)] // A test writes its inputs and starts the program itself.
 
+mod auditing;
 mod comparing;
 mod place;
 
