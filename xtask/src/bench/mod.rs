@@ -1,12 +1,12 @@
-//! onbeat beside cyclictest on this machine, in turns: what each costs, finds and loses. Then its statistics.
+//! onbeat beside cyclictest on this machine, in turns: what each costs, finds and loses. Then its statistics and its audit.
 //!
 //! Numbers with their conditions, never part of the gate: a shared machine's timing proves nothing about
 //! the code. `--gate` is for machines that are quiet.
 
+mod audit;
 mod held;
 mod instructions;
 mod lossless;
-#[cfg_attr(not(test), expect(dead_code, reason = "the audit's part will read what it writes"))]
 mod made;
 mod median;
 mod memory;
@@ -15,7 +15,7 @@ mod ratio;
 mod statistics;
 mod wakeups;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::debian::{self, Need};
 use crate::dist;
@@ -29,10 +29,11 @@ const NEEDS: [Need; 3] = [
 ];
 
 const STATISTICS: &str = "statistics";
+const AUDIT: &str = "audit";
 
 /// The measurements, in their order.
-const PARTS: [&str; 7] =
-    ["own wake-ups", "memory", "instructions", "held process", "nothing lost", "median", STATISTICS];
+const PARTS: [&str; 8] =
+    ["own wake-ups", "memory", "instructions", "held process", "nothing lost", "median", STATISTICS, AUDIT];
 
 /// How long to measure and whether a missed limit is an error.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,6 +70,16 @@ pub struct Row {
     holds: Option<bool>,
 }
 
+/// Takes away what was made, however it ends.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed lies in target/, where it does no harm.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The lines of one measurement, or why there are none.
 type Rows = Result<Vec<Row>>;
 
@@ -79,8 +90,9 @@ pub fn run(options: &Options) -> Result<()> {
     if chosen.is_empty() {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
-    // The statistics have no peer, and take only `time`.
-    debian::ensure(if chosen == [STATISTICS] { &NEEDS[2..] } else { &NEEDS })?;
+    // These have no peer, and take only `time`.
+    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT].contains(part));
+    debian::ensure(if alone { &NEEDS[2..] } else { &NEEDS })?;
     Tool::new("cargo").args(["build", "--quiet", "--release", "--package", "onbeat"]).dir(&root()).show()?;
     let binary = target("release")?.join("onbeat");
     let quick = options.quick;
@@ -120,6 +132,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         "held process" => held::measure(&default),
         "nothing lost" => lossless::measure(&default, quick),
         "median" => median::measure(&default, quick),
+        AUDIT => audit::measure(binary),
         _ => statistics::measure(binary, quick),
     }
 }

@@ -14,7 +14,7 @@ use onbeat::stats::dice::{Dice, SEED};
 use onbeat::units::{Cpu, Nanos};
 
 use super::program::timed;
-use super::{Row, Rows, ratio};
+use super::{Folder, Row, Rows, ratio};
 use crate::tools::{Result, read, target, write};
 
 const CPUS: u32 = 8;
@@ -49,16 +49,6 @@ const COMPARE_SECONDS: f64 = 20.0;
 const GROWTH: f64 = 1.5;
 /// Twice what is written.
 const NEEDED_BYTES: u64 = 4_000_000_000;
-
-/// Takes away what was made, however it ends.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed lies in target/, where it does no harm.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Block records, where each hour of them begins, and the largest latency of each CPU in it.
 struct Records {

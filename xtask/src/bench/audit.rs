@@ -1,0 +1,68 @@
+//! What `audit` takes: live, and on made trees of growing size, where a thread more must cost what the ones before did.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::program::timed;
+use super::{Folder, Row, Rows, made};
+use crate::tools::{Result, target};
+
+/// CPUs, interrupts and threads of the largest tree.
+const LARGE: (u32, u32, u32) = (256, 2_000, 5_000);
+const LIVE_SECONDS: f64 = 1.0;
+const LARGE_SECONDS: f64 = 3.0;
+const LARGE_KIB: u64 = 30_000_000 / 1024;
+/// The second half of a tree may cost so many times what the first did: linear, with room for noise.
+const GROWTH: f64 = 1.5;
+const REPEATS: usize = 5;
+
+pub fn measure(onbeat: &Path) -> Rows {
+    let folder = Folder(target("lab/bench")?.join("audit"));
+    std::fs::create_dir_all(&folder.0).map_err(|error| error.to_string())?;
+    let line = |args: &[&str]| {
+        let line = std::iter::once(onbeat.display().to_string());
+        line.chain(["audit", "--json", "/dev/null"].iter().chain(args).map(|arg| (*arg).to_string()))
+            .collect::<Vec<_>>()
+    };
+    let (live, _) = best(&line(&["-q"]))?;
+    let mut rows = vec![row("audit, live: s", live, LIVE_SECONDS)];
+    let mut seconds = Vec::new();
+    for part in [4, 2, 1] {
+        let (cpus, irqs, threads) = (LARGE.0 / part, LARGE.1 / part, LARGE.2 / part);
+        let root = folder.0.join(format!("{cpus}"));
+        made::write(&root, cpus, irqs, threads)?;
+        let (taken, peak) = best(&line(&["-q", "--root", &root.display().to_string()]))?;
+        seconds.push(taken);
+        let what = format!("audit, {cpus} CPUs, {irqs} irqs, {threads} threads");
+        rows.push(row(&format!("{what}: s"), taken, LARGE_SECONDS));
+        if part == 1 {
+            rows.push(Row {
+                what: format!("{what}: KiB"),
+                ours: peak.to_string(),
+                peer: String::new(),
+                limit: LARGE_KIB.to_string(),
+                holds: Some(peak <= LARGE_KIB),
+            });
+        }
+    }
+    let growth = (seconds[2] - seconds[1]) / (2.0 * (seconds[1] - seconds[0]).max(0.001));
+    rows.push(row("audit: cost of one more, over one before", growth, GROWTH));
+    Ok(rows)
+}
+
+/// The least of some runs, in seconds and KiB.
+fn best(line: &[String]) -> Result<(f64, u64)> {
+    let runs = (0..REPEATS).map(|_| timed(line, Duration::from_secs(60))).collect::<Result<Vec<_>>>()?;
+    let seconds = runs.iter().map(|run| run.0).fold(f64::INFINITY, f64::min);
+    Ok((seconds, runs.iter().map(|run| run.1).min().unwrap_or(0)))
+}
+
+fn row(what: &str, ours: f64, limit: f64) -> Row {
+    Row {
+        what: what.to_string(),
+        ours: format!("{ours:.2}"),
+        peer: String::new(),
+        limit: format!("{limit}"),
+        holds: Some(ours <= limit),
+    }
+}
