@@ -27,7 +27,7 @@ cargo xtask COMMAND
                          --only runs the checks whose name contains NAME
   corpus [--only NAME] [--keep]
                          boot the machines of tests/corpus under QEMU and capture them again; --only takes
-                         those whose name contains NAME, --keep leaves the images
+                         the one called NAME, or those whose name contains it; --keep leaves the images
   dist                   static binaries target/dist/onbeat-ARCH
   bench [--quick] [--gate] [--only NAME]
                          onbeat beside cyclictest, interleaved, then its statistics of runs of days;

@@ -60,8 +60,7 @@ impl Options {
 /// Captures the machines and closes with the count.
 pub fn run(options: &Options) -> Result<()> {
     let mut tally = Tally::default();
-    let wanted = |name: &str| options.only.as_ref().is_none_or(|part| name.contains(part.as_str()));
-    for captured in CORPUS.iter().filter(|captured| wanted(captured.machine.name)) {
+    for captured in wanted(options.only.as_deref()) {
         println!("\n{}", captured.machine.name);
         let start = Instant::now();
         let outcome = Outcome::from(one(captured));
@@ -72,6 +71,16 @@ pub fn run(options: &Options) -> Result<()> {
         }
     }
     tally.close()
+}
+
+/// The machine of that name, else those whose name contains it.
+fn wanted(only: Option<&str>) -> Vec<&'static Captured> {
+    let exact = CORPUS.iter().find(|captured| Some(captured.machine.name) == only);
+    match (exact, only) {
+        (Some(captured), _) => vec![captured],
+        (None, Some(part)) => CORPUS.iter().filter(|captured| captured.machine.name.contains(part)).collect(),
+        (None, None) => CORPUS.iter().collect(),
+    }
 }
 
 fn one(captured: &Captured) -> Result<()> {
@@ -195,6 +204,13 @@ mod tests {
             |text: &str| Options::parse(&text.split_whitespace().map(str::to_string).collect::<Vec<_>>());
         assert_eq!(parse("--keep --only smt"), Ok(Options { keep: true, only: Some("smt".into()) }));
         assert!(parse("--only").is_err() && parse("--all").is_err());
+    }
+
+    #[test]
+    fn a_whole_name_is_one_machine_and_a_part_is_several() {
+        assert_eq!(wanted(Some("debian-6.12-rt")).len(), 1);
+        assert!(wanted(Some("6.12-rt")).len() > 1 && wanted(Some("none")).is_empty());
+        assert_eq!(wanted(None).len(), CORPUS.len());
     }
 
     #[test]
