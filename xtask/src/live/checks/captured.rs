@@ -106,6 +106,13 @@ mod tests {
     }
 
     #[test]
+    fn the_script_works_in_the_checks_own_folder() {
+        let checks = checks();
+        assert!(checks.iter().all(|check| check.script.contains(&format!("/run/{}/user", check.name))));
+        assert!((checks[0].judge)(&Reply::default(), &MACHINES[0]).is_err());
+    }
+
+    #[test]
     fn the_same_bytes_pass_and_a_changed_one_is_shown() {
         let text = serde_json::to_string_pretty(&audit("pass")).unwrap();
         assert_eq!(captured(&reply(&text, &text), &MACHINES[0]), Ok(()));
