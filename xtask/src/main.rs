@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod corpus;
 mod debian;
 mod dist;
 mod docs;
@@ -24,6 +25,9 @@ cargo xtask COMMAND
                          boot Debian kernels under QEMU and check onbeat there: 6.12 PREEMPT_RT, with
                          --all also stock 6.12, 6.1 PREEMPT_RT and arm64; --keep leaves the images,
                          --only runs the checks whose name contains NAME
+  corpus [--only NAME] [--keep]
+                         boot the machines of tests/corpus under QEMU and capture them again; --only takes
+                         the one called NAME, or those whose name contains it; --keep leaves the images
   dist                   static binaries target/dist/onbeat-ARCH
   bench [--quick] [--gate] [--only NAME]
                          onbeat beside cyclictest, interleaved, then its statistics of runs of days;
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
     let done = match command {
         "ci" => no_flags(rest).and_then(|()| ci::run()),
         "live" => live::Options::parse(rest).and_then(|options| live::run(&options)),
+        "corpus" => corpus::Options::parse(rest).and_then(|options| corpus::run(&options)),
         "dist" => no_flags(rest).and_then(|()| dist::run()),
         "bench" => bench::Options::parse(rest).and_then(|options| bench::run(&options)),
         "experiments" => experiments::Options::parse(rest).and_then(|options| experiments::run(&options)),

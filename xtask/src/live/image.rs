@@ -7,15 +7,33 @@ use super::checks::Check;
 
 const INIT: &str = include_str!("guest/init.sh");
 const HELPERS: &str = include_str!("guest/helpers.sh");
+const CHECKS: &str = include_str!("guest/checks.sh");
+const DIRS: [&str; 13] = [
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "home/user",
+    "lab",
+    "lab/modules",
+    "proc",
+    "root",
+    "run",
+    "sys",
+    "tmp",
+];
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\n";
 const GROUP: &str = "root:x:0:\nuser:x:1000:\n";
 
-/// The archive: busybox, the binary, the kernel's configuration, the scripts, one file per check in their
-/// order.
-pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &(String, Vec<u8>), checks: &[Check]) -> Vec<u8> {
+/// A file of the image: where it lies and what is in it.
+pub type Item = (String, Vec<u8>);
+
+/// The archive: busybox, the binary, the kernel's configuration, the scripts, and what the machine's own
+/// `lab/main.sh` works with.
+pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &Item, items: &[Item]) -> Vec<u8> {
     let mut archive = Archive::default();
-    for dir in ["bin", "boot", "dev", "etc", "home", "home/user", "lab", "proc", "root", "run", "sys", "tmp"]
-    {
+    for dir in DIRS {
         archive.entry(dir, 0o040_755, b"");
     }
     archive.entry("bin/busybox", 0o100_755, busybox);
@@ -25,14 +43,20 @@ pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &(String, Vec<u8>), chec
     archive.entry("etc/group", 0o100_644, GROUP.as_bytes());
     archive.entry("init", 0o100_755, INIT.as_bytes());
     archive.entry("lab/helpers.sh", 0o100_644, HELPERS.as_bytes());
-    let mut order = String::new();
-    for check in checks {
-        archive.entry(&format!("lab/{}.sh", check.name), 0o100_644, check.script.as_bytes());
-        order += &check.name;
-        order.push('\n');
+    for (name, content) in items {
+        archive.entry(name, 0o100_644, content);
     }
-    archive.entry("lab/order", 0o100_644, order.as_bytes());
     archive.finish()
+}
+
+/// What the checks bring: their main script, one script each, and their order.
+pub fn of_checks(checks: &[Check]) -> Vec<Item> {
+    let script = |check: &Check| (format!("lab/{}.sh", check.name), check.script.clone().into_bytes());
+    let order: String = checks.iter().map(|check| format!("{}\n", check.name)).collect();
+    let mut items = vec![("lab/main.sh".to_string(), CHECKS.into())];
+    items.extend(checks.iter().map(script));
+    items.push(("lab/order".to_string(), order.into_bytes()));
+    items
 }
 
 #[derive(Default)]
@@ -89,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_same_input_gives_the_same_bytes() {
-        let image = || initramfs(b"b", b"o", &("config-6".to_string(), Vec::new()), &[]);
+        let image = || initramfs(b"b", b"o", &("config-6".to_string(), Vec::new()), &of_checks(&[]));
         assert_eq!(image(), image());
     }
 }

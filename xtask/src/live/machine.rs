@@ -21,8 +21,18 @@ pub struct Machine {
     pub package: &'static str,
     /// The emulated board, processor and console.
     pub board: &'static [&'static str],
+    /// How it is emulated; one thread for machines that patch their own text a lot.
+    pub accel: &'static str,
+    /// Its CPUs, as the emulator's `-smp` takes them.
+    pub smp: &'static str,
+    /// Its memory, as the emulator's `-m` takes it.
+    pub memory: &'static str,
+    /// More of the emulator's arguments: devices, memory nodes.
+    pub devices: &'static [&'static str],
     /// The kernel's name of the console.
     pub console: &'static str,
+    /// The kernel's command line beside the console, the panic and the port.
+    pub words: &'static str,
     /// The device in the guest that results go to.
     pub port: &'static str,
     /// Whether the kernel is PREEMPT_RT.
@@ -38,7 +48,8 @@ pub const VIRTIO: &str = "/dev/vport0p1";
 /// The board's second serial port.
 pub const SERIAL: &str = "/dev/ttyS1";
 
-const X86: Machine = Machine {
+/// What the x86 machines share.
+pub const X86: Machine = Machine {
     name: "",
     arch: "x86_64",
     debian_arch: "amd64",
@@ -46,31 +57,42 @@ const X86: Machine = Machine {
     emulator: "qemu-system-x86_64",
     package: "qemu-system-x86",
     board: &["-cpu", "max"],
+    accel: "tcg,thread=multi",
+    smp: "2",
+    memory: "1G",
+    devices: &[],
     console: "ttyS0",
+    words: "quiet",
     port: VIRTIO,
     rt: false,
     first: false,
     measure_only: false,
 };
 
+/// The newest PREEMPT_RT kernel of Debian 12.
+pub const RT: Machine = Machine { metapackage: "linux-image-6.12-rt-amd64", rt: true, ..X86 };
+/// Debian 12's own kernel. There the virtio port's driver is a module; the second serial port's never is.
+pub const OLD: Machine = Machine { metapackage: "linux-image-amd64", port: SERIAL, ..X86 };
+/// The same with PREEMPT_RT.
+pub const OLD_RT: Machine = Machine { metapackage: "linux-image-rt-amd64", rt: true, ..OLD };
+/// The other architecture.
+pub const ARM: Machine = Machine {
+    arch: "aarch64",
+    debian_arch: "arm64",
+    metapackage: "linux-image-6.12-arm64",
+    emulator: "qemu-system-aarch64",
+    package: "qemu-system-arm",
+    board: &["-machine", "virt", "-cpu", "cortex-a57"],
+    console: "ttyAMA0",
+    ..X86
+};
+
 /// Every machine, the gate's first.
 pub const MACHINES: &[Machine] = &[
-    Machine { name: "6.12-rt", metapackage: "linux-image-6.12-rt-amd64", rt: true, first: true, ..X86 },
+    Machine { name: "6.12-rt", first: true, ..RT },
     Machine { name: "6.12", metapackage: "linux-image-6.12-amd64", ..X86 },
-    // There the virtio port's driver is a module; the second serial port's never is.
-    Machine { name: "6.1-rt", metapackage: "linux-image-rt-amd64", port: SERIAL, rt: true, ..X86 },
-    Machine {
-        name: "arm64",
-        arch: "aarch64",
-        debian_arch: "arm64",
-        metapackage: "linux-image-6.12-arm64",
-        emulator: "qemu-system-aarch64",
-        package: "qemu-system-arm",
-        board: &["-machine", "virt", "-cpu", "cortex-a57"],
-        console: "ttyAMA0",
-        measure_only: true,
-        ..X86
-    },
+    Machine { name: "6.1-rt", ..OLD_RT },
+    Machine { name: "arm64", measure_only: true, ..ARM },
 ];
 
 /// A kernel as Debian ships it.

@@ -11,6 +11,9 @@ use crate::tools::{Result, Tool, read, target, write};
 /// All checks of the slowest machine take a third of this.
 const LIMIT: Duration = Duration::from_secs(900);
 
+/// How often a machine is booted at most, when the emulator makes it panic.
+const BOOTS: usize = 4;
+
 /// The files a machine boots from.
 pub struct Image {
     kernel: PathBuf,
@@ -47,8 +50,21 @@ pub fn remove_image(machine: &Machine) {
     let _ = initrd(machine).map(std::fs::remove_file);
 }
 
+/// Boots, and boots again after a panic of the emulator's kind.
+pub fn boot_again(machine: &Machine, image: &Image) -> Result<Boot> {
+    let mut panics = 0;
+    loop {
+        let booted = boot(machine, image)?;
+        if !booted.emulator_fault || panics + 1 == BOOTS {
+            return Ok(booted);
+        }
+        panics += 1;
+        println!("  a panic of the emulator's kind ({panics}); booting again");
+    }
+}
+
 /// Boots, waits for the machine to switch itself off, and reads what it said.
-pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
+fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
     let logs = target("lab/logs")?;
     let log = logs.join(format!("{}.log", machine.name));
     let channel = logs.join(format!("{}.results", machine.name));
@@ -68,13 +84,14 @@ pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
 }
 
 fn arguments(machine: &Machine, image: &Image, log: &Path, channel: &Path) -> Vec<String> {
-    let append = format!("console={} quiet panic=1 lab.port={}", machine.console, machine.port);
+    let append = format!("console={} {} panic=1 lab.port={}", machine.console, machine.words, machine.port);
     let log = format!("file:{}", log.display());
     let port = format!("file,id=results,path={}", channel.display());
     let (kernel, initrd) = (image.kernel.display().to_string(), image.initrd.display().to_string());
-    let mut args =
-        vec!["-accel", "tcg,thread=multi", "-m", "1G", "-smp", "2", "-nodefaults", "-no-user-config"];
+    let mut args = vec!["-accel", machine.accel, "-m", machine.memory, "-smp", machine.smp];
+    args.extend(["-nodefaults", "-no-user-config"]);
     args.extend(machine.board);
+    args.extend(machine.devices);
     args.extend([
         "-display",
         "none",

@@ -1,6 +1,9 @@
 //! The checks: what the guest does, and a judge over what came back.
 
 mod answers;
+// Joins the others when the program can capture.
+#[cfg(test)]
+mod captured;
 mod disturbance;
 mod ending;
 mod found;

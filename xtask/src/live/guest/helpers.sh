@@ -10,6 +10,12 @@ send() {
     fi
 }
 
+# sendtree LABEL DIR: a folder as one archive, in text.
+sendtree() {
+    echo "=== FILE $1" >&3
+    tar -C $2 -cf - . | gzip | base64 | sed 's/^/|/' >&3
+}
+
 # value LABEL TEXT
 value() {
     echo "=== VALUE $1 $2" >&3
