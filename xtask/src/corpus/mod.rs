@@ -15,7 +15,7 @@ use crate::live::image::Item;
 use crate::live::tree::{self, Tree};
 use crate::live::{image, machine, modules, qemu};
 use crate::tally::{Outcome, Tally};
-use crate::tools::{Result, Tool, read, target, write};
+use crate::tools::{Result, Tool, read, root, write};
 use machines::{CORPUS, Captured};
 
 const MAIN: &str = include_str!("guest/main.sh");
@@ -141,9 +141,11 @@ fn as_expected(captured: &Captured, reply: &Reply) -> Result<()> {
             return Err(format!("{label}: {}", said.trim().replace('\n', "; ")));
         }
     }
-    let code = reply.number("setup.exit")?;
-    if code != 0 {
-        return Err(format!("the setup ended with {code}"));
+    for label in ["setup", "capture"] {
+        let code = reply.number(&format!("{label}.exit"))?;
+        if code != 0 {
+            return Err(format!("the {label} ended with {code}"));
+        }
     }
     for (path, wanted) in captured.expects {
         let found = reply.value(path)?.trim();
@@ -163,7 +165,7 @@ fn readme(captured: &Captured, reply: &Reply) -> Result<String> {
 }
 
 fn place(captured: &Captured) -> Result<PathBuf> {
-    Ok(target("lab/corpus")?.join(captured.machine.name))
+    Ok(root().join("tests/corpus").join(captured.machine.name))
 }
 
 /// Replaces the capture and its description; what else lies beside them stays.
@@ -246,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_capture_is_replaced_and_what_lies_beside_it_stays() {
-        let dir = target("tmp").unwrap().join(format!("corpus-{}", std::process::id()));
+        let dir = crate::tools::target("tmp").unwrap().join(format!("corpus-{}", std::process::id()));
         let tree = |name: &str| Tree::from([(name.to_string(), b"x".to_vec())]);
         keep(&tree("host/old"), "a", &dir).unwrap();
         write(&dir.join("host.errors"), "").unwrap();

@@ -1,8 +1,6 @@
 //! The checks: what the guest does, and a judge over what came back.
 
 mod answers;
-// Joins the others when the program can capture.
-#[cfg(test)]
 mod captured;
 mod disturbance;
 mod ending;
@@ -37,6 +35,7 @@ impl Check {
 /// The checks of a machine, in the order in which they run: what was found must be looked at last.
 pub fn of(machine: &Machine) -> Vec<Check> {
     let mut checks = measuring::checks();
+    checks.extend(captured::checks());
     if !machine.measure_only {
         checks.extend(stall::checks());
         checks.extend(ending::checks());
