@@ -191,7 +191,9 @@ mod tests {
 
     fn reply(captured: &Captured) -> Reply {
         let mut reply = Reply::default();
-        reply.values.insert("setup.exit".into(), "0".into());
+        for label in ["setup.exit", "capture.exit"] {
+            reply.values.insert(label.into(), "0".into());
+        }
         reply.files.insert("setup.err".into(), Some(String::new()));
         reply.files.insert("modules.err".into(), Some(String::new()));
         for (path, content) in captured.expects {
@@ -241,9 +243,11 @@ mod tests {
             failed.files.insert(label.into(), Some(content.into()));
             assert!(as_expected(&CORPUS[0], &failed).unwrap_err().contains("no"));
         }
-        let mut ended = reply(&CORPUS[0]);
-        ended.values.insert("setup.exit".into(), "1".into());
-        assert!(as_expected(&CORPUS[0], &ended).is_err());
+        for label in ["setup.exit", "capture.exit"] {
+            let mut ended = reply(&CORPUS[0]);
+            ended.values.insert(label.into(), "1".into());
+            assert!(as_expected(&CORPUS[0], &ended).is_err(), "{label}");
+        }
     }
 
     #[test]
