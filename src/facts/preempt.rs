@@ -73,10 +73,15 @@ pub fn judge(evidence: &Evidence) -> Preempt {
     if flag == Some(Flag::Rt) || evidence.realtime == Some(1) {
         return Preempt::Rt;
     }
-    if let Some(selected) = evidence.selected {
-        return selected;
-    }
     let configured = evidence.kconfig.map(configured);
+    if let Some(selected) = evidence.selected {
+        return match (flag, configured, selected) {
+            // On PREEMPT_RT the same file says full or lazy: without the build string it takes the configuration.
+            (None, Some(Preempt::Rt), _) => Preempt::Rt,
+            (None, None, Preempt::Full | Preempt::Lazy) => Preempt::Unknown,
+            _ => selected,
+        };
+    }
     match (is_dynamic(flag, evidence), evidence.cmdline) {
         (Some(true), Some(cmdline)) => chosen_at_boot(cmdline, evidence).or(configured).unwrap_or_default(),
         (Some(true), None) => Preempt::Unknown,
@@ -200,6 +205,9 @@ mod tests {
         check("6.12.9|#1 SMP PREEMPT_RT Debian|(full) lazy laziest|preempt=full|", Preempt::Rt);
         check("4.19.0-rt|#1 SMP PREEMPT RT Debian|||", Preempt::Rt);
         check("||||PREEMPT_RT PREEMPT_BUILD", Preempt::Rt);
+        check("6.12.9||(full) lazy laziest||PREEMPT_RT PREEMPT_BUILD", Preempt::Rt);
+        check("6.12.9||(full) lazy laziest||", Preempt::Unknown);
+        check("6.12.9||none (voluntary) full||", Preempt::Voluntary);
         assert_eq!(judge(&Evidence { realtime: Some(1), ..Evidence::default() }), Preempt::Rt);
     }
 

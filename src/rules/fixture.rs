@@ -146,9 +146,14 @@ impl Machine {
         });
     }
 
+    /// What is read of it.
+    pub fn read(&self) -> Survey {
+        survey(&Host::made(self.answers.clone()), &wanted())
+    }
+
     /// What the rules see of it.
     pub fn survey(&self) -> (Survey, Intent) {
-        let survey = survey(&Host::made(self.answers.clone()), &wanted());
+        let survey = self.read();
         let intent = intent(&survey, self.profile, self.cpus.as_ref()).unwrap();
         (survey, intent)
     }

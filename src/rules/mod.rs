@@ -7,6 +7,8 @@
 pub mod audit;
 pub mod case;
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod fixture;
 pub mod intent;
 pub mod judgement;

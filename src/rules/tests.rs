@@ -1,6 +1,7 @@
 //! What holds for every rule: its record is whole, and it does what its examples say.
 
 use super::fixture::Machine;
+use super::intent::Intent;
 use super::judgement::Verdict;
 use super::knobs::ALL;
 use super::{Knob, find};
@@ -105,4 +106,27 @@ fn a_machine_that_tells_nothing_passes_in_nothing() {
         let found = super::audit::finding(knob, &survey, &intent);
         assert!(matches!(found.verdict, Verdict::Unknown | Verdict::NotApplicable), "{found:#?}");
     }
+}
+
+/// Whether any single text that is refused makes a rule pass that did not: whoever cannot read must not say yes.
+#[test]
+fn silence_makes_nothing_pass() {
+    let base = Machine::base();
+    let (_, intent) = base.survey();
+    let before: Vec<Verdict> = verdicts(&base, &intent);
+    for path in base.answers.keys() {
+        let mut deaf = base.clone();
+        deaf.edit(&format!("{path} refused"));
+        for ((knob, was), is) in ALL.iter().zip(&before).zip(verdicts(&deaf, &intent)) {
+            let fine = is == *was
+                || is == Verdict::Unknown
+                || (is == Verdict::NotApplicable && *was != Verdict::Fail);
+            assert!(fine, "{} turns from {} to {} when {path} is refused", knob.id, was.name(), is.name());
+        }
+    }
+}
+
+fn verdicts(machine: &Machine, intent: &Intent) -> Vec<Verdict> {
+    let survey = machine.read();
+    ALL.iter().map(|knob| super::audit::finding(knob, &survey, intent).verdict).collect()
 }

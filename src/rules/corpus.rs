@@ -1,0 +1,121 @@
+//! The corpus: machines whose verdicts were read one by one, and what becomes of them when something is changed.
+//!
+//! A machine is a folder of `tests/corpus`: a capture, or `edits.txt` to the well-set machine. Beside it stand the
+//! verdicts, one file per purpose, `PROFILE.txt` or `PROFILE@CPUS.txt`; `ONBEAT_GOLDEN=write` writes them again.
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods)] // The corpus is files, and writing it is asked for by a variable.
+
+    use crate::bundle::capture;
+    use crate::rules::audit::{Finding, audit};
+    use crate::rules::fixture::Machine;
+    use crate::rules::judgement::Verdict;
+    use crate::rules::{knobs, wanted};
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    /// The capture that the examples of the rules are tried on as well: four CPUs, of which 2 and 3 are set apart.
+    const TUNED: &str = "debian-6.12-rt-tuned";
+
+    fn machines() -> Vec<PathBuf> {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+        let mut dirs: Vec<PathBuf> =
+            fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
+        dirs.sort();
+        dirs
+    }
+
+    fn machine(dir: &Path) -> Machine {
+        if let Ok(edits) = fs::read_to_string(dir.join("edits.txt")) {
+            let mut machine = Machine::base();
+            machine.edit(&edits);
+            return machine;
+        }
+        let host = capture::open(dir).unwrap().recording();
+        crate::facts::survey::survey(&host, &wanted());
+        Machine::of(host.recorded().unwrap().accesses())
+    }
+
+    fn line(found: &Finding) -> String {
+        let said = if found.value.is_empty() { &found.why } else { &found.value };
+        let severity = if found.verdict == Verdict::Fail { found.severity.name() } else { "" };
+        format!("{:<14} {severity:<6} {}: {said}\n", found.verdict.name(), found.rule)
+    }
+
+    /// Compares the verdicts for one purpose with those that are kept, or keeps them.
+    fn judge(machine: &Machine, golden: &Path) -> Option<String> {
+        let name = golden.file_stem().unwrap().to_str().unwrap();
+        let (profile, cpus) =
+            name.split_once('@').map_or((name, None), |(profile, cpus)| (profile, Some(cpus)));
+        let mut machine = machine.clone();
+        machine.edit(&format!("--profile {profile}"));
+        cpus.iter().for_each(|cpus| machine.edit(&format!("--cpus {cpus}")));
+        let (survey, intent) = machine.survey();
+        let text: String = audit(&survey, &intent).findings.iter().map(line).collect();
+        if std::env::var("ONBEAT_GOLDEN").is_ok_and(|value| value == "write") {
+            fs::write(golden, &text).unwrap();
+        }
+        let kept = fs::read_to_string(golden).unwrap_or_default();
+        let differs = text.lines().zip(kept.lines().chain(std::iter::repeat(""))).find(|(is, was)| is != was);
+        (kept != text).then(|| {
+            format!(
+                "{}:\n  was {}\n  is  {}",
+                golden.display(),
+                differs.unwrap_or_default().1,
+                differs.unwrap_or_default().0
+            )
+        })
+    }
+
+    #[test]
+    fn verdicts_are_those_that_were_read() {
+        let dirs = machines();
+        assert!(dirs.len() >= 12, "{} machines", dirs.len());
+        let mut wrong = Vec::new();
+        for dir in dirs {
+            let machine = machine(&dir);
+            let files = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+            let mut goldens: Vec<PathBuf> = files
+                .filter(|path| {
+                    path.extension().is_some_and(|ending| ending == "txt") && !path.ends_with("edits.txt")
+                })
+                .collect();
+            goldens.sort();
+            if goldens.is_empty() {
+                goldens.push(dir.join("control-loop.txt"));
+            }
+            wrong.extend(goldens.iter().filter_map(|golden| judge(&machine, golden)));
+        }
+        assert!(
+            wrong.is_empty(),
+            "{}\nONBEAT_GOLDEN=write keeps what is: read each line first",
+            wrong.join("\n")
+        );
+    }
+
+    /// Each rule that passes on a real capture fails after the change that its page names, and is unknown after the other.
+    #[test]
+    fn a_changed_capture_is_judged_otherwise() {
+        let dir = machines().into_iter().find(|dir| dir.ends_with(TUNED)).unwrap();
+        let machine = machine(&dir);
+        let verdict = |knob, edits: &str| {
+            let mut changed = machine.clone();
+            changed.edit(edits);
+            changed.finding(knob).verdict
+        };
+        let (mut tried, mut wrong) = (0, Vec::new());
+        for knob in knobs::ALL {
+            if verdict(knob, "") != Verdict::Pass {
+                continue;
+            }
+            tried += 1;
+            let told = [verdict(knob, knob.examples.fires), verdict(knob, knob.examples.unknown)];
+            if told != [Verdict::Fail, Verdict::Unknown] {
+                wrong.push(format!("{}: {} and {}", knob.id, told[0].name(), told[1].name()));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(tried * 3 > knobs::ALL.len(), "only {tried} rules pass on {TUNED}");
+    }
+}
