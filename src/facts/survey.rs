@@ -1,7 +1,10 @@
 //! Everything that is read for an audit: the facts of every run, and what the rules ask for besides.
 
+use super::limits_conf::{LimitsConf, read_limits_conf};
+use super::swaps::{Swaps, read_swaps};
 use super::texts::{Texts, read_texts};
-use super::{Facts, gather};
+use super::threads::{Threads, read_threads};
+use super::{Fact, Facts, gather};
 use crate::host::Host;
 
 /// What the rules want to have read.
@@ -20,9 +23,21 @@ pub struct Survey {
     pub facts: Facts,
     /// Settings of one text each.
     pub texts: Texts,
+    /// The threads that settings are about, and which programs run.
+    pub threads: Fact<Threads>,
+    /// What the kernel swaps to.
+    pub swaps: Fact<Swaps>,
+    /// What users are given at login.
+    pub limits_conf: Fact<LimitsConf>,
 }
 
 /// Reads all that an audit needs; never while measuring.
 pub fn survey(host: &Host, wanted: &Wanted) -> Survey {
-    Survey { facts: gather(host), texts: read_texts(host, wanted.texts.iter().copied()) }
+    Survey {
+        facts: gather(host),
+        texts: read_texts(host, wanted.texts.iter().copied()),
+        threads: read_threads(host, &wanted.programs),
+        swaps: read_swaps(host),
+        limits_conf: read_limits_conf(host),
+    }
 }
