@@ -23,7 +23,7 @@ pub struct Survey {
     pub facts: Facts,
     /// Settings of one text each.
     pub texts: Texts,
-    /// The threads that settings are about, and which programs run.
+    /// The kernel's threads, those of real-time policy, and which of the programs that were looked for run.
     pub threads: Fact<Threads>,
     /// What the kernel swaps to.
     pub swaps: Fact<Swaps>,
