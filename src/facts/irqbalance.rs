@@ -17,6 +17,14 @@ pub struct Banned {
     pub mask: Option<CpuSet>,
 }
 
+impl Banned {
+    /// This, and for what it leaves unsaid an earlier file.
+    pub fn over(self, earlier: Banned) -> Banned {
+        let blank = if self.list.is_some() { self.blank } else { earlier.blank };
+        Banned { list: self.list.or(earlier.list), blank, mask: self.mask.or(earlier.mask) }
+    }
+}
+
 /// Parses an environment file; the last setting of a variable counts.
 pub fn parse_banned(text: &str) -> Result<Banned, String> {
     let mut banned = Banned::default();

@@ -13,7 +13,7 @@ pub static KNOB: Knob = Knob {
     what: "A program that spreads interrupts over CPUs and moves them again every 10 s. It leaves alone the CPUs of isolcpus= and nohz_full=, \
            or instead of these the ones it is told in its environment.",
     why: "it moves interrupts back to CPUs that they were taken from, unless it is told to leave these alone",
-    tell: "Whether it runs, the lists of the kernel that it reads itself, and its environment in /etc/default or /etc/sysconfig. What it was told over \
+    tell: "Whether it runs, the lists of the kernel that it reads itself, and its environment in /etc/default or /etc/sysconfig and what was shipped. What it was told over \
            its socket, single interrupts it has to leave alone, and units other than the distribution's are not seen. CPUs of cpuset partitions \
            do not show in the lists that it reads.",
     cost: "Where it is stopped, interrupts stay where the kernel put them, by default all that it can on few CPUs: give them CPUs yourself, or some \
@@ -37,7 +37,7 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::Irq],
     after: &[],
     conflicts: &[],
-    reads: &[DEFAULT, SYSCONFIG, DROP_INS],
+    reads: &[SHIPPED, DEFAULT, SYSCONFIG, DROP_INS],
     facts: &["/proc/PID/stat", ISOLATED, NOHZ_FULL],
     programs: PROGRAMS,
     judge,
@@ -49,6 +49,8 @@ pub static KNOB: Knob = Knob {
 };
 
 const PROGRAMS: &[&str] = &["irqbalance"];
+/// What a distribution ships, which the files below override.
+const SHIPPED: &str = "/usr/lib/irqbalance/defaults.env";
 const DEFAULT: &str = "/etc/default/irqbalance";
 const SYSCONFIG: &str = "/etc/sysconfig/irqbalance";
 const DROP_INS: &str = "/etc/systemd/system/irqbalance.service.d/*.conf";
@@ -101,7 +103,9 @@ fn told(case: &Case) -> Result<Banned, Judgement> {
         (Some(_), Some(_)) => Err(Judgement::unknown(format!(
             "{DEFAULT} and {SYSCONFIG} both say which CPUs it leaves alone: keep the one that its unit reads"
         ))),
-        (said, _) => Ok(said.unwrap_or_default()),
+        (said, _) => {
+            Ok(said.unwrap_or_default().over(case.parsed(SHIPPED, parse_banned)?.unwrap_or_default()))
+        }
     }
 }
 
@@ -151,6 +155,9 @@ mod tests {
             "/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=-",
             "fail high running, CPU 2-3 not banned",
         );
+        let shipped = "/usr/lib/irqbalance/defaults.env: IRQBALANCE_BANNED_CPULIST=0";
+        running(shipped, "fail high running, CPU 2-3 not banned");
+        running(&format!("{shipped}\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3"), "pass");
         running("/etc/default/irqbalance: #IRQBALANCE_BANNED_CPULIST=0", "pass running, CPU 2-3 banned");
     }
 
@@ -177,5 +184,6 @@ mod tests {
         running(&format!("{DROP_IN}:\n| [Service]\n| Environment=IRQBALANCE_BANNED_CPULIST=0"), "unknown");
         running(&format!("{DROP_IN}:\n| [Service]\n| Nice=5"), "pass running, CPU 2-3 banned");
         running(&format!("{DROP_IN} refused"), "unknown");
+        running("/usr/lib/irqbalance/defaults.env refused", "unknown");
     }
 }
