@@ -10,6 +10,7 @@ pub mod cpuinfo;
 pub mod differences;
 pub mod groups;
 pub mod interrupts;
+pub mod irqbalance;
 pub mod irqs;
 pub mod kconfig;
 pub mod kmsg;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::case::Case;
 use super::intent::{Chosen, Intent};
 use super::judgement::{Judgement, Severity, Verdict};
-use super::{Knob, Lasts, knobs};
+use super::{Knob, Lasts, knobs, rivals};
 use crate::facts::survey::Survey;
 
 /// The name and version of the JSON.
@@ -129,7 +129,7 @@ pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding
         wanted: or(wanted, knob.wanted),
         why: or(reason, knob.why),
         lasts: knob.lasts,
-        fix: if fails { or(fix, knob.fix) } else { String::new() },
+        fix: if fails { or(fix, knob.fix) + &rivals::warning(knob, survey) } else { String::new() },
         source: knob.sources.first().map_or("", |source| source.url),
         contested: knob.contested,
     }

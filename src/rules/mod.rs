@@ -13,8 +13,10 @@ mod fixture;
 pub mod intent;
 pub mod judgement;
 pub mod knobs;
+pub mod rivals;
 #[cfg(test)]
 mod tests;
+pub mod users;
 
 use serde::Serialize;
 
@@ -72,7 +74,7 @@ pub struct Knob {
 /// Changes to a well-set machine (`src/rules/base`) that show what a rule does.
 ///
 /// A line is `/path: text`, `| more text`, `/path refused`, `/path absent` (with all below it), `CONFIG_A=y`,
-/// `cmdline + word`, `cmdline - word`, `--profile NAME` or `--cpus LIST`.
+/// `cmdline + word`, `cmdline - word`, `program + NAME` (it runs), `--profile NAME` or `--cpus LIST`.
 pub struct Examples {
     /// After these it fails.
     pub fires: &'static str,

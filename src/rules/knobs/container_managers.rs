@@ -1,0 +1,156 @@
+//! Managers of containers and virtual machines: programs that start others' work on any CPU that its group allows.
+
+use super::sources::CGROUP_V2;
+use crate::facts::Fact;
+use crate::facts::line::parse_cpus;
+use crate::rules::case::{Case, absent, unread};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "container-managers",
+    title: "managers of containers",
+    what: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and virtual machines in control groups of their own. A task that is put into a group with \
+           a cpuset may use all of its CPUs: isolcpus= does not keep it off.",
+    why: "containers are spread over the CPUs of their group's cpuset, isolated ones included, and run beside the tasks that these CPUs were kept for",
+    tell: "Which managers run, and the CPUs of the slices that they use, or of the root of control groups where a slice has no cpuset (version 2). What a manager allows single containers is not read; podman \
+           has no program that stays and is not seen.",
+    cost: "Containers share fewer CPUs. Those that are to run on the isolated CPUs have to be put there by name.",
+    wanted: "no manager, or its containers kept off the CPUs that matter",
+    fix: "",
+    severity: Severity::Medium,
+    evidence: Evidence::Source,
+    contested: "where the real-time work itself comes in containers with CPUs of their own (kubelet's static policy), they belong there, and the manager has to keep the others off: \
+                `onbeat measure` on those CPUs, with the other containers busy, tells whether it does",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source {
+            title: "docker: isolcpus is not respected, containers get all CPUs",
+            url: "https://github.com/moby/moby/issues/31086",
+        },
+        Source {
+            title: "crun: affinity follows the cpuset when a task moves into a group",
+            url: "https://github.com/containers/crun/pull/1315",
+        },
+        Source { title: "kernel: control groups, cpuset.cpus.effective", url: CGROUP_V2 },
+    ],
+    cures: &[Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[ROOT, SYSTEM, MACHINE, PODS, DOCKER],
+    facts: &["/proc/PID/stat", "/sys/devices/system/cpu/isolated"],
+    programs: PROGRAMS,
+    judge,
+    examples: Examples {
+        fires: "program + dockerd
+                /sys/fs/cgroup/cpuset.cpus.effective: 0-3
+                /sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-3
+                --cpus 2-3",
+        silent: "program + dockerd
+                 /sys/fs/cgroup/docker absent
+                 /sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-1
+                 --cpus 2-3",
+        unknown: "program + dockerd
+                  /sys/fs/cgroup/system.slice/cpuset.cpus.effective refused
+                  --cpus 2-3",
+    },
+};
+
+const ROOT: &str = "/sys/fs/cgroup/cpuset.cpus.effective";
+const SYSTEM: &str = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective";
+const MACHINE: &str = "/sys/fs/cgroup/machine.slice/cpuset.cpus.effective";
+const PODS: &str = "/sys/fs/cgroup/kubepods.slice/cpuset.cpus.effective";
+const DOCKER: &str = "/sys/fs/cgroup/docker/cpuset.cpus.effective";
+
+const PROGRAMS: &[&str] =
+    &["containerd", "crio", "dockerd", "incusd", "kubelet", "libvirtd", "lxd", "virtqemud"];
+
+/// Where a manager puts what it starts; below the root where none of it is there.
+fn places(program: &str) -> &'static [&'static str] {
+    match program {
+        // Where docker's groups are made by systemd or by itself.
+        "dockerd" => &[SYSTEM, DOCKER],
+        "containerd" => &[SYSTEM, PODS],
+        "crio" | "kubelet" => &[PODS],
+        "libvirtd" | "virtqemud" => &[MACHINE],
+        _ => &[],
+    }
+}
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let running = rivals::running(case.survey, PROGRAMS);
+    let complete = || running.and_no_more().map(|()| Judgement::pass("none runs"));
+    if running.found.is_empty() {
+        return complete();
+    }
+    let legs = running.found.iter().map(|program| may_use(case, program));
+    let hidden = complete().err().map(Err);
+    Judgement::all(legs.chain(hidden))
+}
+
+/// Whether what a manager starts may use the CPUs that matter.
+fn may_use(case: &Case, program: &'static str) -> Judged {
+    let mut allowed = CpuSet::default();
+    let mut there = false;
+    for path in places(program) {
+        match case.survey.texts.one(path).parse(parse_cpus) {
+            Fact::Known(cpus) => {
+                there = true;
+                allowed = allowed.or(&cpus);
+            }
+            Fact::Absent => {}
+            other => return Err(unread(path, &other)),
+        }
+    }
+    if !there {
+        allowed = case.cpu_list_if_there(ROOT)?.ok_or_else(|| absent(ROOT))?;
+    }
+    let ours = allowed.and(case.cpus());
+    if ours.is_empty() {
+        return Ok(Judgement::pass(format!("{program}: not CPU {}", case.cpus())));
+    }
+    let rest = case.housekeeping()?;
+    Ok(Judgement::fail(format!("{program}: CPU {ours}")).fix(format!(
+        "make CPU {ours} an isolated cpuset partition, or systemctl set-property SLICE AllowedCPUs={rest} for the slice that {program} puts its work in"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const GROUPS: &str = "/sys/fs/cgroup absent\n/sys/fs/cgroup/cpuset.cpus.effective: 0-3";
+
+    #[test]
+    fn the_groups_of_a_manager_decide() {
+        check(&KNOB, "", "pass none runs");
+        check(&KNOB, "program + dockerd\n--cpus 0-3", "not-applicable");
+        check(&KNOB, &format!("program + lxd\n{GROUPS}"), "fail medium lxd: CPU 2-3");
+        let partition = "/sys/fs/cgroup absent\n/sys/fs/cgroup/cpuset.cpus.effective: 0-1";
+        check(&KNOB, &format!("program + lxd\n{partition}"), "pass lxd: not CPU 2-3");
+        let pods = format!("{GROUPS}\n/sys/fs/cgroup/kubepods.slice/cpuset.cpus.effective: 0-1");
+        check(&KNOB, &format!("program + kubelet\n{pods}"), "pass kubelet: not CPU 2-3");
+        check(
+            &KNOB,
+            &format!("program + kubelet\nprogram + libvirtd\n{pods}"),
+            "fail medium libvirtd: CPU 2-3",
+        );
+        let docker = format!(
+            "{GROUPS}\n/sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-1\n/sys/fs/cgroup/docker/cpuset.cpus.effective: 1-2"
+        );
+        check(&KNOB, &format!("program + dockerd\n{docker}"), "fail medium dockerd: CPU 2");
+    }
+
+    #[test]
+    fn what_does_not_show_may_be_there() {
+        check(&KNOB, "/proc/1/stat refused", "unknown");
+        check(&KNOB, "program + lxd\n/sys/fs/cgroup absent", "unknown");
+        check(&KNOB, "program + kubelet\n/sys/fs/cgroup refused", "unknown");
+        let unclear = format!("program + lxd\n/proc/1/stat refused\n{GROUPS}");
+        check(&KNOB, &unclear, "fail medium lxd: CPU 2-3");
+        check(&KNOB, &unclear.replace("0-3", "0-1"), "unknown");
+    }
+}

@@ -1,0 +1,80 @@
+//! Updates of firmware: fwupd, which asks the machine's devices and firmware for their versions.
+
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+
+pub static KNOB: Knob = Knob {
+    id: "firmware-updates",
+    title: "search for firmware updates",
+    what: "fwupd looks for updates of firmware, by a timer of systemd several times a day or when a desktop asks, and to do so talks to the firmware and the devices.",
+    why: "asking the firmware can raise system management interrupts, which stop all CPUs, the isolated ones too, for as long as the firmware likes",
+    tell: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether this machine's firmware answers by system management interrupts only a measurement tells; \
+           virtual machines have none of their own.",
+    cost: "Security updates of firmware are not found by themselves any more: look for them while the machine is not in use.",
+    wanted: "not running, and its timer off",
+    fix: "systemctl disable --now fwupd-refresh.timer; systemctl mask --now fwupd, and unmask it to update",
+    severity: Severity::Medium,
+    evidence: Evidence::Practice,
+    contested: "many machines answer without a system management interrupt: `onbeat measure` while fwupdmgr refresh and fwupdmgr get-devices run tells",
+    lasts: Lasts::Runtime,
+    sources: &[Source {
+        title: "OpenShift Node Tuning Operator: fwupd-refresh.timer off in all performance profiles",
+        url: "https://github.com/openshift/cluster-node-tuning-operator/pull/1591",
+    }],
+    cures: &[Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[TIMER],
+    facts: &["/proc/PID/stat", "/proc/sys/kernel/arch"],
+    programs: PROGRAMS,
+    judge,
+    examples: Examples {
+        fires: "program + fwupd",
+        silent: "/etc/systemd/system/timers.target.wants/fwupd-refresh.timer absent",
+        unknown: "/proc refused\n/proc/sys/kernel/arch: x86_64",
+    },
+};
+
+const PROGRAMS: &[&str] = &["fwupd"];
+const TIMER: &str = "/etc/systemd/system/timers.target.wants/fwupd-refresh.timer@";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_x86()?;
+    let running = rivals::running(case.survey, PROGRAMS);
+    let runs = || match running.found.is_empty() {
+        true => running.and_no_more().map(|()| Judgement::pass("fwupd does not run")),
+        false => Ok(Judgement::fail("fwupd runs")),
+    };
+    let timer = || match case.line_if_there(TIMER)? {
+        Some(_) => Ok(Judgement::fail("fwupd-refresh.timer is enabled")),
+        None => Ok(Judgement::pass("its timer is off")),
+    };
+    Judgement::all([runs(), timer()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const TIMER: &str = "/etc/systemd/system/timers.target.wants/fwupd-refresh.timer";
+
+    #[test]
+    fn the_program_and_its_timer_count() {
+        check(&KNOB, "", "pass fwupd does not run; its timer is off");
+        check(&KNOB, "program + fwupd", "fail medium fwupd runs");
+        check(
+            &KNOB,
+            &format!("{TIMER} -> fwupd-refresh.timer"),
+            "fail medium fwupd-refresh.timer is enabled",
+        );
+        check(&KNOB, &format!("{TIMER} refused"), "unknown");
+        check(
+            &KNOB,
+            &format!("{TIMER} -> x\n/proc/1/stat refused"),
+            "fail medium fwupd-refresh.timer is enabled",
+        );
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable");
+    }
+}

@@ -1,0 +1,189 @@
+//! irqbalance: a program that moves interrupts about every ten seconds.
+
+use crate::facts::Fact;
+use crate::facts::irqbalance::{Banned, parse_banned};
+use crate::rules::case::{Case, unread};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "irqbalance",
+    title: "irqbalance",
+    what: "A program that spreads interrupts over CPUs and moves them again every 10 s. It leaves alone the CPUs of isolcpus= and nohz_full=, \
+           or instead of these the ones it is told in its environment.",
+    why: "it moves interrupts back to CPUs that they were taken from, unless it is told to leave these alone",
+    tell: "Whether it runs, the lists of the kernel that it reads itself, and its environment in /etc/default or /etc/sysconfig and what was shipped. What it was told over \
+           its socket, single interrupts it has to leave alone, and units other than the distribution's are not seen. CPUs of cpuset partitions \
+           do not show in the lists that it reads.",
+    cost: "Where it is stopped, interrupts stay where the kernel put them, by default all that it can on few CPUs: give them CPUs yourself, or some \
+           of the machine's throughput is lost.",
+    wanted: "not running, or with all CPUs that matter banned",
+    fix: "",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source {
+            title: "irqbalance(1), IRQBALANCE_BANNED_CPULIST",
+            url: "https://manpages.debian.org/unstable/irqbalance/irqbalance.1.en.html",
+        },
+        Source {
+            title: "irqbalance: an empty list is taken differently by different versions",
+            url: "https://github.com/Irqbalance/irqbalance/pull/356",
+        },
+    ],
+    cures: &[Slice::Irq],
+    after: &[],
+    conflicts: &[],
+    reads: &[SHIPPED, DEFAULT, SYSCONFIG, DROP_INS],
+    facts: &["/proc/PID/stat", ISOLATED, NOHZ_FULL],
+    programs: PROGRAMS,
+    judge,
+    examples: Examples {
+        fires: "program + irqbalance\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2\n--cpus 2-3",
+        silent: "program + irqbalance\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3\n--cpus 2-3",
+        unknown: "program + irqbalance\n/etc/default/irqbalance refused\n--cpus 2-3",
+    },
+};
+
+const PROGRAMS: &[&str] = &["irqbalance"];
+/// What a distribution ships, which the files below override.
+const SHIPPED: &str = "/usr/lib/irqbalance/defaults.env";
+const DEFAULT: &str = "/etc/default/irqbalance";
+const SYSCONFIG: &str = "/etc/sysconfig/irqbalance";
+const DROP_INS: &str = "/etc/systemd/system/irqbalance.service.d/*.conf";
+const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
+const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let running = rivals::running(case.survey, PROGRAMS);
+    if running.found.is_empty() {
+        running.and_no_more()?;
+        return Ok(Judgement::pass("not running"));
+    }
+    // What it bans depends on its version where old and new ways of telling it meet.
+    let ways = ways(case, &told(case)?)?;
+    let left: Vec<CpuSet> = ways.iter().map(|banned| case.cpus().without(banned)).collect();
+    let worst = left.iter().max_by_key(|cpus| cpus.len()).cloned().unwrap_or_default();
+    if worst.is_empty() {
+        return Ok(Judgement::pass(format!("running, CPU {} banned", case.cpus())));
+    }
+    if left.iter().any(CpuSet::is_empty) {
+        return Err(Judgement::unknown(format!(
+            "whether it leaves CPU {worst} alone depends on its version: set IRQBALANCE_BANNED_CPULIST={} alone",
+            case.cpus()
+        )));
+    }
+    Ok(Judgement::fail(format!("running, CPU {worst} not banned")).fix(format!(
+        "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the list replaces the \
+         CPUs that it finds isolated itself",
+        case.cpus().or(&automatic(case).unwrap_or_default())
+    )))
+}
+
+/// What its environment says.
+fn told(case: &Case) -> Result<Banned, Judgement> {
+    for drop_in in case.texts(DROP_INS)? {
+        match &drop_in.content {
+            Fact::Known(text) if !text.contains("IRQBALANCE_BANNED") => {}
+            Fact::Known(_) => {
+                return Err(Judgement::unknown(
+                    "a drop-in of irqbalance.service says which CPUs it leaves alone: put that into its environment file to have it judged",
+                ));
+            }
+            other => return Err(unread(&drop_in.path, other)),
+        }
+    }
+    let files = [case.parsed(DEFAULT, parse_banned)?, case.parsed(SYSCONFIG, parse_banned)?];
+    let mut said = files.into_iter().flatten().filter(|banned| *banned != Banned::default());
+    match (said.next(), said.next()) {
+        (Some(_), Some(_)) => Err(Judgement::unknown(format!(
+            "{DEFAULT} and {SYSCONFIG} both say which CPUs it leaves alone: keep the one that its unit reads"
+        ))),
+        (said, _) => {
+            Ok(said.unwrap_or_default().over(case.parsed(SHIPPED, parse_banned)?.unwrap_or_default()))
+        }
+    }
+}
+
+/// The CPUs that it leaves alone, by each way in which a version may take what it was told.
+fn ways(case: &Case, told: &Banned) -> Result<Vec<CpuSet>, Judgement> {
+    let mut ways = Vec::new();
+    match &told.list {
+        Some(list) if told.blank => ways.extend([list.clone(), automatic(case)?]),
+        Some(list) => ways.push(list.clone()),
+        None => ways.push(automatic(case)?),
+    }
+    ways.extend(told.mask.clone());
+    Ok(ways)
+}
+
+/// The CPUs that it finds isolated itself.
+fn automatic(case: &Case) -> Result<CpuSet, Judgement> {
+    let list = |fact: &Fact<CpuSet>, path| match fact {
+        Fact::Known(cpus) => Ok(cpus.clone()),
+        Fact::Absent => Ok(CpuSet::default()),
+        other => Err(unread(path, other)),
+    };
+    Ok(list(&case.facts().isolated, ISOLATED)?.or(&list(&case.facts().nohz_full, NOHZ_FULL)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    fn running(edits: &str, expected: &str) {
+        check(&KNOB, &format!("program + irqbalance\n{edits}"), expected);
+    }
+
+    #[test]
+    fn it_may_run_where_it_leaves_the_cpus_alone() {
+        check(&KNOB, "", "pass not running");
+        check(&KNOB, "--cpus 0-3", "not-applicable");
+        running("", "pass running, CPU 2-3 banned");
+        running("--cpus 1-2", "fail high running, CPU 1 not banned");
+        running("/etc/sysconfig/irqbalance: IRQBALANCE_BANNED_CPULIST=1-3\n--cpus 1-2", "pass");
+        running(
+            "/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=0",
+            "fail high running, CPU 2-3 not banned",
+        );
+        running(
+            "/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=-",
+            "fail high running, CPU 2-3 not banned",
+        );
+        let shipped = "/usr/lib/irqbalance/defaults.env: IRQBALANCE_BANNED_CPULIST=0";
+        running(shipped, "fail high running, CPU 2-3 not banned");
+        running(&format!("{shipped}\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3"), "pass");
+        running("/etc/default/irqbalance: #IRQBALANCE_BANNED_CPULIST=0", "pass running, CPU 2-3 banned");
+    }
+
+    #[test]
+    fn versions_that_differ_are_not_guessed() {
+        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=", "unknown");
+        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=\n--cpus 1-2", "fail high");
+        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=1", "unknown");
+        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=c", "pass running, CPU 2-3 banned");
+        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPUS=1\n--cpus 1-2", "fail high");
+    }
+
+    #[test]
+    fn what_cannot_be_read() {
+        check(&KNOB, "/proc refused", "unknown");
+        check(&KNOB, "/proc/1/stat refused", "unknown");
+        check(&KNOB, "/proc/2 absent", "unknown");
+        running("/proc/1/stat refused", "pass running, CPU 2-3 banned");
+        running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=two", "unknown");
+        running("/sys/devices/system/cpu/isolated refused\n--cpus 2-3", "unknown");
+        const LIST: &str = ": IRQBALANCE_BANNED_CPULIST=2-3";
+        running(&format!("/etc/default/irqbalance{LIST}\n/etc/sysconfig/irqbalance{LIST}"), "unknown");
+        const DROP_IN: &str = "/etc/systemd/system/irqbalance.service.d/10.conf";
+        running(&format!("{DROP_IN}:\n| [Service]\n| Environment=IRQBALANCE_BANNED_CPULIST=0"), "unknown");
+        running(&format!("{DROP_IN}:\n| [Service]\n| Nice=5"), "pass running, CPU 2-3 banned");
+        running(&format!("{DROP_IN} refused"), "unknown");
+        running("/usr/lib/irqbalance/defaults.env refused", "unknown");
+    }
+}

@@ -1,0 +1,71 @@
+//! Kernel samepage merging: equal pages of several programs shared until one writes.
+
+use super::sources::KSM;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "kernel-samepage-merging",
+    title: "kernel samepage merging",
+    what: "The thread ksmd compares pages of programs that agreed to it, mostly those of virtual machines, and lets equal ones share \
+           one write-protected page.",
+    why: "the first write to a page that was merged takes a page fault and a copy, and ksmd uses CPU time and memory bandwidth while it compares",
+    tell: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not looked at: without one, ksmd finds nothing to \
+           do. With 0, pages that were merged before stay merged.",
+    cost: "More memory: a host that only fits its virtual machines because their pages are merged can run out of it when 2 is written.",
+    wanted: "0, or 2 once to part what was merged",
+    fix: "echo 2 >/sys/kernel/mm/ksm/run",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[Source { title: "kernel: kernel samepage merging, run and cow_ksm", url: KSM }],
+    cures: &[Slice::PageFault, Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[RUN],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/kernel/mm/ksm/run: 1",
+        silent: "/sys/kernel/mm/ksm/run: 0",
+        unknown: "/sys/kernel/mm/ksm/run refused",
+    },
+};
+
+const RUN: &str = "/sys/kernel/mm/ksm/run";
+
+fn judge(case: &Case) -> Judged {
+    match case.number_if_there(RUN)? {
+        Some(run @ (0 | 2)) => Ok(Judgement::pass(run.to_string())),
+        Some(1) => Ok(Judgement::fail("1")),
+        Some(other) => {
+            Err(Judgement::unknown(format!("{RUN} is {other}, which means nothing that is known")))
+        }
+        None if case.kconfig()?.is_yes("KSM") => Err(absent(RUN)),
+        None => Err(Judgement::not_applicable("this kernel was built without it (CONFIG_KSM)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn the_switch_decides() {
+        check(&KNOB, "", "pass 0");
+        check(&KNOB, "/sys/kernel/mm/ksm/run: 2", "pass 2");
+        check(&KNOB, "/sys/kernel/mm/ksm/run: 7", "unknown");
+        check(&KNOB, "/sys/kernel/mm/ksm/run: on", "unknown");
+        check(
+            &KNOB,
+            "/sys/kernel/mm/ksm absent\nCONFIG_KSM=y",
+            "unknown /sys/kernel/mm/ksm/run is not there",
+        );
+        check(&KNOB, "/sys/kernel/mm/ksm absent\nCONFIG_KSM=n", "not-applicable");
+        check(&KNOB, "/sys/kernel/mm/ksm absent\n/boot/config-6.12.9-rt-amd64 absent", "unknown");
+    }
+}

@@ -1,0 +1,134 @@
+//! The limit on locked memory: who may keep memory from being taken away without being root.
+
+use crate::facts::limits_conf::Item;
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::users::granted;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "locked-memory-limit",
+    title: "limit on locked memory",
+    what: "RLIMIT_MEMLOCK, how much memory a program may lock with mlock or mlockall without CAP_IPC_LOCK: 8 MiB by default from 5.16 on, 64 KiB before.",
+    why: "mlockall takes all memory of a program, the stacks of its threads included, and fails over the limit: then the program meets page faults whenever its memory is taken away or used first",
+    tell: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. What a program needs is not known: 1 GiB counts as enough. \
+           Limits in the units of services are not read, nor those of other sessions.",
+    cost: "Memory that is locked is gone for all others: who may lock all of it can bring the machine to its knees.",
+    wanted: "unlimited, or 1 GiB and more, or a program with CAP_IPC_LOCK",
+    fix: "a line such as '@realtime - memlock unlimited' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitMEMLOCK=infinity in its unit",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source {
+            title: "mlock(2), limits and permissions",
+            url: "https://man7.org/linux/man-pages/man2/mlock.2.html",
+        },
+        Source {
+            title: "limits.conf(5), memlock",
+            url: "https://man7.org/linux/man-pages/man5/limits.conf.5.html",
+        },
+        Source {
+            title: "Linux: increase default MLOCK_LIMIT to 8 MiB",
+            url: "https://github.com/torvalds/linux/commit/9dcc38e2813e0cd3b195940c98b181ce6ede8f20",
+        },
+    ],
+    cures: &[Slice::PageFault],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/self/limits", "/proc/self/status", "/etc/security/limits.conf"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/self/status:
+                | CapEff: 0000000000000000
+                /proc/self/limits:
+                | Max locked memory 8388608 8388608 bytes
+                | Max realtime priority 0 0",
+        silent: "/proc/self/status:
+                 | CapEff: 0000000000000000
+                 /proc/self/limits:
+                 | Max locked memory unlimited unlimited bytes
+                 | Max realtime priority 99 99",
+        unknown: "/proc/self/limits refused",
+    },
+};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// More than most real-time programs have, in bytes.
+const ENOUGH: u64 = 1 << 30;
+
+fn judge(case: &Case) -> Judged {
+    let capabilities = case.known(&case.facts().capabilities, "/proc/self/status")?;
+    let limit = case.known(&case.facts().limits, "/proc/self/limits")?.locked_memory;
+    let users = || granted(case, Item::LockedMemory, |kib| kib >= ENOUGH / KIB);
+    if capabilities.ipc_lock() {
+        let audio = case.is_for(Profile::Audio);
+        return match users() {
+            Ok(Some(users)) => Ok(Judgement::pass(format!("CAP_IPC_LOCK; of users: {users}"))),
+            Err(unknown) if audio => Err(unknown),
+            // Sound is played by users.
+            Ok(None) if audio => Ok(Judgement::fail("of users nobody")),
+            Ok(None) => Ok(Judgement::pass("CAP_IPC_LOCK; of users nobody")),
+            Err(_) => Ok(Judgement::pass("CAP_IPC_LOCK")),
+        };
+    }
+    let Some(bytes) = limit.soft else { return Ok(Judgement::pass("unlimited")) };
+    if bytes >= ENOUGH {
+        return Ok(Judgement::pass(size(bytes)));
+    }
+    let raised = match limit.hard {
+        Some(hard) if hard <= bytes => String::new(),
+        Some(hard) => format!(", may be raised to {}", size(hard)),
+        None => ", may be raised".to_owned(),
+    };
+    let failed = Judgement::fail(size(bytes) + &raised);
+    Ok(match users() {
+        Ok(Some(users)) => failed.fix(format!(
+            "limits.conf gives it to {users}: join, and log in again; for a service, LimitMEMLOCK=infinity in its unit"
+        )),
+        _ => failed,
+    })
+}
+
+fn size(bytes: u64) -> String {
+    if bytes < MIB { format!("{} KiB", bytes / KIB) } else { format!("{} MiB", bytes / MIB) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const ROOT: &str = "/proc/self/status:\n| CapEff: 0000000000004000";
+
+    fn limit(soft: &str, hard: &str) -> String {
+        format!("/proc/self/limits:\n| Max locked memory {soft} {hard} bytes\n| Max realtime priority 0 0")
+    }
+
+    #[test]
+    fn a_user_needs_a_limit() {
+        check(&KNOB, "", "pass unlimited");
+        check(&KNOB, &limit("65536", "65536"), "fail medium 64 KiB");
+        check(&KNOB, &limit("8388608", "unlimited"), "fail medium 8 MiB, may be raised");
+        check(&KNOB, &limit("8388608", "16777216"), "fail medium 8 MiB, may be raised to 16 MiB");
+        check(&KNOB, &limit("1073741824", "1073741824"), "pass 1024 MiB");
+        check(&KNOB, &limit("some", "more"), "unknown");
+        check(&KNOB, "/proc/self/status refused", "unknown");
+    }
+
+    #[test]
+    fn root_needs_none() {
+        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_IPC_LOCK; of users: @realtime");
+        let small = "/etc/security/limits.conf: @audio - memlock 512000";
+        check(&KNOB, &format!("{ROOT}\n{small}"), "pass CAP_IPC_LOCK; of users nobody");
+        check(&KNOB, &format!("{ROOT}\n{small}\n--profile audio"), "fail medium of users nobody");
+        check(&KNOB, &format!("{ROOT}\n--profile audio\n/etc/security/limits.conf refused"), "unknown");
+        check(&KNOB, &format!("{ROOT}\n/etc/security/limits.conf refused"), "pass CAP_IPC_LOCK");
+    }
+}

@@ -1,0 +1,67 @@
+//! Proactive compaction: memory moved about in the background before anybody asks for large pieces of it.
+
+use super::sources::SYSCTL_VM;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "proactive-compaction",
+    title: "proactive compaction",
+    what: "How eagerly, from 0 to 100, the kcompactd threads move pages in the background so that there are large pieces of free \
+           memory before they are asked for. The default is 20.",
+    why: "programs whose pages are moved wait for the move when they touch them, and other CPUs have to drop their translations of those pages",
+    tell: "vm.compaction_proactiveness, from 5.9 on. Compaction that an allocation asks for still takes place with 0.",
+    cost: "Allocations of huge pages find large pieces less often, and then compact memory themselves or fall back to small pages.",
+    wanted: "0",
+    fix: "echo 0 >/proc/sys/vm/compaction_proactiveness; to keep it, vm.compaction_proactiveness = 0 in /etc/sysctl.d",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[Source { title: "kernel: /proc/sys/vm, compaction_proactiveness", url: SYSCTL_VM }],
+    cures: &[Slice::PageFault, Slice::Ipi, Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[PATH],
+    facts: &["/proc/sys/kernel/osrelease", "/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/vm/compaction_proactiveness: 20",
+        silent: "/proc/sys/vm/compaction_proactiveness: 0",
+        unknown: "/proc/sys/vm/compaction_proactiveness refused",
+    },
+};
+
+const PATH: &str = "/proc/sys/vm/compaction_proactiveness";
+
+fn judge(case: &Case) -> Judged {
+    match case.number_if_there(PATH)? {
+        Some(eagerness) => Ok(Judgement::fail_if(eagerness != 0, eagerness.to_string())),
+        None if case.series()? < (5, 9) => Err(Judgement::not_applicable("kernels before 5.9 have none")),
+        None if case.kconfig()?.is_yes("COMPACTION") => Err(absent(PATH)),
+        None => Err(Judgement::not_applicable(
+            "this kernel does not move pages to compact memory (CONFIG_COMPACTION)",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn any_eagerness_is_too_much() {
+        check(&KNOB, "", "pass 0");
+        check(&KNOB, "/proc/sys/vm/compaction_proactiveness: 20", "fail low 20");
+        check(&KNOB, "/proc/sys/vm absent\nCONFIG_COMPACTION=y", "unknown");
+        check(&KNOB, "/proc/sys/vm absent\nCONFIG_COMPACTION=n", "not-applicable");
+        check(
+            &KNOB,
+            "/proc/sys/vm absent\n/proc/sys/kernel/osrelease: 5.4.0-1-rt",
+            "not-applicable kernels before 5.9 have none",
+        );
+    }
+}

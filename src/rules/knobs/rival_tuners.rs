@@ -1,0 +1,189 @@
+//! Rival tuners: programs that set what others have set.
+
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::rivals::{CPUPOWER, ONDEMAND, Owns, PROGRAMS, Rival, TLP, rivals};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "rival-tuners",
+    title: "rival tuners",
+    what: "Programs that decide settings of the machine: TuneD, also under OpenShift's Node Tuning Operator, TLP, power-profiles-daemon, auto-cpufreq, \
+           system76-power, cpupower, gamemoded, numad, ananicy, ksmtuned, thermald.",
+    why: "where two programs decide the same setting the last one wins, and a profile switch at run time changes what was measured",
+    tell: "Running programs by name, TuneD's profile in /etc/tuned/active_profile, and of TLP, cpupower and ondemand, which set things once, systemd's link that starts them at boot. \
+           What each really sets depends on its configuration, which is not read; scripts of one's own and other init systems' are not seen.",
+    cost: "What is stopped sets nothing more, thermal protection included where it is thermald: set what it set for you yourself.",
+    wanted: "at most one that decides each setting, and not to save power",
+    fix: "",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source {
+            title: "TuneD: incompatible with cpupower and power-profiles-daemon",
+            url: "https://github.com/redhat-performance/tuned",
+        },
+        Source {
+            title: "TLP and power-profiles-daemon exclude each other",
+            url: "https://github.com/linrunner/TLP/issues/564",
+        },
+    ],
+    cures: &[Slice::Frequency, Slice::IdleExit, Slice::Irq, Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[PROFILE, TLP, CPUPOWER, ONDEMAND],
+    facts: &["/proc/PID/stat"],
+    programs: PROGRAMS,
+    judge,
+    examples: Examples {
+        fires: "program + tuned\nprogram + power-profiles-\n/etc/tuned/active_profile: realtime",
+        silent: "program + tuned\n/etc/tuned/active_profile: realtime",
+        unknown: "/proc refused",
+    },
+};
+
+const PROFILE: &str = "/etc/tuned/active_profile";
+
+/// Profiles of TuneD that save power.
+const SAVING: &[&str] = &[
+    "balanced",
+    "balanced-battery",
+    "default",
+    "desktop",
+    "desktop-powersave",
+    "laptop-ac-powersave",
+    "laptop-battery-powersave",
+    "powersave",
+    "server-powersave",
+    "spindown-disk",
+];
+
+fn judge(case: &Case) -> Judged {
+    let there = rivals(case.survey);
+    // irqbalance has a rule of its own, and is told what to leave alone.
+    let found: Vec<&Rival> = there.found.iter().copied().filter(|rival| rival.name != "irqbalance").collect();
+    let tuned = found.iter().any(|rival| rival.name == "tuned");
+    let profile = if tuned { profile(case) } else { Err(Judgement::not_applicable("tuned does not run")) };
+    let complete = there.and_no_more().map(|()| Judgement::pass(described(&found)));
+    Judgement::all([Ok(contest(&found).unwrap_or_else(|| Judgement::pass(""))), profile, complete])
+}
+
+/// What is decided by more than one.
+fn contest(found: &[&Rival]) -> Option<Judgement> {
+    let names =
+        |owns: Owns| found.iter().filter(move |rival| rival.owns.contains(&owns)).map(|rival| rival.name);
+    let fought = Owns::ALL.into_iter().filter(|owns| names(*owns).count() > 1);
+    let shown: Vec<String> = fought
+        .map(|owns| format!("{}: {}", owns.words(), names(owns).collect::<Vec<_>>().join(" and ")))
+        .collect();
+    (!shown.is_empty()).then(|| {
+        let more = if shown.len() > SHOWN { format!("; and {} more", shown.len() - SHOWN) } else { String::new() };
+        Judgement::fail(shown.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &more)
+            .fix("keep one of them, and systemctl disable --now the others; let the one that stays set what the other findings ask for")
+    })
+}
+
+/// So many contested settings are named, the rest is counted.
+const SHOWN: usize = 3;
+
+/// Whether the profile of TuneD is fit for latency.
+fn profile(case: &Case) -> Judged {
+    // Of several, later ones override earlier ones.
+    let profiles = case.line_if_there(PROFILE)?.unwrap_or_default();
+    let Some(last) = profiles.split_whitespace().last() else {
+        return Ok(Judgement::pass("tuned without a profile"));
+    };
+    let last: String = last.chars().take(60).collect();
+    if !SAVING.contains(&last.as_str()) {
+        return Ok(Judgement::pass(format!("tuned with profile {last}")));
+    }
+    Ok(Judgement::fail(format!("tuned with profile {last}, which saves power")).fix(
+        "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile",
+    ))
+}
+
+/// What each decides, but TuneD, whose profile tells more: `tlp: frequency governor, writeback`.
+fn described(found: &[&Rival]) -> String {
+    let one = |rival: &&Rival| {
+        let owns: Vec<&str> = rival.owns.iter().map(|owns| owns.words()).collect();
+        format!("{}: {}", rival.name, owns.join(", "))
+    };
+    let shown: Vec<String> = found.iter().filter(|rival| rival.name != "tuned").map(one).collect();
+    if found.is_empty() { "none".to_owned() } else { shown.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const TLP: &str = "/etc/systemd/system/multi-user.target.wants/tlp.service";
+
+    #[test]
+    fn one_that_decides_is_enough() {
+        check(&KNOB, "", "pass none");
+        check(
+            &KNOB,
+            "program + tuned\n/etc/tuned/active_profile: cpu-partitioning",
+            "pass tuned with profile cpu-partitioning",
+        );
+        check(&KNOB, "program + tuned", "pass tuned without a profile");
+        check(&KNOB, "program + power-profiles-", "pass power-profiles-daemon: frequency governor");
+        check(
+            &KNOB,
+            &format!("{TLP} -> tlp.service"),
+            "pass tlp: frequency governor, watchdogs, writeback, power saving of devices",
+        );
+        check(&KNOB, "program + irqbalance", "pass none");
+        check(&KNOB, "program + thermald", "pass thermald: frequency limits when it is hot");
+    }
+
+    #[test]
+    fn two_fight() {
+        check(
+            &KNOB,
+            &format!("program + power-profiles-\n{TLP} -> tlp.service"),
+            "fail medium frequency governor: tlp and power-profiles-daemon",
+        );
+        check(
+            &KNOB,
+            "program + tuned\n/etc/tuned/active_profile: realtime\nprogram + numad\nprogram + ksmtuned",
+            "fail medium CPUs and priorities of tasks: tuned and numad",
+        );
+    }
+
+    #[test]
+    fn what_is_found_stays_short() {
+        let all: Vec<String> = super::PROGRAMS.iter().map(|name| format!("program + {name}\n")).collect();
+        let mut machine = crate::rules::fixture::Machine::base();
+        machine.edit(&all.concat());
+        let found = machine.finding(&KNOB);
+        assert!(found.value.ends_with("more") && found.value.chars().count() <= 300, "{}", found.value);
+    }
+
+    #[test]
+    fn a_profile_that_saves_power_is_none_for_latency() {
+        check(
+            &KNOB,
+            "program + tuned\n/etc/tuned/active_profile: powersave",
+            "fail medium tuned with profile powersave, which saves power",
+        );
+        check(
+            &KNOB,
+            "program + tuned\n/etc/tuned/active_profile: balanced realtime",
+            "pass tuned with profile realtime",
+        );
+        check(&KNOB, "program + tuned\n/etc/tuned/active_profile refused", "unknown");
+        // Left behind by a program that does not run.
+        check(&KNOB, "/etc/tuned/active_profile: powersave", "pass none");
+    }
+
+    #[test]
+    fn what_does_not_show_may_be_there() {
+        check(&KNOB, "/proc/1/stat refused", "unknown");
+        check(&KNOB, &format!("{TLP} refused"), "unknown");
+        check(&KNOB, "/proc/1/stat refused\nprogram + tuned\nprogram + gamemoded", "fail medium");
+    }
+}

@@ -1,0 +1,168 @@
+//! The limit on real-time priorities: who may have one without being root.
+
+use crate::facts::limits_conf::Item;
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::users::granted;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+
+pub static KNOB: Knob = Knob {
+    id: "rt-priority-limit",
+    title: "limit on real-time priorities",
+    what: "RLIMIT_RTPRIO, the highest real-time priority that a program may take without CAP_SYS_NICE; 0, none at all, unless login or systemd gives more.",
+    why: "without a real-time priority a program shares its CPU with all others, and below 50 it waits for the threads of interrupts",
+    tell: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. Read as root, it says what users \
+           are given, not what each program needs: one that runs as root needs no limit. Limits in the units of services are not read, nor those of other \
+           sessions; in a container of a user's own, capabilities promise more than the kernel keeps.",
+    cost: "Who may take real-time priorities can stop a CPU for good: give them to a group, and not to everybody.",
+    wanted: "above 50, or a program with CAP_SYS_NICE",
+    fix: "a line such as '@realtime - rtprio 99' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitRTPRIO=99 in its unit",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source {
+            title: "sched(7), privileges and resource limits",
+            url: "https://man7.org/linux/man-pages/man7/sched.7.html",
+        },
+        Source {
+            title: "limits.conf(5), rtprio",
+            url: "https://man7.org/linux/man-pages/man5/limits.conf.5.html",
+        },
+        Source {
+            title: "RealtimeKit: real-time policy for users' threads, on request",
+            url: "https://github.com/heftig/rtkit",
+        },
+    ],
+    cures: &[Slice::Thread, Slice::PriorityInversion],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/self/limits", "/proc/self/status", "/etc/security/limits.conf", "/proc/PID/stat"],
+    programs: PROGRAMS,
+    judge,
+    examples: Examples {
+        fires: "/proc/self/status:
+                | CapEff: 0000000000000000
+                /proc/self/limits:
+                | Max locked memory 8388608 8388608 bytes
+                | Max realtime priority 0 0",
+        silent: "/proc/self/status:
+                 | CapEff: 0000000000000000
+                 /proc/self/limits:
+                 | Max locked memory unlimited unlimited bytes
+                 | Max realtime priority 99 99",
+        unknown: "/proc/self/limits refused",
+    },
+};
+
+const PROGRAMS: &[&str] = &["rtkit-daemon"];
+
+/// Priority of the threads of interrupts, unless somebody changes it.
+const INTERRUPTS: u64 = 50;
+
+fn judge(case: &Case) -> Judged {
+    let capabilities = case.known(&case.facts().capabilities, "/proc/self/status")?;
+    let limit = case.known(&case.facts().limits, "/proc/self/limits")?.rt_priority;
+    if capabilities.sys_nice() {
+        return privileged(case);
+    }
+    let raised = match limit.hard {
+        Some(hard) if Some(hard) == limit.soft => String::new(),
+        Some(hard) => format!(", may be raised to {hard}"),
+        None => ", may be raised".to_owned(),
+    };
+    match limit.soft {
+        None => Ok(Judgement::pass("unlimited")),
+        Some(priority) if priority > INTERRUPTS => Ok(Judgement::pass(priority.to_string())),
+        Some(0) if case.is_for(Profile::Audio) && helper_runs(case) => {
+            Ok(advised(case, "0, rtkit-daemon hands some out".to_owned()).severity(Severity::Low))
+        }
+        Some(0) => Ok(advised(case, format!("0{raised}"))),
+        Some(priority) => Ok(advised(case, format!("{priority}{raised}")).severity(Severity::Low)),
+    }
+}
+
+/// As root only users can lack something, and only sound is played by users for sure.
+fn privileged(case: &Case) -> Judged {
+    let users = granted(case, Item::RtPriority, |priority| priority > 0);
+    let audio = case.is_for(Profile::Audio);
+    match users {
+        Ok(Some(users)) => Ok(Judgement::pass(format!("CAP_SYS_NICE; of users: {users}"))),
+        Err(unknown) if audio => Err(unknown),
+        Ok(None) if audio && helper_runs(case) => {
+            Ok(Judgement::fail("of users nobody, rtkit-daemon hands some out").severity(Severity::Low))
+        }
+        Ok(None) if audio => Ok(Judgement::fail("of users nobody")),
+        Ok(None) => Ok(Judgement::pass("CAP_SYS_NICE; of users nobody")),
+        Err(_) => Ok(Judgement::pass("CAP_SYS_NICE")),
+    }
+}
+
+fn helper_runs(case: &Case) -> bool {
+    !rivals::running(case.survey, PROGRAMS).found.is_empty()
+}
+
+/// Says who has it already, where somebody has.
+fn advised(case: &Case, value: String) -> Judgement {
+    let failed = Judgement::fail(value);
+    match granted(case, Item::RtPriority, |priority| priority > INTERRUPTS) {
+        Ok(Some(users)) => failed.fix(format!(
+            "limits.conf gives it to {users}: join, and log in again; for a service, LimitRTPRIO=99 in its unit"
+        )),
+        _ => failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::{Machine, check};
+
+    const ROOT: &str = "/proc/self/status:\n| CapEff: 000001ffffffffff";
+    const NOBODY: &str = "/etc/security absent";
+
+    fn limit(soft: &str, hard: &str) -> String {
+        format!("/proc/self/limits:\n| Max locked memory 0 0 bytes\n| Max realtime priority {soft} {hard}")
+    }
+
+    #[test]
+    fn a_user_needs_a_limit() {
+        check(&KNOB, "", "pass 99");
+        check(&KNOB, &limit("unlimited", "unlimited"), "pass unlimited");
+        check(&KNOB, &limit("0", "0"), "fail high 0");
+        check(&KNOB, &limit("0", "95"), "fail high 0, may be raised to 95");
+        check(&KNOB, &limit("50", "50"), "fail low 50");
+        check(&KNOB, &limit("51", "51"), "pass 51");
+        let audio = format!("{}\n--profile audio", limit("0", "0"));
+        check(&KNOB, &audio, "fail high 0");
+        check(&KNOB, &format!("{audio}\nprogram + rtkit-daemon"), "fail low 0, rtkit-daemon hands some out");
+        check(&KNOB, "/proc/self/status refused", "unknown");
+        check(&KNOB, "/proc/self/limits: none", "unknown");
+    }
+
+    #[test]
+    fn root_needs_none() {
+        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_SYS_NICE; of users: @realtime");
+        check(&KNOB, &format!("{ROOT}\n{NOBODY}"), "pass CAP_SYS_NICE; of users nobody");
+        check(&KNOB, &format!("{ROOT}\n/etc/security/limits.conf refused"), "pass CAP_SYS_NICE");
+        let audio = format!("{ROOT}\n--profile audio");
+        check(&KNOB, &audio, "pass CAP_SYS_NICE; of users: @realtime");
+        check(&KNOB, &format!("{audio}\n{NOBODY}"), "fail high of users nobody");
+        check(&KNOB, &format!("{audio}\n{NOBODY}\nprogram + rtkit-daemon"), "fail low");
+        check(&KNOB, &format!("{audio}\n/etc/security/limits.conf refused"), "unknown");
+        let soft = "/etc/security/limits.conf: @audio soft rtprio 95\n| root - rtprio 99\n| alice - rtprio 0";
+        check(&KNOB, &format!("{audio}\n{soft}"), "fail high of users nobody");
+    }
+
+    #[test]
+    fn users_are_not_named() {
+        let mut machine = Machine::base();
+        machine.edit(&limit("0", "0"));
+        machine.edit("/etc/security/limits.conf: alice - rtprio 99\n| * hard rtprio 98\n| @a - rtprio 97\n| @b - rtprio 96");
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("limits.conf gives it to a user, *, @a and 1 more: join"), "{fix}");
+    }
+}

@@ -1,0 +1,93 @@
+//! A monitor of starvation: stalld, which lends time to threads that starve beside real-time ones.
+
+use crate::facts::Fact;
+use crate::rules::case::{Case, unread};
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+
+pub static KNOB: Knob = Knob {
+    id: "starvation-monitor",
+    title: "monitor of starvation",
+    what: "stalld looks at the queues of all CPUs, once a second by default, and lets a thread that has waited too long run ahead of real-time threads \
+           under the deadline policy: 20 us in each second by default.",
+    why: "the thread that it helps runs ahead of the real-time one for its share, and looking costs time on other CPUs",
+    tell: "Whether stalld runs, and from 6.12 on the runtimes of the kernel's fair servers, which do the same. Its options are not read: it may only log.",
+    cost: "Without it, and without fair servers, kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with them whoever waits \
+           for them.",
+    wanted: "not running, unless real-time tasks never sleep and nothing else helps those that starve",
+    fix: "systemctl disable --now stalld",
+    severity: Severity::Info,
+    evidence: Evidence::Documented,
+    contested: "with tasks that never sleep some help is needed, and stalld's pieces are shorter than a fair server's: `onbeat compare` of two long \
+                runs, one with each, shows what either takes",
+    lasts: Lasts::Runtime,
+    sources: &[Source {
+        title: "stalld: what it does, and its options",
+        url: "https://github.com/bristot/stalld",
+    }],
+    cures: &[Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/PID/stat", DIR],
+    programs: PROGRAMS,
+    judge,
+    examples: Examples { fires: "program + stalld", silent: "", unknown: "/proc refused" },
+};
+
+const PROGRAMS: &[&str] = &["stalld"];
+const DIR: &str = "/sys/kernel/debug/sched/fair_server";
+
+fn judge(case: &Case) -> Judged {
+    let running = rivals::running(case.survey, PROGRAMS);
+    if running.found.is_empty() {
+        running.and_no_more()?;
+        return Ok(Judgement::pass("stalld does not run"));
+    }
+    let alone = Judgement::fail("stalld runs");
+    if !case.is_for(Profile::BusyPoll) {
+        return Ok(alone);
+    }
+    match &case.facts().fair_servers {
+        Fact::Known(servers) => {
+            let on = servers.iter().any(|server| case.cpus().contains(server.cpu) && server.runtime_ns > 0);
+            if !on {
+                return Ok(Judgement::pass("stalld runs, fair servers do not"));
+            }
+            Ok(Judgement::fail("stalld and fair servers run")
+                .fix("keep one: systemctl disable --now stalld, or 0 as the runtime of the fair servers"))
+        }
+        Fact::Absent if case.series()? < (6, 12) => {
+            Ok(Judgement::pass("stalld runs, there are no fair servers"))
+        }
+        other => Err(unread(DIR, other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const POLLS: &str = "program + stalld\n--profile busy-poll";
+
+    #[test]
+    fn tasks_that_never_sleep_may_need_it() {
+        check(&KNOB, "", "pass stalld does not run");
+        check(&KNOB, "program + stalld", "fail info stalld runs");
+        check(&KNOB, POLLS, "pass stalld runs, fair servers do not");
+        let both = format!("{POLLS}\n/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000");
+        check(&KNOB, &both, "fail info stalld and fair servers run");
+        check(&KNOB, &format!("{POLLS}\n/sys/kernel/debug/sched/fair_server refused"), "unknown");
+        check(
+            &KNOB,
+            &format!(
+                "{POLLS}\n/sys/kernel/debug/sched/fair_server absent\n/proc/sys/kernel/osrelease: 6.1.0-50-rt"
+            ),
+            "pass stalld runs, there are no fair servers",
+        );
+        check(&KNOB, &format!("{POLLS}\n/sys/kernel/debug/sched/fair_server absent"), "unknown");
+        check(&KNOB, "/proc/2 absent", "unknown");
+    }
+}

@@ -1,0 +1,108 @@
+//! Swap: whether memory can be taken away from programs and has to be fetched back.
+
+use super::sources::ISOLATION;
+use crate::facts::Fact;
+use crate::facts::kconfig::Setting;
+use crate::rules::case::{Case, absent, unread};
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "swap",
+    title: "swap",
+    what: "Where the kernel may put memory of programs that has not been used for some time: partitions, files, or memory in \
+           compressed form (zram).",
+    why: "a page that was swapped out comes back through a page fault that waits for the disk, milliseconds or more, and from zram for its decompression",
+    tell: "/proc/swaps, of which the kinds are counted; where they lie is not recorded. Programs that lock their memory are not \
+           told from others, and zswap only shows as the partition or file behind it. Without swap, the pages of files that \
+           are not locked, programs and libraries among them, are still dropped and read again.",
+    cost: "Without swap a machine that runs out of memory kills programs at once instead of becoming slow first: leave room, or limit \
+           the memory of the rest of the machine by control groups.",
+    wanted: "none, or all memory of the real-time programs locked",
+    fix: "swapoff -a, and take the swap lines out of /etc/fstab and disable zram's generator; in any case lock the memory of real-time programs with mlockall",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "a program that calls mlockall never meets swap, and the rest of the machine may be better off with it: `onbeat measure` \
+                around the program's own load, with swap on and off, tells whether page faults are among the spikes",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: CPU isolation, checklist: mlock", url: ISOLATION },
+        Source {
+            title: "mlock(2), notes on real-time processes",
+            url: "https://man7.org/linux/man-pages/man2/mlock.2.html",
+        },
+    ],
+    cures: &[Slice::PageFault],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/swaps", "/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/swaps:
+                | Filename Type Size Used Priority
+                | /dev/sda2 partition 4194300 0 -2",
+        silent: "/proc/swaps:
+                 | Filename Type Size Used Priority",
+        unknown: "/proc/swaps refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let swaps = match &case.survey.swaps {
+        Fact::Known(swaps) => swaps,
+        Fact::Absent => match case.kconfig()?.get("SWAP") {
+            Setting::No | Setting::Absent => {
+                return Err(Judgement::not_applicable(
+                    "this kernel was built without swapping (CONFIG_SWAP)",
+                ));
+            }
+            _ => return Err(absent("/proc/swaps")),
+        },
+        other => return Err(unread("/proc/swaps", other)),
+    };
+    let kinds = [(swaps.partitions, "partition"), (swaps.files, "file"), (swaps.zram, "zram device")];
+    let shown = |&(count, kind): &(u64, &str)| match count {
+        0 => None,
+        1 => Some(format!("1 {kind}")),
+        _ => Some(format!("{count} {kind}s")),
+    };
+    let value = kinds.iter().filter_map(shown).collect::<Vec<_>>().join(", ");
+    if value.is_empty() {
+        return Ok(Judgement::pass("none"));
+    }
+    let severity = match swaps.partitions + swaps.files {
+        0 => Severity::Low,
+        _ if case.is_for(Profile::Audio) => Severity::Medium,
+        _ => Severity::High,
+    };
+    Ok(Judgement::fail(value).severity(severity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const HEADER: &str = "/proc/swaps:\n| Filename Type Size Used Priority";
+
+    #[test]
+    fn kinds_weigh_differently() {
+        check(&KNOB, "", "pass none");
+        check(&KNOB, &format!("{HEADER}\n| /dev/zram0 partition 1 0 100"), "fail low 1 zram device");
+        let both =
+            format!("{HEADER}\n| /dev/zram0 partition 1 0 100\n| /swap file 1 0 -2\n| /swap2 file 1 0 -3");
+        check(&KNOB, &both, "fail high 2 files, 1 zram device");
+        check(&KNOB, &format!("{both}\n--profile audio"), "fail medium");
+    }
+
+    #[test]
+    fn no_file_is_no_swap_only_where_the_kernel_has_none() {
+        check(&KNOB, "/proc/swaps absent\nCONFIG_SWAP=y", "unknown /proc/swaps is not there");
+        check(&KNOB, "/proc/swaps absent\nCONFIG_SWAP=n", "not-applicable");
+        check(&KNOB, "/proc/swaps absent\n/boot/config-6.12.9-rt-amd64 absent", "unknown");
+        check(&KNOB, "/proc/swaps: none\nCONFIG_SWAP=n", "unknown");
+    }
+}

@@ -1,0 +1,62 @@
+//! Compaction of locked memory: whether pages that were locked against being swapped may still be moved.
+
+use super::sources::SYSCTL_VM;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "unevictable-compaction",
+    title: "compaction of locked memory",
+    what: "Whether the kernel moves pages that mlock holds, to make large pieces of free memory. PREEMPT_RT kernels start with 0, \
+           all others with 1.",
+    why: "while a locked page is moved, a program that touches it waits in a page fault until the move is done, although it locked its memory",
+    tell: "vm.compact_unevictable_allowed. Other ways of moving pages, such as NUMA balancing and cpusets that move memory, are not part of it.",
+    cost: "Where much memory is locked, large pieces of free memory get scarcer, and allocations of huge pages fail more often.",
+    wanted: "0",
+    fix: "echo 0 >/proc/sys/vm/compact_unevictable_allowed; to keep it, vm.compact_unevictable_allowed = 0 in /etc/sysctl.d",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[Source { title: "kernel: /proc/sys/vm, compact_unevictable_allowed", url: SYSCTL_VM }],
+    cures: &[Slice::PageFault],
+    after: &[],
+    conflicts: &[],
+    reads: &[PATH],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/vm/compact_unevictable_allowed: 1",
+        silent: "/proc/sys/vm/compact_unevictable_allowed: 0",
+        unknown: "/proc/sys/vm/compact_unevictable_allowed refused",
+    },
+};
+
+const PATH: &str = "/proc/sys/vm/compact_unevictable_allowed";
+
+fn judge(case: &Case) -> Judged {
+    match case.number_if_there(PATH)? {
+        Some(allowed) => Ok(Judgement::fail_if(allowed != 0, allowed.to_string())),
+        None if case.kconfig()?.is_yes("COMPACTION") => Err(absent(PATH)),
+        None => Err(Judgement::not_applicable(
+            "this kernel does not move pages to compact memory (CONFIG_COMPACTION)",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn locked_pages_stay_where_they_are() {
+        check(&KNOB, "", "pass 0");
+        check(&KNOB, "/proc/sys/vm/compact_unevictable_allowed: 1", "fail medium 1");
+        check(&KNOB, "/proc/sys/vm absent\nCONFIG_COMPACTION=y", "unknown");
+        check(&KNOB, "/proc/sys/vm absent\nCONFIG_COMPACTION=n", "not-applicable");
+        check(&KNOB, "/proc/sys/vm/compact_unevictable_allowed: yes", "unknown");
+    }
+}

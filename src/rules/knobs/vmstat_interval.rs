@@ -1,0 +1,99 @@
+//! Statistics of virtual memory: how often each CPU adds its counts to the machine's.
+
+use super::sources::{PER_CPU_THREADS, SYSCTL_VM};
+use crate::facts::Fact;
+use crate::rules::case::{Case, unread};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "vmstat-interval",
+    title: "interval of memory statistics",
+    what: "Every vm.stat_interval seconds, 1 by default, a worker on each CPU that has used memory since adds that CPU's counts to the \
+           machine's. From 6.5 on it leaves out CPUs of isolcpus=domain and nohz_full=, from 6.8 on also those of isolated \
+           cpuset partitions.",
+    why: "the worker runs on the CPU whose counts are to be added, once in each interval, for some microseconds",
+    tell: "The sysctl, and whether this kernel leaves out all the CPUs that matter, by its version: distributions that took the change \
+           into an older kernel are not recognised.",
+    cost: "The figures of /proc/vmstat and /proc/meminfo get staler by the interval.",
+    wanted: "10 s or more",
+    fix: "echo 10 >/proc/sys/vm/stat_interval; to keep it, vm.stat_interval = 10 in /etc/sysctl.d",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "a longer interval makes the interruption rarer, not shorter: the worst case stays, as `onbeat compare` of two long runs shows; \
+                a real-time task goes ahead of the worker in any case",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: jitter of per-CPU threads, kworker: vmstat_update", url: PER_CPU_THREADS },
+        Source { title: "kernel: /proc/sys/vm, stat_interval", url: SYSCTL_VM },
+    ],
+    cures: &[Slice::Workqueue],
+    after: &[],
+    conflicts: &[],
+    reads: &[PATH, PARTITIONS],
+    facts: &[
+        "/proc/sys/kernel/osrelease",
+        "/sys/devices/system/cpu/isolated",
+        "/sys/devices/system/cpu/nohz_full",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/vm/stat_interval: 1\n--cpus 1-2",
+        silent: "/proc/sys/vm/stat_interval: 10\n--cpus 1-2",
+        unknown: "/proc/sys/vm/stat_interval refused\n--cpus 1-2",
+    },
+};
+
+const PATH: &str = "/proc/sys/vm/stat_interval";
+const PARTITIONS: &str = "/sys/fs/cgroup/cpuset.cpus.isolated";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let seconds = case.number(PATH)?;
+    if seconds >= 10 {
+        return Ok(Judgement::pass(format!("{seconds} s")));
+    }
+    let series = case.series()?;
+    if series >= (6, 5) {
+        let left_out = left_out(case, series >= (6, 8))?;
+        if case.cpus().without(&left_out).is_empty() {
+            return Err(Judgement::not_applicable(format!("this kernel leaves out CPU {}", case.cpus())));
+        }
+    }
+    Ok(Judgement::fail(format!("{seconds} s")))
+}
+
+/// The CPUs that the worker leaves out.
+fn left_out(case: &Case, partitions_too: bool) -> Result<CpuSet, Judgement> {
+    let isolated = case.known(&case.facts().isolated, "/sys/devices/system/cpu/isolated")?;
+    let ticks = match &case.facts().nohz_full {
+        Fact::Known(cpus) => cpus.clone(),
+        Fact::Absent => CpuSet::default(),
+        other => return Err(unread("/sys/devices/system/cpu/nohz_full", other)),
+    };
+    let partitions = if partitions_too { case.cpu_list_if_there(PARTITIONS)? } else { None };
+    Ok(isolated.or(&ticks).or(&partitions.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn isolated_cpus_are_left_out_by_newer_kernels() {
+        const SECOND: &str = "/proc/sys/vm/stat_interval: 1";
+        check(&KNOB, SECOND, "not-applicable this kernel leaves out CPU 2-3");
+        check(&KNOB, &format!("{SECOND}\n/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64"), "fail low 1 s");
+        check(&KNOB, &format!("{SECOND}\n--cpus 1-2"), "fail low 1 s");
+        let partition = format!("{SECOND}\n/sys/fs/cgroup/cpuset.cpus.isolated: 1\n--cpus 1-2");
+        check(&KNOB, &partition, "not-applicable this kernel leaves out CPU 1-2");
+        check(&KNOB, &format!("{partition}\n/proc/sys/kernel/osrelease: 6.6.1"), "fail low 1 s");
+        check(&KNOB, &format!("{SECOND}\n/sys/devices/system/cpu/isolated refused\n--cpus 2"), "unknown");
+        check(&KNOB, "/proc/sys/vm/stat_interval: 1000", "pass 1000 s");
+        check(&KNOB, &format!("{SECOND}\n--cpus 0-3"), "not-applicable");
+        check(&KNOB, "/proc/sys/vm absent", "unknown");
+    }
+}

@@ -1,0 +1,66 @@
+//! The interval of writeback: how often the kernel looks for changed data that has to go to disk.
+
+use super::sources::SYSCTL_VM;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "writeback-interval",
+    title: "interval of writeback",
+    what: "Every vm.dirty_writeback_centisecs hundredths of a second, 500 by default, a worker looks for changed data of files that is \
+           old enough to be written to disk. 0 stops that.",
+    why: "each look wakes a worker, and what it writes keeps disks, their interrupts and memory busy; the workers run wherever the writeback workqueue may",
+    tell: "The sysctl. Where the workers may run is another matter, and where they may not run on the CPUs that matter, this hardly does.",
+    cost: "Data that was written stays in memory longer and is lost with it when power fails; and there is more to be written at \
+           a time.",
+    wanted: "15 s or more",
+    fix: "keep writeback off the CPUs that matter by the workqueue's cpumask first; then echo 1500 >/proc/sys/vm/dirty_writeback_centisecs",
+    severity: Severity::Info,
+    evidence: Evidence::Practice,
+    contested: "rarer writes are longer ones: small and steady may be better than rare; `onbeat compare` of two runs under the load that \
+                writes, with 500 and with 1500, settles it",
+    lasts: Lasts::Runtime,
+    sources: &[Source { title: "kernel: /proc/sys/vm, dirty_writeback_centisecs", url: SYSCTL_VM }],
+    cures: &[Slice::Workqueue],
+    after: &[],
+    conflicts: &[],
+    reads: &[PATH],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/vm/dirty_writeback_centisecs: 500",
+        silent: "/proc/sys/vm/dirty_writeback_centisecs: 1500",
+        unknown: "/proc/sys/vm/dirty_writeback_centisecs refused",
+    },
+};
+
+const PATH: &str = "/proc/sys/vm/dirty_writeback_centisecs";
+
+fn judge(case: &Case) -> Judged {
+    let hundredths = case.number(PATH)?;
+    if hundredths == 0 {
+        return Ok(Judgement::pass("never"));
+    }
+    let value = match (hundredths / 100, hundredths % 100) {
+        (seconds, 0) => format!("{seconds} s"),
+        (seconds, rest) => format!("{seconds}.{rest:02} s"),
+    };
+    Ok(Judgement::fail_if(hundredths < 1500, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn seconds_are_shown() {
+        check(&KNOB, "", "pass 15 s");
+        check(&KNOB, "/proc/sys/vm/dirty_writeback_centisecs: 0", "pass never");
+        check(&KNOB, "/proc/sys/vm/dirty_writeback_centisecs: 1499", "fail info 14.99 s");
+        check(&KNOB, "/proc/sys/vm/dirty_writeback_centisecs absent", "unknown");
+        check(&KNOB, "/proc/sys/vm/dirty_writeback_centisecs: 5 s", "unknown");
+    }
+}

@@ -1,0 +1,60 @@
+//! Zone reclaim: memory of the own node freed before another node's is taken.
+
+use super::sources::SYSCTL_VM;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "zone-reclaim",
+    title: "zone reclaim",
+    what: "Whether an allocation that finds its own memory node full first frees memory there (1), writes changed data out (2) and swaps \
+           (4), before it takes memory of another node. The default is 0, no.",
+    why: "the task that asks for memory does the freeing itself, and may wait for what it writes out, although there is free memory elsewhere",
+    tell: "vm.zone_reclaim_mode; kernels without CONFIG_NUMA have none.",
+    cost: "Memory of another node is slower to reach: bind the programs that need the own node's to it instead.",
+    wanted: "0",
+    fix: "echo 0 >/proc/sys/vm/zone_reclaim_mode; to keep it, vm.zone_reclaim_mode = 0 in /etc/sysctl.d",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[Source { title: "kernel: /proc/sys/vm, zone_reclaim_mode", url: SYSCTL_VM }],
+    cures: &[Slice::PageFault],
+    after: &[],
+    conflicts: &[],
+    reads: &[PATH],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/vm/zone_reclaim_mode: 1",
+        silent: "/proc/sys/vm/zone_reclaim_mode: 0",
+        unknown: "/proc/sys/vm/zone_reclaim_mode refused",
+    },
+};
+
+const PATH: &str = "/proc/sys/vm/zone_reclaim_mode";
+
+fn judge(case: &Case) -> Judged {
+    match case.number_if_there(PATH)? {
+        Some(mode) => Ok(Judgement::fail_if(mode != 0, mode.to_string())),
+        None if case.kconfig()?.is_yes("NUMA") => Err(absent(PATH)),
+        None => Err(Judgement::not_applicable("this kernel knows no memory nodes (CONFIG_NUMA)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn other_nodes_come_first() {
+        check(&KNOB, "", "pass 0");
+        check(&KNOB, "/proc/sys/vm/zone_reclaim_mode: 7", "fail low 7");
+        check(&KNOB, "/proc/sys/vm absent\nCONFIG_NUMA=y", "unknown");
+        check(&KNOB, "/proc/sys/vm absent\nCONFIG_NUMA=n", "not-applicable");
+        check(&KNOB, "/proc/sys/vm absent\n/boot/config-6.12.9-rt-amd64 absent", "unknown");
+    }
+}
