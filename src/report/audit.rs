@@ -26,21 +26,27 @@ pub fn worst_first(audit: &Audit, verdict: Verdict) -> Vec<&Finding> {
     found
 }
 
-/// The audit as text of at most so many columns, with ANSI colours if asked for; `verbose` adds what passes and
-/// what does not apply.
+/// The audit as text of at most so many columns, with ANSI colours if asked for; `verbose` adds what passes, what
+/// does not apply, and all about what is less grave.
 pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String {
     let dye = |code: &str, text: &str| if color { format!("{code}{text}{PLAIN}") } else { text.to_owned() };
     let mut page = String::new();
     wrapped(&mut page, &conditions(audit), width);
-    for found in worst_first(audit, Verdict::Fail) {
+    let (grave, slight): (Vec<_>, Vec<_>) = worst_first(audit, Verdict::Fail)
+        .into_iter()
+        .partition(|found| verbose || found.severity >= Severity::Medium);
+    for found in grave {
         let code = if found.severity >= Severity::High { RED } else { YELLOW };
-        let _ = write!(
-            page,
-            "\n{}  {}\n",
-            dye(code, &format!("{:<6}", found.severity.name())),
-            dye(BOLD, found.rule)
-        );
+        let severity = dye(code, &format!("{:<6}", found.severity.name()));
+        let _ = write!(page, "\n{severity}  {}\n", dye(BOLD, found.rule));
         fields(&mut page, found, width);
+    }
+    if !slight.is_empty() {
+        let _ = writeln!(page, "\n{}", dye(BOLD, "and less grave (all about them with -v)"));
+    }
+    for found in slight {
+        let said = format!("{}: {}, should be {}", found.rule, clean(&found.value), clean(&found.wanted));
+        filled(&mut page, &format!("  {:<5} ", found.severity.name()), &said, 10, width);
     }
     let unknown = worst_first(audit, Verdict::Unknown);
     if !unknown.is_empty() {
@@ -121,4 +127,70 @@ pub fn count(audit: &Audit) -> String {
         summary.pass,
         summary.not_applicable
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Lasts;
+    use crate::rules::audit::{Machine, SCHEMA, Summary};
+
+    fn found(rule: &'static str, verdict: Verdict, severity: Severity) -> Finding {
+        Finding {
+            rule,
+            verdict,
+            severity,
+            value: if verdict == Verdict::Unknown { String::new() } else { "0\u{1b}[2J".into() },
+            wanted: "1".into(),
+            why: "it waits".into(),
+            lasts: Lasts::Runtime,
+            fix: "echo 1 >/a".into(),
+            source: "",
+            contested: "",
+        }
+    }
+
+    fn audit() -> Audit {
+        Audit {
+            schema: SCHEMA,
+            profile: "control-loop",
+            cpus: "2-3".into(),
+            chosen: Chosen::Isolated,
+            host: Machine {
+                release: "6.12.9".into(),
+                machine: "x86_64".into(),
+                preempt: "rt",
+                virtualization: "none".into(),
+                online: "0-3".into(),
+            },
+            findings: vec![
+                found("a", Verdict::Fail, Severity::Low),
+                found("b", Verdict::Fail, Severity::Fatal),
+                found("c", Verdict::Unknown, Severity::High),
+                found("d", Verdict::Pass, Severity::High),
+            ],
+            summary: Summary { pass: 1, fail: 2, unknown: 1, not_applicable: 0 },
+        }
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_nothing_upsets_a_terminal() {
+        assert_eq!(
+            render(&audit(), 80, false, false),
+            "Linux 6.12.9 x86_64, preemption rt, on metal; judged as control-loop for CPU 2-3\n  \
+             (the isolated ones).\n\nfatal   b\n  is         0\u{fffd}[2J\n  should be  1\n  why        it waits\n  \
+             to do      echo 1 >/a\n\nand less grave (all about them with -v)\n  low   a: 0\u{fffd}[2J, should be 1\n\n\
+             unknown\n  c (high): it waits\n\n2 rules failed, 1 unknown, 1 passed, 0 not applicable.\n"
+        );
+    }
+
+    #[test]
+    fn all_of_it_on_demand() {
+        let text = render(&audit(), 80, true, true);
+        assert!(
+            text.contains("low") && text.contains("as it should be") && text.contains("  d: 0"),
+            "{text}"
+        );
+        assert_eq!(text.matches("to do").count(), 2, "{text}");
+    }
 }
