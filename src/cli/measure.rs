@@ -137,8 +137,10 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     super::check_outputs(&outputs)?;
     args.mention_needless_flags();
     rt::survive_file_size_limit();
+    rt::forget_code(); // that of the command line
     let host = Host::live().recording();
     let facts = facts::gather(&host);
+    rt::forget_code(); // what looked at the machine
     let machine = look_at_machine(&facts)?;
     let plan = plan::plan(&intent, &machine, random_u64())?;
     let mut run = begin(&plan, &facts);
@@ -167,6 +169,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 
 /// Tells, writes and ends: the table even where writing fails, so that nothing measured is lost.
 fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> Outcome<Exit> {
+    rt::forget_code(); // that of the measuring
     let path = writer.path().to_owned();
     let kept = writer.finish(run);
     // What was measured is safe: from here on Ctrl-C may end whatever takes too long.

@@ -157,7 +157,8 @@ impl Reader<'_> {
             if outcome.known().is_some() {
                 break;
             }
-            let found = self.read(&path, |text| kconfig::parse_kconfig(text.to_owned()).and_then(fitting));
+            let found = self.host.read_text(&path).parse(kconfig::parse_kconfig).parse(fitting);
+            let found = self.noted(&path, found);
             if found != Fact::Absent {
                 outcome = found;
             }

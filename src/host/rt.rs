@@ -256,6 +256,29 @@ pub fn lock_touched() -> io::Result<()> {
     Ok(rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT)?)
 }
 
+/// Unlocks what is locked, and lets go of the program's code and constants, which come back from the page cache as they
+/// are needed: what only a part of the run needed that is over takes no memory for the rest of it, and is not locked.
+///
+/// Unmapping interrupts the CPUs that run threads of the process: never while samples count.
+pub fn forget_code() {
+    // SAFETY: every ELF linker gives these two (end(3)); only their addresses are taken.
+    unsafe extern "C" {
+        #[link_name = "__executable_start"]
+        static START: u8;
+        #[link_name = "etext"]
+        static END: u8;
+    }
+    let (start, end) = (&raw const START, &raw const END);
+    // Locked pages are not let go (madvise(2)).
+    let _ = rustix::mm::munlockall();
+    // SAFETY: what lies between the two is mapped from the program's file and never written, relocated data being
+    // elsewhere: a page comes back as it was.
+    let _ = unsafe {
+        let length = end as usize - start as usize;
+        rustix::mm::madvise(start as *mut _, length, rustix::mm::Advice::LinuxDontNeed)
+    };
+}
+
 /// Has the allocator keep what it is given back: unmapping memory of a process interrupts every CPU
 /// that runs one of its threads (TLB shootdown), the measured ones among them.
 pub fn keep_heap() {

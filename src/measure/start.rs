@@ -28,6 +28,7 @@ pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn S
     rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER"))?;
     rt::pin(&plan.housekeeping).map_err(failed("cannot move the housekeeping thread"))?;
     let _held = hold_idle(&plan, &mut run)?;
+    rt::forget_code(); // what prepared the run
     let plan = Arc::new(plan);
     let shared = Arc::new(Shared {
         stop: AtomicBool::new(false),
