@@ -14,3 +14,25 @@ pub const SYSCTL_KERNEL: &str = "https://docs.kernel.org/admin-guide/sysctl/kern
 pub const RT_GROUP: &str = "https://docs.kernel.org/scheduler/sched-rt-group.html";
 /// Deadline scheduling, with its servers.
 pub const DEADLINE: &str = "https://docs.kernel.org/scheduler/sched-deadline.html";
+/// The sysfs files that the kernel documents as ABI.
+pub const ABI: &str = "https://docs.kernel.org/admin-guide/abi-testing.html";
+/// Frequency scaling.
+pub const CPUFREQ: &str = "https://docs.kernel.org/admin-guide/pm/cpufreq.html";
+/// Idle states.
+pub const CPUIDLE: &str = "https://docs.kernel.org/admin-guide/pm/cpuidle.html";
+/// Device frequency scaling.
+pub const DEVFREQ: &str = "https://docs.kernel.org/driver-api/devfreq.html";
+/// Intel's driver for idle injection.
+pub const POWERCLAMP: &str = "https://docs.kernel.org/admin-guide/thermal/intel_powerclamp.html";
+/// Intel's driver for frequency scaling.
+pub const INTEL_PSTATE: &str = "https://docs.kernel.org/admin-guide/pm/intel_pstate.html";
+/// Memory nodes.
+pub const NUMA: &str = "https://docs.kernel.org/mm/numa.html";
+/// Caches and memory bandwidth, shared out.
+pub const RESCTRL: &str = "https://docs.kernel.org/filesystems/resctrl.html";
+/// CPUs of different capacity.
+pub const CAPACITY: &str = "https://docs.kernel.org/scheduler/sched-capacity.html";
+/// How CPUs, cores and packages are exported.
+pub const TOPOLOGY: &str = "https://docs.kernel.org/admin-guide/cputopology.html";
+/// Utilization clamps.
+pub const UCLAMP: &str = "https://docs.kernel.org/scheduler/sched-util-clamp.html";
