@@ -24,7 +24,7 @@ pub fn distinct(mut values: Vec<String>) -> Vec<String> {
 
 /// How long a CPU may take to leave its idle state, in us; none where there is no limit.
 ///
-/// The kernel writes no limit as `0`, and none at all to be taken as `n/a` (from 4.16 on).
+/// The kernel shows no limit as `0`, and that no latency is accepted as `n/a`.
 pub fn parse_resume_latency(text: &str) -> Result<Option<u64>, String> {
     if text.trim() == "n/a" {
         return Ok(Some(0));

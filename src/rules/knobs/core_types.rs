@@ -82,7 +82,7 @@ fn judge(case: &Case) -> Judged {
 fn by_capacity(case: &Case) -> Judged {
     let capacities = PerCpu::of(case, CAPACITIES, parse_u64);
     if capacities.is_absent() {
-        // Hybrid x86 always shows its kinds; elsewhere silence is no sign of equals.
+        // Hybrid x86 shows its kinds, from 5.13 on; elsewhere silence is no sign of equals.
         case.needs_x86().map_err(|_| {
             Judgement::unknown(
                 "/sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores are not told",
@@ -109,13 +109,13 @@ mod tests {
     #[test]
     fn kinds_of_hybrid_processors() {
         let cores = |p, e| format!("/sys/devices/cpu_core/cpus: {p}\n/sys/devices/cpu_atom/cpus: {e}");
-        check(&KNOB, &cores("0-2", "3"), "fail medium E cores on CPU 3; P cores on CPU 2");
+        check(&KNOB, &cores("0-2", "3"), "fail medium P cores on CPU 2; E cores on CPU 3");
         check(&KNOB, &cores("0-1", "2-3"), "pass E cores on CPU 2-3");
         check(&KNOB, &cores("0-1", "2"), "unknown");
         check(
             &KNOB,
             &format!("{}\n/sys/devices/cpu_lowpower/cpus refused", cores("0-2", "3")),
-            "fail medium E cores on CPU 3; P cores on CPU 2",
+            "fail medium P cores on CPU 2; E cores on CPU 3",
         );
         check(&KNOB, "", "not-applicable this processor shows no kinds of cores");
         check(

@@ -1,5 +1,7 @@
 //! The frequency governor: whether the clock changes under a real-time task.
 
+use std::cmp::Reverse;
+
 use super::per_cpu::{PerCpu, grouped, mhz, named};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG, UCLAMP};
 use crate::facts::line::{parse_u64, parse_word};
@@ -22,7 +24,8 @@ pub static KNOB: Knob = Knob {
            in active mode have two algorithms of their own under the same names, of which only performance holds the clock.",
     why: "work after a pause starts at a low clock and takes longer until the clock has followed, up to milliseconds later; the change itself takes time as well",
     tell: "Governor, driver and range of each CPU that matters; a range of one frequency is fixed whatever the governor. What is asked \
-           for is read, not what the hardware does: firmware, heat and power limits can still change the clock.",
+           for is read, not what the hardware does: firmware, heat and power limits can still change the clock. Intel's energy \
+           preference and bias are not read, for reading them interrupts the CPU.",
     cost: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) write over it. In active mode performance also sets \
            the energy preference of the CPU, and other preferences are then refused with EBUSY.",
     wanted: "performance, or any other fixed clock",
@@ -92,14 +95,16 @@ fn judge(case: &Case) -> Judged {
             Clock::Fixed(words) => fixed.push((cpu, words)),
             Clock::Moves(words, severity) => {
                 worst = worst.max(severity);
-                moving.push((cpu, words));
+                moving.push((severity, cpu, words));
             }
             Clock::Unclear(why) => drop(unclear.get_or_insert(why)),
         }
     }
     if !moving.is_empty() {
-        let cpus = named(&moving.iter().map(|&(cpu, _)| cpu).collect());
-        return Ok(Judgement::fail(grouped(moving)).severity(worst).fix(format!(
+        moving.sort_by_key(|&(severity, cpu, _)| (Reverse(severity), cpu));
+        let cpus = named(&moving.iter().map(|&(_, cpu, _)| cpu).collect());
+        let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
+        return Ok(Judgement::fail(grouped(said)).severity(worst).fix(format!(
             "for {cpus}, echo performance >/sys/devices/system/cpu/cpuN/cpufreq/scaling_governor; to keep it, cpufreq.default_governor=performance on the kernel's command line, and the same in the power daemon's profile"
         )));
     }
@@ -222,6 +227,13 @@ mod tests {
                 "{dir}/cpu2/cpufreq/scaling_governor: powersave\n{dir}/cpu2/cpufreq/scaling_driver refused"
             ),
             "unknown",
+        );
+        check(
+            &KNOB,
+            &format!(
+                "{dir}/cpu2/cpufreq/scaling_governor: schedutil\n{dir}/cpu3/cpufreq/scaling_governor: ondemand"
+            ),
+            "fail high ondemand on CPU 3; schedutil on CPU 2",
         );
         check(&KNOB, "--cpus 0-1", "fail high powersave of intel_pstate on CPU 0-1");
     }

@@ -1,11 +1,14 @@
 //! The frequency limit: a fixed clock that is lower than it could be.
 
+use std::collections::BTreeSet;
+
 use super::per_cpu::{PerCpu, grouped, mhz, named};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
 use crate::facts::line::parse_u64;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::Cpu;
 
 const LIMIT: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
 const TOP: &str = "/sys/devices/system/cpu/cpu#/cpufreq/cpuinfo_max_freq";
@@ -61,14 +64,12 @@ fn judge(case: &Case) -> Judged {
             }
         });
     }
-    let low: Vec<_> = limits
-        .known
-        .iter()
-        .filter_map(|(&cpu, &limit)| {
-            let &top = tops.known.get(&cpu)?;
-            (limit < top).then(|| (cpu, format!("{} of {}", mhz(limit), mhz(top))))
-        })
-        .collect();
+    let low = limits.known.iter().filter_map(|(&cpu, &limit)| {
+        let &top = tops.known.get(&cpu)?;
+        (limit < top).then_some((limit, cpu, top))
+    });
+    // Lowest first.
+    let low: BTreeSet<(u64, Cpu, u64)> = low.collect();
     if low.is_empty() {
         limits.all_known()?;
         tops.all_known()?;
@@ -79,8 +80,9 @@ fn judge(case: &Case) -> Judged {
             "turbo is off, and the kernel does not tell the highest clock without it",
         ));
     }
-    let cpus = named(&low.iter().map(|&(cpu, _)| cpu).collect());
-    Ok(Judgement::fail(grouped(low))
+    let cpus = named(&low.iter().map(|&(_, cpu, _)| cpu).collect());
+    let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
+    Ok(Judgement::fail(grouped(said))
         .fix(format!("for {cpus}, write cpuinfo_max_freq to scaling_max_freq in /sys/devices/system/cpu/cpuN/cpufreq, and take the limit out of the power daemon's profile")))
 }
 

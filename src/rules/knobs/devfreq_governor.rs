@@ -1,9 +1,12 @@
 //! Clocks of memory and buses that follow the load, on systems on a chip.
 
+use std::collections::BTreeMap;
+
 use super::per_cpu::few;
 use super::sources::{ABI, DEVFREQ, RT_HARDWARE};
 use crate::facts::Fact;
 use crate::facts::line::{parse_u64, parse_word};
+use crate::facts::texts::Text;
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -53,11 +56,9 @@ pub static KNOB: Knob = Knob {
 fn judge(case: &Case) -> Judged {
     // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean nothing.
     case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
-    let value = |pattern: &str, device: &str| -> Option<u64> {
-        let texts = case.texts(pattern).ok()?;
-        let text = texts.iter().find(|text| text.names.first().is_some_and(|name| name == device))?;
-        parse_u64(text.content.known()?).ok()
-    };
+    let (least, most) = (rates(case, MIN), rates(case, MAX));
+    let narrow =
+        |device: &str| least.get(device).is_some_and(|min| *min > 0 && most.get(device) == Some(min));
     let (mut moving, mut fixed, mut untold) = (Vec::new(), 0, None);
     for text in case.texts(GOVERNOR)? {
         let device = text.names.first().map_or("", String::as_str);
@@ -67,9 +68,7 @@ fn judge(case: &Case) -> Judged {
         match text.content.clone().parse(|content| parse_word(&content)) {
             Fact::Known(governor) => match governor.as_str() {
                 "performance" | "powersave" | "userspace" | "passive" => fixed += 1,
-                _ if value(MIN, device).is_some_and(|min| min > 0 && value(MAX, device) == Some(min)) => {
-                    fixed += 1
-                }
+                _ if narrow(device) => fixed += 1,
                 _ => moving.push(format!("{governor} for {device}")),
             },
             other => drop(untold.get_or_insert(unread(&text.path, &other))),
@@ -83,6 +82,13 @@ fn judge(case: &Case) -> Judged {
         None if fixed > 0 => Ok(Judgement::pass(format!("none of {fixed} follows its use"))),
         None => none(case),
     }
+}
+
+/// The rates that are known, by device.
+fn rates<'a>(case: &Case<'a>, pattern: &'static str) -> BTreeMap<&'a str, u64> {
+    let texts = case.texts(pattern).unwrap_or_default();
+    let rate = |text: &'a Text| Some((text.names.first()?.as_str(), parse_u64(text.content.known()?).ok()?));
+    texts.iter().filter_map(rate).collect()
 }
 
 /// No governor was found: there is nothing to scale only if no device is listed either.

@@ -1,5 +1,6 @@
 //! Idle states: how long a CPU takes to come back from its pauses.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::per_cpu::{PerCpu, grouped, named, numbered};
@@ -173,7 +174,9 @@ fn too_deep(case: &Case, budget: u64, deep: BTreeMap<Cpu, (u64, String)>) -> Jud
         }
         Err(_) => "",
     };
-    Judgement::fail(grouped(deep.into_iter().map(|(cpu, (_, words))| (cpu, words))))
+    let mut worst_first: Vec<(Cpu, (u64, String))> = deep.into_iter().collect();
+    worst_first.sort_by_key(|&(cpu, (latency, _))| (Reverse(latency), cpu));
+    Judgement::fail(grouped(worst_first.into_iter().map(|(cpu, (_, words))| (cpu, words))))
         .severity(severity)
         .wanted(wanted(budget))
         .fix(format!(

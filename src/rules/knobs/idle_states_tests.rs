@@ -44,7 +44,7 @@ fn what_the_machine_is_for_sets_the_budget() {
     check(&KNOB, &open("--profile audio"), "pass C6 (85 us) on CPU 2-3");
     check(&KNOB, &open("--profile busy-poll"), "fail low C6 (85 us) on CPU 2-3");
     let deep = open("/sys/devices/system/cpu/cpu3/cpuidle/state3/latency: 890");
-    check(&KNOB, &deep, "fail high C6 (85 us) on CPU 2; C6 (890 us) on CPU 3");
+    check(&KNOB, &deep, "fail high C6 (890 us) on CPU 3; C6 (85 us) on CPU 2");
     check(&KNOB, &format!("{deep}\n--profile audio"), "fail medium C6 (890 us) on CPU 3");
 }
 

@@ -126,15 +126,21 @@ pub fn named(cpus: &CpuSet) -> String {
     }
 }
 
-/// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; the first few, and how many more.
+/// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; what is said first comes first, three
+/// of them, and how many more.
 pub fn grouped(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
-    let mut groups: BTreeMap<String, CpuSet> = BTreeMap::new();
+    let (mut order, mut groups) = (Vec::new(), BTreeMap::<String, CpuSet>::new());
     for (cpu, words) in said {
-        groups.entry(words.chars().take(40).collect()).or_default().0.insert(cpu);
+        let words: String = words.chars().take(40).collect();
+        let group = groups.entry(words.clone()).or_default();
+        if group.is_empty() {
+            order.push(words);
+        }
+        group.0.insert(cpu);
     }
     let shown: Vec<String> =
-        groups.iter().take(3).map(|(words, cpus)| format!("{words} on {}", named(cpus))).collect();
-    match groups.len() - shown.len() {
+        order.iter().take(3).map(|words| format!("{words} on {}", named(&groups[words]))).collect();
+    match order.len() - shown.len() {
         0 => shown.join("; "),
         more => format!("{}; and {more} more", shown.join("; ")),
     }

@@ -1,5 +1,7 @@
 //! The resume latency limit of each CPU, whose `0` does not mean what it seems to.
 
+use std::cmp::Reverse;
+
 use super::idle_states::budget_us;
 use super::per_cpu::{PerCpu, grouped, named};
 use super::sources::{ABI, CPUIDLE};
@@ -7,7 +9,7 @@ use crate::facts::power::parse_resume_latency;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::units::{Cpu, CpuSet};
 
 const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us";
 
@@ -70,8 +72,10 @@ fn judge(case: &Case) -> Judged {
     }
     let loose = ours.that(|limit| limit.is_some_and(|us| us > budget_us(case)));
     if !loose.is_empty() {
-        let words = ours.known.iter().filter(|(cpu, _)| loose.contains(**cpu));
-        let words = words.map(|(&cpu, limit)| (cpu, format!("{} us", limit.unwrap_or_default())));
+        let mut worst_first: Vec<(u64, Cpu)> =
+            loose.iter().filter_map(|cpu| Some(((*ours.known.get(&cpu)?)?, cpu))).collect();
+        worst_first.sort_by_key(|&(us, cpu)| (Reverse(us), cpu));
+        let words = worst_first.into_iter().map(|(us, cpu)| (cpu, format!("{us} us")));
         return Ok(Judgement::fail(grouped(words))
             .severity(Severity::Low)
             .wanted(format!("at most {} us", budget_us(case)))
@@ -115,7 +119,7 @@ mod tests {
     #[test]
     fn zero_is_no_limit() {
         check(&KNOB, "", "pass 10 us on CPU 2-3");
-        check(&KNOB, &limits(["0", "0", "n/a", "5"]), "pass 5 us on CPU 3; n/a, no latency on CPU 2");
+        check(&KNOB, &limits(["0", "0", "n/a", "5"]), "pass n/a, no latency on CPU 2; 5 us on CPU 3");
         check(
             &KNOB,
             &limits(["0", "0", "n/a", "0"]),

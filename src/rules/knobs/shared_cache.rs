@@ -1,6 +1,6 @@
 //! Shared caches: what the rest of the machine can evict from under a real-time task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::per_cpu::{named, numbered};
 use super::sources::{ABI, RESCTRL, RT_HARDWARE};
@@ -63,28 +63,38 @@ pub static KNOB: Knob = Knob {
 fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let housekeeping = case.housekeeping()?;
-    // By level: the CPUs that matter and share it, and those that they share it with.
-    let mut shared: BTreeMap<u64, (CpuSet, CpuSet)> = BTreeMap::new();
-    let (mut seen, mut untold) = (CpuSet::default(), None);
-    let lists = numbered(case, SHARED, parse_cpus)?;
+    let mut untold = None;
+    // The CPUs that matter by level and by who shares it: the same text comes from all that do.
+    let mut caches: BTreeMap<(u64, String), CpuSet> = BTreeMap::new();
+    let mut lists = numbered(case, SHARED, |text| Ok(text.to_owned()))?;
     for (at, level) in numbered(case, LEVEL, parse_u64)? {
-        let list = lists.get(&at).cloned().unwrap_or_else(|| {
+        let list = lists.remove(&at).unwrap_or_else(|| {
             Err(Judgement::unknown(format!("the CPUs that share a cache with CPU {} are not told", at.0)))
         });
         match (level, list) {
             // Every CPU has one; where no more is told, there may well be more.
             (Ok(..=1), _) => {}
-            (Ok(level), Ok(list)) => {
-                seen.0.insert(at.0);
-                let others = list.and(&housekeeping);
-                if !others.is_empty() {
-                    let (ours, theirs) = shared.entry(level).or_default();
-                    ours.0.insert(at.0);
-                    *theirs = theirs.or(&others);
-                }
-            }
+            (Ok(level), Ok(list)) => drop(caches.entry((level, list)).or_default().0.insert(at.0)),
             (Err(why), _) | (_, Err(why)) => drop(untold.get_or_insert(why)),
         }
+    }
+    let mut seen = CpuSet::default();
+    // By level: the CPUs that matter and share it, and those that they share it with.
+    let mut shared: BTreeMap<u64, (CpuSet, CpuSet)> = BTreeMap::new();
+    for ((level, list), cpus) in caches {
+        match parse_cpus(&list) {
+            Ok(all) if all.and(&housekeeping).is_empty() => {}
+            Ok(all) => {
+                let (ours, theirs) = shared.entry(level).or_default();
+                (*ours, *theirs) = (ours.or(&cpus), theirs.or(&all.and(&housekeeping)));
+            }
+            Err(why) => {
+                let why =
+                    format!("{} of {} is not understood: {why}", SHARED.replace('#', "N"), named(&cpus));
+                untold.get_or_insert(Judgement::unknown(why));
+            }
+        }
+        seen = seen.or(&cpus);
     }
     if let Some((level, (ours, theirs))) = shared.into_iter().next() {
         if kept_apart(case) {
@@ -116,9 +126,9 @@ fn kept_apart(case: &Case) -> bool {
     let (Ok(cpus), Ok(modes)) = (case.each(GROUP_CPUS, parse_cpus), case.each(GROUP_MODE, parse_word)) else {
         return false;
     };
-    let exclusive =
-        |group: &[String]| modes.iter().any(|(names, mode)| *names == group && mode == "exclusive");
-    cpus.iter().any(|(group, cpus)| case.cpus().without(cpus).is_empty() && exclusive(group))
+    let exclusive: BTreeSet<&[String]> =
+        modes.into_iter().filter(|(_, mode)| mode == "exclusive").map(|(group, _)| group).collect();
+    cpus.iter().any(|(group, cpus)| exclusive.contains(group) && case.cpus().without(cpus).is_empty())
 }
 
 #[cfg(test)]
@@ -166,7 +176,14 @@ mod tests {
         let own = "--cpus 2\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2";
         check(&KNOB, own, "pass none beyond the CPUs that matter");
         check(&KNOB, &format!("{own}\n/sys/devices/system/cpu/cpu2/cache/index3/level: last"), "unknown");
-        check(&KNOB, "--cpus 2\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list absent", "unknown");
+        for list in ["absent", "refused"] {
+            check(
+                &KNOB,
+                &format!("{own}\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list {list}"),
+                "unknown",
+            );
+        }
+        check(&KNOB, "--cpus 2\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: all", "unknown");
         check(
             &KNOB,
             "--cpus 0-3",

@@ -56,7 +56,7 @@ fn judge(case: &Case) -> Judged {
     if !split.is_empty() {
         let partners = split.iter().filter_map(|cpu| cores.known.get(&cpu));
         let partners = partners.fold(CpuSet::default(), |all, core| all.or(&core.and(&housekeeping)));
-        return Ok(Judgement::fail(format!("{} shares a core with {}", named(&split), named(&partners))).fix(format!(
+        return Ok(Judgement::fail(format!("split cores: {} with {}", named(&split), named(&partners))).fix(format!(
             "set {partners} apart as well and leave it idle, or echo 0 >/sys/devices/system/cpu/cpuN/online for it, or add nosmt to the kernel's command line",
             partners = named(&partners)
         )));
@@ -64,10 +64,10 @@ fn judge(case: &Case) -> Judged {
     cores.all_known()?;
     let both = cores.that(|core| core.and(case.cpus()).len() > 1);
     if both.is_empty() {
-        return Ok(Judgement::pass(format!("{} has its core alone", named(case.cpus()))));
+        return Ok(Judgement::pass(format!("no sibling of {}", named(case.cpus()))));
     }
     let spare: CpuSet = both.iter().filter(|cpu| !is_first(*cpu, &cores)).collect();
-    Ok(Judgement::fail(format!("{} share cores with each other", named(&both)))
+    Ok(Judgement::fail(format!("{} on cores that they share", named(&both)))
         .severity(Severity::Low)
         .because("two real-time tasks on one core slow each other down, each as the other happens to run")
         .fix(format!(
@@ -95,13 +95,13 @@ mod tests {
 
     #[test]
     fn half_a_core_is_the_worst() {
-        check(&KNOB, "", "pass CPU 2-3 has its core alone");
-        check(&KNOB, &cores(["0,2", "1,3", "0,2", "1,3"]), "fail high CPU 2-3 shares a core with CPU 0-1");
-        check(&KNOB, &cores(["0", "1", "2-3", "2-3"]), "fail low CPU 2-3 share cores with each other");
+        check(&KNOB, "", "pass no sibling of CPU 2-3");
+        check(&KNOB, &cores(["0,2", "1,3", "0,2", "1,3"]), "fail high split cores: CPU 2-3 with CPU 0-1");
+        check(&KNOB, &cores(["0", "1", "2-3", "2-3"]), "fail low CPU 2-3 on cores that they share");
         check(
             &KNOB,
             &format!("{}\n--cpus 1-3", cores(["0", "1-2", "1-2", "3"])),
-            "fail low CPU 1-2 share cores with each other",
+            "fail low CPU 1-2 on cores that they share",
         );
     }
 
@@ -111,7 +111,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{}\n{refused}", cores(["0", "1,3", "2", "1,3"])),
-            "fail high CPU 3 shares a core with CPU 1",
+            "fail high split cores: CPU 3 with CPU 1",
         );
         check(&KNOB, refused, "unknown");
         check(&KNOB, "/sys/devices/system/cpu/cpu3/topology absent", "unknown");

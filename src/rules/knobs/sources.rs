@@ -16,22 +16,22 @@ pub const RT_GROUP: &str = "https://docs.kernel.org/scheduler/sched-rt-group.htm
 pub const DEADLINE: &str = "https://docs.kernel.org/scheduler/sched-deadline.html";
 /// The sysfs files that the kernel documents as ABI.
 pub const ABI: &str = "https://docs.kernel.org/admin-guide/abi-testing.html";
+/// CPUs of different capacity.
+pub const CAPACITY: &str = "https://docs.kernel.org/scheduler/sched-capacity.html";
 /// Frequency scaling.
 pub const CPUFREQ: &str = "https://docs.kernel.org/admin-guide/pm/cpufreq.html";
 /// Idle states.
 pub const CPUIDLE: &str = "https://docs.kernel.org/admin-guide/pm/cpuidle.html";
 /// Device frequency scaling.
 pub const DEVFREQ: &str = "https://docs.kernel.org/driver-api/devfreq.html";
-/// Intel's driver for idle injection.
-pub const POWERCLAMP: &str = "https://docs.kernel.org/admin-guide/thermal/intel_powerclamp.html";
 /// Intel's driver for frequency scaling.
 pub const INTEL_PSTATE: &str = "https://docs.kernel.org/admin-guide/pm/intel_pstate.html";
 /// Memory nodes.
 pub const NUMA: &str = "https://docs.kernel.org/mm/numa.html";
+/// Intel's driver for idle injection.
+pub const POWERCLAMP: &str = "https://docs.kernel.org/admin-guide/thermal/intel_powerclamp.html";
 /// Caches and memory bandwidth, shared out.
 pub const RESCTRL: &str = "https://docs.kernel.org/filesystems/resctrl.html";
-/// CPUs of different capacity.
-pub const CAPACITY: &str = "https://docs.kernel.org/scheduler/sched-capacity.html";
 /// How CPUs, cores and packages are exported.
 pub const TOPOLOGY: &str = "https://docs.kernel.org/admin-guide/cputopology.html";
 /// Utilization clamps.
