@@ -1,8 +1,10 @@
-//! Frequency scaling and idle states, as far as their names go.
+//! Frequency scaling and idle states: names, and the limits that the latter are held to.
 //!
 //! Source: Documentation/admin-guide/pm/cpufreq.rst and cpuidle.rst: `policyN/scaling_governor`,
-//! `policyN/scaling_driver`, `cpuidle/current_driver` and `cpuN/cpuidle/stateN/name`.
+//! `policyN/scaling_driver`, `cpuidle/current_driver` and `cpuN/cpuidle/stateN/name`;
+//! Documentation/ABI/testing/sysfs-devices-power: `power/pm_qos_resume_latency_us`.
 
+use super::line::parse_i64;
 use super::topology::numbered;
 
 /// The names of a directory that end in a number, in the order of the numbers: `state10` after `state2`.
@@ -20,9 +22,42 @@ pub fn distinct(mut values: Vec<String>) -> Vec<String> {
     values
 }
 
+/// How long a CPU may take to leave its idle state, in us; none where there is no limit.
+///
+/// The kernel shows no limit as `0`, and that no latency is accepted as `n/a`.
+pub fn parse_resume_latency(text: &str) -> Result<Option<u64>, String> {
+    if text.trim() == "n/a" {
+        return Ok(Some(0));
+    }
+    match u64::try_from(parse_i64(text)?) {
+        Ok(0) => Ok(None),
+        Ok(limit) => Ok(Some(limit)),
+        Err(_) => Err("expected 0, n/a or a number of us, found a negative one".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn no_limit_and_no_latency_are_told_apart() {
+        let parse = |text| parse_resume_latency(text).ok();
+        assert_eq!(parse("0\n"), Some(None));
+        assert_eq!(parse("n/a\n"), Some(Some(0)));
+        assert_eq!(parse("10\n"), Some(Some(10)));
+        for bad in ["", "-1", "n/a 0", "10 us"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parser_is_total(text in "(n/a|-?[0-9]{0,25})?\\PC{0,9}") {
+            let _ = parse_resume_latency(&text);
+        }
+    }
 
     #[test]
     fn states_from_shallow_to_deep() {

@@ -24,3 +24,25 @@ pub const OVERCOMMIT: &str = "https://docs.kernel.org/mm/overcommit-accounting.h
 pub const PER_CPU_THREADS: &str = "https://docs.kernel.org/admin-guide/kernel-per-CPU-kthreads.html";
 /// Control groups, version 2.
 pub const CGROUP_V2: &str = "https://docs.kernel.org/admin-guide/cgroup-v2.html";
+/// The sysfs files that the kernel documents as ABI.
+pub const ABI: &str = "https://docs.kernel.org/admin-guide/abi-testing.html";
+/// CPUs of different capacity.
+pub const CAPACITY: &str = "https://docs.kernel.org/scheduler/sched-capacity.html";
+/// Frequency scaling.
+pub const CPUFREQ: &str = "https://docs.kernel.org/admin-guide/pm/cpufreq.html";
+/// Idle states.
+pub const CPUIDLE: &str = "https://docs.kernel.org/admin-guide/pm/cpuidle.html";
+/// Device frequency scaling.
+pub const DEVFREQ: &str = "https://docs.kernel.org/driver-api/devfreq.html";
+/// Intel's driver for frequency scaling.
+pub const INTEL_PSTATE: &str = "https://docs.kernel.org/admin-guide/pm/intel_pstate.html";
+/// Memory nodes.
+pub const NUMA: &str = "https://docs.kernel.org/mm/numa.html";
+/// Intel's driver for idle injection.
+pub const POWERCLAMP: &str = "https://docs.kernel.org/admin-guide/thermal/intel_powerclamp.html";
+/// Caches and memory bandwidth, shared out.
+pub const RESCTRL: &str = "https://docs.kernel.org/filesystems/resctrl.html";
+/// How CPUs, cores and packages are exported.
+pub const TOPOLOGY: &str = "https://docs.kernel.org/admin-guide/cputopology.html";
+/// Utilization clamps.
+pub const UCLAMP: &str = "https://docs.kernel.org/scheduler/sched-util-clamp.html";

@@ -1,0 +1,144 @@
+//! Kinds of cores: whether the CPUs that matter are all alike.
+
+use super::per_cpu::{PerCpu, grouped};
+use super::sources::{CAPACITY, TOPOLOGY};
+use crate::facts::line::parse_u64;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::{Cpu, CpuSet};
+
+const HYBRID: [(&str, &str); 3] = [
+    ("P cores", "/sys/devices/cpu_core/cpus"),
+    ("E cores", "/sys/devices/cpu_atom/cpus"),
+    ("LP-E cores", "/sys/devices/cpu_lowpower/cpus"),
+];
+const CAPACITIES: &str = "/sys/devices/system/cpu/cpu#/cpu_capacity";
+
+pub static KNOB: Knob = Knob {
+    id: "core-types",
+    title: "kinds of cores",
+    what: "On hybrid processors (P and E cores, big.LITTLE) the CPUs differ in speed, caches and idle states.",
+    why: "the same task takes another time on each kind of core, so a worst case measured on one says nothing of the other",
+    tell: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each CPU that matters, which counts its highest clock in.",
+    cost: "Fewer CPUs to choose from. A slower kind can be the steadier one, with a cluster and an L2 cache to itself: measure on the \
+           kind that is used.",
+    wanted: "CPUs of one kind",
+    fix: "choose CPUs of one kind, and isolate those",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: capacity aware scheduling, CPU capacity", url: CAPACITY },
+        Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
+    ],
+    cures: &[Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[HYBRID[0].1, HYBRID[1].1, HYBRID[2].1, CAPACITIES],
+    facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated", "/proc/sys/kernel/arch"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/cpu_core/cpus: 0-2
+                /sys/devices/cpu_atom/cpus: 3",
+        silent: "/sys/devices/cpu_core/cpus: 2-3
+                 /sys/devices/cpu_atom/cpus: 0-1",
+        unknown: "/sys/devices/cpu_core/cpus: 2-3
+                  /sys/devices/cpu_atom/cpus refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let mut kinds: Vec<(&str, CpuSet)> = Vec::new();
+    let mut untold = None;
+    for (kind, path) in HYBRID {
+        match case.cpu_list_if_there(path) {
+            Ok(cpus) => kinds.extend(cpus.map(|cpus| (kind, cpus))),
+            Err(why) => drop(untold.get_or_insert(why)),
+        }
+    }
+    if kinds.is_empty() && untold.is_none() {
+        return by_capacity(case);
+    }
+    let kind_of = |cpu: Cpu| kinds.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(kind, _)| *kind);
+    let told: Vec<(Cpu, String)> =
+        case.cpus().iter().filter_map(|cpu| Some((cpu, kind_of(cpu)?.to_owned()))).collect();
+    if told.iter().any(|(_, kind)| *kind != told[0].1) {
+        return Ok(Judgement::fail(grouped(told)));
+    }
+    match untold {
+        Some(why) => Err(why),
+        None if told.len() < case.cpus().len() => Err(Judgement::unknown(
+            "some of the CPUs that matter are of none of the kinds in /sys/devices/cpu_*/cpus",
+        )),
+        None => Ok(Judgement::pass(grouped(told))),
+    }
+}
+
+/// Elsewhere than on hybrid x86 the capacity tells, where firmware or device tree give one.
+fn by_capacity(case: &Case) -> Judged {
+    let capacities = PerCpu::of(case, CAPACITIES, parse_u64);
+    if capacities.is_absent() {
+        // Hybrid x86 shows its kinds, from 5.13 on; elsewhere silence is no sign of equals.
+        case.needs_x86().map_err(|_| {
+            Judgement::unknown(
+                "/sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores are not told",
+            )
+        })?;
+        return Err(Judgement::not_applicable("this processor shows no kinds of cores"));
+    }
+    let told =
+        || grouped(capacities.known.iter().map(|(&cpu, capacity)| (cpu, format!("capacity {capacity}"))));
+    let mut values = capacities.known.values();
+    let first = values.next();
+    if values.any(|value| Some(value) != first) {
+        return Ok(Judgement::fail(told()));
+    }
+    capacities.all_known()?;
+    Ok(Judgement::pass(told()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn kinds_of_hybrid_processors() {
+        let cores = |p, e| format!("/sys/devices/cpu_core/cpus: {p}\n/sys/devices/cpu_atom/cpus: {e}");
+        check(&KNOB, &cores("0-2", "3"), "fail medium P cores on CPU 2; E cores on CPU 3");
+        check(&KNOB, &cores("0-1", "2-3"), "pass E cores on CPU 2-3");
+        check(&KNOB, &cores("0-1", "2"), "unknown");
+        check(
+            &KNOB,
+            &format!("{}\n/sys/devices/cpu_lowpower/cpus refused", cores("0-2", "3")),
+            "fail medium P cores on CPU 2; E cores on CPU 3",
+        );
+        check(&KNOB, "", "not-applicable this processor shows no kinds of cores");
+        check(
+            &KNOB,
+            "--cpus 0-3",
+            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+        );
+    }
+
+    #[test]
+    fn capacities_elsewhere() {
+        let arm = |two, three| {
+            format!(
+                "/proc/sys/kernel/arch: aarch64\n/sys/devices/system/cpu/cpu2/cpu_capacity: {two}\n/sys/devices/system/cpu/cpu3/cpu_capacity: {three}"
+            )
+        };
+        check(&KNOB, &arm("1024", "1024"), "pass capacity 1024 on CPU 2-3");
+        check(&KNOB, &arm("1024", "446"), "fail medium capacity 1024 on CPU 2; capacity 446 on CPU 3");
+        check(&KNOB, &arm("1024", "big"), "unknown");
+        check(
+            &KNOB,
+            "/proc/sys/kernel/arch: aarch64",
+            "unknown /sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores are not told",
+        );
+    }
+}

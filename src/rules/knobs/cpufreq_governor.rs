@@ -1,0 +1,253 @@
+//! The frequency governor: whether the clock changes under a real-time task.
+
+use std::cmp::Reverse;
+
+use super::per_cpu::{PerCpu, grouped, mhz, named};
+use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG, UCLAMP};
+use crate::facts::line::{parse_u64, parse_word};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::Cpu;
+
+const GOVERNOR: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor";
+const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
+const MIN: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq";
+const MAX: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
+const RT_CLAMP: &str = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
+
+pub static KNOB: Knob = Knob {
+    id: "cpufreq-governor",
+    title: "frequency governor",
+    what: "Who chooses the clock of a CPU. Generic governors either hold it (performance at the top of the allowed range, powersave at \
+           its bottom, userspace where it was put) or follow the load (schedutil, ondemand, conservative). intel_pstate and amd-pstate \
+           in active mode have two algorithms of their own under the same names, of which only performance holds the clock.",
+    why: "work after a pause starts at a low clock and takes longer until the clock has followed, up to milliseconds later; the change itself takes time as well",
+    tell: "Governor, driver and range of each CPU that matters; a range of one frequency is fixed whatever the governor. What is asked \
+           for is read, not what the hardware does: firmware, heat and power limits can still change the clock. Intel's energy \
+           preference and bias are not read, for reading them interrupts the CPU.",
+    cost: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) write over it. In active mode performance also sets \
+           the energy preference of the CPU, and other preferences are then refused with EBUSY.",
+    wanted: "performance, or any other fixed clock",
+    fix: "",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CPU frequency governors", url: RT_CONFIG },
+        Source { title: "kernel: CPU performance scaling, generic scaling governors", url: CPUFREQ },
+        Source { title: "kernel: intel_pstate, operation modes", url: INTEL_PSTATE },
+        Source { title: "kernel: utilization clamping, schedutil response time issues", url: UCLAMP },
+    ],
+    cures: &[Slice::Frequency],
+    after: &[],
+    conflicts: &[],
+    reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: acpi-cpufreq
+                /sys/devices/system/cpu/cpu2/cpufreq/scaling_governor: ondemand
+                /sys/devices/system/cpu/cpu2/cpufreq/scaling_min_freq: 800000
+                /sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq: 3000000",
+        silent: "/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: acpi-cpufreq
+                 /sys/devices/system/cpu/cpu2/cpufreq/scaling_governor: performance
+                 /sys/devices/system/cpu/cpu3/cpufreq/scaling_driver: acpi-cpufreq
+                 /sys/devices/system/cpu/cpu3/cpufreq/scaling_governor: performance",
+        unknown: "/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor: performance
+                  /sys/devices/system/cpu/cpu3/cpufreq/scaling_governor refused",
+    },
+};
+
+/// What holds or moves the clock of one CPU.
+enum Clock {
+    Fixed(String),
+    Moves(String, Severity),
+    Unclear(Judgement),
+}
+
+struct Read {
+    driver: PerCpu<String>,
+    min: PerCpu<u64>,
+    max: PerCpu<u64>,
+    /// Whether schedutil runs real-time tasks at the highest clock.
+    rt_at_top: bool,
+}
+
+fn judge(case: &Case) -> Judged {
+    let governors = PerCpu::of(case, GOVERNOR, parse_word);
+    if governors.is_absent() {
+        return Err(without(case));
+    }
+    // Without the file (no UCLAMP_TASK) real-time tasks have the highest clock as well.
+    let clamp = case.number_if_there(RT_CLAMP);
+    let read = Read {
+        driver: PerCpu::of(case, DRIVER, parse_word),
+        min: PerCpu::of(case, MIN, parse_u64),
+        max: PerCpu::of(case, MAX, parse_u64),
+        rt_at_top: matches!(clamp, Ok(None | Some(1024))),
+    };
+    let (mut fixed, mut moving, mut worst, mut unclear) = (Vec::new(), Vec::new(), Severity::Info, None);
+    for (&cpu, governor) in &governors.known {
+        match clock(&read, cpu, governor) {
+            Clock::Fixed(words) => fixed.push((cpu, words)),
+            Clock::Moves(words, severity) => {
+                worst = worst.max(severity);
+                moving.push((severity, cpu, words));
+            }
+            Clock::Unclear(why) => drop(unclear.get_or_insert(why)),
+        }
+    }
+    if !moving.is_empty() {
+        moving.sort_by_key(|&(severity, cpu, _)| (Reverse(severity), cpu));
+        let cpus = named(&moving.iter().map(|&(_, cpu, _)| cpu).collect());
+        let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
+        return Ok(Judgement::fail(grouped(said)).severity(worst).fix(format!(
+            "for {cpus}, echo performance >/sys/devices/system/cpu/cpuN/cpufreq/scaling_governor; to keep it, cpufreq.default_governor=performance on the kernel's command line, and the same in the power daemon's profile"
+        )));
+    }
+    governors.all_known()?;
+    match unclear {
+        Some(why) => Err(why),
+        None => Ok(Judgement::pass(grouped(fixed))),
+    }
+}
+
+fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
+    if let (Some(min), Some(max)) = (read.min.known.get(&cpu), read.max.known.get(&cpu)) {
+        if min == max && *max > 0 {
+            return Clock::Fixed(format!("fixed at {}", mhz(*max)));
+        }
+    }
+    let driver = read.driver.known.get(&cpu).map(String::as_str);
+    // Before 6.5 amd-pstate wrote its name with underscores.
+    let active =
+        driver.map(|name| matches!(name.replace('_', "-").as_str(), "intel-pstate" | "amd-pstate-epp"));
+    match (governor, active) {
+        ("performance" | "userspace", _) => Clock::Fixed(governor.to_owned()),
+        ("powersave", Some(false)) => Clock::Fixed("powersave (lowest clock)".to_owned()),
+        ("powersave", Some(true)) => {
+            Clock::Moves(format!("powersave of {}", driver.unwrap_or_default()), Severity::High)
+        }
+        ("schedutil", _) if read.rt_at_top => Clock::Moves(governor.to_owned(), Severity::Medium),
+        ("schedutil" | "ondemand" | "conservative", _) => Clock::Moves(governor.to_owned(), Severity::High),
+        ("powersave", None) => Clock::Unclear(Judgement::unknown(format!(
+            "powersave holds the clock of CPU {cpu} with some drivers only, and which one it has could not be read"
+        ))),
+        (other, _) => {
+            let name: String = other.chars().take(40).collect();
+            Clock::Unclear(Judgement::unknown(format!(
+                "whether the governor {name} holds the clock is not known"
+            )))
+        }
+    }
+}
+
+/// No CPU that matters has a governor.
+fn without(case: &Case) -> Judgement {
+    match (case.is_virtual(), case.kconfig()) {
+        (Err(untold), _) => untold,
+        (Ok(true), _) => Judgement::not_applicable("a guest does not set the clock, its host does"),
+        (_, Ok(config)) if !config.is_yes("CPU_FREQ") => Judgement::unknown(
+            "this kernel has no CONFIG_CPU_FREQ: the clock is what the firmware made it, and may be low or change",
+        ),
+        _ => Judgement::unknown(
+            "no frequency driver took these CPUs: the clock is what the firmware made it; look in the firmware's setup",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    /// Gives CPU 2 and 3 this driver, governor and range.
+    fn set(driver: &str, governor: &str, min: &str, max: &str) -> String {
+        [2, 3]
+            .map(|cpu| {
+                let dir = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling");
+                format!("{dir}_driver: {driver}\n{dir}_governor: {governor}\n{dir}_min_freq: {min}\n{dir}_max_freq: {max}")
+            })
+            .join("\n")
+    }
+
+    #[test]
+    fn the_driver_says_what_a_name_means() {
+        let check =
+            |driver, governor, expected| check(&KNOB, &set(driver, governor, "800000", "3000000"), expected);
+        check("intel_pstate", "performance", "pass performance on CPU 2-3");
+        check("intel_pstate", "powersave", "fail high powersave of intel_pstate on CPU 2-3");
+        check("amd_pstate_epp", "powersave", "fail high powersave of amd_pstate_epp on CPU 2-3");
+        check("amd-pstate", "powersave", "pass powersave (lowest clock) on CPU 2-3");
+        check("intel_cpufreq", "schedutil", "fail medium schedutil on CPU 2-3");
+        check("cpufreq-dt", "ondemand", "fail high ondemand on CPU 2-3");
+        check("cpufreq-dt", "userspace", "pass userspace on CPU 2-3");
+        check(
+            "cpufreq-dt",
+            "interactive",
+            "unknown whether the governor interactive holds the clock is not known",
+        );
+    }
+
+    #[test]
+    fn a_range_of_one_is_fixed_and_a_low_clamp_is_worse() {
+        check(
+            &KNOB,
+            &set("intel_pstate", "powersave", "2400000", "2400000"),
+            "pass fixed at 2400 MHz on CPU 2-3",
+        );
+        let low = format!(
+            "{}\n/proc/sys/kernel/sched_util_clamp_min_rt_default: 0",
+            set("cppc_cpufreq", "schedutil", "1", "2")
+        );
+        check(&KNOB, &low, "fail high schedutil on CPU 2-3");
+    }
+
+    #[test]
+    fn one_bad_cpu_decides_and_a_pass_takes_all() {
+        let dir = "/sys/devices/system/cpu";
+        check(
+            &KNOB,
+            &format!(
+                "{dir}/cpu2/cpufreq/scaling_governor: ondemand\n{dir}/cpu3/cpufreq/scaling_governor refused"
+            ),
+            "fail high ondemand on CPU 2",
+        );
+        check(
+            &KNOB,
+            &format!("{dir}/cpu3/cpufreq absent"),
+            "unknown /sys/devices/system/cpu/cpuN/cpufreq/scaling_governor is not there for CPU 3",
+        );
+        check(
+            &KNOB,
+            &format!(
+                "{dir}/cpu2/cpufreq/scaling_governor: powersave\n{dir}/cpu2/cpufreq/scaling_driver refused"
+            ),
+            "unknown",
+        );
+        check(
+            &KNOB,
+            &format!(
+                "{dir}/cpu2/cpufreq/scaling_governor: schedutil\n{dir}/cpu3/cpufreq/scaling_governor: ondemand"
+            ),
+            "fail high ondemand on CPU 3; schedutil on CPU 2",
+        );
+        check(&KNOB, "--cpus 0-1", "fail high powersave of intel_pstate on CPU 0-1");
+    }
+
+    #[test]
+    fn without_a_driver_only_a_guest_is_excused() {
+        let none =
+            [0, 1, 2, 3].map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq absent")).join("\n");
+        check(&KNOB, &none, "unknown");
+        check(
+            &KNOB,
+            &format!("{none}\n/sys/hypervisor/type: xen"),
+            "not-applicable a guest does not set the clock, its host does",
+        );
+        check(&KNOB, &format!("{none}\nCONFIG_CPU_FREQ=n"), "unknown");
+    }
+}

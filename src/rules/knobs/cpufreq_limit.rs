@@ -1,0 +1,127 @@
+//! The frequency limit: a fixed clock that is lower than it could be.
+
+use std::collections::BTreeSet;
+
+use super::per_cpu::{PerCpu, grouped, mhz, named};
+use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
+use crate::facts::line::parse_u64;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::Cpu;
+
+const LIMIT: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
+const TOP: &str = "/sys/devices/system/cpu/cpu#/cpufreq/cpuinfo_max_freq";
+const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
+
+pub static KNOB: Knob = Knob {
+    id: "cpufreq-limit",
+    title: "frequency limit",
+    what: "The highest clock that a governor may choose, and the highest that the processor has. Power daemons lower the limit on \
+           battery or in a quiet profile, and forget it there.",
+    why: "everything on the CPU takes longer in proportion, the kernel's own paths included",
+    tell: "scaling_max_freq against cpuinfo_max_freq of each CPU that matters. With intel_pstate and turbo off the second can still \
+           count turbo in, and a lower limit says nothing; limits of firmware and heat are not in these files.",
+    cost: "Power and heat; a clock that the cooling cannot sustain is throttled, which is worse than a low one.",
+    wanted: "the highest clock that the machine sustains",
+    fix: "",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "a low clock that never changes can be the better choice where heat is the limit: `onbeat compare` two runs of an hour, \
+                one with each limit, on the warm machine",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_FREQ", url: RT_CONFIG },
+        Source { title: "kernel: CPU performance scaling, policy interface in sysfs", url: CPUFREQ },
+        Source { title: "kernel: intel_pstate, interpretation of policy attributes", url: INTEL_PSTATE },
+    ],
+    cures: &[Slice::Frequency],
+    after: &[],
+    conflicts: &[],
+    reads: &[LIMIT, TOP, NO_TURBO],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/intel_pstate/no_turbo: 0
+                /sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq: 1200000
+                /sys/devices/system/cpu/cpu3/cpufreq/cpuinfo_max_freq: 3000000",
+        silent: "/sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq: 3000000
+                 /sys/devices/system/cpu/cpu2/cpufreq/cpuinfo_max_freq: 3000000
+                 /sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq: 3000000
+                 /sys/devices/system/cpu/cpu3/cpufreq/cpuinfo_max_freq: 3000000",
+        unknown: "/sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let (limits, tops) = (PerCpu::of(case, LIMIT, parse_u64), PerCpu::of(case, TOP, parse_u64));
+    if limits.is_absent() {
+        return Err(match case.is_virtual()? {
+            true => Judgement::not_applicable("a guest does not set the clock, its host does"),
+            false => {
+                Judgement::unknown("no frequency driver took these CPUs: their highest clock is not known")
+            }
+        });
+    }
+    let low = limits.known.iter().filter_map(|(&cpu, &limit)| {
+        let &top = tops.known.get(&cpu)?;
+        (limit < top).then_some((limit, cpu, top))
+    });
+    // Lowest first.
+    let low: BTreeSet<(u64, Cpu, u64)> = low.collect();
+    if low.is_empty() {
+        limits.all_known()?;
+        tops.all_known()?;
+        return Ok(Judgement::pass(grouped(limits.known.iter().map(|(&cpu, &limit)| (cpu, mhz(limit))))));
+    }
+    if case.number_if_there(NO_TURBO)?.is_some_and(|off| off != 0) {
+        return Err(Judgement::not_applicable(
+            "turbo is off, and the kernel does not tell the highest clock without it",
+        ));
+    }
+    let cpus = named(&low.iter().map(|&(_, cpu, _)| cpu).collect());
+    let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
+    Ok(Judgement::fail(grouped(said))
+        .fix(format!("for {cpus}, write cpuinfo_max_freq to scaling_max_freq in /sys/devices/system/cpu/cpuN/cpufreq, and take the limit out of the power daemon's profile")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const LOW: &str = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq: 1200000";
+
+    #[test]
+    fn a_limit_shows_unless_turbo_hides_it() {
+        check(&KNOB, "", "pass 3000 MHz on CPU 2-3");
+        check(
+            &KNOB,
+            LOW,
+            "not-applicable turbo is off, and the kernel does not tell the highest clock without it",
+        );
+        check(
+            &KNOB,
+            &format!("{LOW}\n/sys/devices/system/cpu/intel_pstate/no_turbo: 0"),
+            "fail low 1200 MHz of 3000 MHz on CPU 3",
+        );
+        check(
+            &KNOB,
+            &format!("{LOW}\n/sys/devices/system/cpu/intel_pstate absent"),
+            "fail low 1200 MHz of 3000 MHz on CPU 3",
+        );
+        check(&KNOB, &format!("{LOW}\n/sys/devices/system/cpu/intel_pstate/no_turbo refused"), "unknown");
+    }
+
+    #[test]
+    fn a_pass_takes_both_files_of_each_cpu() {
+        check(&KNOB, "/sys/devices/system/cpu/cpu2/cpufreq/cpuinfo_max_freq absent", "unknown");
+        check(&KNOB, "/sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq: <fast>", "unknown");
+        check(
+            &KNOB,
+            "/sys/devices/system/cpu/cpu2/cpufreq absent\n/sys/devices/system/cpu/cpu3/cpufreq absent",
+            "unknown",
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! Clocks of memory and buses that follow the load, on systems on a chip.
+
+use std::collections::BTreeMap;
+
+use super::per_cpu::few;
+use super::sources::{ABI, DEVFREQ, RT_HARDWARE};
+use crate::facts::Fact;
+use crate::facts::line::{parse_u64, parse_word};
+use crate::facts::texts::Text;
+use crate::rules::case::{Case, unread};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+const DEVICES: &str = "/sys/class/devfreq/";
+const GOVERNOR: &str = "/sys/class/devfreq/*/governor";
+const MIN: &str = "/sys/class/devfreq/*/min_freq";
+const MAX: &str = "/sys/class/devfreq/*/max_freq";
+
+pub static KNOB: Knob = Knob {
+    id: "devfreq-governor",
+    title: "memory and bus clocks",
+    what: "The clocks of devices that the kernel scales with their use: DDR memory and interconnects on many Arm boards. A governor holds a clock \
+           (performance, powersave, userspace), follows another device (passive), or follows the use (simple_ondemand and those of the makers).",
+    why: "memory and buses slow down while the machine is quiet, so the first accesses after a pause take longer, and all wait while the clock of the memory changes",
+    tell: "Governor and range of each device; a range of one frequency is fixed. Devices with gpu in their name are left out. Firmware that scales \
+           memory by itself is not seen.",
+    cost: "Power and heat, also while the board has nothing to do.",
+    wanted: "performance, or any other fixed clock",
+    fix: "echo performance >/sys/class/devfreq/DEVICE/governor for each; to keep it, a udev rule or a unit at boot",
+    severity: Severity::Medium,
+    evidence: Evidence::Practice,
+    contested: "how much it costs is up to the memory controller: `onbeat compare` a run with the governor and one with performance, on a quiet \
+                machine",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: device frequency scaling", url: DEVFREQ },
+        Source { title: "kernel: sysfs ABI, /sys/class/devfreq", url: ABI },
+        Source { title: "kernel: considering hardware, hardware buses", url: RT_HARDWARE },
+    ],
+    cures: &[Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[DEVICES, GOVERNOR, MIN, MAX],
+    facts: &["/sys/devices/system/cpu/online"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/class/devfreq/dmc/governor: simple_ondemand
+                /sys/class/devfreq/dmc/min_freq: 400000000
+                /sys/class/devfreq/dmc/max_freq: 1600000000",
+        silent: "/sys/class/devfreq/dmc/governor: performance",
+        unknown: "/sys/class/devfreq/dmc/governor refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean nothing.
+    case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+    let (least, most) = (rates(case, MIN), rates(case, MAX));
+    let narrow =
+        |device: &str| least.get(device).is_some_and(|min| *min > 0 && most.get(device) == Some(min));
+    let (mut moving, mut fixed, mut untold) = (Vec::new(), 0, None);
+    for text in case.texts(GOVERNOR)? {
+        let device = text.names.first().map_or("", String::as_str);
+        if device.contains("gpu") {
+            continue;
+        }
+        match text.content.clone().parse(|content| parse_word(&content)) {
+            Fact::Known(governor) => match governor.as_str() {
+                "performance" | "powersave" | "userspace" | "passive" => fixed += 1,
+                _ if narrow(device) => fixed += 1,
+                _ => moving.push(format!("{governor} for {device}")),
+            },
+            other => drop(untold.get_or_insert(unread(&text.path, &other))),
+        }
+    }
+    if !moving.is_empty() {
+        return Ok(Judgement::fail(few(moving)));
+    }
+    match untold {
+        Some(why) => Err(why),
+        None if fixed > 0 => Ok(Judgement::pass(format!("none of {fixed} follows its use"))),
+        None => none(case),
+    }
+}
+
+/// The rates that are known, by device.
+fn rates<'a>(case: &Case<'a>, pattern: &'static str) -> BTreeMap<&'a str, u64> {
+    let texts = case.texts(pattern).unwrap_or_default();
+    let rate = |text: &'a Text| Some((text.names.first()?.as_str(), parse_u64(text.content.known()?).ok()?));
+    texts.iter().filter_map(rate).collect()
+}
+
+/// No governor was found: there is nothing to scale only if no device is listed either.
+fn none(case: &Case) -> Judged {
+    let listed = case
+        .parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && !name.contains("gpu"))))?;
+    match listed {
+        Some(true) => Err(Judgement::unknown("/sys/class/devfreq lists devices, but not their governors")),
+        _ => Err(Judgement::not_applicable("the kernel scales no memory or bus clock here")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const DMC: &str = "/sys/class/devfreq/dmc/governor: simple_ondemand\n/sys/class/devfreq/dmc/min_freq: 400\n/sys/class/devfreq/dmc/max_freq: ";
+
+    #[test]
+    fn what_moves_fires() {
+        check(&KNOB, &format!("{DMC}1600"), "fail medium simple_ondemand for dmc");
+        check(&KNOB, &format!("{DMC}400"), "pass none of 1 follows its use");
+        check(
+            &KNOB,
+            &format!("{DMC}400\n/sys/class/devfreq/dmc/min_freq refused"),
+            "fail medium simple_ondemand for dmc",
+        );
+        check(&KNOB, "/sys/class/devfreq/bus/governor: passive", "pass none of 1 follows its use");
+        check(
+            &KNOB,
+            "/sys/class/devfreq/bus/governor refused\n/sys/class/devfreq/dmc/governor: simple_ondemand",
+            "fail medium simple_ondemand for dmc",
+        );
+        let many: String =
+            (0..9).map(|n| format!("/sys/class/devfreq/{}{n}/governor: mine\n", "d".repeat(90))).collect();
+        let one = format!("mine for {}", "d".repeat(51));
+        check(&KNOB, &many, &format!("fail medium {one}, {one}, {one} and 6 more"));
+    }
+
+    #[test]
+    fn nothing_to_scale() {
+        let none = "not-applicable the kernel scales no memory or bus clock here";
+        check(&KNOB, "", none);
+        check(&KNOB, "/sys/class/devfreq/1000000.gpu/governor: simple_ondemand", none);
+        check(&KNOB, "/sys/class/devfreq refused", "unknown");
+        check(&KNOB, "/sys/devices/system/cpu/online refused\n--cpus 2-3", "unknown");
+    }
+}

@@ -1,0 +1,222 @@
+//! Idle states: how long a CPU takes to come back from its pauses.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::per_cpu::{PerCpu, grouped, named, numbered};
+use super::sources::{CPUIDLE, ISOLATION, RT_CONFIG};
+use crate::facts::Fact;
+use crate::facts::line::{parse_line, parse_u64};
+use crate::facts::power::parse_resume_latency;
+use crate::rules::case::{Case, absent, unread};
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::{Cpu, CpuSet};
+
+const LATENCY: &str = "/sys/devices/system/cpu/cpu#/cpuidle/state#/latency";
+const DISABLE: &str = "/sys/devices/system/cpu/cpu#/cpuidle/state#/disable";
+const NAME: &str = "/sys/devices/system/cpu/cpu#/cpuidle/state#/name";
+const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us";
+
+pub static KNOB: Knob = Knob {
+    id: "idle-states",
+    title: "idle states",
+    what: "States of a CPU without work, from a halted clock (C1, WFI) to caches flushed and power cut (C6 and beyond, or a cluster that \
+           sleeps). The deeper, the longer until the first instruction after a wakeup. A state is out of use if it is disabled, beyond \
+           the CPU's resume latency limit, or was left out by processor.max_cstate or intel_idle.max_cstate.",
+    why: "a wakeup that meets a CPU in a deep state waits until the CPU is back, tens to hundreds of microseconds, and then meets cold caches",
+    tell: "Exit latency and switch of each state of the CPUs that matter, and their resume latency limit: 10 us are taken for harmless, \
+           100 us with --profile audio. Not seen: who holds /dev/cpu_dma_latency open (cyclictest, onbeat and some applications do \
+           while they run), what the firmware does with a state's name, and in a guest the idle states of its host.",
+    cost: "Power and heat, and less turbo for the other cores. Where all states are off the CPU polls, which takes execution units \
+           from a sibling. Left out by the command line, the states are gone on all CPUs.",
+    wanted: "no state in use that takes long to leave",
+    fix: "",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "a loop that can spare the exit latency may keep the states: `onbeat measure --idle as-is` beside a run without it shows what \
+                they cost on this machine",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_IDLE", url: RT_CONFIG },
+        Source {
+            title: "kernel: CPU idle time management, representation of idle states, power management quality of service",
+            url: CPUIDLE,
+        },
+        Source { title: "kernel: CPU isolation, checklist", url: ISOLATION },
+    ],
+    cures: &[Slice::IdleExit],
+    after: &[],
+    conflicts: &[],
+    reads: &[LATENCY, DISABLE, NAME, LIMIT],
+    facts: &["/sys/devices/system/cpu/cpuidle/current_driver", "/proc/cmdline", "/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/cpu2/cpuidle/state3/name: C6
+                /sys/devices/system/cpu/cpu2/cpuidle/state3/latency: 133
+                /sys/devices/system/cpu/cpu2/cpuidle/state3/disable: 0
+                /sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: 0",
+        silent: "/sys/devices/system/cpu/cpu2/cpuidle/state3/name: C6
+                 /sys/devices/system/cpu/cpu2/cpuidle/state3/latency: 133
+                 /sys/devices/system/cpu/cpu2/cpuidle/state3/disable: 1
+                 /sys/devices/system/cpu/cpu3/cpuidle/state3/name: C6
+                 /sys/devices/system/cpu/cpu3/cpuidle/state3/latency: 133
+                 /sys/devices/system/cpu/cpu3/cpuidle/state3/disable: 0
+                 /sys/devices/system/cpu/cpu3/power/pm_qos_resume_latency_us: 10",
+        unknown: "/sys/devices/system/cpu/cpu2/cpuidle/state3/latency: 133
+                  /sys/devices/system/cpu/cpu2/cpuidle/state3/disable refused
+                  /sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: 0",
+    },
+};
+
+/// How long a CPU may take to come back, in us.
+pub fn budget_us(case: &Case) -> u64 {
+    if case.is_for(Profile::Audio) { 100 } else { 10 }
+}
+
+fn judge(case: &Case) -> Judged {
+    let budget = budget_us(case);
+    let latencies = numbered(case, LATENCY, parse_u64)?;
+    let seen: CpuSet = latencies.keys().map(|&(cpu, _)| cpu).collect();
+    if seen.is_empty() {
+        return without_states(case);
+    }
+    let disabled = numbered(case, DISABLE, parse_u64)?;
+    let names = numbered(case, NAME, parse_line).unwrap_or_default();
+    let limits = PerCpu::of(case, LIMIT, parse_resume_latency);
+    let (mut deep, mut deepest, mut unclear) = (BTreeMap::new(), BTreeMap::new(), None);
+    for (&(cpu, state), latency) in &latencies {
+        let usable = usable(disabled.get(&(cpu, state)), &limits, cpu, state, latency);
+        match (latency, usable) {
+            (_, Ok(false)) => {}
+            (Ok(latency), Ok(true)) => {
+                let name = names.get(&(cpu, state)).and_then(|name| name.as_ref().ok());
+                let words = format!("{} ({latency} us)", short(name, state));
+                let worst = if *latency > budget { &mut deep } else { &mut deepest };
+                let known = worst.entry(cpu).or_insert((*latency, words.clone()));
+                if known.0 < *latency {
+                    *known = (*latency, words);
+                }
+            }
+            // Shallow enough: whether it is in use does not matter.
+            (Ok(latency), Err(_)) if *latency <= budget => {}
+            (Ok(_), Err(why)) => drop(unclear.get_or_insert(why)),
+            (Err(why), _) => drop(unclear.get_or_insert(why.clone())),
+        }
+    }
+    if !deep.is_empty() {
+        return Ok(too_deep(case, budget, deep));
+    }
+    let unseen = case.cpus().without(&seen);
+    match unclear {
+        Some(why) => Err(why),
+        None if !unseen.is_empty() => {
+            Err(Judgement::unknown(format!("{} shows no idle states, others do", named(&unseen))))
+        }
+        None => Ok(Judgement::pass(grouped(deepest.into_iter().map(|(cpu, (_, words))| (cpu, words))))
+            .wanted(wanted(budget))),
+    }
+}
+
+fn wanted(budget: u64) -> String {
+    format!("no state in use that takes more than {budget} us to leave")
+}
+
+fn short(name: Option<&String>, state: u32) -> String {
+    // Longer names than the kernel's 15 bytes are no names.
+    match name {
+        Some(name) if !name.is_empty() && name.len() < 16 => name.clone(),
+        _ => format!("state{state}"),
+    }
+}
+
+/// Whether a CPU may go into a state.
+fn usable(
+    disabled: Option<&Result<u64, Judgement>>,
+    limits: &PerCpu<Option<u64>>,
+    cpu: Cpu,
+    state: u32,
+    latency: &Result<u64, Judgement>,
+) -> Result<bool, Judgement> {
+    let limit = limits.known.get(&cpu);
+    if let (Some(Some(limit)), Ok(latency)) = (limit, latency) {
+        // The first state is what is left where even that is beyond the limit.
+        if latency > limit && state > 0 {
+            return Ok(false);
+        }
+    }
+    match disabled {
+        Some(Ok(1..)) => Ok(false),
+        Some(Ok(0)) if limit.is_some() => Ok(true),
+        Some(Ok(0)) => {
+            // Without the file (no CONFIG_PM) there is no limit.
+            if limits.is_absent() { Ok(true) } else { limits.all_known().map(|()| true) }
+        }
+        Some(Err(why)) => Err(why.clone()),
+        None => Err(absent(&DISABLE.replacen('#', &cpu.to_string(), 1).replacen('#', &state.to_string(), 1))),
+    }
+}
+
+fn too_deep(case: &Case, budget: u64, deep: BTreeMap<Cpu, (u64, String)>) -> Judgement {
+    let worst = deep.values().map(|&(latency, _)| latency).max().unwrap_or(0);
+    let cpus = named(&deep.keys().copied().collect());
+    let severity = match worst {
+        // A CPU that polls does not idle.
+        _ if case.is_for(Profile::BusyPoll) => Severity::Low,
+        101.. if !case.is_for(Profile::Audio) => Severity::High,
+        _ => Severity::Medium,
+    };
+    let boot = match case.needs_x86() {
+        Ok(()) => {
+            "; or for the whole machine, processor.max_cstate=1 intel_idle.max_cstate=1 on the kernel's command line"
+        }
+        Err(_) => "",
+    };
+    let mut worst_first: Vec<(Cpu, (u64, String))> = deep.into_iter().collect();
+    worst_first.sort_by_key(|&(cpu, (latency, _))| (Reverse(latency), cpu));
+    Judgement::fail(grouped(worst_first.into_iter().map(|(cpu, (_, words))| (cpu, words))))
+        .severity(severity)
+        .wanted(wanted(budget))
+        .fix(format!(
+            "for {cpus}, echo {budget} >/sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us, or echo 1 >cpuidle/stateM/disable for each deeper state{boot}"
+        ))
+}
+
+/// No CPU that matters shows a state: then the architecture's own halt is all there is, if it is known why.
+fn without_states(case: &Case) -> Judged {
+    let driver = &case.facts().cpuidle_driver;
+    if let Fact::Refused(_) | Fact::Malformed(_) = driver {
+        return Err(unread("/sys/devices/system/cpu/cpuidle/current_driver", driver));
+    }
+    if case.is_virtual()? {
+        return Err(Judgement::not_applicable(
+            "this guest has no idle states: how deep it sleeps is up to its host",
+        ));
+    }
+    let cmdline = case.cmdline()?;
+    let off = match (cmdline.value("idle"), cmdline.value("cpuidle.off")) {
+        (Some(how @ ("poll" | "halt")), _) if case.needs_x86().is_ok() => Some(format!("idle={how}")),
+        (_, Some("1")) => Some("cpuidle.off=1".to_owned()),
+        _ if driver.known().is_some_and(|name| name == "none") => Some("no idle driver".to_owned()),
+        _ => None,
+    };
+    if let Some(how) = off {
+        return Ok(Judgement::pass(how));
+    }
+    match driver {
+        Fact::Known(name) => {
+            let name: String = name.chars().take(40).collect();
+            Err(Judgement::unknown(format!("the idle driver is {name}, but these CPUs show no states")))
+        }
+        _ if case.kconfig()?.is_yes("CPU_IDLE") => Err(Judgement::unknown(
+            "/sys/devices/system/cpu/cpuidle is not there, though the kernel has CONFIG_CPU_IDLE",
+        )),
+        _ => Ok(Judgement::pass("no CONFIG_CPU_IDLE")),
+    }
+}
+
+#[cfg(test)]
+#[path = "idle_states_tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+//! Links to devices that sleep while they are quiet.
+
+use super::per_cpu::few;
+use super::sources::{PARAMETERS, RT_HARDWARE};
+use crate::facts::Fact;
+use crate::facts::line::{parse_i64, parse_words};
+use crate::rules::case::{Case, unread};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use std::collections::BTreeSet;
+
+const POLICY: &str = "/sys/module/pcie_aspm/parameters/policy";
+const L0S: &str = "/sys/bus/pci/devices/*/link/l0s_aspm";
+const L1: &str = "/sys/bus/pci/devices/*/link/l1_aspm";
+const DEVICES: &str = "/sys/bus/pci/devices/";
+
+pub static KNOB: Knob = Knob {
+    id: "pcie-aspm",
+    title: "sleeping PCIe links",
+    what: "Active State Power Management puts a quiet PCIe link into a low-power state (L0s, L1), by itself, until something is to be sent. The \
+           policy performance switches it off, powersave and powersupersave on, and default leaves to each link what the firmware chose.",
+    why: "a register access or an interrupt message that meets a sleeping link waits until it is awake, microseconds to tens of them, and a reading CPU waits with it",
+    tell: "The policy, and the state of each link that the kernel may set. Where the firmware keeps ASPM to itself the links are hidden; \
+           pcie_aspm=off does not switch it off either, it leaves all links as the firmware made them.",
+    cost: "Some power for each link, which counts on battery and in a fanless box.",
+    wanted: "off, for the links of the devices that the task uses at least",
+    fix: "add pcie_aspm.policy=performance to the kernel's command line, or echo performance >/sys/module/pcie_aspm/parameters/policy; or switch ASPM off in the firmware",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: considering hardware, hardware buses", url: RT_HARDWARE },
+        Source { title: "kernel: command line, pcie_aspm", url: PARAMETERS },
+    ],
+    cures: &[Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[POLICY, L0S, L1, DEVICES],
+    facts: &["/sys/devices/system/cpu/online"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/module/pcie_aspm/parameters/policy: default performance [powersave] powersupersave",
+        silent: "/sys/module/pcie_aspm/parameters/policy: default [performance] powersave powersupersave",
+        unknown: "/sys/module/pcie_aspm/parameters/policy refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let policy = case.parsed(POLICY, parse_policy);
+    if let Ok(Some(policy @ ("powersave" | "powersupersave"))) = policy.as_ref().map(Option::as_deref) {
+        return Ok(Judgement::fail(policy));
+    }
+    let (mut asleep, mut links, mut untold) = (BTreeSet::new(), 0, None);
+    for text in [case.texts(L0S)?, case.texts(L1)?].into_iter().flatten() {
+        links += 1;
+        match text.content.clone().parse(|content| parse_i64(&content)) {
+            Fact::Known(0) => {}
+            Fact::Known(_) => drop(asleep.insert(text.names.first().map_or("", String::as_str))),
+            other => drop(untold.get_or_insert(unread(&text.path, &other))),
+        }
+    }
+    if !asleep.is_empty() {
+        return Ok(Judgement::fail(format!("on for {}", few(asleep))));
+    }
+    let Some(policy) = policy? else { return Err(without_policy(case)) };
+    match (untold, policy.as_str()) {
+        (Some(why), _) => Err(why),
+        (None, "performance") => Ok(Judgement::pass(policy)),
+        (None, "default") if links > 0 => Ok(Judgement::pass("default, off for all links")),
+        (None, "default") if case.is_virtual()? => {
+            Err(Judgement::not_applicable("the links of a guest's devices are its host's"))
+        }
+        (None, "default") => Err(Judgement::unknown(
+            "the policy is default and the kernel shows no link: what the firmware chose is not known (lspci -vv as root tells)",
+        )),
+        _ => Err(Judgement::unknown("the policy is none that is known")),
+    }
+}
+
+/// The policy is in brackets: `[default] performance powersave powersupersave`.
+fn parse_policy(text: &str) -> Result<String, String> {
+    let words = parse_words(text)?;
+    let chosen = words.iter().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    chosen.map(str::to_owned).ok_or_else(|| "expected a policy in brackets, found none".to_owned())
+}
+
+fn without_policy(case: &Case) -> Judgement {
+    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean nothing.
+    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online");
+    match online.and_then(|_| case.parsed(DEVICES, |names| Ok(!names.trim().is_empty()))) {
+        Err(untold) => untold,
+        Ok(Some(true)) => Judgement::unknown(
+            "this kernel has no CONFIG_PCIEASPM: the links are as the firmware made them (lspci -vv as root tells)",
+        ),
+        Ok(_) => Judgement::not_applicable("there is no PCI device"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const DEFAULT: &str =
+        "/sys/module/pcie_aspm/parameters/policy: [default] performance powersave powersupersave";
+
+    #[test]
+    fn the_policy_and_each_link() {
+        check(&KNOB, "", "pass performance");
+        let link = |state, value| format!("{DEFAULT}\n/sys/bus/pci/devices/nic/link/{state}_aspm: {value}");
+        check(&KNOB, &link("l1", "0"), "pass default, off for all links");
+        check(&KNOB, &link("l1", "1"), "fail medium on for nic");
+        check(&KNOB, &link("l0s", "1"), "fail medium on for nic");
+        check(&KNOB, &link("l1", "maybe"), "unknown");
+        check(&KNOB, "/sys/bus/pci/devices/nic/link/l1_aspm: 1", "fail medium on for nic");
+        let many: String = (0..9).map(|n| format!("/sys/bus/pci/devices/{n}/link/l1_aspm: 1\n")).collect();
+        check(&KNOB, &many, "fail medium on for 0, 1, 2 and 6 more");
+    }
+
+    #[test]
+    fn what_the_firmware_keeps_is_not_known() {
+        check(&KNOB, DEFAULT, "unknown");
+        check(
+            &KNOB,
+            &format!("{DEFAULT}\n/sys/hypervisor/type: xen"),
+            "not-applicable the links of a guest's devices are its host's",
+        );
+        check(&KNOB, "/sys/module/pcie_aspm/parameters/policy: default performance", "unknown");
+        let none = "/sys/module/pcie_aspm absent";
+        check(&KNOB, none, "not-applicable there is no PCI device");
+        check(&KNOB, &format!("{none}\n/sys/bus/pci/devices/nic/class: 0x020000"), "unknown");
+        check(&KNOB, &format!("{none}\n/sys/devices/system/cpu/online refused\n--cpus 2-3"), "unknown");
+    }
+}

@@ -1,0 +1,172 @@
+//! Settings that each CPU has for itself: what is known of those that matter, and what is not.
+//!
+//! One bad CPU decides for all, even where others cannot be read; a pass takes every one of them.
+
+use std::collections::BTreeMap;
+
+use crate::facts::Fact;
+use crate::rules::case::{Case, unread};
+use crate::rules::judgement::Judgement;
+use crate::units::{Cpu, CpuSet};
+
+/// A longer list of CPUs is counted instead.
+const LIST_LIMIT: usize = 48;
+
+/// One setting of the CPUs that matter.
+pub struct PerCpu<T> {
+    /// The setting where it is known.
+    pub known: BTreeMap<Cpu, T>,
+    /// Why the first that could not be read or understood is not known.
+    trouble: Option<Judgement>,
+    /// The CPUs that do not have the file, and the pattern that it was looked for by.
+    missing: (CpuSet, &'static str),
+}
+
+impl<T> PerCpu<T> {
+    /// Takes the texts of a pattern whose first wildcard is the CPU's number.
+    pub fn of(case: &Case, pattern: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> PerCpu<T> {
+        PerCpu::among(case, case.cpus(), pattern, parse)
+    }
+
+    /// The same for other CPUs than those that matter.
+    pub fn among(
+        case: &Case,
+        cpus: &CpuSet,
+        pattern: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> PerCpu<T> {
+        let (mut known, mut trouble, mut missing) = (BTreeMap::new(), None, cpus.clone());
+        let texts = case.texts(pattern).unwrap_or_else(|whole| {
+            trouble = Some(whole);
+            &[]
+        });
+        for text in texts {
+            let Some(cpu) = number(&text.names, 0).map(Cpu).filter(|&cpu| cpus.contains(cpu)) else {
+                continue;
+            };
+            missing.0.remove(&cpu);
+            match text.content.clone().parse(|content| parse(&content)) {
+                Fact::Known(value) => drop(known.insert(cpu, value)),
+                other => drop(trouble.get_or_insert_with(|| unread(&text.path, &other))),
+            }
+        }
+        PerCpu { known, trouble, missing: (missing, pattern) }
+    }
+
+    /// Whether no CPU has the file, as far as could be read.
+    pub fn is_absent(&self) -> bool {
+        self.known.is_empty() && self.trouble.is_none()
+    }
+
+    /// Goes on only if the setting of every CPU is known.
+    pub fn all_known(&self) -> Result<(), Judgement> {
+        let (missing, pattern) = &self.missing;
+        match &self.trouble {
+            Some(trouble) => Err(trouble.clone()),
+            None if !missing.is_empty() => Err(Judgement::unknown(format!(
+                "{} is not there for {}",
+                pattern.replace('#', "N"),
+                named(missing)
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The CPUs whose setting is so.
+    pub fn that(&self, is: impl Fn(&T) -> bool) -> CpuSet {
+        self.known.iter().filter(|(_, value)| is(value)).map(|(&cpu, _)| cpu).collect()
+    }
+}
+
+/// What each CPU that matters has several of, by the CPU and its own number: idle states, caches.
+pub type Numbered<T> = BTreeMap<(Cpu, u32), Result<T, Judgement>>;
+
+/// Takes the texts of a pattern whose wildcards are the CPU's number and a number of its own.
+pub fn numbered<T>(
+    case: &Case,
+    pattern: &'static str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Numbered<T>, Judgement> {
+    let mut found = BTreeMap::new();
+    for text in case.texts(pattern)? {
+        let (Some(cpu), Some(own)) = (number(&text.names, 0).map(Cpu), number(&text.names, 1)) else {
+            continue;
+        };
+        if case.cpus().contains(cpu) {
+            let value = match text.content.clone().parse(|content| parse(&content)) {
+                Fact::Known(value) => Ok(value),
+                other => Err(unread(&text.path, &other)),
+            };
+            found.insert((cpu, own), value);
+        }
+    }
+    Ok(found)
+}
+
+/// A number that stood for a wildcard.
+fn number(names: &[String], at: usize) -> Option<u32> {
+    names.get(at)?.parse().ok()
+}
+
+/// The first three of some words, and how many more: `dmc, noc and 2 more`.
+pub fn few<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| word.as_ref().chars().take(60).collect()).collect();
+    match words.len().saturating_sub(3) {
+        0 => words.join(", "),
+        more => format!("{} and {more} more", words[..3].join(", ")),
+    }
+}
+
+/// CPUs as words of a finding: `CPU 2-3`, or how many if they are scattered.
+pub fn named(cpus: &CpuSet) -> String {
+    let list = cpus.to_string();
+    match cpus.iter().next() {
+        Some(first) if list.len() > LIST_LIMIT => format!("{} CPUs from {first} on", cpus.len()),
+        _ => format!("CPU {list}"),
+    }
+}
+
+/// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; what is said first comes first, three
+/// of them, and how many more.
+pub fn grouped(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
+    let (mut order, mut groups) = (Vec::new(), BTreeMap::<String, CpuSet>::new());
+    for (cpu, words) in said {
+        let words: String = words.chars().take(40).collect();
+        let group = groups.entry(words.clone()).or_default();
+        if group.is_empty() {
+            order.push(words);
+        }
+        group.0.insert(cpu);
+    }
+    let shown: Vec<String> =
+        order.iter().take(3).map(|words| format!("{words} on {}", named(&groups[words]))).collect();
+    match order.len() - shown.len() {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
+    }
+}
+
+/// A clock rate in kHz, as people say it: `2400 MHz`.
+pub fn mhz(khz: u64) -> String {
+    format!("{} MHz", khz / 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_groups_stay_short() {
+        let scattered: CpuSet = (0..512).step_by(2).map(Cpu).collect();
+        assert_eq!(named(&scattered), "256 CPUs from 0 on");
+        assert_eq!(named(&CpuSet::parse("2-3").unwrap()), "CPU 2-3");
+        let long = grouped((0..512).map(|n| (Cpu(n), format!("{n} {}", "x".repeat(4000)))));
+        assert!(long.len() < 300 && long.ends_with("; and 509 more"), "{long}");
+        assert_eq!(few(["a", "b", "c"]), "a, b, c");
+        assert_eq!(few(["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+        assert_eq!(
+            grouped([(Cpu(1), "a".into()), (Cpu(2), "b".into()), (Cpu(3), "a".into())]),
+            "a on CPU 1,3; b on CPU 2"
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! The resume latency limit of each CPU, whose `0` does not mean what it seems to.
+
+use std::cmp::Reverse;
+
+use super::idle_states::budget_us;
+use super::per_cpu::{PerCpu, grouped, named};
+use super::sources::{ABI, CPUIDLE};
+use crate::facts::power::parse_resume_latency;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::{Cpu, CpuSet};
+
+const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us";
+
+pub static KNOB: Knob = Knob {
+    id: "resume-latency-qos",
+    title: "resume latency limit",
+    what: "How long a CPU may take to leave its idle state, in microseconds: deeper states are not used. 0 means no limit, and n/a means \
+           that no latency is accepted.",
+    why: "a 0 that was meant as no latency lets the CPU sleep as deep as it can",
+    tell: "The limit of each CPU; it is judged only where some CPU has one, for 0 is also what a kernel starts with. Limits that drivers \
+           ask for, and /dev/cpu_dma_latency, are not in these files.",
+    cost: "Power and heat. The file is one for all of user space: whoever writes last decides, and nothing restores it.",
+    wanted: "a limit on each CPU that matters, none needed elsewhere",
+    fix: "",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source {
+            title: "kernel: CPU idle time management, power management quality of service for CPUs",
+            url: CPUIDLE,
+        },
+        Source { title: "kernel: sysfs ABI, /sys/devices/.../power/pm_qos_resume_latency_us", url: ABI },
+    ],
+    cures: &[Slice::IdleExit],
+    after: &[],
+    conflicts: &[],
+    reads: &[LIMIT],
+    facts: &["/sys/devices/system/cpu/online"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us: n/a
+                /sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us: n/a
+                /sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: 0
+                /sys/devices/system/cpu/cpu3/power/pm_qos_resume_latency_us: 0",
+        silent: "/sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: n/a
+                 /sys/devices/system/cpu/cpu3/power/pm_qos_resume_latency_us: n/a",
+        unknown: "/sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: 10
+                  /sys/devices/system/cpu/cpu3/power/pm_qos_resume_latency_us refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let ours = PerCpu::of(case, LIMIT, parse_resume_latency);
+    let others = PerCpu::among(case, &case.housekeeping()?, LIMIT, parse_resume_latency);
+    let free = ours.that(Option::is_none);
+    let limited = ours.that(Option::is_some);
+    if !free.is_empty() && (!limited.is_empty() || !others.that(Option::is_some).is_empty()) {
+        let value = match limited.is_empty() {
+            true => format!(
+                "0, no limit, on {}, but a limit on {}",
+                named(&free),
+                named(&others.that(Option::is_some))
+            ),
+            false => format!("0, no limit, on {}, but a limit on {}", named(&free), named(&limited)),
+        };
+        return Ok(Judgement::fail(value).fix(fix(case, &free)));
+    }
+    let loose = ours.that(|limit| limit.is_some_and(|us| us > budget_us(case)));
+    if !loose.is_empty() {
+        let mut worst_first: Vec<(u64, Cpu)> =
+            loose.iter().filter_map(|cpu| Some(((*ours.known.get(&cpu)?)?, cpu))).collect();
+        worst_first.sort_by_key(|&(us, cpu)| (Reverse(us), cpu));
+        let words = worst_first.into_iter().map(|(us, cpu)| (cpu, format!("{us} us")));
+        return Ok(Judgement::fail(grouped(words))
+            .severity(Severity::Low)
+            .wanted(format!("at most {} us", budget_us(case)))
+            .fix(fix(case, &loose)));
+    }
+    ours.all_known()?;
+    if limited.is_empty() {
+        others.all_known()?;
+        return Err(Judgement::not_applicable(
+            "no CPU has a limit: the idle states are judged by themselves",
+        ));
+    }
+    let words = |limit: &Option<u64>| match limit {
+        Some(0) | None => "n/a, no latency".to_owned(),
+        Some(us) => format!("{us} us"),
+    };
+    Ok(Judgement::pass(grouped(ours.known.iter().map(|(&cpu, limit)| (cpu, words(limit))))))
+}
+
+fn fix(case: &Case, cpus: &CpuSet) -> String {
+    format!(
+        "for {}, echo {} >/sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us, or n/a instead of the number for no latency at all",
+        named(cpus),
+        budget_us(case)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    /// Gives the CPUs these limits.
+    fn limits(of: [&str; 4]) -> String {
+        let one = |(cpu, limit)| {
+            format!("/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us: {limit}")
+        };
+        of.iter().enumerate().map(one).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn zero_is_no_limit() {
+        check(&KNOB, "", "pass 10 us on CPU 2-3");
+        check(&KNOB, &limits(["0", "0", "n/a", "5"]), "pass n/a, no latency on CPU 2; 5 us on CPU 3");
+        check(
+            &KNOB,
+            &limits(["0", "0", "n/a", "0"]),
+            "fail medium 0, no limit, on CPU 3, but a limit on CPU 2",
+        );
+        check(
+            &KNOB,
+            &limits(["n/a", "0", "0", "0"]),
+            "fail medium 0, no limit, on CPU 2-3, but a limit on CPU 0",
+        );
+        check(
+            &KNOB,
+            &limits(["0", "0", "0", "0"]),
+            "not-applicable no CPU has a limit: the idle states are judged by themselves",
+        );
+    }
+
+    #[test]
+    fn a_limit_can_be_too_loose() {
+        check(&KNOB, &limits(["0", "0", "10", "200"]), "fail low 200 us on CPU 3");
+        check(
+            &KNOB,
+            &format!("{}\n--profile audio", limits(["0", "0", "10", "100"])),
+            "pass 10 us on CPU 2; 100 us on CPU 3",
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_no_limit_known() {
+        let none =
+            [0, 1, 2, 3].map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/power absent")).join("\n");
+        check(
+            &KNOB,
+            &none,
+            "unknown /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us is not there for CPU 2-3",
+        );
+        check(&KNOB, &limits(["0", "0", "10", "-5"]), "unknown");
+        check(
+            &KNOB,
+            &format!("{}\n/sys/devices/system/cpu/cpu0/power refused", limits(["0", "0", "0", "0"])),
+            "unknown",
+        );
+    }
+}

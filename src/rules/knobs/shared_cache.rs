@@ -1,0 +1,193 @@
+//! Shared caches: what the rest of the machine can evict from under a real-time task.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::per_cpu::{named, numbered};
+use super::sources::{ABI, RESCTRL, RT_HARDWARE};
+use crate::facts::line::{parse_cpus, parse_u64, parse_word};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
+
+const LEVEL: &str = "/sys/devices/system/cpu/cpu#/cache/index#/level";
+const SHARED: &str = "/sys/devices/system/cpu/cpu#/cache/index#/shared_cpu_list";
+const GROUP_CPUS: &str = "/sys/fs/resctrl/*/cpus_list";
+const GROUP_MODE: &str = "/sys/fs/resctrl/*/mode";
+
+pub static KNOB: Knob = Knob {
+    id: "shared-cache",
+    title: "shared caches",
+    what: "Which caches the CPUs that matter share with those that do the machine's other work. An L2 is shared by the cores of a cluster \
+           on many Arm processors and on E cores, the last level by most or all cores.",
+    why: "other work evicts the real-time task's lines, and then each access waits for memory: hundreds of nanoseconds each, which add up with the size of the code and data",
+    tell: "The CPUs that share each cache from level 2 up with those that matter. A resctrl group in mode exclusive that holds all of them \
+           counts as a cache of their own. Caches of the system outside of the CPUs, and memory bandwidth, are not seen.",
+    cost: "Other CPUs to choose, or a part of the cache that the other work no longer has (resctrl). On many processors the last level cannot be \
+           had alone.",
+    wanted: "no cache shared with other work, or a part of it kept apart",
+    fix: "",
+    severity: Severity::Info,
+    evidence: Evidence::Documented,
+    contested: "whether it matters is up to the size of the task: `onbeat compare` a run beside an idle machine and one beside a load that \
+                sweeps through memory",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: considering hardware, system memory and cache", url: RT_HARDWARE },
+        Source { title: "kernel: user interface for resource control, resource group modes", url: RESCTRL },
+        Source { title: "kernel: sysfs ABI, /sys/devices/system/cpu/cpu*/cache/index*", url: ABI },
+    ],
+    cures: &[Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[LEVEL, SHARED, GROUP_CPUS, GROUP_MODE],
+    facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/cpu2/cache/index2/level: 2
+                /sys/devices/system/cpu/cpu2/cache/index2/shared_cpu_list: 1-2",
+        silent: "/sys/devices/system/cpu/cpu2/cache absent
+                 /sys/devices/system/cpu/cpu3/cache absent
+                 /sys/devices/system/cpu/cpu2/cache/index3/level: 3
+                 /sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2-3
+                 /sys/devices/system/cpu/cpu3/cache/index3/level: 3
+                 /sys/devices/system/cpu/cpu3/cache/index3/shared_cpu_list: 2-3",
+        unknown: "/sys/devices/system/cpu/cpu2/cache absent
+                  /sys/devices/system/cpu/cpu2/cache/index3/level: 3
+                  /sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2-3
+                  /sys/devices/system/cpu/cpu3/cache refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let housekeeping = case.housekeeping()?;
+    let mut untold = None;
+    // The CPUs that matter by level and by who shares it: the same text comes from all that do.
+    let mut caches: BTreeMap<(u64, String), CpuSet> = BTreeMap::new();
+    let mut lists = numbered(case, SHARED, |text| Ok(text.to_owned()))?;
+    for (at, level) in numbered(case, LEVEL, parse_u64)? {
+        let list = lists.remove(&at).unwrap_or_else(|| {
+            Err(Judgement::unknown(format!("the CPUs that share a cache with CPU {} are not told", at.0)))
+        });
+        match (level, list) {
+            // Every CPU has one; where no more is told, there may well be more.
+            (Ok(..=1), _) => {}
+            (Ok(level), Ok(list)) => drop(caches.entry((level, list)).or_default().0.insert(at.0)),
+            (Err(why), _) | (_, Err(why)) => drop(untold.get_or_insert(why)),
+        }
+    }
+    let mut seen = CpuSet::default();
+    // By level: the CPUs that matter and share it, and those that they share it with.
+    let mut shared: BTreeMap<u64, (CpuSet, CpuSet)> = BTreeMap::new();
+    for ((level, list), cpus) in caches {
+        match parse_cpus(&list) {
+            Ok(all) if all.and(&housekeeping).is_empty() => {}
+            Ok(all) => {
+                let (ours, theirs) = shared.entry(level).or_default();
+                (*ours, *theirs) = (ours.or(&cpus), theirs.or(&all.and(&housekeeping)));
+            }
+            Err(why) => {
+                let why =
+                    format!("{} of {} is not understood: {why}", SHARED.replace('#', "N"), named(&cpus));
+                untold.get_or_insert(Judgement::unknown(why));
+            }
+        }
+        seen = seen.or(&cpus);
+    }
+    if let Some((level, (ours, theirs))) = shared.into_iter().next() {
+        if kept_apart(case) {
+            return Ok(Judgement::pass("kept apart by resctrl"));
+        }
+        return Ok(sharing(level, &ours, &theirs));
+    }
+    let unseen = case.cpus().without(&seen);
+    match untold {
+        Some(why) => Err(why),
+        None if !unseen.is_empty() => {
+            Err(Judgement::unknown(format!("the caches of {} are not told", named(&unseen))))
+        }
+        None => Ok(Judgement::pass("none beyond the CPUs that matter")),
+    }
+}
+
+fn sharing(level: u64, ours: &CpuSet, theirs: &CpuSet) -> Judgement {
+    // The last level is hardly ever had alone; the second is, on most processors.
+    let severity = if level == 2 { Severity::Medium } else { Severity::Info };
+    Judgement::fail(format!("L{level} of {} shared with {}", named(ours), named(theirs))).severity(severity).fix(format!(
+        "choose CPUs that share no L{level} with others, or give {} a part of it: a resctrl group with their cpus_list and mode exclusive, where the processor has cache allocation",
+        named(ours)
+    ))
+}
+
+/// Whether one exclusive group holds all CPUs that matter; what cannot be read does not.
+fn kept_apart(case: &Case) -> bool {
+    let (Ok(cpus), Ok(modes)) = (case.each(GROUP_CPUS, parse_cpus), case.each(GROUP_MODE, parse_word)) else {
+        return false;
+    };
+    let exclusive: BTreeSet<&[String]> =
+        modes.into_iter().filter(|(_, mode)| mode == "exclusive").map(|(group, _)| group).collect();
+    cpus.iter().any(|(group, cpus)| exclusive.contains(group) && case.cpus().without(cpus).is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const GROUP: &str = "/sys/fs/resctrl/rt/cpus_list: 2-3\n/sys/fs/resctrl/rt/mode: ";
+
+    #[test]
+    fn the_nearest_shared_level_counts() {
+        check(&KNOB, "", "fail info L3 of CPU 2-3 shared with CPU 0-1");
+        check(
+            &KNOB,
+            "/sys/devices/system/cpu/cpu3/cache/index2/shared_cpu_list: 0,3",
+            "fail medium L2 of CPU 3 shared with CPU 0",
+        );
+        check(
+            &KNOB,
+            "/sys/devices/system/cpu/cpu3/cache/index0/shared_cpu_list: 0,3",
+            "fail info L3 of CPU 2-3 shared with CPU 0-1",
+        );
+    }
+
+    #[test]
+    fn an_exclusive_group_keeps_it_apart() {
+        check(&KNOB, &format!("{GROUP}exclusive"), "pass kept apart by resctrl");
+        check(&KNOB, &format!("{GROUP}shareable"), "fail info L3 of CPU 2-3 shared with CPU 0-1");
+        check(
+            &KNOB,
+            &format!("{GROUP}exclusive\n/sys/fs/resctrl/rt/cpus_list: 3"),
+            "fail info L3 of CPU 2-3 shared with CPU 0-1",
+        );
+        check(
+            &KNOB,
+            &format!("{GROUP}exclusive\n/sys/fs/resctrl refused"),
+            "fail info L3 of CPU 2-3 shared with CPU 0-1",
+        );
+    }
+
+    #[test]
+    fn what_is_not_told_is_no_cache_of_ones_own() {
+        let none = "/sys/devices/system/cpu/cpu2/cache absent\n/sys/devices/system/cpu/cpu3/cache absent";
+        check(&KNOB, none, "unknown the caches of CPU 2-3 are not told");
+        let own = "--cpus 2\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2";
+        check(&KNOB, own, "pass none beyond the CPUs that matter");
+        check(&KNOB, &format!("{own}\n/sys/devices/system/cpu/cpu2/cache/index3/level: last"), "unknown");
+        for list in ["absent", "refused"] {
+            check(
+                &KNOB,
+                &format!("{own}\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list {list}"),
+                "unknown",
+            );
+        }
+        check(&KNOB, "--cpus 2\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: all", "unknown");
+        check(
+            &KNOB,
+            "--cpus 0-3",
+            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+        );
+    }
+}

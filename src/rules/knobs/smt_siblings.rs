@@ -1,0 +1,134 @@
+//! Simultaneous multithreading: who else runs on the cores that matter.
+
+use super::per_cpu::{PerCpu, named};
+use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
+use crate::facts::line::parse_cpus;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::{Cpu, CpuSet};
+
+const SIBLINGS: &str = "/sys/devices/system/cpu/cpu#/topology/thread_siblings_list";
+
+pub static KNOB: Knob = Knob {
+    id: "smt-siblings",
+    title: "siblings of a core",
+    what: "With SMT (Hyper-Threading) two or more CPUs of the kernel are one core: they share its pipeline, caches and idle state. A core is \
+           split if one of them is set apart for real time and another does the machine's other work.",
+    why: "what runs on the sibling takes execution units and cache lines from the real-time task at any moment, and no priority holds it back",
+    tell: "The siblings of each CPU that matters, among the CPUs that are online. Where all of a core are set apart, what runs on them is not \
+           known: leave all but one idle.",
+    cost: "The sibling's share of the machine's throughput. nosmt takes the siblings \
+           of all cores, also those of the housekeeping CPUs; taking single CPUs offline does not.",
+    wanted: "no sibling online, or all siblings of a core set apart and all but one idle",
+    fix: "",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: CPU isolation, checklist", url: ISOLATION },
+        Source { title: "kernel: command line, nosmt", url: PARAMETERS },
+        Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
+    ],
+    cures: &[Slice::Unexplained, Slice::IdleExit],
+    after: &[],
+    conflicts: &[],
+    reads: &[SIBLINGS],
+    facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list: 1,3
+                /sys/devices/system/cpu/cpu3/topology/thread_siblings_list: 1,3",
+        silent: "/sys/devices/system/cpu/cpu2/topology/thread_siblings_list: 2
+                 /sys/devices/system/cpu/cpu3/topology/thread_siblings_list: 3",
+        unknown: "/sys/devices/system/cpu/cpu2/topology/thread_siblings_list: 2
+                  /sys/devices/system/cpu/cpu3/topology/thread_siblings_list refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let housekeeping = case.housekeeping()?;
+    let cores = PerCpu::of(case, SIBLINGS, parse_cpus);
+    let split = cores.that(|core| !core.and(&housekeeping).is_empty());
+    if !split.is_empty() {
+        let partners = split.iter().filter_map(|cpu| cores.known.get(&cpu));
+        let partners = partners.fold(CpuSet::default(), |all, core| all.or(&core.and(&housekeeping)));
+        return Ok(Judgement::fail(format!("split cores: {} with {}", named(&split), named(&partners))).fix(format!(
+            "set {partners} apart as well and leave it idle, or echo 0 >/sys/devices/system/cpu/cpuN/online for it, or add nosmt to the kernel's command line",
+            partners = named(&partners)
+        )));
+    }
+    cores.all_known()?;
+    let both = cores.that(|core| core.and(case.cpus()).len() > 1);
+    if both.is_empty() {
+        return Ok(Judgement::pass(format!("no sibling of {}", named(case.cpus()))));
+    }
+    let spare: CpuSet = both.iter().filter(|cpu| !is_first(*cpu, &cores)).collect();
+    Ok(Judgement::fail(format!("{} on cores that they share", named(&both)))
+        .severity(Severity::Low)
+        .because("two real-time tasks on one core slow each other down, each as the other happens to run")
+        .fix(format!(
+            "run nothing on {spare}, or echo 0 >/sys/devices/system/cpu/cpuN/online for it",
+            spare = named(&spare)
+        )))
+}
+
+/// Whether a CPU is the first of its core.
+fn is_first(cpu: Cpu, cores: &PerCpu<CpuSet>) -> bool {
+    cores.known.get(&cpu).and_then(|core| core.iter().next()) == Some(cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    /// Gives the CPUs these siblings.
+    fn cores(of: [&str; 4]) -> String {
+        let one =
+            |(cpu, core)| format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list: {core}");
+        of.iter().enumerate().map(one).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn half_a_core_is_the_worst() {
+        check(&KNOB, "", "pass no sibling of CPU 2-3");
+        check(&KNOB, &cores(["0,2", "1,3", "0,2", "1,3"]), "fail high split cores: CPU 2-3 with CPU 0-1");
+        check(&KNOB, &cores(["0", "1", "2-3", "2-3"]), "fail low CPU 2-3 on cores that they share");
+        check(
+            &KNOB,
+            &format!("{}\n--cpus 1-3", cores(["0", "1-2", "1-2", "3"])),
+            "fail low CPU 1-2 on cores that they share",
+        );
+    }
+
+    #[test]
+    fn one_split_core_decides_and_a_pass_takes_all() {
+        let refused = "/sys/devices/system/cpu/cpu2/topology refused";
+        check(
+            &KNOB,
+            &format!("{}\n{refused}", cores(["0", "1,3", "2", "1,3"])),
+            "fail high split cores: CPU 3 with CPU 1",
+        );
+        check(&KNOB, refused, "unknown");
+        check(&KNOB, "/sys/devices/system/cpu/cpu3/topology absent", "unknown");
+        check(&KNOB, "/sys/devices/system/cpu/cpu3/topology/thread_siblings_list: all", "unknown");
+    }
+
+    #[test]
+    fn without_isolation_there_are_no_halves() {
+        check(
+            &KNOB,
+            "--cpus 0-3",
+            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+        );
+        check(
+            &KNOB,
+            "/sys/devices/system/cpu/isolated refused\n/sys/devices/system/cpu/nohz_full refused",
+            "unknown",
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! Thermal throttling: whether the hardware had to slow the CPUs down.
+
+use super::per_cpu::{PerCpu, named};
+use super::sources::{INTEL_PSTATE, RT_HARDWARE};
+use crate::facts::line::parse_u64;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+const CORE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/core_throttle_count";
+const PACKAGE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/package_throttle_count";
+
+pub static KNOB: Knob = Knob {
+    id: "thermal-throttling",
+    title: "thermal throttling",
+    what: "When a core or the whole package of an Intel processor gets too hot, it lowers its clock by itself and raises an interrupt, which \
+           the kernel counts.",
+    why: "a throttled core runs at a fraction of its clock until it has cooled down, whatever the governor holds",
+    tell: "Whether the kernel has counted any such event of the CPUs that matter since it booted: it may be long ago, or from a warm-up. \
+           Throttling for power or current, and by firmware that hides it, is not counted here.",
+    cost: "A lower clock, or work on the cooling.",
+    wanted: "never since the machine booted",
+    fix: "see to cooling and fans; else switch turbo off or lower scaling_max_freq until a day under full load passes without it",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: considering hardware, firmware", url: RT_HARDWARE },
+        Source { title: "kernel: intel_pstate, turbo P-states support", url: INTEL_PSTATE },
+    ],
+    cures: &[Slice::Frequency, Slice::Irq],
+    after: &[],
+    conflicts: &[],
+    reads: &[CORE, PACKAGE],
+    facts: &["/proc/sys/kernel/arch", "/proc/cpuinfo"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/cpu2/thermal_throttle/core_throttle_count: 17",
+        silent: "/sys/devices/system/cpu/cpu2/thermal_throttle/core_throttle_count: 0
+                 /sys/devices/system/cpu/cpu2/thermal_throttle/package_throttle_count: 0
+                 /sys/devices/system/cpu/cpu3/thermal_throttle/core_throttle_count: 0
+                 /sys/devices/system/cpu/cpu3/thermal_throttle/package_throttle_count: 0",
+        unknown: "/sys/devices/system/cpu/cpu2/thermal_throttle/core_throttle_count: 0
+                  /sys/devices/system/cpu/cpu3/thermal_throttle/core_throttle_count refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_x86()?;
+    let (core, package) = (PerCpu::of(case, CORE, parse_u64), PerCpu::of(case, PACKAGE, parse_u64));
+    if core.is_absent() && package.is_absent() {
+        return Err(match case.is_virtual()? {
+            true => Judgement::not_applicable("a guest does not see the heat of its host"),
+            false => Judgement::unknown(
+                "there are no counters of it: the processor is not Intel's, or the kernel lacks CONFIG_X86_THERMAL_VECTOR",
+            ),
+        });
+    }
+    let (hot, warm) = (core.that(|&count| count > 0), package.that(|&count| count > 0));
+    let said: Vec<String> = [("core", &hot), ("package", &warm)]
+        .into_iter()
+        .filter(|(_, cpus)| !cpus.is_empty())
+        .map(|(what, cpus)| format!("{what} of {}", named(cpus)))
+        .collect();
+    if !said.is_empty() {
+        // The package throttles for any of its cores, so it may have been one that does not matter.
+        let severity = if hot.is_empty() { Severity::Medium } else { Severity::High };
+        return Ok(Judgement::fail(format!("since boot: {}", said.join(", "))).severity(severity));
+    }
+    core.all_known()?;
+    // Older processors have no sensor for the package.
+    if !package.is_absent() {
+        package.all_known()?;
+    }
+    Ok(Judgement::pass("never since boot"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    /// A counter of a CPU.
+    fn count(cpu: u32, what: &str, value: &str) -> String {
+        format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/{what}_throttle_count: {value}")
+    }
+
+    #[test]
+    fn whether_counts_and_not_how_often() {
+        check(&KNOB, "", "pass never since boot");
+        check(&KNOB, &count(2, "core", "912"), "fail high since boot: core of CPU 2");
+        check(&KNOB, &count(3, "package", "1"), "fail medium since boot: package of CPU 3");
+        check(
+            &KNOB,
+            &[count(2, "core", "1"), count(2, "package", "1"), count(3, "package", "1")].join("\n"),
+            "fail high since boot: core of CPU 2, package of CPU 2-3",
+        );
+        check(&KNOB, &count(0, "core", "5"), "pass never since boot");
+    }
+
+    #[test]
+    fn no_counter_is_no_cool_machine() {
+        let none = "/sys/devices/system/cpu/cpu2/thermal_throttle absent\n/sys/devices/system/cpu/cpu3/thermal_throttle absent";
+        check(&KNOB, none, "unknown");
+        check(
+            &KNOB,
+            &format!("{none}\n/sys/hypervisor/type: xen"),
+            "not-applicable a guest does not see the heat of its host",
+        );
+        check(&KNOB, "/sys/devices/system/cpu/cpu3/thermal_throttle absent", "unknown");
+        check(&KNOB, &count(3, "core", ""), "unknown");
+        let old = "/sys/devices/system/cpu/cpu2/thermal_throttle/package_throttle_count absent\n/sys/devices/system/cpu/cpu3/thermal_throttle/package_throttle_count absent";
+        check(&KNOB, old, "pass never since boot");
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+    }
+}

@@ -1,0 +1,139 @@
+//! Turbo: clocks that the processor cannot sustain.
+
+use super::per_cpu::PerCpu;
+use super::sources::{ABI, INTEL_PSTATE};
+use crate::facts::line::{parse_i64, parse_word};
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
+const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
+const BOOST_OF: &str = "/sys/devices/system/cpu/cpu#/cpufreq/boost";
+const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
+
+pub static KNOB: Knob = Knob {
+    id: "turbo",
+    title: "turbo clocks",
+    what: "Clocks above the sustained one (Turbo Boost, Core Performance Boost). The processor grants and withdraws them by itself, by \
+           power, heat, and how many cores are awake; performance as the governor does not change that.",
+    why: "the clock changes with what the other cores do and how warm the machine is, and so does the time that the same work takes",
+    tell: "The switch of intel_pstate, or the general one of the other frequency drivers and what it is for each CPU that matters. A switch \
+           in the firmware shows only with intel_pstate.",
+    cost: "The fastest case gets slower, and on some processors by much. What was tuned with turbo on has to be measured again.",
+    wanted: "off, where each cycle must take the same time",
+    fix: "",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "some want the speed and accept the spread: `onbeat compare` two runs of an hour under the real load, one with turbo and one \
+                without, and look at the worst case, not the median",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: intel_pstate, turbo P-states support", url: INTEL_PSTATE },
+        Source { title: "kernel: sysfs ABI, /sys/devices/system/cpu/cpufreq/boost", url: ABI },
+    ],
+    cures: &[Slice::Frequency],
+    after: &[],
+    conflicts: &[],
+    reads: &[NO_TURBO, BOOST, BOOST_OF, DRIVER],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/intel_pstate/no_turbo: 0",
+        silent: "/sys/devices/system/cpu/intel_pstate/no_turbo: 1",
+        unknown: "/sys/devices/system/cpu/intel_pstate/no_turbo refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    // What is fast in the median is what these are for.
+    let speed = case.is_for(Profile::BusyPoll) || case.is_for(Profile::Audio);
+    let severity = if speed { Severity::Info } else { Severity::Medium };
+    let on = |switch: &str, write: &str| {
+        Ok(Judgement::fail(format!("on ({switch})"))
+            .severity(severity)
+            .fix(format!("echo {write}; to keep it, switch turbo off in the firmware")))
+    };
+    match case.number_if_there(BOOST)? {
+        Some(0) => return Ok(Judgement::pass("off (boost 0)")),
+        Some(_) => {
+            let each = PerCpu::of(case, BOOST_OF, parse_i64);
+            let off = !each.known.is_empty()
+                && each.all_known().is_ok()
+                && each.that(|&boost| boost != 0).is_empty();
+            return match off {
+                true => Ok(Judgement::pass("off where it matters (boost 0)")),
+                false => on("boost 1", "0 >/sys/devices/system/cpu/cpufreq/boost"),
+            };
+        }
+        None => {}
+    }
+    match case.number_if_there(NO_TURBO)? {
+        Some(0) => on("no_turbo 0", "1 >/sys/devices/system/cpu/intel_pstate/no_turbo"),
+        Some(_) => Ok(Judgement::pass("off (no_turbo 1)")),
+        None => Err(without(case)),
+    }
+}
+
+/// There is no switch.
+fn without(case: &Case) -> Judgement {
+    let drivers = PerCpu::of(case, DRIVER, parse_word);
+    match (drivers.known.values().next(), case.is_virtual()) {
+        (Some(driver), _) => {
+            let driver: String = driver.chars().take(40).collect();
+            Judgement::not_applicable(format!("the frequency driver {driver} has no switch for it"))
+        }
+        (None, Err(untold)) => untold,
+        (None, Ok(true)) => Judgement::not_applicable("a guest does not set the clock, its host does"),
+        (None, Ok(false)) => Judgement::unknown(
+            "no frequency driver took these CPUs: whether the firmware lets them use turbo clocks is not known",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn either_switch_counts() {
+        let boost = |value| {
+            format!(
+                "/sys/devices/system/cpu/intel_pstate absent\n/sys/devices/system/cpu/cpufreq/boost: {value}"
+            )
+        };
+        check(&KNOB, "", "pass off (no_turbo 1)");
+        check(&KNOB, &boost("0"), "pass off (boost 0)");
+        check(&KNOB, &boost("1"), "fail medium on (boost 1)");
+        check(&KNOB, &boost("on"), "unknown");
+        let each =
+            "/sys/devices/system/cpu/cpu2/cpufreq/boost: 0\n/sys/devices/system/cpu/cpu3/cpufreq/boost:";
+        check(&KNOB, &format!("{}\n{each} 0", boost("1")), "pass off where it matters (boost 0)");
+        check(&KNOB, &format!("{}\n{each} 1", boost("1")), "fail medium on (boost 1)");
+    }
+
+    #[test]
+    fn what_the_machine_is_for_decides_how_bad_it_is() {
+        let on = "/sys/devices/system/cpu/intel_pstate/no_turbo: 0";
+        check(&KNOB, &format!("{on}\n--profile busy-poll"), "fail info on (no_turbo 0)");
+        check(&KNOB, &format!("{on}\n--profile guest"), "fail medium on (no_turbo 0)");
+    }
+
+    #[test]
+    fn no_switch_is_no_pass() {
+        let none = "/sys/devices/system/cpu/intel_pstate absent\n/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: cpufreq-dt";
+        check(&KNOB, none, "not-applicable the frequency driver cpufreq-dt has no switch for it");
+        let bare = format!(
+            "{none}\n/sys/devices/system/cpu/cpu2/cpufreq absent\n/sys/devices/system/cpu/cpu3/cpufreq absent"
+        );
+        check(&KNOB, &bare, "unknown");
+        check(
+            &KNOB,
+            &format!("{bare}\n/sys/hypervisor/type: xen"),
+            "not-applicable a guest does not set the clock, its host does",
+        );
+    }
+}
