@@ -5,6 +5,7 @@ use super::intent::Intent;
 use super::judgement::Verdict;
 use super::knobs::ALL;
 use super::{Knob, find};
+use crate::host::record::Seen;
 use std::collections::BTreeSet;
 
 /// The verdict after some edits to the well-set machine.
@@ -129,4 +130,44 @@ fn silence_makes_nothing_pass() {
 fn verdicts(machine: &Machine, intent: &Intent) -> Vec<Verdict> {
     let survey = machine.read();
     ALL.iter().map(|knob| super::audit::finding(knob, &survey, intent).verdict).collect()
+}
+
+/// Texts that no kernel writes, each in the place of every text, and of all texts at once.
+#[test]
+fn hostile_texts_upset_no_rule() {
+    let long = "9".repeat(70_000);
+    let hostile: [&[u8]; 12] = [
+        b"",
+        b"\n",
+        b"\0\0",
+        b"\xff\xfe\x80",
+        b"-9223372036854775808",
+        b"18446744073709551616",
+        b"0-8191",
+        b"0-99999,1:2/0",
+        b"[a] (b) [",
+        b"isolated invalid (",
+        b"\x1b[2J\r\x07",
+        long.as_bytes(),
+    ];
+    let base = Machine::base();
+    let (_, intent) = base.survey();
+    let judge = |machine: &Machine| {
+        let survey = machine.read();
+        for knob in ALL {
+            let found = super::audit::finding(knob, &survey, &intent);
+            let said = [&found.value, &found.why, &found.fix, &found.wanted];
+            assert!(said.iter().all(|text| text.len() < 5000), "{found:#?}");
+        }
+    };
+    for text in hostile {
+        let mut all = base.clone();
+        for (path, _) in base.answers.iter().filter(|(_, seen)| matches!(seen, Seen::File(_))) {
+            let mut one = base.clone();
+            one.answers.insert(path.clone(), Seen::File(text.to_vec()));
+            judge(&one);
+            all.answers.insert(path.clone(), Seen::File(text.to_vec()));
+        }
+        judge(&all);
+    }
 }
