@@ -8,6 +8,7 @@ pub mod cmdline;
 pub mod cpuinfo;
 pub mod differences;
 pub mod interrupts;
+pub mod kbool;
 pub mod kconfig;
 pub mod kmsg;
 pub mod limits;
