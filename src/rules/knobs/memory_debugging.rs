@@ -46,6 +46,8 @@ pub static KNOB: Knob = Knob {
     },
 };
 
+const HW_TAGS: &str = "KASAN_HW_TAGS";
+
 /// Whether a word on the command line switches one off.
 type SwitchedOff = fn(&Cmdline) -> bool;
 
@@ -55,11 +57,16 @@ fn judge(case: &Case) -> Judged {
     let always: Vec<&str> = built.into_iter().filter(|name| config.is_yes(name)).collect();
     let mut legs: Vec<Judged> = Vec::new();
     if !always.is_empty() {
-        legs.push(Ok(Judgement::fail(always.join(", "))));
+        legs.push(Ok(Judgement::fail(always.join(", ")).severity(Severity::High)));
     }
     for (name, off) in switchable(config) {
         legs.push(case.cmdline().map(|cmdline| {
-            if off(cmdline) { Judgement::pass(format!("{name} off")) } else { Judgement::fail(name) }
+            // Tags in hardware are checked by the hardware.
+            let severity = if name == HW_TAGS { Severity::Low } else { Severity::High };
+            match off(cmdline) {
+                true => Judgement::pass(format!("{name} off")),
+                false => Judgement::fail(name).severity(severity),
+            }
         }));
     }
     if legs.is_empty() {
@@ -71,7 +78,7 @@ fn judge(case: &Case) -> Judged {
 /// Those that act unless a word on the command line switches them off.
 fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
     let candidates: [(&'static str, bool, SwitchedOff); 5] = [
-        ("KASAN_HW_TAGS", config.is_yes("KASAN_HW_TAGS"), |line| line.value("kasan") == Some("off")),
+        (HW_TAGS, config.is_yes(HW_TAGS), |line| line.value("kasan") == Some("off")),
         (
             "DEBUG_KMEMLEAK",
             config.is_yes("DEBUG_KMEMLEAK") && !config.is_yes("DEBUG_KMEMLEAK_DEFAULT_OFF"),
@@ -109,6 +116,9 @@ mod tests {
         );
         check(&KNOB, "CONFIG_DEBUG_PAGEALLOC=y\nCONFIG_PAGE_POISONING=y\nCONFIG_SLUB_DEBUG=y", "pass none");
         check(&KNOB, "CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT=y", "fail high DEBUG_PAGEALLOC");
+        check(&KNOB, "CONFIG_KASAN_HW_TAGS=y", "fail low KASAN_HW_TAGS");
+        check(&KNOB, "CONFIG_KASAN_HW_TAGS=y\nCONFIG_KCSAN=y", "fail high KCSAN; KASAN_HW_TAGS");
+        check(&KNOB, "CONFIG_KASAN_HW_TAGS=y\ncmdline + kasan=off", "pass KASAN_HW_TAGS off");
         check(
             &KNOB,
             "CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT=y\ncmdline + debug_pagealloc=0",

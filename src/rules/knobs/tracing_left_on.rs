@@ -1,8 +1,9 @@
 //! Tracing that somebody left on: tracers, events, the function profiler, the stack tracer.
 
 use super::sources::{EVENTS, FTRACE, RT_CONFIG};
+use crate::facts::Fact;
 use crate::facts::line::parse_word;
-use crate::rules::case::{Case, absent};
+use crate::rules::case::{Case, absent, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -58,7 +59,8 @@ const SET_OF_INSTANCES: &str = "/sys/kernel/tracing/instances/*/set_event";
 /// Events of errors: they come seldom, and who wants to know of them has a reason.
 const OF_ERRORS: &[&str] = &["ras:", "mce:", "cxl:", "devlink:", "block:block_rq_error"];
 
-const SHOWN: usize = 3;
+/// Of what is on in several instances this many are named.
+const SHOWN: usize = 1;
 
 fn judge(case: &Case) -> Judged {
     let stack = switch(case, STACK, "stack tracer");
@@ -87,21 +89,20 @@ fn traced(case: &Case) -> Result<(), Judgement> {
 }
 
 fn tracers(case: &Case, pattern: &'static str) -> Judged {
-    let found = case.each(pattern, parse_word)?;
+    let (found, unknown) = words(case, pattern)?;
     let on = found.iter().filter(|(_, tracer)| tracer != "nop");
     let on: Vec<String> =
         on.map(|(names, tracer)| format!("tracer {}{}", cut(tracer), place(names))).collect();
-    Ok(if on.is_empty() {
-        Judgement::pass("no tracer")
-    } else {
-        Judgement::fail(several(&on)).severity(Severity::High)
-    })
+    if on.is_empty() {
+        return unknown.map_or_else(|| Ok(Judgement::pass("no tracer")), Err);
+    }
+    Ok(Judgement::fail(several(&on)).severity(Severity::High))
 }
 
 /// Events that are on, of the kernel's own buffer or of all instances.
 fn events(case: &Case, enabled: &'static str, set: &'static str) -> Judged {
-    let switches = case.each(enabled, parse_word)?;
-    if enabled == ENABLED && switches.is_empty() {
+    let (switches, mut unknown) = words(case, enabled)?;
+    if enabled == ENABLED && switches.is_empty() && unknown.is_none() {
         return Err(absent(enabled));
     }
     let mut on = Vec::new();
@@ -123,13 +124,29 @@ fn events(case: &Case, enabled: &'static str, set: &'static str) -> Judged {
                     None => on.push(format!("events{}", place(names))),
                 }
             }
-            other => return Err(Judgement::unknown(format!("{enabled} holds '{}'", cut(other)))),
+            other => unknown = Some(Judgement::unknown(format!("{enabled} holds '{}'", cut(other)))),
         }
     }
     if on.is_empty() {
-        return Ok(Judgement::pass("no event"));
+        return unknown.map_or_else(|| Ok(Judgement::pass("no event")), Err);
     }
     Ok(Judgement::fail(several(&on)).severity(Severity::Medium))
+}
+
+/// The words of a pattern's files by instance, and the unknown of the first that could not be read.
+type Words<'a> = (Vec<(&'a [String], String)>, Option<Judgement>);
+
+fn words<'a>(case: &Case<'a>, pattern: &'static str) -> Result<Words<'a>, Judgement> {
+    let (mut found, mut first) = (Vec::new(), None);
+    for text in case.texts(pattern)? {
+        match text.content.clone().parse(|content| parse_word(&content)) {
+            Fact::Known(word) => found.push((text.names.as_slice(), word)),
+            other => {
+                first.get_or_insert_with(|| unread(&text.path, &other));
+            }
+        }
+    }
+    Ok((found, first))
 }
 
 /// The first of the events that count, and how many there are besides.
@@ -158,7 +175,7 @@ fn place(names: &[String]) -> String {
 }
 
 fn cut(word: &str) -> String {
-    word.chars().take(30).map(|c| if c.is_control() { '?' } else { c }).collect()
+    word.chars().take(28).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// The first few, and how many there are besides.

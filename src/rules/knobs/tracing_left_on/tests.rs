@@ -1,7 +1,7 @@
 //! Tracers and events, of the kernel's own buffer and of instances.
 
 use super::KNOB;
-use crate::rules::fixture::check;
+use crate::rules::fixture::{Machine, check};
 
 const DIR: &str = "/sys/kernel/tracing";
 
@@ -48,8 +48,7 @@ fn instances_count_except_for_reports_of_errors() {
     let ours = format!("{DIR}/instances/onbeat-41-99/current_tracer: function");
     check(&KNOB, &ours, "fail high tracer function in instance onbeat");
     let many: String = (0..9).map(|n| format!("{DIR}/instances/i{n}/current_tracer: hwlat\n")).collect();
-    let named = "tracer hwlat in instance i0, tracer hwlat in instance i1, tracer hwlat in instance i2";
-    check(&KNOB, &many, &format!("fail high {named}, and 6 more"));
+    check(&KNOB, &many, "fail high tracer hwlat in instance i0, and 8 more");
 }
 
 #[test]
@@ -68,5 +67,24 @@ fn what_cannot_be_read_is_no_pass() {
         "fail high tracer function",
     );
     check(&KNOB, &format!("{DIR}/events/enable: maybe"), "unknown");
+    let instances =
+        format!("{DIR}/instances/a/current_tracer refused\n{DIR}/instances/b/current_tracer: nop\n");
+    check(&KNOB, &instances, "unknown");
+    let bad = format!("{instances}{DIR}/instances/c/current_tracer: hwlat");
+    check(&KNOB, &bad, "fail high tracer hwlat in instance c");
     check(&KNOB, &format!("{DIR}/current_tracer: \u{1b}]0;x"), "unknown");
+}
+
+#[test]
+fn hostile_names_are_cut() {
+    let long = "x".repeat(255);
+    let instance = |name: &str| {
+        let dir = format!("{DIR}/instances/{name}{long}");
+        format!("{dir}/current_tracer: {long}\n{dir}/events/enable: X\n{dir}/set_event: {long}\n| {long}\n")
+    };
+    let mut machine = Machine::base();
+    let main = format!("{DIR}/current_tracer: {long}\n{DIR}/events/enable: X\n{DIR}/set_event: {long}\n");
+    machine.edit(&(main + &instance("a") + &instance("b")));
+    let value = machine.finding(&KNOB).value;
+    assert!(value.len() < 320 && !value.contains(&"x".repeat(29)), "{value}");
 }
