@@ -12,7 +12,7 @@ pub static KNOB: Knob = Knob {
     what: "IRQSOFF_TRACER and PREEMPT_TRACER put a hook where the kernel switches interrupts or preemption off and on again, \
            to find the longest such section. The other tracers do nothing while they are off; these hooks do.",
     why: "each switching of interrupts or preemption goes through a hook, even while nothing is traced",
-    tell: "The kernel's configuration, or else the list of tracers in tracefs. Whether a tracer runs is the affair of the rule tracing-left-on.",
+    tell: "The kernel's configuration and the list of tracers in tracefs: either is enough. Whether a tracer runs is the affair of the rule tracing-left-on.",
     cost: "Another kernel, and without them only guesses which section kept interrupts off: keep a kernel with them for the search. \
            `onbeat hunt` does without.",
     wanted: "not built in",
@@ -46,23 +46,23 @@ pub static KNOB: Knob = Knob {
 
 const AVAILABLE: &str = "/sys/kernel/tracing/available_tracers";
 
+/// Options, and the tracers that show in tracefs that they are there.
+const OPTIONS: &[(&str, &str)] = &[("IRQSOFF_TRACER", "irqsoff"), ("PREEMPT_TRACER", "preemptoff")];
+
 fn judge(case: &Case) -> Judged {
+    // A kernel with tracefs lists all tracers that it was built with, nop at least.
+    let listed = case.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
     let config = case.kconfig();
-    let on: Vec<&str> = match &config {
-        Ok(config) => {
-            let built = ["IRQSOFF_TRACER", "PREEMPT_TRACER"];
-            built.into_iter().filter(|name| config.is_yes(name)).collect()
-        }
-        // A kernel with tracefs lists all tracers that it was built with, nop at least.
-        Err(unknown) => {
-            let listed = case.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
-            let listed = listed.ok_or_else(|| unknown.clone())?;
-            let has = |name: &str| listed.iter().any(|tracer| tracer == name);
-            let built = [("irqsoff", "IRQSOFF_TRACER"), ("preemptoff", "PREEMPT_TRACER")];
-            built.into_iter().filter(|(tracer, _)| has(tracer)).map(|(_, option)| option).collect()
-        }
+    let on = |(option, tracer): &&(&'static str, &str)| {
+        let built = config.as_ref().is_ok_and(|config| config.is_yes(option));
+        built || listed.iter().flatten().any(|name| name == tracer)
     };
-    Ok(if on.is_empty() { Judgement::pass("none") } else { Judgement::fail(on.join(", ")) })
+    let on: Vec<&str> = OPTIONS.iter().filter(on).map(|(option, _)| *option).collect();
+    match config {
+        _ if !on.is_empty() => Ok(Judgement::fail(on.join(", "))),
+        Err(unknown) if listed.is_none() => Err(unknown),
+        _ => Ok(Judgement::pass("none")),
+    }
 }
 
 #[cfg(test)]
@@ -82,5 +82,7 @@ mod tests {
         );
         check(&KNOB, &format!("{list} hwlat nop"), "pass none");
         check(&KNOB, list, "unknown");
+        // A configuration that says otherwise is another kernel's.
+        check(&KNOB, "/sys/kernel/tracing/available_tracers: irqsoff nop", "fail high IRQSOFF_TRACER");
     }
 }

@@ -11,7 +11,7 @@ pub static KNOB: Knob = Knob {
     what: "Options of the kernel's build that check or count each use of a lock: lockdep (PROVE_LOCKING, LOCK_STAT, \
            DEBUG_LOCK_ALLOC), and the simpler checks of spinlocks, mutexes and preemption.",
     why: "every lock that the kernel takes and releases costs more, much of it with interrupts off, and lockdep notes what is new to it under one lock for all CPUs",
-    tell: "The kernel's configuration; where it cannot be read, /proc/sys/kernel/prove_locking and lock_stat, which only kernels \
+    tell: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, which only kernels \
            with these options have. What a module does for itself is not seen.",
     cost: "Another kernel. While a driver is developed, run it with lockdep for a good while: what it reports are real deadlocks to come. \
            Do not measure on that kernel.",
@@ -53,31 +53,27 @@ const SIMPLE: &[&str] = &[
 ];
 
 fn judge(case: &Case) -> Judged {
-    let config = match case.kconfig() {
-        Ok(config) => config,
-        Err(unknown) => return Err(shown_at_run_time(case).unwrap_or(unknown)),
+    let config = case.kconfig();
+    // These kernels have a switch that others do not have: it proves the option, whatever the configuration says.
+    let there = |path| matches!(case.number_if_there(path), Ok(Some(_)));
+    let on = |name: &&'static str| {
+        let built = config.as_ref().is_ok_and(|config| config.is_yes(name));
+        built
+            || (*name == "PROVE_LOCKING" && there(PROVE_LOCKING))
+            || (*name == "LOCK_STAT" && there(LOCK_STAT))
     };
-    let on = |names: &[&'static str]| -> Vec<&'static str> {
-        names.iter().copied().filter(|name| config.is_yes(name)).collect()
-    };
-    let (mut heavy, simple) = (on(LOCKDEP), on(SIMPLE));
+    let mut heavy: Vec<&str> = LOCKDEP.iter().copied().filter(on).collect();
+    let simple: Vec<&str> = SIMPLE.iter().copied().filter(on).collect();
     if heavy.len() > 1 {
         heavy.retain(|name| *name != "LOCKDEP");
     }
     let severity = if heavy.is_empty() { Severity::Medium } else { Severity::High };
     let found = [heavy, simple].concat();
-    if found.is_empty() {
-        return Ok(Judgement::pass("none"));
+    match config {
+        _ if !found.is_empty() => Ok(Judgement::fail(found.join(", ")).severity(severity)),
+        Ok(_) => Ok(Judgement::pass("none")),
+        Err(unknown) => Err(unknown),
     }
-    Ok(Judgement::fail(found.join(", ")).severity(severity))
-}
-
-/// A failure, if the kernel has a switch that only such a kernel has; that there is none proves nothing.
-fn shown_at_run_time(case: &Case) -> Option<Judgement> {
-    let there = |path| matches!(case.number_if_there(path), Ok(Some(_)));
-    let shown = [(PROVE_LOCKING, "PROVE_LOCKING"), (LOCK_STAT, "LOCK_STAT")];
-    let found: Vec<&str> = shown.iter().filter(|(path, _)| there(path)).map(|(_, name)| *name).collect();
-    (!found.is_empty()).then(|| Judgement::fail(found.join(", ")))
 }
 
 #[cfg(test)]
@@ -102,5 +98,6 @@ mod tests {
     fn without_a_configuration_its_switches_tell() {
         check(&KNOB, "/boot refused\n/proc/sys/kernel/prove_locking: 0", "fail high PROVE_LOCKING");
         check(&KNOB, "/boot refused\n/proc/sys/kernel/lock_stat refused", "unknown");
+        check(&KNOB, "/proc/sys/kernel/lock_stat: 1", "fail high LOCK_STAT");
     }
 }

@@ -47,7 +47,7 @@ fn judge(case: &Case) -> Judged {
     let parse = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());
     let lazy = match case.parsed(PARAMETER, parse)? {
         Some(lazy) => lazy,
-        // Kernels before 6.8 have it without the parameter.
+        // Older kernels have it without the parameter.
         None if case.kconfig()?.is_yes("RCU_LAZY") => !case.kconfig()?.is_yes("RCU_LAZY_DEFAULT_OFF"),
         None => return Err(Judgement::not_applicable("the kernel has no RCU_LAZY")),
     };

@@ -18,7 +18,7 @@ pub static KNOB: Knob = Knob {
            What BPF programs and perf attach to is not seen.",
     cost: "Whoever wanted the trace loses it: look first whose instance it is.",
     wanted: "tracer nop and no event, everywhere",
-    fix: "as root, trace-cmd reset, or in /sys/kernel/tracing and each of its instances: echo nop >current_tracer; echo 0 >events/enable; echo 0 >function_profile_enabled; sysctl kernel.stack_tracer_enabled=0",
+    fix: "as root, trace-cmd reset -a, or in /sys/kernel/tracing and each of its instances: echo nop >current_tracer; echo 0 >events/enable; echo 0 >function_profile_enabled; sysctl kernel.stack_tracer_enabled=0",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
