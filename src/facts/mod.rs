@@ -12,6 +12,7 @@ pub mod groups;
 pub mod interrupts;
 pub mod irqbalance;
 pub mod irqs;
+pub mod kbool;
 pub mod kconfig;
 pub mod kmsg;
 pub mod limits;

@@ -47,7 +47,7 @@ pub static KNOB: Knob = Knob {
         silent: "",
         unknown: "/proc/sys/kernel/version refused
                   /sys/kernel/debug/sched/preempt refused
-                  /boot/config-6.12.9-rt-amd64 absent",
+                  /boot refused",
     },
 };
 

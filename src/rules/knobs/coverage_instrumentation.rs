@@ -1,0 +1,67 @@
+//! Instrumentation of the kernel for the coverage of tests.
+
+use super::sources::{GCOV, KCOV};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "coverage-instrumentation",
+    title: "coverage instrumentation",
+    what: "GCOV_KERNEL counts how often each branch of the kernel was taken, KCOV notes which ones a system call took, for tests and \
+           for fuzzing. Both add code to every part of the kernel that is built with them.",
+    why: "code that counts runs at every branch of the kernel, in interrupt handlers as well",
+    tell: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without GCOV_PROFILE_ALL cannot be read.",
+    cost: "Another kernel; keep one with them for the tests that count coverage.",
+    wanted: "not built in",
+    fix: "boot a kernel built without CONFIG_GCOV_KERNEL and CONFIG_KCOV",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Build,
+    sources: &[
+        Source { title: "kernel: using gcov with the Linux kernel", url: GCOV },
+        Source { title: "kernel: KCOV, code coverage for fuzzing", url: KCOV },
+    ],
+    cures: &[Slice::IrqsOff, Slice::Irq, Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_GCOV_KERNEL=y\nCONFIG_GCOV_PROFILE_ALL=y",
+        silent: "",
+        unknown: "/boot refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let config = case.kconfig()?;
+    let on = |name: &&str| config.is_yes(name);
+    let whole: Vec<&str> = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL"].into_iter().filter(on).collect();
+    if !whole.is_empty() {
+        return Ok(Judgement::fail(whole.join(", ")));
+    }
+    // Only some files are built with them, or none.
+    let some: Vec<&str> = ["GCOV_KERNEL", "KCOV"].into_iter().filter(on).collect();
+    if !some.is_empty() {
+        return Ok(Judgement::fail(some.join(", ")).severity(Severity::Medium));
+    }
+    Ok(Judgement::pass("none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn a_kernel_that_is_covered_in_part_is_less_bad() {
+        check(&KNOB, "", "pass none");
+        check(&KNOB, "CONFIG_KCOV=y", "fail medium KCOV");
+        check(&KNOB, "CONFIG_KCOV=y\nCONFIG_KCOV_INSTRUMENT_ALL=y", "fail high KCOV_INSTRUMENT_ALL");
+        check(&KNOB, "CONFIG_GCOV_KERNEL=y", "fail medium GCOV_KERNEL");
+    }
+}

@@ -1,0 +1,94 @@
+//! Whether the kernel can set the processors' clock at all.
+
+use super::sources::RT_CONFIG;
+use crate::facts::Fact;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "cpu-frequency-support",
+    title: "support for frequency scaling",
+    what: "With CPU_FREQ the kernel can bring the processors to their highest clock and keep them there. Without it they stay at \
+           whatever clock the firmware or the boot loader left, which some leave low.",
+    why: "at half the clock everything takes twice as long, the kernel's own work included",
+    tell: "The kernel's configuration, or else that a cpufreq driver is in use. In a virtual machine the host sets the clock.",
+    cost: "Another kernel. With CPU_FREQ there has to be a governor that keeps the clock: another rule looks at it.",
+    wanted: "built in",
+    fix: "boot a kernel built with CONFIG_CPU_FREQ and the driver of this processor",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Build,
+    sources: &[Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_FREQ", url: RT_CONFIG }],
+    cures: &[Slice::Frequency],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/boot/config-RELEASE",
+        "/sys/devices/system/cpu/cpufreq/policy0/scaling_driver",
+        "/proc/cpuinfo",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_CPU_FREQ=n
+                /proc/cpuinfo: vendor_id : GenuineIntel
+                | flags : fpu tsc
+                /sys/class/dmi/id/sys_vendor: Maker
+                /sys/class/dmi/id/product_name: Desk
+                /sys/devices/system/cpu/cpufreq absent",
+        silent: "CONFIG_CPU_FREQ=y
+                 /proc/cpuinfo: vendor_id : GenuineIntel
+                 | flags : fpu tsc
+                 /sys/class/dmi/id/sys_vendor: Maker
+                 /sys/class/dmi/id/product_name: Desk",
+        unknown: "/boot refused
+                  /sys/devices/system/cpu/cpufreq absent
+                  /proc/cpuinfo: vendor_id : GenuineIntel
+                  | flags : fpu tsc
+                  /sys/class/dmi/id/sys_vendor: Maker
+                  /sys/class/dmi/id/product_name: Desk",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    if case.is_virtual()? {
+        return Err(Judgement::not_applicable("in a virtual machine the host sets the clock"));
+    }
+    // A driver in use needs no configuration to prove it.
+    if let Fact::Known(drivers) = &case.facts().cpufreq_driver {
+        if !drivers.is_empty() {
+            return Ok(Judgement::pass("built in"));
+        }
+    }
+    Ok(if case.kconfig()?.is_yes("CPU_FREQ") {
+        Judgement::pass("built in")
+    } else {
+        Judgement::fail("not built in")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const GUEST: &str = "/proc/cpuinfo: flags : fpu tsc hypervisor\n/sys/hypervisor/type: kvm\n";
+    const NO_DRIVER: &str = "/sys/devices/system/cpu/cpufreq absent";
+
+    #[test]
+    fn only_on_metal() {
+        check(&KNOB, "", "pass built in");
+        check(&KNOB, &format!("{NO_DRIVER}\nCONFIG_CPU_FREQ=n"), "fail high not built in");
+        check(
+            &KNOB,
+            &format!("{NO_DRIVER}\nCONFIG_CPU_FREQ=n\n{GUEST}"),
+            "not-applicable in a virtual machine the host sets the clock",
+        );
+        let driver = "/boot refused\n/sys/devices/system/cpu/cpufreq/policy0/scaling_driver: intel_pstate";
+        check(&KNOB, driver, "pass built in");
+        check(&KNOB, &format!("{NO_DRIVER}\n/boot refused"), "unknown");
+    }
+}

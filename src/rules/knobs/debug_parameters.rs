@@ -1,0 +1,178 @@
+//! Words of a search for a fault that were left on the kernel's command line.
+
+use super::sources::{PARAMETERS, RT_CONFIG, SLAB};
+use crate::facts::cmdline::{Cmdline, Param};
+use crate::facts::kbool::kbool;
+use crate::facts::kconfig::Kconfig;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "debug-parameters",
+    title: "debugging on the command line",
+    what: "Parameters of the kernel that switch checks or tracing on for the search for a fault: slab_debug=, page_poison=, debug_pagealloc=, \
+           page_owner=, kmemleak=on, debug_objects, ftrace=, trace_event=, kprobe_event=, trace_instance=, tp_printk, stacktrace, dyndbg=, \
+           initcall_debug.",
+    why: "each allocation is filled and checked under the allocator's lock, or each traced function and event does more, at every boot anew",
+    tell: "The kernel's command line; what the kernel's configuration says it was built without is ignored by it and not counted. \
+           Whether what was switched on still runs is not seen here: the rule tracing-left-on looks at tracing. init_on_alloc= and init_on_free= are \
+           protections and not counted.",
+    cost: "The next fault of that kind is found later. page_poison=1 and slab_debug=P also keep freed data from being read: where that was \
+           the reason, init_on_free=1 does it for less.",
+    wanted: "none of them",
+    fix: "take them off the kernel's command line",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: command line, each of the parameters", url: PARAMETERS },
+        Source {
+            title: "kernel: real-time kernel configuration, CONFIG_TRACING and kernel debug options",
+            url: RT_CONFIG,
+        },
+        Source { title: "kernel: the slab allocator, slab_debug", url: SLAB },
+    ],
+    cures: &[Slice::IrqsOff, Slice::LockContention, Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/cmdline", "/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "cmdline + slub_debug=FZP\nCONFIG_SLUB_DEBUG=y",
+        silent: "",
+        unknown: "/proc/cmdline refused",
+    },
+};
+
+/// A parameter, the option without which the kernel ignores it, and whether it switches something on.
+type Known = (&'static str, &'static str, fn(Option<&str>) -> bool);
+
+const PRESENT: fn(Option<&str>) -> bool = |_| true;
+const TRUE: fn(Option<&str>) -> bool = |value| value.and_then(kbool) == Some(true);
+const FILLED: fn(Option<&str>) -> bool = |value| value.is_some_and(|value| !value.is_empty());
+
+/// `-` switches checks off, `O` alone switches none on.
+const OF_SLABS: fn(Option<&str>) -> bool = |value| !matches!(value, Some("-" | "O"));
+
+const KNOWN: &[Known] = &[
+    ("slab_debug", "SLUB_DEBUG", OF_SLABS),
+    ("slub_debug", "SLUB_DEBUG", OF_SLABS),
+    ("page_poison", "PAGE_POISONING", TRUE),
+    ("debug_pagealloc", "DEBUG_PAGEALLOC", TRUE),
+    ("page_owner", "PAGE_OWNER", TRUE),
+    ("kmemleak", "DEBUG_KMEMLEAK", |value| value == Some("on")),
+    ("debug_objects", "DEBUG_OBJECTS", PRESENT),
+    ("ftrace", "FTRACE", |value| FILLED(value) && value != Some("nop")),
+    ("trace_event", "EVENT_TRACING", FILLED),
+    ("kprobe_event", "KPROBE_EVENTS", FILLED),
+    ("trace_instance", "TRACING", FILLED),
+    ("tp_printk", "TRACING", |value| value.is_none_or(|value| !matches!(value, "0" | "off"))),
+    ("stacktrace", "STACK_TRACER", PRESENT),
+    ("stacktrace_filter", "STACK_TRACER", PRESENT),
+    ("dyndbg", "DYNAMIC_DEBUG_CORE", FILLED),
+    (INITCALL_DEBUG, "", PRESENT),
+];
+
+/// Costs only while the machine boots, and when modules are loaded.
+const INITCALL_DEBUG: &str = "initcall_debug";
+
+const SHOWN: usize = 5;
+
+fn judge(case: &Case) -> Judged {
+    let config = case.kconfig().ok();
+    let found = left(case.cmdline()?, config);
+    if found.is_empty() {
+        return Ok(Judgement::pass("none that acts"));
+    }
+    let mut shown: Vec<String> = found.iter().take(SHOWN).map(|param| excerpt(param)).collect();
+    if found.len() > SHOWN {
+        shown.push(format!("and {} more", found.len() - SHOWN));
+    }
+    let boots_only = found.iter().all(|param| param.name == INITCALL_DEBUG);
+    let severity = if boots_only { Severity::Info } else { Severity::Medium };
+    Ok(Judgement::fail(shown.join(", ")).severity(severity))
+}
+
+/// Those that switch something on, once each with the value that counts, in the order of the table.
+fn left<'a>(cmdline: &'a Cmdline, config: Option<&Kconfig>) -> Vec<&'a Param> {
+    let acts = |(name, option, on): &Known| {
+        let last = cmdline.params.iter().rev().find(|param| param.name.replace('-', "_") == *name)?;
+        let ignored = config.is_some_and(|config| !option.is_empty() && !config.is_yes(option));
+        (on(last.value.as_deref()) && !ignored).then_some(last)
+    };
+    KNOWN.iter().filter_map(acts).collect()
+}
+
+/// A parameter as it stands there, shortened.
+fn excerpt(param: &Param) -> String {
+    let value: String = param.value.iter().flat_map(|value| value.chars()).map(plain).take(28).collect();
+    let dots = if param.value.as_ref().is_some_and(|value| value.chars().count() > 28) { "..." } else { "" };
+    let equals = if param.value.is_some() { "=" } else { "" };
+    format!("{}{equals}{value}{dots}", param.name)
+}
+
+fn plain(c: char) -> char {
+    if c.is_control() { '?' } else { c }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn those_that_act_are_named() {
+        check(&KNOB, "", "pass none that acts");
+        check(
+            &KNOB,
+            "cmdline + ftrace=function\ncmdline + trace_event=sched",
+            "fail medium ftrace=function, trace_event=sched",
+        );
+        check(&KNOB, "cmdline + initcall_debug", "fail info initcall_debug");
+        check(&KNOB, "cmdline + slab_debug\nCONFIG_SLUB_DEBUG=y", "fail medium slab_debug");
+        check(&KNOB, "cmdline + slab_debug=-\nCONFIG_SLUB_DEBUG=y", "pass none that acts");
+        check(
+            &KNOB,
+            "cmdline + page_poison=on\ncmdline + page_poison=0\nCONFIG_PAGE_POISONING=y",
+            "pass none that acts",
+        );
+        check(
+            &KNOB,
+            "cmdline + ftrace=nop\ncmdline + ftrace_dump_on_oops\ncmdline + init_on_free=1",
+            "pass none that acts",
+        );
+        check(&KNOB, "cmdline + --\ncmdline + ftrace=function", "pass none that acts");
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_it_ignores() {
+        check(&KNOB, "cmdline + kmemleak=on", "pass none that acts");
+        check(&KNOB, "cmdline + kmemleak=on\nCONFIG_DEBUG_KMEMLEAK=y", "fail medium kmemleak=on");
+        check(&KNOB, "cmdline + kmemleak=on\n/boot refused", "fail medium kmemleak=on");
+    }
+
+    #[test]
+    fn long_values_are_shortened_and_many_counted() {
+        let long = format!("cmdline + trace_event={}", "sched:sched_switch,".repeat(40));
+        check(&KNOB, &long, "fail medium trace_event=sched:sched_switch,sched:sch...");
+        let words = [
+            "slab_debug",
+            "page_poison=1",
+            "page_owner=on",
+            "ftrace=function",
+            "tp_printk",
+            "stacktrace",
+            "dyndbg=+p",
+        ];
+        let many: String = words.map(|word| format!("cmdline + {word}\n")).concat() + "/boot refused";
+        check(
+            &KNOB,
+            &many,
+            "fail medium slab_debug, page_poison=1, page_owner=on, ftrace=function, tp_printk, and 2 more",
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! Runtime services of an EFI firmware: calls into it, while nothing else can run on the CPU.
+
+use super::sources::{PARAMETERS, RT_CONFIG, RT_HARDWARE};
+use crate::facts::line::parse_line;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::{Cpu, CpuSet};
+
+pub static KNOB: Knob = Knob {
+    id: "efi-runtime",
+    title: "EFI runtime services",
+    what: "On a machine that was started by EFI the kernel calls the firmware for its variables, its clock and to reset. \
+           PREEMPT_RT kernels leave this off by default (EFI_DISABLE_RUNTIME); efi=runtime and efi=noruntime choose.",
+    why: "while the firmware runs, its CPU may take no interrupt and switch to no other task, and some firmware stops the other CPUs as well",
+    tell: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and noefi on its command line. The workqueue \
+           efi_runtime, which newer kernels let be confined to some CPUs, counts as well set where it keeps off the CPUs that matter; \
+           whether the firmware stops all CPUs is not seen: run `onbeat measure` while variables are read.",
+    cost: "Without runtime services efibootmgr, bootctl, fwupd and other programs cannot change boot entries or variables, and a \
+           machine that can only be reset through EFI needs another way.",
+    wanted: "off, or kept on other CPUs",
+    fix: "add efi=noruntime to the kernel's command line, or take efi=runtime off it; where there is /sys/devices/virtual/workqueue/efi_runtime, its cpumask can be confined instead",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source {
+            title: "kernel: real-time kernel configuration, CONFIG_EFI_DISABLE_RUNTIME",
+            url: RT_CONFIG,
+        },
+        Source { title: "kernel: considering hardware, EFI", url: RT_HARDWARE },
+        Source { title: "kernel: command line, efi=", url: PARAMETERS },
+    ],
+    cures: &[Slice::IrqsOff, Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[PLATFORM, CPUMASK],
+    facts: &["/proc/cmdline", "/boot/config-RELEASE", "/sys/devices/system/cpu/online"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/firmware/efi/fw_platform_size: 64
+                cmdline + efi=runtime",
+        silent: "/sys/firmware/efi/fw_platform_size: 64
+                 cmdline + efi=noruntime",
+        unknown: "/sys/firmware/efi/fw_platform_size: 64
+                  /proc/cmdline refused",
+    },
+};
+
+/// A file that each machine started by EFI has: 32 or 64.
+const PLATFORM: &str = "/sys/firmware/efi/fw_platform_size";
+const CPUMASK: &str = "/sys/devices/virtual/workqueue/efi_runtime/cpumask";
+
+fn judge(case: &Case) -> Judged {
+    // Its absence counts only where the rest of sysfs can be seen.
+    case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+    if case.line_if_there(PLATFORM)?.is_none() {
+        return Err(Judgement::not_applicable(
+            "this machine was not started by EFI: there is no /sys/firmware/efi",
+        ));
+    }
+    Judgement::any([switched_off(case), confined(case)])
+}
+
+fn switched_off(case: &Case) -> Judged {
+    let mut chosen = None;
+    for param in &case.cmdline()?.params {
+        match (param.name.as_str(), param.value.as_deref()) {
+            ("noefi", _) => chosen = Some(("noefi", false)),
+            // In one list the kernel looks for noruntime first and for runtime after it.
+            ("efi", Some(list)) if list.split(',').any(|word| word == "runtime") => {
+                chosen = Some(("efi=runtime", true));
+            }
+            ("efi", Some(list)) if list.split(',').any(|word| word == "noruntime") => {
+                chosen = Some(("efi=noruntime", false));
+            }
+            _ => {}
+        }
+    }
+    let (value, on) = match chosen {
+        Some(chosen) => chosen,
+        None if case.kconfig()?.is_yes("EFI_DISABLE_RUNTIME") => ("EFI_DISABLE_RUNTIME", false),
+        None => ("on by default", true),
+    };
+    Ok(Judgement::fail_if(on, value))
+}
+
+/// Whether the calls are kept on CPUs that do not matter.
+fn confined(case: &Case) -> Judged {
+    let Some(mask) = case.parsed(CPUMASK, parse_cpumask)? else {
+        return Err(Judgement::not_applicable("this kernel has no workqueue of that name to confine"));
+    };
+    let ours = mask.and(case.cpus());
+    Ok(Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {mask}")))
+}
+
+/// A mask in hexadecimal digits, in groups of 32 bits with commas between them.
+fn parse_cpumask(text: &str) -> Result<CpuSet, String> {
+    let digits: Vec<u32> = parse_line(text)?
+        .chars()
+        .filter(|c| *c != ',')
+        .map(|c| c.to_digit(16).ok_or_else(|| "expected a mask in hexadecimal digits".to_owned()))
+        .collect::<Result<_, _>>()?;
+    if digits.is_empty() {
+        return Err("expected a mask, found nothing".to_owned());
+    }
+    let bits = digits.iter().rev().enumerate().flat_map(|(at, digit)| {
+        (0..4).filter(move |bit| digit >> bit & 1 == 1).map(move |bit| Cpu(at as u32 * 4 + bit))
+    });
+    Ok(CpuSet(bits.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOB, parse_cpumask};
+    use crate::rules::fixture::check;
+    use proptest::prelude::*;
+
+    const EFI: &str = "/sys/firmware/efi/fw_platform_size: 64";
+
+    #[test]
+    fn the_last_word_on_the_command_line_or_else_the_build_decides() {
+        check(&KNOB, "", "not-applicable");
+        check(&KNOB, EFI, "pass EFI_DISABLE_RUNTIME");
+        check(&KNOB, &format!("{EFI}\nCONFIG_EFI_DISABLE_RUNTIME=n"), "fail medium on by default");
+        check(&KNOB, &format!("{EFI}\nCONFIG_EFI_DISABLE_RUNTIME=n\ncmdline + noefi"), "pass noefi");
+        check(&KNOB, &format!("{EFI}\ncmdline + efi=debug,runtime"), "fail medium efi=runtime");
+        check(&KNOB, &format!("{EFI}\ncmdline + efi=runtime\ncmdline + efi=noruntime"), "pass efi=noruntime");
+        check(&KNOB, &format!("{EFI}\ncmdline + efi=noruntime\n/boot refused"), "pass efi=noruntime");
+        check(&KNOB, &format!("{EFI}\n/boot refused"), "unknown");
+        check(&KNOB, "/sys/firmware/efi/fw_platform_size refused", "unknown");
+    }
+
+    #[test]
+    fn calls_may_be_kept_on_other_cpus() {
+        let mask = |mask| {
+            format!(
+                "{EFI}\ncmdline + efi=runtime\n/sys/devices/virtual/workqueue/efi_runtime/cpumask: {mask}"
+            )
+        };
+        check(&KNOB, &mask("00000000,00000003"), "pass efi_runtime on CPU 0-1");
+        check(&KNOB, &mask("f"), "fail medium efi=runtime; efi_runtime on CPU 0-3");
+        check(&KNOB, &mask("x"), "unknown");
+        check(
+            &KNOB,
+            &format!("{}\n--cpus 0-3", mask("3")),
+            "fail medium efi=runtime; efi_runtime on CPU 0-1",
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_parser_is_total(text in "[0-9a-f,x\n ]{0,40}") {
+            let _ = parse_cpumask(&text);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Drivers of graphics hardware that shares the processors' cache and memory.
+
+use super::sources::{RT_CONFIG, RT_HARDWARE};
+use crate::facts::line::parse_word;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use std::collections::BTreeSet;
+
+pub static KNOB: Knob = Knob {
+    id: "graphics-drivers",
+    title: "graphics drivers",
+    what: "A graphics processor that works beside real-time tasks takes memory bandwidth from them, and one on the same chip \
+           the last level of the cache as well.",
+    why: "a task waits for memory while the graphics processor has the bus, and finds its cache lines thrown out",
+    tell: "The drivers of the cards in /sys/class/drm. Those that only show a frame buffer, or a virtual card, are not counted. \
+           Whether the graphics processor works at the moment is not seen, nor what it shares.",
+    cost: "Without a driver there is at most a plain console on the screen.",
+    wanted: "none, or tested under graphics load",
+    fix: "in a product without a screen, keep the driver from loading: modprobe.blacklist=DRIVER on the kernel's command line; otherwise `onbeat measure` while something like glmark2 runs, and set aside cache ways by resctrl",
+    severity: Severity::Info,
+    evidence: Evidence::Documented,
+    contested: "how much it costs differs by orders of magnitude between chips: `onbeat measure` under graphics load and without, and `onbeat compare` the two",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CONFIG_DRM", url: RT_CONFIG },
+        Source { title: "kernel: considering hardware, system memory and cache", url: RT_HARDWARE },
+    ],
+    cures: &[Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[DRIVERS],
+    facts: &["/sys/devices/system/cpu/online"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/class/drm/card0/device/driver -> i915",
+        silent: "/sys/class/drm/card0/device/driver -> simple-framebuffer",
+        unknown: "/sys/class/drm/card0/device/driver refused",
+    },
+};
+
+const DRIVERS: &str = "/sys/class/drm/card#/device/driver@";
+
+/// A plain frame buffer, a server's management controller, or a card that a hypervisor pretends.
+const PLAIN: &[&str] = &[
+    "simple-framebuffer",
+    "simpledrm",
+    "efi-framebuffer",
+    "efidrm",
+    "vesa-framebuffer",
+    "vesadrm",
+    "ofdrm",
+    "ast",
+    "mgag200",
+    "bochs-drm",
+    "cirrus",
+    "qxl",
+    "virtio_gpu",
+    "virtio-pci",
+    "vboxvideo",
+    "hyperv_drm",
+    "vmwgfx",
+];
+
+const SHOWN: usize = 4;
+
+fn judge(case: &Case) -> Judged {
+    // That there are no cards counts only where the rest of sysfs can be seen.
+    case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+    let drivers = case.each(DRIVERS, parse_word);
+    if let Err(unknown) = &drivers {
+        // One that is known to share is enough.
+        let known = case.texts(DRIVERS)?.iter().filter_map(|text| text.content.known());
+        let known: BTreeSet<&str> = known.map(String::as_str).filter(|name| !PLAIN.contains(name)).collect();
+        return if known.is_empty() { Err(unknown.clone()) } else { Ok(Judgement::fail(several(&known))) };
+    }
+    let drivers: BTreeSet<String> = drivers?.into_iter().map(|(_, driver)| driver).collect();
+    let sharing: BTreeSet<&str> =
+        drivers.iter().map(String::as_str).filter(|name| !PLAIN.contains(name)).collect();
+    if !sharing.is_empty() {
+        return Ok(Judgement::fail(several(&sharing)));
+    }
+    let plain: BTreeSet<&str> = drivers.iter().map(String::as_str).collect();
+    Ok(Judgement::pass(if plain.is_empty() { "none".to_owned() } else { several(&plain) }))
+}
+
+fn several(drivers: &BTreeSet<&str>) -> String {
+    let cut =
+        |name: &&str| name.chars().take(40).map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
+    let shown = drivers.iter().take(SHOWN).map(cut).collect::<Vec<_>>().join(", ");
+    match drivers.len() - drivers.len().min(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn drivers_that_share_memory_are_named() {
+        check(&KNOB, "", "pass none");
+        let card = |n: u32, driver: &str| format!("/sys/class/drm/card{n}/device/driver -> {driver}\n");
+        check(&KNOB, &card(0, "amdgpu"), "fail info amdgpu");
+        check(&KNOB, &card(0, "ast"), "pass ast");
+        check(&KNOB, &(card(0, "ast") + &card(1, "i915") + &card(2, "i915")), "fail info i915");
+        // A connector is no card.
+        check(&KNOB, "/sys/class/drm/card0-HDMI-A-1/device/driver -> i915", "pass none");
+        let many: String =
+            ["a", "b", "c", "d", "e", "f"].iter().zip(0..).map(|(name, n)| card(n, name)).collect();
+        check(&KNOB, &many, "fail info a, b, c, d and 2 more");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_pass() {
+        let hidden = "/sys/class/drm/card0/device/driver refused";
+        check(&KNOB, hidden, "unknown");
+        check(&KNOB, &format!("{hidden}\n/sys/class/drm/card1/device/driver -> i915"), "fail info i915");
+        check(&KNOB, "/sys/devices/system/cpu/online refused", "unknown");
+    }
+}

@@ -1,0 +1,90 @@
+//! What the kernel must have been built with for its latencies to be explained.
+
+use super::sources::RT_CONFIG;
+use crate::facts::kconfig::Kconfig;
+use crate::facts::line::parse_words;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "kernel-tracing-support",
+    title: "support for tracing",
+    what: "EVENT_TRACING lets `onbeat hunt` see what ran when a task was late; the tracers osnoise, timerlat and hwlat look for the \
+           noise of the kernel and of the hardware from inside. Built in and not running, they cost next to nothing.",
+    why: "a late wakeup that nothing has traced can only be guessed at",
+    tell: "The kernel's configuration, or else the list of tracers in tracefs.",
+    cost: "A kernel with them is larger by some megabytes, and root can look into everything with them.",
+    wanted: "EVENT_TRACING, OSNOISE_TRACER, TIMERLAT_TRACER and HWLAT_TRACER built in",
+    fix: "boot a kernel built with CONFIG_FTRACE and these options",
+    severity: Severity::Info,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Build,
+    sources: &[Source { title: "kernel: real-time kernel configuration, CONFIG_TRACING", url: RT_CONFIG }],
+    cures: &[Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[AVAILABLE],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_TIMERLAT_TRACER=n",
+        silent: "",
+        unknown: "/boot refused
+                  /sys/kernel/tracing refused",
+    },
+};
+
+const AVAILABLE: &str = "/sys/kernel/tracing/available_tracers";
+
+/// Options, and the tracers that show in tracefs that they are there.
+const NEEDED: &[(&str, &str)] = &[
+    ("EVENT_TRACING", "nop"),
+    ("OSNOISE_TRACER", "osnoise"),
+    ("TIMERLAT_TRACER", "timerlat"),
+    ("HWLAT_TRACER", "hwlat"),
+];
+
+fn judge(case: &Case) -> Judged {
+    let missing = match case.kconfig() {
+        Ok(config) => missing_in(config),
+        Err(unknown) => {
+            let listed = case.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
+            let listed = listed.ok_or(unknown)?;
+            let lacks = |(_, tracer): &&(&str, &'static str)| !listed.iter().any(|name| name == tracer);
+            NEEDED.iter().filter(lacks).map(|(option, _)| *option).collect()
+        }
+    };
+    if missing.is_empty() {
+        return Ok(Judgement::pass("all built in"));
+    }
+    let missing = missing.join(", ");
+    Ok(Judgement::fail(format!("without {missing}")).fix(format!("boot a kernel built with {missing}")))
+}
+
+fn missing_in(config: &Kconfig) -> Vec<&'static str> {
+    NEEDED.iter().map(|(option, _)| *option).filter(|option| !config.is_yes(option)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        check(&KNOB, "", "pass all built in");
+        let distribution = "CONFIG_OSNOISE_TRACER=n\nCONFIG_TIMERLAT_TRACER=n\nCONFIG_HWLAT_TRACER=n";
+        check(&KNOB, distribution, "fail info without OSNOISE_TRACER, TIMERLAT_TRACER, HWLAT_TRACER");
+        let listed = "/boot refused\n/sys/kernel/tracing/available_tracers:";
+        check(&KNOB, &format!("{listed} timerlat osnoise hwlat function nop"), "pass all built in");
+        check(
+            &KNOB,
+            &format!("{listed} function nop"),
+            "fail info without OSNOISE_TRACER, TIMERLAT_TRACER, HWLAT_TRACER",
+        );
+        check(&KNOB, listed, "unknown");
+    }
+}

@@ -1,0 +1,86 @@
+//! KFENCE: a detector of memory errors that looks at one allocation now and then.
+
+use super::sources::KFENCE;
+use crate::facts::line::parse_u64;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "kfence",
+    title: "KFENCE",
+    what: "KFENCE puts one allocation of the kernel out of those of each sample interval, 100 ms by default, between guard pages, to find \
+           uses of freed memory and writes beyond its end. It is made to be left on.",
+    why: "each interval a work item wakes a worker and the next allocation takes the slow way; with KFENCE_STATIC_KEYS the kernel's code is patched twice per interval, which interrupts every CPU",
+    tell: "The sample interval, 0 where it is off, and from the kernel's configuration whether static keys are used. The interval can only be read by root.",
+    cost: "Memory errors of drivers in the field are no longer found: for a product that is a loss of safety and security. Without static \
+           keys, try a longer interval first.",
+    wanted: "off, or measured",
+    fix: "as root, echo 0 >/sys/module/kfence/parameters/sample_interval; to keep it, kfence.sample_interval=0 on the kernel's command line",
+    severity: Severity::Low,
+    evidence: Evidence::Source,
+    contested: "the kernel's documentation has it on in production: without static keys, `onbeat measure` with and without it, and `onbeat compare` the two",
+    lasts: Lasts::Runtime,
+    sources: &[Source { title: "kernel: KFENCE, implementation details", url: KFENCE }],
+    cures: &[Slice::Workqueue, Slice::Ipi],
+    after: &[],
+    conflicts: &[],
+    reads: &[INTERVAL],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_KFENCE=y\n/sys/module/kfence/parameters/sample_interval: 100",
+        silent: "CONFIG_KFENCE=y\n/sys/module/kfence/parameters/sample_interval: 0",
+        unknown: "CONFIG_KFENCE=y\n/sys/module/kfence/parameters/sample_interval refused",
+    },
+};
+
+const INTERVAL: &str = "/sys/module/kfence/parameters/sample_interval";
+
+fn judge(case: &Case) -> Judged {
+    let Some(interval) = case.parsed(INTERVAL, parse_u64)? else {
+        if case.kconfig()?.is_yes("KFENCE") {
+            return Err(Judgement::unknown(format!("{INTERVAL} is not there, though the kernel has KFENCE")));
+        }
+        return Err(Judgement::not_applicable("the kernel has no KFENCE"));
+    };
+    if interval == 0 {
+        return Ok(Judgement::pass("off"));
+    }
+    let patches = case.kconfig().is_ok_and(|config| config.is_yes("KFENCE_STATIC_KEYS"));
+    if patches {
+        return Ok(
+            Judgement::fail(format!("every {interval} ms, with static keys")).severity(Severity::Medium)
+        );
+    }
+    Ok(Judgement::fail(format!("every {interval} ms")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn static_keys_are_worse() {
+        let on = "/sys/module/kfence/parameters/sample_interval: 100";
+        check(&KNOB, "", "pass off");
+        check(&KNOB, on, "fail low every 100 ms");
+        check(
+            &KNOB,
+            &format!("{on}\nCONFIG_KFENCE_STATIC_KEYS=y"),
+            "fail medium every 100 ms, with static keys",
+        );
+        check(&KNOB, &format!("{on}\n/boot refused"), "fail low every 100 ms");
+    }
+
+    #[test]
+    fn an_absent_parameter_is_no_pass() {
+        let absent = "/sys/module/kfence absent";
+        check(&KNOB, &format!("{absent}\nCONFIG_KFENCE=n"), "not-applicable the kernel has no KFENCE");
+        check(&KNOB, &format!("{absent}\nCONFIG_KFENCE=y"), "unknown");
+        check(&KNOB, &format!("{absent}\n/boot refused"), "unknown");
+        check(&KNOB, "/sys/module/kfence/parameters/sample_interval: -1", "unknown");
+    }
+}

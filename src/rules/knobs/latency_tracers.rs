@@ -1,0 +1,88 @@
+//! The tracers of sections without interrupts or preemption, built into the kernel.
+
+use super::sources::{FTRACE, RT_CONFIG};
+use crate::facts::line::parse_words;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "latency-tracers",
+    title: "irqsoff and preemptoff tracers",
+    what: "IRQSOFF_TRACER and PREEMPT_TRACER put a hook where the kernel switches interrupts or preemption off and on again, \
+           to find the longest such section. The other tracers do nothing while they are off; these hooks do.",
+    why: "each switching of interrupts or preemption goes through a hook, even while nothing is traced",
+    tell: "The kernel's configuration and the list of tracers in tracefs: either is enough. Whether a tracer runs is the affair of the rule tracing-left-on.",
+    cost: "Another kernel, and without them only guesses which section kept interrupts off: keep a kernel with them for the search. \
+           `onbeat hunt` does without.",
+    wanted: "not built in",
+    fix: "boot a kernel built without CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Build,
+    sources: &[
+        Source {
+            title: "kernel: real-time kernel configuration, CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER",
+            url: RT_CONFIG,
+        },
+        Source { title: "kernel: ftrace, the tracers", url: FTRACE },
+    ],
+    cures: &[Slice::IrqsOff, Slice::PreemptOff],
+    after: &[],
+    conflicts: &[],
+    reads: &[AVAILABLE],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_IRQSOFF_TRACER=y
+                /sys/kernel/tracing/available_tracers: irqsoff nop",
+        silent: "",
+        unknown: "/boot refused
+                  /sys/kernel/tracing refused",
+    },
+};
+
+const AVAILABLE: &str = "/sys/kernel/tracing/available_tracers";
+
+/// Options, and the tracers that show in tracefs that they are there.
+const OPTIONS: &[(&str, &str)] = &[("IRQSOFF_TRACER", "irqsoff"), ("PREEMPT_TRACER", "preemptoff")];
+
+fn judge(case: &Case) -> Judged {
+    // A kernel with tracefs lists all tracers that it was built with, nop at least.
+    let listed = case.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
+    let config = case.kconfig();
+    let on = |(option, tracer): &&(&'static str, &str)| {
+        let built = config.as_ref().is_ok_and(|config| config.is_yes(option));
+        built || listed.iter().flatten().any(|name| name == tracer)
+    };
+    let on: Vec<&str> = OPTIONS.iter().filter(on).map(|(option, _)| *option).collect();
+    match config {
+        _ if !on.is_empty() => Ok(Judgement::fail(on.join(", "))),
+        Err(unknown) if listed.is_none() => Err(unknown),
+        _ => Ok(Judgement::pass("none")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn the_configuration_or_the_list_of_tracers_decides() {
+        check(&KNOB, "", "pass none");
+        check(&KNOB, "CONFIG_PREEMPT_TRACER=y", "fail high PREEMPT_TRACER");
+        let list = "/boot refused\n/sys/kernel/tracing/available_tracers:";
+        check(
+            &KNOB,
+            &format!("{list} preemptirqsoff preemptoff irqsoff nop"),
+            "fail high IRQSOFF_TRACER, PREEMPT_TRACER",
+        );
+        check(&KNOB, &format!("{list} hwlat nop"), "pass none");
+        check(&KNOB, list, "unknown");
+        // A configuration that says otherwise is another kernel's.
+        check(&KNOB, "/sys/kernel/tracing/available_tracers: irqsoff nop", "fail high IRQSOFF_TRACER");
+    }
+}

@@ -1,0 +1,103 @@
+//! Debugging of locks, built into the kernel.
+
+use super::sources::{LOCKSTAT, RT_CONFIG};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "lock-debugging",
+    title: "debugging of locks",
+    what: "Options of the kernel's build that check or count each use of a lock: lockdep (PROVE_LOCKING, LOCK_STAT, \
+           DEBUG_LOCK_ALLOC), and the simpler checks of spinlocks, mutexes and preemption.",
+    why: "every lock that the kernel takes and releases costs more, much of it with interrupts off, and lockdep notes what is new to it under one lock for all CPUs",
+    tell: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, which only kernels \
+           with these options have. What a module does for itself is not seen.",
+    cost: "Another kernel. While a driver is developed, run it with lockdep for a good while: what it reports are real deadlocks to come. \
+           Do not measure on that kernel.",
+    wanted: "none built in",
+    fix: "boot a kernel built without them: distributions call theirs with them `debug`",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Build,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CONFIG_PROVE_LOCKING", url: RT_CONFIG },
+        Source { title: "kernel: lock statistics", url: LOCKSTAT },
+    ],
+    cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::LockContention],
+    after: &[],
+    conflicts: &[],
+    reads: &[PROVE_LOCKING, LOCK_STAT],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples { fires: "CONFIG_PROVE_LOCKING=y", silent: "", unknown: "/boot refused" },
+};
+
+const PROVE_LOCKING: &str = "/proc/sys/kernel/prove_locking";
+const LOCK_STAT: &str = "/proc/sys/kernel/lock_stat";
+
+/// Those that bring lockdep with them; LOCKDEP itself is named only where none of them is.
+const LOCKDEP: &[&str] =
+    &["PROVE_LOCKING", "LOCK_STAT", "DEBUG_LOCK_ALLOC", "DEBUG_WW_MUTEX_SLOWPATH", "LOCKDEP"];
+
+/// Checks of single kinds of locks: cheaper.
+const SIMPLE: &[&str] = &[
+    "DEBUG_PREEMPT",
+    "DEBUG_RT_MUTEXES",
+    "DEBUG_SPINLOCK",
+    "DEBUG_MUTEXES",
+    "DEBUG_RWSEMS",
+    "DEBUG_IRQFLAGS",
+];
+
+fn judge(case: &Case) -> Judged {
+    let config = case.kconfig();
+    // These kernels have a switch that others do not have: it proves the option, whatever the configuration says.
+    let there = |path| matches!(case.number_if_there(path), Ok(Some(_)));
+    let on = |name: &&'static str| {
+        let built = config.as_ref().is_ok_and(|config| config.is_yes(name));
+        built
+            || (*name == "PROVE_LOCKING" && there(PROVE_LOCKING))
+            || (*name == "LOCK_STAT" && there(LOCK_STAT))
+    };
+    let mut heavy: Vec<&str> = LOCKDEP.iter().copied().filter(on).collect();
+    let simple: Vec<&str> = SIMPLE.iter().copied().filter(on).collect();
+    if heavy.len() > 1 {
+        heavy.retain(|name| *name != "LOCKDEP");
+    }
+    let severity = if heavy.is_empty() { Severity::Medium } else { Severity::High };
+    let found = [heavy, simple].concat();
+    match config {
+        _ if !found.is_empty() => Ok(Judgement::fail(found.join(", ")).severity(severity)),
+        Ok(_) => Ok(Judgement::pass("none")),
+        Err(unknown) => Err(unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn those_that_are_on_are_named() {
+        check(&KNOB, "", "pass none");
+        check(&KNOB, "CONFIG_DEBUG_PREEMPT=y", "fail medium DEBUG_PREEMPT");
+        check(
+            &KNOB,
+            "CONFIG_PROVE_LOCKING=y\nCONFIG_LOCKDEP=y\nCONFIG_DEBUG_SPINLOCK=y",
+            "fail high PROVE_LOCKING, DEBUG_SPINLOCK",
+        );
+        check(&KNOB, "CONFIG_LOCKDEP=y", "fail high LOCKDEP");
+        check(&KNOB, "CONFIG_DEBUG_ATOMIC_SLEEP=y\nCONFIG_DEBUG_KERNEL=y\nCONFIG_DEBUG_FS=y", "pass none");
+    }
+
+    #[test]
+    fn without_a_configuration_its_switches_tell() {
+        check(&KNOB, "/boot refused\n/proc/sys/kernel/prove_locking: 0", "fail high PROVE_LOCKING");
+        check(&KNOB, "/boot refused\n/proc/sys/kernel/lock_stat refused", "unknown");
+        check(&KNOB, "/proc/sys/kernel/lock_stat: 1", "fail high LOCK_STAT");
+    }
+}

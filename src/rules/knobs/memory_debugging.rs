@@ -1,0 +1,146 @@
+//! Debugging of memory that acts as the kernel was built, without a word on its command line.
+
+use super::sources::{KASAN, KMEMLEAK, PARAMETERS, RT_CONFIG, SLAB};
+use crate::facts::cmdline::{Cmdline, Param};
+use crate::facts::kbool::kbool;
+use crate::facts::kconfig::{Kconfig, Setting};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "memory-debugging",
+    title: "debugging of memory",
+    what: "Options of the kernel's build that watch its memory: sanitizers (KASAN, KCSAN, KMSAN), the leak detector (DEBUG_KMEMLEAK), \
+           the tracking of objects (DEBUG_OBJECTS), and checks of each allocation (SLUB_DEBUG_ON, DEBUG_PAGEALLOC).",
+    why: "each access to memory or each allocation does extra work in the kernel, and the checks of the allocators run under their locks",
+    tell: "The kernel's configuration, and its command line where that switches one of them off (kmemleak=off, slab_debug=-, kasan=off, \
+           debug_pagealloc=off, no_debug_objects). What is only switched on there is the affair of the rule debug-parameters. \
+           Whether kmemleak was stopped later cannot be read.",
+    cost: "Another kernel, or a word on the command line. These checks find corruption that is otherwise found much later: keep a kernel with \
+           them for tests. On arm64, KASAN_HW_TAGS is made for production: dropping it gives up a protection.",
+    wanted: "none that acts",
+    fix: "boot a kernel built without them; until then kmemleak=off, slab_debug=- (slub_debug=- on older kernels), debug_pagealloc=off or no_debug_objects on its command line",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Build,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, kernel debug options", url: RT_CONFIG },
+        Source { title: "kernel: KASAN, command line parameters", url: KASAN },
+        Source { title: "kernel: kmemleak", url: KMEMLEAK },
+        Source { title: "kernel: the slab allocator, slab_debug", url: SLAB },
+        Source { title: "kernel: command line, debug_pagealloc=, no_debug_objects", url: PARAMETERS },
+    ],
+    cures: &[Slice::IrqsOff, Slice::LockContention, Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/boot/config-RELEASE", "/proc/cmdline"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_KASAN=y\nCONFIG_KASAN_GENERIC=y",
+        silent: "",
+        unknown: "/boot refused",
+    },
+};
+
+const HW_TAGS: &str = "KASAN_HW_TAGS";
+
+/// Whether a word on the command line switches one off.
+type SwitchedOff = fn(&Cmdline) -> bool;
+
+fn judge(case: &Case) -> Judged {
+    let config = case.kconfig()?;
+    let built = ["KASAN_GENERIC", "KASAN_SW_TAGS", "KCSAN", "KMSAN"];
+    let always: Vec<&str> = built.into_iter().filter(|name| config.is_yes(name)).collect();
+    let mut legs: Vec<Judged> = Vec::new();
+    if !always.is_empty() {
+        legs.push(Ok(Judgement::fail(always.join(", ")).severity(Severity::High)));
+    }
+    for (name, off) in switchable(config) {
+        legs.push(case.cmdline().map(|cmdline| {
+            // Tags in hardware are checked by the hardware.
+            let severity = if name == HW_TAGS { Severity::Low } else { Severity::High };
+            match off(cmdline) {
+                true => Judgement::pass(format!("{name} off")),
+                false => Judgement::fail(name).severity(severity),
+            }
+        }));
+    }
+    if legs.is_empty() {
+        return Ok(Judgement::pass("none"));
+    }
+    Judgement::all(legs)
+}
+
+/// Those that act unless a word on the command line switches them off.
+fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
+    let candidates: [(&'static str, bool, SwitchedOff); 5] = [
+        (HW_TAGS, config.is_yes(HW_TAGS), |line| line.value("kasan") == Some("off")),
+        (
+            "DEBUG_KMEMLEAK",
+            config.is_yes("DEBUG_KMEMLEAK") && !config.is_yes("DEBUG_KMEMLEAK_DEFAULT_OFF"),
+            |line| line.values("kmemleak").any(|value| value == "off"),
+        ),
+        ("SLUB_DEBUG_ON", config.is_yes("SLUB_DEBUG_ON"), |line| {
+            let named = |param: &&Param| matches!(param.name.as_str(), "slab_debug" | "slub_debug");
+            let value = line.params.iter().rev().find(named).and_then(|param| param.value.as_deref());
+            value.is_some_and(|value| value == "-")
+        }),
+        ("DEBUG_PAGEALLOC", config.is_yes("DEBUG_PAGEALLOC_ENABLE_DEFAULT"), |line| {
+            line.values("debug_pagealloc").filter_map(kbool).next_back() == Some(false)
+        }),
+        ("DEBUG_OBJECTS", config.get("DEBUG_OBJECTS_ENABLE_DEFAULT") == Setting::Value("1"), |line| {
+            line.has("no_debug_objects")
+        }),
+    ];
+    candidates.into_iter().filter(|(_, acts, _)| *acts).map(|(name, _, off)| (name, off)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const KMEMLEAK: &str = "CONFIG_DEBUG_KMEMLEAK=y";
+
+    #[test]
+    fn what_acts_is_named_and_what_is_off_is_not() {
+        check(&KNOB, "", "pass none");
+        check(
+            &KNOB,
+            "CONFIG_KASAN=y\nCONFIG_KASAN_GENERIC=y\nCONFIG_KCSAN=y",
+            "fail high KASAN_GENERIC, KCSAN",
+        );
+        check(&KNOB, "CONFIG_DEBUG_PAGEALLOC=y\nCONFIG_PAGE_POISONING=y\nCONFIG_SLUB_DEBUG=y", "pass none");
+        check(&KNOB, "CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT=y", "fail high DEBUG_PAGEALLOC");
+        check(&KNOB, "CONFIG_KASAN_HW_TAGS=y", "fail low KASAN_HW_TAGS");
+        check(&KNOB, "CONFIG_KASAN_HW_TAGS=y\nCONFIG_KCSAN=y", "fail high KCSAN; KASAN_HW_TAGS");
+        check(&KNOB, "CONFIG_KASAN_HW_TAGS=y\ncmdline + kasan=off", "pass KASAN_HW_TAGS off");
+        check(
+            &KNOB,
+            "CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT=y\ncmdline + debug_pagealloc=0",
+            "pass DEBUG_PAGEALLOC off",
+        );
+        check(&KNOB, KMEMLEAK, "fail high DEBUG_KMEMLEAK");
+        check(&KNOB, &format!("{KMEMLEAK}\nCONFIG_DEBUG_KMEMLEAK_DEFAULT_OFF=y"), "pass none");
+        check(&KNOB, &format!("{KMEMLEAK}\ncmdline + kmemleak=off"), "pass DEBUG_KMEMLEAK off");
+        check(&KNOB, "CONFIG_SLUB_DEBUG_ON=y\ncmdline + slub_debug=-", "pass SLUB_DEBUG_ON off");
+        check(&KNOB, "CONFIG_SLUB_DEBUG_ON=y\ncmdline + slab_debug=FZ", "fail high SLUB_DEBUG_ON");
+        check(&KNOB, "CONFIG_DEBUG_OBJECTS=y\nCONFIG_DEBUG_OBJECTS_ENABLE_DEFAULT=0", "pass none");
+        check(
+            &KNOB,
+            "CONFIG_DEBUG_OBJECTS_ENABLE_DEFAULT=1\ncmdline + no_debug_objects",
+            "pass DEBUG_OBJECTS off",
+        );
+    }
+
+    #[test]
+    fn a_command_line_that_cannot_be_read_decides_only_what_it_could_switch() {
+        check(&KNOB, "/proc/cmdline refused", "pass none");
+        check(&KNOB, &format!("{KMEMLEAK}\n/proc/cmdline refused"), "unknown");
+        check(&KNOB, &format!("{KMEMLEAK}\nCONFIG_KCSAN=y\n/proc/cmdline refused"), "fail high KCSAN");
+    }
+}

@@ -1,0 +1,108 @@
+//! CPUs without a tick while they run one task: for those that poll, not for periodic loops.
+
+use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
+use crate::facts::Fact;
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "nohz-full",
+    title: "full dynticks",
+    what: "CPUs in nohz_full= stop their tick while they run a single task. In return each way into the kernel and back keeps accounts that \
+           the tick kept before, and all their callbacks of RCU are run elsewhere.",
+    why: "a loop that sleeps and wakes enters the kernel all the time and pays for the accounts at each turn; one that never enters it is only disturbed by the tick",
+    tell: "/sys/devices/system/cpu/nohz_full. A kernel built with NO_HZ_FULL whose list is empty behaves like one without. \
+           Whether the tick really stops is not seen here: a second task, a POSIX CPU timer or an unstable clocksource keeps it.",
+    cost: "With it system calls, page faults and interrupts on these CPUs cost more, there must be one task per CPU, and the CPU that \
+           booted cannot be among them on most kernels. Without it a polling task meets a tick of a few microseconds 100 to 1000 times a second.",
+    wanted: "for a loop that sleeps none of its CPUs, for one that polls all of them",
+    fix: "take the CPUs that matter out of nohz_full= on the kernel's command line",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "the kernel's guide wants it off for periodic loops, tuned's and OpenShift's profiles set it for all isolated CPUs: \
+                `onbeat measure` the loop with and without it, and `onbeat compare` the two",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ_FULL", url: RT_CONFIG },
+        Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
+        Source { title: "kernel: reducing scheduling-clock ticks", url: NO_HZ },
+    ],
+    cures: &[Slice::TimerIrq, Slice::TimerSoftirq, Slice::ReturnToUser],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &[LIST, "/sys/devices/system/cpu/online", "/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/nohz_full: 2-3",
+        silent: "/sys/devices/system/cpu/nohz_full:   (null)",
+        unknown: "/sys/devices/system/cpu/nohz_full refused",
+    },
+};
+
+const LIST: &str = "/sys/devices/system/cpu/nohz_full";
+
+fn judge(case: &Case) -> Judged {
+    if case.is_for(Profile::Guest) {
+        return Err(Judgement::not_applicable(
+            "in a guest its work decides: judge with --profile control-loop or --profile busy-poll",
+        ));
+    }
+    let facts = case.facts();
+    let online = case.known(&facts.online, "/sys/devices/system/cpu/online")?;
+    let (list, built) = match &facts.nohz_full {
+        // The file comes with the option; beside it is that of the CPUs online, which could be read.
+        Fact::Absent => (Default::default(), false),
+        list => (case.known(list, LIST)?.and(online), true),
+    };
+    let found = match (built, list.is_empty()) {
+        (false, _) => "not built in".to_owned(),
+        (true, true) => "none".to_owned(),
+        (true, false) => format!("CPU {list}"),
+    };
+    if !case.is_for(Profile::BusyPoll) {
+        return Ok(Judgement::fail_if(!list.and(case.cpus()).is_empty(), found)
+            .wanted("none of the CPUs that matter"));
+    }
+    case.needs_isolation()?;
+    let missing = case.cpus().without(&list);
+    let fix = match built {
+        true => format!("add CPU {missing} to nohz_full= on the kernel's command line"),
+        false => format!("boot a kernel built with CONFIG_NO_HZ_FULL, and with nohz_full={}", case.cpus()),
+    };
+    Ok(Judgement::fail_if(!missing.is_empty(), found).wanted(format!("CPU {}", case.cpus())).fix(fix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const BOTH: &str = "/sys/devices/system/cpu/nohz_full: 2-3";
+
+    #[test]
+    fn what_it_is_for_decides() {
+        check(&KNOB, "", "pass none");
+        check(&KNOB, BOTH, "fail medium CPU 2-3");
+        check(&KNOB, &format!("{BOTH}\n--profile audio\n--cpus 0-1"), "pass CPU 2-3");
+        check(&KNOB, &format!("{BOTH}\n--profile busy-poll"), "pass CPU 2-3");
+        check(&KNOB, &format!("{BOTH}\n--profile guest"), "not-applicable");
+        check(
+            &KNOB,
+            "/sys/devices/system/cpu/nohz_full: 3\n--profile busy-poll\n--cpus 2-3",
+            "fail medium CPU 3",
+        );
+        check(&KNOB, "--profile busy-poll\n--cpus 0-3", "not-applicable");
+    }
+
+    #[test]
+    fn a_kernel_without_it_has_no_list() {
+        let absent = "/sys/devices/system/cpu/nohz_full absent";
+        check(&KNOB, absent, "pass not built in");
+        check(&KNOB, &format!("{absent}\n--profile busy-poll"), "fail medium not built in");
+        check(&KNOB, &format!("{absent}\n/sys/devices/system/cpu/online absent"), "unknown");
+    }
+}

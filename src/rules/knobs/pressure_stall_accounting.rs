@@ -1,0 +1,94 @@
+//! Pressure stall information: accounts kept whenever a task sleeps or wakes.
+
+use super::sources::{PARAMETERS, PRESSURE};
+use crate::facts::kbool::kbool;
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "pressure-stall-accounting",
+    title: "pressure stall accounting",
+    what: "PSI accounts for the time in which tasks wait for a CPU, for memory or for a device, for the whole machine and for each control \
+           group, and shows it in /proc/pressure.",
+    why: "each switch of tasks does more under the run queue's lock, once for every level of control groups above the task",
+    tell: "/proc/pressure, which the kernel makes only while PSI is on; else psi= on its command line and its configuration.",
+    cost: "Without it systemd-oomd, and whatever else watches memory pressure, does not work: the kernel's own out-of-memory killer \
+           remains.",
+    wanted: "off, unless something uses it",
+    fix: "add psi=0 to the kernel's command line",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "the kernel calls it too cheap to be seen in common work, and visible where tasks do little but switch: `onbeat measure` with \
+                psi=0 and without, and `onbeat compare` the two",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: pressure stall information", url: PRESSURE },
+        Source { title: "kernel: command line, psi=", url: PARAMETERS },
+    ],
+    cures: &[Slice::Switch],
+    after: &[],
+    conflicts: &[],
+    reads: &[DIR],
+    facts: &["/proc/cmdline", "/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_PSI=y
+                /proc/pressure/cpu: some avg10=0.00 avg60=0.00 avg300=0.00 total=0",
+        silent: "CONFIG_PSI=y
+                 /proc/pressure absent
+                 cmdline + psi=0",
+        unknown: "/proc/pressure refused",
+    },
+};
+
+const DIR: &str = "/proc/pressure/";
+
+fn judge(case: &Case) -> Judged {
+    let files = case.parsed(DIR, |names| Ok(names.lines().filter(|name| !name.is_empty()).count()))?;
+    if files.is_some_and(|count| count > 0) {
+        // A task that hardly ever sleeps is hardly ever accounted for.
+        let severity = if case.is_for(Profile::BusyPoll) { Severity::Info } else { Severity::Low };
+        return Ok(Judgement::fail("on").severity(severity));
+    }
+    let asked = case.cmdline()?.values("psi").filter_map(kbool).next_back();
+    if asked == Some(false) {
+        return Ok(Judgement::pass("psi=0"));
+    }
+    let config = case.kconfig()?;
+    if !config.is_yes("PSI") {
+        return Err(Judgement::not_applicable("the kernel has no PSI"));
+    }
+    if asked.is_none() && config.is_yes("PSI_DEFAULT_DISABLED") {
+        return Ok(Judgement::pass("off by default"));
+    }
+    Err(Judgement::unknown(
+        "/proc/pressure is not there, though the kernel should have it: read where all of /proc is mounted",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn the_directory_shows_that_it_is_on() {
+        let on = "/proc/pressure/cpu: some avg10=0.00";
+        check(&KNOB, on, "fail low on");
+        check(&KNOB, &format!("{on}\n--profile busy-poll"), "fail info on");
+        check(&KNOB, "/proc/pressure refused", "unknown");
+    }
+
+    #[test]
+    fn its_absence_must_have_a_reason() {
+        let absent = "/proc/pressure absent\nCONFIG_PSI=y";
+        check(&KNOB, absent, "unknown");
+        check(&KNOB, &format!("{absent}\nCONFIG_PSI_DEFAULT_DISABLED=y"), "pass off by default");
+        check(&KNOB, &format!("{absent}\nCONFIG_PSI_DEFAULT_DISABLED=y\ncmdline + psi=1"), "unknown");
+        check(&KNOB, &format!("{absent}\n/boot refused\ncmdline + psi=0"), "pass psi=0");
+        check(&KNOB, "/proc/pressure absent\nCONFIG_PSI=n", "not-applicable the kernel has no PSI");
+    }
+}

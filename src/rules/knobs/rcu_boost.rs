@@ -1,0 +1,72 @@
+//! Priority boosting of readers that RCU waits for.
+
+use super::sources::{RCU_OPTIONS, RCU_REQUIREMENTS, RCU_STALLS};
+use crate::facts::preempt::Preempt;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "rcu-boost",
+    title: "boosting of RCU readers",
+    what: "With RCU_BOOST a task that was preempted while it reads under RCU, and so holds up all of RCU, is given real-time priority \
+           after half a second (RCU_BOOST_DELAY). PREEMPT_RT kernels have it by default.",
+    why: "a real-time task that keeps its CPU can keep a preempted reader from running: RCU then waits without end, memory is not given back, and in the end all tasks wait for it",
+    tell: "The kernel's configuration, with PREEMPT_RCU, without which readers are not preempted. The priority given is that of \
+           rcutree.kthread_prio, 1 by default: a real-time task of higher priority still keeps the reader waiting.",
+    cost: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
+    wanted: "built in",
+    fix: "boot a kernel built with CONFIG_RCU_BOOST (it shows with PREEMPT_RT, or with RCU_EXPERT)",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Build,
+    sources: &[
+        Source { title: "kernel: RCU's requirements, forcing quiescent states", url: RCU_REQUIREMENTS },
+        Source { title: "kernel: RCU CPU stalls, their causes", url: RCU_STALLS },
+        Source { title: "kernel: kernel/rcu/Kconfig, RCU_BOOST", url: RCU_OPTIONS },
+    ],
+    cures: &[Slice::PriorityInversion, Slice::LockContention],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_RCU_BOOST=n\nCONFIG_PREEMPT_RCU=y",
+        silent: "",
+        unknown: "/boot refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let config = case.kconfig()?;
+    if !config.is_yes("PREEMPT_RCU") {
+        return Err(Judgement::not_applicable("readers are not preempted: the kernel has no PREEMPT_RCU"));
+    }
+    if config.is_yes("RCU_BOOST") {
+        return Ok(Judgement::pass("built in"));
+    }
+    // Elsewhere the option asks for RCU_EXPERT, and nearly no kernel has it.
+    let severity = if case.facts().preempt == Preempt::Rt { Severity::Medium } else { Severity::Low };
+    Ok(Judgement::fail("not built in").severity(severity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn it_matters_where_readers_are_preempted() {
+        check(&KNOB, "", "pass built in");
+        check(&KNOB, "CONFIG_RCU_BOOST=n", "fail medium not built in");
+        check(
+            &KNOB,
+            "CONFIG_RCU_BOOST=n\nCONFIG_PREEMPT_RT=n\n/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC",
+            "fail low not built in",
+        );
+        check(&KNOB, "CONFIG_PREEMPT_RCU=n", "not-applicable");
+    }
+}

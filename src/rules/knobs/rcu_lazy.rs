@@ -1,0 +1,91 @@
+//! Lazy callbacks of RCU: held back to save power, then run in one batch.
+
+use super::sources::{PARAMETERS, RCU_OPTIONS};
+use crate::facts::kbool::kbool;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "rcu-lazy",
+    title: "lazy callbacks of RCU",
+    what: "With RCU_LAZY the callbacks of CPUs in rcu_nocbs= are held back for up to 10 seconds, unless memory gets short, so that idle CPUs \
+           are woken less often.",
+    why: "what would have been freed bit by bit is freed in one longer run of the rcuo threads, and keeps its memory until then",
+    tell: "The parameter of rcutree where the kernel has one, else its configuration; and whether any CPU offloads its callbacks, \
+           for others are never lazy.",
+    cost: "More wakeups on machines that are mostly idle: some power.",
+    wanted: "off",
+    fix: "add rcutree.enable_rcu_lazy=0 to the kernel's command line",
+    severity: Severity::Info,
+    evidence: Evidence::Source,
+    contested: "the batches run on the CPUs of the rcuo threads, seldom on those that matter: `onbeat measure` with and without it, and `onbeat compare` the two",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: command line, rcutree.enable_rcu_lazy=", url: PARAMETERS },
+        Source { title: "kernel: kernel/rcu/Kconfig, RCU_LAZY", url: RCU_OPTIONS },
+    ],
+    cures: &[Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[PARAMETER],
+    facts: &["/boot/config-RELEASE", "/proc/cmdline", "/sys/devices/system/cpu/nohz_full"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_RCU_LAZY=y
+                /sys/module/rcutree/parameters/enable_rcu_lazy: Y
+                cmdline + rcu_nocbs=2-3",
+        silent: "/sys/module/rcutree/parameters/enable_rcu_lazy: N",
+        unknown: "/sys/module/rcutree/parameters/enable_rcu_lazy refused",
+    },
+};
+
+const PARAMETER: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy";
+
+fn judge(case: &Case) -> Judged {
+    let parse = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());
+    let lazy = match case.parsed(PARAMETER, parse)? {
+        Some(lazy) => lazy,
+        // Older kernels have it without the parameter.
+        None if case.kconfig()?.is_yes("RCU_LAZY") => !case.kconfig()?.is_yes("RCU_LAZY_DEFAULT_OFF"),
+        None => return Err(Judgement::not_applicable("the kernel has no RCU_LAZY")),
+    };
+    if !lazy {
+        return Ok(Judgement::pass("off"));
+    }
+    let facts = case.facts();
+    let cmdline = case.cmdline()?;
+    let asked = cmdline.has("rcu_nocbs") || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
+    if asked || case.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
+        return Ok(Judgement::fail("on"));
+    }
+    Ok(Judgement::pass("on, but no CPU offloads its callbacks"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const ON: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy: Y";
+
+    #[test]
+    fn only_offloaded_callbacks_are_lazy() {
+        check(&KNOB, "", "pass off");
+        check(&KNOB, ON, "fail info on");
+        check(&KNOB, &format!("{ON}\ncmdline - rcu_nocbs=2-3"), "pass on, but no CPU offloads its callbacks");
+        check(&KNOB, &format!("{ON}\ncmdline - rcu_nocbs=2-3\n/boot refused"), "unknown");
+        check(&KNOB, &format!("{ON}\n/boot refused"), "fail info on");
+    }
+
+    #[test]
+    fn without_the_parameter_the_configuration_decides() {
+        let absent = "/sys/module/rcutree/parameters/enable_rcu_lazy absent\nCONFIG_RCU_LAZY";
+        check(&KNOB, &format!("{absent}=n"), "not-applicable the kernel has no RCU_LAZY");
+        check(&KNOB, &format!("{absent}=y\nCONFIG_RCU_LAZY_DEFAULT_OFF=n"), "fail info on");
+        check(&KNOB, &format!("{absent}=y\nCONFIG_RCU_LAZY_DEFAULT_OFF=y"), "pass off");
+        check(&KNOB, &format!("{absent}=y\n/boot refused"), "unknown");
+        check(&KNOB, "/sys/module/rcutree/parameters/enable_rcu_lazy: ?", "unknown");
+    }
+}

@@ -1,0 +1,88 @@
+//! Group scheduling of real-time tasks: a budget for each control group.
+
+use super::sources::{CGROUP_V2, PARAMETERS, RT_GROUP};
+use crate::facts::Fact;
+use crate::facts::kconfig::Setting;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "rt-group-sched",
+    title: "group scheduling of real-time tasks",
+    what: "With RT_GROUP_SCHED each control group has a budget of real-time execution, 0 for a new one. Newer kernels can have it built \
+           in and leave it off (RT_GROUP_SCHED_DEFAULT_DISABLED, rt_group_sched=0).",
+    why: "a task in a group without a budget is refused a real-time policy, one that has used up its group's budget is stopped for the rest of the period, and throttling stays where a fair server took its place",
+    tell: "The kernel's configuration and rt_group_sched= on its command line; where the configuration cannot be read, the budget \
+           of this process's own control group, which only such kernels have.",
+    cost: "Without it there is no share of real-time execution by group: what containers may take is only bounded by RLIMIT_RTPRIO and the \
+           capabilities they are given.",
+    wanted: "not built in, or disabled",
+    fix: "boot a kernel built without CONFIG_RT_GROUP_SCHED",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Build,
+    sources: &[
+        Source { title: "kernel: real-time group scheduling, the interface", url: RT_GROUP },
+        Source { title: "kernel: cgroup v2, the cpu controller's warning", url: CGROUP_V2 },
+        Source { title: "kernel: command line, rt_group_sched=", url: PARAMETERS },
+    ],
+    cures: &[Slice::Throttled],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/boot/config-RELEASE", "/proc/cmdline", "/sys/fs/cgroup/cpu/GROUP/cpu.rt_runtime_us"],
+    programs: &[],
+    judge,
+    examples: Examples { fires: "CONFIG_RT_GROUP_SCHED=y", silent: "", unknown: "/boot refused" },
+};
+
+fn judge(case: &Case) -> Judged {
+    let config = match (case.kconfig(), &case.facts().cgroup_rt_runtime_us) {
+        (Ok(config), _) => config,
+        (Err(_), Fact::Known(budget)) => {
+            return Ok(Judgement::fail(format!("on: {budget} us for this group")));
+        }
+        (Err(unknown), _) => return Err(unknown),
+    };
+    if !config.is_yes("RT_GROUP_SCHED") {
+        return Ok(Judgement::pass("not built in"));
+    }
+    // A kernel that knows the parameter mentions this option whenever the other is set.
+    let default = config.get("RT_GROUP_SCHED_DEFAULT_DISABLED");
+    if default == Setting::Absent {
+        return Ok(Judgement::fail("built in"));
+    }
+    let asked = case.cmdline()?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
+    let enabled = asked.map_or(default == Setting::No, |value| value == "1");
+    if enabled {
+        return Ok(Judgement::fail("enabled").fix("add rt_group_sched=0 to the kernel's command line"));
+    }
+    Ok(Judgement::pass("disabled"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const NEW: &str = "CONFIG_RT_GROUP_SCHED=y\nCONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=";
+
+    #[test]
+    fn newer_kernels_can_have_it_and_leave_it_off() {
+        check(&KNOB, "", "pass not built in");
+        check(&KNOB, "CONFIG_RT_GROUP_SCHED=y\ncmdline + rt_group_sched=0", "fail high built in");
+        check(&KNOB, &format!("{NEW}y"), "pass disabled");
+        check(&KNOB, &format!("{NEW}y\ncmdline + rt_group_sched=1"), "fail high enabled");
+        check(&KNOB, &format!("{NEW}n\ncmdline + rt_group_sched=0"), "pass disabled");
+        check(&KNOB, &format!("{NEW}n\ncmdline + rt_group_sched=no"), "fail high enabled");
+        check(&KNOB, &format!("{NEW}y\n/proc/cmdline refused"), "unknown");
+    }
+
+    #[test]
+    fn a_budget_shows_it_without_a_configuration() {
+        let group = "/boot refused\n/proc/self/cgroup: 4:cpu,cpuacct:/a\n/sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us: 0";
+        check(&KNOB, group, "fail high on: 0 us for this group");
+    }
+}

@@ -1,0 +1,96 @@
+//! Statistics that are kept at run time and that a search for something left on.
+
+use super::sources::{DELAY_ACCOUNTING, SYSCTL_KERNEL};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "runtime-statistics",
+    title: "statistics of scheduler and BPF",
+    what: "The scheduler's statistics (sched_schedstats), the accounts of what delays each task (task_delayacct) and those of BPF programs \
+           (bpf_stats_enabled) are off by default on current kernels, and switched on by profilers, by iotop, or on the command line.",
+    why: "each switch of tasks, or each run of a BPF program, reads the clock and updates counters",
+    tell: "Their sysctls. Statistics of BPF that a program holds on for as long as it runs are not seen.",
+    cost: "The columns of perf sched, schedtop, iotop and bpftool that come from them are empty.",
+    wanted: "all 0",
+    fix: "write 0 to those that are on: sysctl kernel.sched_schedstats=0 kernel.task_delayacct=0 kernel.bpf_stats_enabled=0, and take schedstats= and delayacct off the kernel's command line",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source {
+            title: "kernel: /proc/sys/kernel, sched_schedstats, task_delayacct, bpf_stats_enabled",
+            url: SYSCTL_KERNEL,
+        },
+        Source { title: "kernel: delay accounting", url: DELAY_ACCOUNTING },
+    ],
+    cures: &[Slice::Switch],
+    after: &[],
+    conflicts: &[],
+    reads: &[SCHEDSTATS, DELAYACCT, BPF_STATS],
+    facts: &["/proc/sys/kernel/osrelease"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/sched_schedstats: 1",
+        silent: "",
+        unknown: "/proc/sys/kernel/sched_schedstats refused
+                  /proc/sys/kernel/task_delayacct: 0
+                  /proc/sys/kernel/bpf_stats_enabled: 0",
+    },
+};
+
+const SCHEDSTATS: &str = "/proc/sys/kernel/sched_schedstats";
+const DELAYACCT: &str = "/proc/sys/kernel/task_delayacct";
+const BPF_STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
+
+fn judge(case: &Case) -> Judged {
+    // The absence of a sysctl counts only where others can be seen.
+    case.known(&case.facts().release, "/proc/sys/kernel/osrelease")?;
+    Judgement::all([one(case, SCHEDSTATS), one(case, DELAYACCT), one(case, BPF_STATS)])
+}
+
+fn one(case: &Case, path: &'static str) -> Judged {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let Some(value) = case.number_if_there(path)? else {
+        return Err(Judgement::not_applicable("the kernel keeps none of these statistics"));
+    };
+    let judged = Judgement::fail_if(value != 0, format!("{name} {value}"));
+    Ok(judged.fix(format!("sysctl kernel.{name}=0, and see that nothing on the kernel's command line or in /etc/sysctl.d sets it")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const NONE: &str = "/proc/sys/kernel/sched_schedstats absent\n/proc/sys/kernel/task_delayacct absent\n/proc/sys/kernel/bpf_stats_enabled absent";
+
+    #[test]
+    fn each_that_is_on_is_named() {
+        check(&KNOB, "", "pass sched_schedstats 0; task_delayacct 0; bpf_stats_enabled 0");
+        check(
+            &KNOB,
+            "/proc/sys/kernel/sched_schedstats: 1\n/proc/sys/kernel/bpf_stats_enabled: 1",
+            "fail low sched_schedstats 1; bpf_stats_enabled 1",
+        );
+        check(
+            &KNOB,
+            "/proc/sys/kernel/sched_schedstats refused\n/proc/sys/kernel/task_delayacct: 1",
+            "fail low task_delayacct 1",
+        );
+        check(
+            &KNOB,
+            "/proc/sys/kernel/task_delayacct absent",
+            "pass sched_schedstats 0; bpf_stats_enabled 0",
+        );
+    }
+
+    #[test]
+    fn a_kernel_without_them_is_told_from_a_tree_without_them() {
+        check(&KNOB, NONE, "not-applicable the kernel keeps none of these statistics");
+        check(&KNOB, &format!("{NONE}\n/proc/sys/kernel/osrelease absent"), "unknown");
+    }
+}

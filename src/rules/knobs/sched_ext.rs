@@ -1,0 +1,69 @@
+//! A scheduler of ordinary tasks that was loaded as a BPF program.
+
+use super::sources::SCHED_EXT;
+use crate::facts::line::parse_word;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "sched-ext",
+    title: "BPF scheduler",
+    what: "From 6.12 on ordinary tasks can be scheduled by a BPF program in place of the kernel's own scheduler (SCHED_CLASS_EXT). \
+           Real-time and deadline tasks still go first.",
+    why: "the program decides how long each step takes, wakes CPUs by interrupts, and lays down where kernel threads of ordinary priority run",
+    tell: "/sys/kernel/sched_ext/state. What the loaded program does is not judged.",
+    cost: "Ordinary tasks go back to the kernel's scheduler at once when the program ends; what it was loaded for is lost.",
+    wanted: "disabled",
+    fix: "end the program that loaded it: its name is in /sys/kernel/sched_ext/root/ops",
+    severity: Severity::Low,
+    evidence: Evidence::Practice,
+    contested: "a scheduler that leaves the CPUs that matter alone may do no harm: `onbeat measure` with and without it, and `onbeat compare` the two",
+    lasts: Lasts::Runtime,
+    sources: &[Source {
+        title: "kernel: extensible scheduler class, switching to and from sched_ext",
+        url: SCHED_EXT,
+    }],
+    cures: &[Slice::Ipi, Slice::Switch, Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[STATE],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/kernel/sched_ext/state: enabled",
+        silent: "/sys/kernel/sched_ext/state: disabled",
+        unknown: "/sys/kernel/sched_ext/state refused",
+    },
+};
+
+const STATE: &str = "/sys/kernel/sched_ext/state";
+
+fn judge(case: &Case) -> Judged {
+    match case.parsed(STATE, parse_word)?.as_deref() {
+        Some("disabled") => Ok(Judgement::pass("disabled")),
+        Some(state @ ("enabled" | "enabling" | "disabling")) => Ok(Judgement::fail(state)),
+        Some(_) => Err(Judgement::unknown(format!("{STATE} holds no state that onbeat knows"))),
+        None if case.kconfig()?.is_yes("SCHED_CLASS_EXT") => {
+            Err(Judgement::unknown(format!("{STATE} is not there, though the kernel has SCHED_CLASS_EXT")))
+        }
+        None => Err(Judgement::not_applicable("the kernel has no SCHED_CLASS_EXT")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn a_loaded_scheduler_is_seen() {
+        check(&KNOB, "", "not-applicable the kernel has no SCHED_CLASS_EXT");
+        check(&KNOB, "CONFIG_SCHED_CLASS_EXT=y", "unknown");
+        check(&KNOB, "/boot refused", "unknown");
+        check(&KNOB, "/sys/kernel/sched_ext/state: enabling", "fail low enabling");
+        check(&KNOB, "/sys/kernel/sched_ext/state: \u{1b}[2J", "unknown");
+        check(&KNOB, "/sys/kernel/sched_ext/state: bypassed", "unknown");
+    }
+}

@@ -1,0 +1,90 @@
+//! Interrupt handlers in threads, on kernels that are not PREEMPT_RT.
+
+use super::sources::{PARAMETERS, RT_DIFFERENCES};
+use crate::facts::preempt::Preempt;
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "threaded-interrupts",
+    title: "threaded interrupts",
+    what: "With threadirqs the handlers of nearly all interrupts run in threads of their own, FIFO 50 by default, which a more urgent task \
+           preempts. PREEMPT_RT always does so.",
+    why: "a handler that is no thread keeps every task of its CPU waiting until it ends, and the softirqs that it raised after it",
+    tell: "The preemption model, threadirqs on the kernel's command line, and IRQ_FORCED_THREADING in its configuration, without which \
+           the parameter is ignored. Handlers marked IRQF_NO_THREAD and those per CPU stay as they are.",
+    cost: "A switch of tasks for each interrupt, and some throughput. Drivers that are never run this way elsewhere may show faults.",
+    wanted: "threadirqs, or a PREEMPT_RT kernel",
+    fix: "add threadirqs to the kernel's command line",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: command line, threadirqs", url: PARAMETERS },
+        Source { title: "kernel: how realtime kernels differ, interrupt handling", url: RT_DIFFERENCES },
+    ],
+    cures: &[Slice::Irq, Slice::Softirq],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/sys/kernel/version", "/proc/cmdline", "/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC Debian 6.12.9-1 (2025-01-10)
+                /sys/kernel/debug/sched/preempt: none voluntary (full) lazy
+                CONFIG_PREEMPT_RT=n",
+        silent: "",
+        unknown: "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC Debian 6.12.9-1 (2025-01-10)
+                  /sys/kernel/debug/sched/preempt: none voluntary (full) lazy
+                  CONFIG_PREEMPT_RT=n
+                  /proc/cmdline refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    match case.facts().preempt {
+        Preempt::Rt => return Ok(Judgement::pass("forced by PREEMPT_RT")),
+        Preempt::Unknown => return Err(Judgement::unknown("the preemption model is not known")),
+        _ => {}
+    }
+    if !case.cmdline()?.has("threadirqs") {
+        // A polling task has no interrupts on its CPU, where all is set well.
+        let severity = if case.is_for(Profile::BusyPoll) { Severity::Low } else { Severity::High };
+        return Ok(Judgement::fail("no threadirqs").severity(severity));
+    }
+    if case.kconfig()?.is_yes("IRQ_FORCED_THREADING") {
+        return Ok(Judgement::pass("threadirqs"));
+    }
+    Ok(Judgement::fail("threadirqs is ignored: the kernel has no IRQ_FORCED_THREADING").fix(
+        "boot a kernel with CONFIG_PREEMPT_RT: the architecture's kernel does not offer forced threading",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
+
+    #[test]
+    fn preempt_rt_needs_no_parameter() {
+        check(&KNOB, "", "pass forced by PREEMPT_RT");
+        check(&KNOB, FULL, "fail high no threadirqs");
+        check(&KNOB, &format!("{FULL}\n--profile busy-poll"), "fail low no threadirqs");
+        check(&KNOB, &format!("{FULL}\ncmdline + threadirqs"), "pass threadirqs");
+        check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\nCONFIG_IRQ_FORCED_THREADING=n"), "fail high");
+        check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\n/boot refused"), "unknown");
+    }
+
+    #[test]
+    fn an_unknown_model_is_no_pass() {
+        let edits =
+            "/proc/sys/kernel/version refused\n/sys/kernel/debug/sched/preempt refused\n/boot refused";
+        check(&KNOB, edits, "unknown");
+    }
+}

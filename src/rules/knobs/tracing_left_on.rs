@@ -1,0 +1,192 @@
+//! Tracing that somebody left on: tracers, events, the function profiler, the stack tracer.
+
+use super::sources::{EVENTS, FTRACE, RT_CONFIG};
+use crate::facts::Fact;
+use crate::facts::line::parse_word;
+use crate::rules::case::{Case, absent, unread};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "tracing-left-on",
+    title: "tracing left on",
+    what: "A tracer, trace events, the function profiler or the stack tracer go on after the program that wanted them ended, \
+           in the kernel's own trace buffer or in an instance of somebody's.",
+    why: "each function or event that is traced does more, often with preemption off; the function tracers do so at every call in the kernel",
+    tell: "tracefs at /sys/kernel/tracing, which only root can read, with its instances, and a sysctl. Enabled probes show among the \
+           events. Events that only report errors of hardware (ras, mce, cxl, devlink: rasdaemon) are not counted. \
+           What BPF programs and perf attach to is not seen.",
+    cost: "Whoever wanted the trace loses it: look first whose instance it is.",
+    wanted: "tracer nop and no event, everywhere",
+    fix: "as root, trace-cmd reset -a, or in /sys/kernel/tracing and each of its instances: echo nop >current_tracer; echo 0 >events/enable; echo 0 >function_profile_enabled; sysctl kernel.stack_tracer_enabled=0",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CONFIG_TRACING", url: RT_CONFIG },
+        Source { title: "kernel: ftrace, the files and the tracers", url: FTRACE },
+        Source { title: "kernel: event tracing, enabling events", url: EVENTS },
+    ],
+    cures: &[Slice::PreemptOff, Slice::IrqsOff, Slice::Irq, Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[TRACER, ENABLED, SET, PROFILE, STACK, OF_INSTANCES, ENABLED_OF_INSTANCES, SET_OF_INSTANCES],
+    facts: &["/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/kernel/tracing/current_tracer: function",
+        silent: "/sys/kernel/tracing/current_tracer: nop
+                 /sys/kernel/tracing/events/enable: 0
+                 /sys/kernel/tracing/function_profile_enabled: 0
+                 /proc/sys/kernel/stack_tracer_enabled: 0",
+        unknown: "/sys/kernel/tracing refused
+                  /sys/kernel/tracing/current_tracer refused
+                  /proc/sys/kernel/stack_tracer_enabled: 0",
+    },
+};
+
+const TRACER: &str = "/sys/kernel/tracing/current_tracer";
+const ENABLED: &str = "/sys/kernel/tracing/events/enable";
+const SET: &str = "/sys/kernel/tracing/set_event";
+const PROFILE: &str = "/sys/kernel/tracing/function_profile_enabled";
+const STACK: &str = "/proc/sys/kernel/stack_tracer_enabled";
+const OF_INSTANCES: &str = "/sys/kernel/tracing/instances/*/current_tracer";
+const ENABLED_OF_INSTANCES: &str = "/sys/kernel/tracing/instances/*/events/enable";
+const SET_OF_INSTANCES: &str = "/sys/kernel/tracing/instances/*/set_event";
+
+/// Events of errors: they come seldom, and who wants to know of them has a reason.
+const OF_ERRORS: &[&str] = &["ras:", "mce:", "cxl:", "devlink:", "block:block_rq_error"];
+
+/// Of what is on in several instances this many are named.
+const SHOWN: usize = 1;
+
+fn judge(case: &Case) -> Judged {
+    let stack = switch(case, STACK, "stack tracer");
+    if let Err(early) = traced(case) {
+        return Judgement::all([Err(early), stack]);
+    }
+    Judgement::all([
+        tracers(case, TRACER),
+        tracers(case, OF_INSTANCES),
+        events(case, ENABLED, SET),
+        events(case, ENABLED_OF_INSTANCES, SET_OF_INSTANCES),
+        switch(case, PROFILE, "function profiler"),
+        stack,
+    ])
+}
+
+/// Goes on where tracefs shows.
+fn traced(case: &Case) -> Result<(), Judgement> {
+    if case.line_if_there(TRACER)?.is_some() {
+        return Ok(());
+    }
+    match case.kconfig().map(|config| config.is_yes("TRACING")) {
+        Ok(false) => Err(Judgement::not_applicable("the kernel has no TRACING")),
+        _ => Err(Judgement::unknown(format!("{TRACER} is not there: mount tracefs, and read as root"))),
+    }
+}
+
+fn tracers(case: &Case, pattern: &'static str) -> Judged {
+    let (found, unknown) = words(case, pattern)?;
+    let on = found.iter().filter(|(_, tracer)| tracer != "nop");
+    let on: Vec<String> =
+        on.map(|(names, tracer)| format!("tracer {}{}", cut(tracer), place(names))).collect();
+    if on.is_empty() {
+        return unknown.map_or_else(|| Ok(Judgement::pass("no tracer")), Err);
+    }
+    Ok(Judgement::fail(several(&on)).severity(Severity::High))
+}
+
+/// Events that are on, of the kernel's own buffer or of all instances.
+fn events(case: &Case, enabled: &'static str, set: &'static str) -> Judged {
+    let (switches, mut unknown) = words(case, enabled)?;
+    if enabled == ENABLED && switches.is_empty() && unknown.is_none() {
+        return Err(absent(enabled));
+    }
+    let mut on = Vec::new();
+    for (names, state) in switches {
+        match state.as_str() {
+            // A directory in which nothing can be enabled shows a question mark.
+            "0" | "?" => {}
+            "1" => on.push(format!("all events{}", place(names))),
+            "X" => {
+                let text = case.texts(set)?.iter().find(|text| text.names == names);
+                // What is too long to be read, or was switched off meanwhile, is told without names.
+                let listed = text.and_then(|text| text.content.known()).map(|text| counted(text));
+                match listed {
+                    Some((first, 0)) if first.is_empty() => {}
+                    Some((first, more)) => {
+                        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                        on.push(format!("events {first}{more}{}", place(names)));
+                    }
+                    None => on.push(format!("events{}", place(names))),
+                }
+            }
+            other => unknown = Some(Judgement::unknown(format!("{enabled} holds '{}'", cut(other)))),
+        }
+    }
+    if on.is_empty() {
+        return unknown.map_or_else(|| Ok(Judgement::pass("no event")), Err);
+    }
+    Ok(Judgement::fail(several(&on)).severity(Severity::Medium))
+}
+
+/// The words of a pattern's files by instance, and the unknown of the first that could not be read.
+type Words<'a> = (Vec<(&'a [String], String)>, Option<Judgement>);
+
+fn words<'a>(case: &Case<'a>, pattern: &'static str) -> Result<Words<'a>, Judgement> {
+    let (mut found, mut first) = (Vec::new(), None);
+    for text in case.texts(pattern)? {
+        match text.content.clone().parse(|content| parse_word(&content)) {
+            Fact::Known(word) => found.push((text.names.as_slice(), word)),
+            other => {
+                first.get_or_insert_with(|| unread(&text.path, &other));
+            }
+        }
+    }
+    Ok((found, first))
+}
+
+/// The first of the events that count, and how many there are besides.
+fn counted(text: &str) -> (String, usize) {
+    let counts = |event: &&str| !OF_ERRORS.iter().any(|quiet| event.starts_with(quiet));
+    let mut events = text.lines().map(str::trim).filter(|event| !event.is_empty()).filter(counts);
+    let first = events.next().map(cut).unwrap_or_default();
+    (first, events.count())
+}
+
+fn switch(case: &Case, path: &'static str, what: &str) -> Judged {
+    match case.number_if_there(path)? {
+        None => Err(Judgement::not_applicable(format!("the kernel has no {what}"))),
+        Some(0) => Ok(Judgement::pass(format!("no {what}"))),
+        Some(_) => Ok(Judgement::fail(what).severity(Severity::High)),
+    }
+}
+
+/// Where it is on. What is left of onbeat is called after a process: its number tells nothing.
+fn place(names: &[String]) -> String {
+    match names.first() {
+        Some(name) if name.starts_with("onbeat-") => " in instance onbeat".to_owned(),
+        Some(name) => format!(" in instance {}", cut(name)),
+        None => String::new(),
+    }
+}
+
+fn cut(word: &str) -> String {
+    word.chars().take(28).map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// The first few, and how many there are besides.
+fn several(found: &[String]) -> String {
+    let shown = found.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match found.len() - found.len().min(SHOWN) {
+        0 => shown,
+        more => format!("{shown}, and {more} more"),
+    }
+}
+
+#[cfg(test)]
+#[path = "tracing_left_on/tests.rs"]
+mod tests;

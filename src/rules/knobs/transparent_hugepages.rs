@@ -1,0 +1,127 @@
+//! Transparent huge pages: memory put together behind the tasks' backs.
+
+use super::sources::TRANSPARENT_HUGEPAGES;
+use crate::facts::line::parse_words;
+use crate::facts::preempt::Preempt;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "transparent-hugepages",
+    title: "transparent huge pages",
+    what: "The kernel gives memory in huge pages, at page faults and later by khugepaged, which puts small pages together: to every \
+           program (always), to those that ask by madvise(2), or to none.",
+    why: "a page fault may clear or first make 2 MiB of memory, and khugepaged unmaps and copies memory that is in use, which interrupts every CPU that runs the program",
+    tell: "The setting for all sizes, and those of single sizes where the kernel has them. PREEMPT_RT kernels cannot have huge pages of this kind.",
+    cost: "More misses of the TLB in programs with much memory. Those that profit can ask for huge pages by madvise(2), or have hugetlbfs.",
+    wanted: "madvise or never",
+    fix: "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled (never for sizes that are on by themselves); to keep it, transparent_hugepage=madvise on the kernel's command line",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "programs that touch much memory are faster with them and, once all is locked and faulted in, see little of them: `onbeat measure` \
+                with always and with madvise, and `onbeat compare` the two",
+    lasts: Lasts::Runtime,
+    sources: &[Source { title: "kernel: transparent hugepage support, sysfs", url: TRANSPARENT_HUGEPAGES }],
+    cures: &[Slice::PageFault, Slice::Ipi, Slice::LockContention],
+    after: &[],
+    conflicts: &[],
+    reads: &[ALL, OF_SIZES],
+    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/kernel/mm/transparent_hugepage/enabled: [always] madvise never",
+        silent: "/sys/kernel/mm/transparent_hugepage/enabled: always [madvise] never",
+        unknown: "/sys/kernel/mm/transparent_hugepage/enabled refused",
+    },
+};
+
+const ALL: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const OF_SIZES: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-*/enabled";
+
+fn judge(case: &Case) -> Judged {
+    let Some(all) = case.parsed(ALL, parse_chosen)? else {
+        if case.facts().preempt == Preempt::Rt {
+            return Err(Judgement::not_applicable("PREEMPT_RT kernels do not have them"));
+        }
+        if case.kconfig()?.is_yes("TRANSPARENT_HUGEPAGE") {
+            return Err(Judgement::unknown(format!(
+                "{ALL} is not there, though the kernel has TRANSPARENT_HUGEPAGE"
+            )));
+        }
+        return Err(Judgement::not_applicable("the kernel has no TRANSPARENT_HUGEPAGE"));
+    };
+    let whole = Ok(Judgement::fail_if(all == "always", all));
+    Judgement::all([whole, sizes(case)])
+}
+
+/// Sizes that have a setting of their own; `inherit` takes that of all.
+fn sizes(case: &Case) -> Judged {
+    let sizes = case.each(OF_SIZES, parse_chosen)?;
+    let always = sizes.iter().filter(|(_, chosen)| chosen == "always");
+    let named: Vec<&str> = always.filter_map(|(names, _)| names.first()).map(String::as_str).collect();
+    match named.as_slice() {
+        [] => Ok(Judgement::pass("")),
+        [first] => Ok(Judgement::fail(format!("always for {first:.20}"))),
+        [first, more @ ..] => {
+            Ok(Judgement::fail(format!("always for {first:.20} and {} more sizes", more.len())))
+        }
+    }
+}
+
+/// The word in brackets of `always [madvise] never`.
+fn parse_chosen(text: &str) -> Result<String, String> {
+    let chosen = parse_words(text)?
+        .into_iter()
+        .find_map(|word| Some(word.strip_prefix('[')?.strip_suffix(']')?.to_owned()));
+    let chosen = chosen.ok_or("expected a choice with one word in brackets")?;
+    let known = matches!(chosen.as_str(), "always" | "madvise" | "never" | "inherit");
+    if known { Ok(chosen) } else { Err("expected always, madvise, never or inherit in brackets".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOB, parse_chosen};
+    use crate::rules::fixture::check;
+    use proptest::prelude::*;
+
+    const NEVER: &str = "/sys/kernel/mm/transparent_hugepage/enabled: always madvise [never]";
+
+    #[test]
+    fn all_sizes_count() {
+        let size = |size: &str, chosen: &str| {
+            format!("/sys/kernel/mm/transparent_hugepage/hugepages-{size}/enabled: {chosen} madvise never\n")
+        };
+        check(&KNOB, NEVER, "pass never");
+        check(&KNOB, &format!("{NEVER}\n{}", size("2048kB", "always [inherit]")), "pass never");
+        check(
+            &KNOB,
+            &format!("{NEVER}\n{}", size("64kB", "[always] inherit")),
+            "fail medium always for 64kB",
+        );
+        let both = size("64kB", "[always]") + &size("128kB", "[always]");
+        check(&KNOB, &format!("{NEVER}\n{both}"), "fail medium always for 128kB and 1 more sizes");
+        check(
+            &KNOB,
+            &format!("{NEVER}\n/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled refused"),
+            "unknown",
+        );
+        check(&KNOB, "/sys/kernel/mm/transparent_hugepage/enabled: always", "unknown");
+    }
+
+    #[test]
+    fn only_kernels_that_have_them() {
+        check(&KNOB, "", "not-applicable PREEMPT_RT kernels do not have them");
+        let other = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\nCONFIG_PREEMPT_RT=n\nCONFIG_TRANSPARENT_HUGEPAGE";
+        check(&KNOB, &format!("{other}=n"), "not-applicable the kernel has no TRANSPARENT_HUGEPAGE");
+        check(&KNOB, &format!("{other}=y"), "unknown");
+    }
+
+    proptest! {
+        #[test]
+        fn the_parser_is_total(text in "[\\PC\n\\[\\]]{0,30}") {
+            let _ = parse_chosen(&text);
+        }
+    }
+}
