@@ -2,7 +2,7 @@
 //!
 //! Source: "sysfs - attributes" in the kernel's Documentation/filesystems/sysfs.rst.
 
-use crate::units::CpuSet;
+use crate::units::{CPU_LIMIT, Cpu, CpuSet};
 
 /// One value is never longer; what is, is not what it claims to be.
 const LINE_LIMIT: usize = 4096;
@@ -52,6 +52,29 @@ pub fn parse_cpus(text: &str) -> Result<CpuSet, String> {
         return Ok(CpuSet::default());
     }
     CpuSet::parse(text).map_err(|error| excerpt(&error))
+}
+
+/// Parses a file with a mask of CPUs: groups of 32 in hexadecimal digits, the highest numbers first.
+pub fn parse_mask(text: &str) -> Result<CpuSet, String> {
+    let expected = || format!("expected a mask such as ffffffff,00000003, found '{}'", excerpt(text.trim()));
+    let groups: Vec<&str> = text.trim().split(',').collect();
+    if groups.len() > CPU_LIMIT as usize / 32 {
+        return Err(format!(
+            "expected a mask of at most {CPU_LIMIT} CPUs, found {} groups of 32",
+            groups.len()
+        ));
+    }
+    let mut set = CpuSet::default();
+    for (group, first) in groups.into_iter().rev().zip((0..).step_by(32)) {
+        let digits = (1..=8).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_hexdigit());
+        let bits = if digits {
+            u32::from_str_radix(group, 16).map_err(|_| expected())?
+        } else {
+            return Err(expected());
+        };
+        set.0.extend((0..32).filter(|bit| bits >> bit & 1 == 1).map(|bit| Cpu(first + bit)));
+    }
+    Ok(set)
 }
 
 /// Parses the strings of a device tree's property, each ended by NUL.
@@ -104,9 +127,35 @@ mod tests {
         assert_eq!((number(b"18446744073709551616"), number(b""), number(b"-1")), (None, None, None));
     }
 
+    #[test]
+    fn masks_of_cpus() {
+        for (text, expected) in [
+            ("f\n", "0-3"),
+            ("00000000\n", ""),
+            ("ffffffff,00000003", "0-1,32-63"),
+            ("8,00000000,80000001\n", "0,31,67"),
+        ] {
+            assert_eq!(parse_mask(text).map(|cpus| cpus.to_string()).as_deref(), Ok(expected));
+        }
+        let widest = vec!["80000000"; 256].join(",");
+        assert_eq!(parse_mask(&widest).map(|cpus| (cpus.len(), cpus.contains(Cpu(8191)))), Ok((256, true)));
+        let wider = format!("{widest},0");
+        for bad in ["", "0x3", "1ffffffff", "f,,f", "+f", "0-3", &wider] {
+            assert!(parse_mask(bad).is_err(), "{bad}");
+        }
+    }
+
     proptest! {
         #[test]
+        fn masks_are_bounded(text in "([0-9a-f]{0,9},?){0,300}") {
+            if let Ok(cpus) = parse_mask(&text) {
+                prop_assert!(cpus.iter().all(|cpu| cpu.0 < CPU_LIMIT));
+            }
+        }
+
+        #[test]
         fn parsers_are_total(text in "[\\PC\n\0]{0,60}") {
+            let _ = parse_mask(&text);
             let _ = (parse_line(&text), parse_words(&text), parse_strings(&text), parse_cpus(&text));
             let _ = (parse_i64(&text), parse_u64(&text), number(text.as_bytes()));
             if let Ok(word) = parse_word(&text) {

@@ -1,24 +1,31 @@
 //! What the machine is: one file per kernel text, each a parser from text to value, total on any input.
 //!
-//! Only [`gather`], [`survey`] and what they call read, through the door; none of it belongs near the measuring loop.
+//! [`gather`], [`survey`] and the functions that take a [`crate::host::Host`] read, through the door; none belongs near
+//! the measuring loop.
 
 pub mod cgroup;
+pub mod choice;
 pub mod clocksource;
 pub mod cmdline;
 pub mod cpuinfo;
 pub mod differences;
+pub mod groups;
 pub mod interrupts;
+pub mod irqs;
 pub mod kconfig;
 pub mod kmsg;
 pub mod limits;
+pub mod limits_conf;
 pub mod line;
 pub mod power;
 pub mod preempt;
 pub mod sched;
 pub mod stat;
 pub mod survey;
+pub mod swaps;
 pub mod tasks;
 pub mod texts;
+pub mod threads;
 pub mod topology;
 pub mod uname;
 pub mod virt;

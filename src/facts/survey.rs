@@ -1,7 +1,10 @@
 //! Everything that is read for an audit: the facts of every run, and what the rules ask for besides.
 
+use super::groups::{Groups, read_groups};
+use super::irqs::{Irqs, read_irqs};
 use super::texts::{Texts, read_texts};
-use super::{Facts, gather};
+use super::threads::{Threads, read_threads};
+use super::{Fact, Facts, gather};
 use crate::host::Host;
 
 /// What the rules want to have read.
@@ -20,9 +23,21 @@ pub struct Survey {
     pub facts: Facts,
     /// Settings of one text each.
     pub texts: Texts,
+    /// The interrupts that somebody asked for.
+    pub irqs: Fact<Irqs>,
+    /// The kernel's threads, those of real-time policy, and which of the programs that were looked for run.
+    pub threads: Fact<Threads>,
+    /// The control groups.
+    pub groups: Fact<Groups>,
 }
 
 /// Reads all that an audit needs; never while measuring.
 pub fn survey(host: &Host, wanted: &Wanted) -> Survey {
-    Survey { facts: gather(host), texts: read_texts(host, wanted.texts.iter().copied()) }
+    Survey {
+        facts: gather(host),
+        texts: read_texts(host, wanted.texts.iter().copied()),
+        irqs: read_irqs(host),
+        threads: read_threads(host, &wanted.programs),
+        groups: read_groups(host),
+    }
 }

@@ -38,6 +38,10 @@ pub struct TaskStat {
     pub last_cpu: Cpu,
     /// Whether it is a thread of the kernel.
     pub kernel: bool,
+    /// Whether nobody may change the CPUs that it is allowed: it belongs to its CPU.
+    pub immovable: bool,
+    /// Threads of its process, itself included.
+    pub threads: u64,
 }
 
 /// A real-time task.
@@ -110,9 +114,15 @@ fn count<T>(outcome: &Fact<T>, found: &mut RtTasks) {
     }
 }
 
-fn task_number(name: &str) -> Option<u32> {
+pub(super) fn task_number(name: &str) -> Option<u32> {
     super::topology::numbered(name, "")
 }
+
+/// The flag of a thread of the kernel, in field 9.
+pub(super) const PF_KTHREAD: u64 = 0x0020_0000;
+
+/// The flag of a thread whose affinity user space may not change.
+pub(super) const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
 /// Parses `/proc/PID/task/TID/stat`.
 ///
@@ -128,7 +138,7 @@ pub fn parse_task_stat(bytes: &[u8]) -> Result<TaskStat, String> {
     let fields: Vec<&str> = rest.split_whitespace().take(48).collect();
     let field =
         |number: usize| fields.get(number - 3).and_then(|word| word.parse::<u64>().ok()).ok_or_else(expected);
-    const PF_KTHREAD: u64 = 0x0020_0000;
+    let flags = field(9)?;
     let policy = match field(41)? {
         1 => Some(RtPolicy::Fifo),
         2 => Some(RtPolicy::RoundRobin),
@@ -142,8 +152,27 @@ pub fn parse_task_stat(bytes: &[u8]) -> Result<TaskStat, String> {
         cpu_ticks: field(14)?.saturating_add(field(15)?),
         start_ticks: field(22)?,
         last_cpu: Cpu(u32::try_from(field(39)?).map_err(|_| expected())?),
-        kernel: field(9)? & PF_KTHREAD != 0,
+        kernel: flags & PF_KTHREAD != 0,
+        immovable: flags & PF_NO_SETAFFINITY != 0,
+        threads: field(20)?,
     })
+}
+
+/// A line as of `/proc/PID/stat` that keeps the name, the flags that are parsed above, the priority and the policy, with
+/// zeroes for all else: what a record may tell of a thread.
+pub(super) fn reduced_stat(number: u32, stat: &TaskStat, threads: u64) -> String {
+    let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+    let flags = flag(stat.kernel, PF_KTHREAD) | flag(stat.immovable, PF_NO_SETAFFINITY);
+    let policy = match stat.policy {
+        None => 0,
+        Some(RtPolicy::Fifo) => 1,
+        Some(RtPolicy::RoundRobin) => 2,
+        Some(RtPolicy::Deadline) => 6,
+    };
+    // Fields 4 to 8, 10 to 19, 21 to 39, 42 to 52.
+    let [before, times, memory, after] = [5, 10, 19, 11].map(|count| " 0".repeat(count));
+    let (comm, priority) = (&stat.comm, stat.priority);
+    format!("{number} ({comm}) S{before} {flags}{times} {threads}{memory} {priority} {policy}{after}\n")
 }
 
 /// Parses the allowed CPUs out of `/proc/PID/task/TID/status`.
@@ -158,7 +187,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A stat line with the fields that count: 9 flags, 14 utime, 15 stime, 22 start, 39 CPU, 40 priority, 41 policy.
+    /// A stat line with the fields that count: 9 flags, 14 utime, 15 stime, 20 threads, 22 start, 39 CPU, 40 priority,
+    /// 41 policy.
     fn stat(comm: &str, flags: u32, policy: u32, priority: u32) -> String {
         format!(
             "7 ({comm}) S 1 1 1 0 -1 {flags} 0 0 0 0 30 12 0 0 -51 0 1 0 555 0 0 18446744073709551615 \
@@ -172,6 +202,8 @@ mod tests {
         assert_eq!(task.comm, "a) R 1 (b");
         assert_eq!((task.policy, task.priority, task.kernel), (Some(RtPolicy::Fifo), 50, true));
         assert_eq!((task.cpu_ticks, task.start_ticks, task.last_cpu), (42, 555, Cpu(3)));
+        assert_eq!((task.threads, task.immovable), (1, false));
+        assert!(parse_task_stat(stat("cpuhp/0", 0x0420_8040, 0, 0).as_bytes()).unwrap().immovable);
         assert_eq!(parse_task_stat(stat("x", 0, 0, 0).as_bytes()).unwrap().policy, None);
         assert_eq!(parse_task_stat(stat("x", 0, 6, 0).as_bytes()).unwrap().policy, Some(RtPolicy::Deadline));
         for bad in ["", "1 (x", ") (", "1 (x) S 1 2 3"] {
@@ -195,6 +227,17 @@ mod tests {
         assert_eq!((found.tasks[0].pid, found.tasks[0].tid), (7, 7));
         assert_eq!(found.tasks[0].allowed.as_ref().map(CpuSet::to_string), Some("2-3".into()));
         assert!(host.recorded().is_some_and(|recorder| recorder.accesses().is_empty()));
+    }
+
+    #[test]
+    fn a_reduced_line_keeps_what_a_record_may_tell() {
+        let whole = parse_task_stat(stat("a) R (b", 0x0420_8040, 2, 50).as_bytes()).unwrap();
+        let reduced = parse_task_stat(reduced_stat(7, &whole, 1).as_bytes()).unwrap();
+        assert_eq!(reduced, TaskStat { cpu_ticks: 0, start_ticks: 0, last_cpu: Cpu(0), ..whole.clone() });
+        assert_eq!(
+            reduced_stat(7, &whole, 1).split_whitespace().count(),
+            stat("a) R (b", 1, 1, 1).split_whitespace().count()
+        );
     }
 
     proptest! {

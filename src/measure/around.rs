@@ -183,6 +183,8 @@ mod tests {
             start_ticks: 7,
             last_cpu: Cpu(1),
             kernel: false,
+            immovable: false,
+            threads: 1,
         };
         RtTask { pid: tid, tid, policy: RtPolicy::Fifo, stat, allowed: CpuSet::parse(cpus).ok() }
     }

@@ -5,6 +5,7 @@
 //! silent, and cannot tell. `CONTRIBUTING.md` says in four steps how to add one.
 
 pub mod audit;
+pub mod balance;
 pub mod case;
 #[cfg(test)]
 mod fixture;
@@ -13,6 +14,7 @@ pub mod judgement;
 pub mod knobs;
 #[cfg(test)]
 mod tests;
+pub mod words;
 
 use serde::Serialize;
 

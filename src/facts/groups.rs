@@ -1,0 +1,419 @@
+//! The control groups that decide which CPUs anything runs on, and for how much of the time.
+//!
+//! Source: "Cpuset" and "CPU Interface Files" in Documentation/admin-guide/cgroup-v2.rst, and
+//! Documentation/admin-guide/cgroup-v1/cpusets.rst. The hierarchies are looked for where systemd and its successors
+//! in that mount them; the mount table would also name the user's disks and servers. A cpuset file
+//! system of its own (`/dev/cpuset`) is not looked at.
+
+use super::line::{excerpt, parse_cpus, parse_u64, parse_words};
+use crate::host::{Fact, Host};
+use crate::units::CpuSet;
+
+/// Names beyond this many are counted, not looked at.
+const NAMES_LIMIT: usize = 4096;
+
+/// How deep below the root groups are looked at: slices, and what is in them.
+const DEPTH: usize = 2;
+
+/// Which versions of control groups a machine has mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// Version 2 alone.
+    V2,
+    /// Version 2 beside hierarchies of version 1.
+    Hybrid,
+    /// Version 1 alone.
+    V1,
+}
+
+/// The control groups of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// What is mounted.
+    pub version: Version,
+    /// Where version 2 is mounted, or the directory of version 1's hierarchies.
+    pub root: String,
+    /// The controllers that version 2 has; `cpuset` is missing where version 1 has it.
+    pub controllers: Vec<String>,
+    /// The CPUs of all isolated partitions (`cpuset.cpus.isolated` of the root, 6.8 on), which
+    /// `/sys/devices/system/cpu/isolated` leaves out.
+    pub isolated: Fact<CpuSet>,
+    /// Version 2's groups with a partition or a quota to set, down to two levels, each before its children.
+    pub groups: Vec<Group>,
+    /// Version 1's cpusets, where they are mounted.
+    pub cpusets: Option<Cpusets>,
+    /// Names over the bound, and groups that could not be listed.
+    pub missed: u64,
+}
+
+/// A group of version 2. A fact is absent where its controller is not enabled for the group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its path below the root, such as `/system.slice`, with the numbers of containers cut short.
+    pub path: String,
+    /// The CPUs that were asked for; the empty set asks for none in particular.
+    pub cpus: Fact<CpuSet>,
+    /// The CPUs that it has.
+    pub effective: Fact<CpuSet>,
+    /// Whether it is a scheduling domain of its own.
+    pub partition: Fact<Partition>,
+    /// Microseconds of CPU time in each period of so many microseconds; none without a quota.
+    pub quota: Fact<Option<(u64, u64)>>,
+    /// The memory nodes that were asked for; empty as with the CPUs.
+    pub mems: Fact<Vec<u32>>,
+}
+
+/// What kind of partition a group is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Partition {
+    /// None of its own.
+    Member,
+    /// CPUs of its own, among which load is balanced.
+    Root,
+    /// CPUs of its own without load balancing.
+    Isolated,
+    /// It was asked for, and is not in force.
+    Invalid {
+        /// `root` or `isolated`
+        wanted: String,
+        /// The kernel's reason; empty where it gives none.
+        reason: String,
+    },
+}
+
+/// The cpusets of version 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpusets {
+    /// Whether load is balanced over all CPUs, whatever the sets below say.
+    pub balanced: Fact<bool>,
+    /// The sets below the root, by name; theirs are not looked at.
+    pub sets: Vec<OldSet>,
+}
+
+/// A cpuset of version 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OldSet {
+    /// Its path below the root, as [`Group::path`].
+    pub path: String,
+    /// Its CPUs.
+    pub cpus: Fact<CpuSet>,
+    /// Whether no set beside it may have any of them.
+    pub exclusive: Fact<bool>,
+    /// Whether load is balanced among them.
+    pub balanced: Fact<bool>,
+}
+
+/// Reads the control groups of a machine; absent where none are mounted.
+pub fn read_groups(host: &Host) -> Fact<Groups> {
+    for (root, version) in [("/sys/fs/cgroup", Version::V2), ("/sys/fs/cgroup/unified", Version::Hybrid)] {
+        match host.read_text(&format!("{root}/cgroup.controllers")).parse(|text| parse_words(&text)) {
+            Fact::Absent => {}
+            controllers => return controllers.map(|controllers| gather(host, version, root, controllers)),
+        }
+    }
+    host.list("/sys/fs/cgroup").then(|names| match names.iter().any(|name| name.starts_with("cpu")) {
+        true => Fact::Known(gather(host, Version::V1, "/sys/fs/cgroup", Vec::new())),
+        false => Fact::Absent,
+    })
+}
+
+fn gather(host: &Host, version: Version, root: &str, controllers: Vec<String>) -> Groups {
+    let mut reader = Reader { host, root, room: NAMES_LIMIT, groups: Vec::new(), missed: 0 };
+    let isolated = match version {
+        Version::V1 => Fact::Absent,
+        _ => {
+            reader.below("", 1);
+            reader.read("", "cpuset.cpus.isolated", parse_cpus)
+        }
+    };
+    let cpusets = if version == Version::V2 { None } else { reader.cpusets() };
+    let Reader { groups, missed, .. } = reader;
+    Groups { version, root: root.to_owned(), controllers, isolated, groups, cpusets, missed }
+}
+
+struct Reader<'a> {
+    host: &'a Host,
+    root: &'a str,
+    room: usize,
+    groups: Vec<Group>,
+    missed: u64,
+}
+
+impl Reader<'_> {
+    fn read<T>(&self, path: &str, file: &str, parse: fn(&str) -> Result<T, String>) -> Fact<T> {
+        self.host.read_text(&format!("{}{path}/{file}", self.root)).parse(|text| parse(&text))
+    }
+
+    /// The paths of what may be groups below a group, within the bound.
+    fn names(&mut self, path: &str) -> Vec<String> {
+        let names = match self.host.list(&format!("{}{path}", self.root)) {
+            Fact::Known(names) => names,
+            // A file, or a group that is gone.
+            Fact::Absent => return Vec::new(),
+            _ => {
+                self.missed += 1;
+                return Vec::new();
+            }
+        };
+        let mut paths: Vec<String> =
+            names.iter().filter(|name| !is_file(name)).map(|name| format!("{path}/{name}")).collect();
+        self.missed += paths.len().saturating_sub(self.room) as u64;
+        paths.truncate(self.room);
+        self.room -= paths.len();
+        paths
+    }
+
+    fn below(&mut self, path: &str, depth: usize) {
+        for path in self.names(path) {
+            let partition = self.read(&path, "cpuset.cpus.partition", parse_partition);
+            let quota = self.read(&path, "cpu.max", parse_quota);
+            if partition == Fact::Absent && quota == Fact::Absent {
+                // Controllers are handed from above: where there is none, there is none below.
+                continue;
+            }
+            self.groups.push(Group {
+                path: shown(&path),
+                cpus: self.read(&path, "cpuset.cpus", parse_cpus),
+                effective: self.read(&path, "cpuset.cpus.effective", parse_cpus),
+                partition,
+                quota,
+                mems: self.read(&path, "cpuset.mems", parse_nodes),
+            });
+            if depth < DEPTH {
+                self.below(&path, depth + 1);
+            }
+        }
+    }
+
+    fn cpusets(&mut self) -> Option<Cpusets> {
+        self.root = "/sys/fs/cgroup/cpuset";
+        let balanced = self.read("", "cpuset.sched_load_balance", parse_switch);
+        if balanced == Fact::Absent {
+            return None;
+        }
+        let mut sets = Vec::new();
+        for path in self.names("") {
+            let cpus = self.read(&path, "cpuset.cpus", parse_cpus);
+            if cpus != Fact::Absent {
+                let exclusive = self.read(&path, "cpuset.cpu_exclusive", parse_switch);
+                let balanced = self.read(&path, "cpuset.sched_load_balance", parse_switch);
+                sets.push(OldSet { path: shown(&path), cpus, exclusive, balanced });
+            }
+        }
+        Some(Cpusets { balanced, sets })
+    }
+}
+
+/// The files of controllers begin with its name; what else a group holds is a group, or a file that does not look
+/// like one from inside.
+fn is_file(name: &str) -> bool {
+    const CONTROLLERS: [&str; 12] = [
+        "cgroup",
+        "cpu",
+        "cpuset",
+        "dmem",
+        "hugetlb",
+        "io",
+        "irq",
+        "memory",
+        "misc",
+        "perf_event",
+        "pids",
+        "rdma",
+    ];
+    let controller = name.split_once('.').map(|(controller, _)| controller);
+    controller.is_some_and(|controller| CONTROLLERS.contains(&controller))
+        || ["tasks", "notify_on_release", "release_agent"].contains(&name)
+}
+
+/// A path without control characters, and with the first 12 digits of a container's 64, as its manager shows it.
+fn shown(path: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = path;
+    while let Some(first) = rest.chars().next() {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        if digits > 0 {
+            shown.push_str(&rest[..if digits >= 64 { 12 } else { digits }]);
+            rest = &rest[digits..];
+        } else {
+            shown.push(if first.is_control() { '?' } else { first });
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    shown
+}
+
+/// Parses `cpuset.cpus.partition`, such as `isolated invalid (Parent is not a partition root)`.
+pub fn parse_partition(text: &str) -> Result<Partition, String> {
+    let text = text.trim();
+    match text {
+        "member" => return Ok(Partition::Member),
+        "root" => return Ok(Partition::Root),
+        "isolated" => return Ok(Partition::Isolated),
+        _ => {}
+    }
+    let expected = || format!("expected member, root or isolated, found '{}'", excerpt(text));
+    let (wanted, rest) = text.split_once(" invalid").ok_or_else(expected)?;
+    let reason = rest.trim().trim_start_matches('(').trim_end_matches(')');
+    match ["root", "isolated"].contains(&wanted) && (rest.is_empty() || rest.starts_with(" (")) {
+        true => Ok(Partition::Invalid { wanted: wanted.to_owned(), reason: excerpt(reason) }),
+        false => Err(expected()),
+    }
+}
+
+/// Parses `cpu.max`: the quota, which can be `max`, and the period.
+pub fn parse_quota(text: &str) -> Result<Option<(u64, u64)>, String> {
+    let words = parse_words(text)?;
+    let [quota, period] = words.as_slice() else {
+        return Err(format!("expected a quota and a period, found '{}'", excerpt(text.trim())));
+    };
+    let period = parse_u64(period)?;
+    if quota == "max" { Ok(None) } else { Ok(Some((parse_u64(quota)?, period))) }
+}
+
+/// Parses a list of memory nodes.
+pub fn parse_nodes(text: &str) -> Result<Vec<u32>, String> {
+    let nodes = CpuSet::parse(text);
+    let nodes =
+        nodes.map_err(|_| format!("expected a list of memory nodes, found '{}'", excerpt(text.trim())))?;
+    Ok(nodes.iter().map(|node| node.0).collect())
+}
+
+/// Parses a file that holds 0 or 1.
+fn parse_switch(text: &str) -> Result<bool, String> {
+    match text.trim() {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        other => Err(format!("expected 0 or 1, found '{}'", excerpt(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::tree;
+    use super::*;
+    use crate::host::record::Seen;
+    use proptest::prelude::*;
+
+    /// What is told of a machine; its record has to tell the same.
+    fn told(text: &str) -> Fact<Groups> {
+        let (host, _dir) = tree(text);
+        let host = host.recording();
+        let live = read_groups(&host);
+        assert_eq!(read_groups(&Host::made(host.recorded().unwrap().accesses())), live);
+        live
+    }
+
+    #[test]
+    fn slices_and_what_is_in_them() {
+        let id = "0123456789abcdef".repeat(4);
+        let groups = told(&format!(
+            "/sys/fs/cgroup/cgroup.controllers: cpuset cpu io
+             /sys/fs/cgroup/cpuset.cpus.isolated: 2-3
+             /sys/fs/cgroup/cpu.stat: usage_usec 1
+             /sys/fs/cgroup/other.file: 1
+             /sys/fs/cgroup/rt.slice/cpuset.cpus: 2-3
+             /sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 2-3
+             /sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated
+             /sys/fs/cgroup/rt.slice/cpuset.mems: 0
+             /sys/fs/cgroup/rt.slice/cpu.max: max 100000
+             /sys/fs/cgroup/system.slice/cpu.max: max 100000
+             /sys/fs/cgroup/system.slice/docker-{id}.scope/cpu.max: 50000 100000
+             /sys/fs/cgroup/system.slice/docker-{id}.scope/deep/cpu.max: 1 100000
+             /sys/fs/cgroup/user.slice/memory.max: max
+             /sys/fs/cgroup/user.slice/a/memory.max: max"
+        ));
+        let groups = groups.known().unwrap();
+        let paths: Vec<&str> = groups.groups.iter().map(|group| group.path.as_str()).collect();
+        assert_eq!(paths, ["/rt.slice", "/system.slice", "/system.slice/docker-0123456789ab.scope"]);
+        assert_eq!((groups.version, &groups.cpusets, groups.missed), (Version::V2, &None, 0));
+        assert_eq!(groups.isolated.known().map(CpuSet::to_string).as_deref(), Some("2-3"));
+        let (rt, docker) = (&groups.groups[0], &groups.groups[2]);
+        assert_eq!((&rt.partition, &rt.quota), (&Fact::Known(Partition::Isolated), &Fact::Known(None)));
+        assert_eq!(rt.mems, Fact::Known(vec![0]));
+        assert_eq!((&docker.quota, &docker.cpus), (&Fact::Known(Some((50_000, 100_000))), &Fact::Absent));
+    }
+
+    #[test]
+    fn version_one_beside_and_alone() {
+        let old = "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance: 0
+             /sys/fs/cgroup/cpuset/cpuset.cpus: 0-3
+             /sys/fs/cgroup/cpuset/tasks: 1
+             /sys/fs/cgroup/cpuset/rt/cpuset.cpus: 3
+             /sys/fs/cgroup/cpuset/rt/cpuset.cpu_exclusive: 1
+             /sys/fs/cgroup/cpuset/rt/cpuset.sched_load_balance: x";
+        for (more, version, root) in [
+            ("/sys/fs/cgroup/unified/cgroup.controllers:", Version::Hybrid, "/sys/fs/cgroup/unified"),
+            ("", Version::V1, "/sys/fs/cgroup"),
+        ] {
+            let groups = told(&format!("{old}\n{more}"));
+            let groups = groups.known().unwrap();
+            assert_eq!((groups.version, groups.root.as_str()), (version, root));
+            let sets = groups.cpusets.as_ref().unwrap();
+            assert_eq!((&sets.balanced, sets.sets.len()), (&Fact::Known(false), 1));
+            assert_eq!((sets.sets[0].path.as_str(), &sets.sets[0].exclusive), ("/rt", &Fact::Known(true)));
+            assert!(matches!(sets.sets[0].balanced, Fact::Malformed(_)));
+        }
+    }
+
+    #[test]
+    fn nothing_mounted_and_nothing_to_be_read() {
+        assert_eq!(told("/sys/fs/cgroup/memory/tasks: 1"), Fact::Absent);
+        assert_eq!(told("/proc/x: 1"), Fact::Absent);
+        let refused = told("/sys/fs/cgroup/cgroup.controllers -> cgroup.controllers");
+        assert_eq!(refused, Fact::Refused(libc::ELOOP));
+        let groups = told(
+            "/sys/fs/cgroup/cgroup.controllers: cpu
+             /sys/fs/cgroup/a/cpu.max -> cpu.max
+             /sys/fs/cgroup/a/b -> b",
+        );
+        let groups = groups.known().unwrap();
+        assert_eq!((groups.groups.len(), &groups.groups[0].quota), (2, &Fact::Refused(libc::ELOOP)));
+    }
+
+    #[test]
+    fn groups_over_the_bound_are_counted() {
+        let quota = || Seen::File(b"max 100000".to_vec());
+        let paths = (0..NAMES_LIMIT + 9).map(|n| (format!("/sys/fs/cgroup/{n}/cpu.max"), quota()));
+        let controllers = ("/sys/fs/cgroup/cgroup.controllers".to_owned(), Seen::File(b"cpu".to_vec()));
+        let groups = read_groups(&Host::made(paths.chain([controllers]).collect()));
+        assert_eq!(groups.known().map(|found| (found.groups.len(), found.missed)), Some((NAMES_LIMIT, 9)));
+    }
+
+    #[test]
+    fn partitions_and_quotas() {
+        let invalid =
+            |wanted: &str, reason: &str| Partition::Invalid { wanted: wanted.into(), reason: reason.into() };
+        for (text, expected) in [
+            ("member\n", Partition::Member),
+            ("root\n", Partition::Root),
+            ("root invalid\n", invalid("root", "")),
+            (
+                "isolated invalid (Cpu list in cpuset.cpus not exclusive)\n",
+                invalid("isolated", "Cpu list in cpuset.cpus not exclusive"),
+            ),
+        ] {
+            assert_eq!(parse_partition(text), Ok(expected), "{text}");
+        }
+        for bad in ["", "isolated valid", "member invalid", "root invalidated", "isolated isolated"] {
+            assert!(parse_partition(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "max", "1 2 3", "-1 100000", "max x"] {
+            assert!(parse_quota(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parsers_are_total(text in "((root|isolated|max)?( invalid)?( \\()?[0-9-]{0,6}\\PC{0,9}\n?){0,3}") {
+            let _ = (parse_partition(&text), parse_quota(&text), parse_nodes(&text), parse_switch(&text));
+        }
+
+        #[test]
+        fn paths_are_fit_to_be_shown(path in "[\\PC\n/]{0,9}[0-9a-f]{0,70}[\\PC\n/]{0,9}") {
+            let shown = shown(&path);
+            prop_assert!(!shown.contains(char::is_control));
+            prop_assert!(!shown.as_bytes().windows(64).any(|part| part.iter().all(u8::is_ascii_hexdigit)));
+        }
+    }
+}

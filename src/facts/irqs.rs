@@ -1,0 +1,271 @@
+//! The interrupts that somebody asked for: whose they are and which CPUs may take them.
+//!
+//! Source: `/proc/irq` in Documentation/core-api/irq/irq-affinity.rst, Documentation/ABI/testing/sysfs-kernel-irq,
+//! and kernel/irq/debugfs.c. `/proc/interrupts` tells the same and more, but printing it takes the lock of each
+//! interrupt in turn, with interrupts off, and adds up a counter per CPU: here one interrupt is asked at a time,
+//! and nothing is counted.
+
+use super::line::{parse_cpus, parse_line};
+use super::topology::numbered;
+use crate::host::{Fact, Host};
+use crate::units::CpuSet;
+
+/// Interrupts beyond this many are counted, not kept; a machine with 8192 CPUs has some.
+const IRQS_LIMIT: usize = 50_000;
+
+/// CPUs in all sets together beyond which interrupts are counted, not kept: a bound on memory.
+const CPUS_LIMIT: usize = 4 << 20;
+
+/// The interrupts of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Irqs {
+    /// Those with a handler, by number. Without a handler an interrupt is a number that was set aside, and never
+    /// comes: such are left out, and so are those that were given back while they were looked at.
+    pub irqs: Vec<Irq>,
+    /// Interrupts over the bound, and those of which it could not be told whether they have a handler.
+    pub missed: u64,
+}
+
+/// One interrupt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Irq {
+    /// Its number in `/proc/irq`.
+    pub number: u32,
+    /// The names of its handlers, in the order in which they are called; more than one share the line.
+    pub actions: Vec<String>,
+    /// The interrupt controller, such as `PCI-MSIX-0000:00:04.0`; empty where it is not known.
+    pub chip: String,
+    /// The CPUs that may take it. A change that waits for the next interrupt shows here already.
+    pub allowed: Fact<CpuSet>,
+    /// The CPUs that do take it; absent before 4.13 and where controllers do not tell.
+    pub effective: Fact<CpuSet>,
+    /// Whether the kernel spreads it itself and lets nobody move it (debugfs, for root).
+    pub managed: Option<bool>,
+    /// Whether each CPU has one of its own under this number, as with arm64's timers (debugfs, for root).
+    pub per_cpu: Option<bool>,
+}
+
+/// Reads the interrupts of a machine: four or five short files each.
+///
+/// Absent where there is no `/proc/irq`, as on machines without an interrupt of their own.
+pub fn read_irqs(host: &Host) -> Fact<Irqs> {
+    host.list("/proc/irq").map(|names| {
+        let mut numbers: Vec<u32> = names.iter().filter_map(|name| numbered(name, "")).collect();
+        numbers.sort_unstable();
+        let described = host.list(STATES).known().is_some_and(|names| !names.is_empty());
+        let mut found = Irqs::default();
+        let mut cpus = 0;
+        for number in numbers {
+            if found.irqs.len() >= IRQS_LIMIT || cpus > CPUS_LIMIT {
+                found.missed += 1;
+                continue;
+            }
+            match actions(host, number) {
+                Some(actions) if actions.is_empty() => {}
+                Some(actions) => {
+                    let irq = read_irq(host, number, actions, described);
+                    cpus += [&irq.allowed, &irq.effective]
+                        .map(|set| set.known().map_or(0, CpuSet::len))
+                        .iter()
+                        .sum::<usize>();
+                    found.irqs.push(irq);
+                }
+                None => found.missed += 1,
+            }
+        }
+        found
+    })
+}
+
+/// Where debugfs describes each interrupt (CONFIG_GENERIC_IRQ_DEBUGFS, 4.13 on).
+const STATES: &str = "/sys/kernel/debug/irq/irqs";
+
+fn read_irq(host: &Host, number: u32, actions: Vec<String>, described: bool) -> Irq {
+    let cpus =
+        |file: &str| host.read_text(&format!("/proc/irq/{number}/{file}")).parse(|text| parse_cpus(&text));
+    let line = |file: &str| {
+        host.read_text(&format!("/sys/kernel/irq/{number}/{file}")).parse(|text| parse_line(&text))
+    };
+    let state = match described {
+        true => host.read_text(&format!("{STATES}/{number}")).parse(|text| parse_state(&text)),
+        false => Fact::Absent,
+    };
+    Irq {
+        number,
+        actions,
+        chip: line("chip_name").known().cloned().unwrap_or_default(),
+        allowed: cpus("smp_affinity_list"),
+        effective: cpus("effective_affinity_list"),
+        managed: state.known().map(|state| state.managed),
+        per_cpu: state.known().map(|state| state.per_cpu),
+    }
+}
+
+/// The names of the handlers; none where they could not be read.
+fn actions(host: &Host, number: u32) -> Option<Vec<String>> {
+    match host.read_text(&format!("/sys/kernel/irq/{number}/actions")).parse(|text| parse_actions(&text)) {
+        Fact::Known(actions) => return Some(actions),
+        // Since 4.9, and only with CONFIG_SPARSE_IRQ; before that, handlers show as directories.
+        Fact::Absent => {}
+        _ => return None,
+    }
+    match host.list(&format!("/proc/irq/{number}")) {
+        Fact::Known(names) => Some(
+            names
+                .into_iter()
+                .filter(|name| !FILES.contains(&name.as_str()))
+                .map(|name| clean(&name))
+                .collect(),
+        ),
+        Fact::Absent => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+/// What `/proc/irq/N` holds besides a directory for each handler whose name can be that of one.
+const FILES: [&str; 7] = [
+    "affinity_hint",
+    "effective_affinity",
+    "effective_affinity_list",
+    "node",
+    "smp_affinity",
+    "smp_affinity_list",
+    "spurious",
+];
+
+/// Parses `/sys/kernel/irq/N/actions`: names with commas between them, nothing without a handler.
+pub fn parse_actions(text: &str) -> Result<Vec<String>, String> {
+    let text = text.trim();
+    if text.len() > ACTIONS_LIMIT {
+        return Err(format!("expected names of handlers, found {} bytes", text.len()));
+    }
+    Ok(text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(clean).collect())
+}
+
+/// The kernel prints a page at most.
+const ACTIONS_LIMIT: usize = 64 << 10;
+
+fn clean(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// What debugfs tells of an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The kernel spreads it over the CPUs and refuses any other affinity.
+    pub managed: bool,
+    /// Each CPU has its own.
+    pub per_cpu: bool,
+}
+
+/// Parses `/sys/kernel/debug/irq/irqs/N`, where each bit that is set follows `dstate:` on a line by its name.
+pub fn parse_state(text: &str) -> Result<State, String> {
+    let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("dstate:"));
+    lines.next().ok_or("expected a line 'dstate:'")?;
+    let mut state = State { managed: false, per_cpu: false };
+    for line in lines {
+        state.managed |= line == "IRQD_AFFINITY_MANAGED";
+        state.per_cpu |= line == "IRQD_PER_CPU";
+    }
+    Ok(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::tree;
+    use super::*;
+    use crate::host::record::Seen;
+    use proptest::prelude::*;
+
+    const MACHINE: &str = "/proc/irq/default_smp_affinity: f
+        /proc/irq/9/smp_affinity_list: 0-3
+        /proc/irq/9/effective_affinity_list: 0
+        /sys/kernel/irq/9/actions: acpi
+        /sys/kernel/irq/9/chip_name: IR-IO-APIC
+        /proc/irq/10/smp_affinity_list: 0-3
+        /sys/kernel/irq/10/actions:
+        /proc/irq/120/smp_affinity_list: 2
+        /sys/kernel/irq/120/actions: nvme0q3,nvme1q3
+        /sys/kernel/debug/irq/irqs/120:
+        | handler:  handle_edge_irq
+        | dstate:   0x37609200
+        |             IRQD_ACTIVATED
+        |             IRQD_AFFINITY_MANAGED
+        | node:     0
+        /sys/kernel/debug/irq/irqs/9:
+        | dstate:   0x01401200";
+
+    #[test]
+    fn whose_they_are_and_where_they_may_go() {
+        let (host, _dir) = tree(MACHINE);
+        let irqs = read_irqs(&host).known().cloned().unwrap();
+        let numbers: Vec<u32> = irqs.irqs.iter().map(|irq| irq.number).collect();
+        assert_eq!((numbers, irqs.missed), (vec![9, 120], 0));
+        let (acpi, nvme) = (&irqs.irqs[0], &irqs.irqs[1]);
+        assert_eq!(
+            (acpi.chip.as_str(), acpi.managed, acpi.per_cpu),
+            ("IR-IO-APIC", Some(false), Some(false))
+        );
+        assert_eq!(acpi.effective.known().map(CpuSet::to_string).as_deref(), Some("0"));
+        assert_eq!(nvme.actions, ["nvme0q3", "nvme1q3"]);
+        assert_eq!(nvme.allowed.known().map(CpuSet::to_string).as_deref(), Some("2"));
+        assert_eq!((nvme.chip.as_str(), nvme.managed, &nvme.effective), ("", Some(true), &Fact::Absent));
+        assert_eq!(read_irqs(&tree("").0), Fact::Absent);
+    }
+
+    #[test]
+    fn old_kernels_show_handlers_as_directories() {
+        let (host, _dir) = tree(
+            "/proc/irq/5/smp_affinity_list: 0
+             /proc/irq/5/snd_ice1724/x:
+             /proc/irq/6/smp_affinity_list -> smp_affinity_list
+             /proc/irq/6/floppy/x:
+             /proc/irq/7/spurious: count 0",
+        );
+        let irqs = read_irqs(&host).known().cloned().unwrap();
+        let told: Vec<(u32, &str, Option<bool>)> =
+            irqs.irqs.iter().map(|irq| (irq.number, irq.actions[0].as_str(), irq.managed)).collect();
+        assert_eq!(told, [(5, "snd_ice1724", None), (6, "floppy", None)]);
+        assert_eq!(irqs.irqs[1].allowed, Fact::Refused(libc::ELOOP));
+    }
+
+    #[test]
+    fn a_refused_or_broken_one_is_counted() {
+        let (host, _dir) = tree(
+            "/proc/irq/5/smp_affinity_list: 0
+             /sys/kernel/irq/5/actions -> actions
+             /proc/irq/6/smp_affinity_list: x
+             /sys/kernel/irq/6/actions: eth0
+             /sys/kernel/debug/irq/irqs/6: nothing",
+        );
+        let irqs = read_irqs(&host).known().cloned().unwrap();
+        assert_eq!((irqs.irqs.len(), irqs.missed, irqs.irqs[0].managed), (1, 1, None));
+        assert!(matches!(irqs.irqs[0].allowed, Fact::Malformed(_)));
+    }
+
+    #[test]
+    fn a_capture_tells_the_same_without_addresses() {
+        let text = format!(
+            "{MACHINE}\n/proc/irq/30/smp_affinity_list: 1\n/sys/kernel/irq/30/actions: wlx0123456789ab"
+        );
+        let (host, _dir) = tree(&text);
+        let host = host.recording();
+        let live = read_irqs(&host);
+        assert_eq!(live.known().unwrap().irqs[1].actions, ["wlx-address"]);
+        let accesses = host.recorded().unwrap().accesses();
+        assert!(accesses.values().all(
+            |seen| !matches!(seen, Seen::File(bytes) if bytes.windows(6).any(|part| part == b"012345"))
+        ));
+        assert_eq!(read_irqs(&Host::made(accesses)), live);
+    }
+
+    proptest! {
+        #[test]
+        fn parsers_are_total(text in "(dstate:|IRQD_PER_CPU|,|\\PC{0,12}|\n){0,12}") {
+            let _ = parse_state(&text);
+            if let Ok(actions) = parse_actions(&text) {
+                prop_assert!(actions.iter().all(|name| !name.is_empty() && !name.contains(',')));
+            }
+        }
+    }
+}

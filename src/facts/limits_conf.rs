@@ -1,0 +1,273 @@
+//! Who is given real-time priorities and locked memory at login, by pam_limits(8).
+//!
+//! Source: limits.conf(5). The files are `/etc/security/limits.conf` and those of `limits.d`. Users are not told
+//! apart: what matters is that somebody was given something, and a record says no more than that.
+
+use super::line::excerpt;
+use crate::host::record::Seen;
+use crate::host::{Fact, Host};
+
+/// Files beyond this many are counted, not read.
+const FILES_LIMIT: usize = 256;
+
+/// No such file is larger.
+const FILE_LIMIT: u64 = 256 << 10;
+
+/// What is given to whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitsConf {
+    /// The lines about real-time priorities and locked memory, in the order in which they are applied.
+    pub grants: Vec<Grant>,
+    /// Lines about either that say nothing that is understood; pam_limits skips such lines.
+    pub skipped: u64,
+    /// Files and directories that could not be read, and files over the bound.
+    pub unread: u64,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Whom it is about.
+    pub domain: Domain,
+    /// Which of the two limits.
+    pub kind: Kind,
+    /// Of what.
+    pub item: Item,
+    /// The priority, or KiB of memory; none is unlimited.
+    pub value: Option<u64>,
+}
+
+/// Whom a line is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// `*`: everybody without a line of their own, except root.
+    Everybody,
+    /// `@GROUP`: its members, except root.
+    Group(String),
+    /// Root, who needs a line by name.
+    Root,
+    /// Some user, or range of users.
+    User,
+}
+
+impl std::fmt::Display for Domain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Domain::Everybody => f.pad("*"),
+            Domain::Group(name) => f.pad(&format!("@{name}")),
+            Domain::Root => f.pad("root"),
+            Domain::User => f.pad("a user"),
+        }
+    }
+}
+
+/// Which limit a line sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The one in force.
+    Soft,
+    /// How far the user may raise it.
+    Hard,
+    /// Both.
+    Both,
+}
+
+/// What a line limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// `rtprio`
+    RtPriority,
+    /// `memlock`
+    LockedMemory,
+}
+
+/// Reads what is given at login; absent where pam_limits has no files.
+pub fn read_limits_conf(host: &Host) -> Fact<LimitsConf> {
+    const DIR: &str = "/etc/security/limits.d";
+    let quiet = host.unrecorded();
+    let listed = quiet
+        .list(DIR)
+        .map(|names| names.into_iter().filter(|name| name.ends_with(".conf")).collect::<Vec<_>>());
+    keep(host, DIR, &listed, |names| Seen::List(names.clone()));
+    let mut found = LimitsConf::default();
+    let there = read_file(host, &quiet, "/etc/security/limits.conf", &mut found);
+    let names = match &listed {
+        Fact::Known(names) => names.as_slice(),
+        Fact::Absent if !there => return Fact::Absent,
+        Fact::Absent => &[],
+        _ => {
+            found.unread += 1;
+            &[]
+        }
+    };
+    for name in names.iter().take(FILES_LIMIT) {
+        read_file(host, &quiet, &format!("{DIR}/{name}"), &mut found);
+    }
+    found.unread += names.len().saturating_sub(FILES_LIMIT) as u64;
+    Fact::Known(found)
+}
+
+/// Adds a file's lines; whether there is such a file.
+fn read_file(host: &Host, quiet: &Host, path: &str, found: &mut LimitsConf) -> bool {
+    let file =
+        quiet.read_at_most(path, FILE_LIMIT).map(|bytes| parse_limits_conf(&String::from_utf8_lossy(&bytes)));
+    keep(host, path, &file, |file| Seen::File(reduced(file).into_bytes()));
+    match file {
+        Fact::Known(file) => {
+            found.grants.extend(file.grants);
+            found.skipped += file.skipped;
+        }
+        Fact::Absent => return false,
+        _ => found.unread += 1,
+    }
+    true
+}
+
+fn keep<T>(host: &Host, path: &str, fact: &Fact<T>, known: impl FnOnce(&T) -> Seen) {
+    let seen = match fact {
+        Fact::Known(value) => known(value),
+        Fact::Absent => Seen::Absent,
+        Fact::Refused(errno) => Seen::Refused(*errno),
+        Fact::Malformed(_) => Seen::Refused(libc::EILSEQ),
+    };
+    host.keep(path, seen);
+}
+
+/// The lines that were understood, without the names of users, and a mark for each that was not.
+fn reduced(file: &LimitsConf) -> String {
+    let mut text = String::new();
+    for grant in &file.grants {
+        let domain = match &grant.domain {
+            Domain::User => "user".to_owned(),
+            domain => domain.to_string(),
+        };
+        let kind = KINDS.iter().find(|kind| kind.1 == grant.kind).map_or("-", |kind| kind.0);
+        let item = ITEMS.iter().find(|item| item.1 == grant.item).map_or("?", |item| item.0);
+        let value = grant.value.map_or("unlimited".to_owned(), |value| value.to_string());
+        text += &format!("{domain} {kind} {item} {value}\n");
+    }
+    text + &"user - rtprio ?\n".repeat(file.skipped as usize)
+}
+
+const KINDS: [(&str, Kind); 3] = [("soft", Kind::Soft), ("hard", Kind::Hard), ("-", Kind::Both)];
+
+const ITEMS: [(&str, Item); 2] = [("rtprio", Item::RtPriority), ("memlock", Item::LockedMemory)];
+
+/// Parses a file of pam_limits, as far as it is about real-time priorities and locked memory.
+pub fn parse_limits_conf(text: &str) -> LimitsConf {
+    let mut file = LimitsConf::default();
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = line.split_whitespace().take(4).collect();
+        let Some(item) =
+            words.get(2).and_then(|word| ITEMS.iter().find(|item| word.eq_ignore_ascii_case(item.0)))
+        else {
+            continue;
+        };
+        match parse_grant(&words, item.1) {
+            Some(grant) => file.grants.push(grant),
+            None => file.skipped += 1,
+        }
+    }
+    file
+}
+
+fn parse_grant(words: &[&str], item: Item) -> Option<Grant> {
+    let &[domain, kind, _, value] = words else { return None };
+    let kind = KINDS.iter().find(|known| kind.eq_ignore_ascii_case(known.0))?.1;
+    let value = match value.to_ascii_lowercase().as_str() {
+        "unlimited" | "infinity" | "-1" | "-" => None,
+        number => Some(number.parse().ok()?),
+    };
+    let domain = match domain {
+        "*" => Domain::Everybody,
+        "root" => Domain::Root,
+        _ if domain.starts_with('@') => Domain::Group(excerpt(&domain[1..])),
+        // For numbers of logins only.
+        _ if domain.starts_with('%') => return None,
+        _ => Domain::User,
+    };
+    Some(Grant { domain, kind, item, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::tree;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What is told of a machine, and its record in words; the record has to tell the same.
+    fn told(text: &str) -> (Fact<LimitsConf>, String) {
+        let (host, _dir) = tree(text);
+        let host = host.recording();
+        let live = read_limits_conf(&host);
+        let accesses = host.recorded().unwrap().accesses();
+        let kept = accesses.iter().map(|(path, seen)| match seen {
+            Seen::File(bytes) => format!("{path}: {}", String::from_utf8_lossy(bytes)),
+            other => format!("{path}: {other:?}\n"),
+        });
+        let kept = kept.collect();
+        assert_eq!(read_limits_conf(&Host::made(accesses)), live);
+        (live, kept)
+    }
+
+    #[test]
+    fn who_is_given_what_in_which_order() {
+        let (found, kept) = told(
+            "/etc/security/limits.d/95-audio.conf: @audio - rtprio 95
+             | @audio\t-\tmemlock\tUNLIMITED # for jackd
+             | alice soft rtprio 99
+             | bob - rtprio lots
+             | carol hard
+             /etc/security/limits.d/old.conf~: dave - rtprio 1
+             /etc/security/limits.conf: # @nobody - rtprio 1
+             | * hard memlock 8192
+             | * hard core 0
+             | root - memlock -1
+             | %audio - rtprio 1",
+        );
+        let found = found.known().cloned().unwrap();
+        let grants = found
+            .grants
+            .iter()
+            .map(|grant| format!("{} {:?} {:?} {:?}", grant.domain, grant.kind, grant.item, grant.value));
+        assert_eq!(
+            grants.collect::<Vec<_>>(),
+            [
+                "* Hard LockedMemory Some(8192)",
+                "root Both LockedMemory None",
+                "@audio Both RtPriority Some(95)",
+                "@audio Both LockedMemory None",
+                "a user Soft RtPriority Some(99)",
+            ]
+        );
+        assert_eq!((found.skipped, found.unread), (2, 0));
+        for word in ["alice", "bob", "carol", "dave", "core", "jackd", "old.conf"] {
+            assert!(!kept.contains(word), "{word}: {kept}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_missing_or_refused() {
+        assert_eq!(told("/etc/x: 1").0, Fact::Absent);
+        assert_eq!(told("/etc/security/limits.conf:").0, Fact::Known(LimitsConf::default()));
+        for text in [
+            "/etc/security/limits.conf -> limits.conf",
+            "/etc/security/limits.conf:\n/etc/security/limits.d -> limits.d",
+            "/etc/security/limits.d/a.conf -> a.conf",
+        ] {
+            assert_eq!(told(text).0.known().map(|found| found.unread), Some(1), "{text}");
+        }
+        let many: String =
+            (0..FILES_LIMIT + 3).map(|n| format!("/etc/security/limits.d/{n}.conf:\n")).collect();
+        assert_eq!(told(&many).0.known().map(|found| found.unread), Some(3));
+    }
+
+    proptest! {
+        #[test]
+        fn parser_is_total(text in "(([@%*]|\\PC{0,5}) (soft|hard|-|\\PC{0,3}) (rtprio|memlock|\\PC{0,3}) (-?[0-9]{0,22}|\\PC{0,3})\n?){0,6}") {
+            let file = parse_limits_conf(&text);
+            prop_assert_eq!(parse_limits_conf(&reduced(&file)), file);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The threads that matter to isolation and priorities: the kernel's own, those of real-time policy, and programs
+//! that change settings behind one's back.
+//!
+//! Source: `/proc/PID/{stat,status}` in Documentation/filesystems/proc.rst and proc_pid_stat(5). Every process is
+//! looked at, and of most nothing may be told: all of it is read unrecorded, and what goes into a record is cut
+//! down to the lines and fields that are used here, of the threads that are told of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tasks::{RtPolicy, TaskStat, parse_allowed, parse_task_stat, reduced_stat, task_number};
+use crate::host::record::Seen;
+use crate::host::{Fact, Host};
+use crate::units::CpuSet;
+
+/// Threads beyond this many are not told; 8192 CPUs have some ten kernel threads each.
+const THREADS_LIMIT: usize = 100_000;
+
+/// CPUs in all sets together beyond which threads are not told: a bound on memory.
+const CPUS_LIMIT: usize = 4 << 20;
+
+/// The threads of a machine that settings are about. None of onbeat's own is among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// The kernel's threads by name, without the workers of workqueues (`kworker/`): their names change from second
+    /// to second, and their CPUs follow from the masks of the workqueues. Empty only where processes are
+    /// hidden: in a container, or by `hidepid=` of proc(5).
+    pub kernel: Vec<Thread>,
+    /// The threads of programs that have a real-time policy, by name.
+    pub realtime: Vec<Thread>,
+    /// Which of the programs that were asked for run.
+    pub programs: BTreeSet<String>,
+    /// Whether every process that showed could be read, and none was over the bound; those that ended while they
+    /// were looked at do not count.
+    pub complete: bool,
+}
+
+/// One thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its name.
+    pub comm: String,
+    /// Its policy, if it is a real-time one.
+    pub policy: Option<RtPolicy>,
+    /// 1 to 99; 0 without a real-time policy and for deadline threads.
+    pub priority: u32,
+    /// The CPUs that it may run on; absent for an immovable thread that has no real-time policy.
+    pub allowed: Fact<CpuSet>,
+    /// Whether the kernel refuses any other affinity: it belongs where it is.
+    pub immovable: bool,
+}
+
+/// Looks at all threads: one short file each, and one more of those that are told.
+///
+/// `programs` are the names to look for, of 15 characters at most, as the kernel cuts them.
+pub fn read_threads(host: &Host, programs: &[&str]) -> Fact<Threads> {
+    read_at_most(host, programs, THREADS_LIMIT)
+}
+
+fn read_at_most(host: &Host, programs: &[&str], room: usize) -> Fact<Threads> {
+    let quiet = host.unrecorded();
+    let mut look =
+        Look { host: &quiet, programs, found: Threads::default(), kept: BTreeMap::new(), room, cpus: 0 };
+    look.found.complete = true;
+    let listed = quiet.list("/proc").map(|names| {
+        let own = quiet.link("/proc/self").known().and_then(|name| task_number(name));
+        let pids: Vec<u32> = numbers(&names).into_iter().filter(|&pid| Some(pid) != own).collect();
+        pids.into_iter().filter(|&pid| look.process(pid)).map(|pid| pid.to_string()).collect::<Vec<_>>()
+    });
+    host.keep("/proc", seen_of(&listed, |pids| Seen::List(pids.clone())));
+    look.kept.into_iter().for_each(|(path, seen)| host.keep(&path, seen));
+    let mut found = look.found;
+    found.kernel.sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
+    found.realtime.sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
+    listed.map(|_| found)
+}
+
+fn numbers(names: &[String]) -> Vec<u32> {
+    let mut numbers: Vec<u32> = names.iter().filter_map(|name| task_number(name)).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn seen_of<T>(fact: &Fact<T>, known: impl FnOnce(&T) -> Seen) -> Seen {
+    match fact {
+        Fact::Known(value) => known(value),
+        Fact::Absent => Seen::Absent,
+        Fact::Refused(errno) => Seen::Refused(*errno),
+        Fact::Malformed(_) => Seen::Refused(libc::EILSEQ),
+    }
+}
+
+/// What was found so far, and what of it goes into a record: enough to find the same again.
+struct Look<'a> {
+    host: &'a Host,
+    programs: &'a [&'a str],
+    found: Threads,
+    kept: BTreeMap<String, Seen>,
+    room: usize,
+    cpus: usize,
+}
+
+impl Look<'_> {
+    /// Looks at a process; whether a record needs it.
+    fn process(&mut self, pid: u32) -> bool {
+        let dir = format!("/proc/{pid}");
+        let stat = match self.stat(&dir) {
+            Ok(stat) => stat,
+            Err(needed) => return needed,
+        };
+        if !stat.kernel {
+            return self.program(pid, &dir, stat);
+        }
+        // Threads of the kernel are processes of one thread each.
+        let needed = !stat.comm.starts_with("kworker/") && self.thread(&dir, &stat);
+        if needed {
+            self.keep_stat(&dir, pid, &stat, 1);
+        }
+        needed
+    }
+
+    fn program(&mut self, pid: u32, dir: &str, mut stat: TaskStat) -> bool {
+        let asked =
+            self.programs.contains(&stat.comm.as_str()) && self.found.programs.insert(stat.comm.clone());
+        let told = stat.policy.is_some() && self.thread(dir, &stat);
+        let others = if stat.threads > 1 { self.others(pid, dir) } else { None };
+        if !asked && !told {
+            // Only its threads are of interest: nobody needs to know what it is called.
+            stat = TaskStat { comm: String::new(), policy: None, priority: 0, immovable: false, ..stat };
+        }
+        if asked || told || others.is_some() {
+            self.keep_stat(dir, pid, &stat, 1 + u64::from(others.is_some()));
+        }
+        if let Some(seen) = others {
+            self.kept.insert(format!("{dir}/task"), seen);
+            return true;
+        }
+        asked || told
+    }
+
+    /// Looks at the threads of a process but its first; what a record needs to know of their directory.
+    fn others(&mut self, pid: u32, dir: &str) -> Option<Seen> {
+        let listed = self.host.list(&format!("{dir}/task"));
+        let Fact::Known(names) = &listed else {
+            return self.missed(&listed).then(|| seen_of(&listed, |_| Seen::Absent));
+        };
+        let mut needed = Vec::new();
+        for tid in numbers(names).into_iter().filter(|&tid| tid != pid) {
+            let dir = format!("{dir}/task/{tid}");
+            match self.stat(&dir) {
+                Ok(stat) if stat.policy.is_some() && self.thread(&dir, &stat) => {
+                    self.keep_stat(&dir, tid, &stat, 1);
+                    needed.push(tid.to_string());
+                }
+                Err(true) => needed.push(tid.to_string()),
+                _ => {}
+            }
+        }
+        (!needed.is_empty()).then_some(Seen::List(needed))
+    }
+
+    /// What the scheduler says of a thread; else whether a record needs to know that it could not be read.
+    fn stat(&mut self, dir: &str) -> Result<TaskStat, bool> {
+        let path = format!("{dir}/stat");
+        let stat = self.host.read(&path).parse(|bytes| parse_task_stat(&bytes));
+        match stat {
+            Fact::Known(stat) => Ok(TaskStat { comm: without_address(&stat.comm), ..stat }),
+            outcome => {
+                let needed = self.missed(&outcome);
+                if needed {
+                    self.kept.insert(path, seen_of(&outcome, |_| Seen::Absent));
+                }
+                Err(needed)
+            }
+        }
+    }
+
+    /// Notes what could not be read; whether it is the first, which a record has to repeat.
+    fn missed<T>(&mut self, outcome: &Fact<T>) -> bool {
+        // A thread that ended shows as a missing file, or as ESRCH where the file was already open.
+        !ended(outcome) && std::mem::replace(&mut self.found.complete, false)
+    }
+
+    /// Takes a thread in; whether a record needs it.
+    fn thread(&mut self, dir: &str, stat: &TaskStat) -> bool {
+        if self.room == 0 || self.cpus > CPUS_LIMIT {
+            return std::mem::replace(&mut self.found.complete, false);
+        }
+        let allowed = match stat.immovable && stat.policy.is_none() {
+            true => Fact::Absent,
+            false => match self.allowed(dir) {
+                Some(allowed) => allowed,
+                None => return false,
+            },
+        };
+        self.room -= 1;
+        self.cpus += allowed.known().map_or(0, CpuSet::len);
+        let list = if stat.kernel { &mut self.found.kernel } else { &mut self.found.realtime };
+        list.push(Thread {
+            comm: stat.comm.clone(),
+            policy: stat.policy,
+            priority: stat.priority,
+            allowed,
+            immovable: stat.immovable,
+        });
+        true
+    }
+
+    /// The CPUs that a thread may run on; none if it has ended meanwhile.
+    fn allowed(&mut self, dir: &str) -> Option<Fact<CpuSet>> {
+        let path = format!("{dir}/status");
+        let status = self.host.read(&path);
+        if ended(&status) && ended(&self.host.read(&format!("{dir}/stat"))) {
+            return None;
+        }
+        let line = status.map(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            let line = text.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
+            line.map(|line| format!("{line}\n")).unwrap_or_default()
+        });
+        self.kept.insert(path, seen_of(&line, |line| Seen::File(line.clone().into_bytes())));
+        Some(line.parse(|line| parse_allowed(&line)))
+    }
+
+    fn keep_stat(&mut self, dir: &str, number: u32, stat: &TaskStat, threads: u64) {
+        self.kept.insert(format!("{dir}/stat"), Seen::File(reduced_stat(number, stat, threads).into_bytes()));
+    }
+}
+
+fn ended<T>(outcome: &Fact<T>) -> bool {
+    matches!(outcome, Fact::Absent | Fact::Refused(libc::ESRCH))
+}
+
+/// Before 5.17 a kernel thread's name is cut at 15 characters, and with it the MAC address of the interface that it
+/// is called after: too short for the door to tell it from a word.
+fn without_address(comm: &str) -> String {
+    for prefix in ["enx", "wlx", "wwx", "usx"] {
+        let Some((before, rest)) = comm.split_once(prefix) else { continue };
+        if rest.len() >= 4 && rest.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return format!("{before}{prefix}-address");
+        }
+    }
+    comm.to_owned()
+}
+
+#[cfg(test)]
+mod tests;
