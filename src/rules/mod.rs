@@ -7,9 +7,11 @@
 pub mod audit;
 pub mod balance;
 pub mod case;
+mod edits;
 #[cfg(test)]
 mod fixture;
 pub mod intent;
+pub mod irq_kinds;
 pub mod judgement;
 pub mod knobs;
 #[cfg(test)]
