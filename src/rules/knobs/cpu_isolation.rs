@@ -46,7 +46,8 @@ pub static KNOB: Knob = Knob {
         fires: "--cpus 2-3
                 /sys/devices/system/cpu/isolated:
                 /sys/fs/cgroup/cpuset.cpus.isolated:",
-        silent: "",
+        silent: "--cpus 2-3
+                /sys/devices/system/cpu/isolated: 2-3",
         unknown: "--cpus 2-3
                   /sys/devices/system/cpu/isolated refused
                   /sys/fs/cgroup/cpuset.cpus.isolated:",

@@ -34,7 +34,9 @@ pub static KNOB: Knob = Knob {
     examples: Examples {
         fires: "/sys/fs/cgroup/cgroup.controllers: cpu
                 /sys/fs/cgroup/app.slice/cpu.max: 50000 100000",
-        silent: "",
+        silent: "/sys/fs/cgroup absent
+                /sys/fs/cgroup/cgroup.controllers: cpu
+                /sys/fs/cgroup/app.slice/cpu.max: max 100000",
         unknown: "/sys/fs/cgroup refused",
     },
 };

@@ -36,8 +36,10 @@ pub static KNOB: Knob = Knob {
     examples: Examples {
         fires: "--cpus 2-3
                 /proc/irq/default_smp_affinity: f",
-        silent: "",
-        unknown: "/proc/irq/default_smp_affinity refused",
+        silent: "--cpus 2-3
+                /proc/irq/default_smp_affinity: 3",
+        unknown: "--cpus 2-3
+                /proc/irq/default_smp_affinity refused",
     },
 };
 

@@ -46,7 +46,11 @@ pub static KNOB: Knob = Knob {
                 /sys/fs/cgroup/user.slice/cpuset.cpus.effective: 0-3
                 /sys/fs/cgroup/user.slice/cpuset.cpus.partition: member",
         silent: "--cpus 2-3
-                 /sys/devices/system/cpu/isolated:",
+                /sys/devices/system/cpu/isolated:
+                /sys/fs/cgroup absent
+                /sys/fs/cgroup/cgroup.controllers: cpuset cpu
+                /sys/fs/cgroup/user.slice/cpuset.cpus.effective: 0-1
+                /sys/fs/cgroup/user.slice/cpuset.cpus.partition: member",
         unknown: "--cpus 2-3
                   /sys/devices/system/cpu/isolated:
                   /sys/fs/cgroup refused",
@@ -68,10 +72,8 @@ fn judge(case: &Case) -> Judged {
         }
         groups => case.known(groups, "/sys/fs/cgroup")?,
     };
-    if groups.version == Version::V1 {
-        return Err(Judgement::not_applicable(
-            "control groups of version 1 are judged by their load balancing",
-        ));
+    if groups.version == Version::V1 || groups.cpusets.is_some() {
+        return Err(Judgement::not_applicable("the controller cpuset belongs to version 1 (cgroup-cpuset)"));
     }
     let fix = format!(
         "systemctl set-property SLICE AllowedCPUs={} for each, init.scope too; the group of the real-time program has only CPUs that matter",
@@ -137,5 +139,12 @@ mod tests {
             "fail medium no group confines tasks, which may run on CPU 2-3",
         );
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/user.slice/cpuset.cpus.effective refused"), "unknown");
+        check(
+            &KNOB,
+            &format!(
+                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/unified/cgroup.controllers:\n/sys/fs/cgroup/cpuset/cpuset.sched_load_balance: 1"
+            ),
+            "not-applicable the controller cpuset belongs to version 1 (cgroup-cpuset)",
+        );
     }
 }

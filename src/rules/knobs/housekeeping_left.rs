@@ -39,7 +39,9 @@ pub static KNOB: Knob = Knob {
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/isolated: 0-3",
-        silent: "",
+        silent: "/sys/devices/system/cpu/isolated: 2-3
+                /sys/devices/system/cpu/nohz_full:
+                /sys/fs/cgroup/cpuset.cpus.isolated:",
         unknown: "/sys/devices/system/cpu/isolated refused
                   /sys/devices/system/cpu/nohz_full refused
                   /sys/fs/cgroup/cpuset.cpus.isolated refused",

@@ -49,8 +49,13 @@ pub static KNOB: Knob = Knob {
                 /proc/irq/900/smp_affinity_list: 0-3
                 /proc/irq/900/effective_affinity_list: 2
                 /sys/kernel/irq/900/actions: eth7",
-        silent: "",
-        unknown: "/proc/irq refused",
+        silent: "--cpus 2-3
+                /proc/irq absent
+                /proc/irq/900/smp_affinity_list: 0-1
+                /proc/irq/900/effective_affinity_list: 1
+                /sys/kernel/irq/900/actions: eth7",
+        unknown: "--cpus 2-3
+                /proc/irq refused",
     },
 };
 

@@ -39,7 +39,7 @@ pub static KNOB: Knob = Knob {
     examples: Examples {
         fires: "cmdline + isolcpus=domain,3
                 cmdline + irqaffinity=3",
-        silent: "",
+        silent: "/proc/cmdline: quiet isolcpus=managed_irq,domain,2-3 rcu_nocbs=2-3 irqaffinity=0-1",
         unknown: "/proc/cmdline refused",
     },
 };

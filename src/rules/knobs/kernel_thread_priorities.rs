@@ -43,8 +43,9 @@ pub static KNOB: Knob = Knob {
     judge,
     examples: Examples {
         fires: concat!("--cpus 2-3\n", thread!(90001, "ksoftirqd/2", 69206016, 11, 1, "2")),
-        silent: "",
-        unknown: "/proc refused",
+        silent: concat!("--cpus 2-3\n/proc absent\n", thread!(90001, "ksoftirqd/2", 69206016, 0, 0, "2")),
+        unknown: "--cpus 2-3
+                /proc refused",
     },
 };
 

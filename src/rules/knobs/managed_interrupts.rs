@@ -44,8 +44,13 @@ pub static KNOB: Knob = Knob {
                 /proc/irq/901/smp_affinity_list: 1-2
                 /proc/irq/901/effective_affinity_list: 2
                 /sys/kernel/irq/901/actions: nvme7q2",
-        silent: "",
-        unknown: "/proc/irq refused",
+        silent: "--cpus 2-3
+                /proc/irq absent
+                /proc/irq/901/smp_affinity_list: 2-3
+                /proc/irq/901/effective_affinity_list: 2
+                /sys/kernel/irq/901/actions: nvme7q2",
+        unknown: "--cpus 2-3
+                /proc/irq refused",
     },
 };
 

@@ -38,8 +38,10 @@ pub static KNOB: Knob = Knob {
     examples: Examples {
         fires: "--cpus 2-3
                 /sys/class/net/lo/queues/rx-0/rps_cpus: f",
-        silent: "",
-        unknown: "/sys/class/net/lo/queues/rx-0/rps_cpus refused",
+        silent: "--cpus 2-3
+                /sys/class/net/lo/queues/rx-0/rps_cpus: 3",
+        unknown: "--cpus 2-3
+                /sys/class/net/lo/queues/rx-0/rps_cpus refused",
     },
 };
 

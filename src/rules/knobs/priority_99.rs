@@ -36,7 +36,7 @@ pub static KNOB: Knob = Knob {
     judge,
     examples: Examples {
         fires: thread!(90001, "spinner", 0, 99, 1, "2"),
-        silent: "",
+        silent: concat!("/proc absent\n", thread!(90001, "spinner", 0, 98, 1, "2")),
         unknown: "/proc refused",
     },
 };

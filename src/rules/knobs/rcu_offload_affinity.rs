@@ -36,8 +36,9 @@ pub static KNOB: Knob = Knob {
     judge,
     examples: Examples {
         fires: concat!("--cpus 2-3\n", thread!(90001, "rcuop/9", 2097152, 0, 0, "0-3")),
-        silent: "",
-        unknown: "/proc refused",
+        silent: concat!("--cpus 2-3\n/proc absent\n", thread!(90001, "rcuop/9", 2097152, 0, 0, "0-1")),
+        unknown: "--cpus 2-3
+                /proc refused",
     },
 };
 

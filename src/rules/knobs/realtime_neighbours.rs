@@ -43,8 +43,9 @@ pub static KNOB: Knob = Knob {
             "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated:\n",
             thread!(90001, "pipewire", 0, 20, 2, "0-3")
         ),
-        silent: "",
-        unknown: "/proc refused",
+        silent: concat!("--cpus 2-3\n/proc absent\n", thread!(90001, "loop", 0, 80, 1, "2")),
+        unknown: "--cpus 2-3
+                /proc refused",
     },
 };
 

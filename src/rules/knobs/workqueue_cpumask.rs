@@ -37,8 +37,10 @@ pub static KNOB: Knob = Knob {
     examples: Examples {
         fires: "--cpus 2-3
                 /sys/devices/virtual/workqueue/cpumask: f",
-        silent: "",
-        unknown: "/sys/devices/virtual/workqueue/cpumask refused",
+        silent: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask: 3",
+        unknown: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask refused",
     },
 };
 

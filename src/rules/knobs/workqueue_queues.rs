@@ -41,7 +41,9 @@ pub static KNOB: Knob = Knob {
         fires: "--cpus 2-3
                 /sys/devices/virtual/workqueue/cpumask: f
                 /sys/devices/virtual/workqueue/nvme-wq/cpumask: f",
-        silent: "",
+        silent: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask: 3
+                /sys/devices/virtual/workqueue/nvme-wq/cpumask: f",
         unknown: "--cpus 2-3
                   /sys/devices/virtual/workqueue/cpumask: f
                   /sys/devices/virtual/workqueue/nvme-wq/cpumask refused",

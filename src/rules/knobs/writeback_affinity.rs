@@ -40,7 +40,9 @@ pub static KNOB: Knob = Knob {
         fires: "--cpus 2-3
                 /sys/devices/virtual/workqueue/cpumask: f
                 /sys/devices/virtual/workqueue/writeback/cpumask: f",
-        silent: "",
+        silent: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask: f
+                /sys/devices/virtual/workqueue/writeback/cpumask: 3",
         unknown: "--cpus 2-3
                   /sys/devices/virtual/workqueue/cpumask: f
                   /sys/devices/virtual/workqueue/writeback/cpumask refused",
