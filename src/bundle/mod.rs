@@ -1,9 +1,11 @@
 //! The bundle: a directory that is a run, a bug report and a test fixture at once.
 //!
 //! `run.json` holds the statistics, `blocks.jsonl` one line per CPU and second, `host/` the files of
-//! the kernel that were read. See `docs/bundle.md`.
+//! the kernel that were read. A capture has `capture.json` in place of the first two. See `docs/bundle.md`.
 
+pub mod capture;
 mod check;
+mod host_files;
 pub mod read;
 pub mod run;
 pub mod tail;

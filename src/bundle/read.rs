@@ -112,16 +112,18 @@ fn folder_of(path: &Path) -> &Path {
 /// The kernel's files in the bundle, each by its own path, that are short or a configuration; what leads out of it
 /// is not read.
 pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
-    let host = host::Host::at(folder_of(path).join("host"));
+    // From the bundle's folder on, for its `host` may be a link that leads elsewhere.
+    let folder = folder_of(path);
+    let host = host::Host::at(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
     let (mut files, mut folders, mut seen, mut bytes_read) = (Vec::new(), vec![(String::new(), 0)], 0, 0);
     while let Some((folder, depth)) = folders.pop() {
-        let names = host.list(&format!("{folder}/.")).known().cloned().unwrap_or_default();
+        let names = host.list(&format!("/host{folder}/.")).known().cloned().unwrap_or_default();
         for path in names.iter().map(|name| format!("{folder}/{name}")) {
             seen += 1;
             if seen > MOST_FILES || depth >= DEEPEST_FOLDER || bytes_read > MOST_BYTES {
                 break;
             }
-            match host.read(&path) {
+            match host.read(&format!("/host{path}")) {
                 host::Fact::Known(bytes) => {
                     bytes_read += bytes.len();
                     if bytes.len() <= SHORT || path.contains("config") {

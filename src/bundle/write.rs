@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::host_files::HostFiles;
 use super::run::{Block, Run};
 use super::tail::Tail;
 use crate::error::{Outcome, Trouble};
 use crate::host::dir::Dir;
-use crate::host::record::{Recorder, Seen};
+use crate::host::record::Recorder;
 
 const RUN: &str = "run.json";
 const SPARE: &str = ".run.json.next";
@@ -33,8 +34,7 @@ pub struct Writer {
     made: bool,
     /// Whether a run stands in it.
     kept: bool,
-    /// Directories and files below `host/`, in the order in which they were made.
-    host: Vec<(String, bool)>,
+    host: HostFiles,
     blocks: Option<File>,
     tail: Option<File>,
     spare: Option<File>,
@@ -52,7 +52,7 @@ impl Writer {
             dir,
             made,
             kept: false,
-            host: Vec::new(),
+            host: HostFiles::default(),
             blocks: None,
             tail: None,
             spare: None,
@@ -84,51 +84,7 @@ impl Writer {
 
     /// Writes the files that were read of the machine, at their own paths, refusals and lists beside.
     pub fn host(&mut self, recorder: &Recorder) -> Outcome<()> {
-        self.write_host(recorder).map_err(|error| refusal(&self.path, &error))
-    }
-
-    fn write_host(&mut self, recorder: &Recorder) -> io::Result<()> {
-        let mut errors = Vec::new();
-        let mut lists = Vec::new();
-        let mut links = Vec::new();
-        for (path, seen) in recorder.accesses() {
-            match seen {
-                Seen::File(bytes) => self.write_at(&format!("host{path}"), &bytes)?,
-                Seen::Absent => {
-                    push_line(&mut errors, &serde_json::json!({ "path": path, "errno": libc::ENOENT }))
-                }
-                Seen::Refused(errno) => {
-                    push_line(&mut errors, &serde_json::json!({ "path": path, "errno": errno }))
-                }
-                Seen::List(names) => {
-                    push_line(&mut lists, &serde_json::json!({ "path": path, "names": names }))
-                }
-                Seen::Link(name) => {
-                    push_line(&mut links, &serde_json::json!({ "path": path, "target": name }))
-                }
-            }
-        }
-        self.write_at("host.errors", &errors)?;
-        self.write_at("host.lists", &lists)?;
-        self.write_at("host.links", &links)
-    }
-
-    /// Writes a new file below the bundle, and notes it and the directories it took.
-    fn write_at(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut deepest: Option<Dir> = None;
-        let mut at = String::new();
-        let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let name = parts.pop().unwrap_or_default();
-        for part in parts {
-            deepest = Some(deepest.as_ref().unwrap_or(&self.dir).subdir(part)?);
-            at = format!("{at}{part}/");
-            if !self.host.iter().any(|(made, is_dir)| *is_dir && *made == at) {
-                self.host.push((at.clone(), true));
-            }
-        }
-        let mut file = deepest.as_ref().unwrap_or(&self.dir).new_file(name)?;
-        self.host.push((format!("{at}{name}"), false));
-        file.write_all(bytes)
+        self.host.write(&self.dir, recorder).map_err(|error| refusal(&self.path, &error))
     }
 
     /// Appends the blocks of a second, and the same whole to the tail.
@@ -238,11 +194,6 @@ fn append(file: Option<&mut File>, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-fn push_line(lines: &mut Vec<u8>, value: &serde_json::Value) {
-    lines.extend_from_slice(value.to_string().as_bytes());
-    lines.push(b'\n');
-}
-
 impl Drop for Writer {
     /// A run that was refused leaves nothing; only what this writer made is removed.
     fn drop(&mut self) {
@@ -252,16 +203,15 @@ impl Drop for Writer {
         for name in [RUN, SPARE, NEXT_SPARE, TAIL, BLOCKS] {
             self.dir.remove(name);
         }
-        for (path, is_dir) in self.host.iter().rev() {
-            if *is_dir { self.dir.remove_dir(path.trim_end_matches('/')) } else { self.dir.remove(path) }
-        }
+        self.host.remove(&self.dir);
         if self.made {
             crate::host::remove_empty_dir(&self.path);
         }
     }
 }
 
-fn refusal(path: &Path, error: &io::Error) -> Trouble {
+/// Why a bundle cannot be written there, with the remedy.
+pub(super) fn refusal(path: &Path, error: &io::Error) -> Trouble {
     let shown = path.display();
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => Trouble::not_permitted(format!(

@@ -10,7 +10,9 @@ use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::foreign;
 
+mod audit;
 mod bounds;
+mod capture;
 mod compare;
 mod completions;
 mod crowd;
@@ -20,6 +22,7 @@ mod live;
 mod man;
 mod measure;
 mod report;
+mod rules;
 mod subject;
 
 /// What the process brings along; nothing else of its environment is read.
@@ -53,7 +56,7 @@ impl Environment {
     }
 }
 
-/// Measures how late a real-time Linux machine wakes its threads, and says under which conditions.
+/// Measures how late a real-time Linux machine wakes its threads, and judges how it is set up for real time.
 #[derive(Parser)]
 #[command(
     name = "onbeat",
@@ -69,6 +72,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Measure(Box<measure::Args>),
+    Audit(audit::Args),
+    Capture(capture::Args),
+    Rules(rules::Args),
     Report(report::Args),
     Bounds(bounds::Args),
     Compare(compare::Args),
@@ -119,6 +125,9 @@ pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
 fn dispatch(command: Command, environment: &Environment) -> Outcome<Exit> {
     match command {
         Command::Measure(args) => measure::run(&args, environment),
+        Command::Audit(args) => audit::run(&args, environment),
+        Command::Capture(args) => capture::run(&args, environment),
+        Command::Rules(args) => rules::run(&args),
         Command::Report(args) => report::run(&args, environment),
         Command::Bounds(args) => bounds::run(&args, environment),
         Command::Compare(args) => compare::run(&args, environment),

@@ -1,7 +1,6 @@
 //! What the machine is: one file per kernel text, each a parser from text to value, total on any input.
 //!
-//! [`gather`], [`survey`] and the functions that take a [`crate::host::Host`] read, through the door; none belongs near
-//! the measuring loop.
+//! Only [`gather`], [`survey`] and what they call read, through the door; none of it belongs near the measuring loop.
 
 pub mod cgroup;
 pub mod choice;

@@ -2,6 +2,8 @@
 
 use super::groups::{Groups, read_groups};
 use super::irqs::{Irqs, read_irqs};
+use super::limits_conf::{LimitsConf, read_limits_conf};
+use super::swaps::{Swaps, read_swaps};
 use super::texts::{Texts, read_texts};
 use super::threads::{Threads, read_threads};
 use super::{Fact, Facts, gather};
@@ -23,12 +25,16 @@ pub struct Survey {
     pub facts: Facts,
     /// Settings of one text each.
     pub texts: Texts,
-    /// The interrupts that somebody asked for.
+    /// Whose interrupts there are, and where each may go.
     pub irqs: Fact<Irqs>,
-    /// The kernel's threads, those of real-time policy, and which of the programs that were looked for run.
+    /// The kernel's threads, real-time threads, and programs that were looked for.
     pub threads: Fact<Threads>,
-    /// The control groups.
+    /// The control groups that decide about CPUs.
     pub groups: Fact<Groups>,
+    /// What memory is swapped to.
+    pub swaps: Fact<Swaps>,
+    /// Which priorities and how much locked memory logins grant.
+    pub limits_conf: Fact<LimitsConf>,
 }
 
 /// Reads all that an audit needs; never while measuring.
@@ -39,5 +45,7 @@ pub fn survey(host: &Host, wanted: &Wanted) -> Survey {
         irqs: read_irqs(host),
         threads: read_threads(host, &wanted.programs),
         groups: read_groups(host),
+        swaps: read_swaps(host),
+        limits_conf: read_limits_conf(host),
     }
 }

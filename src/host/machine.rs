@@ -56,11 +56,11 @@ impl Host {
         Host::of(Source::Tree(root.into()))
     }
 
-    /// A capture: its files under `root`, and what it notes of refusals, absences, lists and links.
+    /// A capture: its files under `host/` in its folder, and what it notes of refusals, absences, lists and links.
     ///
     /// What is neither file nor note is refused with ENODATA: a later onbeat may ask for more than was captured.
-    pub fn captured(root: impl Into<PathBuf>, noted: Answers) -> Host {
-        Host::of(Source::Captured(root.into(), noted))
+    pub fn captured(bundle: impl Into<PathBuf>, noted: Answers) -> Host {
+        Host::of(Source::Captured(bundle.into(), noted))
     }
 
     /// A machine of answers alone, for tests; what is not among them is absent.
@@ -246,7 +246,11 @@ impl Host {
         // Somebody else's tree: neither `..` nor a link may lead out of it (openat2(2)).
         let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let relative = path.trim_start_matches('/');
+        // A capture's `host` may itself be a link: it is looked up beneath the bundle like the rest.
+        let relative = match *self.source {
+            Source::Captured(..) => format!("host{path}"),
+            _ => format!("./{}", path.trim_start_matches('/')),
+        };
         Ok(rustix::fs::openat2(root, relative, flags | OFlags::CLOEXEC, Mode::empty(), resolve)?)
     }
 
@@ -310,8 +314,8 @@ mod tests {
     #[test]
     fn what_a_capture_lacks_is_refused_and_not_absent() {
         let dir = tempfile::tempdir().unwrap();
-        fs::create_dir_all(dir.path().join("proc")).unwrap();
-        fs::write(dir.path().join("proc/version"), "x").unwrap();
+        fs::create_dir_all(dir.path().join("host/proc")).unwrap();
+        fs::write(dir.path().join("host/proc/version"), "x").unwrap();
         let noted = [("/proc/none", Seen::Absent), ("/sys", Seen::List(vec!["a".into()]))];
         let noted = noted.map(|(path, seen)| (path.to_owned(), seen)).into();
         let host = Host::captured(dir.path(), noted);
@@ -348,6 +352,7 @@ mod tests {
             let files = (host.read("/a"), host.read("/none"), host.list("/"));
             format!("{files:?} {:?} {:?}", host.link("/driver"), host.link("/no-link"))
         };
+        assert_eq!(Host::at(dir.path()).list("/").known().map(Vec::len), Some(2));
         let first = Host::at(dir.path()).recording();
         let told = ask(&first);
         assert!(told.contains("Known(\"nvme\")"), "{told}");

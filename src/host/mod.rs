@@ -248,6 +248,11 @@ pub fn node_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// Whether this process may read what only root may.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// A number nobody can foresee, from the kernel (getrandom(2)).
 pub fn random_u64() -> u64 {
     let mut bytes = [0u8; 8];

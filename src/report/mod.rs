@@ -5,6 +5,7 @@
 //! everything goes through `maud`'s escaping or through [`words::clean`].
 
 pub mod alone;
+pub mod audit;
 pub mod axis;
 pub mod bounds;
 pub mod clock;
@@ -17,6 +18,7 @@ pub mod exceedance;
 pub mod heatmap;
 pub mod history;
 pub mod html;
+pub mod junit;
 pub mod label;
 pub mod latency;
 pub mod line;
@@ -26,6 +28,7 @@ pub mod overlay;
 pub mod page;
 pub mod peaks;
 pub mod rates;
+pub mod rules;
 pub mod shift;
 pub mod supports;
 pub mod svg;

@@ -127,23 +127,27 @@ pub fn verdict(input: &Input) -> String {
     format!("The largest latency of {cycles} on {on} was {max}, on CPU {}{when}{missed}.", worst.cpu)
 }
 
-/// Appends a line broken at blanks, what follows indented as the line is.
+/// Appends a line broken at blanks, what follows indented two further than the line is.
 pub fn wrapped(text: &mut String, line: &str, width: usize) {
     let indent = line.len() - line.trim_start().len();
-    let mut column = 0;
-    for word in line.split_whitespace() {
+    filled(text, &" ".repeat(indent), line, indent + 2, width);
+}
+
+/// Appends words broken at blanks: `first` stands before the first line, `hang` blanks before each further one.
+pub fn filled(text: &mut String, first: &str, words: &str, hang: usize, width: usize) {
+    text.push_str(first);
+    let mut column = first.chars().count();
+    let mut fresh = true;
+    for word in words.split_whitespace() {
         let length = word.chars().count();
-        if column == 0 {
-            text.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column + 1 + length > width {
-            let hang = indent + 2;
+        if !fresh && column + 1 + length > width {
             let _ = write!(text, "\n{}", " ".repeat(hang));
             column = hang;
-        } else {
+        } else if !fresh {
             text.push(' ');
             column += 1;
         }
+        fresh = false;
         text.push_str(word);
         column += length;
     }

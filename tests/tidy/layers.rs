@@ -26,13 +26,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const FILES: &[(&str, &[&str])] = &[
     ("src/facts/mod.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/gather.rs", &["units", "error", "bundle::run", "stats", "host"]),
+    ("src/facts/survey.rs", &["units", "error", "bundle::run", "stats", "host"]),
+    ("src/facts/tasks.rs", &["units", "error", "bundle::run", "stats", "host"]),
+    ("src/facts/texts.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/groups.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/irqs.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/limits_conf.rs", &["units", "error", "bundle::run", "stats", "host"]),
-    ("src/facts/survey.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/swaps.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/tasks.rs", &["units", "error", "bundle::run", "stats", "host"]),
-    ("src/facts/texts.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/threads.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/bundle/run.rs", &["units", "stats"]),
 ];

@@ -1,26 +1,52 @@
-//! The generated pages: each a path and the function that writes it, kept fresh by the gate.
+//! The generated pages, kept fresh by the gate: the command line's, and one for each rule.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 
 use crate::tools::{Result, root, write};
 
-/// A page below the workspace's folder, and what it should hold.
-type Page = (&'static str, fn() -> String);
+/// The folder whose every page is generated.
+const RULES: &str = "docs/rules";
 
-/// Every generated page.
-pub const PAGES: &[Page] = &[("docs/cli.md", onbeat::cli::reference)];
+/// Every generated page by its path below the workspace's folder.
+fn pages() -> BTreeMap<PathBuf, String> {
+    let rules = onbeat::report::rules::pages().into_iter();
+    let rules = rules.map(|(name, text)| (PathBuf::from(RULES).join(name), text));
+    rules.chain([(PathBuf::from("docs/cli.md"), onbeat::cli::reference())]).collect()
+}
 
 /// `docs` writes the pages, `docs --check` names the stale ones.
 pub fn run(args: &[String]) -> Result<()> {
     match args {
-        [] => PAGES.iter().try_for_each(|(path, make)| write(&root().join(path), make())),
+        [] => make(),
         [flag] if flag == "--check" => check(),
         _ => Err("docs takes --check or nothing".to_string()),
     }
 }
 
-/// An error that names the pages whose text is not what their function writes.
+fn make() -> Result<()> {
+    let pages = pages();
+    for left in left_over(&pages) {
+        fs::remove_file(root().join(&left)).map_err(|error| format!("{}: {error}", left.display()))?;
+    }
+    fs::create_dir_all(root().join(RULES)).map_err(|error| format!("{RULES}: {error}"))?;
+    pages.into_iter().try_for_each(|(path, text)| write(&root().join(path), text))
+}
+
+/// An error that names the pages whose text is not what their function writes, and those of rules that are gone.
 pub fn check() -> Result<()> {
+    let pages = pages();
     let fresh =
-        |(path, make): &&Page| std::fs::read_to_string(root().join(path)).is_ok_and(|text| text == make());
-    let stale: Vec<&str> = PAGES.iter().filter(|page| !fresh(page)).map(|(path, _)| *path).collect();
+        |path: &PathBuf, text: &String| fs::read_to_string(root().join(path)).is_ok_and(|is| is == *text);
+    let stale = pages.iter().filter(|(path, text)| !fresh(path, text)).map(|(path, _)| path.clone());
+    let stale: Vec<String> = stale.chain(left_over(&pages)).map(|path| path.display().to_string()).collect();
     if stale.is_empty() { Ok(()) } else { Err(format!("run `cargo xtask docs`; stale: {}", stale.join(" "))) }
+}
+
+/// Pages of rules that are no more.
+fn left_over(pages: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(RULES)).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| PathBuf::from(RULES).join(entry.file_name()));
+    paths.filter(|path| !pages.contains_key(path)).collect()
 }

@@ -1,0 +1,186 @@
+//! A capture: a bundle of a machine without a run, and the way back from either to the machine.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::host_files::{HostFiles, read_notes};
+use super::write::refusal;
+use crate::error::{Outcome, Trouble};
+use crate::host::dir::Dir;
+use crate::host::record::Recorder;
+use crate::host::{Fact, Host, errno_name};
+
+/// The name and version of `capture.json`.
+pub const SCHEMA: &str = "onbeat.capture/1";
+
+const CAPTURE: &str = "capture.json";
+const RUN: &str = "run.json";
+
+/// What a capture says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capture {
+    /// [`SCHEMA`]
+    pub schema: String,
+    /// The version of onbeat that took it.
+    #[serde(default)]
+    pub version: String,
+    /// When it was taken, RFC 3339.
+    #[serde(default)]
+    pub taken: String,
+    /// Whether it was taken as root: without, some files are refused.
+    #[serde(default)]
+    pub root: bool,
+}
+
+/// Writes a capture into a new or empty folder; what was begun is taken away again if it fails.
+pub fn write(path: &Path, capture: &Capture, recorder: &Recorder) -> Outcome<()> {
+    let (dir, made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
+    let mut files = HostFiles::default();
+    let written = files.write(&dir, recorder).and_then(|()| write_capture(&dir, capture));
+    written.map_err(|error| {
+        dir.remove(CAPTURE);
+        files.remove(&dir);
+        if made {
+            crate::host::remove_empty_dir(path);
+        }
+        refusal(path, &error)
+    })
+}
+
+/// Last, so that what has it is whole.
+fn write_capture(dir: &Dir, capture: &Capture) -> io::Result<()> {
+    let mut file = dir.new_file(CAPTURE)?;
+    file.write_all(&serde_json::to_vec(capture)?)?;
+    file.write_all(b"\n")?;
+    file.sync_all()
+}
+
+/// Whether a folder, or the file in it, is a capture.
+pub fn is_capture(path: &Path) -> bool {
+    Host::at(folder_of(path)).read(&format!("/{CAPTURE}")) != Fact::Absent
+}
+
+/// The machine of a capture, or of a run's bundle, which holds less.
+pub fn open(path: &Path) -> Outcome<Host> {
+    let dir = folder_of(path);
+    let shown = path.display();
+    let bundle = Host::at(&dir);
+    match bundle.read(&format!("/{CAPTURE}")) {
+        Fact::Known(bytes) => {
+            check_schema(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?
+        }
+        Fact::Absent if bundle.read(&format!("/{RUN}")).known().is_some() => {}
+        Fact::Absent => {
+            return Err(Trouble::usage(format!(
+                "{shown} is no bundle: expected a folder that `onbeat capture -o` or `onbeat measure -o` made"
+            )));
+        }
+        Fact::Refused(errno) => return Err(cannot_read(&shown.to_string(), CAPTURE, errno)),
+        Fact::Malformed(what) => return Err(Trouble::usage(format!("{shown}: {what}"))),
+    }
+    let notes = read_notes(|name| match bundle.read(&format!("/{name}")) {
+        Fact::Known(bytes) => Ok(bytes),
+        Fact::Absent => Ok(Vec::new()),
+        Fact::Refused(errno) => Err(format!("cannot read {name}: {}", errno_name(errno))),
+        Fact::Malformed(what) => Err(what),
+    });
+    let notes = notes.map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+    Ok(Host::captured(dir, notes))
+}
+
+fn cannot_read(shown: &str, name: &str, errno: i32) -> Trouble {
+    let message = format!("cannot read {name} in {shown}: {}", errno_name(errno));
+    match errno {
+        libc::EACCES | libc::EPERM => Trouble::not_permitted(message),
+        _ => Trouble::usage(message),
+    }
+}
+
+fn check_schema(bytes: &[u8]) -> Result<(), String> {
+    let capture: Capture =
+        serde_json::from_slice(bytes).map_err(|error| format!("{CAPTURE} is not understood: {error}"))?;
+    match capture.schema.as_str() {
+        SCHEMA => Ok(()),
+        other => {
+            let other: String = other.chars().take(40).collect();
+            Err(format!(
+                "{CAPTURE} is of the schema {other}, this onbeat reads {SCHEMA}: take a newer onbeat"
+            ))
+        }
+    }
+}
+
+/// The bundle's folder, where one of the files in it was named.
+fn folder_of(path: &Path) -> PathBuf {
+    let named = path.file_name().is_some_and(|name| name == CAPTURE || name == RUN);
+    let dir = if named { path.parent().unwrap_or(path) } else { path };
+    if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods)] // Bundles have to be made to be read.
+
+    use super::*;
+    use crate::error::Exit;
+    use std::fs;
+
+    fn capture() -> Capture {
+        Capture { schema: SCHEMA.into(), version: "0".into(), taken: String::new(), root: true }
+    }
+
+    fn tree() -> (tempfile::TempDir, Host) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("proc/sys")).unwrap();
+        fs::write(dir.path().join("proc/sys/a"), "1\n").unwrap();
+        std::os::unix::fs::symlink("../x/driver", dir.path().join("link")).unwrap();
+        let host = Host::at(dir.path()).recording();
+        (dir, host)
+    }
+
+    fn ask(host: &Host) -> String {
+        let names = (host.list("/proc"), host.list("/none"));
+        format!("{:?} {:?} {names:?} {:?}", host.read("/proc/sys/a"), host.read("/b"), host.link("/link"))
+    }
+
+    #[test]
+    fn a_capture_reads_as_the_machine_did() {
+        let (dir, host) = tree();
+        let told = ask(&host);
+        let place = dir.path().join("bundle");
+        write(&place, &capture(), host.recorded().unwrap()).unwrap();
+        for path in [place.clone(), place.join("capture.json")] {
+            let again = open(&path).unwrap();
+            assert_eq!(ask(&again), told);
+            assert_eq!(again.read("/proc/new"), Fact::Refused(libc::ENODATA));
+            assert!(is_capture(&path));
+        }
+        assert_eq!(write(&place, &capture(), host.recorded().unwrap()).unwrap_err().exit, Exit::Usage);
+    }
+
+    #[test]
+    fn bundles_that_lead_elsewhere_give_nothing() {
+        let (dir, _) = tree();
+        let place = dir.path().join("evil");
+        fs::create_dir(&place).unwrap();
+        fs::write(place.join("capture.json"), serde_json::to_vec(&capture()).unwrap()).unwrap();
+        std::os::unix::fs::symlink(dir.path(), place.join("host")).unwrap();
+        let host = open(&place).unwrap();
+        assert_eq!(host.read("/proc/sys/a").known(), None);
+        fs::remove_file(place.join("capture.json")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", place.join("capture.json")).unwrap();
+        assert_eq!(open(&place).err().unwrap().exit, Exit::Usage);
+    }
+
+    #[test]
+    fn what_is_no_bundle_or_of_another_schema_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(open(dir.path()).err().unwrap().exit, Exit::Usage);
+        for text in ["{}", "{\"schema\":\"onbeat.capture/2\"}", "", "[1"] {
+            fs::write(dir.path().join("capture.json"), text).unwrap();
+            assert_eq!(open(dir.path()).err().unwrap().exit, Exit::Usage, "{text}");
+        }
+    }
+}

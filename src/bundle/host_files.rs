@@ -1,0 +1,174 @@
+//! The part of a bundle that is the machine: the files that were read, at their own paths, and notes of what was no file.
+//!
+//! Beside `host/` stand three files of JSON lines: `host.errors` (what was refused or absent), `host.lists`
+//! (directories that were listed), `host.links` (what links pointed to).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::dir::Dir;
+use crate::host::record::{Recorder, Seen};
+
+const ERRORS: &str = "host.errors";
+const LISTS: &str = "host.lists";
+const LINKS: &str = "host.links";
+
+/// Notes beyond this many belong to no machine.
+const NOTES_LIMIT: usize = 1 << 20;
+
+/// What was made below a bundle, so that it can be taken away again.
+#[derive(Default)]
+pub struct HostFiles {
+    /// Files and directories in the order in which they were made.
+    made: Vec<(String, bool)>,
+    dirs: BTreeSet<String>,
+}
+
+/// A line of one of the three files; which of the fields it has says which.
+#[derive(Default, Serialize, Deserialize)]
+struct Note {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errno: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+}
+
+impl HostFiles {
+    /// Writes what was recorded into a bundle.
+    pub fn write(&mut self, bundle: &Dir, recorder: &Recorder) -> io::Result<()> {
+        let (mut errors, mut lists, mut links) = (Vec::new(), Vec::new(), Vec::new());
+        for (path, seen) in recorder.accesses() {
+            let note = |errno, names, target| Note { path: path.clone(), errno, names, target };
+            match seen {
+                Seen::File(bytes) => self.write_at(bundle, &format!("host{path}"), &bytes)?,
+                Seen::Absent => push(&mut errors, &note(Some(libc::ENOENT), None, None))?,
+                Seen::Refused(errno) => push(&mut errors, &note(Some(errno), None, None))?,
+                Seen::List(names) => push(&mut lists, &note(None, Some(names), None))?,
+                Seen::Link(target) => push(&mut links, &note(None, None, Some(target)))?,
+            }
+        }
+        for (name, lines) in [(ERRORS, errors), (LISTS, lists), (LINKS, links)] {
+            self.write_at(bundle, name, &lines)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a new file below the bundle, and notes it and the directories it took.
+    fn write_at(&mut self, bundle: &Dir, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut deepest: Option<Dir> = None;
+        let mut at = String::new();
+        let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let name = parts.pop().unwrap_or_default();
+        for part in parts {
+            deepest = Some(deepest.as_ref().unwrap_or(bundle).subdir(part)?);
+            at = format!("{at}{part}/");
+            if self.dirs.insert(at.clone()) {
+                self.made.push((at.clone(), true));
+            }
+        }
+        let mut file = deepest.as_ref().unwrap_or(bundle).new_file(name)?;
+        self.made.push((format!("{at}{name}"), false));
+        file.write_all(bytes)
+    }
+
+    /// Takes away again what was written.
+    pub fn remove(&self, bundle: &Dir) {
+        for (path, is_dir) in self.made.iter().rev() {
+            if *is_dir { bundle.remove_dir(path.trim_end_matches('/')) } else { bundle.remove(path) }
+        }
+    }
+}
+
+fn push(lines: &mut Vec<u8>, note: &Note) -> io::Result<()> {
+    serde_json::to_writer(&mut *lines, note)?;
+    lines.push(b'\n');
+    Ok(())
+}
+
+/// Reads the notes of a bundle through `read`, which gives one of its files; says what cannot be used.
+pub fn read_notes(read: impl Fn(&str) -> Result<Vec<u8>, String>) -> Result<BTreeMap<String, Seen>, String> {
+    let mut answers = BTreeMap::new();
+    for file in [ERRORS, LISTS, LINKS] {
+        for (number, line) in read(file)?.split(|&byte| byte == b'\n').enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            let seen = parse_note(line).map_err(|what| format!("line {} of {file}: {what}", number + 1))?;
+            answers.insert(seen.0, seen.1);
+            if answers.len() > NOTES_LIMIT {
+                return Err(format!("{file} has more notes than any machine gives"));
+            }
+        }
+    }
+    Ok(answers)
+}
+
+fn parse_note(line: &[u8]) -> Result<(String, Seen), String> {
+    let note: Note = serde_json::from_slice(line).map_err(|error| format!("no note: {error}"))?;
+    if !note.path.starts_with('/') {
+        return Err("expected an absolute path".to_owned());
+    }
+    let seen = match note {
+        Note { errno: Some(libc::ENOENT), .. } => Seen::Absent,
+        Note { errno: Some(errno), .. } => Seen::Refused(errno),
+        Note { names: Some(names), .. } => {
+            if names.iter().any(|name| name.is_empty() || name.contains('/') || name == "." || name == "..") {
+                return Err("a name of a directory leads elsewhere".to_owned());
+            }
+            Seen::List(names)
+        }
+        Note { target: Some(target), .. } => Seen::Link(target),
+        _ => return Err("expected errno, names or target".to_owned()),
+    };
+    Ok((note.path, seen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str) -> Result<BTreeMap<String, Seen>, String> {
+        read_notes(|name| Ok(if name == LISTS { text.as_bytes().to_vec() } else { Vec::new() }))
+    }
+
+    #[test]
+    fn notes_are_read_as_they_were_written() {
+        let mut lines = Vec::new();
+        let note = Note { path: "/a".into(), names: Some(vec!["b".into()]), ..Note::default() };
+        push(&mut lines, &note).unwrap();
+        let read = check(std::str::from_utf8(&lines).unwrap()).unwrap();
+        assert_eq!(read.get("/a"), Some(&Seen::List(vec!["b".into()])));
+        assert_eq!(
+            check("{\"path\":\"/a\",\"errno\":2}\n\n{\"path\":\"/b\",\"errno\":13}")
+                .unwrap()
+                .into_values()
+                .collect::<Vec<_>>(),
+            [Seen::Absent, Seen::Refused(13)]
+        );
+    }
+
+    #[test]
+    fn notes_that_lead_elsewhere_are_refused() {
+        for bad in [
+            "{\"path\":\"a\",\"errno\":2}",
+            "{\"path\":\"/a\",\"names\":[\"../b\"]}",
+            "{\"path\":\"/a\"}",
+            "x",
+        ] {
+            assert!(check(bad).unwrap_err().starts_with("line 1 of host.lists"), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_is_total(text in "(\\{\"path\":\"/?[a-z]{0,3}\"(,\"errno\":[0-9]{0,3})?(,\"names\":\\[\\])?\\}?\n?|\\PC{0,9}){0,5}") {
+            let _ = check(&text);
+        }
+    }
+}

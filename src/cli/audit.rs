@@ -1,0 +1,123 @@
+//! `onbeat audit`: every setting that matters judged, here or from a capture.
+
+use std::path::{Path, PathBuf};
+
+use super::{Environment, check_outputs, columns, print, say, write_output};
+use crate::bundle::capture;
+use crate::error::{Exit, Outcome, Trouble};
+use crate::facts::survey::{Survey, survey};
+use crate::host::{self, Host};
+use crate::report;
+use crate::rules::audit::Audit;
+use crate::rules::intent::{Intent, Profile, intent};
+use crate::rules::judgement::{Severity, Verdict};
+use crate::rules::{self, audit};
+use crate::units::CpuSet;
+
+/// Judge the machine's settings for real time
+///
+/// Reads what the machine is set to, changes nothing, and says what stands in the way of real time, worst first: what
+/// it is now, what it should be, why, what to do, and how long that lasts. What cannot be read is unknown, never
+/// a pass; as root, less is unknown. `onbeat rules ID` tells all about a rule.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit -q --fail-on high --junit audit.xml"
+)]
+pub struct Args {
+    /// What the machine is for
+    #[arg(long, value_enum, value_name = "NAME", default_value_t)]
+    profile: Profile,
+    /// The CPUs that matter; by default those that are isolated, or all
+    #[arg(short = 'a', long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// Judge a capture, or what a run's bundle holds of its machine
+    #[arg(long, value_name = "DIR", conflicts_with = "root")]
+    bundle: Option<PathBuf>,
+    /// Judge a copy of a machine's file system: what it lacks counts as absent
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Exit with 3 if a rule of this severity or above fails
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    fail_on: Option<Severity>,
+    /// With --fail-on: what is unknown counts as failed
+    #[arg(long, requires = "fail_on")]
+    strict: bool,
+    /// Print what passes and what does not apply, too
+    #[arg(short, long)]
+    verbose: bool,
+    /// Write the findings as JSON; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the findings as JUnit XML, for continuous integration
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the findings as one HTML page, with a picture of the machine
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print only whether a gate failed
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Audits.
+pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+    let asked = args.cpus.as_deref().map(CpuSet::parse).transpose();
+    let asked = asked.map_err(|what| Trouble::usage(format!("--cpus: {what}")))?;
+    let outputs = [&args.json, &args.junit, &args.html];
+    check_outputs(&outputs)?;
+    let host = args.host()?;
+    let survey = survey(&host, &rules::wanted());
+    let intent = intent(&survey, args.profile, asked.as_ref()).map_err(Trouble::usage)?;
+    let audit = audit::audit(&survey, &intent);
+    args.write(&audit, &survey, &intent)?;
+    if !args.quiet && !outputs.iter().any(|path| path.as_deref() == Some(Path::new("-"))) {
+        let color = environment.color(&std::io::stdout());
+        print(report::audit::render(&audit, columns(), color, args.verbose).as_bytes())?;
+    }
+    Ok(args.gate(&audit))
+}
+
+impl Args {
+    fn host(&self) -> Outcome<Host> {
+        match (&self.bundle, &self.root) {
+            (Some(bundle), _) => capture::open(bundle),
+            (None, Some(root)) if !host::is_dir(root) => Err(Trouble::usage(format!(
+                "--root: {} is no folder: give a copy of a file system",
+                root.display()
+            ))),
+            (None, Some(root)) => Ok(Host::at(root)),
+            (None, None) => Ok(Host::live()),
+        }
+    }
+
+    fn write(&self, audit: &Audit, _survey: &Survey, _intent: &Intent) -> Outcome<()> {
+        if let Some(path) = &self.json {
+            write_output(path, &report::audit::json(audit))?;
+        }
+        if let Some(path) = &self.junit {
+            write_output(path, report::junit::render(audit).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The gate, if one was asked for; what could not be told is said where it might have failed it.
+    fn gate(&self, audit: &Audit) -> Exit {
+        let Some(least) = self.fail_on else { return Exit::Fine };
+        let of = |verdict| {
+            let grave = audit
+                .findings
+                .iter()
+                .filter(move |found| found.severity >= least && found.verdict == verdict);
+            grave.map(|found| found.rule).collect::<Vec<_>>()
+        };
+        let (failed, unknown) = (of(Verdict::Fail), of(Verdict::Unknown));
+        if !unknown.is_empty() {
+            say(&format!("onbeat: unknown, of severity {} or above: {}", least.name(), unknown.join(", ")));
+        }
+        if !failed.is_empty() {
+            say(&format!("onbeat: failed, of severity {} or above: {}", least.name(), failed.join(", ")));
+        }
+        let open = failed.is_empty() && (unknown.is_empty() || !self.strict);
+        if open { Exit::Fine } else { Exit::Limit }
+    }
+}

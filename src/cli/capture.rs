@@ -1,0 +1,54 @@
+//! `onbeat capture`: what the audit reads of this machine, as a bundle.
+
+use std::path::PathBuf;
+
+use super::{Environment, check_outputs, print, write_output};
+use crate::bundle::capture::{Capture, SCHEMA, write};
+use crate::bundle::time::wall_time;
+use crate::error::{Exit, Outcome, Trouble};
+use crate::facts::survey::survey;
+use crate::host::{Host, clock, is_root, random_u64};
+use crate::rules;
+
+/// Keep what the audit reads of this machine
+///
+/// Writes the files themselves, at their own paths, and what was refused or absent, so that `onbeat audit --bundle` says the
+/// same elsewhere, byte for byte. Serial numbers, MAC addresses, host names and the arguments of programs are
+/// left out. Best taken as root: what is refused now is unknown later.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  sudo onbeat capture -o board\n  onbeat audit --bundle board")]
+pub struct Args {
+    /// The folder to make; by default under ~/.local/state/onbeat/runs
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write what the capture says of itself as JSON; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Do not print where it is
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Captures.
+pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+    check_outputs(&[&args.json])?;
+    let host = Host::live().recording();
+    survey(&host, &rules::wanted());
+    let Some(recorder) = host.recorded() else { return Err(Trouble::internal("nothing was recorded")) };
+    let capture = Capture {
+        schema: SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        taken: wall_time(clock::monotonic() + clock::wall_offset()),
+        root: is_root(),
+    };
+    let default = || environment.runs().join(format!("capture-{:016x}", random_u64()));
+    let path = args.output.clone().unwrap_or_else(default);
+    write(&path, &capture, recorder)?;
+    if let Some(json) = &args.json {
+        write_output(json, format!("{}\n", serde_json::to_string(&capture).unwrap_or_default()).as_bytes())?;
+    }
+    if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
+        print(format!("kept in {}\n", path.display()).as_bytes())?;
+    }
+    Ok(Exit::Fine)
+}
