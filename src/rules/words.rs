@@ -8,10 +8,13 @@ use crate::units::CpuSet;
 const ROOM: usize = 160;
 
 /// Names once each, in their order, and how many more there are: `acpi, eth0 and 3 more`.
+///
+/// What would upset a terminal becomes `?`: even an interface can have it in its name.
 pub fn some_of(names: impl IntoIterator<Item = String>) -> String {
     let mut known = BTreeSet::new();
     let (mut shown, mut more, mut used) = (String::new(), 0, 0);
     for name in names {
+        let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         if !known.insert(name.clone()) {
             continue;
         }
@@ -59,6 +62,7 @@ mod tests {
         let long = "x".repeat(400);
         assert_eq!(names(&["acpi", &long, "eth0"]), "acpi and 2 more");
         assert_eq!(names(&[&long]), "1 with long names");
+        assert_eq!(names(&["a\x1b[2Jb\n"]), "a?[2Jb?");
         assert_eq!(mask(&CpuSet::parse("0-1,33").unwrap()), "2,00000003");
     }
 

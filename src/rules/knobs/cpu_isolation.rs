@@ -19,7 +19,7 @@ pub static KNOB: Knob = Knob {
     cost: "Nothing spreads the threads of a program over isolated CPUs: each has to be bound to its own. What isolcpus= takes \
            out stays out until the next boot, and container managers may fail to start where their CPUs are gone.",
     wanted: "the CPUs that matter out of load balancing",
-    fix: "",
+    fix: "write the CPUs to cpuset.cpus and then `isolated` to cpuset.cpus.partition of a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "the kernel's guide recommends partitions and calls isolcpus= less flexible; on 6.12 a partition over CPUs that \

@@ -16,7 +16,7 @@ pub static KNOB: Knob = Knob {
     tell: "The mask itself. Interrupts that are there already are judged by irq-affinity.",
     cost: "The other CPUs take all new interrupts. The boot CPU is always in the mask that irqaffinity= makes.",
     wanted: "none of the CPUs that matter",
-    fix: "",
+    fix: "write the mask of the other CPUs to /proc/irq/default_smp_affinity, and boot with irqaffinity=LIST",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -22,7 +22,7 @@ pub static KNOB: Knob = Knob {
            program. Masks that tasks inherit (CPUAffinity= of systemd) are not seen here.",
     cost: "The rest of the system has fewer CPUs. Container managers that write all CPUs into their groups are cut down or fail.",
     wanted: "groups at the top confined to the other CPUs",
-    fix: "",
+    fix: "systemctl set-property SLICE AllowedCPUs=LIST with the other CPUs, for each group at the top, init.scope too",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -18,11 +18,11 @@ pub static KNOB: Knob = Knob {
     why: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its handler and softirqs run there",
     tell: "Both lists of each interrupt that has a handler. A new affinity takes effect with the next interrupt: until then \
            an idle one still shows its old CPU. Interrupts that the kernel spreads itself are judged by managed-interrupts, \
-           those that each CPU has of its own by nobody; debugfs tells them apart, else their names.",
+           and each CPU's own by no rule; debugfs tells them apart, else their names.",
     cost: "The other CPUs have more to do, and interrupts on another node of memory take longer. irqbalance moves interrupts \
            back unless it is stopped or told which CPUs to leave alone.",
     wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks there serve",
-    fix: "",
+    fix: "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

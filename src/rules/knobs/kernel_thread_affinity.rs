@@ -23,7 +23,7 @@ pub static KNOB: Knob = Knob {
     cost: "The other CPUs run them. Threads that begin later start with the affinity of their parent, kthreadd: set it too, and look \
            again after modules were loaded.",
     wanted: "movable kernel threads on the other CPUs",
-    fix: "",
+    fix: "taskset -pc LIST PID with the other CPUs for each, kthreadd (PID 2) included",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -21,7 +21,7 @@ pub static KNOB: Knob = Knob {
            nvme and virtio disks are known by name, and the rest is judged by irq-affinity.",
     cost: "A boot. The flag is best effort, and does nothing for queues of CPUs that matter alone.",
     wanted: "no queue shared with other CPUs that interrupts one that matters",
-    fix: "",
+    fix: "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,LIST, or with fewer queues",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

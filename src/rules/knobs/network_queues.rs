@@ -19,7 +19,7 @@ pub static KNOB: Knob = Knob {
            booted with isolcpus= takes the isolated CPUs off what is written; partitions do not do that.",
     cost: "Fewer CPUs receive: with a single fast interface that can be throughput.",
     wanted: "0, or none of the CPUs that matter",
-    fix: "",
+    fix: "write 0, or the mask of the other CPUs, to /sys/class/net/NAME/queues/rx-N/rps_cpus of each",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -18,7 +18,7 @@ pub static KNOB: Knob = Knob {
     tell: "The affinity of the threads whose names begin with rcuo. Which callbacks are offloaded is not judged here.",
     cost: "The other CPUs run the callbacks, and need the time for it.",
     wanted: "threads with RCU callbacks on the other CPUs",
-    fix: "",
+    fix: "taskset -pc LIST PID with the other CPUs for each thread that `pgrep '^rcuo'` finds",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -22,7 +22,7 @@ pub static KNOB: Knob = Knob {
            elsewhere is not where it is on purpose. Those bound to CPUs that matter are taken for the real-time program's own.",
     cost: "The other program is bound to fewer CPUs.",
     wanted: "real-time threads bound either to CPUs that matter or to the others",
-    fix: "",
+    fix: "taskset -pc LIST TID with the other CPUs, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "",

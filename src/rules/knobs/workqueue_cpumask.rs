@@ -18,7 +18,7 @@ pub static KNOB: Knob = Knob {
     cost: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is written then is only what was asked for \
            (cpumask_requested), and the kernel takes the isolated CPUs (cpumask_isolated) off it.",
     wanted: "none of the CPUs that matter",
-    fix: "",
+    fix: "isolate the CPUs (cpu-isolation), or write the mask of the others to /sys/devices/virtual/workqueue/cpumask; at boot workqueue.unbound_cpus=LIST (6.6 on)",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -21,7 +21,7 @@ pub static KNOB: Knob = Knob {
     cost: "The other CPUs do the work. Queues come and go with modules and devices, with a full mask each time: the mask \
            over all is the better place.",
     wanted: "none of the CPUs that matter",
-    fix: "",
+    fix: "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to cpumask of each",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

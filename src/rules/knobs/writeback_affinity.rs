@@ -20,7 +20,7 @@ pub static KNOB: Knob = Knob {
     cost: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from before 6.6, which has \
            affinity_scope and affinity_strict instead.",
     wanted: "none of the CPUs that matter",
-    fix: "",
+    fix: "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to /sys/devices/virtual/workqueue/writeback/cpumask",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
