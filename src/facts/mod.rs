@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod choice;
 pub mod clocksource;
 pub mod cmdline;
+pub mod cpu_lists;
 pub mod cpuinfo;
 pub mod differences;
 pub mod groups;

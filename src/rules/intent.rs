@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use crate::facts::Fact;
-use crate::facts::groups::Partition;
+use super::balance;
 use crate::facts::survey::Survey;
 use crate::units::CpuSet;
 
@@ -81,20 +80,44 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
     Ok(Intent { profile, cpus, chosen })
 }
 
-/// The CPUs that the machine keeps for something: by `isolcpus=`, `nohz_full=` or an isolated partition.
+/// The CPUs that the machine keeps for something: by `isolcpus=`, `nohz_full=` or a control group.
 ///
-/// None where neither of the first two could be read; a kernel without `nohz_full` has no such file. Up to 6.18 the
-/// list of isolated CPUs does not show partitions.
+/// None where none is known and neither list could be read; a kernel without `nohz_full` has no such file.
 pub fn isolated(survey: &Survey) -> Option<CpuSet> {
     let lists = [&survey.facts.isolated, &survey.facts.nohz_full];
     let known: Vec<&CpuSet> = lists.into_iter().filter_map(|list| list.known()).collect();
-    if known.is_empty() {
+    let grouped = survey.groups.known().map(balance::set_apart).unwrap_or_default();
+    if known.is_empty() && grouped.is_empty() {
         return None;
     }
-    let groups = survey.groups.known();
-    let listed = groups.and_then(|groups| groups.isolated.known());
-    let partitions = groups.into_iter().flat_map(|groups| &groups.groups);
-    let partitions = partitions.filter(|group| group.partition == Fact::Known(Partition::Isolated));
-    let partitions = partitions.filter_map(|group| group.effective.known());
-    Some(known.into_iter().chain(listed).chain(partitions).fold(CpuSet::default(), |all, list| all.or(list)))
+    Some(known.into_iter().fold(grouped, |all, list| all.or(list)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::fixture::Machine;
+
+    /// The CPUs that matter after some edits to the well-set machine, and how they were chosen.
+    fn check(edits: &str, expected: &str) {
+        let mut machine = Machine::base();
+        machine.edit(edits);
+        let (_, intent) = machine.survey();
+        assert_eq!(format!("{} {:?}", intent.cpus, intent.chosen), expected, "{edits}");
+    }
+
+    #[test]
+    fn partitions_count_as_isolated() {
+        const NONE: &str = "/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated:";
+        check("", "2-3 Isolated");
+        check(NONE, "0-3 All");
+        check(&format!("{NONE}\n/sys/fs/cgroup/cpuset.cpus.isolated: 3"), "3 Isolated");
+        let partition = "/sys/fs/cgroup/rt.slice/cpuset.cpus: 1,3
+                         /sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 1,3
+                         /sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated";
+        check(&format!("{NONE}\n{partition}"), "1,3 Isolated");
+        check(&format!("{NONE}\n{partition} invalid (Parent is not a partition root)"), "0-3 All");
+        let refused = "/sys/devices/system/cpu/isolated refused\n/sys/devices/system/cpu/nohz_full refused";
+        check(refused, "0-3 Unknown");
+        check(&format!("{refused}\n/sys/fs/cgroup/cpuset.cpus.isolated: 3"), "3 Isolated");
+    }
 }

@@ -5,18 +5,22 @@
 //! silent, and cannot tell. `CONTRIBUTING.md` says in four steps how to add one.
 
 pub mod audit;
+pub mod balance;
 pub mod case;
 #[cfg(test)]
 mod corpus;
+mod edits;
 #[cfg(test)]
 mod fixture;
 pub mod intent;
+pub mod irq_kinds;
 pub mod judgement;
 pub mod knobs;
 pub mod rivals;
 #[cfg(test)]
 mod tests;
 pub mod users;
+pub mod words;
 
 use serde::Serialize;
 

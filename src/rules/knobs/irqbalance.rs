@@ -174,7 +174,7 @@ mod tests {
     fn what_cannot_be_read() {
         check(&KNOB, "/proc refused", "unknown");
         check(&KNOB, "/proc/1/stat refused", "unknown");
-        check(&KNOB, "/proc/2 absent", "unknown");
+        check(&KNOB, "/proc absent", "unknown");
         running("/proc/1/stat refused", "pass running, CPU 2-3 banned");
         running("/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=two", "unknown");
         running("/sys/devices/system/cpu/isolated refused\n--cpus 2-3", "unknown");

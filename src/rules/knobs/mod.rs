@@ -3,41 +3,57 @@
 mod per_cpu;
 pub mod sources;
 
+mod cgroup_cpuset;
 mod container_managers;
 mod core_types;
 mod coverage_instrumentation;
 mod cpu_frequency_support;
+mod cpu_isolation;
+mod cpu_quota;
 mod cpufreq_governor;
 mod cpufreq_limit;
+mod cpuset_partition;
 mod debug_parameters;
+mod default_irq_affinity;
 mod devfreq_governor;
 mod efi_runtime;
 mod fair_server;
 mod firmware_updates;
 mod graphics_drivers;
+mod group_placement;
 mod high_resolution_timers;
+mod housekeeping_left;
 mod idle_injection;
 mod idle_states;
+mod irq_affinity;
 mod irqbalance;
+mod isolation_lists;
 mod isolation_support;
 mod kernel_samepage_merging;
+mod kernel_thread_affinity;
+mod kernel_thread_priorities;
 mod kernel_tracing_support;
 mod kfence;
 mod laptop_mode;
 mod latency_tracers;
 mod lock_debugging;
 mod locked_memory_limit;
+mod managed_interrupts;
 mod memory_debugging;
 mod memory_nodes;
+mod network_queues;
 mod nohz_full;
 mod numa_balancing;
 mod overcommit;
 mod pcie_aspm;
 mod preemption_model;
 mod pressure_stall_accounting;
+mod priority_99;
 mod proactive_compaction;
 mod rcu_boost;
 mod rcu_lazy;
+mod rcu_offload_affinity;
+mod realtime_neighbours;
 mod resume_latency_qos;
 mod rival_tuners;
 mod rt_group_sched;
@@ -57,6 +73,9 @@ mod transparent_hugepages;
 mod turbo;
 mod unevictable_compaction;
 mod vmstat_interval;
+mod workqueue_cpumask;
+mod workqueue_queues;
+mod writeback_affinity;
 mod writeback_interval;
 mod zone_reclaim;
 
@@ -64,41 +83,57 @@ use super::Knob;
 
 /// Every knob, in the alphabet's order: findings keep it.
 pub static ALL: &[&Knob] = &[
+    &cgroup_cpuset::KNOB,
     &container_managers::KNOB,
     &core_types::KNOB,
     &coverage_instrumentation::KNOB,
     &cpu_frequency_support::KNOB,
+    &cpu_isolation::KNOB,
+    &cpu_quota::KNOB,
     &cpufreq_governor::KNOB,
     &cpufreq_limit::KNOB,
+    &cpuset_partition::KNOB,
     &debug_parameters::KNOB,
+    &default_irq_affinity::KNOB,
     &devfreq_governor::KNOB,
     &efi_runtime::KNOB,
     &fair_server::KNOB,
     &firmware_updates::KNOB,
     &graphics_drivers::KNOB,
+    &group_placement::KNOB,
     &high_resolution_timers::KNOB,
+    &housekeeping_left::KNOB,
     &idle_injection::KNOB,
     &idle_states::KNOB,
+    &irq_affinity::KNOB,
     &irqbalance::KNOB,
+    &isolation_lists::KNOB,
     &isolation_support::KNOB,
     &kernel_samepage_merging::KNOB,
+    &kernel_thread_affinity::KNOB,
+    &kernel_thread_priorities::KNOB,
     &kernel_tracing_support::KNOB,
     &kfence::KNOB,
     &laptop_mode::KNOB,
     &latency_tracers::KNOB,
     &lock_debugging::KNOB,
     &locked_memory_limit::KNOB,
+    &managed_interrupts::KNOB,
     &memory_debugging::KNOB,
     &memory_nodes::KNOB,
+    &network_queues::KNOB,
     &nohz_full::KNOB,
     &numa_balancing::KNOB,
     &overcommit::KNOB,
     &pcie_aspm::KNOB,
     &preemption_model::KNOB,
     &pressure_stall_accounting::KNOB,
+    &priority_99::KNOB,
     &proactive_compaction::KNOB,
     &rcu_boost::KNOB,
     &rcu_lazy::KNOB,
+    &rcu_offload_affinity::KNOB,
+    &realtime_neighbours::KNOB,
     &resume_latency_qos::KNOB,
     &rival_tuners::KNOB,
     &rt_group_sched::KNOB,
@@ -118,6 +153,9 @@ pub static ALL: &[&Knob] = &[
     &turbo::KNOB,
     &unevictable_compaction::KNOB,
     &vmstat_interval::KNOB,
+    &workqueue_cpumask::KNOB,
+    &workqueue_queues::KNOB,
+    &writeback_affinity::KNOB,
     &writeback_interval::KNOB,
     &zone_reclaim::KNOB,
 ];

@@ -4,12 +4,16 @@
 pub const ABI: &str = "https://docs.kernel.org/admin-guide/abi-testing.html";
 /// CPUs of different capacity.
 pub const CAPACITY: &str = "https://docs.kernel.org/scheduler/sched-capacity.html";
+/// Control groups of version 2.
+pub const CGROUP2: &str = "https://docs.kernel.org/admin-guide/cgroup-v2.html";
 /// Control groups, version 2.
 pub const CGROUP_V2: &str = "https://docs.kernel.org/admin-guide/cgroup-v2.html";
 /// Frequency scaling.
 pub const CPUFREQ: &str = "https://docs.kernel.org/admin-guide/pm/cpufreq.html";
 /// Idle states.
 pub const CPUIDLE: &str = "https://docs.kernel.org/admin-guide/pm/cpuidle.html";
+/// Control groups of version 1: cpusets.
+pub const CPUSETS1: &str = "https://docs.kernel.org/admin-guide/cgroup-v1/cpusets.html";
 /// Deadline scheduling, with its servers.
 pub const DEADLINE: &str = "https://docs.kernel.org/scheduler/sched-deadline.html";
 /// Delay accounting.
@@ -26,6 +30,8 @@ pub const GCOV: &str = "https://docs.kernel.org/dev-tools/gcov.html";
 pub const HIGHRES: &str = "https://docs.kernel.org/timers/highres.html";
 /// Intel's driver for frequency scaling.
 pub const INTEL_PSTATE: &str = "https://docs.kernel.org/admin-guide/pm/intel_pstate.html";
+/// The affinity of interrupts.
+pub const IRQ_AFFINITY: &str = "https://docs.kernel.org/core-api/irq/irq-affinity.html";
 /// CPU isolation.
 pub const ISOLATION: &str = "https://docs.kernel.org/admin-guide/cpu-isolation.html";
 /// The kernel address sanitizer.
@@ -38,8 +44,12 @@ pub const KFENCE: &str = "https://docs.kernel.org/dev-tools/kfence.html";
 pub const KMEMLEAK: &str = "https://docs.kernel.org/dev-tools/kmemleak.html";
 /// Kernel samepage merging.
 pub const KSM: &str = "https://docs.kernel.org/admin-guide/mm/ksm.html";
+/// The kernel's threads of each CPU, and what can be done about them.
+pub const KTHREADS: &str = "https://docs.kernel.org/admin-guide/kernel-per-CPU-kthreads.html";
 /// Statistics of locks.
 pub const LOCKSTAT: &str = "https://docs.kernel.org/locking/lockstat.html";
+/// What networking spreads over CPUs.
+pub const NET_SCALING: &str = "https://docs.kernel.org/networking/scaling.html";
 /// Reducing scheduling-clock ticks.
 pub const NO_HZ: &str = "https://docs.kernel.org/timers/no_hz.html";
 /// Memory nodes.
@@ -63,6 +73,9 @@ pub const RCU_REQUIREMENTS: &str = "https://docs.kernel.org/RCU/Design/Requireme
 pub const RCU_STALLS: &str = "https://docs.kernel.org/RCU/stallwarn.html";
 /// Caches and memory bandwidth, shared out.
 pub const RESCTRL: &str = "https://docs.kernel.org/filesystems/resctrl.html";
+/// Which real-time priorities are for whom.
+pub const RHEL_PRIORITIES: &str =
+    "https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/10/optimize-priority_map";
 /// Real-time kernel configuration: an expectation and a severity for each option.
 pub const RT_CONFIG: &str = "https://docs.kernel.org/core-api/real-time/kernel-configuration.html";
 /// How a real-time kernel differs.
@@ -71,6 +84,8 @@ pub const RT_DIFFERENCES: &str = "https://docs.kernel.org/core-api/real-time/dif
 pub const RT_GROUP: &str = "https://docs.kernel.org/scheduler/sched-rt-group.html";
 /// Considering hardware.
 pub const RT_HARDWARE: &str = "https://docs.kernel.org/core-api/real-time/hardware.html";
+/// Scheduling policies.
+pub const SCHED7: &str = "https://man7.org/linux/man-pages/man7/sched.7.html";
 /// Schedulers in BPF.
 pub const SCHED_EXT: &str = "https://docs.kernel.org/scheduler/sched-ext.html";
 /// The allocator of small objects, and its debugging.
@@ -88,3 +103,5 @@ pub const TOPOLOGY: &str = "https://docs.kernel.org/admin-guide/cputopology.html
 pub const TRANSPARENT_HUGEPAGES: &str = "https://docs.kernel.org/admin-guide/mm/transhuge.html";
 /// Utilization clamps.
 pub const UCLAMP: &str = "https://docs.kernel.org/scheduler/sched-util-clamp.html";
+/// Workqueues.
+pub const WORKQUEUE: &str = "https://docs.kernel.org/core-api/workqueue.html";

@@ -88,6 +88,6 @@ mod tests {
             "pass stalld runs, there are no fair servers",
         );
         check(&KNOB, &format!("{POLLS}\n/sys/kernel/debug/sched/fair_server absent"), "unknown");
-        check(&KNOB, "/proc/2 absent", "unknown");
+        check(&KNOB, "/proc absent", "unknown");
     }
 }

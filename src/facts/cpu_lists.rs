@@ -1,0 +1,107 @@
+//! Lists of CPUs on the kernel's command line, which know two words that no other list does: `all` and `N`.
+//!
+//! Source: "cpu lists" in Documentation/admin-guide/kernel-parameters.rst, `isolcpus=` in kernel-parameters.txt, and
+//! `bitmap_parselist()` in lib/bitmap-str.c.
+
+use super::line::excerpt;
+use crate::units::{Cpu, CpuSet};
+
+/// What `isolcpus=` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Isolcpus {
+    /// Out of load balancing: so without any flag, too.
+    pub domain: bool,
+    /// Managed interrupts are kept away where that is possible.
+    pub managed_irq: bool,
+    /// No tick, as with `nohz_full=`.
+    pub nohz: bool,
+    /// The CPUs.
+    pub cpus: CpuSet,
+}
+
+/// Parses a list of CPUs; `last` is the machine's last possible one, which `N` stands for.
+pub fn parse_kernel_list(text: &str, last: Cpu) -> Result<CpuSet, String> {
+    let parts = text.split([',', ' ']).filter(|part| !part.is_empty()).map(|part| {
+        let (range, rest) =
+            part.split_once(':').map_or((part, ""), |(range, _)| (range, &part[range.len()..]));
+        let range = match range.to_ascii_lowercase().as_str() {
+            "all" => format!("0-{last}"),
+            _ => {
+                let ends: Vec<String> = range
+                    .split('-')
+                    .map(|end| if end == "N" { last.to_string() } else { end.to_owned() })
+                    .collect();
+                ends.join("-")
+            }
+        };
+        format!("{range}{rest}")
+    });
+    CpuSet::parse(&parts.collect::<Vec<_>>().join(",")).map_err(|error| excerpt(&error))
+}
+
+/// Parses the value of `isolcpus=`: flags, and the list, which cannot begin with a word there.
+pub fn parse_isolcpus(text: &str, last: Cpu) -> Result<Isolcpus, String> {
+    let mut found = Isolcpus { domain: false, managed_irq: false, nohz: false, cpus: CpuSet::default() };
+    let mut rest = text;
+    while rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        let (flag, after) = rest.split_once(',').map_or((rest, None), |(flag, after)| (flag, Some(after)));
+        match flag {
+            "domain" if after.is_some() => found.domain = true,
+            "managed_irq" if after.is_some() => found.managed_irq = true,
+            "nohz" if after.is_some() => found.nohz = true,
+            // What could be a flag of another kernel is skipped.
+            other if other.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') => {}
+            other => return Err(format!("expected a flag or a list, found '{}'", excerpt(other))),
+        }
+        rest = after.unwrap_or_default();
+    }
+    found.domain |= !found.managed_irq && !found.nohz;
+    found.cpus = parse_kernel_list(rest, last)?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, expected: &str) {
+        let shown = parse_isolcpus(text, Cpu(7)).map_or_else(
+            |_| "error".to_owned(),
+            |found| {
+                let flag = |set: bool, letter: &'static str| if set { letter } else { "" };
+                let (domain, managed, nohz) =
+                    (flag(found.domain, "d"), flag(found.managed_irq, "m"), flag(found.nohz, "n"));
+                format!("{domain}{managed}{nohz} {}", found.cpus)
+            },
+        );
+        assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn flags_and_the_words_of_lists() {
+        check("2-3", "d 2-3");
+        check("domain,managed_irq,2-3", "dm 2-3");
+        check("managed_irq,2-3", "m 2-3");
+        check("nohz,domain,1,4-5", "dn 1,4-5");
+        check("later,2", "d 2");
+        check("4-N", "d 4-7");
+        check("N", "d ");
+        check("N-3", "error");
+        check("domain,all:1/2", "error");
+        check("0-N:1/4", "d 0,4");
+        check("", "d ");
+        check("2-3n", "error");
+        check("domain", "d ");
+        check("3-2", "error");
+        let list = |text| parse_kernel_list(text, Cpu(7)).map(|cpus| cpus.to_string()).unwrap_or_default();
+        assert_eq!([list("all"), list("All:1/2"), list("N"), list("x")], ["0-7", "0,2,4,6", "7", ""]);
+    }
+
+    proptest! {
+        #[test]
+        fn parsers_are_total(text in "((domain|nohz|all|N|[0-9]{1,4}|\\PC),?[-:/]?){0,6}") {
+            let _ = (parse_isolcpus(&text, Cpu(63)), parse_kernel_list(&text, Cpu(0)));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which CPUs are out of load balancing, by whatever took them out.
+//!
+//! Source: Documentation/admin-guide/cpu-isolation.rst, "Cpuset" in cgroup-v2.rst, and section 1.7 of
+//! cgroup-v1/cpusets.rst. `/sys/devices/system/cpu/isolated` shows what `isolcpus=` took out; what partitions of
+//! version 2 took out shows in the root group.
+
+use super::case::{Case, unread};
+use super::judgement::Judgement;
+use crate::facts::Fact;
+use crate::facts::groups::{Cpusets, Groups, Partition};
+use crate::units::CpuSet;
+
+/// The CPUs that control groups keep out of load balancing.
+pub fn set_apart(groups: &Groups) -> CpuSet {
+    let partitions = groups.groups.iter().filter(|group| group.partition == Fact::Known(Partition::Isolated));
+    let sets = partitions.filter_map(|group| group.effective.known());
+    let all = sets.fold(CpuSet::default(), |all, cpus| all.or(cpus));
+    let all = groups.isolated.known().map_or(all.clone(), |cpus| all.or(cpus));
+    groups.cpusets.as_ref().map_or(all.clone(), |cpusets| all.or(&unbalanced(cpusets)))
+}
+
+/// The CPUs of version 1's sets over which no load is balanced: neither over all, nor within any set.
+fn unbalanced(cpusets: &Cpusets) -> CpuSet {
+    if cpusets.balanced != Fact::Known(false) {
+        return CpuSet::default();
+    }
+    let of = |off: bool| {
+        let sets = cpusets.sets.iter().filter(move |set| (set.balanced == Fact::Known(false)) == off);
+        sets.filter_map(|set| set.cpus.known()).fold(CpuSet::default(), |all, cpus| all.or(cpus))
+    };
+    of(true).without(&of(false))
+}
+
+/// Those of the CPUs that matter over which load is balanced; unknown where that could be any of them.
+pub fn exposed(case: &Case) -> Result<CpuSet, Judgement> {
+    const BOOT: &str = "/sys/devices/system/cpu/isolated";
+    let survey = case.survey;
+    let boot = survey.facts.isolated.known().cloned().unwrap_or_default();
+    let grouped = survey.groups.known().map(set_apart).unwrap_or_default();
+    let exposed = case.cpus().without(&boot.or(&grouped));
+    if exposed.is_empty() {
+        return Ok(exposed);
+    }
+    case.known(&survey.facts.isolated, BOOT)?;
+    match &survey.groups {
+        Fact::Absent => {}
+        Fact::Known(groups) => told(groups)?,
+        other => return Err(unread("/sys/fs/cgroup", other)),
+    }
+    Ok(exposed)
+}
+
+/// Goes on only if the control groups told which CPUs they set apart.
+fn told(groups: &Groups) -> Result<(), Judgement> {
+    match &groups.isolated {
+        Fact::Known(_) => Ok(()),
+        // Before 6.8 the root did not tell: what each group says has to do.
+        Fact::Absent => {
+            let partitions = groups.groups.iter().map(|group| &group.partition);
+            let missing = partitions.filter(|partition| !matches!(partition, Fact::Known(_) | Fact::Absent));
+            if let Some(partition) = missing.into_iter().next() {
+                return Err(unread("cpuset.cpus.partition of a control group", partition));
+            }
+            if groups.missed > 0 {
+                return Err(Judgement::unknown(format!(
+                    "not all control groups below {} could be looked at",
+                    groups.root
+                )));
+            }
+            Ok(())
+        }
+        other => Err(unread(&format!("{}/cpuset.cpus.isolated", groups.root), other)),
+    }
+}

@@ -1,0 +1,86 @@
+//! What kind an interrupt is: one that may be moved, one that the kernel spreads itself, or one of each CPU.
+//!
+//! debugfs tells, where the kernel describes interrupts there and we may look; else the names of handlers have to do:
+//! drivers/nvme/host/pci.c and drivers/block/virtio_blk.c name those of queues that the kernel spreads,
+//! drivers/clocksource/arm_arch_timer.c and timer-riscv.c those of each CPU's timer.
+
+use crate::facts::irqs::Irq;
+
+/// Who decides where an interrupt goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whoever writes its affinity.
+    Movable,
+    /// The kernel, for the queues of a device.
+    Managed,
+    /// Nobody: each CPU has its own.
+    PerCpu,
+}
+
+/// The kind of an interrupt.
+pub fn kind(irq: &Irq) -> Kind {
+    let any = |is: fn(&str) -> bool| irq.actions.iter().any(|action| is(action));
+    if irq.per_cpu.unwrap_or_else(|| any(of_each_cpu)) {
+        Kind::PerCpu
+    } else if irq.managed.unwrap_or_else(|| any(of_a_queue)) {
+        Kind::Managed
+    } else {
+        Kind::Movable
+    }
+}
+
+/// Its handlers, as they are shown: `i801_smbus+ehci_hcd` share the line.
+pub fn handlers(irq: &Irq) -> String {
+    irq.actions.join("+")
+}
+
+fn of_each_cpu(action: &str) -> bool {
+    ["arch_timer", "arm-pmu", "IPI", "riscv-timer"].contains(&action)
+}
+
+/// `nvme0q3` and `virtio0-req.1`, but not `nvme0q0`, the queue of commands about the device.
+fn of_a_queue(action: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let queue =
+        |rest: &str, between: &str| rest.split_once(between).is_some_and(|(a, b)| number(a) && number(b));
+    let nvme = action.strip_prefix("nvme").is_some_and(|rest| queue(rest, "q") && !rest.ends_with("q0"));
+    nvme || action.strip_prefix("virtio").is_some_and(|rest| queue(rest, "-req."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Fact;
+
+    fn check(action: &str, managed: Option<bool>, per_cpu: Option<bool>, expected: Kind) {
+        let irq = Irq {
+            number: 1,
+            actions: vec!["first".into(), action.into()],
+            chip: String::new(),
+            allowed: Fact::Absent,
+            effective: Fact::Absent,
+            managed,
+            per_cpu,
+        };
+        assert_eq!(kind(&irq), expected, "{action}");
+    }
+
+    #[test]
+    fn debugfs_goes_before_names() {
+        for (action, expected) in [
+            ("nvme0q1", Kind::Managed),
+            ("nvme12q34", Kind::Managed),
+            ("nvme0q0", Kind::Movable),
+            ("nvmeq1", Kind::Movable),
+            ("virtio3-req.0", Kind::Managed),
+            ("virtio3-config", Kind::Movable),
+            ("eth0", Kind::Movable),
+            ("arch_timer", Kind::PerCpu),
+        ] {
+            check(action, None, None, expected);
+        }
+        check("nvme0q1", Some(false), Some(false), Kind::Movable);
+        check("mpt3sas0-msix1", Some(true), Some(false), Kind::Managed);
+        check("x", Some(true), Some(true), Kind::PerCpu);
+    }
+}

@@ -1,0 +1,112 @@
+//! Control groups: whether they can isolate CPUs at run time.
+
+use super::sources::{CGROUP2, CPUSETS1, ISOLATION};
+use crate::facts::Fact;
+use crate::facts::groups::{Groups, Version};
+use crate::rules::balance::exposed;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "cgroup-cpuset",
+    title: "control groups that can isolate",
+    what: "Partitions, which isolate CPUs at run time, are a matter of control groups of version 2 with the controller cpuset. \
+           Where that controller belongs to version 1, as in legacy and hybrid setups, there are none: its sets can only \
+           switch load balancing off for all, and then on again for some.",
+    why: "without the controller cpuset in version 2 CPUs can be isolated only at boot, and nothing keeps the rest of the system off them",
+    tell: "What is mounted at /sys/fs/cgroup, and cgroup.controllers of the root. Hierarchies mounted elsewhere are not seen.",
+    cost: "Container managers from before version 2 do not run with it alone. A kernel without CONFIG_CPUSETS has to be built anew.",
+    wanted: "version 2 alone, with cpuset in cgroup.controllers",
+    fix: "boot without systemd.unified_cgroup_hierarchy=0 and cgroup_disable=cpuset, on a kernel with CONFIG_CPUSETS; or isolate at boot with isolcpus=",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: CPU isolation, scheduler domain isolation, requirements", url: ISOLATION },
+        Source { title: "kernel: control groups v2, cpuset", url: CGROUP2 },
+        Source { title: "kernel: cpusets of version 1, sched_load_balance", url: CPUSETS1 },
+    ],
+    cures: &[Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /sys/devices/system/cpu/isolated:
+                /sys/fs/cgroup absent
+                /sys/fs/cgroup/cpuset/cpuset.sched_load_balance: 1",
+        silent: "--cpus 2-3
+                 /sys/devices/system/cpu/isolated:
+                 /sys/fs/cgroup/cgroup.controllers: cpuset cpu io",
+        unknown: "--cpus 2-3
+                  /sys/devices/system/cpu/isolated:
+                  /sys/fs/cgroup refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let groups = match &case.survey.groups {
+        Fact::Absent => Err(Judgement::unknown("no control groups are mounted at /sys/fs/cgroup")),
+        groups => case.known(groups, "/sys/fs/cgroup"),
+    };
+    let cpuset = |groups: &Groups| groups.controllers.iter().any(|controller| controller == "cpuset");
+    let found = groups.map(|groups| (groups.version, cpuset(groups)));
+    match found {
+        Ok((Version::V2, true)) => return Ok(Judgement::pass("version 2 with cpuset")),
+        Ok((Version::Hybrid, true)) => {
+            return Ok(Judgement::pass("version 2 with cpuset, beside version 1"));
+        }
+        _ if exposed(case).is_ok_and(|cpus| cpus.is_empty()) => {
+            return Err(Judgement::not_applicable(format!("CPU {} is isolated already", case.cpus())));
+        }
+        _ => {}
+    }
+    Ok(Judgement::fail(match found?.0 {
+        Version::V2 => "version 2 without cpuset",
+        Version::Hybrid => "version 2 without cpuset, beside version 1",
+        Version::V1 => "version 1",
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
+
+    #[test]
+    fn the_controller_has_to_be_in_version_two() {
+        check(&KNOB, "", "pass version 2 with cpuset");
+        check(&KNOB, "/sys/fs/cgroup absent", "not-applicable CPU 2-3 is isolated already");
+        check(&KNOB, OPEN, "pass version 2 with cpuset");
+        check(
+            &KNOB,
+            &format!("{OPEN}\n/sys/fs/cgroup/cgroup.controllers: cpu"),
+            "fail medium version 2 without cpuset",
+        );
+        check(
+            &KNOB,
+            &format!(
+                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/unified/cgroup.controllers:\n/sys/fs/cgroup/cpuset/tasks:"
+            ),
+            "fail medium version 2 without cpuset, beside version 1",
+        );
+        check(
+            &KNOB,
+            &format!("{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cpuset/tasks:"),
+            "fail medium version 1",
+        );
+        check(
+            &KNOB,
+            &format!("{OPEN}\n/sys/fs/cgroup absent"),
+            "unknown no control groups are mounted at /sys/fs/cgroup",
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! Isolation of CPUs: whether the scheduler spreads other tasks over those that matter.
+
+use super::sources::{CGROUP2, ISOLATION, PARAMETERS};
+use crate::rules::balance::exposed;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "cpu-isolation",
+    title: "isolation of the CPUs that matter",
+    what: "Load balancing moves tasks to any CPU that they are allowed on. CPUs are taken out of it at boot by isolcpus=domain, \
+           or at run time by an isolated partition of control groups (cpuset of version 2, 6.1 on). With it go unbound \
+           workqueues (partitions: 6.8 on).",
+    why: "load balancing brings other tasks to the CPUs that matter: each runs kernel code there, and takes the caches with it",
+    tell: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root group and each partition for control \
+           groups, sched_load_balance for version 1. Groups more than two levels down are not looked at on kernels without \
+           cpuset.cpus.isolated, nor are sets inside of sets of version 1.",
+    cost: "Nothing spreads the threads of a program over isolated CPUs: each has to be bound to its own. What isolcpus= takes \
+           out stays out until the next boot, and container managers may fail to start where their CPUs are gone.",
+    wanted: "the CPUs that matter out of load balancing",
+    fix: "write the CPUs to cpuset.cpus and then `isolated` to cpuset.cpus.partition of a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "the kernel's guide recommends partitions and calls isolcpus= less flexible; on 6.12 a partition over CPUs that \
+                isolcpus= took out is refused: `onbeat compare` of a run in each tells whether they differ here",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
+        Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP2 },
+        Source { title: "kernel: command line, isolcpus=", url: PARAMETERS },
+    ],
+    cures: &[Slice::Thread, Slice::Workqueue, Slice::Switch],
+    after: &["cgroup-cpuset"],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/sys/devices/system/cpu/isolated",
+        "/sys/fs/cgroup/cpuset.cpus.isolated",
+        "/sys/fs/cgroup/GROUP/cpuset.cpus.partition",
+        "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /sys/devices/system/cpu/isolated:
+                /sys/fs/cgroup/cpuset.cpus.isolated:",
+        silent: "--cpus 2-3
+                /sys/devices/system/cpu/isolated: 2-3",
+        unknown: "--cpus 2-3
+                  /sys/devices/system/cpu/isolated refused
+                  /sys/fs/cgroup/cpuset.cpus.isolated:",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let exposed = exposed(case)?;
+    if exposed.is_empty() {
+        return Ok(Judgement::pass(format!("CPU {} out of load balancing", case.cpus())));
+    }
+    Ok(Judgement::fail(format!("load is balanced over CPU {exposed}")).fix(format!(
+        "echo {0} >cpuset.cpus and then isolated >cpuset.cpus.partition in a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,{0}",
+        case.cpus()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const OPEN: &str =
+        "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated absent";
+    const RT: &str =
+        "/sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 2-3\n/sys/fs/cgroup/rt.slice/cpuset.cpus.partition:";
+
+    #[test]
+    fn whatever_takes_them_out_counts() {
+        check(&KNOB, "", "pass CPU 2-3 out of load balancing");
+        check(&KNOB, OPEN, "fail high load is balanced over CPU 2-3");
+        check(&KNOB, "--cpus 1-2", "fail high load is balanced over CPU 1");
+        check(&KNOB, &format!("{OPEN}\n{RT} isolated"), "pass");
+        check(&KNOB, &format!("{OPEN}\n{RT} isolated invalid (Parent is not a partition root)"), "fail high");
+        check(&KNOB, &format!("{OPEN}\n{RT} root"), "fail high");
+        check(
+            &KNOB,
+            &format!("{OPEN}\n/sys/fs/cgroup/cpuset.cpus.isolated: 3\n/sys/devices/system/cpu/isolated: 2"),
+            "pass",
+        );
+        // A tick that is stopped keeps no task away.
+        check(
+            &KNOB,
+            "/sys/devices/system/cpu/isolated:\n/sys/devices/system/cpu/nohz_full: 3",
+            "fail high load is balanced over CPU 3",
+        );
+    }
+
+    #[test]
+    fn version_one_balances_nowhere_or_in_sets() {
+        let old = |root: u8, rt: u8, docker: u8| {
+            format!(
+                "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup absent
+                 /sys/fs/cgroup/cpuset/cpuset.sched_load_balance: {root}
+                 /sys/fs/cgroup/cpuset/rt/cpuset.cpus: 2-3
+                 /sys/fs/cgroup/cpuset/rt/cpuset.sched_load_balance: {rt}
+                 /sys/fs/cgroup/cpuset/docker/cpuset.cpus: 0-3
+                 /sys/fs/cgroup/cpuset/docker/cpuset.sched_load_balance: {docker}"
+            )
+        };
+        check(&KNOB, &old(0, 0, 0), "pass");
+        check(&KNOB, &old(0, 1, 0), "fail high");
+        check(&KNOB, &old(1, 0, 0), "fail high");
+        check(&KNOB, &old(0, 0, 1), "fail high");
+    }
+
+    #[test]
+    fn what_could_not_be_read_may_be_isolated() {
+        check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/cpuset.cpus.isolated refused"), "unknown");
+        check(&KNOB, &format!("{OPEN}\n{RT} nonsense"), "unknown");
+        check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup refused"), "unknown");
+        check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup absent"), "fail high");
+        check(&KNOB, "--cpus 0-3", "not-applicable");
+    }
+}

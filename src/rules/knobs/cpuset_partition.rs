@@ -1,0 +1,122 @@
+//! Partitions of control groups: whether those that were asked for are in force.
+
+use super::sources::CGROUP2;
+use crate::facts::Fact;
+use crate::facts::groups::{Group, Partition};
+use crate::rules::case::{Case, unread};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "cpuset-partition",
+    title: "partitions of control groups",
+    what: "A control group whose cpuset.cpus.partition is `isolated` has CPUs of its own without load balancing, one with `root` a \
+           scheduling domain of its own. The kernel takes such a wish without an error and may yet not fulfil it, then or \
+           later: it then reads `isolated invalid (reason)`.",
+    why: "a partition that is not in force isolates nothing: its CPUs take part in load balancing and in unbound work as before",
+    tell: "cpuset.cpus.partition of the groups down to two levels below the root. A partition can become invalid when CPUs go \
+           offline or other groups change: what holds now may not hold tomorrow.",
+    cost: "Where other groups have the CPUs as well, these lose them. Write cpuset.cpus.exclusive first (6.7 on): it goes before \
+           what other groups ask for. On 6.12 CPUs that isolcpus= took out are refused.",
+    wanted: "root or isolated, without `invalid`",
+    fix: "write cpuset.cpus.exclusive (6.7 on), then cpuset.cpus.partition again, and read it back; the words in brackets say what stands in the way",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP2 }],
+    cures: &[Slice::Thread, Slice::Workqueue],
+    after: &["cgroup-cpuset"],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/sys/fs/cgroup/GROUP/cpuset.cpus.partition", "/sys/fs/cgroup/GROUP/cpuset.cpus.effective"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/fs/cgroup/cgroup.controllers: cpuset cpu
+                /sys/fs/cgroup/rt.slice/cpuset.cpus: 2-3
+                /sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated invalid (Cpu list in cpuset.cpus not exclusive)",
+        silent: "/sys/fs/cgroup/cgroup.controllers: cpuset cpu
+                 /sys/fs/cgroup/rt.slice/cpuset.cpus: 2-3
+                 /sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 2-3
+                 /sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated",
+        unknown: "/sys/fs/cgroup/cgroup.controllers: cpuset cpu
+                  /sys/fs/cgroup/rt.slice/cpuset.cpus: 2-3
+                  /sys/fs/cgroup/rt.slice/cpuset.cpus.partition refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let groups = match &case.survey.groups {
+        Fact::Absent => {
+            return Err(Judgement::unknown("no control groups are mounted at /sys/fs/cgroup"));
+        }
+        groups => case.known(groups, "/sys/fs/cgroup")?,
+    };
+    let invalid = groups.groups.iter().filter_map(|group| match &group.partition {
+        Fact::Known(Partition::Invalid { wanted, reason }) => {
+            Some(format!("{} {wanted} invalid ({reason})", name(group)))
+        }
+        _ => None,
+    });
+    let invalid = some_of(invalid);
+    if !invalid.is_empty() {
+        return Ok(Judgement::fail(invalid));
+    }
+    for group in &groups.groups {
+        if !matches!(group.partition, Fact::Known(_) | Fact::Absent) {
+            let path = format!("{}{}/cpuset.cpus.partition", groups.root, group.path);
+            return Err(unread(&path, &group.partition));
+        }
+    }
+    if groups.missed > 0 {
+        return Err(Judgement::unknown(format!(
+            "not all control groups below {} could be looked at",
+            groups.root
+        )));
+    }
+    let valid = groups.groups.iter().filter_map(|group| match &group.partition {
+        Fact::Known(Partition::Root) => Some(format!("{} root", name(group))),
+        Fact::Known(Partition::Isolated) => Some(format!("{} isolated", name(group))),
+        _ => None,
+    });
+    let valid = some_of(valid);
+    if valid.is_empty() {
+        return Err(Judgement::not_applicable("no control group is a partition"));
+    }
+    Ok(Judgement::pass(valid))
+}
+
+fn name(group: &Group) -> &str {
+    group.path.trim_start_matches('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const RT: &str = "/sys/fs/cgroup/rt.slice/cpuset.cpus.partition:";
+
+    #[test]
+    fn invalid_partitions_fail_whatever_else_is_there() {
+        check(&KNOB, "", "not-applicable no control group is a partition");
+        check(&KNOB, &format!("{RT} isolated"), "pass rt.slice isolated");
+        check(
+            &KNOB,
+            &format!(
+                "{RT} root invalid (Parent is not a partition root)\n/sys/fs/cgroup/a/cpuset.cpus.partition: isolated"
+            ),
+            "fail high rt.slice root invalid (Parent is not a partition root)",
+        );
+        check(&KNOB, &format!("{RT} isolated invalid"), "fail high rt.slice isolated invalid ()");
+        check(
+            &KNOB,
+            &format!("{RT} isolated invalid\n/sys/fs/cgroup/a/cpuset.cpus.partition: x"),
+            "fail high rt.slice isolated invalid ()",
+        );
+        check(&KNOB, &format!("{RT} isolated\n/sys/fs/cgroup/a/cpuset.cpus.partition: x"), "unknown");
+        check(&KNOB, "/sys/fs/cgroup absent", "unknown no control groups are mounted at /sys/fs/cgroup");
+    }
+}

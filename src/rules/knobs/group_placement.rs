@@ -1,0 +1,150 @@
+//! The groups of everything else: whether they keep off the CPUs that matter.
+
+use super::sources::{CGROUP2, ISOLATION};
+use crate::facts::Fact;
+use crate::facts::groups::{Group, Groups, Version};
+use crate::rules::balance::exposed;
+use crate::rules::case::{Case, unread};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "group-placement",
+    title: "groups of the rest of the system",
+    what: "Services, sessions, containers and virtual machines live in control groups at the top: system.slice, user.slice, \
+           init.scope, machine.slice and those that somebody added. AllowedCPUs= of systemd, which is cpuset.cpus, says on \
+           which CPUs.",
+    why: "where load is balanced over the CPUs that matter, every task of a group that may run there sooner or later does",
+    tell: "cpuset.cpus.effective of the groups at the top, on CPUs over which load is balanced: where isolcpus= or a partition \
+           keeps tasks away there is nothing to do. A group with none but CPUs that matter is taken for that of the real-time \
+           program. Masks that tasks inherit (CPUAffinity= of systemd) are not seen here.",
+    cost: "The rest of the system has fewer CPUs. Container managers that write all CPUs into their groups are cut down or fail.",
+    wanted: "groups at the top confined to the other CPUs",
+    fix: "systemctl set-property SLICE AllowedCPUs=LIST with the other CPUs, for each group at the top, init.scope too",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: control groups v2, cpuset.cpus", url: CGROUP2 },
+        Source { title: "kernel: CPU isolation", url: ISOLATION },
+    ],
+    cures: &[Slice::Thread, Slice::Switch],
+    after: &["cgroup-cpuset"],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/sys/fs/cgroup/GROUP/cpuset.cpus.effective"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /sys/devices/system/cpu/isolated:
+                /sys/fs/cgroup/cpuset.cpus.isolated:
+                /sys/fs/cgroup/cgroup.controllers: cpuset cpu
+                /sys/fs/cgroup/user.slice/cpuset.cpus.effective: 0-3
+                /sys/fs/cgroup/user.slice/cpuset.cpus.partition: member",
+        silent: "--cpus 2-3
+                /sys/devices/system/cpu/isolated:
+                /sys/fs/cgroup absent
+                /sys/fs/cgroup/cgroup.controllers: cpuset cpu
+                /sys/fs/cgroup/user.slice/cpuset.cpus.effective: 0-1
+                /sys/fs/cgroup/user.slice/cpuset.cpus.partition: member",
+        unknown: "--cpus 2-3
+                  /sys/devices/system/cpu/isolated:
+                  /sys/fs/cgroup refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let exposed = exposed(case)?;
+    if exposed.is_empty() {
+        return Err(Judgement::not_applicable(format!(
+            "CPU {} is out of load balancing: no task comes there by itself",
+            case.cpus()
+        )));
+    }
+    let groups = match &case.survey.groups {
+        Fact::Absent => {
+            return Err(Judgement::unknown("no control groups are mounted at /sys/fs/cgroup"));
+        }
+        groups => case.known(groups, "/sys/fs/cgroup")?,
+    };
+    if groups.version == Version::V1 || groups.cpusets.is_some() {
+        return Err(Judgement::not_applicable("the controller cpuset belongs to version 1 (cgroup-cpuset)"));
+    }
+    let fix = format!(
+        "systemctl set-property SLICE AllowedCPUs={} for each, init.scope too; the group of the real-time program has only CPUs that matter",
+        case.housekeeping()?
+    );
+    Ok(confined(case, groups, &exposed)?.fix(fix))
+}
+
+fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
+    let top: Vec<&Group> =
+        groups.groups.iter().filter(|group| group.path.matches('/').count() == 1).collect();
+    let limited = top.iter().filter(|group| group.effective != Fact::Absent);
+    if limited.clone().count() == 0 {
+        return Ok(Judgement::fail(format!("no group confines tasks, which may run on CPU {exposed}")));
+    }
+    let wide = |group: &&&Group| match group.effective.known() {
+        Some(cpus) => !cpus.and(exposed).is_empty() && !cpus.without(case.cpus()).is_empty(),
+        None => false,
+    };
+    let names =
+        some_of(limited.clone().filter(wide).map(|group| group.path.trim_start_matches('/').to_owned()));
+    if !names.is_empty() {
+        return Ok(Judgement::fail(format!("{names} may run on CPU {exposed}")));
+    }
+    for group in limited {
+        if !matches!(group.effective, Fact::Known(_)) {
+            let path = format!("{}{}/cpuset.cpus.effective", groups.root, group.path);
+            return Err(unread(&path, &group.effective));
+        }
+    }
+    if groups.missed > 0 {
+        return Err(Judgement::unknown(format!(
+            "not all control groups below {} could be looked at",
+            groups.root
+        )));
+    }
+    Ok(Judgement::pass(format!("none may run on CPU {exposed}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
+
+    #[test]
+    fn groups_that_reach_balanced_cpus_fail() {
+        check(&KNOB, "", "not-applicable CPU 2-3 is out of load balancing: no task comes there by itself");
+        check(&KNOB, OPEN, "pass none may run on CPU 2-3");
+        let wide = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-3\n/sys/fs/cgroup/user.slice/cpuset.cpus.effective: 1-2";
+        check(&KNOB, &format!("{OPEN}\n{wide}"), "fail medium system.slice, user.slice may run on CPU 2-3");
+        check(
+            &KNOB,
+            &format!("{OPEN}\n{wide}\n/sys/devices/system/cpu/isolated: 2"),
+            "fail medium system.slice may run on CPU 3",
+        );
+        let own = "/sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 2-3\n/sys/fs/cgroup/rt.slice/cpuset.cpus.partition: member";
+        check(&KNOB, &format!("{OPEN}\n{own}"), "pass");
+        check(
+            &KNOB,
+            &format!("{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu"),
+            "fail medium no group confines tasks, which may run on CPU 2-3",
+        );
+        check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/user.slice/cpuset.cpus.effective refused"), "unknown");
+        check(
+            &KNOB,
+            &format!(
+                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/unified/cgroup.controllers:\n/sys/fs/cgroup/cpuset/cpuset.sched_load_balance: 1"
+            ),
+            "not-applicable the controller cpuset belongs to version 1 (cgroup-cpuset)",
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! The CPUs for everything else: whether there are any, and the boot CPU is among them.
+
+use super::sources::{ISOLATION, PARAMETERS};
+use crate::rules::case::Case;
+use crate::rules::intent::{Chosen, isolated};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::Cpu;
+
+pub static KNOB: Knob = Knob {
+    id: "housekeeping-left",
+    title: "CPUs for everything else",
+    what: "What is kept off isolated CPUs, interrupts, timers, kernel threads and services, needs a CPU to run on. CPU 0, the boot \
+           CPU of most machines, is the one for it: irqaffinity= always has it, and nohz_full= is documented to leave it out.",
+    why: "work that has nowhere else to go comes back to the CPUs that matter, and CPU 0 gets work that no setting moves",
+    tell: "The CPUs that run, without those that isolcpus=, nohz_full= or control groups set apart and without those that matter. \
+           Whether one CPU is enough for the rest of the system only a measurement under load tells.",
+    cost: "A CPU less for real-time tasks.",
+    wanted: "at least one CPU for everything else, CPU 0 among them",
+    fix: "take CPU 0 out of what is isolated and move the real-time tasks to another",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: CPU isolation, housekeeping", url: ISOLATION },
+        Source { title: "kernel: command line, nohz_full=", url: PARAMETERS },
+    ],
+    cures: &[Slice::Irq, Slice::Thread, Slice::Workqueue],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/isolated",
+        "/sys/devices/system/cpu/nohz_full",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/cpu/isolated: 0-3",
+        silent: "/sys/devices/system/cpu/isolated: 2-3
+                /sys/devices/system/cpu/nohz_full:
+                /sys/fs/cgroup/cpuset.cpus.isolated:",
+        unknown: "/sys/devices/system/cpu/isolated refused
+                  /sys/devices/system/cpu/nohz_full refused
+                  /sys/fs/cgroup/cpuset.cpus.isolated refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+    let apart = isolated(case.survey);
+    let all = apart.as_ref().is_some_and(|apart| online.without(apart).is_empty());
+    if all && !online.is_empty() {
+        return Ok(Judgement::fail(format!("all of CPU {online} set apart"))
+            .fix("leave CPU 0 at least out of isolcpus=, nohz_full= and partitions"));
+    }
+    // What was asked for counts, even where it is not known what else is set apart.
+    if case.intent.chosen == Chosen::All {
+        return Err(Judgement::not_applicable(
+            "no CPU is set apart: say with --cpus which ones matter, if some do",
+        ));
+    }
+    case.needs_isolation()?;
+    let left = case.housekeeping()?.without(&apart.clone().unwrap_or_default());
+    if left.is_empty() {
+        return Ok(Judgement::fail(format!("none but CPU {}", case.cpus()))
+            .fix("leave CPU 0 at least out of isolcpus=, nohz_full= and partitions"));
+    }
+    if case.cpus().contains(Cpu(0)) {
+        return Ok(Judgement::fail(format!("CPU {left}, with CPU 0 among those that matter"))
+            .severity(Severity::Low));
+    }
+    Ok(Judgement::pass(format!("CPU {left}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn something_is_left() {
+        check(&KNOB, "", "pass CPU 0-1");
+        check(&KNOB, "/sys/devices/system/cpu/isolated: 0-3", "fail high all of CPU 0-3 set apart");
+        check(
+            &KNOB,
+            "/sys/devices/system/cpu/isolated: 0-1\n/sys/devices/system/cpu/nohz_full: 2-3",
+            "fail high all of CPU 0-3 set apart",
+        );
+        check(&KNOB, "--cpus 0-1", "fail high none but CPU 0-1");
+        check(
+            &KNOB,
+            "/sys/devices/system/cpu/isolated: 0,3",
+            "fail low CPU 1-2, with CPU 0 among those that matter",
+        );
+        check(&KNOB, "/sys/devices/system/cpu/isolated:", "not-applicable");
+        check(&KNOB, "--cpus 2\n/sys/devices/system/cpu/isolated refused", "pass CPU 0-1,3");
+    }
+}

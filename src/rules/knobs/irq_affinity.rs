@@ -1,0 +1,173 @@
+//! Affinity of interrupts: whether devices interrupt the CPUs that matter.
+
+use super::sources::{IRQ_AFFINITY, ISOLATION, KTHREADS};
+use crate::facts::Fact;
+use crate::facts::irqs::Irq;
+use crate::rules::case::{Case, unread};
+use crate::rules::irq_kinds::{Kind, handlers, kind};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "irq-affinity",
+    title: "affinity of interrupts",
+    what: "Each interrupt of a device may go to the CPUs in its smp_affinity_list, and goes to those in its \
+           effective_affinity_list, mostly one. With threaded handlers the thread of the interrupt follows it.",
+    why: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its handler and softirqs run there",
+    tell: "Both lists of each interrupt that has a handler. A new affinity takes effect with the next interrupt: until then \
+           an idle one still shows its old CPU. Interrupts that the kernel spreads itself are judged by managed-interrupts, \
+           and each CPU's own by no rule; debugfs tells them apart, else their names.",
+    cost: "The other CPUs have more to do, and interrupts on another node of memory take longer. irqbalance moves interrupts \
+           back unless it is stopped or told which CPUs to leave alone.",
+    wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks there serve",
+    fix: "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: CPU isolation, IRQs isolation", url: ISOLATION },
+        Source { title: "kernel: SMP IRQ affinity", url: IRQ_AFFINITY },
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, irq/%d-%s", url: KTHREADS },
+    ],
+    cures: &[Slice::Irq, Slice::Softirq, Slice::Thread],
+    after: &["default-irq-affinity"],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/proc/irq/N/smp_affinity_list",
+        "/proc/irq/N/effective_affinity_list",
+        "/sys/kernel/irq/N/actions",
+        "/sys/kernel/debug/irq/irqs/N",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /proc/irq/900/smp_affinity_list: 0-3
+                /proc/irq/900/effective_affinity_list: 2
+                /sys/kernel/irq/900/actions: eth7",
+        silent: "--cpus 2-3
+                /proc/irq absent
+                /proc/irq/900/smp_affinity_list: 0-1
+                /proc/irq/900/effective_affinity_list: 1
+                /sys/kernel/irq/900/actions: eth7",
+        unknown: "--cpus 2-3
+                /proc/irq refused",
+    },
+};
+
+/// Where an interrupt is with regard to the CPUs that matter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It comes there.
+    There,
+    /// It does no longer, after the next one.
+    Leaving,
+    /// It may, and does not at present.
+    Allowed,
+    Elsewhere,
+}
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let irqs = case.known(&case.survey.irqs, "/proc/irq")?;
+    let movable = irqs.irqs.iter().filter(|irq| kind(irq) == Kind::Movable);
+    let placed: Vec<(Place, &Irq)> =
+        movable.clone().filter_map(|irq| Some((place(irq, case.cpus())?, irq))).collect();
+    let named = |wanted: Place| {
+        some_of(placed.iter().filter(|(place, _)| *place == wanted).map(|(_, irq)| handlers(irq)))
+    };
+    let (cpus, others) = (case.cpus(), case.housekeeping()?);
+    let fix = format!(
+        "echo {others} >/proc/irq/N/smp_affinity_list of each, and boot with irqaffinity={others}; one whose device a real-time task serves may be there on purpose"
+    );
+    let (there, leaving, allowed) = (named(Place::There), named(Place::Leaving), named(Place::Allowed));
+    if !there.is_empty() {
+        return Ok(Judgement::fail(format!("{there} on CPU {cpus}")).fix(fix));
+    }
+    if !leaving.is_empty() {
+        let value = format!("{leaving} still on CPU {cpus} until the next interrupt");
+        return Ok(Judgement::fail(value).severity(Severity::Low).fix(
+            "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters",
+        ));
+    }
+    if !allowed.is_empty() {
+        let value = format!("{allowed} elsewhere at present, allowed on CPU {cpus}");
+        return Ok(Judgement::fail(value).severity(Severity::Low).fix(fix));
+    }
+    for irq in movable {
+        let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));
+        if !matches!(irq.allowed, Fact::Known(_)) {
+            return Err(unread(&path, &irq.allowed));
+        }
+        if !matches!(irq.effective, Fact::Known(_) | Fact::Absent) {
+            return Err(unread(&path, &irq.effective));
+        }
+    }
+    if irqs.missed > 0 || irqs.irqs.is_empty() {
+        return Err(Judgement::unknown(
+            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which have a handler",
+        ));
+    }
+    Ok(Judgement::pass(format!("none on CPU {cpus}")))
+}
+
+/// None where that could not be read.
+fn place(irq: &Irq, cpus: &CpuSet) -> Option<Place> {
+    let touches = |fact: &Fact<CpuSet>| fact.known().map(|set| !set.and(cpus).is_empty());
+    match (touches(&irq.effective), touches(&irq.allowed)) {
+        (Some(true), Some(false)) => Some(Place::Leaving),
+        (Some(true), _) => Some(Place::There),
+        (Some(false), Some(true)) => Some(Place::Allowed),
+        // Without the effective ones, those that are allowed have to do.
+        (None, Some(true)) => Some(Place::There),
+        (_, Some(false)) => Some(Place::Elsewhere),
+        (_, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    fn eth7(allowed: &str, effective: &str) -> String {
+        format!(
+            "/proc/irq/900/smp_affinity_list: {allowed}\n/proc/irq/900/effective_affinity_list: {effective}\n/sys/kernel/irq/900/actions: eth7"
+        )
+    }
+
+    #[test]
+    fn where_they_go_counts_before_where_they_may() {
+        check(&KNOB, "", "pass none on CPU 2-3");
+        check(&KNOB, &eth7("0-3", "2"), "fail high eth7 on CPU 2-3");
+        check(&KNOB, &eth7("0-1", "2"), "fail low eth7 still on CPU 2-3 until the next interrupt");
+        check(&KNOB, &eth7("0-3", "0"), "fail low eth7 elsewhere at present, allowed on CPU 2-3");
+        check(
+            &KNOB,
+            &format!("{}\n/proc/irq/900/effective_affinity_list absent", eth7("0-3", "0")),
+            "fail high eth7 on CPU 2-3",
+        );
+        check(&KNOB, "--cpus 0-3", "not-applicable");
+        check(&KNOB, "--cpus 0", "fail high acpi, nvme0q0 on CPU 0");
+    }
+
+    #[test]
+    fn what_cannot_be_moved_is_left_out() {
+        for action in ["nvme7q1", "arch_timer"] {
+            check(&KNOB, &eth7("0-3", "2").replace("eth7", action), "pass none on CPU 2-3");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_pass_and_hides_no_fail() {
+        let refused = "/proc/irq/901/smp_affinity_list refused\n/sys/kernel/irq/901/actions: x";
+        check(&KNOB, refused, "unknown");
+        check(&KNOB, &format!("{refused}\n{}", eth7("0-3", "2")), "fail high eth7 on CPU 2-3");
+        check(&KNOB, &format!("{}\n/sys/kernel/irq/900/actions refused", eth7("0-1", "0")), "unknown");
+        check(&KNOB, &format!("{}\n/proc/irq/900/effective_affinity_list: x", eth7("0-1", "0")), "unknown");
+    }
+}

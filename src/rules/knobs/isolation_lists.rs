@@ -1,0 +1,178 @@
+//! The lists of CPUs on the command line: whether they can be read, and agree.
+
+use super::sources::{ISOLATION, PARAMETERS};
+use crate::facts::cmdline::Cmdline;
+use crate::facts::cpu_lists::{parse_isolcpus, parse_kernel_list};
+use crate::facts::line::parse_cpus;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::{Cpu, CpuSet};
+
+pub static KNOB: Knob = Knob {
+    id: "isolation-lists",
+    title: "lists of CPUs on the command line",
+    what: "isolcpus=, nohz_full= and rcu_nocbs= name the CPUs to be set apart, irqaffinity= those for new interrupts: the others. \
+           A list that the kernel cannot read is ignored with a line in its log, and so is the whole parameter.",
+    why: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts and RCU callbacks come to those that matter",
+    tell: "The command line, read as the kernel reads it: flags of isolcpus=, `N` for the last CPU, `all`, strides. That rcu_nocbs= \
+           covers only a part of the isolated CPUs is not judged here.",
+    cost: "A boot. What is corrected takes effect at once: CPUs that were in use so far may leave load balancing.",
+    wanted: "lists that the kernel can read, rcu_nocbs= with the isolated CPUs and irqaffinity= with the others",
+    fix: "correct the boot loader's configuration, and read /proc/cmdline and the beginning of the kernel log after the boot",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: command line, cpu lists", url: PARAMETERS },
+        Source { title: "kernel: CPU isolation, full isolation example", url: ISOLATION },
+    ],
+    cures: &[Slice::Irq, Slice::Thread, Slice::Softirq],
+    after: &[],
+    conflicts: &[],
+    reads: &[POSSIBLE, PRESENT],
+    facts: &["/proc/cmdline"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "cmdline + isolcpus=domain,3
+                cmdline + irqaffinity=3",
+        silent: "/proc/cmdline: quiet isolcpus=managed_irq,domain,2-3 rcu_nocbs=2-3 irqaffinity=0-1",
+        unknown: "/proc/cmdline refused",
+    },
+};
+
+const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+const PRESENT: &str = "/sys/devices/system/cpu/present";
+const NAMES: [&str; 4] = ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"];
+
+/// What the lists say.
+#[derive(Default)]
+struct Lists {
+    /// The CPUs of each name, in the order of [`NAMES`]; those of `isolcpus=` only where it does more than move interrupts.
+    cpus: [CpuSet; 4],
+    /// What is wrong, the worst first.
+    wrong: Vec<String>,
+    /// What is odd.
+    odd: Vec<String>,
+}
+
+fn judge(case: &Case) -> Judged {
+    let cmdline = case.cmdline()?;
+    let given: Vec<&str> = NAMES.into_iter().filter(|name| cmdline.values(name).next().is_some()).collect();
+    if given.is_empty() {
+        return Err(Judgement::not_applicable("there is no such list on the command line"));
+    }
+    let possible = case.parsed(POSSIBLE, parse_cpus)?.ok_or_else(|| absent(POSSIBLE))?;
+    let present = case.parsed(PRESENT, parse_cpus)?.ok_or_else(|| absent(PRESENT))?;
+    let last = possible.iter().last().unwrap_or_default();
+    let mut lists = read(cmdline, last, &present);
+    lists.compare();
+    let severity = if lists.wrong.is_empty() { Severity::Medium } else { Severity::High };
+    let found = some_of(lists.wrong.into_iter().chain(lists.odd));
+    if found.is_empty() {
+        return Ok(Judgement::pass(format!("{} agree", given.join(", "))));
+    }
+    Ok(Judgement::fail(found).severity(severity))
+}
+
+fn read(cmdline: &Cmdline, last: Cpu, present: &CpuSet) -> Lists {
+    let mut lists = Lists::default();
+    for (at, name) in NAMES.into_iter().enumerate() {
+        let values: Vec<&str> = cmdline.values(name).collect();
+        if values.iter().any(|value| *value != values[0]) {
+            lists.wrong.push(format!("{name}= is there twice, differently"));
+        }
+        for value in values {
+            let parsed = match name {
+                "isolcpus" => {
+                    parse_isolcpus(value, last).map(|found| (found.domain || found.nohz, found.cpus))
+                }
+                _ => parse_kernel_list(value, last).map(|cpus| (true, cpus)),
+            };
+            match parsed {
+                Err(_) => lists.wrong.push(format!("{name}={} is no list of CPUs", shown(value))),
+                Ok((_, cpus)) if cpus.is_empty() => {
+                    lists.wrong.push(format!("{name}={} names no CPU", shown(value)));
+                }
+                Ok((counts, cpus)) => {
+                    let missing = cpus.without(present);
+                    if !missing.is_empty() {
+                        lists.odd.push(format!("{name}= names CPU {missing}, which is not there"));
+                    }
+                    if counts {
+                        lists.cpus[at] = lists.cpus[at].or(&cpus);
+                    }
+                }
+            }
+        }
+    }
+    lists
+}
+
+impl Lists {
+    /// Looks for lists that contradict each other.
+    fn compare(&mut self) {
+        let [domain, nohz, nocbs, irqs] = &self.cpus;
+        let apart = domain.or(nohz);
+        let disjoint = |a: &CpuSet, b: &CpuSet| !a.is_empty() && !b.is_empty() && a.and(b).is_empty();
+        let both = irqs.and(&apart);
+        if !both.is_empty() {
+            self.wrong.push(format!("irqaffinity= has CPU {both}, which is set apart"));
+        }
+        if disjoint(nocbs, &apart) {
+            self.wrong.push(format!("rcu_nocbs= has none of CPU {apart}, which is set apart"));
+        }
+        if disjoint(nohz, domain) {
+            self.wrong.push(format!("nohz_full= has none of CPU {domain} of isolcpus="));
+        }
+    }
+}
+
+fn shown(value: &str) -> String {
+    let plain: String = value.chars().take(40).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if value.chars().count() > 40 { format!("{plain}...") } else { plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    /// A command line of its own.
+    fn lists(words: &str, expected: &str) {
+        check(&KNOB, &format!("/proc/cmdline: quiet {words}"), expected);
+    }
+
+    #[test]
+    fn lists_have_to_agree() {
+        check(&KNOB, "", "pass isolcpus, rcu_nocbs, irqaffinity agree");
+        lists("", "not-applicable there is no such list on the command line");
+        lists("isolcpus=2-3 irqaffinity=0-2", "fail high irqaffinity= has CPU 2, which is set apart");
+        lists("nohz_full=3 irqaffinity=0-2", "pass nohz_full, irqaffinity agree");
+        // The flag alone sets nothing apart.
+        lists("isolcpus=managed_irq,2-3 irqaffinity=0-3", "pass isolcpus, irqaffinity agree");
+        lists("isolcpus=nohz,3 irqaffinity=3", "fail high irqaffinity= has CPU 3, which is set apart");
+        lists("isolcpus=2-3 rcu_nocbs=0-1", "fail high rcu_nocbs= has none of CPU 2-3, which is set apart");
+        lists("isolcpus=2-N rcu_nocbs=all irqaffinity=0-1", "pass");
+        lists("isolcpus=2 nohz_full=3", "fail high nohz_full= has none of CPU 2 of isolcpus=");
+        lists("isolcpus=2 isolcpus=3", "fail high isolcpus= is there twice, differently");
+        lists("isolcpus=2 isolcpus=2", "pass isolcpus agree");
+    }
+
+    #[test]
+    fn lists_have_to_be_read() {
+        lists("isolcpus=2-3n", "fail high isolcpus=2-3n is no list of CPUs");
+        lists("isolcpus=", "fail high isolcpus= names no CPU");
+        lists("isolcpus=N", "fail high isolcpus=N names no CPU");
+        lists("rcu_nocbs=2-9", "fail medium rcu_nocbs= names CPU 4-9, which is not there");
+        lists(
+            &format!("nohz_full={}", "x".repeat(400)),
+            &format!("fail high nohz_full={}... is no list of CPUs", "x".repeat(40)),
+        );
+        check(&KNOB, "/sys/devices/system/cpu/present refused", "unknown");
+        check(&KNOB, "/sys/devices/system/cpu/possible absent", "unknown");
+    }
+}

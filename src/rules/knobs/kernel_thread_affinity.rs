@@ -1,0 +1,169 @@
+//! The kernel's own threads: whether those that can be elsewhere are.
+
+use super::sources::{ISOLATION, KTHREADS};
+use crate::facts::Fact;
+use crate::facts::threads::{Thread, Threads};
+use crate::rules::balance::exposed;
+use crate::rules::case::{Case, unread};
+use crate::rules::edits::thread;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "kernel-thread-affinity",
+    title: "affinity of kernel threads",
+    what: "Some threads of the kernel belong to a CPU and cannot be moved (ksoftirqd, ktimers, migration, cpuhp). Others, such as kswapd, \
+           kcompactd, rcu_preempt, jbd2 or kauditd, run wherever their affinity lets them.",
+    why: "a kernel thread on a CPU that matters runs for milliseconds with locks that others wait for, at a priority of its own",
+    tell: "The affinity of each kernel thread that can be moved. Threads of interrupts follow these (irq-affinity), rcuo threads are \
+           judged by rcu-offload-affinity, workers by the masks of workqueues. Where the CPUs are out of load balancing such \
+           a thread comes there only by being woken or created there.",
+    cost: "The other CPUs run them. Threads that begin later start with the affinity of their parent, kthreadd: set it too, and look \
+           again after modules were loaded.",
+    wanted: "movable kernel threads on the other CPUs",
+    fix: "taskset -pc LIST PID with the other CPUs for each, kthreadd (PID 2) included",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, introduction", url: KTHREADS },
+        Source { title: "kernel: CPU isolation, unbound work", url: ISOLATION },
+    ],
+    cures: &[Slice::Thread, Slice::Switch],
+    after: &["cpu-isolation"],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/PID/stat", "/proc/PID/status"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: concat!("--cpus 2-3\n", thread!(90001, "kcompactd0", 2097152, 0, 0, "0-3")),
+        silent: concat!("--cpus 2-3\n/proc absent\n", thread!(90001, "kcompactd0", 2097152, 0, 0, "0-1")),
+        unknown: "--cpus 2-3
+                /proc refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let threads = seen(case)?;
+    let here = |thread: &Thread| {
+        let elsewhere = thread.comm.starts_with("irq/") || thread.comm.starts_with("rcuo");
+        !thread.immovable && !elsewhere
+    };
+    let value = match touching(threads, case.cpus(), here)? {
+        names if names.is_empty() => return Ok(Judgement::pass(format!("none on CPU {}", case.cpus()))),
+        names => format!("{names} allowed on CPU {}", case.cpus()),
+    };
+    let kept_off = exposed(case).is_ok_and(|cpus| cpus.is_empty());
+    let severity = if kept_off { Severity::Low } else { Severity::Medium };
+    Ok(Judgement::fail(value)
+        .severity(severity)
+        .fix(format!("taskset -pc {} PID for each, kthreadd (PID 2) included", case.housekeeping()?)))
+}
+
+/// The threads, if the kernel's show.
+pub fn seen<'a>(case: &Case<'a>) -> Result<&'a Threads, Judgement> {
+    let threads = case.known(&case.survey.threads, "/proc")?;
+    if threads.kernel.is_empty() {
+        return Err(Judgement::unknown(
+            "no thread of the kernel shows in /proc: look from outside of the container, and as root where /proc is mounted with hidepid=",
+        ));
+    }
+    Ok(threads)
+}
+
+/// The names of the kernel's threads of a kind that are allowed on some CPUs; unknown where none is known to be, and
+/// not all could be read.
+pub fn touching(
+    threads: &Threads,
+    cpus: &CpuSet,
+    kind: impl Fn(&Thread) -> bool,
+) -> Result<String, Judgement> {
+    let of_kind = || threads.kernel.iter().filter(|thread| kind(thread));
+    let on = |thread: &&Thread| thread.allowed.known().is_some_and(|allowed| !allowed.and(cpus).is_empty());
+    let names = some_of(of_kind().filter(on).map(named));
+    if names.is_empty() {
+        if let Some(thread) = of_kind().find(|thread| !matches!(thread.allowed, Fact::Known(_))) {
+            return Err(unread(&format!("the affinity of {}", named(thread)), &thread.allowed));
+        }
+        complete(threads)?;
+    }
+    Ok(names)
+}
+
+/// The name of a thread, without the number of the process that it works for: `kvm-pit`, `vhost`, `iou-sqp`.
+pub fn named(thread: &Thread) -> String {
+    let comm = &thread.comm;
+    if ["kvm-", "vhost-", "iou-"].iter().any(|family| comm.starts_with(family)) {
+        let digits = comm.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let name = &comm[..comm.len() - digits];
+        return name.trim_end_matches(['-', '/']).to_owned();
+    }
+    comm.clone()
+}
+
+/// Goes on only if all threads could be read.
+pub fn complete(threads: &Threads) -> Result<(), Judgement> {
+    match threads.complete {
+        true => Ok(()),
+        false => Err(Judgement::unknown("not all threads below /proc could be read: run as root")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::check;
+
+    const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
+
+    #[test]
+    fn movable_threads_are_named() {
+        check(&KNOB, "", "pass none on CPU 2-3");
+        let wide = thread!(90001, "kcompactd0", 2097152, 0, 0, "0-3");
+        let bound = thread!(90002, "jbd2/sda1-8", 2097152, 0, 0, "3");
+        check(&KNOB, wide, "fail low kcompactd0 allowed on CPU 2-3");
+        check(
+            &KNOB,
+            &format!("{OPEN}\n{wide}\n{bound}"),
+            "fail medium jbd2/sda1-8, kcompactd0 allowed on CPU 2-3",
+        );
+        for other in [
+            thread!(90001, "irq/9-acpi", 2097152, 50, 1, "2"),
+            thread!(90001, "rcuop/2", 2097152, 0, 0, "0-3"),
+            thread!(90001, "kworker/u8:1", 2097152, 0, 0, "0-3"),
+            thread!(90001, "cpuhp/2", 69206016, 0, 0, "2"),
+            thread!(90001, "bash", 0, 0, 0, "0-3"),
+        ] {
+            check(&KNOB, other, "pass");
+        }
+    }
+
+    #[test]
+    fn numbers_of_processes_are_left_out() {
+        let threads = format!(
+            "{}\n{}\n{}",
+            thread!(90001, "kvm-pit/4711", 2097152, 0, 0, "2"),
+            thread!(90002, "kvm-pit/4712", 2097152, 0, 0, "2"),
+            thread!(90003, "vhost-4711", 2097152, 0, 0, "2")
+        );
+        check(&KNOB, &threads, "fail low kvm-pit, vhost allowed on CPU 2-3");
+    }
+
+    #[test]
+    fn hidden_threads_are_no_pass() {
+        let wide = thread!(90001, "kcompactd0", 2097152, 0, 0, "0-3");
+        check(&KNOB, "/proc/90001/stat: broken", "unknown");
+        check(&KNOB, &format!("{wide}\n/proc/90002/stat: broken"), "fail low");
+        check(&KNOB, &format!("{wide}\n/proc/90001/status refused"), "unknown");
+        let mut none = String::new();
+        for pid in [2, 17, 40, 41, 42, 43, 44, 45, 50, 51, 52, 53, 54, 70, 71] {
+            none += &format!("/proc/{pid} absent\n");
+        }
+        check(&KNOB, &none, "unknown");
+    }
+}

@@ -1,0 +1,89 @@
+//! Priorities of the kernel's threads of each CPU.
+
+use super::kernel_thread_affinity::{complete, seen};
+use super::sources::{KTHREADS, PARAMETERS};
+use crate::facts::threads::Thread;
+use crate::rules::case::Case;
+use crate::rules::edits::thread;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::{Cpu, CpuSet};
+
+pub static KNOB: Knob = Knob {
+    id: "kernel-thread-priorities",
+    title: "priorities of softirq and RCU threads",
+    what: "ksoftirqd/N begins as an ordinary task, ktimers/N (PREEMPT_RT and threadirqs) and rcuc/N as SCHED_FIFO 1. Some recipes raise \
+           them so that they cannot starve beside real-time tasks that hardly sleep.",
+    why: "above a real-time task's priority, these threads run timers, packets and RCU callbacks of others before it",
+    tell: "The priorities of ksoftirqd, ktimers and rcuc of the CPUs that matter. From 50 on they go ahead of the threads of interrupts \
+           that have the default priority.",
+    cost: "At their usual priority they starve beside a real-time task that never sleeps: RCU then reports stalls and memory is not \
+           freed. Such a CPU wants its callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads raised.",
+    wanted: "ksoftirqd ordinary, ktimers and rcuc SCHED_FIFO 1, unless they starve",
+    fix: "chrt -o -p 0 PID for ksoftirqd, chrt -f -p 1 PID for ktimers and rcuc, or rcutree.kthread_prio=1 at boot; keep them below the real-time tasks if they have to be raised",
+    severity: Severity::Info,
+    evidence: Evidence::Practice,
+    contested: "hosts of real-time guests raise them to 2 to 11 against starvation, below their tasks: `onbeat compare` of runs with and \
+                without, and the kernel log for RCU stalls, tell which is worse",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },
+        Source {
+            title: "kernel: OS jitter due to per-CPU kthreads, ksoftirqd/%u and rcuc/%u",
+            url: KTHREADS,
+        },
+    ],
+    cures: &[Slice::Thread, Slice::Softirq, Slice::TimerSoftirq],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/PID/stat"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: concat!("--cpus 2-3\n", thread!(90001, "ksoftirqd/2", 69206016, 11, 1, "2")),
+        silent: concat!("--cpus 2-3\n/proc absent\n", thread!(90001, "ksoftirqd/2", 69206016, 0, 0, "2")),
+        unknown: "--cpus 2-3
+                /proc refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let threads = seen(case)?;
+    let raised: Vec<&Thread> =
+        threads.kernel.iter().filter(|thread| of(&thread.comm, case.cpus()) && thread.priority > 1).collect();
+    let names = some_of(raised.iter().map(|thread| format!("{} {}", thread.comm, thread.priority)));
+    if names.is_empty() {
+        complete(threads)?;
+        if !threads.kernel.iter().any(|thread| of(&thread.comm, case.cpus())) {
+            return Err(Judgement::unknown("no such thread shows in /proc"));
+        }
+        return Ok(Judgement::pass("none above 1"));
+    }
+    let high = raised.iter().any(|thread| thread.priority >= 50);
+    Ok(Judgement::fail(names).severity(if high { Severity::Medium } else { Severity::Info }))
+}
+
+/// Whether this is one of the threads, of one of the CPUs.
+fn of(comm: &str, cpus: &CpuSet) -> bool {
+    let Some((name, cpu)) = comm.split_once('/') else { return false };
+    ["ksoftirqd", "ktimers", "rcuc"].contains(&name) && cpu.parse().is_ok_and(|cpu| cpus.contains(Cpu(cpu)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn those_of_the_cpus_that_matter_count() {
+        check(&KNOB, "", "pass none above 1");
+        check(&KNOB, thread!(42, "ktimers/2", 69206016, 11, 1, "2"), "fail info ktimers/2 11");
+        check(&KNOB, thread!(42, "ktimers/2", 69206016, 60, 1, "2"), "fail medium ktimers/2 60");
+        check(&KNOB, thread!(90001, "rcuc/0", 69206016, 60, 1, "0"), "pass");
+        check(&KNOB, thread!(90001, "irq_work/2", 69206016, 60, 1, "2"), "pass");
+        check(&KNOB, "--cpus 0", "unknown no such thread shows in /proc");
+        check(&KNOB, "/proc/90001/stat: broken", "unknown");
+    }
+}

@@ -1,0 +1,122 @@
+//! Managed interrupts: queues whose interrupts the kernel spreads itself.
+
+use super::sources::PARAMETERS;
+use crate::facts::Fact;
+use crate::facts::irqs::Irq;
+use crate::rules::case::{Case, unread};
+use crate::rules::irq_kinds::{Kind, handlers, kind};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "managed-interrupts",
+    title: "interrupts that the kernel spreads",
+    what: "The interrupts of a device with many queues (NVMe, some adapters) are spread over the CPUs by the kernel, and nobody can \
+           move them: writing their affinity fails. With managed_irq in isolcpus= a queue of isolated and other CPUs \
+           interrupts one of the others.",
+    why: "a queue that CPUs share interrupts one of them for what the others ask for: without managed_irq that can be one that matters",
+    tell: "The CPUs of each queue's interrupt and the one that takes it. A queue with none but CPUs that matter interrupts them only \
+           for what tasks there ask for, and is fine. debugfs says which interrupts are managed; without it only those of \
+           nvme and virtio disks are known by name, and the rest is judged by irq-affinity.",
+    cost: "A boot. The flag is best effort, and does nothing for queues of CPUs that matter alone.",
+    wanted: "no queue shared with other CPUs that interrupts one that matters",
+    fix: "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,LIST, or with fewer queues",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[Source { title: "kernel: command line, isolcpus= with managed_irq", url: PARAMETERS }],
+    cures: &[Slice::Irq, Slice::Softirq],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/proc/irq/N/smp_affinity_list",
+        "/proc/irq/N/effective_affinity_list",
+        "/sys/kernel/irq/N/actions",
+        "/sys/kernel/debug/irq/irqs/N",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /proc/irq/901/smp_affinity_list: 1-2
+                /proc/irq/901/effective_affinity_list: 2
+                /sys/kernel/irq/901/actions: nvme7q2",
+        silent: "--cpus 2-3
+                /proc/irq absent
+                /proc/irq/901/smp_affinity_list: 2-3
+                /proc/irq/901/effective_affinity_list: 2
+                /sys/kernel/irq/901/actions: nvme7q2",
+        unknown: "--cpus 2-3
+                /proc/irq refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let irqs = case.known(&case.survey.irqs, "/proc/irq")?;
+    let managed: Vec<&Irq> = irqs.irqs.iter().filter(|irq| kind(irq) == Kind::Managed).collect();
+    let cpus = case.cpus();
+    let shared = |irq: &&&Irq| {
+        let (Some(allowed), Some(effective)) = (irq.allowed.known(), irq.effective.known()) else {
+            return false;
+        };
+        !effective.and(cpus).is_empty() && !allowed.without(cpus).is_empty()
+    };
+    let names = some_of(managed.iter().filter(shared).map(|irq| handlers(irq)));
+    if !names.is_empty() {
+        return Ok(Judgement::fail(format!("{names} on CPU {cpus}, shared with others")).fix(format!(
+            "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,{cpus}, or with fewer queues"
+        )));
+    }
+    for irq in &managed {
+        let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));
+        let Fact::Known(allowed) = &irq.allowed else { return Err(unread(&path, &irq.allowed)) };
+        let mixed = !allowed.and(cpus).is_empty() && !allowed.without(cpus).is_empty();
+        if mixed && !matches!(irq.effective, Fact::Known(_)) {
+            return Err(unread(&path, &irq.effective));
+        }
+    }
+    if irqs.missed > 0 || irqs.irqs.is_empty() {
+        return Err(Judgement::unknown(
+            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which have a handler",
+        ));
+    }
+    if managed.is_empty() {
+        return Err(Judgement::not_applicable("no interrupt is known as one that the kernel spreads"));
+    }
+    let own = |irq: &&&Irq| irq.effective.known().is_some_and(|set| !set.and(cpus).is_empty());
+    let names = some_of(managed.iter().filter(own).map(|irq| handlers(irq)));
+    Ok(Judgement::pass(match names.as_str() {
+        "" => format!("none on CPU {cpus}"),
+        names => format!("{names} on CPU {cpus}, for what is asked for there"),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    fn queue(allowed: &str, effective: &str) -> String {
+        format!(
+            "/proc/irq/901/smp_affinity_list: {allowed}\n/proc/irq/901/effective_affinity_list: {effective}\n/sys/kernel/irq/901/actions: nvme7q2"
+        )
+    }
+
+    #[test]
+    fn queues_of_their_own_are_fine() {
+        check(&KNOB, "", "pass nvme0q2 on CPU 2-3, for what is asked for there");
+        check(&KNOB, &queue("0-2", "0"), "pass");
+        check(&KNOB, &queue("1-2", "2"), "fail medium nvme7q2 on CPU 2-3, shared with others");
+        check(
+            &KNOB,
+            &format!("{}\n/proc/irq/901/effective_affinity_list absent", queue("1-2", "2")),
+            "unknown",
+        );
+        check(&KNOB, &queue("1-2", "2").replace("nvme7q2", "eth7"), "pass");
+        check(&KNOB, "/proc/irq/121 absent\n/proc/irq/122 absent\n/proc/irq/123 absent", "not-applicable");
+    }
+}

@@ -1,0 +1,98 @@
+//! Receive packet steering: which CPUs take packets over from the one that was interrupted.
+
+use super::sources::{KTHREADS, NET_SCALING};
+use crate::facts::Fact;
+use crate::facts::line::parse_mask;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{mask, some_of};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "network-queues",
+    title: "receive packet steering",
+    what: "rps_cpus of a receive queue names the CPUs that take packets over from the one that was interrupted: each gets its share \
+           by an interrupt from that CPU, and takes it through the network stack in softirq. 0, the default, switches it off. New \
+           queues begin with net.core.rps_default_mask, on kernels that have it.",
+    why: "packets of others come to the CPUs that matter as interrupts and softirqs, as many as the sender likes",
+    tell: "The mask of each receive queue. xps_cpus is not judged: it only says which queue a CPU sends by. A kernel that was \
+           booted with isolcpus= takes the isolated CPUs off what is written; partitions do not do that.",
+    cost: "Fewer CPUs receive: with a single fast interface that can be throughput.",
+    wanted: "0, or none of the CPUs that matter",
+    fix: "write 0, or the mask of the other CPUs, to /sys/class/net/NAME/queues/rx-N/rps_cpus of each",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: scaling in the networking stack, RPS", url: NET_SCALING },
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, NET_RX_SOFTIRQ", url: KTHREADS },
+    ],
+    cures: &[Slice::Softirq, Slice::Ipi],
+    after: &[],
+    conflicts: &[],
+    reads: &[QUEUES, INTERFACES],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /sys/class/net/lo/queues/rx-0/rps_cpus: f",
+        silent: "--cpus 2-3
+                /sys/class/net/lo/queues/rx-0/rps_cpus: 3",
+        unknown: "--cpus 2-3
+                /sys/class/net/lo/queues/rx-0/rps_cpus refused",
+    },
+};
+
+const QUEUES: &str = "/sys/class/net/*/queues/rx-#/rps_cpus";
+const INTERFACES: &str = "/sys/class/net/";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let queues = case.texts(QUEUES)?;
+    if queues.is_empty() {
+        return Err(match case.survey.texts.one(INTERFACES) {
+            Fact::Known(names) if !names.is_empty() => {
+                Judgement::not_applicable("this kernel steers no packets (CONFIG_RPS is not set)")
+            }
+            _ => absent("rps_cpus of any queue below /sys/class/net"),
+        });
+    }
+    let cpus = case.cpus();
+    let touching = queues.iter().filter(|text| {
+        let steered = text.content.clone().parse(|content| parse_mask(&content));
+        steered.known().is_some_and(|steered| !steered.and(cpus).is_empty())
+    });
+    let names = some_of(touching.map(|text| text.names.join(" rx-")));
+    if !names.is_empty() {
+        return Ok(Judgement::fail(format!("{names} to CPU {cpus}")).fix(format!(
+            "echo 0, or {} for the other CPUs, >/sys/class/net/NAME/queues/rx-N/rps_cpus of each",
+            mask(&case.housekeeping()?)
+        )));
+    }
+    case.each(QUEUES, parse_mask)?;
+    Ok(Judgement::pass(format!("none to CPU {cpus}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn each_queue_counts() {
+        check(&KNOB, "", "pass none to CPU 2-3");
+        check(&KNOB, "/sys/class/net/eth0/queues/rx-0/rps_cpus: 00000000,00000003", "pass");
+        let two = "/sys/class/net/eth0/queues/rx-0/rps_cpus: 8\n/sys/class/net/eth0/queues/rx-10/rps_cpus: f";
+        check(&KNOB, two, "fail medium eth0 rx-0, eth0 rx-10 to CPU 2-3");
+        check(&KNOB, &format!("{two}\n/sys/class/net/lo/queues/rx-0/rps_cpus refused"), "fail medium");
+        check(&KNOB, "/sys/class/net/lo/queues/rx-0/rps_cpus: x", "unknown");
+        check(
+            &KNOB,
+            "/sys/class/net/lo/queues absent\n/sys/class/net/eth0/queues absent\n/sys/class/net/lo/mtu: 1",
+            "not-applicable this kernel steers no packets (CONFIG_RPS is not set)",
+        );
+        check(&KNOB, "/sys/class/net absent", "unknown");
+    }
+}

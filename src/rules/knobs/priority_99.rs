@@ -1,0 +1,72 @@
+//! Programs at the highest priority.
+
+use super::kernel_thread_affinity::{complete, named};
+use super::sources::{RHEL_PRIORITIES, SCHED7};
+use crate::rules::case::Case;
+use crate::rules::edits::thread;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "priority-99",
+    title: "programs at priority 99",
+    what: "99 is the highest priority of SCHED_FIFO and SCHED_RR. The kernel's own threads that must not wait are there or above, those of \
+           interrupts at 50 by default.",
+    why: "a program at 99 goes before every thread of the kernel that it may need, handlers of its own device's interrupts included",
+    tell: "The policy and priority of each thread of each program that could be read.",
+    cost: "None, if the priorities below 99 are handed out in the same order. A watchdog that has to run when all else hangs may be \
+           at 99 on purpose.",
+    wanted: "real-time programs below 99",
+    fix: "chrt -f -p 98 TID, or lower; CPUSchedulingPriority= in the unit; keep the order among them, and threads of interrupts that they wait for above them",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "many latency tests run at 99: `onbeat measure` at 98 and at 99 tells whether it makes any difference here",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "Red Hat Enterprise Linux 10: real-time priority ranges", url: RHEL_PRIORITIES },
+        Source { title: "sched(7): scheduling policies", url: SCHED7 },
+    ],
+    cures: &[Slice::Thread, Slice::PriorityInversion],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/PID/task/TID/stat"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: thread!(90001, "spinner", 0, 99, 1, "2"),
+        silent: concat!("/proc absent\n", thread!(90001, "spinner", 0, 98, 1, "2")),
+        unknown: "/proc refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let threads = case.known(&case.survey.threads, "/proc")?;
+    let highest = threads.realtime.iter().filter(|thread| thread.priority == 99);
+    let names = some_of(highest.map(named));
+    if !names.is_empty() {
+        return Ok(Judgement::fail(names));
+    }
+    complete(threads)?;
+    if threads.realtime.is_empty() && threads.kernel.is_empty() {
+        return Err(Judgement::unknown("other users' processes are hidden in /proc: run as root"));
+    }
+    Ok(Judgement::pass("none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn programs_count_and_the_kernel_does_not() {
+        check(&KNOB, "", "pass none");
+        check(&KNOB, thread!(90001, "spinner", 0, 99, 2, "0-3"), "fail medium spinner");
+        check(&KNOB, thread!(90001, "spinner", 0, 98, 1, "0-3"), "pass");
+        check(&KNOB, "/proc/90001/stat: broken", "unknown");
+        let hostile = format!("{}\n/proc/90002/stat: x", thread!(90001, "a) S 99 (", 0, 99, 1, "0"));
+        check(&KNOB, &hostile, "fail medium a) S 99 (");
+    }
+}

@@ -1,0 +1,117 @@
+//! Real-time threads of programs that nothing binds to a place.
+
+use super::kernel_thread_affinity::{complete, named};
+use super::sources::{ISOLATION, SCHED7};
+use crate::facts::Fact;
+use crate::facts::tasks::RtPolicy;
+use crate::facts::threads::Thread;
+use crate::rules::balance::exposed;
+use crate::rules::case::{Case, unread};
+use crate::rules::edits::thread;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "realtime-neighbours",
+    title: "other real-time programs",
+    what: "Sound servers, watchdogs, cluster and desktop software have real-time threads too. One that is not bound goes at once to \
+           a CPU where none is more urgent, among all over which load is balanced.",
+    why: "a real-time thread of another program on a CPU that matters goes before all tasks of lower priority, as long as it likes",
+    tell: "The affinity of each real-time thread of a program, on CPUs over which load is balanced: one that may run both there and \
+           elsewhere is not where it is on purpose. Those bound to CPUs that matter are taken for the real-time program's own.",
+    cost: "The other program is bound to fewer CPUs.",
+    wanted: "real-time threads bound either to CPUs that matter or to the others",
+    fix: "taskset -pc LIST TID with the other CPUs, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
+    severity: Severity::Info,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "sched(7): scheduling policies", url: SCHED7 },
+        Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
+    ],
+    cures: &[Slice::Thread],
+    after: &["cpu-isolation"],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/PID/task/TID/stat", "/proc/PID/task/TID/status"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: concat!(
+            "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated:\n",
+            thread!(90001, "pipewire", 0, 20, 2, "0-3")
+        ),
+        silent: concat!("--cpus 2-3\n/proc absent\n", thread!(90001, "loop", 0, 80, 1, "2")),
+        unknown: "--cpus 2-3
+                /proc refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let threads = case.known(&case.survey.threads, "/proc")?;
+    let open = exposed(case)?;
+    let cpus = case.cpus();
+    let wanders = |thread: &&Thread| {
+        let allowed = thread.allowed.known();
+        allowed.is_some_and(|allowed| !allowed.and(&open).is_empty() && !allowed.without(cpus).is_empty())
+    };
+    let names = some_of(threads.realtime.iter().filter(wanders).map(shown));
+    if !names.is_empty() {
+        return Ok(Judgement::fail(format!("{names} may come to CPU {open}")).fix(format!(
+            "taskset -pc {} TID, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
+            case.housekeeping()?
+        )));
+    }
+    if let Some(thread) = threads.realtime.iter().find(|thread| !matches!(thread.allowed, Fact::Known(_))) {
+        return Err(unread(&format!("the affinity of {}", named(thread)), &thread.allowed));
+    }
+    complete(threads)?;
+    if threads.realtime.is_empty() && threads.kernel.is_empty() {
+        return Err(Judgement::unknown("other users' processes are hidden in /proc: run as root"));
+    }
+    let bound = |thread: &&Thread| {
+        let allowed = thread.allowed.known();
+        allowed.is_some_and(|allowed| !allowed.is_empty() && allowed.without(cpus).is_empty())
+    };
+    let names = some_of(threads.realtime.iter().filter(bound).map(shown));
+    Ok(Judgement::pass(match names.as_str() {
+        "" => format!("none on CPU {cpus}"),
+        names => format!("{names} bound to CPU {cpus}"),
+    }))
+}
+
+fn shown(thread: &Thread) -> String {
+    match thread.policy {
+        Some(RtPolicy::Fifo) => format!("{} FIFO {}", named(thread), thread.priority),
+        Some(RtPolicy::RoundRobin) => format!("{} RR {}", named(thread), thread.priority),
+        Some(RtPolicy::Deadline) => format!("{} DEADLINE", named(thread)),
+        None => named(thread),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn threads_that_wander_are_named() {
+        let open = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
+        let wide = thread!(90001, "pipewire", 0, 20, 2, "0-3");
+        check(&KNOB, "", "pass loop FIFO 80 bound to CPU 2-3");
+        check(&KNOB, wide, "pass loop FIFO 80 bound to CPU 2-3");
+        check(&KNOB, &format!("{open}\n{wide}"), "fail info pipewire RR 20 may come to CPU 2-3");
+        check(
+            &KNOB,
+            &format!("{open}\n{}", thread!(90001, "dl", 0, 0, 6, "0-3")),
+            "fail info dl DEADLINE may come to CPU 2-3",
+        );
+        check(&KNOB, &format!("{open}\n{}", thread!(90001, "x", 0, 20, 2, "0-1")), "pass");
+        check(&KNOB, "/proc/800 absent", "pass none on CPU 2-3");
+        check(&KNOB, "/proc/800/status refused", "unknown");
+        check(&KNOB, "--cpus 0-3", "not-applicable");
+    }
+}

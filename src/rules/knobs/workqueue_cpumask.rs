@@ -1,0 +1,76 @@
+//! Unbound workqueues: where the kernel's deferred work runs.
+
+use super::sources::{ISOLATION, WORKQUEUE};
+use crate::facts::line::parse_mask;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::mask;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "workqueue-cpumask",
+    title: "CPUs of unbound workqueues",
+    what: "Work that the kernel puts off runs in kworkers. That of unbound workqueues may run on any CPU in \
+           /sys/devices/virtual/workqueue/cpumask, which isolcpus=, nohz_full= and, from 6.8 on, isolated partitions keep off \
+           their CPUs.",
+    why: "a kworker on a CPU that matters runs work of milliseconds for others, and a real-time task waits for the locks it holds",
+    tell: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: only its cause can.",
+    cost: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is written then is only what was asked for \
+           (cpumask_requested), and the kernel takes the isolated CPUs (cpumask_isolated) off it.",
+    wanted: "none of the CPUs that matter",
+    fix: "isolate the CPUs (cpu-isolation), or write the mask of the others to /sys/devices/virtual/workqueue/cpumask; at boot workqueue.unbound_cpus=LIST (6.6 on)",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: CPU isolation, unbound work", url: ISOLATION },
+        Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },
+    ],
+    cures: &[Slice::Workqueue],
+    after: &["cpu-isolation"],
+    conflicts: &[],
+    reads: &[UNBOUND],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask: f",
+        silent: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask: 3",
+        unknown: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask refused",
+    },
+};
+
+/// The mask over all unbound workqueues.
+pub const UNBOUND: &str = "/sys/devices/virtual/workqueue/cpumask";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let cpus = case.parsed(UNBOUND, parse_mask)?.ok_or_else(|| absent(UNBOUND))?;
+    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+    let others = case.housekeeping()?;
+    Ok(Judgement::fail_if(!cpus.and(case.cpus()).is_empty(), format!("CPU {}", cpus.and(online)))
+        .wanted(format!("CPU {others} at most"))
+        .fix(format!(
+            "isolate the CPUs (cpu-isolation), or echo {} >{UNBOUND}; at boot workqueue.unbound_cpus={others} (6.6 on)",
+            mask(&others)
+        )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn the_mask_decides() {
+        check(&KNOB, "", "pass CPU 0-1");
+        check(&KNOB, "/sys/devices/virtual/workqueue/cpumask: ff", "fail high CPU 0-3");
+        check(&KNOB, "/sys/devices/virtual/workqueue/cpumask: 9", "fail high CPU 0,3");
+        check(&KNOB, "/sys/devices/virtual/workqueue/cpumask absent", "unknown");
+        check(&KNOB, "/sys/devices/system/cpu/isolated:", "not-applicable");
+    }
+}

@@ -1,0 +1,113 @@
+//! Workqueues with CPUs of their own.
+
+use super::sources::{KTHREADS, WORKQUEUE};
+use super::workqueue_cpumask::UNBOUND;
+use crate::facts::line::parse_mask;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{mask, some_of};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "workqueue-queues",
+    title: "CPUs of single workqueues",
+    what: "Some workqueues show a mask of their own, /sys/devices/virtual/workqueue/NAME/cpumask: those of nvme, of encrypted and \
+           redundant disks, of file systems. Their work runs on the CPUs in both that mask and the one over all unbound \
+           workqueues; where these have none in common, on those of the latter.",
+    why: "work for disks and file systems takes milliseconds, and runs in kworkers on any CPU that both masks leave it",
+    tell: "Each mask together with the one over all. Where the one over all leaves out the CPUs that matter, theirs need nothing. \
+           The queue of writeback is judged by writeback-affinity.",
+    cost: "The other CPUs do the work. Queues come and go with modules and devices, with a full mask each time: the mask \
+           over all is the better place.",
+    wanted: "none of the CPUs that matter",
+    fix: "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to cpumask of each",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: KTHREADS },
+        Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },
+    ],
+    cures: &[Slice::Workqueue],
+    after: &["workqueue-cpumask"],
+    conflicts: &[],
+    reads: &[UNBOUND, QUEUES],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask: f
+                /sys/devices/virtual/workqueue/nvme-wq/cpumask: f",
+        silent: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask: 3
+                /sys/devices/virtual/workqueue/nvme-wq/cpumask: f",
+        unknown: "--cpus 2-3
+                  /sys/devices/virtual/workqueue/cpumask: f
+                  /sys/devices/virtual/workqueue/nvme-wq/cpumask refused",
+    },
+};
+
+const QUEUES: &str = "/sys/devices/virtual/workqueue/*/cpumask";
+
+/// The CPUs on which the work of a queue runs.
+pub fn effective(own: &CpuSet, unbound: &CpuSet) -> CpuSet {
+    let both = own.and(unbound);
+    if both.is_empty() { unbound.clone() } else { both }
+}
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let unbound = case.parsed(UNBOUND, parse_mask)?.ok_or_else(|| absent(UNBOUND))?;
+    let queues = || case.texts(QUEUES).map(|texts| texts.iter().filter(|text| text.names != ["writeback"]));
+    if queues()?.next().is_none() {
+        return Err(Judgement::not_applicable("no other workqueue shows a mask of its own"));
+    }
+    let cpus = case.cpus();
+    if unbound.and(cpus).is_empty() {
+        return Ok(Judgement::pass(format!("none on CPU {cpus}, by the mask over all")));
+    }
+    let touching = queues()?.filter(|text| {
+        let own = text.content.clone().parse(|content| parse_mask(&content));
+        own.known().is_some_and(|own| !effective(own, &unbound).and(cpus).is_empty())
+    });
+    let names = some_of(touching.map(|text| text.names.join("/")));
+    if !names.is_empty() {
+        let others = case.housekeeping()?;
+        return Ok(Judgement::fail(format!("{names} on CPU {cpus}")).fix(format!(
+            "take CPU {cpus} off the mask over all (workqueue-cpumask), or echo {} >cpumask of each",
+            mask(&others)
+        )));
+    }
+    case.each(QUEUES, parse_mask)?;
+    Ok(Judgement::pass(format!("none on CPU {cpus}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::check;
+
+    const OPEN: &str = "/sys/devices/virtual/workqueue/cpumask: f";
+
+    #[test]
+    fn both_masks_count() {
+        check(&KNOB, "", "pass none on CPU 2-3, by the mask over all");
+        check(&KNOB, OPEN, "fail medium nvme-wq on CPU 2-3");
+        let own = "/sys/devices/virtual/workqueue/nvme-wq/cpumask:";
+        check(&KNOB, &format!("{OPEN}\n{own} 3"), "pass none on CPU 2-3");
+        check(&KNOB, &format!("{own} refused"), "pass none on CPU 2-3, by the mask over all");
+        check(&KNOB, &format!("{OPEN}\n{own} 3\n/sys/devices/virtual/workqueue/scsi/cpumask: x"), "unknown");
+        check(&KNOB, "/sys/devices/virtual/workqueue/nvme-wq absent", "not-applicable");
+        check(&KNOB, "/sys/devices/virtual/workqueue absent", "unknown");
+    }
+
+    #[test]
+    fn masks_without_a_common_cpu_leave_that_over_all() {
+        let set = |list: &str| CpuSet::parse(list).unwrap();
+        assert_eq!(effective(&set("2-3"), &set("0-2")), set("2"));
+        assert_eq!(effective(&set("3"), &set("0-1")), set("0-1"));
+    }
+}

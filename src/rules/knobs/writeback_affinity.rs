@@ -1,0 +1,86 @@
+//! Writeback: where dirty pages are written from.
+
+use super::sources::{KTHREADS, WORKQUEUE};
+use super::workqueue_cpumask::UNBOUND;
+use super::workqueue_queues::effective;
+use crate::facts::line::parse_mask;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::mask;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "writeback-affinity",
+    title: "CPUs of writeback",
+    what: "Dirty pages are written to disk by kworkers of the workqueue `writeback`, on the CPUs in both its own mask and the one \
+           over all unbound workqueues.",
+    why: "writing back dirty pages is the longest work that the kernel does by itself: tens of milliseconds on a busy disk",
+    tell: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: where that leaves out the CPUs \
+           that matter, nothing else is needed.",
+    cost: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from before 6.6, which has \
+           affinity_scope and affinity_strict instead.",
+    wanted: "none of the CPUs that matter",
+    fix: "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to /sys/devices/virtual/workqueue/writeback/cpumask",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: KTHREADS },
+        Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },
+    ],
+    cures: &[Slice::Workqueue],
+    after: &["workqueue-cpumask"],
+    conflicts: &[],
+    reads: &[UNBOUND, OWN],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask: f
+                /sys/devices/virtual/workqueue/writeback/cpumask: f",
+        silent: "--cpus 2-3
+                /sys/devices/virtual/workqueue/cpumask: f
+                /sys/devices/virtual/workqueue/writeback/cpumask: 3",
+        unknown: "--cpus 2-3
+                  /sys/devices/virtual/workqueue/cpumask: f
+                  /sys/devices/virtual/workqueue/writeback/cpumask refused",
+    },
+};
+
+const OWN: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let unbound = case.parsed(UNBOUND, parse_mask)?.ok_or_else(|| absent(UNBOUND))?;
+    let (cpus, others) = (case.cpus(), case.housekeeping()?);
+    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+    if unbound.and(cpus).is_empty() {
+        return Ok(Judgement::pass(format!("CPU {} at most, by the mask over all", unbound.and(online))));
+    }
+    let own = case.parsed(OWN, parse_mask)?.ok_or_else(|| absent(OWN))?;
+    let found = effective(&own, &unbound);
+    Ok(Judgement::fail_if(!found.and(cpus).is_empty(), format!("CPU {}", found.and(online))).fix(format!(
+        "take CPU {cpus} off the mask over all (workqueue-cpumask), or echo {} >{OWN}",
+        mask(&others)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn one_mask_is_enough() {
+        const OPEN: &str = "/sys/devices/virtual/workqueue/cpumask: f";
+        check(&KNOB, "", "pass CPU 0-1 at most, by the mask over all");
+        check(&KNOB, OPEN, "fail medium CPU 0-3");
+        let own = "/sys/devices/virtual/workqueue/writeback/cpumask:";
+        check(&KNOB, &format!("{OPEN}\n{own} 3"), "pass CPU 0-1");
+        check(&KNOB, &format!("{OPEN}\n{own} c"), "fail medium CPU 2-3");
+        check(&KNOB, "/sys/devices/virtual/workqueue/writeback absent", "pass");
+        check(&KNOB, &format!("{OPEN}\n/sys/devices/virtual/workqueue/writeback absent"), "unknown");
+    }
+}

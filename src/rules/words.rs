@@ -1,0 +1,81 @@
+//! Words for lists that can be long: findings name the first few and count the rest.
+
+use std::collections::BTreeSet;
+
+use crate::units::CpuSet;
+
+/// So many characters of a list are shown; the value of a finding has at most some 300.
+const ROOM: usize = 160;
+
+/// Names once each, in their order, and how many more there are: `acpi, eth0 and 3 more`.
+///
+/// What would upset a terminal becomes `?`: even an interface can have it in its name.
+pub fn some_of(names: impl IntoIterator<Item = String>) -> String {
+    let mut known = BTreeSet::new();
+    let (mut shown, mut more, mut used) = (String::new(), 0, 0);
+    for name in names {
+        let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        if !known.insert(name.clone()) {
+            continue;
+        }
+        used += name.chars().count() + 2;
+        if used > ROOM {
+            more += 1;
+        } else if shown.is_empty() {
+            shown = name;
+        } else {
+            shown = format!("{shown}, {name}");
+        }
+    }
+    match (shown.is_empty(), more) {
+        (_, 0) => shown,
+        (true, _) => format!("{more} with long names"),
+        _ => format!("{shown} and {more} more"),
+    }
+}
+
+/// CPUs as the kernel's masks have them: groups of 32 in hexadecimal digits, the highest first.
+pub fn mask(cpus: &CpuSet) -> String {
+    let groups = cpus.iter().map(|cpu| cpu.0 / 32 + 1).max().unwrap_or(1);
+    let group = |number: u32| {
+        let of_group = cpus.iter().filter(|cpu| cpu.0 / 32 == number);
+        of_group.fold(0u32, |bits, cpu| bits | 1 << (cpu.0 % 32))
+    };
+    let mut text = format!("{:x}", group(groups - 1));
+    for number in (0..groups - 1).rev() {
+        text += &format!(",{:08x}", group(number));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::line::parse_mask;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_first_are_named_and_the_rest_counted() {
+        let names = |list: &[&str]| some_of(list.iter().map(|name| (*name).to_owned()));
+        assert_eq!(names(&[]), "");
+        assert_eq!(names(&["acpi", "eth0", "acpi"]), "acpi, eth0");
+        let long = "x".repeat(400);
+        assert_eq!(names(&["acpi", &long, "eth0"]), "acpi and 2 more");
+        assert_eq!(names(&[&long]), "1 with long names");
+        assert_eq!(names(&["a\x1b[2Jb\n"]), "a?[2Jb?");
+        assert_eq!(mask(&CpuSet::parse("0-1,33").unwrap()), "2,00000003");
+    }
+
+    proptest! {
+        #[test]
+        fn masks_are_read_back(cpus in proptest::collection::btree_set(0u32..300, 0..20)) {
+            let cpus: CpuSet = cpus.into_iter().map(crate::units::Cpu).collect();
+            prop_assert_eq!(parse_mask(&mask(&cpus)), Ok(cpus));
+        }
+
+        #[test]
+        fn lists_are_bounded(names in proptest::collection::vec("[a-z]{0,200}", 0..60)) {
+            prop_assert!(some_of(names).chars().count() < 200);
+        }
+    }
+}
