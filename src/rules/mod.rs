@@ -13,6 +13,7 @@ pub mod judgement;
 pub mod knobs;
 #[cfg(test)]
 mod tests;
+pub mod words;
 
 use serde::Serialize;
 
