@@ -1,5 +1,7 @@
 //! Words for values: short, bounded, one line, whatever the machine's texts held.
 
+use crate::units::CpuSet;
+
 /// More words than this are counted.
 const FEW: usize = 6;
 
@@ -11,6 +13,15 @@ pub fn short(text: &str) -> String {
         cut.push_str("...");
     }
     cut
+}
+
+/// A list of CPUs, cut after some 80 characters with the number of all of them.
+pub fn list(cpus: &CpuSet) -> String {
+    let text = cpus.to_string();
+    match text.char_indices().filter(|&(at, c)| c == ',' && at <= 80).last() {
+        Some((at, _)) if text.len() > 80 => format!("{},... ({} CPUs)", &text[..at], cpus.len()),
+        _ => text,
+    }
 }
 
 /// The first few words with `, ` between them, and how many more there are.
@@ -34,6 +45,14 @@ mod tests {
         assert_eq!(short("a\nb"), "a?b");
         assert_eq!(short(&"y".repeat(41)), format!("{}...", "y".repeat(40)));
         assert_eq!(few::<&str>(&[]), "");
+    }
+
+    #[test]
+    fn long_lists_are_cut_between_cpus() {
+        let every_other = CpuSet::parse("0-199:1/2").unwrap();
+        let text = list(&every_other);
+        assert!(text.starts_with("0,2,4") && text.ends_with(",... (100 CPUs)") && text.len() < 100, "{text}");
+        assert_eq!(list(&CpuSet::parse("2-3,7").unwrap()), "2-3,7");
     }
 
     proptest! {

@@ -14,8 +14,8 @@ pub static KNOB: Knob = Knob {
     why: "what is saved at each entry into the kernel is bought with memory that any program, guest or script of a browser may read",
     tell: "Words on the command line that switch mitigations off. Which of them this processor needs, and what each costs here, is not \
            judged; /sys/devices/system/cpu/vulnerabilities says what is in force.",
-    cost: "With mitigations each system call, interrupt and switch takes longer, by how much depends on the processor. The worst case \
-           hardly changes; a busy loop that stays in user mode does not feel it.",
+    cost: "With mitigations each system call, interrupt and switch takes longer; by how much depends on the processor, its microcode \
+           and how often the program enters the kernel.",
     wanted: "left to the kernel",
     fix: "take these words off the kernel's command line, unless no code that is not trusted can ever run on this machine",
     severity: Severity::Info,

@@ -108,7 +108,11 @@ fn lists(case: &Case, cmdline: &Cmdline) -> Result<Vec<String>, Judgement> {
             (old || kinds.iter().any(|kind| taken.contains(kind))) && other != cpus
         });
         if let Some((taken, _, other)) = first {
-            found.push(format!("{taken}={other} beats {name}={cpus}"));
+            found.push(format!(
+                "{taken}={} beats {name}={}",
+                short(&other.to_string()),
+                short(&cpus.to_string())
+            ));
         }
     }
     Ok(found)

@@ -6,7 +6,7 @@ use crate::facts::kconfig::Setting;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::short;
+use crate::rules::words::{list, short};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -55,7 +55,8 @@ pub static KNOB: Knob = Knob {
                  CONFIG_RCU_NOCB_CPU=y
                  cmdline + rcu_nocbs=2-3",
         unknown: "--cpus 2-3
-                  /sys/devices/system/cpu/nohz_full absent
+                  CONFIG_RCU_NOCB_CPU=y
+                  /sys/devices/system/cpu/nohz_full: (null)
                   /proc/cmdline refused",
     },
 };
@@ -70,7 +71,7 @@ fn judge(case: &Case) -> Judged {
     // What nohz_full= was taken for is offloaded, and the file is there only if NO_HZ_FULL, which needs RCU_NOCB_CPU, is.
     let ticks = case.facts().nohz_full.known();
     if ticks.is_some_and(|ticks| cpus.without(ticks).is_empty()) {
-        return Ok(Judgement::pass(format!("nohz_full={cpus}")));
+        return Ok(Judgement::pass(format!("nohz_full={}", list(cpus))));
     }
     if ticks.is_none() && !matches!(case.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
         return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
@@ -83,7 +84,8 @@ fn judge(case: &Case) -> Judged {
     if missing.is_empty() {
         return Ok(Judgement::pass(named));
     }
-    let judgement = Judgement::fail(format!("{named}: not on CPU {missing}")).severity(severity).fix(advice);
+    let judgement =
+        Judgement::fail(format!("{named}: not on CPU {}", list(&missing))).severity(severity).fix(advice);
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
             "the list names the CPUs that keep house: it is for those whose callbacks are to go away",

@@ -6,7 +6,7 @@ use crate::facts::kconfig::Setting;
 use crate::rules::case::{Case, unread};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
-use crate::rules::words::short;
+use crate::rules::words::{self, short};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -96,7 +96,7 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
     };
     let missing = cpus.without(taken);
     if missing.is_empty() && !cpus.is_empty() {
-        return Ok(Judgement::pass(format!("nohz_full on CPU {cpus}")));
+        return Ok(Judgement::pass(format!("nohz_full on CPU {}", words::list(cpus))));
     }
     if taken.is_empty() {
         let asked = short(asked.ok().flatten().unwrap_or_default());
@@ -104,11 +104,13 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
             "the kernel refused the list: it cannot be parsed, or contradicts that of isolcpus=; its log says which",
         ));
     }
-    Ok(Judgement::fail(format!("nohz_full is {taken}: the tick goes on on CPU {missing}"))
-        .because(
-            "the boot CPU keeps the time and is taken out of the list, and what is not in it has its tick",
-        )
-        .fix(format!("add CPU {missing} to nohz_full=, or put the task on CPU {taken}")))
+    Ok(Judgement::fail(format!(
+        "nohz_full is {}: the tick goes on on CPU {}",
+        words::list(taken),
+        words::list(&missing)
+    ))
+    .because("the boot CPU keeps the time and is taken out of the list, and what is not in it has its tick")
+    .fix(format!("add CPU {missing} to nohz_full=, or put the task on CPU {taken}")))
 }
 
 /// Dynamic ticks are not switched off as a whole.

@@ -4,6 +4,7 @@ use super::sources::{LOCKUP_WATCHDOGS, RT_CONFIG, SYSCTL_KERNEL};
 use crate::rules::case::{Case, absent};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -101,10 +102,10 @@ fn by_mask(case: &Case) -> Judged {
     case.needs_isolation()?;
     let shared = mask.and(case.cpus());
     if shared.is_empty() {
-        return Ok(Judgement::pass(format!("not on CPU {}", case.cpus())));
+        return Ok(Judgement::pass(format!("not on CPU {}", list(case.cpus()))));
     }
     let rest = case.housekeeping()?;
-    Ok(Judgement::fail(format!("on CPU {shared}"))
+    Ok(Judgement::fail(format!("on CPU {}", list(&shared)))
         .fix(format!("boot with nowatchdog, or echo {rest} >{MASK} to keep them on the other CPUs")))
 }
 
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_in_is_off() {
-        let none = "/proc/sys/kernel/soft_watchdog absent\n/proc/sys/kernel/nmi_watchdog absent\n/proc/sys/kernel/watchdog_thresh absent\n/proc/sys/kernel/watchdog_cpumask absent";
+        let none = "/proc/sys/kernel/soft_watchdog absent\n/proc/sys/kernel/nmi_watchdog absent\n/proc/sys/kernel/watchdog_thresh absent\n/proc/sys/kernel/watchdog_cpumask absent\nCONFIG_SOFTLOCKUP_DETECTOR=n\nCONFIG_HARDLOCKUP_DETECTOR=n";
         check(&KNOB, none, "pass no soft lockup detector; no NMI watchdog");
         check(&KNOB, &format!("{none}\nCONFIG_SOFTLOCKUP_DETECTOR=y"), "unknown");
         check(&KNOB, &format!("{none}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
