@@ -25,8 +25,8 @@ pub static KNOB: Knob = Knob {
     fix: "boot a kernel with CONFIG_NO_HZ_FULL, with nohz_full= and the CPUs that matter, a stable TSC, and at least one CPU left out",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "a tick costs a few microseconds, the accounting without it some hundred nanoseconds at each system call: \
-                `onbeat compare` of runs with and without nohz_full settles it for one program",
+    contested: "a tick costs some microseconds, and stopping it makes each entry into the kernel dearer: `onbeat compare` of runs \
+                with and without nohz_full settles it for one program",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },

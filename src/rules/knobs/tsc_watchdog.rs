@@ -16,7 +16,7 @@ pub static KNOB: Knob = Knob {
            nonstop_tsc and tsc_adjust, on up to four sockets).",
     why: "a timer interrupt visits each CPU in turn and reads the slow clock there, isolated or not",
     tell: "tsc=reliable or tsc=nowatchdog on the command line, or what the processor offers. Which kernels before 5.16 carry the \
-           change, and how earlier ones counted sockets, cannot be read. Words that the kernel does not know, such as tsc=perfect, do nothing.",
+           change cannot be read, nor how many memory nodes those before 6.12 put up with, which counted them in place of sockets. Words that the kernel does not know, such as tsc=perfect, do nothing.",
     cost: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts between sockets, is no longer noticed: time \
            then jumps between CPUs. tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
     wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be good",
@@ -32,7 +32,7 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
     after: &["clocksource"],
     conflicts: &[],
-    reads: &[PACKAGES],
+    reads: &[PACKAGES, NODES],
     facts: &[
         "/proc/cmdline",
         "/proc/cpuinfo",
@@ -59,6 +59,7 @@ pub static KNOB: Knob = Knob {
 };
 
 const PACKAGES: &str = "/sys/devices/system/cpu/cpu#/topology/physical_package_id";
+const NODES: &str = "/sys/devices/system/node/online";
 
 fn judge(case: &Case) -> Judged {
     case.needs_x86()?;
@@ -110,12 +111,17 @@ fn by_processor(case: &Case) -> Judged {
         (_, series) if series < (5, 16) => {
             Err(Judgement::unknown("whether this kernel has the change of 5.16 cannot be read"))
         }
-        // Up to 6.10 memory nodes were counted in place of sockets.
-        (2.., series) if series < (6, 11) => {
-            Err(Judgement::unknown("this kernel counts memory nodes as of its boot, which cannot be read"))
+        // Up to 6.11 memory nodes were counted in place of sockets, at first two and then four of them.
+        (_, series) if series < (6, 12) && nodes(case)? > 2 => {
+            Err(Judgement::unknown("how many memory nodes this kernel puts up with cannot be read"))
         }
         (count, _) => Ok(Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, sockets: {count}"))),
     }
+}
+
+/// Memory nodes; a kernel that knows of none has one.
+fn nodes(case: &Case) -> Result<usize, Judgement> {
+    Ok(case.cpu_list_if_there(NODES)?.map_or(1, |nodes| nodes.len()))
 }
 
 #[cfg(test)]
@@ -155,7 +161,16 @@ mod tests {
     fn what_old_kernels_do_cannot_be_told() {
         let two = machine(ALL, 2);
         check(&KNOB, &two, "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2");
-        check(&KNOB, &format!("{two}\n/proc/sys/kernel/osrelease: 6.1.0-50-amd64"), "unknown");
+        let old = format!(
+            "{two}\n/proc/sys/kernel/osrelease: 6.1.0-50-amd64\n/sys/devices/system/node/online: 0-1"
+        );
+        check(&KNOB, &old, "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2");
+        check(&KNOB, &old.replace("0-1", "0-3"), "unknown");
+        check(
+            &KNOB,
+            &format!("{two}\n/sys/devices/system/node/online: 0-3"),
+            "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2",
+        );
         check(&KNOB, &format!("{}\n/proc/sys/kernel/osrelease: 5.10.1", machine(ALL, 1)), "unknown");
         check(
             &KNOB,
