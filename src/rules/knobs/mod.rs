@@ -16,6 +16,7 @@ mod printk_devkmsg;
 mod rcu_callbacks;
 mod rcu_expedited;
 mod rcu_nocb_poll;
+mod rcu_thread_priority;
 mod rt_throttling;
 mod serial_console;
 mod skew_tick;
@@ -44,6 +45,7 @@ pub static ALL: &[&Knob] = &[
     &rcu_callbacks::KNOB,
     &rcu_expedited::KNOB,
     &rcu_nocb_poll::KNOB,
+    &rcu_thread_priority::KNOB,
     &rt_throttling::KNOB,
     &serial_console::KNOB,
     &skew_tick::KNOB,

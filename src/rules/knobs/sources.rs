@@ -18,6 +18,8 @@ pub const DEADLINE: &str = "https://docs.kernel.org/scheduler/sched-deadline.htm
 pub const LOCKUP_WATCHDOGS: &str = "https://docs.kernel.org/admin-guide/lockup-watchdogs.html";
 /// Less work of the kernel's own threads on some CPUs.
 pub const PER_CPU_KTHREADS: &str = "https://docs.kernel.org/admin-guide/kernel-per-CPU-kthreads.html";
+/// What keeps RCU from ending its grace periods.
+pub const RCU_STALLS: &str = "https://docs.kernel.org/RCU/stallwarn.html";
 /// Ticks, and what stops them.
 pub const NO_HZ: &str = "https://docs.kernel.org/timers/no_hz.html";
 /// Clocksources.
