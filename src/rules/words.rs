@@ -18,7 +18,7 @@ pub fn short(text: &str) -> String {
 /// A list of CPUs, cut after some 80 characters with the number of all of them.
 pub fn list(cpus: &CpuSet) -> String {
     let text = cpus.to_string();
-    match text.char_indices().filter(|&(at, c)| c == ',' && at <= 80).last() {
+    match text.char_indices().rfind(|&(at, c)| c == ',' && at <= 80) {
         Some((at, _)) if text.len() > 80 => format!("{},... ({} CPUs)", &text[..at], cpus.len()),
         _ => text,
     }
