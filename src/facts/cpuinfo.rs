@@ -14,12 +14,17 @@ pub struct CpuInfo {
     pub parts: Vec<String>,
     /// Whether the x86 flag `hypervisor` is set; none where there are no x86 flags.
     pub hypervisor: Option<bool>,
+    /// The x86 flags of the first CPU, in their order; none on other architectures.
+    pub flags: Vec<String>,
     /// Whether this is User Mode Linux.
     pub user_mode: bool,
 }
 
 /// Kinds of core beyond this many are not kept: a machine has two or three.
 const PARTS_LIMIT: usize = 16;
+
+/// Flags beyond this many are not kept: the kernel knows some 20 words of 32 bits, few of them all set.
+const FLAGS_LIMIT: usize = 1024;
 
 /// Parses `/proc/cpuinfo`; any text is some processor's, so this cannot fail.
 pub fn parse_cpuinfo(text: &str) -> CpuInfo {
@@ -43,6 +48,7 @@ pub fn parse_cpuinfo(text: &str) -> CpuInfo {
             // Virtual CPUs do not differ in this, so the first one speaks for all.
             "flags" if info.hypervisor.is_none() => {
                 info.hypervisor = Some(value.split(' ').any(|flag| flag == "hypervisor"));
+                info.flags = value.split_whitespace().take(FLAGS_LIMIT).map(excerpt).collect();
             }
             "vendor_id" if value == "User Mode Linux" => info.user_mode = true,
             _ => {}
@@ -75,6 +81,7 @@ mod tests {
              processor\t: 1\nmodel name\t: AMD EPYC\n",
         );
         assert_eq!(info.hypervisor, Some(true));
+        assert_eq!(info.flags, ["fpu", "vme", "hypervisor", "lm"]);
         assert_eq!(model_name(&info, ""), "AMD EPYC");
         assert_eq!(parse_cpuinfo("flags : fpu hypervisor_not\n").hypervisor, Some(false));
     }

@@ -45,6 +45,10 @@ pub fn gather(host: &Host) -> Facts {
         siblings: reader.siblings(&cpus),
         core_types: reader.core_types(&cpus),
         model: model(&cpuinfo, &board),
+        cpu_flags: cpuinfo.then(|info| match info.flags.is_empty() {
+            true => Fact::Absent,
+            false => Fact::Known(info.flags.clone()),
+        }),
         clocksource: reader.read(&clocksource("current_clocksource"), parse_word),
         rt_runtime_us: reader.read("/proc/sys/kernel/sched_rt_runtime_us", parse_i64),
         rt_period_us: reader.read("/proc/sys/kernel/sched_rt_period_us", parse_i64),

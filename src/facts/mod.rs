@@ -2,10 +2,12 @@
 //!
 //! Only [`gather`], [`survey`] and what they call read, through the door; none of it belongs near the measuring loop.
 
+pub mod boot_list;
 pub mod cgroup;
 pub mod choice;
 pub mod clocksource;
 pub mod cmdline;
+pub mod consoles;
 pub mod cpu_lists;
 pub mod cpuinfo;
 pub mod differences;
@@ -75,6 +77,8 @@ pub struct Facts {
     pub core_types: BTreeMap<Cpu, String>,
     /// Processor model, with the board's where the processor has no name.
     pub model: Fact<String>,
+    /// What the first x86 CPU can do, as `/proc/cpuinfo` names it; absent on other architectures.
+    pub cpu_flags: Fact<Vec<String>>,
     /// The clocksource in use; [`clocksource::quality`] judges it.
     pub clocksource: Fact<String>,
     /// The clocksources to choose from.

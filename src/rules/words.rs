@@ -34,6 +34,30 @@ pub fn some_of(names: impl IntoIterator<Item = String>) -> String {
     }
 }
 
+/// As [`some_of`], of words that may each be long.
+pub fn few<T: AsRef<str>>(words: &[T]) -> String {
+    some_of(words.iter().map(|word| short(word.as_ref())))
+}
+
+/// A word of the machine's, cut after 40 characters.
+pub fn short(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { '?' } else { c };
+    let mut cut: String = text.chars().take(40).map(clean).collect();
+    if text.chars().nth(40).is_some() {
+        cut.push_str("...");
+    }
+    cut
+}
+
+/// A list of CPUs, cut after some 80 characters with the number of all of them.
+pub fn list(cpus: &CpuSet) -> String {
+    let text = cpus.to_string();
+    match text.char_indices().rfind(|&(at, c)| c == ',' && at <= 80) {
+        Some((at, _)) if text.len() > 80 => format!("{},... ({} CPUs)", &text[..at], cpus.len()),
+        _ => text,
+    }
+}
+
 /// CPUs as the kernel's masks have them: groups of 32 in hexadecimal digits, the highest first.
 pub fn mask(cpus: &CpuSet) -> String {
     let groups = cpus.iter().map(|cpu| cpu.0 / 32 + 1).max().unwrap_or(1);
@@ -64,6 +88,18 @@ mod tests {
         assert_eq!(names(&[&long]), "1 with long names");
         assert_eq!(names(&["a\x1b[2Jb\n"]), "a?[2Jb?");
         assert_eq!(mask(&CpuSet::parse("0-1,33").unwrap()), "2,00000003");
+    }
+
+    #[test]
+    fn long_words_and_lists_are_cut() {
+        assert_eq!(few(&["a", "b"]), "a, b");
+        assert_eq!(few::<&str>(&[]), "");
+        assert_eq!(short("a\nb"), "a?b");
+        assert_eq!(short(&"y".repeat(41)), format!("{}...", "y".repeat(40)));
+        let every_other = CpuSet::parse("0-199:1/2").unwrap();
+        let text = list(&every_other);
+        assert!(text.starts_with("0,2,4") && text.ends_with(",... (100 CPUs)") && text.len() < 100, "{text}");
+        assert_eq!(list(&CpuSet::parse("2-3,7").unwrap()), "2-3,7");
     }
 
     proptest! {

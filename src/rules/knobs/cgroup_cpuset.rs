@@ -1,6 +1,6 @@
 //! Control groups: whether they can isolate CPUs at run time.
 
-use super::sources::{CGROUP2, CPUSETS1, ISOLATION};
+use super::sources::{CGROUP_V2, CPUSETS1, ISOLATION};
 use crate::facts::Fact;
 use crate::facts::groups::{Groups, Version};
 use crate::rules::balance::exposed;
@@ -25,7 +25,7 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation, requirements", url: ISOLATION },
-        Source { title: "kernel: control groups v2, cpuset", url: CGROUP2 },
+        Source { title: "kernel: control groups v2, cpuset", url: CGROUP_V2 },
         Source { title: "kernel: cpusets of version 1, sched_load_balance", url: CPUSETS1 },
     ],
     cures: &[Slice::Thread],

@@ -1,6 +1,6 @@
 //! Isolation of CPUs: whether the scheduler spreads other tasks over those that matter.
 
-use super::sources::{CGROUP2, ISOLATION, PARAMETERS};
+use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
@@ -27,7 +27,7 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
-        Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP2 },
+        Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 },
         Source { title: "kernel: command line, isolcpus=", url: PARAMETERS },
     ],
     cures: &[Slice::Thread, Slice::Workqueue, Slice::Switch],

@@ -1,6 +1,6 @@
 //! Quotas of control groups: CPU time that runs out.
 
-use super::sources::CGROUP2;
+use super::sources::CGROUP_V2;
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
@@ -23,7 +23,7 @@ pub static KNOB: Knob = Knob {
     contested: "on PREEMPT_RT a thread that holds a lock with priority inheritance runs on at the waiter's priority; other things to \
                 wait for have no owner: `onbeat measure` in the group, with the helpers at work, tells whether it matters",
     lasts: Lasts::Runtime,
-    sources: &[Source { title: "kernel: control groups v2, cpu.max", url: CGROUP2 }],
+    sources: &[Source { title: "kernel: control groups v2, cpu.max", url: CGROUP_V2 }],
     cures: &[Slice::Throttled, Slice::PriorityInversion],
     after: &[],
     conflicts: &[],

@@ -1,6 +1,6 @@
 //! Partitions of control groups: whether those that were asked for are in force.
 
-use super::sources::CGROUP2;
+use super::sources::CGROUP_V2;
 use crate::facts::Fact;
 use crate::facts::groups::{Group, Partition};
 use crate::rules::case::{Case, unread};
@@ -25,7 +25,7 @@ pub static KNOB: Knob = Knob {
     evidence: Evidence::Documented,
     contested: "",
     lasts: Lasts::Runtime,
-    sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP2 }],
+    sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 }],
     cures: &[Slice::Thread, Slice::Workqueue],
     after: &["cgroup-cpuset"],
     conflicts: &[],

@@ -1,6 +1,6 @@
 //! The groups of everything else: whether they keep off the CPUs that matter.
 
-use super::sources::{CGROUP2, ISOLATION};
+use super::sources::{CGROUP_V2, ISOLATION};
 use crate::facts::Fact;
 use crate::facts::groups::{Group, Groups, Version};
 use crate::rules::balance::exposed;
@@ -28,7 +28,7 @@ pub static KNOB: Knob = Knob {
     contested: "",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "kernel: control groups v2, cpuset.cpus", url: CGROUP2 },
+        Source { title: "kernel: control groups v2, cpuset.cpus", url: CGROUP_V2 },
         Source { title: "kernel: CPU isolation", url: ISOLATION },
     ],
     cures: &[Slice::Thread, Slice::Switch],

@@ -1,6 +1,6 @@
 //! Affinity of interrupts: whether devices interrupt the CPUs that matter.
 
-use super::sources::{IRQ_AFFINITY, ISOLATION, KTHREADS};
+use super::sources::{IRQ_AFFINITY, ISOLATION, PER_CPU_KTHREADS};
 use crate::facts::Fact;
 use crate::facts::irqs::Irq;
 use crate::rules::case::{Case, unread};
@@ -30,7 +30,7 @@ pub static KNOB: Knob = Knob {
     sources: &[
         Source { title: "kernel: CPU isolation, IRQs isolation", url: ISOLATION },
         Source { title: "kernel: SMP IRQ affinity", url: IRQ_AFFINITY },
-        Source { title: "kernel: OS jitter due to per-CPU kthreads, irq/%d-%s", url: KTHREADS },
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, irq/%d-%s", url: PER_CPU_KTHREADS },
     ],
     cures: &[Slice::Irq, Slice::Softirq, Slice::Thread],
     after: &["default-irq-affinity"],

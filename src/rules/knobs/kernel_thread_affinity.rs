@@ -1,6 +1,6 @@
 //! The kernel's own threads: whether those that can be elsewhere are.
 
-use super::sources::{ISOLATION, KTHREADS};
+use super::sources::{ISOLATION, PER_CPU_KTHREADS};
 use crate::facts::Fact;
 use crate::facts::threads::{Thread, Threads};
 use crate::rules::balance::exposed;
@@ -29,7 +29,7 @@ pub static KNOB: Knob = Knob {
     contested: "",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "kernel: OS jitter due to per-CPU kthreads, introduction", url: KTHREADS },
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, introduction", url: PER_CPU_KTHREADS },
         Source { title: "kernel: CPU isolation, unbound work", url: ISOLATION },
     ],
     cures: &[Slice::Thread, Slice::Switch],

@@ -1,7 +1,7 @@
 //! Priorities of the kernel's threads of each CPU.
 
 use super::kernel_thread_affinity::{complete, seen};
-use super::sources::{KTHREADS, PARAMETERS};
+use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::facts::threads::Thread;
 use crate::rules::case::Case;
 use crate::rules::edits::thread;
@@ -31,7 +31,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },
         Source {
             title: "kernel: OS jitter due to per-CPU kthreads, ksoftirqd/%u and rcuc/%u",
-            url: KTHREADS,
+            url: PER_CPU_KTHREADS,
         },
     ],
     cures: &[Slice::Thread, Slice::Softirq, Slice::TimerSoftirq],

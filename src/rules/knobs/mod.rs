@@ -4,6 +4,8 @@ mod per_cpu;
 pub mod sources;
 
 mod cgroup_cpuset;
+mod clocksource;
+mod console_loglevel;
 mod container_managers;
 mod core_types;
 mod coverage_instrumentation;
@@ -21,9 +23,11 @@ mod fair_server;
 mod firmware_updates;
 mod graphics_drivers;
 mod group_placement;
+mod guest_halt_poll;
 mod high_resolution_timers;
 mod housekeeping_left;
 mod idle_injection;
+mod idle_poll;
 mod idle_states;
 mod irq_affinity;
 mod irqbalance;
@@ -38,21 +42,30 @@ mod laptop_mode;
 mod latency_tracers;
 mod lock_debugging;
 mod locked_memory_limit;
+mod machine_check_polling;
 mod managed_interrupts;
 mod memory_debugging;
 mod memory_nodes;
+mod mitigations;
 mod network_queues;
 mod nohz_full;
 mod numa_balancing;
 mod overcommit;
+mod parameter_conflicts;
+mod parameter_length;
 mod pcie_aspm;
 mod preemption_model;
 mod pressure_stall_accounting;
+mod printk_devkmsg;
 mod priority_99;
 mod proactive_compaction;
 mod rcu_boost;
+mod rcu_callbacks;
+mod rcu_expedited;
 mod rcu_lazy;
+mod rcu_nocb_poll;
 mod rcu_offload_affinity;
+mod rcu_thread_priority;
 mod realtime_neighbours;
 mod resume_latency_qos;
 mod rival_tuners;
@@ -61,18 +74,26 @@ mod rt_priority_limit;
 mod rt_throttling;
 mod runtime_statistics;
 mod sched_ext;
+mod serial_console;
 mod shared_cache;
+mod skew_tick;
 mod slabinfo_readers;
 mod smt_siblings;
 mod starvation_monitor;
 mod swap;
 mod thermal_throttling;
 mod threaded_interrupts;
+mod tick_off;
+mod timer_migration;
 mod tracing_left_on;
 mod transparent_hugepages;
+mod tsc_watchdog;
 mod turbo;
 mod unevictable_compaction;
+mod unknown_parameters;
+mod virtual_machine;
 mod vmstat_interval;
+mod watchdog;
 mod workqueue_cpumask;
 mod workqueue_queues;
 mod writeback_affinity;
@@ -84,6 +105,8 @@ use super::Knob;
 /// Every knob, in the alphabet's order: findings keep it.
 pub static ALL: &[&Knob] = &[
     &cgroup_cpuset::KNOB,
+    &clocksource::KNOB,
+    &console_loglevel::KNOB,
     &container_managers::KNOB,
     &core_types::KNOB,
     &coverage_instrumentation::KNOB,
@@ -101,9 +124,11 @@ pub static ALL: &[&Knob] = &[
     &firmware_updates::KNOB,
     &graphics_drivers::KNOB,
     &group_placement::KNOB,
+    &guest_halt_poll::KNOB,
     &high_resolution_timers::KNOB,
     &housekeeping_left::KNOB,
     &idle_injection::KNOB,
+    &idle_poll::KNOB,
     &idle_states::KNOB,
     &irq_affinity::KNOB,
     &irqbalance::KNOB,
@@ -118,21 +143,30 @@ pub static ALL: &[&Knob] = &[
     &latency_tracers::KNOB,
     &lock_debugging::KNOB,
     &locked_memory_limit::KNOB,
+    &machine_check_polling::KNOB,
     &managed_interrupts::KNOB,
     &memory_debugging::KNOB,
     &memory_nodes::KNOB,
+    &mitigations::KNOB,
     &network_queues::KNOB,
     &nohz_full::KNOB,
     &numa_balancing::KNOB,
     &overcommit::KNOB,
+    &parameter_conflicts::KNOB,
+    &parameter_length::KNOB,
     &pcie_aspm::KNOB,
     &preemption_model::KNOB,
     &pressure_stall_accounting::KNOB,
+    &printk_devkmsg::KNOB,
     &priority_99::KNOB,
     &proactive_compaction::KNOB,
     &rcu_boost::KNOB,
+    &rcu_callbacks::KNOB,
+    &rcu_expedited::KNOB,
     &rcu_lazy::KNOB,
+    &rcu_nocb_poll::KNOB,
     &rcu_offload_affinity::KNOB,
+    &rcu_thread_priority::KNOB,
     &realtime_neighbours::KNOB,
     &resume_latency_qos::KNOB,
     &rival_tuners::KNOB,
@@ -141,18 +175,26 @@ pub static ALL: &[&Knob] = &[
     &rt_throttling::KNOB,
     &runtime_statistics::KNOB,
     &sched_ext::KNOB,
+    &serial_console::KNOB,
     &shared_cache::KNOB,
+    &skew_tick::KNOB,
     &slabinfo_readers::KNOB,
     &smt_siblings::KNOB,
     &starvation_monitor::KNOB,
     &swap::KNOB,
     &thermal_throttling::KNOB,
     &threaded_interrupts::KNOB,
+    &tick_off::KNOB,
+    &timer_migration::KNOB,
     &tracing_left_on::KNOB,
     &transparent_hugepages::KNOB,
+    &tsc_watchdog::KNOB,
     &turbo::KNOB,
     &unevictable_compaction::KNOB,
+    &unknown_parameters::KNOB,
+    &virtual_machine::KNOB,
     &vmstat_interval::KNOB,
+    &watchdog::KNOB,
     &workqueue_cpumask::KNOB,
     &workqueue_queues::KNOB,
     &writeback_affinity::KNOB,

@@ -1,6 +1,6 @@
 //! Receive packet steering: which CPUs take packets over from the one that was interrupted.
 
-use super::sources::{KTHREADS, NET_SCALING};
+use super::sources::{NET_SCALING, PER_CPU_KTHREADS};
 use crate::facts::Fact;
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
@@ -26,7 +26,7 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: scaling in the networking stack, RPS", url: NET_SCALING },
-        Source { title: "kernel: OS jitter due to per-CPU kthreads, NET_RX_SOFTIRQ", url: KTHREADS },
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, NET_RX_SOFTIRQ", url: PER_CPU_KTHREADS },
     ],
     cures: &[Slice::Softirq, Slice::Ipi],
     after: &[],

@@ -1,7 +1,7 @@
 //! The threads that take over RCU callbacks: whether they are elsewhere.
 
 use super::kernel_thread_affinity::{complete, seen, touching};
-use super::sources::{KTHREADS, PARAMETERS};
+use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::edits::thread;
@@ -24,7 +24,10 @@ pub static KNOB: Knob = Knob {
     contested: "",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "kernel: OS jitter due to per-CPU kthreads, rcuop/%d and rcuog/%d", url: KTHREADS },
+        Source {
+            title: "kernel: OS jitter due to per-CPU kthreads, rcuop/%d and rcuog/%d",
+            url: PER_CPU_KTHREADS,
+        },
         Source { title: "kernel: command line, rcu_nocbs=", url: PARAMETERS },
     ],
     cures: &[Slice::Thread],

@@ -4,8 +4,6 @@
 pub const ABI: &str = "https://docs.kernel.org/admin-guide/abi-testing.html";
 /// CPUs of different capacity.
 pub const CAPACITY: &str = "https://docs.kernel.org/scheduler/sched-capacity.html";
-/// Control groups of version 2.
-pub const CGROUP2: &str = "https://docs.kernel.org/admin-guide/cgroup-v2.html";
 /// Control groups, version 2.
 pub const CGROUP_V2: &str = "https://docs.kernel.org/admin-guide/cgroup-v2.html";
 /// Frequency scaling.
@@ -26,14 +24,23 @@ pub const EVENTS: &str = "https://docs.kernel.org/trace/events.html";
 pub const FTRACE: &str = "https://docs.kernel.org/trace/ftrace.html";
 /// Code coverage of the kernel.
 pub const GCOV: &str = "https://docs.kernel.org/dev-tools/gcov.html";
+/// Polling before a guest halts.
+pub const GUEST_POLLING: &str = "https://docs.kernel.org/virt/guest-halt-polling.html";
 /// High resolution timers and dynamic ticks.
 pub const HIGHRES: &str = "https://docs.kernel.org/timers/highres.html";
+/// High-resolution timers, source.
+pub const HRTIMER_C: &str =
+    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/time/hrtimer.c?h=v6.12";
+/// Vulnerabilities of processors.
+pub const HW_VULN: &str = "https://docs.kernel.org/admin-guide/hw-vuln/index.html";
 /// Intel's driver for frequency scaling.
 pub const INTEL_PSTATE: &str = "https://docs.kernel.org/admin-guide/pm/intel_pstate.html";
 /// The affinity of interrupts.
 pub const IRQ_AFFINITY: &str = "https://docs.kernel.org/core-api/irq/irq-affinity.html";
 /// CPU isolation.
 pub const ISOLATION: &str = "https://docs.kernel.org/admin-guide/cpu-isolation.html";
+/// Which CPUs keep house, source.
+pub const ISOLATION_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/isolation.c?h=v6.12";
 /// The kernel address sanitizer.
 pub const KASAN: &str = "https://docs.kernel.org/dev-tools/kasan.html";
 /// Code coverage for fuzzing.
@@ -44,10 +51,10 @@ pub const KFENCE: &str = "https://docs.kernel.org/dev-tools/kfence.html";
 pub const KMEMLEAK: &str = "https://docs.kernel.org/dev-tools/kmemleak.html";
 /// Kernel samepage merging.
 pub const KSM: &str = "https://docs.kernel.org/admin-guide/mm/ksm.html";
-/// The kernel's threads of each CPU, and what can be done about them.
-pub const KTHREADS: &str = "https://docs.kernel.org/admin-guide/kernel-per-CPU-kthreads.html";
 /// Statistics of locks.
 pub const LOCKSTAT: &str = "https://docs.kernel.org/locking/lockstat.html";
+/// The lockup detectors.
+pub const LOCKUP_WATCHDOGS: &str = "https://docs.kernel.org/admin-guide/lockup-watchdogs.html";
 /// What networking spreads over CPUs.
 pub const NET_SCALING: &str = "https://docs.kernel.org/networking/scaling.html";
 /// Reducing scheduling-clock ticks.
@@ -58,8 +65,8 @@ pub const NUMA: &str = "https://docs.kernel.org/mm/numa.html";
 pub const OVERCOMMIT: &str = "https://docs.kernel.org/mm/overcommit-accounting.html";
 /// The kernel's command line.
 pub const PARAMETERS: &str = "https://docs.kernel.org/admin-guide/kernel-parameters.html";
-/// Jitter of the kernel's per-CPU threads.
-pub const PER_CPU_THREADS: &str = "https://docs.kernel.org/admin-guide/kernel-per-CPU-kthreads.html";
+/// Less work of the kernel's own threads on some CPUs.
+pub const PER_CPU_KTHREADS: &str = "https://docs.kernel.org/admin-guide/kernel-per-CPU-kthreads.html";
 /// Intel's driver for idle injection.
 pub const POWERCLAMP: &str = "https://docs.kernel.org/admin-guide/thermal/intel_powerclamp.html";
 /// Pressure stall information.
@@ -88,6 +95,8 @@ pub const RT_HARDWARE: &str = "https://docs.kernel.org/core-api/real-time/hardwa
 pub const SCHED7: &str = "https://man7.org/linux/man-pages/man7/sched.7.html";
 /// Schedulers in BPF.
 pub const SCHED_EXT: &str = "https://docs.kernel.org/scheduler/sched-ext.html";
+/// Serial consoles.
+pub const SERIAL_CONSOLE: &str = "https://docs.kernel.org/admin-guide/serial-console.html";
 /// The allocator of small objects, and its debugging.
 pub const SLAB: &str = "https://docs.kernel.org/admin-guide/mm/slab.html";
 /// Its source: what reading /proc/slabinfo does.
@@ -97,10 +106,17 @@ pub const SLUB_SOURCE: &str =
 pub const SYSCTL_KERNEL: &str = "https://docs.kernel.org/admin-guide/sysctl/kernel.html";
 /// `/proc/sys/vm`.
 pub const SYSCTL_VM: &str = "https://docs.kernel.org/admin-guide/sysctl/vm.html";
+/// Files of the machine check code.
+pub const SYSFS_MCE: &str = "https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-mce";
+/// Clocksources.
+pub const TIMEKEEPING: &str = "https://docs.kernel.org/timers/timekeeping.html";
 /// How CPUs, cores and packages are exported.
 pub const TOPOLOGY: &str = "https://docs.kernel.org/admin-guide/cputopology.html";
 /// Transparent huge pages.
 pub const TRANSPARENT_HUGEPAGES: &str = "https://docs.kernel.org/admin-guide/mm/transhuge.html";
+/// The time stamp counter, source.
+pub const TSC_C: &str =
+    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/arch/x86/kernel/tsc.c?h=v6.12";
 /// Utilization clamps.
 pub const UCLAMP: &str = "https://docs.kernel.org/scheduler/sched-util-clamp.html";
 /// Workqueues.

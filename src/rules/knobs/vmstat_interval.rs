@@ -1,6 +1,6 @@
 //! Statistics of virtual memory: how often each CPU adds its counts to the machine's.
 
-use super::sources::{PER_CPU_THREADS, SYSCTL_VM};
+use super::sources::{PER_CPU_KTHREADS, SYSCTL_VM};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
@@ -25,7 +25,7 @@ pub static KNOB: Knob = Knob {
                 a real-time task goes ahead of the worker in any case",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "kernel: jitter of per-CPU threads, kworker: vmstat_update", url: PER_CPU_THREADS },
+        Source { title: "kernel: jitter of per-CPU threads, kworker: vmstat_update", url: PER_CPU_KTHREADS },
         Source { title: "kernel: /proc/sys/vm, stat_interval", url: SYSCTL_VM },
     ],
     cures: &[Slice::Workqueue],

@@ -1,6 +1,6 @@
 //! Workqueues with CPUs of their own.
 
-use super::sources::{KTHREADS, WORKQUEUE};
+use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::UNBOUND;
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
@@ -27,7 +27,7 @@ pub static KNOB: Knob = Knob {
     contested: "",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: KTHREADS },
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: PER_CPU_KTHREADS },
         Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },
     ],
     cures: &[Slice::Workqueue],

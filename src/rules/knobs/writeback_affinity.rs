@@ -1,6 +1,6 @@
 //! Writeback: where dirty pages are written from.
 
-use super::sources::{KTHREADS, WORKQUEUE};
+use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::UNBOUND;
 use super::workqueue_queues::effective;
 use crate::facts::line::parse_mask;
@@ -26,7 +26,7 @@ pub static KNOB: Knob = Knob {
     contested: "",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: KTHREADS },
+        Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: PER_CPU_KTHREADS },
         Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },
     ],
     cures: &[Slice::Workqueue],

@@ -1,0 +1,84 @@
+//! The consoles that kernel messages go to.
+//!
+//! Source: `/sys/class/tty/console/active` in Documentation/ABI/testing/sysfs-tty, and `/proc/consoles` in
+//! Documentation/filesystems/proc.rst, `printk` in Documentation/admin-guide/sysctl/kernel.rst; among the consoles the flag N (from 6.7 on) says that a console can print from a
+//! thread of its own, in any context.
+
+use super::line::{excerpt, parse_line};
+
+/// More consoles than any machine has.
+const CONSOLES_LIMIT: usize = 64;
+
+/// Parses the names of the consoles: `tty0 ttyS0`, in the kernel's order.
+pub fn parse_active(text: &str) -> Result<Vec<String>, String> {
+    let line = parse_line(text)?;
+    Ok(line.split_whitespace().take(CONSOLES_LIMIT).map(str::to_owned).collect())
+}
+
+/// Parses `/proc/consoles` for the names of those that print from a thread of their own.
+pub fn parse_threaded(text: &str) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for line in text.lines().take(CONSOLES_LIMIT).filter(|line| !line.trim().is_empty()) {
+        // "ttyS0                -W- (EC Np a)    4:64"
+        let wrong = || format!("expected NAME RWU (FLAGS), found '{}'", excerpt(line));
+        let name = line.split_whitespace().next().ok_or_else(wrong)?;
+        let flags = line.split_once('(').and_then(|(_, rest)| rest.split_once(')')).ok_or_else(wrong)?.0;
+        if flags.contains('N') {
+            found.push(excerpt(name));
+        }
+    }
+    Ok(found)
+}
+
+/// Parses `/proc/sys/kernel/printk` for its first number: messages of a lower level are printed.
+pub fn parse_loglevel(text: &str) -> Result<i64, String> {
+    // "4\t4\t1\t7"
+    let numbers: Result<Vec<i64>, _> = text.split_whitespace().take(8).map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok([level, _, _, _]) => Ok(*level),
+        _ => Err(format!("expected four numbers, found '{}'", excerpt(text.trim()))),
+    }
+}
+
+/// Whether a console is a serial line: `ttyS0`, `ttyAMA0`, `ttymxc0`, but no screen (`tty0`) and no `ttynull`.
+pub fn is_serial(name: &str) -> bool {
+    name.strip_prefix("tty").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+        && !name.starts_with("ttynull")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn serial_lines_are_told_from_screens() {
+        let serial: Vec<String> = parse_active("tty0 ttyS0 ttymxc1 hvc0 ttynull0 netcon0\n").unwrap();
+        let serial: Vec<&String> = serial.iter().filter(|name| is_serial(name)).collect();
+        assert_eq!(serial, ["ttyS0", "ttymxc1"]);
+        assert_eq!(parse_active("\n"), Ok(vec![]));
+    }
+
+    #[test]
+    fn consoles_with_a_thread_of_their_own() {
+        let text = "ttyAMA0              -W- (EC Np a)  204:64\ntty0                 -WU (E  p  )    4:1\n";
+        assert_eq!(parse_threaded(text), Ok(vec!["ttyAMA0".to_owned()]));
+        assert_eq!(parse_threaded(""), Ok(vec![]));
+        assert!(parse_threaded("garbage\n").is_err());
+    }
+
+    #[test]
+    fn the_first_number_is_the_consoles() {
+        assert_eq!(parse_loglevel("7\t4\t1\t7\n"), Ok(7));
+        for bad in ["", "7", "7 4 1 x", "1 2 3 4 5"] {
+            assert!(parse_loglevel(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parsers_are_total(text in "[\\PC\n()N ]{0,80}") {
+            let _ = (parse_active(&text), parse_threaded(&text), is_serial(&text), parse_loglevel(&text));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The clocksource: what each reading of the time costs, and how exact it is.
+
+use super::sources::{NO_HZ, PARAMETERS, TIMEKEEPING};
+use crate::facts::Fact;
+use crate::facts::clocksource::{Quality, quality};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::short;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "clocksource",
+    title: "clocksource",
+    what: "The counter that the kernel reads the time from: the TSC on x86, the architected timer on Arm, the hypervisor's own \
+           clock in a guest. Where it is not good enough the kernel takes a device instead, such as the HPET or the ACPI timer.",
+    why: "a clock in a device takes about a microsecond and a system call to read, and CPUs that read it at once wait for each other",
+    tell: "The clocksource in use, and those offered: an x86 machine whose list has no tsc gave the TSC up as unstable, or has none. \
+           The reason is in the kernel's log only. Of a clock that onbeat does not know it says nothing.",
+    cost: "Choosing another one by hand is safe only if it is offered. To force a TSC that the kernel found unstable gives time that \
+           jumps; the cause is mostly the firmware, or a hypervisor.",
+    wanted: "a clock that is read in user mode: tsc, arch_sys_counter, kvm-clock and the like",
+    fix: "dmesg | grep -i -e tsc -e clocksource says why it was given up: update the firmware, look for SMIs, or boot without clocksource=",
+    severity: Severity::High,
+    evidence: Evidence::Source,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source {
+            title: "kernel: clock sources, clock events, sched_clock() and delay timers",
+            url: TIMEKEEPING,
+        },
+        Source { title: "kernel: command line, clocksource=", url: PARAMETERS },
+        Source { title: "kernel: reducing scheduling-clock ticks, known issues", url: NO_HZ },
+    ],
+    cures: &[Slice::ReturnToUser, Slice::TimerIrq, Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+        "/proc/cmdline",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/devices/system/clocksource/clocksource0/current_clocksource: hpet
+                /sys/devices/system/clocksource/clocksource0/available_clocksource: hpet acpi_pm",
+        silent: "",
+        unknown: "/sys/devices/system/clocksource/clocksource0/current_clocksource refused",
+    },
+};
+
+const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+fn judge(case: &Case) -> Judged {
+    let name = case.known(&case.facts().clocksource, CURRENT)?.as_str();
+    let value = short(name);
+    match quality(name) {
+        Quality::Fast => Ok(Judgement::pass(value)),
+        Quality::Unknown => Err(Judgement::unknown(format!(
+            "the clocksource {value} is not known to onbeat: `onbeat measure` says what reading it costs"
+        ))),
+        Quality::Coarse => Ok(advice(case, Judgement::fail(value).severity(Severity::Fatal))
+            .because("it advances with the timer tick: no shorter time can be kept or measured")),
+        Quality::Slow => Ok(advice(case, Judgement::fail(value))),
+    }
+}
+
+/// What to do: a good clock that is offered only has to be chosen.
+fn advice(case: &Case, judgement: Judgement) -> Judgement {
+    let Fact::Known(offered) = &case.facts().clocksources else { return judgement };
+    let good = offered.iter().find(|name| quality(name) == Quality::Fast);
+    match good {
+        Some(good) => judgement
+            .fix(format!("echo {} >{CURRENT}, and boot without clocksource= if it is given", short(good))),
+        None => judgement,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CURRENT, KNOB};
+    use crate::rules::fixture::{Machine, check};
+
+    #[test]
+    fn each_architecture_has_its_clock() {
+        check(&KNOB, "", "pass tsc");
+        check(&KNOB, &format!("{CURRENT}: arch_sys_counter"), "pass arch_sys_counter");
+        check(&KNOB, &format!("{CURRENT}: kvm-clock"), "pass kvm-clock");
+        check(&KNOB, &format!("{CURRENT}: acpi_pm"), "fail high acpi_pm");
+        check(&KNOB, &format!("{CURRENT}: refined-jiffies"), "fail fatal refined-jiffies");
+        check(&KNOB, &format!("{CURRENT}: xen"), "unknown");
+        check(&KNOB, &format!("{CURRENT}: {}", "x".repeat(300)), "unknown");
+        check(&KNOB, &format!("{CURRENT} absent"), "unknown");
+    }
+
+    #[test]
+    fn a_clock_that_is_offered_is_named() {
+        let fix = |edits: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{CURRENT}: hpet\n{edits}"));
+            machine.finding(&KNOB).fix
+        };
+        let offered = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+        assert!(fix(&format!("{offered}: tsc hpet")).starts_with("echo tsc >/sys"));
+        assert_eq!(fix(&format!("{offered}: hpet acpi_pm")), KNOB.fix);
+        assert_eq!(fix(&format!("{offered} refused")), KNOB.fix);
+    }
+}

@@ -1,0 +1,106 @@
+//! The console's log level: which kernel messages are printed at once.
+
+use super::sources::{PARAMETERS, SYSCTL_KERNEL};
+use crate::facts::consoles::{is_serial, parse_active, parse_loglevel};
+use crate::facts::line::parse_line;
+use crate::facts::preempt::Preempt;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "console-loglevel",
+    title: "console log level",
+    what: "Kernel messages of a level below the first number of kernel.printk are printed on the consoles; all are kept in the log in \
+           any case. `quiet` sets it to 4: errors and worse. ignore_loglevel prints all.",
+    why: "whoever logs a message prints it on all consoles, with interrupts off where the kernel is not PREEMPT_RT, and a serial line takes milliseconds for one",
+    tell: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT a thread prints, save for a kernel that dies.",
+    cost: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it those that were not printed.",
+    wanted: "at most 4, as quiet sets it",
+    fix: "boot with quiet or loglevel=4, or echo 4 >/proc/sys/kernel/printk, and leave out ignore_loglevel and debug",
+    severity: Severity::Low,
+    evidence: Evidence::Practice,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: /proc/sys/kernel, printk", url: SYSCTL_KERNEL },
+        Source { title: "kernel: command line, loglevel=, quiet and ignore_loglevel", url: PARAMETERS },
+    ],
+    cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[SYSCTL, IGNORE, ACTIVE],
+    facts: &["/proc/sys/kernel/version"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/printk: 7	4	1	7
+                /sys/module/printk/parameters/ignore_loglevel: N",
+        silent: "/proc/sys/kernel/printk: 4	4	1	7
+                 /sys/module/printk/parameters/ignore_loglevel: N",
+        unknown: "/proc/sys/kernel/printk refused
+                  /sys/module/printk/parameters/ignore_loglevel: N",
+    },
+};
+
+const SYSCTL: &str = "/proc/sys/kernel/printk";
+const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
+const ACTIVE: &str = "/sys/class/tty/console/active";
+
+fn judge(case: &Case) -> Judged {
+    // A thread prints on PREEMPT_RT, and a screen is quick; which consoles there are only weighs.
+    let serial = || {
+        let active = case.parsed(ACTIVE, parse_active).ok().flatten();
+        active.is_some_and(|active| active.iter().any(|name| is_serial(name)))
+    };
+    let threaded = case.facts().preempt == Preempt::Rt;
+    let severity = if !threaded && serial() { Severity::Medium } else { Severity::Low };
+    Judgement::all([level(case), ignored(case)]).map(|judged| judged.severity(severity))
+}
+
+fn level(case: &Case) -> Judged {
+    let level = case.parsed(SYSCTL, parse_loglevel)?.ok_or_else(|| absent(SYSCTL))?;
+    Ok(Judgement::fail_if(level > 4, format!("level {level}")))
+}
+
+fn ignored(case: &Case) -> Judged {
+    match case.parsed(IGNORE, parse_line)?.ok_or_else(|| absent(IGNORE))?.as_str() {
+        "N" | "0" => Ok(Judgement::pass("")),
+        "Y" | "1" => Ok(Judgement::fail("ignore_loglevel: all are printed")),
+        _ => Err(Judgement::unknown(format!("{IGNORE} is neither Y nor N"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const LOUD: &str = "/proc/sys/kernel/printk: 7 4 1 7";
+    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
+
+    #[test]
+    fn a_serial_line_on_a_kernel_that_prints_at_once_weighs_more() {
+        check(&KNOB, "", "pass level 4");
+        check(&KNOB, LOUD, "fail low level 7");
+        check(&KNOB, &format!("{LOUD}\n{FULL}"), "fail low level 7");
+        check(
+            &KNOB,
+            &format!("{LOUD}\n{FULL}\n/sys/class/tty/console/active: tty0 ttyS0"),
+            "fail medium level 7",
+        );
+        check(
+            &KNOB,
+            "/sys/module/printk/parameters/ignore_loglevel: Y",
+            "fail low ignore_loglevel: all are printed",
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_pass() {
+        check(&KNOB, "/sys/module/printk/parameters/ignore_loglevel refused", "unknown");
+        check(&KNOB, "/sys/module/printk/parameters/ignore_loglevel absent", "unknown");
+        check(&KNOB, &format!("{LOUD}\n/sys/module/printk refused"), "fail low level 7");
+        check(&KNOB, "/proc/sys/kernel/printk: loud", "unknown");
+    }
+}

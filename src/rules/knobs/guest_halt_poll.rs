@@ -1,0 +1,133 @@
+//! Polling before a guest halts: to be awake without asking the host.
+
+use super::sources::GUEST_POLLING;
+use crate::facts::Fact;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::short;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::Nanos;
+
+pub static KNOB: Knob = Knob {
+    id: "guest-halt-poll",
+    title: "polling before a guest halts",
+    what: "A guest's CPU that goes idle halts, which hands it to the host. With the cpuidle driver and governor haltpoll it first polls \
+           for up to guest_halt_poll_ns, 200 us by default.",
+    why: "a guest that halted is woken by way of the host: an exit, a wakeup of the host's thread and an entry come before the task's own wakeup",
+    tell: "The cpuidle driver and the polling time. Guests with idle states of their own, or with idle=poll, need none; whether the host \
+           polls in their place (kvm.halt_poll_ns) is not seen.",
+    cost: "The host's CPU is busy while the guest polls, even if others wait for it there. It does not load beside any idle= parameter.",
+    wanted: "haltpoll, with a time longer than the usual pause",
+    fix: "modprobe cpuidle_haltpoll force=1, or have the host give the hint that loads it: -cpu host,kvm-hint-dedicated=on in QEMU",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "polling on the host does the same without the guest's help, at the price of the exits: `onbeat compare` of runs with \
+                each tells",
+    lasts: Lasts::Runtime,
+    sources: &[Source { title: "kernel: guest halt polling", url: GUEST_POLLING }],
+    cures: &[Slice::IdleExit, Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[TIME],
+    facts: &[
+        "/proc/sys/kernel/arch",
+        "/proc/cmdline",
+        "/sys/devices/system/cpu/cpuidle/current_driver",
+        "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/arch: x86_64
+                /sys/devices/system/clocksource/clocksource0/available_clocksource: kvm-clock tsc acpi_pm
+                /proc/cpuinfo:
+                | flags : fpu tsc hypervisor
+                cmdline - idle=poll
+                /sys/devices/system/cpu/cpuidle/current_driver: none",
+        silent: "/proc/sys/kernel/arch: x86_64
+                 /sys/devices/system/clocksource/clocksource0/available_clocksource: kvm-clock tsc acpi_pm
+                 /proc/cpuinfo:
+                 | flags : fpu tsc hypervisor
+                 cmdline - idle=poll
+                 /sys/devices/system/cpu/cpuidle/current_driver: haltpoll
+                 /sys/module/haltpoll/parameters/guest_halt_poll_ns: 200000",
+        unknown: "/proc/sys/kernel/arch: x86_64
+                  /sys/devices/system/clocksource/clocksource0/available_clocksource: kvm-clock tsc acpi_pm
+                  /proc/cpuinfo:
+                  | flags : fpu tsc hypervisor
+                  cmdline - idle=poll
+                  /sys/devices/system/cpu/cpuidle/current_driver refused",
+    },
+};
+
+const TIME: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
+
+fn judge(case: &Case) -> Judged {
+    let guest = case.is_virtual()?;
+    let name = short(&case.facts().virtualization);
+    if !guest {
+        return Err(Judgement::not_applicable("this is no guest"));
+    }
+    case.needs_x86()?;
+    if name != "kvm" {
+        return Err(Judgement::not_applicable(format!("it takes KVM, this is {name}")));
+    }
+    if case.cmdline()?.has("idle") {
+        return Err(Judgement::not_applicable("idle= is given, and nothing else idles beside it"));
+    }
+    let driver = match &case.facts().cpuidle_driver {
+        // Without CONFIG_CPU_IDLE there are no drivers at all.
+        Fact::Absent if !case.kconfig()?.is_yes("CPU_IDLE") => "none",
+        driver => case.known(driver, DRIVER)?.as_str(),
+    };
+    match driver {
+        "haltpoll" => match case.number_if_there(TIME)?.ok_or_else(|| absent(TIME))? {
+            0 => Ok(Judgement::fail("haltpoll for 0 ns")
+                .fix(format!("echo 200000 >{TIME}, or longer if the task's pauses are"))),
+            time => Ok(Judgement::pass(format!("haltpoll for {}", Nanos(time).spaced()))),
+        },
+        "none" => Ok(Judgement::fail("halts at once")),
+        other => Err(Judgement::not_applicable(format!("it has idle states of its own: {}", short(other)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DRIVER, KNOB, TIME};
+    use crate::rules::fixture::check;
+
+    const GUEST: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource: kvm-clock tsc\n/proc/cpuinfo:\n| flags : fpu hypervisor";
+
+    #[test]
+    fn it_is_for_guests_that_halt() {
+        check(&KNOB, "", "not-applicable this is no guest");
+        check(&KNOB, &format!("{GUEST}\n{DRIVER}: none"), "fail low halts at once");
+        check(&KNOB, &format!("{GUEST}\n{DRIVER}: haltpoll\n{TIME}: 200000"), "pass haltpoll for 200 us");
+        check(&KNOB, &format!("{GUEST}\n{DRIVER}: haltpoll\n{TIME}: 0"), "fail low haltpoll for 0 ns");
+        check(&KNOB, &format!("{GUEST}\n{DRIVER}: haltpoll\n{TIME} absent"), "unknown");
+        check(
+            &KNOB,
+            &format!("{GUEST}\n{DRIVER}: intel_idle"),
+            "not-applicable it has idle states of its own: intel_idle",
+        );
+        check(
+            &KNOB,
+            &format!("{GUEST}\ncmdline + idle=poll"),
+            "not-applicable idle= is given, and nothing else idles beside it",
+        );
+        check(
+            &KNOB,
+            "/proc/cpuinfo:\n| flags : fpu hypervisor",
+            "not-applicable it takes KVM, this is vm-other",
+        );
+    }
+
+    #[test]
+    fn a_kernel_without_idle_drivers_halts() {
+        let none = format!("{GUEST}\n/sys/devices/system/cpu/cpuidle absent");
+        check(&KNOB, &format!("{none}\nCONFIG_CPU_IDLE=n"), "fail low halts at once");
+        check(&KNOB, &format!("{none}\nCONFIG_CPU_IDLE=y"), "unknown");
+        check(&KNOB, &format!("{none}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
+    }
+}

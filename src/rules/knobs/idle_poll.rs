@@ -1,0 +1,108 @@
+//! Polling when idle: no exit latency, at the price of everything else.
+
+use super::sources::{NO_HZ, PARAMETERS, RT_HARDWARE};
+use crate::facts::Fact;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "idle-poll",
+    title: "polling when idle",
+    what: "With idle=poll (x86) or nohlt (others) no CPU ever sleeps: the idle loop spins. Nothing has to wake up, but all CPUs run hot \
+           all the time, those that keep house as well.",
+    why: "CPUs that never rest lose their turbo and may be throttled by heat; hardware threads of one core slow each other down, and a guest takes its host's CPU for nothing",
+    tell: "The kernel's command line, whether CPUs share cores, and whether the machine is a guest. Of nohlt it cannot tell whether the \
+           kernel was built to heed it.",
+    cost: "Without it a wakeup takes the exit latency of the idle state: cap the states on the CPUs that matter instead, which can be \
+           undone at run time.",
+    wanted: "not given: cap the idle states instead",
+    fix: "take idle=poll or nohlt off the kernel's command line; keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs that matter",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat compare` with a run where only the first \
+                idle state is allowed tells whether anything is left to gain",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: command line, idle= and nohlt", url: PARAMETERS },
+        Source { title: "kernel: considering hardware, virtualization", url: RT_HARDWARE },
+        Source { title: "kernel: reducing scheduling-clock ticks, known issues", url: NO_HZ },
+    ],
+    cures: &[Slice::Frequency, Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/proc/cmdline",
+        "/proc/sys/kernel/arch",
+        "/proc/cpuinfo",
+        "/sys/devices/system/cpu/cpuN/topology/core_cpus_list",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/arch: x86_64
+                cmdline + idle=poll",
+        silent: "/proc/sys/kernel/arch: x86_64
+                 cmdline - idle=poll",
+        unknown: "/proc/cmdline refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let cmdline = case.cmdline()?;
+    let x86 = match case.needs_x86() {
+        Ok(()) => true,
+        Err(early) if early.verdict == Verdict::NotApplicable => false,
+        Err(early) => return Err(early),
+    };
+    let word = match (x86, cmdline.value("idle"), cmdline.has("nohlt")) {
+        (true, Some("poll"), _) => "idle=poll",
+        (false, _, true) => "nohlt",
+        _ => return Ok(Judgement::pass("not given")),
+    };
+    if case.is_virtual() == Ok(true) {
+        return Ok(Judgement::fail(format!("{word} in a guest"))
+            .severity(Severity::High)
+            .because("the host never gets its CPU back, and its own threads there wait for ever if the guest has real-time priority")
+            .fix(format!("take {word} off the kernel's command line; see guest-halt-poll")));
+    }
+    let shared = matches!(&case.facts().siblings, Fact::Known(cores) if !cores.is_empty());
+    if shared {
+        return Ok(Judgement::fail(format!("{word}, with cores that have several threads"))
+            .severity(Severity::Medium)
+            .because("an idle hardware thread that spins takes half a core from the one that works"));
+    }
+    Ok(Judgement::fail(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const POLL: &str = "cmdline + idle=poll";
+
+    #[test]
+    fn it_is_worst_in_a_guest() {
+        check(&KNOB, "", "pass not given");
+        check(&KNOB, POLL, "fail low idle=poll");
+        check(&KNOB, &format!("{POLL}\ncmdline + idle=halt"), "pass not given");
+        check(
+            &KNOB,
+            &format!("{POLL}\n/sys/devices/system/cpu/cpu0/topology/core_cpus_list: 0-1"),
+            "fail medium idle=poll, with cores that have several threads",
+        );
+        let guest = "/proc/cpuinfo:\n| flags : fpu hypervisor";
+        check(&KNOB, &format!("{POLL}\n{guest}\n--profile guest"), "fail high idle=poll in a guest");
+    }
+
+    #[test]
+    fn each_architecture_has_its_word() {
+        let arm = "/proc/sys/kernel/arch: aarch64";
+        check(&KNOB, &format!("{arm}\n{POLL}"), "pass not given");
+        check(&KNOB, &format!("{arm}\ncmdline + nohlt"), "fail low nohlt");
+        check(&KNOB, "cmdline + nohlt", "pass not given");
+        check(&KNOB, &format!("{POLL}\n/proc/sys/kernel/arch refused"), "unknown");
+    }
+}

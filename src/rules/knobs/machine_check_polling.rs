@@ -1,0 +1,116 @@
+//! Polling for corrected machine checks, x86 only.
+
+use super::sources::{PARAMETERS, SYSFS_MCE};
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "machine-check-polling",
+    title: "polling for machine checks",
+    what: "On x86 a timer looks on each CPU, every five minutes and more often after a find, whether the processor has corrected an error. \
+           Errors that could not be corrected raise an exception, which has nothing to do with it.",
+    why: "a timer of its own comes to each CPU, isolated or not, and reads the registers of all error banks there",
+    tell: "check_interval and ignore_ce, which hold for all CPUs, and mce= on the command line. Whether corrected errors are reported by \
+           an interrupt (CMCI) besides, as on most Intel processors, is not seen.",
+    cost: "With check_interval 0, corrected errors that no interrupt reports go unseen, and with them the first signs of memory that fails. \
+           ignore_ce switches that interrupt off, too; mce=off gives up the handling of errors that cannot be corrected as well: a machine that \
+           should stop computes on with broken data.",
+    wanted: "check_interval 0, with machine checks and their interrupt left on",
+    fix: "if corrected errors are watched by other means (CMCI, the firmware, a service processor): echo 0 >/sys/devices/system/machinecheck/machinecheck0/check_interval",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure -D 1h` with timer interrupts \
+                shown tells whether it is worth giving up the reports",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: sysfs-mce, check_interval and ignore_ce", url: SYSFS_MCE },
+        Source { title: "kernel: command line, mce=", url: PARAMETERS },
+    ],
+    cures: &[Slice::TimerSoftirq, Slice::TimerIrq],
+    after: &[],
+    conflicts: &[],
+    reads: &[INTERVAL, IGNORED],
+    facts: &["/proc/cmdline", "/proc/sys/kernel/arch"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/arch: x86_64
+                /sys/devices/system/machinecheck/machinecheck0/check_interval: 300
+                /sys/devices/system/machinecheck/machinecheck0/ignore_ce: 0",
+        silent: "/proc/sys/kernel/arch: x86_64
+                 /sys/devices/system/machinecheck/machinecheck0/check_interval: 0
+                 /sys/devices/system/machinecheck/machinecheck0/ignore_ce: 0",
+        unknown: "/proc/sys/kernel/arch: x86_64
+                  /sys/devices/system/machinecheck/machinecheck0/check_interval refused
+                  /sys/devices/system/machinecheck/machinecheck0/ignore_ce: 0",
+    },
+};
+
+const INTERVAL: &str = "/sys/devices/system/machinecheck/machinecheck0/check_interval";
+const IGNORED: &str = "/sys/devices/system/machinecheck/machinecheck0/ignore_ce";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_x86()?;
+    Judgement::all([switched_off(case), ignored(case), polled(case)])
+}
+
+fn switched_off(case: &Case) -> Judged {
+    let cmdline = case.cmdline()?;
+    if cmdline.values("mce").any(|value| value == "off") || cmdline.has("nomce") {
+        return Ok(Judgement::fail("machine checks are off")
+            .severity(Severity::Medium)
+            .because("errors that cannot be corrected are not handled: it saves no more time than check_interval 0")
+            .fix("take mce=off or nomce off the kernel's command line, and set check_interval to 0"));
+    }
+    Ok(Judgement::pass(""))
+}
+
+fn ignored(case: &Case) -> Judged {
+    match case.number_if_there(IGNORED)? {
+        Some(0) => Ok(Judgement::pass("")),
+        Some(_) => Ok(Judgement::fail("ignore_ce 1")
+            .severity(Severity::Info)
+            .because("corrected errors are reported by nobody, where check_interval 0 would still leave the interrupt")
+            .fix(format!("echo 0 >{INTERVAL}, and echo 0 >{IGNORED}; boot without mce=ignore_ce"))),
+        None => Err(absent(IGNORED)),
+    }
+}
+
+fn polled(case: &Case) -> Judged {
+    // What ignore_ce stops is not polled, whatever the interval.
+    if case.number_if_there(IGNORED).is_ok_and(|ignored| ignored.is_some_and(|ignored| ignored != 0)) {
+        return Ok(Judgement::pass(""));
+    }
+    match case.number_if_there(INTERVAL)? {
+        Some(0) => Ok(Judgement::pass("check_interval 0")),
+        Some(seconds) => Ok(Judgement::fail(format!("every {seconds} s"))),
+        None => Err(absent(INTERVAL)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IGNORED, INTERVAL, KNOB};
+    use crate::rules::fixture::{Machine, check};
+
+    #[test]
+    fn polling_is_what_costs() {
+        check(&KNOB, "", "pass check_interval 0");
+        check(&KNOB, &format!("{INTERVAL}: 300"), "fail low every 300 s");
+        check(&KNOB, &format!("{INTERVAL}: 300\n{IGNORED}: 1"), "fail info ignore_ce 1");
+        check(&KNOB, &format!("{IGNORED} refused"), "unknown");
+        check(&KNOB, &format!("{IGNORED} refused\n{INTERVAL}: 300"), "fail low every 300 s");
+        check(&KNOB, &format!("{INTERVAL} absent"), "unknown");
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+    }
+
+    #[test]
+    fn switching_machine_checks_off_is_no_way() {
+        let off = "cmdline + mce=off\n/sys/devices/system/machinecheck absent";
+        check(&KNOB, off, "fail medium machine checks are off");
+        let mut machine = Machine::base();
+        machine.edit(off);
+        assert!(machine.finding(&KNOB).fix.starts_with("take mce=off"));
+    }
+}

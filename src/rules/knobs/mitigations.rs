@@ -1,0 +1,101 @@
+//! Mitigations of processor vulnerabilities: a report, and no advice to switch them off.
+
+use super::sources::{HW_VULN, PARAMETERS};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::few;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "mitigations",
+    title: "mitigations of processor vulnerabilities",
+    what: "Against processors that leak data the kernel does more at each entry, exit and switch of tasks. mitigations=off, and words for \
+           single vulnerabilities, leave that out, and with it the protection. Real-time recipes copy them from each other.",
+    why: "what is saved at each entry into the kernel is bought with memory that any program, guest or script of a browser may read",
+    tell: "Words on the command line that switch mitigations off. Which of them this processor needs, and what each costs here, is not \
+           judged; /sys/devices/system/cpu/vulnerabilities says what is in force.",
+    cost: "With mitigations each system call, interrupt and switch takes longer; by how much depends on the processor, its microcode \
+           and how often the program enters the kernel.",
+    wanted: "left to the kernel",
+    fix: "take these words off the kernel's command line, unless no code that is not trusted can ever run on this machine",
+    severity: Severity::Info,
+    evidence: Evidence::Documented,
+    contested: "whether it is worth it depends on the processor and the program: `onbeat compare` of runs with and without tells what \
+                is gained; what is lost is the protection",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: hardware vulnerabilities", url: HW_VULN },
+        Source { title: "kernel: command line, mitigations=", url: PARAMETERS },
+    ],
+    cures: &[Slice::ReturnToUser, Slice::Switch],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/cmdline"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "cmdline + mitigations=off",
+        silent: "cmdline - mitigations=off",
+        unknown: "/proc/cmdline refused",
+    },
+};
+
+/// Words that switch single mitigations off, with `off` as their value or with none.
+const SINGLE: &[&str] = &[
+    "gather_data_sampling",
+    "l1tf",
+    "mds",
+    "mmio_stale_data",
+    "nopti",
+    "nospec_store_bypass_disable",
+    "nospectre_bhb",
+    "nospectre_v1",
+    "nospectre_v2",
+    "pti",
+    "retbleed",
+    "spec_store_bypass_disable",
+    "spectre_bhi",
+    "spectre_v2",
+    "spectre_v2_user",
+    "srbds",
+    "tsx_async_abort",
+];
+
+fn judge(case: &Case) -> Judged {
+    let cmdline = case.cmdline()?;
+    let mut off = Vec::new();
+    if cmdline.value("mitigations").is_some_and(|value| value.split(',').any(|word| word == "off")) {
+        off.push("mitigations=off".to_owned());
+    }
+    for name in SINGLE {
+        match cmdline.value(name) {
+            Some("off") => off.push(format!("{name}=off")),
+            None if name.starts_with("no") && cmdline.has(name) => off.push((*name).to_owned()),
+            _ => {}
+        }
+    }
+    Ok(match off.is_empty() {
+        true => Judgement::pass("left to the kernel"),
+        false => Judgement::fail(few(&off)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn what_is_switched_off_is_named() {
+        check(&KNOB, "", "pass left to the kernel");
+        check(&KNOB, "cmdline + mitigations=auto,nosmt", "pass left to the kernel");
+        check(&KNOB, "cmdline + mitigations=off\ncmdline + mitigations=auto", "pass left to the kernel");
+        check(
+            &KNOB,
+            "cmdline + mitigations=off\ncmdline + nopti\ncmdline + mds=off",
+            "fail info mitigations=off, mds=off, nopti",
+        );
+        check(&KNOB, "cmdline + spectre_v2=on", "pass left to the kernel");
+    }
+}

@@ -1,0 +1,87 @@
+//! The length of the command line, which the kernel cuts off in silence.
+
+use super::sources::PARAMETERS;
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "parameter-length",
+    title: "length of the command line",
+    what: "The kernel keeps so many bytes of its command line and drops the rest: 2048 on x86, arm64 and POWER, 1024 on 32-bit Arm, \
+           256 on some small ones.",
+    why: "words that do not fit have no effect, and nothing says so: lists of isolated CPUs mostly stand at the end",
+    tell: "The length of the line that the kernel kept, against the limit of its architecture. What stands after -- is left out, \
+           so the line may be a little longer than it looks. Some boot loaders cut earlier.",
+    cost: "Nothing: shorter words do the same.",
+    wanted: "well below the limit",
+    fix: "write CPU lists as ranges, take out what has no effect, or build words into the kernel (CONFIG_CMDLINE)",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[Source { title: "kernel: command line, the last paragraph on COMMAND_LINE_SIZE", url: PARAMETERS }],
+    cures: &[Slice::Thread, Slice::TimerIrq, Slice::Irq],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/cmdline", "/proc/sys/kernel/arch"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/arch: xtensa
+                /proc/cmdline: console=ttyS0,115200 root=/dev/mmcblk0p2 rootwait ro ip=192.168.1.2:192.168.1.1:192.168.1.1:255.255.255.0:board:eth0:off isolcpus=1 irqaffinity=0",
+        silent: "/proc/sys/kernel/arch: x86_64",
+        unknown: "/proc/cmdline refused",
+    },
+};
+
+/// Below so many free bytes the next list may not fit.
+const SPARE: usize = 128;
+
+fn judge(case: &Case) -> Judged {
+    let length = case.cmdline()?.text.len();
+    let machine = case.known(&case.facts().machine, "/proc/sys/kernel/arch")?;
+    let size: usize = match machine.as_str() {
+        "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "ppc64" | "ppc64le" | "ppc"
+        | "sparc64" => 2048,
+        arm if arm.starts_with("armv") => 1024,
+        "mips" | "mips64" => 4096,
+        "alpha" | "arc" | "m68k" | "microblaze" | "xtensa" => 256,
+        _ => {
+            return Err(Judgement::unknown(
+                "how long a command line this architecture keeps depends on the kernel",
+            ));
+        }
+    };
+    let value = format!("{length} of {size} bytes");
+    // The last byte is the end of the string.
+    Ok(match size.saturating_sub(length + 1) {
+        0 => Judgement::fail(value)
+            .severity(Severity::High)
+            .because("it is as long as the kernel keeps: the rest of it, if there was any, is lost"),
+        spare if spare < SPARE => Judgement::fail(value),
+        _ => Judgement::pass(value),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn the_line_is_held_against_what_fits() {
+        let line = |arch: &str, length: usize| {
+            format!("/proc/sys/kernel/arch: {arch}\n/proc/cmdline: a={}", "b".repeat(length - 2))
+        };
+        check(&KNOB, &line("x86_64", 900), "pass 900 of 2048 bytes");
+        check(&KNOB, &line("x86_64", 1919), "pass 1919 of 2048 bytes");
+        check(&KNOB, &line("x86_64", 1920), "fail low 1920 of 2048 bytes");
+        check(&KNOB, &line("x86_64", 2047), "fail high 2047 of 2048 bytes");
+        check(&KNOB, &line("aarch64", 3000), "fail high 3000 of 2048 bytes");
+        check(&KNOB, &line("armv7l", 1000), "fail low 1000 of 1024 bytes");
+        check(&KNOB, &line("riscv64", 90), "unknown");
+        check(&KNOB, "/proc/sys/kernel/arch refused", "unknown");
+    }
+}

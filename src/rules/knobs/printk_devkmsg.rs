@@ -1,0 +1,63 @@
+//! Logging to the kernel's log from user mode.
+
+use super::sources::{PARAMETERS, SYSCTL_KERNEL};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::short;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "printk-devkmsg",
+    title: "logging to /dev/kmsg",
+    what: "Programs may write to the kernel's log through /dev/kmsg. By default each is held to a few messages in five seconds; `on` takes all.",
+    why: "a program that logs without limit floods the consoles, and whoever prints them is busy with its messages",
+    tell: "The sysctl, which printk.devkmsg= on the command line sets and locks until the next boot. A program that floods the log is not seen.",
+    cost: "With ratelimit messages of a chatty program are lost from the kernel's log; its own log has them.",
+    wanted: "ratelimit or off",
+    fix: "echo ratelimit >/proc/sys/kernel/printk_devkmsg, or boot without printk.devkmsg=on",
+    severity: Severity::Low,
+    evidence: Evidence::Practice,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: /proc/sys/kernel, printk_devkmsg", url: SYSCTL_KERNEL },
+        Source { title: "kernel: command line, printk.devkmsg=", url: PARAMETERS },
+    ],
+    cures: &[Slice::IrqsOff, Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[SYSCTL],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/printk_devkmsg: on",
+        silent: "/proc/sys/kernel/printk_devkmsg: ratelimit",
+        unknown: "/proc/sys/kernel/printk_devkmsg refused",
+    },
+};
+
+const SYSCTL: &str = "/proc/sys/kernel/printk_devkmsg";
+
+fn judge(case: &Case) -> Judged {
+    match case.line(SYSCTL)?.as_str() {
+        "on" => Ok(Judgement::fail("on")),
+        value @ ("off" | "ratelimit") => Ok(Judgement::pass(value)),
+        other => Err(Judgement::unknown(format!("{SYSCTL} is none of on, off, ratelimit: {}", short(other)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn unlimited_logging_fails() {
+        check(&KNOB, "", "pass ratelimit");
+        check(&KNOB, "/proc/sys/kernel/printk_devkmsg: off", "pass off");
+        check(&KNOB, "/proc/sys/kernel/printk_devkmsg: on", "fail low on");
+        check(&KNOB, "/proc/sys/kernel/printk_devkmsg: maybe", "unknown");
+        check(&KNOB, "/proc/sys/kernel/printk_devkmsg absent", "unknown");
+    }
+}

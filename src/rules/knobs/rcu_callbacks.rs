@@ -1,0 +1,173 @@
+//! RCU callbacks: whether they are taken off the CPUs that matter.
+
+use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
+use crate::facts::boot_list::parse_boot_list;
+use crate::facts::kconfig::Setting;
+use crate::facts::preempt::Preempt;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{list, short};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "rcu-callbacks",
+    title: "RCU callbacks",
+    what: "Memory that the kernel frees after a grace period is freed by callbacks on the CPU that asked for it: in a softirq, or in \
+           the thread rcuc/N on PREEMPT_RT. rcu_nocbs= hands the callbacks of the CPUs it names to threads (rcuo) that may run \
+           elsewhere; nohz_full= does so too.",
+    why: "callbacks come in batches and run on the CPU of whoever freed something, ahead of every task where they run in a softirq",
+    tell: "rcu_nocbs= on the command line, the list of nohz_full, and whether the kernel has RCU_NOCB_CPU. Where the rcuo threads run \
+           is another matter. On PREEMPT_RT a task above rcuc's priority is not delayed, so it weighs less there.",
+    cost: "call_rcu() takes longer, and more context switches on the housekeeping CPUs, which have to keep up: put the rcuo threads there.",
+    wanted: "offloaded on the CPUs that matter",
+    fix: "",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: command line, rcu_nocbs=", url: PARAMETERS },
+        Source {
+            title: "kernel: reducing OS jitter due to per-CPU kthreads, RCU_SOFTIRQ",
+            url: PER_CPU_KTHREADS,
+        },
+    ],
+    cures: &[Slice::Softirq, Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[POSSIBLE],
+    facts: &[
+        "/proc/cmdline",
+        "/sys/devices/system/cpu/nohz_full",
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/isolated",
+        "/boot/config-RELEASE",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /sys/devices/system/cpu/nohz_full: (null)
+                cmdline - rcu_nocbs=2-3
+                cmdline + rcu_nocbs=0-1",
+        silent: "--cpus 2-3
+                 CONFIG_RCU_NOCB_CPU=y
+                 cmdline + rcu_nocbs=2-3",
+        unknown: "--cpus 2-3
+                  CONFIG_RCU_NOCB_CPU=y
+                  /sys/devices/system/cpu/nohz_full: (null)
+                  /proc/cmdline refused",
+    },
+};
+
+const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    let severity = if case.facts().preempt == Preempt::Rt { Severity::Medium } else { Severity::High };
+    let cpus = case.cpus();
+    let advice = format!("boot with rcu_nocbs={cpus}, and keep the rcuo threads on the other CPUs");
+    // What nohz_full= was taken for is offloaded, and the file is there only if NO_HZ_FULL, which needs RCU_NOCB_CPU, is.
+    let ticks = case.facts().nohz_full.known();
+    if ticks.is_some_and(|ticks| cpus.without(ticks).is_empty()) {
+        return Ok(Judgement::pass(format!("nohz_full={}", list(cpus))));
+    }
+    if ticks.is_none() && !matches!(case.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
+        return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
+            .severity(severity)
+            .fix(format!("build with CONFIG_RCU_NOCB_CPU, and {advice}")));
+    }
+    let (named, offloaded) = named(case)?;
+    let offloaded = ticks.map_or(offloaded.clone(), |ticks| offloaded.or(ticks));
+    let missing = cpus.without(&offloaded);
+    if missing.is_empty() {
+        return Ok(Judgement::pass(named));
+    }
+    let judgement =
+        Judgement::fail(format!("{named}: not on CPU {}", list(&missing))).severity(severity).fix(advice);
+    Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
+        judgement.because(
+            "the list names the CPUs that keep house: it is for those whose callbacks are to go away",
+        )
+    } else {
+        judgement
+    })
+}
+
+/// What the command line offloads, and the words for it.
+fn named(case: &Case) -> Result<(String, CpuSet), Judgement> {
+    let cmdline = case.cmdline()?;
+    let Some(list) = cmdline.value("rcu_nocbs") else {
+        if cmdline.has("rcu_nocbs") {
+            return Ok(("rcu_nocbs without a list".to_owned(), CpuSet::default()));
+        }
+        let none = ("no rcu_nocbs=".to_owned(), CpuSet::default());
+        // Only without nohz_full=, too, does the kernel take them all.
+        let all = case.facts().nohz_full.known().is_none_or(CpuSet::is_empty)
+            && case.facts().kconfig.known().is_some_and(|config| config.is_yes("RCU_NOCB_CPU_DEFAULT_ALL"));
+        return Ok(if all { ("RCU_NOCB_CPU_DEFAULT_ALL".to_owned(), case.cpus().clone()) } else { none });
+    };
+    let possible = case.cpu_list_if_there(POSSIBLE)?.ok_or_else(|| absent(POSSIBLE))?;
+    let last = possible.iter().last().ok_or_else(|| absent("the last CPU"))?;
+    let offloaded = parse_boot_list(list, last)
+        .map_err(|why| Judgement::unknown(format!("rcu_nocbs={} is not understood: {why}", short(list))))?;
+    Ok((format!("rcu_nocbs={}", short(list)), offloaded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    fn with(words: &str, edits: &str) -> String {
+        format!("cmdline - rcu_nocbs=2-3\n{words}\n{edits}")
+    }
+
+    #[test]
+    fn all_that_matter_have_to_be_named() {
+        check(&KNOB, "", "pass rcu_nocbs=2-3");
+        check(&KNOB, &with("cmdline + rcu_nocbs=2", ""), "fail medium rcu_nocbs=2: not on CPU 3");
+        check(&KNOB, &with("cmdline + rcu_nocbs=2-N", ""), "pass rcu_nocbs=2-N");
+        check(&KNOB, &with("cmdline + rcu_nocbs=all", ""), "pass rcu_nocbs=all");
+        check(
+            &KNOB,
+            &with("cmdline + rcu_nocbs", ""),
+            "fail medium rcu_nocbs without a list: not on CPU 2-3",
+        );
+        check(&KNOB, &with("cmdline + rcu_nocbs=2-x", ""), "unknown");
+        let voluntary = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none (voluntary) full";
+        check(&KNOB, &with(voluntary, "CONFIG_PREEMPT_RT=n"), "fail high no rcu_nocbs=: not on CPU 2-3");
+        check(&KNOB, &with("--cpus 0-3", ""), "not-applicable");
+    }
+
+    #[test]
+    fn other_words_offload_too() {
+        check(&KNOB, &with("/sys/devices/system/cpu/nohz_full: 2-3", ""), "pass nohz_full=2-3");
+        check(
+            &KNOB,
+            &with("cmdline + rcu_nocbs=2", "/sys/devices/system/cpu/nohz_full: 3"),
+            "pass rcu_nocbs=2",
+        );
+        let all = "CONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y";
+        check(&KNOB, &with(all, ""), "pass RCU_NOCB_CPU_DEFAULT_ALL");
+        check(
+            &KNOB,
+            &with(all, "/sys/devices/system/cpu/nohz_full: 3"),
+            "fail medium no rcu_nocbs=: not on CPU 2",
+        );
+    }
+
+    #[test]
+    fn the_kernel_has_to_be_able_to() {
+        let absent = "/sys/devices/system/cpu/nohz_full absent";
+        check(
+            &KNOB,
+            &format!("{absent}\nCONFIG_RCU_NOCB_CPU=n"),
+            "fail medium the kernel has no RCU_NOCB_CPU",
+        );
+        check(&KNOB, &format!("{absent}\nCONFIG_RCU_NOCB_CPU=y"), "pass rcu_nocbs=2-3");
+        check(&KNOB, &format!("{absent}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
+        check(&KNOB, "/sys/devices/system/cpu/possible refused", "unknown");
+    }
+}

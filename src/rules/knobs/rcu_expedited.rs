@@ -1,0 +1,82 @@
+//! Expedited RCU grace periods: interrupts to all CPUs so that one waits less.
+
+use super::sources::PARAMETERS;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "rcu-expedited",
+    title: "expedited RCU grace periods",
+    what: "Whoever in the kernel waits for all CPUs to have left their RCU readers can have that hurried by interrupting them. \
+           rcu_expedited makes every wait so; rcu_normal makes none so, and wins. PREEMPT_RT sets rcu_normal at the end of booting.",
+    why: "an expedited grace period interrupts each CPU that is not idle or in user mode without a tick",
+    tell: "/sys/kernel/rcu_normal and /sys/kernel/rcu_expedited, which the boot parameters end up in. Between two readings either can be written.",
+    cost: "Without expedited grace periods, module loading, mounting, network namespaces and the like take milliseconds to seconds longer.",
+    wanted: "rcu_normal 1",
+    fix: "echo 1 >/sys/kernel/rcu_normal; to keep it, boot with rcupdate.rcu_normal_after_boot=1 and without rcupdate.rcu_expedited",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat measure` while that goes on, once with \
+                each, tells what it costs the task",
+    lasts: Lasts::Runtime,
+    sources: &[Source {
+        title: "kernel: command line, rcupdate.rcu_normal, rcupdate.rcu_expedited, rcupdate.rcu_normal_after_boot",
+        url: PARAMETERS,
+    }],
+    cures: &[Slice::Ipi],
+    after: &[],
+    conflicts: &[],
+    reads: &[NORMAL, EXPEDITED],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/kernel/rcu_normal: 0
+                /sys/kernel/rcu_expedited: 1",
+        silent: "/sys/kernel/rcu_normal: 1
+                 /sys/kernel/rcu_expedited: 0",
+        unknown: "/sys/kernel/rcu_normal refused",
+    },
+};
+
+const NORMAL: &str = "/sys/kernel/rcu_normal";
+const EXPEDITED: &str = "/sys/kernel/rcu_expedited";
+
+fn judge(case: &Case) -> Judged {
+    // A file that is not there is Tiny RCU's, for one CPU, or a kernel that nobody has seen: no telling which.
+    let normal = case.number_if_there(NORMAL)?.ok_or_else(|| absent(NORMAL))?;
+    if normal != 0 {
+        return Ok(Judgement::pass("rcu_normal 1"));
+    }
+    // Those who ask for it get it in any case; the number says whether all others do, too.
+    Ok(match case.number_if_there(EXPEDITED) {
+        Ok(Some(forced)) if forced != 0 => {
+            Judgement::fail("all are expedited: rcu_expedited 1, rcu_normal 0").severity(Severity::Medium)
+        }
+        Ok(_) => Judgement::fail("expedited where asked for: rcu_normal 0"),
+        Err(_) => Judgement::fail("rcu_normal 0"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn normal_wins() {
+        check(&KNOB, "", "pass rcu_normal 1");
+        check(&KNOB, "/sys/kernel/rcu_expedited: 1", "pass rcu_normal 1");
+        let normal = "/sys/kernel/rcu_normal: 0";
+        check(&KNOB, normal, "fail low expedited where asked for: rcu_normal 0");
+        check(
+            &KNOB,
+            &format!("{normal}\n/sys/kernel/rcu_expedited: 1"),
+            "fail medium all are expedited: rcu_expedited 1, rcu_normal 0",
+        );
+        check(&KNOB, &format!("{normal}\n/sys/kernel/rcu_expedited refused"), "fail low rcu_normal 0");
+        check(&KNOB, "/sys/kernel/rcu_normal absent", "unknown");
+        check(&KNOB, "/sys/kernel/rcu_normal: yes", "unknown");
+    }
+}

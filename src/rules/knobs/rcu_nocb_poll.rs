@@ -1,0 +1,91 @@
+//! Polling for RCU callbacks: who wakes the thread that handles them.
+
+use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "rcu-nocb-poll",
+    title: "polling for RCU callbacks",
+    what: "A CPU whose RCU callbacks are offloaded still has to wake the thread that handles them. With rcu_nocb_poll these threads \
+           look for callbacks by themselves.",
+    why: "an offloaded CPU that frees something spends the time of a wakeup of another thread",
+    tell: "The command line: rcu_nocb_poll, where callbacks are offloaded at all. It changes nothing for a CPU that never calls \
+           call_rcu(), as one that stays in user mode.",
+    cost: "The threads wake up all the time, so the CPUs they run on never rest for long: more power, and some of the time of the \
+           housekeeping CPUs.",
+    wanted: "rcu_nocb_poll",
+    fix: "add rcu_nocb_poll to the kernel's command line, unless power counts",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat compare` of runs with and without it, \
+                under the load that counts, tells",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: command line, rcu_nocb_poll", url: PARAMETERS },
+        Source { title: "kernel: reducing OS jitter due to per-CPU kthreads, rcuop", url: PER_CPU_KTHREADS },
+    ],
+    cures: &[Slice::Ipi, Slice::Thread],
+    after: &["rcu-callbacks"],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/proc/cmdline",
+        "/sys/devices/system/cpu/nohz_full",
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/isolated",
+        "/boot/config-RELEASE",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                cmdline + rcu_nocbs=2-3
+                cmdline - rcu_nocb_poll",
+        silent: "--cpus 2-3
+                 cmdline + rcu_nocbs=2-3
+                 cmdline + rcu_nocb_poll",
+        unknown: "--cpus 2-3
+                  /proc/cmdline refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    if case.is_for(Profile::Audio) {
+        return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
+    }
+    let cmdline = case.cmdline()?;
+    if cmdline.has("rcu_nocb_poll") {
+        return Ok(Judgement::pass("rcu_nocb_poll"));
+    }
+    let ticks = case.facts().nohz_full.known().is_some_and(|cpus| !cpus.and(case.cpus()).is_empty());
+    let all = || case.kconfig().map(|config| config.is_yes("RCU_NOCB_CPU_DEFAULT_ALL"));
+    if !ticks && !cmdline.has("rcu_nocbs") && !all()? {
+        return Err(Judgement::not_applicable("no callbacks are offloaded"));
+    }
+    Ok(Judgement::fail("not given"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const OFF: &str = "cmdline - rcu_nocb_poll";
+
+    #[test]
+    fn it_goes_with_offloading() {
+        check(&KNOB, "", "pass rcu_nocb_poll");
+        check(&KNOB, OFF, "fail low not given");
+        let plain = format!("{OFF}\ncmdline - rcu_nocbs=2-3");
+        check(&KNOB, &plain, "not-applicable no callbacks are offloaded");
+        check(&KNOB, &format!("{plain}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
+        check(&KNOB, &format!("{plain}\nCONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y"), "fail low not given");
+        check(&KNOB, &format!("{plain}\n/sys/devices/system/cpu/nohz_full: 2-3"), "fail low not given");
+        check(&KNOB, "--profile audio", "not-applicable periods of milliseconds do not feel it");
+        check(&KNOB, "--cpus 0-3", "not-applicable");
+    }
+}

@@ -1,0 +1,84 @@
+//! The priority of RCU's threads: above starvation, below what is urgent.
+
+use super::sources::{PARAMETERS, RCU_STALLS};
+use crate::facts::preempt::Preempt;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "rcu-thread-priority",
+    title: "priority of RCU's threads",
+    what: "rcutree.kthread_prio is the SCHED_FIFO priority of the threads that drive grace periods and run callbacks (rcu_preempt, rcuc, \
+           and rcuo where the kernel has RCU_NOCB_CPU_CB_BOOST), and the one that preempted readers are boosted to. It is 1 by default \
+           on PREEMPT_RT; 0 means ordinary threads.",
+    why: "RCU's threads above the interrupt threads run batches of callbacks ahead of them; below every real-time task they starve, and the machine runs out of memory",
+    tell: "The parameter, against 50, which threads of interrupts have by default, and whether the kernel is PREEMPT_RT. Priorities given to \
+           single threads later (chrt), and those of the tasks that count, are not weighed.",
+    cost: "The higher it is, the more tasks RCU goes before; a flood of callbacks takes the CPU for long. At 1, a real-time task that never \
+           sleeps starves the RCU threads of its CPU unless their work is offloaded.",
+    wanted: "on PREEMPT_RT above 0, and below the interrupt threads and the tasks that count",
+    fix: "boot without rcutree.kthread_prio=, or with a value below that of the tasks that count",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },
+        Source { title: "kernel: RCU's CPU stall detector, what causes stall warnings", url: RCU_STALLS },
+    ],
+    cures: &[Slice::Thread],
+    after: &["rcu-callbacks"],
+    conflicts: &[],
+    reads: &[PRIORITY],
+    facts: &["/proc/sys/kernel/version"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/module/rcutree/parameters/kthread_prio: 99",
+        silent: "/sys/module/rcutree/parameters/kthread_prio: 1",
+        unknown: "/sys/module/rcutree/parameters/kthread_prio refused",
+    },
+};
+
+const PRIORITY: &str = "/sys/module/rcutree/parameters/kthread_prio";
+
+/// What the kernel gives to threads of interrupts.
+const OF_INTERRUPTS: i64 = 50;
+
+fn judge(case: &Case) -> Judged {
+    let priority = case.number_if_there(PRIORITY)?.ok_or_else(|| absent(PRIORITY))?;
+    if priority >= OF_INTERRUPTS {
+        return Ok(Judgement::fail(format!("{priority}, interrupt threads {OF_INTERRUPTS}")));
+    }
+    match (priority, case.facts().preempt) {
+        (0, Preempt::Unknown) => {
+            Err(Judgement::unknown("0 is wrong on PREEMPT_RT only, and nothing tells whether this kernel is"))
+        }
+        (0, Preempt::Rt) => Ok(Judgement::fail("0: ordinary threads").severity(Severity::Low).because(
+            "a grace period waits for readers that real-time tasks preempted, and nothing lifts them over these",
+        )),
+        _ => Ok(Judgement::pass(priority.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOB, PRIORITY};
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn neither_the_top_nor_the_bottom() {
+        check(&KNOB, "", "pass 1");
+        check(&KNOB, &format!("{PRIORITY}: 11"), "pass 11");
+        check(&KNOB, &format!("{PRIORITY}: 50"), "fail medium 50, interrupt threads 50");
+        check(&KNOB, &format!("{PRIORITY}: 0"), "fail low 0: ordinary threads");
+        let full = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
+        check(&KNOB, &format!("{PRIORITY}: 0\n{full}"), "pass 0");
+        let silent = "/proc/sys/kernel/version refused\n/sys/kernel/debug/sched/preempt refused\n/boot/config-6.12.9-rt-amd64 absent";
+        check(&KNOB, &format!("{PRIORITY}: 0\n{silent}"), "unknown");
+        check(&KNOB, &format!("{PRIORITY}: 99\n{silent}"), "fail medium 99, interrupt threads 50");
+        check(&KNOB, &format!("{PRIORITY} absent"), "unknown");
+        check(&KNOB, &format!("{PRIORITY}: high"), "unknown");
+    }
+}

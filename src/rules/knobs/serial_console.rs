@@ -1,0 +1,93 @@
+//! Serial consoles: lines that take milliseconds for a message.
+
+use super::sources::{PARAMETERS, SERIAL_CONSOLE};
+use crate::facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
+use crate::facts::preempt::Preempt;
+use crate::rules::case::{Case, absent};
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::few;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "serial-console",
+    title: "serial console",
+    what: "Kernel messages also go to each console=, and a serial line is waited for byte by byte: 87 us each at 115200 baud. On \
+           PREEMPT_RT, and on consoles that were converted (nbcon), a thread prints; elsewhere whoever logs prints, and prints for the others too.",
+    why: "a message on a serial line takes milliseconds, with interrupts off on whichever CPU prints, where no thread does it",
+    tell: "The consoles in use, which of them print from a thread of their own, the log level and whether the kernel is PREEMPT_RT. How \
+           fast the line is, and whether anything is printed, is not seen.",
+    cost: "Without it nothing is seen of a kernel that dies before its log is written: keep it for development, or log by netconsole or kdump.",
+    wanted: "no serial console where real time counts",
+    fix: "take console=ttyS... off the kernel's command line, or print errors only: boot with quiet",
+    severity: Severity::Medium,
+    evidence: Evidence::Practice,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: Linux serial console", url: SERIAL_CONSOLE },
+        Source { title: "kernel: command line, console=", url: PARAMETERS },
+    ],
+    cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[ACTIVE, CONSOLES, PRINTK],
+    facts: &["/proc/sys/kernel/version"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/class/tty/console/active: tty0 ttyS0
+                /proc/consoles:
+                | ttyS0                -W- (EC p a)    4:64",
+        silent: "/sys/class/tty/console/active: tty0",
+        unknown: "/sys/class/tty/console/active refused",
+    },
+};
+
+const ACTIVE: &str = "/sys/class/tty/console/active";
+const CONSOLES: &str = "/proc/consoles";
+const PRINTK: &str = "/proc/sys/kernel/printk";
+
+fn judge(case: &Case) -> Judged {
+    let active = case.parsed(ACTIVE, parse_active)?.ok_or_else(|| absent(ACTIVE))?;
+    let serial: Vec<&String> = active.iter().filter(|name| is_serial(name)).collect();
+    if serial.is_empty() {
+        let value = if active.is_empty() { "no console".to_owned() } else { few(&active) };
+        return Ok(Judgement::pass(value));
+    }
+    let value = few(&serial);
+    if case.facts().preempt == Preempt::Rt {
+        return Ok(Judgement::fail(value)
+            .severity(Severity::Low)
+            .because("a thread prints on PREEMPT_RT, and takes time from ordinary tasks only; a kernel that dies prints at once"));
+    }
+    let threaded = case.parsed(CONSOLES, parse_threaded).ok().flatten().unwrap_or_default();
+    if serial.iter().all(|name| threaded.contains(name)) {
+        return Ok(Judgement::fail(value)
+            .severity(Severity::Low)
+            .because("a thread of the console prints; a kernel that dies prints at once"));
+    }
+    let quiet = case.parsed(PRINTK, parse_loglevel).ok().flatten().is_some_and(|level| level <= 4);
+    Ok(Judgement::fail(value).severity(if quiet { Severity::Medium } else { Severity::High }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const SERIAL: &str = "/sys/class/tty/console/active: tty0 ttyAMA0";
+    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
+
+    #[test]
+    fn who_prints_decides() {
+        check(&KNOB, "", "pass tty0");
+        check(&KNOB, "/sys/class/tty/console/active:", "pass no console");
+        check(&KNOB, SERIAL, "fail low ttyAMA0");
+        check(&KNOB, &format!("{SERIAL}\n{FULL}"), "fail medium ttyAMA0");
+        check(&KNOB, &format!("{SERIAL}\n{FULL}\n/proc/sys/kernel/printk: 7 4 1 7"), "fail high ttyAMA0");
+        check(&KNOB, &format!("{SERIAL}\n{FULL}\n/proc/sys/kernel/printk refused"), "fail high ttyAMA0");
+        let own = "/proc/consoles: ttyAMA0              -W- (EC Np a)  204:64";
+        check(&KNOB, &format!("{SERIAL}\n{FULL}\n{own}"), "fail low ttyAMA0");
+        check(&KNOB, "/sys/class/tty/console/active absent", "unknown");
+    }
+}

@@ -1,0 +1,74 @@
+//! Ticks that come on all CPUs at once.
+
+use super::sources::PARAMETERS;
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "skew-tick",
+    title: "ticks at the same time",
+    what: "The tick comes on all CPUs at the same moment, so that sleeping ones wake up together. With skew_tick=1 each CPU has it at \
+           another moment.",
+    why: "the ticks of all CPUs want the same locks at the same moment and wait for each other, the longer the more CPUs there are",
+    tell: "skew_tick= on the command line; a kernel with the word built into it shows it there as well.",
+    cost: "More power: CPUs and the parts they share wake up one after the other, and rest less.",
+    wanted: "skew_tick=1",
+    fix: "add skew_tick=1 to the kernel's command line",
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and without it tells",
+    lasts: Lasts::Boot,
+    sources: &[Source { title: "kernel: command line, skew_tick=", url: PARAMETERS }],
+    cures: &[Slice::TimerIrq, Slice::LockContention],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/proc/cmdline", "/sys/devices/system/cpu/online"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "cmdline - skew_tick=1",
+        silent: "cmdline + skew_tick=1",
+        unknown: "/proc/cmdline refused",
+    },
+};
+
+/// From so many CPUs on their ticks are worth a low finding; the kernel's document speaks of larger systems.
+const MANY: usize = 16;
+
+fn judge(case: &Case) -> Judged {
+    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+    if online.len() == 1 {
+        return Err(Judgement::not_applicable("there is one CPU"));
+    }
+    if case.is_for(Profile::Audio) {
+        return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
+    }
+    let value = case.cmdline()?.value("skew_tick");
+    if value.is_some_and(|value| value.trim().parse().is_ok_and(|number: i64| number != 0)) {
+        return Ok(Judgement::pass("skew_tick=1"));
+    }
+    let severity = if online.len() < MANY { Severity::Info } else { Severity::Low };
+    let value = if value.is_some() { "skew_tick=0" } else { "not given" };
+    Ok(Judgement::fail(format!("{value}, {} CPUs", online.len())).severity(severity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn the_more_cpus_the_more_it_matters() {
+        let online = |list: &str| format!("cmdline - skew_tick=1\n/sys/devices/system/cpu/online: {list}");
+        check(&KNOB, "", "pass skew_tick=1");
+        check(&KNOB, &online("0-3"), "fail info not given, 4 CPUs");
+        check(&KNOB, &online("0-31"), "fail low not given, 32 CPUs");
+        check(&KNOB, "cmdline + skew_tick=0", "fail info skew_tick=0, 4 CPUs");
+        check(&KNOB, &online("0"), "not-applicable there is one CPU");
+        check(&KNOB, "/sys/devices/system/cpu/online refused\n--cpus 0", "unknown");
+        check(&KNOB, "--profile audio", "not-applicable periods of milliseconds do not feel it");
+    }
+}

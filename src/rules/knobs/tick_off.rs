@@ -1,0 +1,201 @@
+//! Full dynamic ticks: whether what must hold for the tick to stop does hold.
+
+use super::sources::{ISOLATION, ISOLATION_C, NO_HZ, RT_CONFIG};
+use crate::facts::Fact;
+use crate::facts::kconfig::Setting;
+use crate::rules::case::{Case, unread};
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::rules::words::{self, short};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "tick-off",
+    title: "whether the tick can stop",
+    what: "nohz_full= names CPUs whose tick stops while they run a single task. It takes effect only if the kernel has NO_HZ_FULL, \
+           took the list, keeps dynamic ticks on, and has a stable clock; RCU callbacks of these CPUs are then handled elsewhere.",
+    why: "a tick that goes on interrupts the task 100 to 1000 times a second, and the price for stopping it is paid nevertheless",
+    tell: "The list the kernel took, the command line, and whether the TSC is still offered as a clocksource. What keeps a tick at run \
+           time is not seen: a second runnable task, POSIX CPU timers, sampling perf events, deadline tasks. A hypervisor's clock does \
+           not say whether it is stable.",
+    cost: "Each entry into the kernel and each way out takes longer, and CPU time is accounted there: it is for threads that hardly \
+           enter the kernel. For periodic loops the kernel's guide advises against it.",
+    wanted: "no tick on the CPUs that matter",
+    fix: "boot a kernel with CONFIG_NO_HZ_FULL, with nohz_full= and the CPUs that matter, a stable TSC, and at least one CPU left out",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "a tick costs some microseconds, and stopping it makes each entry into the kernel dearer: `onbeat compare` of runs \
+                with and without nohz_full settles it for one program",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
+        Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ_FULL", url: RT_CONFIG },
+        Source { title: "kernel: reducing scheduling-clock ticks", url: NO_HZ },
+        Source { title: "kernel source: kernel/sched/isolation.c, housekeeping_setup()", url: ISOLATION_C },
+    ],
+    cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
+    after: &["clocksource"],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/sys/devices/system/cpu/nohz_full",
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/isolated",
+        "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+        "/proc/cmdline",
+        "/proc/sys/kernel/arch",
+        "/boot/config-RELEASE",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                cmdline + nohz_full=2-3
+                /sys/devices/system/cpu/nohz_full: 3",
+        silent: "--cpus 2-3
+                 /proc/sys/kernel/arch: x86_64
+                 cmdline + nohz_full=2-3
+                 /sys/devices/system/cpu/nohz_full: 2-3
+                 /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm",
+        unknown: "--cpus 2-3
+                  cmdline + nohz_full=2-3
+                  /sys/devices/system/cpu/nohz_full refused",
+    },
+};
+
+const LIST: &str = "/sys/devices/system/cpu/nohz_full";
+
+fn judge(case: &Case) -> Judged {
+    let taken = &case.facts().nohz_full;
+    let asked = case.cmdline().map(|cmdline| cmdline.value("nohz_full"));
+    let none = matches!(taken, Fact::Absent) || taken.known().is_some_and(CpuSet::is_empty);
+    if none && asked.clone()?.is_none() {
+        case.needs_isolation()?;
+        // Only a thread that never sleeps gains from it.
+        if !case.is_for(Profile::BusyPoll) {
+            return Err(Judgement::not_applicable("nohz_full= is not given, and loops that sleep need none"));
+        }
+        return Ok(Judgement::fail("nohz_full= is not given"));
+    }
+    Judgement::all([list(case, asked), dynamic(case), stable(case)])
+}
+
+/// The kernel took the CPUs that matter into its list.
+fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
+    let cpus = case.cpus();
+    let taken = match &case.facts().nohz_full {
+        Fact::Known(taken) => taken,
+        Fact::Absent => {
+            return match case.kconfig()?.get("NO_HZ_FULL") {
+                Setting::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
+                _ => Ok(Judgement::fail("nohz_full= is given to a kernel without NO_HZ_FULL")),
+            };
+        }
+        other => return Err(unread(LIST, other)),
+    };
+    let missing = cpus.without(taken);
+    if missing.is_empty() && !cpus.is_empty() {
+        return Ok(Judgement::pass(format!("nohz_full on CPU {}", words::list(cpus))));
+    }
+    if taken.is_empty() {
+        let asked = short(asked.ok().flatten().unwrap_or_default());
+        return Ok(Judgement::fail(format!("nohz_full={asked} was not taken")).because(
+            "the kernel refused the list: it cannot be parsed, or contradicts that of isolcpus=; its log says which",
+        ));
+    }
+    Ok(Judgement::fail(format!(
+        "nohz_full is {}: the tick goes on on CPU {}",
+        words::list(taken),
+        words::list(&missing)
+    ))
+    .because("the boot CPU keeps the time and is taken out of the list, and what is not in it has its tick")
+    .fix(format!("add CPU {missing} to nohz_full=, or put the task on CPU {taken}")))
+}
+
+/// Dynamic ticks are not switched off as a whole.
+fn dynamic(case: &Case) -> Judged {
+    match case.cmdline()?.value("nohz") {
+        Some("off" | "0" | "n" | "N") => {
+            Ok(Judgement::fail("nohz=off").fix("take nohz=off off the kernel's command line"))
+        }
+        _ => Ok(Judgement::pass("")),
+    }
+}
+
+/// The scheduler's clock is stable: elsewhere than on x86 it always is.
+fn stable(case: &Case) -> Judged {
+    match case.needs_x86() {
+        Err(early) if early.verdict == Verdict::NotApplicable => return Ok(Judgement::pass("")),
+        other => other?,
+    }
+    let offered = case.known(
+        &case.facts().clocksources,
+        "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+    )?;
+    let has = |name: &str| offered.iter().any(|known| known == name);
+    if !has("tsc") {
+        return Ok(Judgement::fail("the TSC is unstable")
+            .because("an unstable clock needs the tick")
+            .fix("see clocksource for why the TSC was given up"));
+    }
+    if has("kvm-clock") {
+        return Err(Judgement::unknown(
+            "whether the hypervisor's clock is stable is in the kernel's log only: `onbeat measure` counts the timer interrupts",
+        ));
+    }
+    Ok(Judgement::pass(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const SET: &str = "cmdline + nohz_full=2-3\n/sys/devices/system/cpu/nohz_full: 2-3";
+    const OFFERED: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+    #[test]
+    fn it_applies_where_it_is_wanted() {
+        check(&KNOB, "", "not-applicable nohz_full= is not given, and loops that sleep need none");
+        check(&KNOB, "--profile busy-poll", "fail medium nohz_full= is not given");
+        check(
+            &KNOB,
+            "--profile busy-poll\n/sys/devices/system/cpu/nohz_full absent",
+            "fail medium nohz_full= is not given",
+        );
+        check(&KNOB, "/proc/cmdline refused", "unknown");
+        check(&KNOB, SET, "pass nohz_full on CPU 2-3");
+    }
+
+    #[test]
+    fn each_condition_can_fail() {
+        check(
+            &KNOB,
+            &format!("{SET}\n--cpus 0,3"),
+            "fail medium nohz_full is 2-3: the tick goes on on CPU 0",
+        );
+        check(&KNOB, "cmdline + nohz_full=2-x", "fail medium nohz_full=2-x was not taken");
+        check(&KNOB, &format!("{SET}\ncmdline + nohz=off"), "fail medium nohz=off");
+        check(&KNOB, &format!("{SET}\n{OFFERED}: hpet acpi_pm"), "fail medium the TSC is unstable");
+        check(&KNOB, &format!("{SET}\n{OFFERED}: tsc kvm-clock"), "unknown");
+        check(&KNOB, &format!("{SET}\n{OFFERED} refused"), "unknown");
+        check(
+            &KNOB,
+            &format!("{SET}\n/proc/sys/kernel/arch: aarch64\n{OFFERED}: arch_sys_counter"),
+            "pass nohz_full on CPU 2-3",
+        );
+    }
+
+    #[test]
+    fn a_kernel_without_it_is_told_from_one_that_hides_it() {
+        let asked = "cmdline + nohz_full=2-3\n/sys/devices/system/cpu/nohz_full absent";
+        check(
+            &KNOB,
+            &format!("{asked}\nCONFIG_NO_HZ_FULL=n"),
+            "fail medium nohz_full= is given to a kernel without NO_HZ_FULL",
+        );
+        check(&KNOB, &format!("{asked}\nCONFIG_NO_HZ_FULL=y"), "unknown");
+        check(&KNOB, &format!("{asked}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
+    }
+}

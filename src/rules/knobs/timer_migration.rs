@@ -1,0 +1,99 @@
+//! Timer migration: on which CPU a timer goes off that another one started.
+
+use super::sources::{HRTIMER_C, ISOLATION};
+use crate::facts::Fact;
+use crate::rules::case::{Case, absent, unread};
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "timer-migration",
+    title: "timer migration",
+    what: "With timer_migration 1 a high-resolution timer that an idle CPU starts, or one of nohz_full=, is put on a CPU that keeps \
+           house, if that one has an earlier timer to wake up for. That holds for the sleep of the real-time task itself, too.",
+    why: "a task on a CPU of nohz_full= that sleeps is woken by another CPU, with an interrupt in between, and not at each wakeup alike",
+    tell: "The sysctl and the list of nohz_full. On a CPU that is isolated without nohz_full a task's own timers stay where they are \
+           started. How the timers of the timer wheel travel changed in 6.9, and isolated CPUs were left out of it in 6.19; the sysctl \
+           has no say in that.",
+    cost: "With 0 a timer stays on the CPU that started it, also one of the kernel's that would better go off elsewhere, and idle \
+           CPUs wake up more often.",
+    wanted: "0 where tasks on CPUs of nohz_full= sleep",
+    fix: "echo 0 >/proc/sys/kernel/timer_migration; to keep it, kernel.timer_migration = 0 in /etc/sysctl.d; or boot without nohz_full=",
+    severity: Severity::Low,
+    evidence: Evidence::Source,
+    contested: "tuned's real-time profile sets 0, OpenShift's 1: with 0 the task's timers stay with it, with 1 the kernel's leave its \
+                CPU; `onbeat compare` of a run with each settles it for one machine",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel source: kernel/time/hrtimer.c, switch_hrtimer_base()", url: HRTIMER_C },
+        Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
+    ],
+    cures: &[Slice::Ipi, Slice::TimerIrq],
+    after: &[],
+    conflicts: &[],
+    reads: &[SYSCTL],
+    facts: &[
+        "/sys/devices/system/cpu/nohz_full",
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/isolated",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--cpus 2-3
+                /sys/devices/system/cpu/nohz_full: 2-3
+                /proc/sys/kernel/timer_migration: 1",
+        silent: "--cpus 2-3
+                 /proc/sys/kernel/timer_migration: 0",
+        unknown: "--cpus 2-3
+                  /proc/sys/kernel/timer_migration refused",
+    },
+};
+
+const SYSCTL: &str = "/proc/sys/kernel/timer_migration";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_isolation()?;
+    if case.number_if_there(SYSCTL)?.ok_or_else(|| absent(SYSCTL))? == 0 {
+        return Ok(Judgement::pass("0"));
+    }
+    if case.is_for(Profile::BusyPoll) {
+        return Ok(Judgement::pass("1, which takes timers off CPUs whose tasks do not sleep"));
+    }
+    let taken = match &case.facts().nohz_full {
+        Fact::Known(taken) => taken.and(case.cpus()),
+        Fact::Absent => Default::default(),
+        other => return Err(unread("/sys/devices/system/cpu/nohz_full", other)),
+    };
+    if taken.is_empty() {
+        // A kernel whose list is not there has none, or hides it with all of /sys; then there are no CPUs to judge for.
+        return Ok(Judgement::pass("1, and no CPU that matters is in nohz_full"));
+    }
+    Ok(Judgement::fail(format!("1, with CPU {} in nohz_full", list(&taken))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const ONE: &str = "/proc/sys/kernel/timer_migration: 1";
+    const TICKLESS: &str = "/sys/devices/system/cpu/nohz_full: 3";
+
+    #[test]
+    fn it_matters_where_the_tick_is_off_and_tasks_sleep() {
+        check(&KNOB, "", "pass 1, and no CPU that matters is in nohz_full");
+        check(&KNOB, TICKLESS, "fail low 1, with CPU 3 in nohz_full");
+        check(&KNOB, &format!("{TICKLESS}\n/proc/sys/kernel/timer_migration: 0"), "pass 0");
+        check(
+            &KNOB,
+            &format!("{TICKLESS}\n{ONE}\n--profile busy-poll"),
+            "pass 1, which takes timers off CPUs whose tasks do not sleep",
+        );
+        check(&KNOB, "/sys/devices/system/cpu/nohz_full refused", "unknown");
+        check(&KNOB, "/proc/sys/kernel/timer_migration absent", "unknown");
+        check(&KNOB, "--cpus 0-3", "not-applicable");
+    }
+}

@@ -1,0 +1,199 @@
+//! The clocksource watchdog: a timer that goes round the CPUs to check the TSC.
+
+use super::sources::{PARAMETERS, TSC_C};
+use crate::facts::Fact;
+use crate::rules::case::{Case, absent};
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{few, short};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "tsc-watchdog",
+    title: "clocksource watchdog",
+    what: "On x86 the kernel compares the TSC with another clock twice a second, on one CPU after the other, isolated ones included. \
+           From 5.16 on it leaves that to itself where the processor can tell by hardware that the TSC was written to (constant_tsc, \
+           nonstop_tsc and tsc_adjust, on up to four sockets).",
+    why: "a timer interrupt visits each CPU in turn and reads the slow clock there, isolated or not",
+    tell: "tsc=reliable or tsc=nowatchdog on the command line, or what the processor offers. Which kernels before 5.16 carry the \
+           change cannot be read, nor how many memory nodes those before 6.12 put up with, which counted them in place of sockets. Words that the kernel does not know, such as tsc=perfect, do nothing.",
+    cost: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts between sockets, is no longer noticed: time \
+           then jumps between CPUs. tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
+    wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be good",
+    fix: "if weeks without a word about the TSC in the kernel's log show it to be good, add tsc=nowatchdog to the command line",
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: command line, tsc=", url: PARAMETERS },
+        Source { title: "kernel source: arch/x86/kernel/tsc.c, check_system_tsc_reliable()", url: TSC_C },
+    ],
+    cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
+    after: &["clocksource"],
+    conflicts: &[],
+    reads: &[PACKAGES, NODES],
+    facts: &[
+        "/proc/cmdline",
+        "/proc/cpuinfo",
+        "/proc/sys/kernel/arch",
+        "/proc/sys/kernel/osrelease",
+        "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/arch: x86_64
+                /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm
+                cmdline - tsc=nowatchdog
+                /proc/cpuinfo:
+                | flags : fpu tsc constant_tsc nonstop_tsc",
+        silent: "/proc/sys/kernel/arch: x86_64
+                 /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm
+                 cmdline + tsc=nowatchdog",
+        unknown: "/proc/sys/kernel/arch: x86_64
+                  /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm
+                  cmdline - tsc=nowatchdog
+                  /proc/cpuinfo refused",
+    },
+};
+
+const PACKAGES: &str = "/sys/devices/system/cpu/cpu#/topology/physical_package_id";
+const NODES: &str = "/sys/devices/system/node/online";
+
+fn judge(case: &Case) -> Judged {
+    case.needs_x86()?;
+    let offered = case.known(
+        &case.facts().clocksources,
+        "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+    )?;
+    if !offered.iter().any(|name| name == "tsc" || name == "tsc-early") {
+        return Err(Judgement::not_applicable("the TSC is no clocksource here, so it is not checked"));
+    }
+    let judged = Judgement::any([by_cmdline(case), by_processor(case)])?;
+    Ok(if case.is_for(Profile::Audio) { judged.severity(Severity::Low) } else { judged })
+}
+
+fn by_cmdline(case: &Case) -> Judged {
+    let mut values: Vec<&str> = case.cmdline()?.values("tsc").collect();
+    if let Some(good) = values.iter().find(|value| matches!(**value, "reliable" | "nowatchdog")) {
+        return Ok(Judgement::pass(format!("tsc={good}")));
+    }
+    values.retain(|value| !matches!(*value, "watchdog" | "noirqtime" | "recalibrate" | "unstable"));
+    Ok(Judgement::fail(match values.first() {
+        Some(other) => format!("tsc={}, which the kernel does not know", short(other)),
+        None => "no tsc= word against it".to_owned(),
+    }))
+}
+
+/// As the kernel decides by itself.
+fn by_processor(case: &Case) -> Judged {
+    let flags = match &case.facts().cpu_flags {
+        Fact::Absent => return Err(Judgement::unknown("/proc/cpuinfo has no flags")),
+        flags => case.known(flags, "/proc/cpuinfo")?,
+    };
+    let has = |name: &str| flags.iter().any(|flag| flag == name);
+    if has("tsc_reliable") {
+        return Ok(Judgement::pass("tsc_reliable"));
+    }
+    let needed = ["constant_tsc", "nonstop_tsc", "tsc_adjust"];
+    let missing: Vec<&str> = needed.into_iter().filter(|name| !has(name)).collect();
+    if !missing.is_empty() {
+        return Ok(Judgement::fail(format!("the processor has no {}", few(&missing))));
+    }
+    let mut packages: Vec<i64> =
+        case.each(PACKAGES, crate::facts::line::parse_i64)?.into_iter().map(|(_, id)| id).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    match (packages.len(), case.series()?) {
+        (0, _) => Err(absent("/sys/devices/system/cpu/cpu0/topology/physical_package_id")),
+        (count, _) if count > 4 => Ok(Judgement::fail(format!("{count} sockets"))),
+        (_, series) if series < (5, 16) => {
+            Err(Judgement::unknown("whether this kernel has the change of 5.16 cannot be read"))
+        }
+        // Up to 6.11 memory nodes were counted in place of sockets, at first two and then four of them.
+        (_, series) if series < (6, 12) && nodes(case)? > 2 => {
+            Err(Judgement::unknown("how many memory nodes this kernel puts up with cannot be read"))
+        }
+        (count, _) => Ok(Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, sockets: {count}"))),
+    }
+}
+
+/// Memory nodes; a kernel that knows of none has one.
+fn nodes(case: &Case) -> Result<usize, Judgement> {
+    Ok(case.cpu_list_if_there(NODES)?.map_or(1, |nodes| nodes.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    /// No word on the command line, a processor with these flags, so many sockets.
+    fn machine(flags: &str, sockets: usize) -> String {
+        let ids = (0..4).map(|cpu| {
+            format!(
+                "/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id: {}\n",
+                cpu % sockets.max(1)
+            )
+        });
+        let ids: String = if sockets == 0 { String::new() } else { ids.collect() };
+        format!("cmdline - tsc=nowatchdog\n/proc/cpuinfo:\n| flags : {flags}\n{ids}")
+    }
+
+    const ALL: &str = "constant_tsc nonstop_tsc tsc_adjust";
+
+    #[test]
+    fn the_processor_or_a_word_switches_it_off() {
+        check(&KNOB, "", "pass tsc=nowatchdog");
+        check(&KNOB, &machine(ALL, 1), "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 1");
+        check(&KNOB, &machine("tsc_reliable", 0), "pass tsc_reliable");
+        let plain = machine("constant_tsc nonstop_tsc", 1);
+        check(&KNOB, &plain, "fail medium no tsc= word against it; the processor has no tsc_adjust");
+        check(
+            &KNOB,
+            &format!("{plain}\ncmdline + tsc=perfect\n--profile audio"),
+            "fail low tsc=perfect, which the kernel does not know; the processor has no tsc_adjust",
+        );
+    }
+
+    #[test]
+    fn what_old_kernels_do_cannot_be_told() {
+        let two = machine(ALL, 2);
+        check(&KNOB, &two, "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2");
+        let old = format!(
+            "{two}\n/proc/sys/kernel/osrelease: 6.1.0-50-amd64\n/sys/devices/system/node/online: 0-1"
+        );
+        check(&KNOB, &old, "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2");
+        check(&KNOB, &old.replace("0-1", "0-3"), "unknown");
+        check(
+            &KNOB,
+            &format!("{two}\n/sys/devices/system/node/online: 0-3"),
+            "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2",
+        );
+        check(&KNOB, &format!("{}\n/proc/sys/kernel/osrelease: 5.10.1", machine(ALL, 1)), "unknown");
+        check(
+            &KNOB,
+            &format!("{}\n/sys/devices/system/cpu/cpu0/topology absent", machine(ALL, 1)),
+            "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 1",
+        );
+        check(
+            &KNOB,
+            &format!(
+                "{}\n/sys/devices/system/cpu/cpu1/topology/physical_package_id refused",
+                machine(ALL, 1)
+            ),
+            "unknown",
+        );
+    }
+
+    #[test]
+    fn it_is_about_the_tsc() {
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+        check(
+            &KNOB,
+            "/sys/devices/system/clocksource/clocksource0/available_clocksource: hpet acpi_pm",
+            "not-applicable the TSC is no clocksource here, so it is not checked",
+        );
+    }
+}

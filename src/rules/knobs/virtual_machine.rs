@@ -1,0 +1,82 @@
+//! A virtual machine: its latency is made elsewhere.
+
+use super::sources::RT_HARDWARE;
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::short;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "virtual-machine",
+    title: "virtual machine",
+    what: "In a guest each CPU is a thread of the host: it runs when the host lets it, and timers, interrupts and idle states go through \
+           the hypervisor.",
+    why: "the host takes the CPU away for as long as it likes, and nothing inside can prevent or bound it",
+    tell: "The processor's flag, the clocks and the names in the firmware's tables. From inside it cannot be seen how the host is set up: \
+           frequencies, idle states, interrupts of the devices, other guests, the priority of the threads that run this one.",
+    cost: "Real time in a guest takes a tuned host: virtual CPUs pinned one to one to isolated CPUs, with real-time priority, memory locked, \
+           and no emulated devices on the way.",
+    wanted: "metal, or a host that was tuned for it",
+    fix: "run on metal; or tune and audit the host, and audit the guest with --profile guest",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Firmware,
+    sources: &[Source { title: "kernel: considering hardware, virtualization", url: RT_HARDWARE }],
+    cures: &[Slice::Unexplained],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &[
+        "/proc/cpuinfo",
+        "/sys/hypervisor/type",
+        "/sys/class/dmi/id/sys_vendor",
+        "/sys/class/dmi/id/product_name",
+        "/proc/device-tree/compatible",
+        "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/cpuinfo:
+                | flags : fpu tsc hypervisor
+                --profile control-loop",
+        silent: "--profile guest",
+        unknown: "/proc/cpuinfo refused
+                  /sys/hypervisor absent
+                  /sys/class/dmi/id refused
+                  /proc/device-tree absent
+                  /sys/devices/system/clocksource/clocksource0/available_clocksource refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    let name = short(&case.facts().virtualization);
+    if !case.is_virtual()? {
+        return Ok(Judgement::pass("metal"));
+    }
+    if case.is_for(Profile::Guest) {
+        return Ok(Judgement::pass(format!("{name}, as expected")));
+    }
+    let severity = if case.is_for(Profile::Audio) { Severity::Medium } else { Severity::High };
+    Ok(Judgement::fail(name).severity(severity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const GUEST: &str = "/sys/class/dmi/id/sys_vendor: QEMU\n/proc/cpuinfo:\n| flags : fpu hypervisor";
+
+    #[test]
+    fn a_guest_is_fine_where_one_is_meant() {
+        check(&KNOB, "", "pass metal");
+        check(&KNOB, GUEST, "fail high qemu");
+        check(&KNOB, &format!("{GUEST}\n--profile audio"), "fail medium qemu");
+        check(&KNOB, &format!("{GUEST}\n--profile guest"), "pass qemu, as expected");
+        check(&KNOB, "--profile guest", "pass metal");
+        check(&KNOB, "/proc/cpuinfo:\n| flags : hypervisor", "fail high vm-other");
+    }
+}

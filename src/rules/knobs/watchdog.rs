@@ -1,0 +1,153 @@
+//! The lockup detectors: a timer, a stopper thread and an NMI that look for CPUs that hang.
+
+use super::sources::{LOCKUP_WATCHDOGS, RT_CONFIG, SYSCTL_KERNEL};
+use crate::rules::case::{Case, absent};
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "watchdog",
+    title: "lockup detectors",
+    what: "The soft lockup detector runs a timer on each CPU every 4 s and has the stopper thread, ahead of every priority, set a time \
+           stamp; the hard lockup detector, or NMI watchdog, raises an NMI from a performance counter to see whether that timer still comes.",
+    why: "a timer interrupt, a thread above all priorities and an NMI come to each CPU every few seconds, whatever runs there",
+    tell: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run on. With nohz_full= the kernel leaves those \
+           CPUs out by itself. A kernel built without them has no such files; its configuration says so.",
+    cost: "A CPU that hangs in the kernel is no longer reported, and does not bring the machine down where panic was asked for: have a \
+           hardware watchdog for that. Kept on the housekeeping CPUs, the detectors still see those.",
+    wanted: "off, or not on the CPUs that matter",
+    fix: "boot with nowatchdog, or echo 0 >/proc/sys/kernel/watchdog",
+    severity: Severity::High,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CONFIG_LOCKUP_DETECTOR", url: RT_CONFIG },
+        Source { title: "kernel: softlockup detector and hardlockup detector", url: LOCKUP_WATCHDOGS },
+        Source { title: "kernel: /proc/sys/kernel, watchdog and watchdog_cpumask", url: SYSCTL_KERNEL },
+    ],
+    cures: &[Slice::TimerIrq, Slice::StopMachine, Slice::Nmi],
+    after: &[],
+    conflicts: &[],
+    reads: &[SOFT, HARD, THRESHOLD, MASK],
+    facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated", "/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/kernel/soft_watchdog: 1
+                /proc/sys/kernel/nmi_watchdog: 0
+                /proc/sys/kernel/watchdog_thresh: 10
+                /proc/sys/kernel/watchdog_cpumask: 0-3",
+        silent: "/proc/sys/kernel/soft_watchdog: 0
+                 /proc/sys/kernel/nmi_watchdog: 0",
+        unknown: "/proc/sys/kernel/soft_watchdog refused
+                  /proc/sys/kernel/nmi_watchdog: 0
+                  /proc/sys/kernel/watchdog_thresh: 10
+                  /proc/sys/kernel/watchdog_cpumask: 0-3",
+    },
+};
+
+const SOFT: &str = "/proc/sys/kernel/soft_watchdog";
+const HARD: &str = "/proc/sys/kernel/nmi_watchdog";
+const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
+const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";
+
+fn judge(case: &Case) -> Judged {
+    // Each way of having them off is enough; a detector that is known to run decides the first.
+    Judgement::any([by_mask(case), by_threshold(case), Judgement::all([soft(case), hard(case)])]).map(
+        |judged| {
+            let relaxed = case.is_for(Profile::Audio) || case.is_for(Profile::Guest);
+            if relaxed { judged.severity(Severity::Low) } else { judged }
+        },
+    )
+}
+
+fn soft(case: &Case) -> Judged {
+    detector(case, SOFT, "soft lockup detector", "SOFTLOCKUP_DETECTOR")
+}
+
+fn hard(case: &Case) -> Judged {
+    detector(case, HARD, "NMI watchdog", "HARDLOCKUP_DETECTOR")
+}
+
+fn detector(case: &Case, path: &str, name: &str, option: &str) -> Judged {
+    match case.number_if_there(path)? {
+        Some(0) => Ok(Judgement::pass(format!("{name} off"))),
+        Some(_) => Ok(Judgement::fail(format!("{name} on"))),
+        None if !case.kconfig()?.is_yes(option) => Ok(Judgement::pass(format!("no {name}"))),
+        None => Err(absent(path)),
+    }
+}
+
+fn by_threshold(case: &Case) -> Judged {
+    match case.number_if_there(THRESHOLD)? {
+        Some(0) => Ok(Judgement::pass("watchdog_thresh 0")),
+        Some(seconds) => Ok(Judgement::fail(format!("every {} s", span(seconds)))),
+        None => Err(Judgement::not_applicable("there is no watchdog_thresh")),
+    }
+}
+
+/// The timer comes five times in twice the threshold.
+fn span(threshold: i64) -> String {
+    let tenths = threshold.saturating_mul(4);
+    if tenths % 10 == 0 { (tenths / 10).to_string() } else { format!("{}.{}", tenths / 10, tenths % 10) }
+}
+
+fn by_mask(case: &Case) -> Judged {
+    let Some(mask) = case.cpu_list_if_there(MASK)? else {
+        return Err(Judgement::not_applicable("there is no watchdog_cpumask"));
+    };
+    case.needs_isolation()?;
+    let shared = mask.and(case.cpus());
+    if shared.is_empty() {
+        return Ok(Judgement::pass(format!("not on CPU {}", list(case.cpus()))));
+    }
+    let rest = case.housekeeping()?;
+    Ok(Judgement::fail(format!("on CPU {}", list(&shared)))
+        .fix(format!("boot with nowatchdog, or echo {rest} >{MASK} to keep them on the other CPUs")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::{Machine, check};
+
+    const ON: &str = "/proc/sys/kernel/soft_watchdog: 1\n/proc/sys/kernel/nmi_watchdog: 1\n/proc/sys/kernel/watchdog_thresh: 10\n/proc/sys/kernel/watchdog_cpumask: 0-3";
+
+    #[test]
+    fn each_way_of_being_off_is_enough() {
+        check(&KNOB, "", "pass soft lockup detector off; NMI watchdog off");
+        check(&KNOB, ON, "fail high on CPU 2-3; every 4 s; soft lockup detector on; NMI watchdog on");
+        check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog_cpumask: 0-1"), "pass not on CPU 2-3");
+        check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog_thresh: 0"), "pass watchdog_thresh 0");
+        check(
+            &KNOB,
+            &format!(
+                "{ON}\n/proc/sys/kernel/nmi_watchdog: 0\n/proc/sys/kernel/watchdog_thresh: 3\n--profile audio"
+            ),
+            "fail low on CPU 2-3; every 1.2 s; soft lockup detector on",
+        );
+        check(
+            &KNOB,
+            &format!("{ON}\n--cpus 0-3"),
+            "fail high every 4 s; soft lockup detector on; NMI watchdog on",
+        );
+    }
+
+    #[test]
+    fn the_fix_keeps_them_on_the_other_cpus() {
+        let mut machine = Machine::base();
+        machine.edit(ON);
+        assert!(machine.finding(&KNOB).fix.contains("echo 0-1 >/proc/sys/kernel/watchdog_cpumask"));
+    }
+
+    #[test]
+    fn what_is_not_built_in_is_off() {
+        let none = "/proc/sys/kernel/soft_watchdog absent\n/proc/sys/kernel/nmi_watchdog absent\n/proc/sys/kernel/watchdog_thresh absent\n/proc/sys/kernel/watchdog_cpumask absent\nCONFIG_SOFTLOCKUP_DETECTOR=n\nCONFIG_HARDLOCKUP_DETECTOR=n";
+        check(&KNOB, none, "pass no soft lockup detector; no NMI watchdog");
+        check(&KNOB, &format!("{none}\nCONFIG_SOFTLOCKUP_DETECTOR=y"), "unknown");
+        check(&KNOB, &format!("{none}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
+    }
+}
