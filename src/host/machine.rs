@@ -158,7 +158,12 @@ impl Host {
 
     fn answer(&self, path: &str) -> Option<&Seen> {
         match &*self.source {
-            Source::Made(answers) | Source::Captured(_, answers) => answers.get(path),
+            Source::Captured(_, answers) => answers.get(path),
+            // Below what may not be entered, nothing may be read.
+            Source::Made(answers) => answers.get(path).or_else(|| {
+                let above = path.match_indices('/').skip(1).map(|(end, _)| answers.get(&path[..end]));
+                above.flatten().find(|seen| matches!(seen, Seen::Refused(_)))
+            }),
             _ => None,
         }
     }

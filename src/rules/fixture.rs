@@ -58,7 +58,7 @@ impl Machine {
                 self.start(name);
             } else if let Some(path) = line.strip_suffix(" refused") {
                 self.remove(path);
-                self.answers.insert(path.to_owned(), Seen::Refused(libc::EACCES));
+                self.insert(path, Seen::Refused(libc::EACCES));
             } else if let Some(path) = line.strip_suffix(" absent") {
                 self.remove(path);
                 self.answers.insert(path.to_owned(), Seen::Absent);

@@ -42,10 +42,12 @@ pub static KNOB: Knob = Knob {
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC Debian 6.12.9-1 (2025-01-10)
+                /sys/kernel/realtime absent
                 /sys/kernel/debug/sched/preempt: none (voluntary) full lazy
                 CONFIG_PREEMPT_RT=n",
         silent: "",
         unknown: "/proc/sys/kernel/version refused
+                  /sys/kernel/realtime refused
                   /sys/kernel/debug/sched/preempt refused
                   /boot refused",
     },

@@ -46,6 +46,7 @@ pub static KNOB: Knob = Knob {
         fires: "/proc/sys/kernel/arch: x86_64
                 /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm
                 cmdline - tsc=nowatchdog
+                cmdline - tsc=reliable
                 /proc/cpuinfo:
                 | flags : fpu tsc constant_tsc nonstop_tsc",
         silent: "/proc/sys/kernel/arch: x86_64
@@ -54,6 +55,8 @@ pub static KNOB: Knob = Knob {
         unknown: "/proc/sys/kernel/arch: x86_64
                   /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm
                   cmdline - tsc=nowatchdog
+                  cmdline - tsc=reliable
+                cmdline - tsc=reliable
                   /proc/cpuinfo refused",
     },
 };
