@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Environment, check_outputs, columns, print, say, write_output};
+use super::{Environment, check_outputs, columns, print, say, wanted, write_output};
 use crate::bundle::capture;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::survey::{Survey, survey};
 use crate::host::{self, Host};
-use crate::report;
+use crate::report::map::Map;
+use crate::report::{self, map_text};
+use crate::rules::audit;
 use crate::rules::audit::Audit;
 use crate::rules::intent::{Intent, Profile, intent};
 use crate::rules::judgement::{Severity, Verdict};
-use crate::rules::{self, audit};
 use crate::units::CpuSet;
 
 /// Judge the machine's settings for real time
@@ -45,6 +46,9 @@ pub struct Args {
     /// Print what passes and what does not apply, too
     #[arg(short, long)]
     verbose: bool,
+    /// Print what each CPU does, too
+    #[arg(long)]
+    map: bool,
     /// Write the findings as JSON; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -66,13 +70,18 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let outputs = [&args.json, &args.junit, &args.html];
     check_outputs(&outputs)?;
     let host = args.host()?;
-    let survey = survey(&host, &rules::wanted());
+    let survey = survey(&host, &wanted());
     let intent = intent(&survey, args.profile, asked.as_ref()).map_err(Trouble::usage)?;
     let audit = audit::audit(&survey, &intent);
     args.write(&audit, &survey, &intent)?;
     if !args.quiet && !outputs.iter().any(|path| path.as_deref() == Some(Path::new("-"))) {
         let color = environment.color(&std::io::stdout());
-        print(report::audit::render(&audit, columns(), color, args.verbose).as_bytes())?;
+        let mut text = report::audit::render(&audit, columns(), color, args.verbose);
+        if args.map {
+            text.push('\n');
+            text.push_str(&map_text::render(&Map::of(&survey, &intent), columns(), color));
+        }
+        print(text.as_bytes())?;
     }
     Ok(args.gate(&audit))
 }
