@@ -1,14 +1,13 @@
 //! The map of a machine: what each CPU is kept for, and what may run there, as a value that the terminal and the
 //! page draw.
-//!
-//! Source: Documentation/admin-guide/kernel-parameters.rst (isolcpus, nohz_full, rcu_nocbs), "Affinity Scopes" in
-//! Documentation/core-api/workqueue.rst, Documentation/ABI/stable/sysfs-devices-node; that `nohz_full` offloads RCU
-//! callbacks too is in `rcu_init_nohz()` of kernel/rcu/tree_nocb.h.
 
+mod marks;
 mod names;
+pub mod order;
 mod tasks;
 #[cfg(test)]
-mod tests;
+pub mod tests;
+pub mod words;
 
 use std::collections::BTreeMap;
 
@@ -16,20 +15,14 @@ pub use names::collapsed;
 pub use tasks::{DEADLINE, Step};
 
 use crate::facts::Fact;
-use crate::facts::groups::Partition;
 use crate::facts::irqs::Irq;
-use crate::facts::line::{parse_cpus, parse_mask};
 use crate::facts::survey::Survey;
 use crate::facts::threads::Thread;
-use crate::rules::case::unread;
 use crate::rules::intent::Intent;
 use crate::units::{Cpu, CpuSet};
 
-const NODES: &str = "/sys/devices/system/node/node#/cpulist";
-const WORKQUEUES: &str = "/sys/devices/virtual/workqueue/cpumask";
-
 /// Patterns of the texts that the map reads besides those of the rules.
-pub const READS: &[&str] = &[NODES, WORKQUEUES];
+pub const READS: &[&str] = &[marks::NODES, marks::WORKQUEUES];
 
 /// What each CPU of a machine is kept for, and what may run there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +61,7 @@ pub struct Map {
 }
 
 /// What keeps CPUs apart from the rest of the machine.
-pub const APART: [&str; 4] = ["isolcpus", "partition", "nohz_full", "rcu_nocbs"];
+pub const APART: [&str; 4] = ["isolcpus", "cpuset partition", "nohz_full", "rcu_nocbs"];
 
 /// The CPUs that have a property.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -157,7 +150,7 @@ impl Map {
     pub fn of(survey: &Survey, intent: &Intent) -> Map {
         let facts = &survey.facts;
         let mut unknown = Vec::new();
-        let online = noted(&mut unknown, &facts.online, "/sys/devices/system/cpu/online");
+        let online = marks::noted(&mut unknown, &facts.online, "/sys/devices/system/cpu/online");
         let online = online.cloned().unwrap_or_default();
         let cpus = online.or(facts.present.known().unwrap_or(&online));
         let matter =
@@ -166,10 +159,10 @@ impl Map {
             offline: cpus.without(&online),
             matter,
             types: facts.core_types.clone(),
-            nodes: nodes(survey, &mut unknown),
-            cores: cores(survey, &mut unknown),
-            apart: apart(survey, &cpus, &mut unknown),
-            workqueues: workqueues(survey, &mut unknown),
+            nodes: marks::nodes(survey, &mut unknown),
+            cores: marks::cores(survey, &mut unknown),
+            apart: marks::apart(survey, &cpus, &mut unknown),
+            workqueues: marks::workqueues(survey, &mut unknown),
             cpus,
             ..Map::default()
         };
@@ -181,7 +174,7 @@ impl Map {
     }
 
     fn interrupts(&mut self, survey: &Survey, unknown: &mut Vec<String>) {
-        let Some(found) = noted(unknown, &survey.irqs, "/proc/irq") else {
+        let Some(found) = marks::noted(unknown, &survey.irqs, "/proc/irq") else {
             (self.lands.partial, self.may.partial) = (true, true);
             return;
         };
@@ -208,7 +201,7 @@ impl Map {
     }
 
     fn threads(&mut self, survey: &Survey, unknown: &mut Vec<String>) {
-        let Some(found) = noted(unknown, &survey.threads, "/proc") else {
+        let Some(found) = marks::noted(unknown, &survey.threads, "/proc") else {
             (self.movable.partial, self.bound.partial) = (true, true);
             return;
         };
@@ -271,14 +264,6 @@ impl Map {
     }
 }
 
-/// A fact; where it is not known, that is noted.
-fn noted<'a, T>(unknown: &mut Vec<String>, fact: &'a Fact<T>, what: &str) -> Option<&'a T> {
-    if fact.known().is_none() {
-        unknown.push(unread(what, fact).reason);
-    }
-    fact.known()
-}
-
 /// The CPUs that take an interrupt now: where controllers do not tell, all that may.
 fn lands(irq: &Irq) -> Option<&CpuSet> {
     match &irq.effective {
@@ -295,96 +280,5 @@ fn place(thread: &Thread) -> Option<CpuSet> {
             Some(number.map(Cpu).into_iter().collect())
         }
         allowed => allowed.known().cloned(),
-    }
-}
-
-fn nodes(survey: &Survey, unknown: &mut Vec<String>) -> BTreeMap<Cpu, u32> {
-    let texts = match survey.texts.all(NODES) {
-        Fact::Known(texts) => texts,
-        // A kernel without NUMA has no nodes.
-        Fact::Absent => return BTreeMap::new(),
-        other => {
-            unknown.push(unread(NODES, &other).reason);
-            return BTreeMap::new();
-        }
-    };
-    let mut nodes = BTreeMap::new();
-    for text in texts {
-        let number = text.names.first().and_then(|number| number.parse().ok());
-        let cpus = text.content.clone().parse(|content| parse_cpus(&content));
-        if let (Some(number), Some(cpus)) = (number, noted(unknown, &cpus, &text.path)) {
-            nodes.extend(cpus.iter().map(|cpu| (cpu, number)));
-        }
-    }
-    let several = texts.len() > 1;
-    if several { nodes } else { BTreeMap::new() }
-}
-
-fn cores(survey: &Survey, unknown: &mut Vec<String>) -> Vec<CpuSet> {
-    match &survey.facts.siblings {
-        Fact::Absent => Vec::new(),
-        fact => noted(unknown, fact, "the list of each CPU's siblings").cloned().unwrap_or_default(),
-    }
-}
-
-fn workqueues(survey: &Survey, unknown: &mut Vec<String>) -> Mark {
-    let mask = survey.texts.one(WORKQUEUES).parse(parse_mask);
-    Mark { name: "unbound workqueues", cpus: noted(unknown, &mask, WORKQUEUES).cloned() }
-}
-
-fn apart(survey: &Survey, cpus: &CpuSet, unknown: &mut Vec<String>) -> Vec<Mark> {
-    let facts = &survey.facts;
-    let isolated = noted(unknown, &facts.isolated, "/sys/devices/system/cpu/isolated").cloned();
-    // A kernel without CONFIG_NO_HZ_FULL has no such file.
-    let nohz_full = match &facts.nohz_full {
-        Fact::Absent => Some(CpuSet::default()),
-        fact => noted(unknown, fact, "/sys/devices/system/cpu/nohz_full").cloned(),
-    };
-    let offloaded = offloaded(survey, cpus, nohz_full.as_ref(), unknown);
-    let found = [isolated, partitions(survey, unknown), nohz_full, offloaded];
-    APART.into_iter().zip(found).map(|(name, cpus)| Mark { name, cpus }).collect()
-}
-
-/// The CPUs of isolated partitions.
-fn partitions(survey: &Survey, unknown: &mut Vec<String>) -> Option<CpuSet> {
-    let groups = match &survey.groups {
-        Fact::Absent => return Some(CpuSet::default()),
-        fact => noted(unknown, fact, "/sys/fs/cgroup")?,
-    };
-    let own = groups.groups.iter().filter(|group| group.partition == Fact::Known(Partition::Isolated));
-    let own =
-        own.filter_map(|group| group.effective.known()).fold(CpuSet::default(), |all, cpus| all.or(cpus));
-    match &groups.isolated {
-        // Kernels before 6.8 do not sum them up.
-        Fact::Absent => Some(own),
-        fact => noted(unknown, fact, "cpuset.cpus.isolated").map(|all| all.or(&own)),
-    }
-}
-
-/// The CPUs whose RCU callbacks run elsewhere.
-fn offloaded(
-    survey: &Survey,
-    cpus: &CpuSet,
-    nohz_full: Option<&CpuSet>,
-    unknown: &mut Vec<String>,
-) -> Option<CpuSet> {
-    let facts = &survey.facts;
-    if facts.option("RCU_NOCB_CPU") == Some(false) {
-        return Some(CpuSet::default());
-    }
-    let cmdline = noted(unknown, &facts.cmdline, "/proc/cmdline")?;
-    let nohz_full = nohz_full?;
-    let Some(list) = cmdline.value("rcu_nocbs") else {
-        let none = !cmdline.has("rcu_nocbs") && nohz_full.is_empty();
-        let all = none && facts.option("RCU_NOCB_CPU_DEFAULT_ALL") == Some(true);
-        return Some(if all { cpus.clone() } else { nohz_full.clone() });
-    };
-    let last = cpus.iter().last().unwrap_or_default();
-    match list {
-        "all" => Some(cpus.clone()),
-        list => {
-            let list = Fact::Known(list.replace('N', &last.to_string())).parse(|list| parse_cpus(&list));
-            noted(unknown, &list, "rcu_nocbs= of the command line").map(|list| list.or(nohz_full))
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! The map of a machine as a picture: a column for each CPU, siblings side by side, and a row for what each is kept
 //! for and what may run there; below, the real-time threads by priority. What a row shows stands beside it in words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
+use super::map::order::{grouped, order};
+use super::map::words::{cpus, interrupts, label, listed, mark, threads};
 use super::map::{DEADLINE, Map, Mark, Step, Work};
-use super::map_text::{listed, mark, named};
 use super::svg::{LINE, Path, Picture, Px, Size, fit, group, text, text_width};
 use super::theme::Theme;
 use super::words::{clean, several};
@@ -18,9 +19,6 @@ const STRIP: f64 = 16.0;
 const LINES: usize = 3;
 /// Steps of the scale beyond which the rest is counted.
 const STEPS: usize = 40;
-/// Runs of alike CPUs beyond which siblings are parted for the sake of fewer.
-const RUNS: usize = 16;
-
 /// Draws the map; none where no CPU is known.
 pub fn draw(map: &Map, size: Size, theme: &Theme) -> Option<Picture> {
     if map.cpus.is_empty() {
@@ -32,6 +30,7 @@ pub fn draw(map: &Map, size: Size, theme: &Theme) -> Option<Picture> {
         frame.mark(mark, theme.lines[0]);
     }
     frame.mark(&map.workqueues, theme.lines[5]);
+    frame.y += 8.0;
     frame.work("interrupts", &map.lands, &interrupts(map));
     frame.work("kernel threads", &map.movable, &threads(map));
     frame.scale();
@@ -137,7 +136,7 @@ impl<'a> Frame<'a> {
     fn heads(&mut self) {
         let map = self.map;
         if !map.nodes.is_empty() {
-            let nodes = map.nodes.values().collect::<std::collections::BTreeSet<_>>().len();
+            let nodes = map.nodes.values().collect::<BTreeSet<_>>().len();
             self.bands("NUMA node", &several(nodes as u64, "node", "nodes"), |cpu| {
                 map.nodes.get(&cpu).map_or_else(String::new, u32::to_string)
             });
@@ -151,6 +150,7 @@ impl<'a> Frame<'a> {
             });
         }
         self.row("CPU", &cpus(map), true, |frame, y| frame.cores(y));
+        self.run_labels();
         if !map.matter.is_empty() {
             let (colour, words) = (self.theme.ink, format!("CPU {}", map.matter));
             self.row("matters", &words, true, |frame, y| {
@@ -173,12 +173,38 @@ impl<'a> Frame<'a> {
         });
     }
 
+    /// Where a CPU's number has no room, the numbers of each run of alike CPUs, below the boxes.
+    fn run_labels(&mut self) {
+        if self.numbered() {
+            return;
+        }
+        let groups = grouped(self.map);
+        let labels = self.runs(|cpu| groups.get(&cpu).copied());
+        let labels = labels.into_iter().map(|(from, to, _)| {
+            let cpus: CpuSet = self.order[from..to].iter().copied().collect();
+            (cpus.to_string(), self.x(from), self.x(to))
+        });
+        let (y, ink) = (self.y + 8.0, self.theme.ink);
+        let markup = html! {
+            @for (label, from, to) in labels.filter(|(label, from, to)| text_width(label) + 8.0 < to - from) {
+                (text((from + to) / 2.0, y, "middle", ink, &label))
+            }
+        };
+        self.rows.push(markup);
+        self.y += LINE;
+    }
+
+    /// Whether there is room for the number of each CPU.
+    fn numbered(&self) -> bool {
+        let widest = self.order.iter().map(|cpu| text_width(&cpu.to_string())).fold(0.0, f64::max);
+        widest < self.column()
+    }
+
     /// A box for each core, with its CPUs in it where there is room.
     fn cores(&self, y: f64) -> Markup {
         let (map, theme, column) = (self.map, self.theme, self.column());
         let gap = (column * 0.12).min(2.0);
         let first = |cpu: Cpu| map.core_of(cpu).and_then(|core| core.iter().next()).unwrap_or(cpu);
-        let widest = self.order.iter().map(|cpu| text_width(&cpu.to_string())).fold(0.0, f64::max);
         html! {
             @for (from, to, _) in self.runs(|cpu| (first(cpu), map.offline.contains(cpu))) {
                 @let off = map.offline.contains(self.order[from]);
@@ -186,7 +212,7 @@ impl<'a> Frame<'a> {
                 rect x=(Px(x)) y=(Px(y)) width=(Px(width)) height=(Px(STRIP)) rx=(Px((column * 0.2).min(4.0))) fill=(if off { "none" } else { theme.band })
                     stroke=[off.then_some(theme.muted)] stroke-dasharray=[off.then_some("2 2")] {}
             }
-            @if widest < column {
+            @if self.numbered() {
                 @for (at, cpu) in self.order.iter().enumerate() {
                     (text(self.x(at) + column / 2.0, y + 12.5, "middle", theme.ink, &cpu.to_string()))
                 }
@@ -252,7 +278,7 @@ impl<'a> Frame<'a> {
 
     fn step(&self, step: &Step, y: f64) -> Markup {
         let Some(cpus) = &step.cpus else { return self.unknown(y) };
-        let colour = if step.kernel { self.theme.muted } else { self.theme.lines[1] };
+        let colour = if step.kernel { self.theme.muted } else { self.theme.lines[2] };
         let column = self.column();
         if !step.each {
             return html! { (self.ground(y)) (self.fill(y, colour, |cpu| cpus.contains(cpu))) };
@@ -280,8 +306,13 @@ impl<'a> Frame<'a> {
                 @for row in &self.rows { (row) }
             },
         );
-        let mut notes =
-            vec!["Thin bars: each of the threads may run on a part of these CPUs only.".to_owned()];
+        let mut notes = Vec::new();
+        if !map.matter.is_empty() {
+            notes.push("Shaded: the CPUs that matter.".to_owned());
+        }
+        if map.realtime.iter().any(|step| step.each) {
+            notes.push("Thin bars: each of the threads may run on a part of these CPUs only.".to_owned());
+        }
         if map.realtime.len() > STEPS {
             notes.push(format!(
                 "{} more rows of real-time threads are not drawn.",
@@ -289,74 +320,6 @@ impl<'a> Frame<'a> {
             ));
         }
         Picture { width: self.size.width(), height, body, label: label(map), notes }
-    }
-}
-
-/// The CPUs from left to right: by node and core, or by group where that would scatter the groups.
-fn order(map: &Map) -> Vec<Cpu> {
-    let groups: BTreeMap<Cpu, usize> = map
-        .groups
-        .iter()
-        .enumerate()
-        .flat_map(|(at, group)| group.cpus.iter().map(move |cpu| (cpu, at)))
-        .collect();
-    let core = |cpu: Cpu| map.core_of(cpu).and_then(|core| core.iter().next()).unwrap_or(cpu);
-    let mut order: Vec<Cpu> = map.cpus.iter().collect();
-    order.sort_by_cached_key(|&cpu| (map.nodes.get(&cpu).copied(), core(cpu), cpu));
-    let runs = order.windows(2).filter(|pair| groups.get(&pair[0]) != groups.get(&pair[1])).count();
-    if runs > RUNS.max(map.groups.len()) {
-        order.sort_by_cached_key(|&cpu| (groups.get(&cpu).copied(), core(cpu), cpu));
-    }
-    order
-}
-
-fn cpus(map: &Map) -> String {
-    let widths: std::collections::BTreeSet<usize> = map.cores.iter().map(CpuSet::len).collect();
-    let mut words = vec![map.cpus.to_string()];
-    if let (Some(least), Some(most)) = (widths.first(), widths.last()) {
-        let n = if least == most { most.to_string() } else { format!("{least} to {most}") };
-        words.push(format!("{n} in a box share a core"));
-    }
-    if !map.offline.is_empty() {
-        words.push(format!("{} offline", map.offline));
-    }
-    words.join("; ")
-}
-
-fn interrupts(map: &Map) -> String {
-    let mut words = vec![format!("{} in all", map.lands.items.len())];
-    if !map.matter.is_empty() {
-        let here: Vec<_> = map.lands.on(&map.matter).collect();
-        let may = map.may.on(&map.matter).count();
-        words.push(match here.len() {
-            0 => format!("none on CPU {}, {may} may come", map.matter),
-            n => format!("on CPU {} {n}, {may} may: {}", map.matter, listed(&named(&here), 8)),
-        });
-    }
-    partial(words, &map.lands)
-}
-
-fn threads(map: &Map) -> String {
-    let mut words = vec![format!(
-        "{} movable, {} bound to a CPU are not counted",
-        map.movable.items.len(),
-        map.bound.items.len()
-    )];
-    if !map.matter.is_empty() {
-        let here: Vec<_> = map.movable.on(&map.matter).collect();
-        words.push(match here.len() {
-            0 => format!("no movable one on CPU {}", map.matter),
-            n => format!("movable on CPU {} {n}: {}", map.matter, listed(&named(&here), 8)),
-        });
-    }
-    partial(words, &map.movable)
-}
-
-fn partial(words: Vec<String>, work: &Work) -> String {
-    match (work.partial, work.items.is_empty()) {
-        (true, true) => "not known".to_owned(),
-        (true, false) => format!("{}; perhaps more, not all could be read", words.join("; ")),
-        (false, _) => words.join("; "),
     }
 }
 
@@ -381,27 +344,34 @@ fn wrapped(words: &str, width: f64, most: usize) -> Vec<String> {
     lines.iter().map(|line| fit(line.trim_end(), width)).collect()
 }
 
-fn label(map: &Map) -> String {
-    let groups = map.groups.iter().take(8).map(|group| {
-        let apart: Vec<&str> = map
-            .apart
-            .iter()
-            .zip(&group.alike.apart)
-            .filter(|(_, has)| **has == Some(true))
-            .map(|(mark, _)| mark.name)
-            .collect();
-        let apart = if apart.is_empty() {
-            "not set apart".to_owned()
-        } else {
-            format!("set apart by {}", apart.join(", "))
-        };
-        format!("CPU {} {apart}", group.cpus)
-    });
-    let groups: Vec<String> = groups.collect();
-    let threads: usize = map.realtime.iter().map(|step| step.count).sum();
-    format!(
-        "What each CPU does: {}; {}.",
-        groups.join("; "),
-        several(threads as u64, "real-time thread", "real-time threads")
-    )
+#[cfg(test)]
+mod tests {
+    use super::super::map::tests::{four, machine, map_of};
+    use super::super::theme::PAPER;
+    use super::*;
+
+    #[test]
+    fn nothing_is_drawn_outside_and_nothing_is_left_out() {
+        for machine in [four(), machine(1, ""), machine(256, "--cpus 255")] {
+            let map = map_of(&machine);
+            for size in [Size::Wide, Size::Narrow] {
+                let picture = draw(&map, size, &PAPER).unwrap();
+                let body = picture.body.into_string();
+                for word in ["isolcpus", "cpuset partition", "unbound work", "migration/", "RT priority"] {
+                    assert!(body.contains(word), "{word}");
+                }
+                let places = body.split(" x=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+                let places: Vec<f64> = places.map(|x| x.parse().unwrap()).collect();
+                assert!(places.iter().all(|&x| (0.0..=picture.width).contains(&x)));
+                assert!(body.len() < 120_000, "{}", body.len());
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_cut_on_the_last_line_only() {
+        assert_eq!(wrapped("aa bb cc dd", 40.0, 2), ["aa bb", "cc dd"]);
+        assert_eq!(wrapped("aa bb cc dd ee", 40.0, 2), ["aa bb", "cc d\u{2026}"]);
+        assert_eq!(wrapped("", 40.0, 2), [""]);
+    }
 }

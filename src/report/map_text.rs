@@ -1,10 +1,11 @@
 //! The map of a machine for the terminal: groups of CPUs by their properties, then one scale of all real-time
 //! priorities.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::map::{APART, DEADLINE, Group, Item, Map, Mark, Step, Work, collapsed};
+use super::map::words::{listed, named};
+use super::map::{APART, DEADLINE, Group, Item, Map, Step, Work};
 use super::words::{clean, filled, wrapped};
 use crate::units::CpuSet;
 
@@ -56,16 +57,16 @@ fn table(page: &mut String, map: &Map, width: usize, dye: Dye) {
     let letters = by_group(map);
     let mut columns = vec![
         column("", 1, &|at, _| if letters { letter(at) } else { String::new() }),
-        column("CPU", 7, &|_, group| {
+        column("CPU", 6, &|_, group| {
             format!("{}{}", group.cpus, if group.alike.matters { " *" } else { "" })
         }),
-        column("cores", 9, &|_, group| cores(group)),
+        column("cores", 7, &|_, group| cores(group)),
         column("set apart by", 9, &|_, group| apart(group)),
         column("interrupts", 10, &|_, group| {
             let count = |work: &Work| work.on(&group.cpus).count();
             known(&map.lands, format!("{} ({})", count(&map.lands), count(&map.may)))
         }),
-        column("kernel threads", 14, &|_, group| {
+        column("kernel threads", 8, &|_, group| {
             let count = |work: &Work| work.on(&group.cpus).count();
             known(&map.movable, format!("{} + {}", count(&map.movable), count(&map.bound)))
         }),
@@ -208,27 +209,6 @@ fn besides(page: &mut String, map: &Map, width: usize, dye: Dye) {
     list("bound threads", &map.bound, map.bound.on(&map.matter).collect());
 }
 
-/// Names, those that differ in numbers only as one; an interrupt by itself has its number before it.
-pub fn named(items: &[&Item]) -> Vec<String> {
-    let numbers: BTreeMap<&str, u32> =
-        items.iter().filter_map(|item| Some((item.name.as_str(), item.number?))).collect();
-    let names = collapsed(items.iter().map(|item| item.name.as_str()));
-    let with_number = |name: String| match numbers.get(name.as_str()) {
-        Some(number) => format!("{number} {name}"),
-        None => name,
-    };
-    names.into_iter().map(with_number).collect()
-}
-
-/// Names with commas between them; those over the bound are counted.
-pub fn listed(names: &[String], most: usize) -> String {
-    let mut words: Vec<String> = names.iter().take(most).map(|name| clean(name)).collect();
-    if names.len() > most {
-        words.push(format!("and {} more", names.len() - most));
-    }
-    words.join(", ")
-}
-
 /// Whether the scale has a column for each group, not for each CPU.
 fn by_group(map: &Map) -> bool {
     map.cpus.len() > COLUMNS
@@ -301,11 +281,64 @@ fn cell(step: &Step, cpus: &CpuSet) -> char {
     }
 }
 
-/// What is known of a mark, as a list of CPUs.
-pub fn mark(mark: &Mark) -> String {
-    match &mark.cpus {
-        None => "not known".to_owned(),
-        Some(cpus) if cpus.is_empty() => "none".to_owned(),
-        Some(cpus) => cpus.to_string(),
+#[cfg(test)]
+mod tests {
+    use super::super::map::tests::{four, machine, map_of, thread};
+    use super::*;
+
+    #[test]
+    fn a_machine_with_two_cpus_set_apart() {
+        let expected = "\
+CPU    set apart by         interrupts  kernel threads  unbound work
+0-1    -                    3 (3)       2 + 4           yes
+2-3 *  isolcpus, rcu_nocbs  2 (3)       1 + 4           no
+* matters. interrupts: that land there now (that may). kernel threads: that can
+  be moved + that belong there. unbound work: whether workqueues may use the
+  CPUs.
+
+What may run on CPU 2-3 beside its task
+  interrupts       nvme0qN (2)
+  more may come    9 acpi
+  movable threads  kcompactd0
+  bound threads    cpuhp/N (2), migration/N (2)
+
+Real-time threads by priority
+       0 1 2 3  CPU  threads
+   99  + + + +  all  migration/N (4)
+   80  . . # .  2    program control
+   50  # . . .  0    irq/9-acpi
+# may run there, + one or some of them may, . none may. What is not marked as a
+  program is the kernel's.
+";
+        assert_eq!(render(&map_of(&four()), 80, false), expected);
+    }
+
+    #[test]
+    fn what_is_unknown_is_marked() {
+        let edits = "/sys/devices/system/cpu/isolated refused\n/proc/irq refused\n/proc refused\n--cpus 1";
+        let text = render(&map_of(&machine(2, edits)), 60, false);
+        for line in [
+            "0    isolcpus?,      ?           ?              yes",
+            "  movable threads  ?",
+            "  not known",
+            "  /sys/devices/system/cpu/isolated may not be read (EACCES,",
+        ] {
+            assert!(text.lines().any(|known| known == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        let evil = "\u{1b}[31mx\u{202e}\u{7}";
+        let edits = format!("/sys/kernel/irq/100/actions: {evil}\n{}", thread(9, evil, 0, 70, "0"));
+        let text = render(&map_of(&machine(2, &(edits + "--cpus 0"))), 80, false);
+        assert!(text.contains("[31mx") && !text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
+    }
+
+    #[test]
+    fn cells_fold_at_commas_and_anywhere_if_need_be() {
+        assert_eq!(folded("0-3,32-35 *", 5), ["0-3,", "32-35", "*"]);
+        assert_eq!(folded("abcdefg", 3), ["abc", "def", "g"]);
+        assert_eq!(folded("", 3), [""]);
     }
 }

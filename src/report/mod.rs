@@ -6,6 +6,7 @@
 
 pub mod alone;
 pub mod audit;
+pub mod audit_page;
 pub mod axis;
 pub mod bounds;
 pub mod clock;

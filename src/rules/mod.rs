@@ -7,7 +7,7 @@
 pub mod audit;
 pub mod case;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 pub mod intent;
 pub mod judgement;
 pub mod knobs;

@@ -19,6 +19,9 @@ fn parts(name: &str) -> (String, Vec<String>) {
     (shape, numbers)
 }
 
+/// Where a kind was met first, and the numbers of each name.
+type Kind = (usize, Vec<Vec<String>>);
+
 /// What stands for all of the same kind.
 pub fn kind_of(name: &str) -> String {
     parts(name).0
@@ -44,14 +47,14 @@ fn joined(kind: &str, all: &[Vec<String>]) -> String {
 
 /// The names in their order, each kind once at its first place, with its count where it stands for several.
 pub fn collapsed<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut kinds: BTreeMap<String, (usize, Vec<Vec<String>>)> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
     for (at, name) in names.into_iter().enumerate() {
         let (kind, numbers) = parts(name);
         kinds.entry(kind).or_insert_with(|| (at, Vec::new())).1.push(numbers);
     }
-    let mut kinds: Vec<(String, (usize, Vec<Vec<String>>))> = kinds.into_iter().collect();
+    let mut kinds: Vec<(String, Kind)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, (first, _))| *first);
-    let shown = |(kind, (_, all)): &(String, (usize, Vec<Vec<String>>))| match all.len() {
+    let shown = |(kind, (_, all)): &(String, Kind)| match all.len() {
         1 => joined(kind, all),
         several => format!("{} ({several})", joined(kind, all)),
     };
