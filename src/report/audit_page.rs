@@ -50,7 +50,7 @@ fn unless_unknown(audit: &Audit) -> &'static str {
 fn machine(map: &Map) -> Markup {
     html! {
         @if map.cpus.is_empty() { p { "Which CPUs there are is not known, so there is no picture of them." } }
-        (figure("A figure in a cell counts what may run on that CPU.", |size| {
+        (figure("A figure in a cell counts the interrupts that land there now, or the threads that may run there.", |size| {
             map_svg::draw(map, size, &theme::PAGE)
         }))
         @if !map.unknown.is_empty() {

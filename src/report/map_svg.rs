@@ -149,8 +149,9 @@ impl<'a> Frame<'a> {
                 map.types.get(&cpu).map_or_else(String::new, |kind| clean(kind))
             });
         }
+        let top = self.y;
         self.row("CPU", &cpus(map), true, |frame, y| frame.cores(y));
-        self.run_labels();
+        self.run_labels(top);
         if !map.matter.is_empty() {
             let (colour, words) = (self.theme.ink, format!("CPU {}", map.matter));
             self.row("matters", &words, true, |frame, y| {
@@ -174,7 +175,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Where a CPU's number has no room, the numbers of each run of alike CPUs, below the boxes.
-    fn run_labels(&mut self) {
+    fn run_labels(&mut self, top: f64) {
         if self.numbered() {
             return;
         }
@@ -184,14 +185,16 @@ impl<'a> Frame<'a> {
             let cpus: CpuSet = self.order[from..to].iter().copied().collect();
             (cpus.to_string(), self.x(from), self.x(to))
         });
-        let (y, ink) = (self.y + 8.0, self.theme.ink);
+        // On the telephone the words are above the boxes.
+        let y = if self.wide() { top + STRIP + 14.0 } else { self.y + 8.0 };
+        let ink = self.theme.ink;
         let markup = html! {
             @for (label, from, to) in labels.filter(|(label, from, to)| text_width(label) + 8.0 < to - from) {
                 (text((from + to) / 2.0, y, "middle", ink, &label))
             }
         };
         self.rows.push(markup);
-        self.y += LINE;
+        self.y = self.y.max(y + 9.0);
     }
 
     /// Whether there is room for the number of each CPU.
@@ -204,7 +207,11 @@ impl<'a> Frame<'a> {
     fn cores(&self, y: f64) -> Markup {
         let (map, theme, column) = (self.map, self.theme, self.column());
         let gap = (column * 0.12).min(2.0);
-        let first = |cpu: Cpu| map.core_of(cpu).and_then(|core| core.iter().next()).unwrap_or(cpu);
+        // Boxes that nobody could tell apart are one.
+        let first = |cpu: Cpu| match column < 1.5 {
+            true => Cpu(0),
+            false => map.core_of(cpu).and_then(|core| core.iter().next()).unwrap_or(cpu),
+        };
         html! {
             @for (from, to, _) in self.runs(|cpu| (first(cpu), map.offline.contains(cpu))) {
                 @let off = map.offline.contains(self.order[from]);
@@ -283,11 +290,17 @@ impl<'a> Frame<'a> {
         if !step.each {
             return html! { (self.ground(y)) (self.fill(y, colour, |cpu| cpus.contains(cpu))) };
         }
-        // A part of them on each: cells that do not join, or where they would be too small, a paler bar.
+        // A part of them on each: a cell for each CPU, where they are not too small.
         let mut cells = Path::default();
-        for (at, _) in self.order.iter().enumerate().filter(|(_, cpu)| cpus.contains(**cpu)) {
-            let gap = if column >= 5.0 { (column * 0.25).min(10.0) } else { 0.0 };
-            cells.rect(self.x(at) + gap / 2.0, y + 3.0, column - gap, STRIP - 6.0);
+        if column < 5.0 {
+            for (from, to, _) in self.runs(|cpu| cpus.contains(cpu)).into_iter().filter(|run| run.2) {
+                cells.rect(self.x(from), y + 4.0, self.x(to) - self.x(from), STRIP - 8.0);
+            }
+        } else {
+            let gap = (column * 0.25).min(10.0);
+            for (at, _) in self.order.iter().enumerate().filter(|(_, cpu)| cpus.contains(**cpu)) {
+                cells.rect(self.x(at) + gap / 2.0, y + 3.0, column - gap, STRIP - 6.0);
+            }
         }
         html! { (self.ground(y)) path d=(cells.0) fill=(colour) fill-opacity="0.8" {} }
     }
