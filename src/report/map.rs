@@ -12,7 +12,7 @@ pub mod words;
 use std::collections::BTreeMap;
 
 pub use names::collapsed;
-pub use tasks::{DEADLINE, Step};
+pub use tasks::{Step, rank_name};
 
 use crate::facts::Fact;
 use crate::facts::irqs::Irq;

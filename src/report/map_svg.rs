@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::map::order::{grouped, order};
 use super::map::words::{cpus, interrupts, label, listed, mark, threads};
-use super::map::{DEADLINE, Map, Mark, Step, Work};
+use super::map::{Map, Mark, Step, Work, rank_name};
 use super::svg::{LINE, Path, Picture, Px, Size, fit, group, text, text_width};
 use super::theme::Theme;
 use super::words::{clean, several};
@@ -276,7 +276,7 @@ impl<'a> Frame<'a> {
         }
         let mut before = None;
         for step in map.realtime.iter().take(STEPS) {
-            let rank = if step.rank == DEADLINE { "deadline".to_owned() } else { step.rank.to_string() };
+            let rank = rank_name(step.rank);
             let name = if before == Some(step.rank) && self.wide() { "" } else { rank.as_str() };
             before = Some(step.rank);
             self.row(name, &listed(&step.names, 12), !step.kernel, |frame, y| frame.step(step, y));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::map::words::{listed, named};
-use super::map::{APART, DEADLINE, Group, Item, Map, Step, Work};
+use super::map::{APART, Group, Item, Map, Step, Work, rank_name};
 use super::words::{clean, filled, wrapped};
 use crate::units::CpuSet;
 
@@ -16,6 +16,8 @@ const PLAIN: &str = "\u{1b}[0m";
 /// Groups beyond this many are counted, not shown; names in a list too.
 const GROUPS: usize = 24;
 const NAMES: usize = 24;
+/// Columns that a name takes, with what stands before it.
+const NAME: usize = 20;
 /// CPUs up to which each has a column of its own in the scale, and as many groups.
 const COLUMNS: usize = 24;
 
@@ -54,7 +56,7 @@ fn table(page: &mut String, map: &Map, width: usize, dye: Dye) {
         least,
         cells: shown.iter().enumerate().map(|(at, group)| cell(at, group)).collect(),
     };
-    let letters = by_group(map);
+    let letters = by_group(map, width);
     let mut columns = vec![
         column("", 1, &|at, _| if letters { letter(at) } else { String::new() }),
         column("CPU", 6, &|_, group| {
@@ -209,9 +211,10 @@ fn besides(page: &mut String, map: &Map, width: usize, dye: Dye) {
     list("bound threads", &map.bound, map.bound.on(&map.matter).collect());
 }
 
-/// Whether the scale has a column for each group, not for each CPU.
-fn by_group(map: &Map) -> bool {
-    map.cpus.len() > COLUMNS
+/// Whether the scale has a column for each group, because one for each CPU would take more than half of the width.
+fn by_group(map: &Map, width: usize) -> bool {
+    let digits = map.cpus.iter().last().map_or(1, |last| last.to_string().len());
+    map.cpus.len() > COLUMNS || map.cpus.len() * (digits + 1) > width / 2
 }
 
 fn letter(at: usize) -> String {
@@ -219,9 +222,9 @@ fn letter(at: usize) -> String {
 }
 
 /// The columns of the scale: each with its heading and its CPUs.
-fn columns(map: &Map) -> Vec<(String, CpuSet)> {
-    if by_group(map) {
-        let groups = map.groups.iter().take(COLUMNS).enumerate();
+fn columns(map: &Map, width: usize) -> Vec<(String, CpuSet)> {
+    if by_group(map, width) {
+        let groups = map.groups.iter().take(COLUMNS.min(width / 4)).enumerate();
         return groups.map(|(at, group)| (letter(at), group.cpus.clone())).collect();
     }
     map.cpus.iter().map(|cpu| (cpu.to_string(), CpuSet::from_iter([cpu]))).collect()
@@ -233,30 +236,39 @@ fn scale(page: &mut String, map: &Map, width: usize, dye: Dye) {
         page.push_str(if map.bound.partial { "  not known\n" } else { "  none\n" });
         return;
     }
-    let columns = columns(map);
+    let columns = columns(map, width);
     let room = columns.iter().map(|(head, _)| head.len()).max().unwrap_or(1);
     let heads: Vec<String> = columns.iter().map(|(head, _)| format!("{head:>room$}")).collect();
     let cpus = |step: &Step| step.cpus.as_ref().map_or("?".to_owned(), |cpus| reach(cpus, map));
-    let list = map.realtime.iter().map(|step| cpus(step).chars().count()).max().unwrap_or(0).clamp(3, 20);
+    let list = map
+        .realtime
+        .iter()
+        .map(|step| cpus(step).chars().count())
+        .max()
+        .unwrap_or(0)
+        .clamp(3, (width / 5).max(8));
     let _ =
-        writeln!(page, "{}", dye(FAINT, &format!("       {}  {:<list$}  threads", heads.join(" "), "CPU")));
+        writeln!(page, "{}", dye(FAINT, &format!("        {}  {:<list$}  threads", heads.join(" "), "CPU")));
     let mut before = None;
     for step in &map.realtime {
-        let rank = match (step.rank, before == Some(step.rank)) {
-            (_, true) => String::new(),
-            (DEADLINE, _) => "dl".to_owned(),
-            (rank, _) => rank.to_string(),
-        };
+        let rank = if before == Some(step.rank) { String::new() } else { rank_name(step.rank) };
         before = Some(step.rank);
         let cells: Vec<String> =
             columns.iter().map(|(_, cpus)| format!("{:>room$}", cell(step, cpus))).collect();
         let cpus = cpus(step);
         let cpus = if cpus.chars().count() > list { format!("{}..", &cpus[..list - 2]) } else { cpus };
-        let first = format!("  {rank:>3}  {}  {cpus:<list$}  ", cells.join(" "));
-        let hang = first.chars().count();
-        let of = if step.kernel { "" } else { "program " };
+        let first = format!("  {rank:>4}  {}  {cpus:<list$}  ", cells.join(" "));
         let mut line = String::new();
-        filled(&mut line, &first, &format!("{of}{}", listed(&step.names, NAMES)), hang.min(width / 2), width);
+        // Where there is no room beside the cells, the names stand below.
+        let (first, hang) = match first.chars().count() {
+            start if start + NAME > width => {
+                line = format!("{}\n", first.trim_end());
+                (" ".repeat(8), 8)
+            }
+            start => (first, start),
+        };
+        let of = if step.kernel { "" } else { "program " };
+        filled(&mut line, &first, &format!("{of}{}", listed(&step.names, NAMES)), hang, width);
         page.push_str(&if step.kernel { line } else { dye(BOLD, line.trim_end()) + "\n" });
     }
     wrapped(
@@ -303,10 +315,10 @@ What may run on CPU 2-3 beside its task
   bound threads    cpuhp/N (2), migration/N (2)
 
 Real-time threads by priority
-       0 1 2 3  CPU  threads
-   99  + + + +  all  migration/N (4)
-   80  . . # .  2    program control
-   50  # . . .  0    irq/9-acpi
+        0 1 2 3  CPU  threads
+  stop  + + + +  all  migration/N (4)
+    80  . . # .  2    program control
+    50  # . . .  0    irq/9-acpi
 # may run there, + one or some of them may, . none may. What is not marked as a
   program is the kernel's.
 ";
@@ -333,6 +345,20 @@ Real-time threads by priority
         let edits = format!("/sys/kernel/irq/100/actions: {evil}\n{}", thread(9, evil, 0, 70, "0"));
         let text = render(&map_of(&machine(2, &(edits + "--cpus 0"))), 80, false);
         assert!(text.contains("[31mx") && !text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
+    }
+
+    #[test]
+    fn no_line_is_too_long() {
+        let cpus = [1, 9, 16, 24, 25, 64];
+        // As many groups as CPUs.
+        let types = (0..64).map(|n| format!("/sys/devices/system/cpu/cpu{n}/cpu_capacity: {n}\n"));
+        let edits = types.collect::<String>() + &thread(9, "a thread's name", 0, 70, "0-63:2");
+        for map in cpus.map(|cpus| map_of(&machine(cpus, &edits))) {
+            for width in [60, 80, 100, 200] {
+                let text = render(&map, width, false);
+                assert!(text.lines().all(|line| line.chars().count() <= width), "{width}\n{text}");
+            }
+        }
     }
 
     #[test]

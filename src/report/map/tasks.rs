@@ -1,7 +1,7 @@
-//! Real-time threads as steps of one scale: deadline threads first, then priority 99 down to 1.
+//! Real-time threads as steps of one scale: stop threads, deadline threads, then priority 99 down to 1.
 //!
-//! Source: sched(7); SCHED_DEADLINE goes before every priority. The kernel's stop threads (`migration/N`) show as
-//! FIFO 99 in `/proc`, and go before all else.
+//! Source: sched(7); SCHED_DEADLINE goes before every priority. The kernel's stop threads (`migration/N`) go before
+//! that too, and only show as FIFO 99 in `/proc`: `sched_set_stop_task()` of kernel/sched/core.c.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,25 @@ use crate::units::CpuSet;
 /// The rank of deadline threads, above every priority.
 pub const DEADLINE: u32 = 100;
 
+/// The rank of the kernel's stop threads, above all.
+pub const STOP: u32 = 101;
+
+/// A rank in a word: `stop`, `dl`, or the priority.
+pub fn rank_name(rank: u32) -> String {
+    match rank {
+        STOP => "stop".to_owned(),
+        DEADLINE => "dl".to_owned(),
+        priority => priority.to_string(),
+    }
+}
+
 /// Sets of CPUs at one priority beyond which the threads are shown together.
 const SETS: usize = 3;
 
 /// Threads of one priority on the same CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The priority, or [`DEADLINE`].
+    /// The priority, [`DEADLINE`] or [`STOP`].
     pub rank: u32,
     /// Whether they are the kernel's.
     pub kernel: bool,
@@ -60,6 +72,7 @@ pub fn steps(threads: &Threads, matter: &CpuSet) -> Vec<Step> {
     for (thread, kernel) in [all(&threads.realtime, false), all(&threads.kernel, true)].concat() {
         let rank = match thread.policy {
             None => continue,
+            Some(_) if kernel && thread.immovable && thread.comm.starts_with("migration/") => STOP,
             Some(RtPolicy::Deadline) => DEADLINE,
             Some(_) => thread.priority,
         };
@@ -181,6 +194,6 @@ mod tests {
         check(&lines.join("\n"), "", "2", &["50k 2 irq/N-devN (3)", "50k 0-1+ irq/N-devN (6)"]);
         let lines = ["a 50 0", "b 50 1", "c 50 2", "d 50 3"].join("\n");
         check(&lines, "", "", &["50k 0-3+ a b c d"]);
-        check("migration/0 99 0\nmigration/1 99 1", "", "1", &["99k 0-1+ migration/N (2)"]);
+        check("migration/0 99 0\nmigration/1 99 1", "", "1", &["101k 0-1+ migration/N (2)"]);
     }
 }
