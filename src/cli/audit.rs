@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Environment, check_outputs, columns, print, say, write_output};
+use super::{Environment, check_outputs, columns, print, say, wanted, write_output};
 use crate::bundle::capture;
 use crate::error::{Exit, Outcome, Trouble};
-use crate::facts::survey::{Survey, survey};
+use crate::facts::survey::survey;
 use crate::host::{self, Host};
-use crate::report;
+use crate::report::map::Map;
+use crate::report::{self, map_text};
+use crate::rules::audit;
 use crate::rules::audit::Audit;
-use crate::rules::intent::{Intent, Profile, intent};
+use crate::rules::intent::{Profile, intent};
 use crate::rules::judgement::{Severity, Verdict};
-use crate::rules::{self, audit};
 use crate::units::CpuSet;
 
 /// Judge the machine's settings for real time
@@ -45,6 +46,9 @@ pub struct Args {
     /// Print what passes and what does not apply, too
     #[arg(short, long)]
     verbose: bool,
+    /// Print what each CPU does, too
+    #[arg(long)]
+    map: bool,
     /// Write the findings as JSON; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -66,15 +70,28 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let outputs = [&args.json, &args.junit, &args.html];
     check_outputs(&outputs)?;
     let host = args.host()?;
-    let survey = survey(&host, &rules::wanted());
+    let survey = survey(&host, &wanted());
     let intent = intent(&survey, args.profile, asked.as_ref()).map_err(Trouble::usage)?;
     let audit = audit::audit(&survey, &intent);
-    args.write(&audit, &survey, &intent)?;
+    let map = Map::of(&survey, &intent);
+    args.write(&audit, &map)?;
     if !args.quiet && !outputs.iter().any(|path| path.as_deref() == Some(Path::new("-"))) {
         let color = environment.color(&std::io::stdout());
-        print(report::audit::render(&audit, columns(), color, args.verbose).as_bytes())?;
+        let mut text = report::audit::render(&audit, columns(), color, args.verbose);
+        if args.map {
+            text.push('\n');
+            text.push_str(&map_text::render(&map, columns(), color));
+        }
+        print(text.as_bytes())?;
     }
     Ok(args.gate(&audit))
+}
+
+/// The page of a capture, judged for what machines are for by default.
+pub fn page_of_capture(path: &Path) -> Outcome<String> {
+    let survey = survey(&capture::open(path)?, &wanted());
+    let intent = intent(&survey, Profile::default(), None).map_err(Trouble::usage)?;
+    Ok(report::audit_page::html(&audit::audit(&survey, &intent), &Map::of(&survey, &intent)))
 }
 
 impl Args {
@@ -90,12 +107,15 @@ impl Args {
         }
     }
 
-    fn write(&self, audit: &Audit, _survey: &Survey, _intent: &Intent) -> Outcome<()> {
+    fn write(&self, audit: &Audit, map: &Map) -> Outcome<()> {
         if let Some(path) = &self.json {
             write_output(path, &report::audit::json(audit))?;
         }
         if let Some(path) = &self.junit {
             write_output(path, report::junit::render(audit).as_bytes())?;
+        }
+        if let Some(path) = &self.html {
+            write_output(path, report::audit_page::html(audit, map).as_bytes())?;
         }
         Ok(())
     }

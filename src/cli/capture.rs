@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::{Environment, check_outputs, print, write_output};
+use super::{Environment, check_outputs, print, wanted, write_output};
 use crate::bundle::capture::{Capture, SCHEMA, write};
 use crate::bundle::time::wall_time;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::survey::survey;
 use crate::host::{Host, clock, is_root, random_u64};
-use crate::rules;
 
 /// Keep what the audit reads of this machine
 ///
@@ -33,7 +32,7 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     check_outputs(&[&args.json])?;
     let host = Host::live().recording();
-    survey(&host, &rules::wanted());
+    survey(&host, &wanted());
     let Some(recorder) = host.recorded() else { return Err(Trouble::internal("nothing was recorded")) };
     let capture = Capture {
         schema: SCHEMA.to_owned(),

@@ -8,7 +8,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
+use crate::facts::survey::Wanted;
 use crate::foreign;
+use crate::report::map;
 
 mod audit;
 mod bounds;
@@ -171,6 +173,13 @@ fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign:
         ended_unix_s: started_unix_s + run.elapsed_ns.unwrap_or_default().as_secs() as i64,
         return_code: if run.ended == "limit" { 3 } else { 0 },
     }
+}
+
+/// What an audit reads of a machine: all that the rules ask for, and what the map of the machine needs besides.
+fn wanted() -> Wanted {
+    let mut wanted = crate::rules::wanted();
+    wanted.texts.extend(map::READS);
+    wanted
 }
 
 /// A refusal is one line, whatever a file name or a foreign text put into it.

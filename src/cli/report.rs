@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::bounds::{Asked, answer};
 use super::subject::Subject;
 use super::{Environment, columns, print, say, write_output};
+use crate::bundle::capture::is_capture;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::Peak;
 use crate::error::{Exit, Outcome, Trouble};
@@ -30,7 +31,7 @@ const COLUMNS: usize = report::COLUMNS;
     after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run --limit 50us --horizon 24h -o run.html\n  onbeat report run -o run.svg"
 )]
 pub struct Args {
-    /// Bundles, as `onbeat measure -o` makes them
+    /// Bundles, as `onbeat measure -o` makes them, or one of `onbeat capture`: then the page is that of its audit
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// The file to write: .html, .svg, .csv or .json; `-` is standard output, with --format
@@ -69,6 +70,9 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         ));
     }
     super::check_outputs(&[&args.output, &args.json, &args.rt_tests_json, &args.hist])?;
+    if args.bundles.iter().any(|path| is_capture(path)) {
+        return args.of_capture(format);
+    }
     let question = args.asked.question(REACH)?;
     let mut read = Vec::new();
     for path in &args.bundles {
@@ -160,6 +164,21 @@ fn tables(inputs: &[Input], color: bool) -> String {
 }
 
 impl Args {
+    /// A capture has no run: all that there is to report is how its machine is set up.
+    fn of_capture(&self, format: Option<Format>) -> Outcome<Exit> {
+        let no_run = self.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();
+        match (self.bundles.as_slice(), format) {
+            ([one], Some(Format::Html)) if !no_run && !self.asked.is_given() => {
+                let page = super::audit::page_of_capture(one)?;
+                write_output(self.output.as_deref().unwrap_or(Path::new("-")), page.as_bytes())?;
+                Ok(Exit::Fine)
+            }
+            _ => Err(Trouble::usage(
+                "a capture holds no run: `report CAPTURE -o FILE.html` makes the page of its audit, `onbeat audit --bundle CAPTURE` all else",
+            )),
+        }
+    }
+
     /// The kind of output; none is the text table.
     fn format(&self) -> Outcome<Option<Format>> {
         let ending = self

@@ -6,6 +6,7 @@
 
 pub mod alone;
 pub mod audit;
+pub mod audit_page;
 pub mod axis;
 pub mod bounds;
 pub mod clock;
@@ -22,6 +23,9 @@ pub mod junit;
 pub mod label;
 pub mod latency;
 pub mod line;
+pub mod map;
+pub mod map_svg;
+pub mod map_text;
 pub mod marks;
 pub mod outlook;
 pub mod overlay;

@@ -11,7 +11,7 @@ pub mod case;
 mod corpus;
 mod edits;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 pub mod intent;
 pub mod irq_kinds;
 pub mod judgement;

@@ -1,0 +1,216 @@
+//! An audit as a page: the map of the machine, what fails, worst first, what could not be told, and the rest.
+
+use maud::{Markup, html};
+
+use super::audit::{conditions, count, worst_first};
+use super::html::{document, page_of};
+use super::map::Map;
+use super::page::{figure, scroll};
+use super::words::clean;
+use super::{map_svg, map_text, theme};
+use crate::rules::audit::{Audit, Finding};
+use crate::rules::judgement::{Severity, Verdict};
+use crate::rules::{self, Lasts};
+
+/// The audit of a machine, and its map, as one page.
+pub fn html(audit: &Audit, map: &Map) -> String {
+    let release = clean(&audit.host.release);
+    let heading = match release.as_str() {
+        "" => "Audit for real time".to_owned(),
+        release => format!("Audit for real time: Linux {release}"),
+    };
+    page_of(
+        &heading,
+        html! {
+            p class="lead" { (conditions(audit)) }
+            p { strong { (count(audit)) } }
+            h2 { "The machine" }
+            (machine(map))
+            h2 { "What stands in the way" }
+            @let failing = worst_first(audit, Verdict::Fail);
+            @if failing.is_empty() { p { "No rule failed." (unless_unknown(audit)) } }
+            @for found in failing { (failed(found)) }
+            (unknown(audit))
+            (rest(audit, Verdict::Pass, "As it should be"))
+            (rest(audit, Verdict::NotApplicable, "Does not apply"))
+            footer class="muted" { p {
+                "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". "
+                code { "onbeat rules ID" } " tells all about a rule: what it reads, what a change costs, where it is written."
+            } }
+            (document(&without_addresses(audit)))
+        },
+    )
+}
+
+fn unless_unknown(audit: &Audit) -> &'static str {
+    if audit.summary.unknown > 0 { " What is unknown might." } else { "" }
+}
+
+/// The picture, and its words for those who cannot see it.
+fn machine(map: &Map) -> Markup {
+    html! {
+        @if map.cpus.is_empty() { p { "Which CPUs there are is not known, so there is no picture of them." } }
+        (figure("A figure in a cell counts the interrupts that land there now, or the threads that may run there.", |size| {
+            map_svg::draw(map, size, &theme::PAGE)
+        }))
+        @if !map.unknown.is_empty() {
+            p { "Not on the map:" }
+            ul { @for what in &map.unknown { li { (clean(what)) } } }
+        }
+        details {
+            summary { "The same in words" }
+            (scroll("The machine in words", html! { pre { (map_text::render(map, 110, false)) } }))
+        }
+    }
+}
+
+fn failed(found: &Finding) -> Markup {
+    html! {
+        section class={ "finding " (found.severity.name()) } {
+            h3 { (badge(found.severity)) " " (found.rule) @if let Some(title) = title(found) { span class="muted" { " " (title) } } }
+            p class="change" { (clean(&found.value)) " " span class="muted" { "should be" } " " strong { (clean(&found.wanted)) } }
+            dl {
+                (field("why", &found.why))
+                (field("contested", found.contested))
+                (field("to do", &found.fix))
+                (field("a change lasts", lasts(found.lasts)))
+                (field("source", source(found)))
+            }
+        }
+    }
+}
+
+fn badge(severity: Severity) -> Markup {
+    html! { span class={ "badge " (severity.name()) } { (severity.name()) } }
+}
+
+fn field(name: &str, text: &str) -> Markup {
+    html! { @if !text.is_empty() { div { dt { (name) } dd { (clean(text)) } } } }
+}
+
+fn title(found: &Finding) -> Option<&'static str> {
+    // Some are the id in words.
+    rules::find(found.rule).map(|knob| knob.title).filter(|title| title.replace(' ', "-") != found.rule)
+}
+
+/// Where it is written, by name: a page holds no address.
+fn source(found: &Finding) -> &'static str {
+    let source = rules::find(found.rule).and_then(|knob| knob.sources.first());
+    source.map_or("", |source| source.title)
+}
+
+fn lasts(lasts: Lasts) -> &'static str {
+    match lasts {
+        Lasts::Runtime => "until the next boot",
+        Lasts::Boot => "from boot to boot: it is set on the kernel's command line",
+        Lasts::Build => "until another kernel is built",
+        Lasts::Firmware => "for good: it is set in the firmware",
+    }
+}
+
+fn unknown(audit: &Audit) -> Markup {
+    let found = worst_first(audit, Verdict::Unknown);
+    html! {
+        @if !found.is_empty() {
+            h2 { "What could not be told" }
+            p class="muted" { "Each of these might fail. As root, less is unknown." }
+            (scroll("What could not be told", html! { table {
+                thead { tr { th class="left" { "rule" } th class="left" { "if it failed" } th class="left" { "why it is unknown" } } }
+                tbody { @for found in found { tr {
+                    th class="left" { (found.rule) } td class="left" { (badge(found.severity)) } td class="wrap" { (clean(&found.why)) }
+                } } }
+            } }))
+        }
+    }
+}
+
+fn rest(audit: &Audit, verdict: Verdict, heading: &str) -> Markup {
+    let found = worst_first(audit, verdict);
+    html! {
+        @if !found.is_empty() {
+            details {
+                summary { (heading) " (" (found.len()) ")" }
+                (scroll(heading, html! { table { tbody { @for found in found {
+                    @let said = if found.value.is_empty() { &found.why } else { &found.value };
+                    tr { th class="left" { (found.rule) } td class="wrap" { (clean(said)) } }
+                } } } }))
+            }
+        }
+    }
+}
+
+/// The audit as JSON; its sources are named by their titles.
+fn without_addresses(audit: &Audit) -> String {
+    let mut audit = audit.clone();
+    for found in &mut audit.findings {
+        found.source = source(found);
+    }
+    serde_json::to_string(&audit).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::map::tests::{four, machine, map_of, thread};
+    use super::*;
+    use crate::rules::audit::audit;
+    use crate::rules::fixture::Machine;
+    use crate::rules::knobs::ALL;
+
+    fn page(machine: &Machine) -> String {
+        let (survey, intent) = machine.survey();
+        html(&audit(&survey, &intent), &map_of(machine))
+    }
+
+    #[test]
+    fn a_page_has_the_map_and_the_findings_worst_first() {
+        let mut machine = Machine::base();
+        ALL.iter().for_each(|knob| machine.edit(knob.examples.fires));
+        let (survey, intent) = machine.survey();
+        let audit = audit(&survey, &intent);
+        let text = html(&audit, &map_of(&machine));
+        assert!(text.contains("aria-label=\"What each CPU does: CPU 0-1 not set apart"));
+        let places: Vec<usize> = worst_first(&audit, Verdict::Fail)
+            .iter()
+            .map(|found| text.find(&format!("</span> {}", found.rule)).unwrap())
+            .collect();
+        assert!(places.len() > 1 && places.is_sorted(), "{places:?}");
+        assert!(text.contains(ALL[0].sources[0].title));
+    }
+
+    #[test]
+    fn no_page_holds_an_address_or_a_script() {
+        for knob in ALL {
+            for edits in [knob.examples.fires, knob.examples.silent, knob.examples.unknown] {
+                let mut machine = Machine::base();
+                machine.edit(edits);
+                let text = page(&machine);
+                assert!(
+                    !text.contains("://") && !text.contains("url(") && !text.contains("href=\"http"),
+                    "{}",
+                    knob.id
+                );
+                assert_eq!(text.matches("<script").count(), 1, "{}", knob.id);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_machine_says_stays_text() {
+        let evil = "</script><b x=\"'&";
+        let mut hostile = four();
+        hostile.edit(&format!("/proc/sys/kernel/osrelease: {evil}\n/sys/kernel/irq/102/actions: {evil}\n"));
+        hostile.edit(&thread(9, evil, 0, 70, "2"));
+        hostile.edit(&format!("/sys/devices/virtual/workqueue/cpumask: {evil}"));
+        let text = page(&hostile);
+        assert!(
+            text.contains("&lt;b x=") && !text.contains("<b x=") && text.matches("</script>").count() == 1
+        );
+    }
+
+    #[test]
+    fn a_large_or_empty_machine_is_a_page_too() {
+        assert!(page(&machine(256, "--cpus 5-9")).len() < 300_000);
+        let nothing = page(&Machine::of(std::collections::BTreeMap::new()));
+        assert!(nothing.contains("Which CPUs there are is not known") && !nothing.contains("<svg"));
+    }
+}

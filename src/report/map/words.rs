@@ -1,0 +1,121 @@
+//! What the map shows, in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::names::collapsed;
+use super::{Item, Map, Mark, Work};
+use crate::report::words::{clean, several};
+use crate::units::CpuSet;
+
+/// What is known of a mark, as a list of CPUs.
+pub fn mark(mark: &Mark) -> String {
+    match &mark.cpus {
+        None => "not known".to_owned(),
+        Some(cpus) if cpus.is_empty() => "none".to_owned(),
+        Some(cpus) => cpus.to_string(),
+    }
+}
+
+/// Names with commas between them; those over the bound are counted.
+pub fn listed(names: &[String], most: usize) -> String {
+    let mut words: Vec<String> = names.iter().take(most).map(|name| clean(name)).collect();
+    if names.len() > most {
+        words.push(format!("and {} more", names.len() - most));
+    }
+    words.join(", ")
+}
+
+/// Names, those that differ in numbers only as one; an interrupt by itself has its number before it.
+pub fn named(items: &[&Item]) -> Vec<String> {
+    let numbers: BTreeMap<&str, u32> =
+        items.iter().filter_map(|item| Some((item.name.as_str(), item.number?))).collect();
+    let names = collapsed(items.iter().map(|item| item.name.as_str()));
+    let with_number = |name: String| match numbers.get(name.as_str()) {
+        Some(number) => format!("{number} {name}"),
+        None => name,
+    };
+    names.into_iter().map(with_number).collect()
+}
+
+/// The CPUs: which, how many a core, and what is amiss.
+pub fn cpus(map: &Map) -> String {
+    let widths: BTreeSet<usize> = map.cores.iter().map(CpuSet::len).collect();
+    let mut words = vec![map.cpus.to_string()];
+    if let (Some(least), Some(most)) = (widths.first(), widths.last()) {
+        let n = if least == most { most.to_string() } else { format!("{least} to {most}") };
+        words.push(format!("{n} CPUs a core"));
+    }
+    let matters = map.groups.iter().filter(|group| group.alike.matters);
+    let outside = matters.fold(CpuSet::default(), |all, group| all.or(&group.split)).without(&map.matter);
+    if !outside.is_empty() {
+        words.push(format!("CPU {outside} share cores with those that matter"));
+    }
+    if !map.offline.is_empty() {
+        words.push(format!("{} offline", map.offline));
+    }
+    words.join("; ")
+}
+
+/// How many interrupts there are, and those that land on the CPUs that matter.
+pub fn interrupts(map: &Map) -> String {
+    let (all, here) = (map.lands.items.len(), map.lands.on(&map.matter).collect::<Vec<_>>());
+    let mut words = vec![format!("{all} in all")];
+    if !map.matter.is_empty() {
+        words.push(of_those_that_matter(here.len(), &listed(&named(&here), 8)));
+        let more = map.may.on(&map.matter).count().saturating_sub(here.len());
+        words.extend((more > 0).then(|| format!("{more} more may come")));
+    }
+    partial(words, &map.lands)
+}
+
+/// How many threads of the kernel there are, and those that may run on the CPUs that matter.
+pub fn threads(map: &Map) -> String {
+    let here: Vec<_> = map.movable.on(&map.matter).collect();
+    let mut words = vec![format!("{} can be moved", map.movable.items.len())];
+    if !map.matter.is_empty() {
+        words.push(of_those_that_matter(here.len(), &listed(&named(&here), 8)));
+    }
+    words.push(format!("{} bound to a CPU, not drawn", map.bound.items.len()));
+    partial(words, &map.movable)
+}
+
+fn of_those_that_matter(count: usize, names: &str) -> String {
+    match count {
+        0 => "none where it matters".to_owned(),
+        n => format!("{n} where it matters: {names}"),
+    }
+}
+
+fn partial(words: Vec<String>, work: &Work) -> String {
+    match (work.partial, work.items.is_empty()) {
+        (true, true) => "not known".to_owned(),
+        (true, false) => format!("{}; perhaps more, not all could be read", words.join("; ")),
+        (false, _) => words.join("; "),
+    }
+}
+
+/// The whole map in a sentence, for those who cannot see it.
+pub fn label(map: &Map) -> String {
+    let groups = map.groups.iter().take(8).map(|group| {
+        let apart: Vec<&str> = map
+            .apart
+            .iter()
+            .zip(&group.alike.apart)
+            .filter(|(_, has)| **has == Some(true))
+            .map(|(mark, _)| mark.name)
+            .collect();
+        let apart = if apart.is_empty() {
+            "not set apart".to_owned()
+        } else {
+            format!("set apart by {}", apart.join(", "))
+        };
+        format!("CPU {} {apart}", group.cpus)
+    });
+    let groups: Vec<String> = groups.collect();
+    let threads: usize = map.realtime.iter().map(|step| step.count).sum();
+    format!(
+        "What each CPU does: {}; {}.",
+        groups.join("; "),
+        several(threads as u64, "real-time thread", "real-time threads")
+    )
+}
