@@ -90,7 +90,11 @@ fn partitions(survey: &Survey, unknown: &mut Vec<String>) -> Option<CpuSet> {
     match &groups.isolated {
         // Kernels before 6.8 do not sum them up.
         Fact::Absent => Some(own),
-        fact => noted(unknown, fact, "cpuset.cpus.isolated").map(|all| all.or(&own)),
+        // They add what was isolated at boot.
+        fact => {
+            let boot = survey.facts.isolated.known().cloned().unwrap_or_default();
+            noted(unknown, fact, "cpuset.cpus.isolated").map(|all| all.without(&boot).or(&own))
+        }
     }
 }
 
