@@ -1,0 +1,31 @@
+//! A machine of any texts at any of the paths that are read, judged by every rule and drawn.
+//!
+//! The input is lines of `PATH=TEXT`, where a `~` in the text is a newline; `PATH!` is refused.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use onbeat::facts::survey::survey;
+use onbeat::host::Host;
+use onbeat::host::record::Seen;
+use onbeat::report::map::Map;
+use onbeat::rules::audit::audit;
+use onbeat::rules::intent::{Profile, intent};
+use onbeat::rules::wanted;
+
+fuzz_target!(|bytes: &[u8]| {
+    let answer = |line: &[u8]| {
+        let end = line.iter().position(|&byte| byte == b'=' || byte == b'!')?;
+        let path = std::str::from_utf8(&line[..end]).ok().filter(|path| path.starts_with('/'))?;
+        let text = line[end + 1..].iter().map(|&byte| if byte == b'~' { b'\n' } else { byte }).collect();
+        let seen = if line[end] == b'!' { Seen::Refused(13) } else { Seen::File(text) };
+        Some((path.to_owned(), seen))
+    };
+    let host = Host::made(bytes.split(|&byte| byte == b'\n').filter_map(answer).collect());
+    let survey = survey(&host, &wanted());
+    for profile in [Profile::ControlLoop, Profile::BusyPoll, Profile::Audio, Profile::Guest] {
+        let Ok(intent) = intent(&survey, profile, None) else { continue };
+        audit(&survey, &intent);
+        Map::of(&survey, &intent);
+    }
+});
