@@ -1,11 +1,10 @@
 //! Runtime services of an EFI firmware: calls into it, while nothing else can run on the CPU.
 
 use super::sources::{PARAMETERS, RT_CONFIG, RT_HARDWARE};
-use crate::facts::line::parse_line;
+use crate::facts::line::parse_mask;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "efi-runtime",
@@ -89,34 +88,17 @@ fn switched_off(case: &Case) -> Judged {
 
 /// Whether the calls are kept on CPUs that do not matter.
 fn confined(case: &Case) -> Judged {
-    let Some(mask) = case.parsed(CPUMASK, parse_cpumask)? else {
+    let Some(mask) = case.parsed(CPUMASK, parse_mask)? else {
         return Err(Judgement::not_applicable("this kernel has no workqueue of that name to confine"));
     };
     let ours = mask.and(case.cpus());
     Ok(Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {mask}")))
 }
 
-/// A mask in hexadecimal digits, in groups of 32 bits with commas between them.
-fn parse_cpumask(text: &str) -> Result<CpuSet, String> {
-    let digits: Vec<u32> = parse_line(text)?
-        .chars()
-        .filter(|c| *c != ',')
-        .map(|c| c.to_digit(16).ok_or_else(|| "expected a mask in hexadecimal digits".to_owned()))
-        .collect::<Result<_, _>>()?;
-    if digits.is_empty() {
-        return Err("expected a mask, found nothing".to_owned());
-    }
-    let bits = digits.iter().rev().enumerate().flat_map(|(at, digit)| {
-        (0..4).filter(move |bit| digit >> bit & 1 == 1).map(move |bit| Cpu(at as u32 * 4 + bit))
-    });
-    Ok(CpuSet(bits.collect()))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{KNOB, parse_cpumask};
+    use super::KNOB;
     use crate::rules::fixture::check;
-    use proptest::prelude::*;
 
     const EFI: &str = "/sys/firmware/efi/fw_platform_size: 64";
 
@@ -148,12 +130,5 @@ mod tests {
             &format!("{}\n--cpus 0-3", mask("3")),
             "fail medium efi=runtime; efi_runtime on CPU 0-1",
         );
-    }
-
-    proptest! {
-        #[test]
-        fn the_parser_is_total(text in "[0-9a-f,x\n ]{0,40}") {
-            let _ = parse_cpumask(&text);
-        }
     }
 }

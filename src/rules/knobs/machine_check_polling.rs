@@ -1,8 +1,9 @@
 //! Polling for corrected machine checks, x86 only.
 
 use super::sources::{PARAMETERS, SYSFS_MCE};
+use crate::facts::Fact;
 use crate::rules::case::{Case, absent};
-use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -12,7 +13,8 @@ pub static KNOB: Knob = Knob {
            Errors that could not be corrected raise an exception, which has nothing to do with it.",
     why: "a timer of its own comes to each CPU, isolated or not, and reads the registers of all error banks there",
     tell: "check_interval and ignore_ce, which hold for all CPUs, and mce= on the command line. Whether corrected errors are reported by \
-           an interrupt (CMCI) besides, as on most Intel processors, is not seen.",
+           an interrupt (CMCI) besides, as on most Intel processors, is not seen. There are no such files where the kernel has no X86_MCE, \
+           or the processor, as a hypervisor shows it, has neither mce nor mca among its flags.",
     cost: "With check_interval 0, corrected errors that no interrupt reports go unseen, and with them the first signs of memory that fails. \
            ignore_ce switches that interrupt off, too; mce=off gives up the handling of errors that cannot be corrected as well: a machine that \
            should stop computes on with broken data.",
@@ -31,7 +33,7 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[INTERVAL, IGNORED],
-    facts: &["/proc/cmdline", "/proc/sys/kernel/arch"],
+    facts: &["/proc/cmdline", "/proc/cpuinfo", "/proc/sys/kernel/arch", "/boot/config-RELEASE"],
     programs: &[],
     judge,
     examples: Examples {
@@ -52,7 +54,28 @@ const IGNORED: &str = "/sys/devices/system/machinecheck/machinecheck0/ignore_ce"
 
 fn judge(case: &Case) -> Judged {
     case.needs_x86()?;
-    Judgement::all([switched_off(case), ignored(case), polled(case)])
+    let off = switched_off(case);
+    if !matches!(&off, Ok(judged) if judged.verdict == Verdict::Fail) {
+        there(case)?;
+    }
+    Judgement::all([off, ignored(case), polled(case)])
+}
+
+/// Goes on unless there is nothing to poll: the kernel makes the files for processors with both flags only.
+fn there(case: &Case) -> Result<(), Judgement> {
+    let absent = |path| matches!(case.number_if_there(path), Ok(None));
+    if !absent(INTERVAL) || !absent(IGNORED) {
+        return Ok(());
+    }
+    if case.kconfig().is_ok_and(|config| !config.is_yes("X86_MCE")) {
+        return Err(Judgement::not_applicable("the kernel has no X86_MCE"));
+    }
+    match &case.facts().cpu_flags {
+        Fact::Known(flags) if !["mce", "mca"].iter().all(|name| flags.iter().any(|flag| flag == name)) => {
+            Err(Judgement::not_applicable("the processor offers the kernel no machine checks"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn switched_off(case: &Case) -> Judged {
@@ -103,6 +126,21 @@ mod tests {
         check(&KNOB, &format!("{IGNORED} refused\n{INTERVAL}: 300"), "fail low every 300 s");
         check(&KNOB, &format!("{INTERVAL} absent"), "unknown");
         check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+    }
+
+    #[test]
+    fn nothing_is_polled_where_there_are_no_machine_checks() {
+        let none = "/sys/devices/system/machinecheck absent\nCONFIG_X86_MCE=";
+        check(&KNOB, &format!("{none}n"), "not-applicable the kernel has no X86_MCE");
+        let flags = |flags| format!("{none}y\n/proc/cpuinfo:\n| flags : fpu {flags}");
+        check(&KNOB, &flags("mce mca"), "unknown");
+        check(&KNOB, &flags("mca"), "not-applicable the processor offers the kernel no machine checks");
+        check(&KNOB, &format!("{none}y\n/proc/cpuinfo refused"), "unknown");
+        check(
+            &KNOB,
+            &format!("{none}n\n/sys/devices/system/machinecheck refused\n{INTERVAL} refused"),
+            "unknown",
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The limit on real-time priorities: who may have one without being root.
 
+use super::sources::SCHED7;
 use crate::facts::limits_conf::Item;
 use crate::rules::case::Case;
 use crate::rules::intent::Profile;
@@ -11,7 +12,7 @@ pub static KNOB: Knob = Knob {
     id: "rt-priority-limit",
     title: "limit on real-time priorities",
     what: "RLIMIT_RTPRIO, the highest real-time priority that a program may take without CAP_SYS_NICE; 0, none at all, unless login or systemd gives more.",
-    why: "without a real-time priority a program shares its CPU with all others, and below 50 it waits for the threads of interrupts",
+    why: "without a real-time priority a program shares its CPU with all others, and up to 50 it waits for the threads of interrupts",
     tell: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. Read as root, it says what users \
            are given, not what each program needs: one that runs as root needs no limit. Limits in the units of services are not read, nor those of other \
            sessions; in a container of a user's own, capabilities promise more than the kernel keeps.",
@@ -23,10 +24,7 @@ pub static KNOB: Knob = Knob {
     contested: "",
     lasts: Lasts::Runtime,
     sources: &[
-        Source {
-            title: "sched(7), privileges and resource limits",
-            url: "https://man7.org/linux/man-pages/man7/sched.7.html",
-        },
+        Source { title: "sched(7), privileges and resource limits", url: SCHED7 },
         Source {
             title: "limits.conf(5), rtprio",
             url: "https://man7.org/linux/man-pages/man5/limits.conf.5.html",

@@ -11,8 +11,8 @@ pub static KNOB: Knob = Knob {
     what: "The scheduler's statistics (sched_schedstats), the accounts of what delays each task (task_delayacct) and those of BPF programs \
            (bpf_stats_enabled) are off by default on current kernels, and switched on by profilers, by iotop, or on the command line.",
     why: "each switch of tasks, or each run of a BPF program, reads the clock and updates counters",
-    tell: "Their sysctls. Statistics of BPF that a program holds on for as long as it runs are not seen.",
-    cost: "The columns of perf sched, schedtop, iotop and bpftool that come from them are empty.",
+    tell: "Their sysctls. Statistics of BPF that a program holds on for as long as it runs are not seen, nor the accounts of delays of kernels before 5.14, which have no sysctl and are on unless booted with nodelayacct.",
+    cost: "What perf sched, iotop and bpftool take from them stays empty.",
     wanted: "all 0",
     fix: "write 0 to those that are on: sysctl kernel.sched_schedstats=0 kernel.task_delayacct=0 kernel.bpf_stats_enabled=0, and take schedstats= and delayacct off the kernel's command line",
     severity: Severity::Low,

@@ -28,7 +28,7 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[STATE],
-    facts: &["/boot/config-RELEASE"],
+    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/osrelease"],
     programs: &[],
     judge,
     examples: Examples {
@@ -45,10 +45,19 @@ fn judge(case: &Case) -> Judged {
         Some("disabled") => Ok(Judgement::pass("disabled")),
         Some(state @ ("enabled" | "enabling" | "disabling")) => Ok(Judgement::fail(state)),
         Some(_) => Err(Judgement::unknown(format!("{STATE} holds no state that onbeat knows"))),
-        None if case.kconfig()?.is_yes("SCHED_CLASS_EXT") => {
-            Err(Judgement::unknown(format!("{STATE} is not there, though the kernel has SCHED_CLASS_EXT")))
+        None => Err(without(case)),
+    }
+}
+
+/// There is no such file.
+fn without(case: &Case) -> Judgement {
+    match (case.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), case.series()) {
+        (Ok(true), _) => {
+            Judgement::unknown(format!("{STATE} is not there, though the kernel has SCHED_CLASS_EXT"))
         }
-        None => Err(Judgement::not_applicable("the kernel has no SCHED_CLASS_EXT")),
+        (Ok(false), _) => Judgement::not_applicable("the kernel has no SCHED_CLASS_EXT"),
+        (Err(_), Ok(series)) if series < (6, 12) => Judgement::not_applicable("it came with 6.12"),
+        (Err(unknown), _) => unknown,
     }
 }
 
@@ -62,6 +71,7 @@ mod tests {
         check(&KNOB, "", "not-applicable the kernel has no SCHED_CLASS_EXT");
         check(&KNOB, "CONFIG_SCHED_CLASS_EXT=y", "unknown");
         check(&KNOB, "/boot refused", "unknown");
+        check(&KNOB, "/boot refused\n/proc/sys/kernel/osrelease: 5.15.1", "not-applicable it came with 6.12");
         check(&KNOB, "/sys/kernel/sched_ext/state: enabling", "fail low enabling");
         check(&KNOB, "/sys/kernel/sched_ext/state: \u{1b}[2J", "unknown");
         check(&KNOB, "/sys/kernel/sched_ext/state: bypassed", "unknown");

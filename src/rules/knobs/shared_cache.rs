@@ -14,6 +14,7 @@ const LEVEL: &str = "/sys/devices/system/cpu/cpu#/cache/index#/level";
 const SHARED: &str = "/sys/devices/system/cpu/cpu#/cache/index#/shared_cpu_list";
 const GROUP_CPUS: &str = "/sys/fs/resctrl/*/cpus_list";
 const GROUP_MODE: &str = "/sys/fs/resctrl/*/mode";
+const GROUP_PARTS: &str = "/sys/fs/resctrl/*/schemata";
 
 pub static KNOB: Knob = Knob {
     id: "shared-cache",
@@ -22,7 +23,7 @@ pub static KNOB: Knob = Knob {
            on many Arm processors and on E cores, the last level by most or all cores.",
     why: "other work evicts the real-time task's lines, and then each access waits for memory: hundreds of nanoseconds each, which add up with the size of the code and data",
     tell: "The CPUs that share each cache from level 2 up with those that matter. A resctrl group in mode exclusive that holds all of them \
-           counts as a cache of their own. Caches of the system outside of the CPUs, and memory bandwidth, are not seen.",
+           and has a part of the cache counts as a cache of their own. Caches of the system outside of the CPUs, and memory bandwidth, are not seen.",
     cost: "Other CPUs to choose, or a part of the cache that the other work no longer has (resctrl). On many processors the last level cannot be \
            had alone.",
     wanted: "no cache shared with other work, or a part of it kept apart",
@@ -40,7 +41,7 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::Unexplained],
     after: &[],
     conflicts: &[],
-    reads: &[LEVEL, SHARED, GROUP_CPUS, GROUP_MODE],
+    reads: &[LEVEL, SHARED, GROUP_CPUS, GROUP_MODE, GROUP_PARTS],
     facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"],
     programs: &[],
     judge,
@@ -96,10 +97,8 @@ fn judge(case: &Case) -> Judged {
         }
         seen = seen.or(&cpus);
     }
-    if let Some((level, (ours, theirs))) = shared.into_iter().next() {
-        if kept_apart(case) {
-            return Ok(Judgement::pass("kept apart by resctrl"));
-        }
+    let apart = if shared.is_empty() { BTreeSet::new() } else { kept_apart(case) };
+    if let Some((level, (ours, theirs))) = shared.into_iter().find(|(level, _)| !apart.contains(level)) {
         return Ok(sharing(level, &ours, &theirs));
     }
     let unseen = case.cpus().without(&seen);
@@ -108,6 +107,7 @@ fn judge(case: &Case) -> Judged {
         None if !unseen.is_empty() => {
             Err(Judgement::unknown(format!("the caches of {} are not told", named(&unseen))))
         }
+        None if !apart.is_empty() => Ok(Judgement::pass("kept apart by resctrl")),
         None => Ok(Judgement::pass("none beyond the CPUs that matter")),
     }
 }
@@ -121,14 +121,29 @@ fn sharing(level: u64, ours: &CpuSet, theirs: &CpuSet) -> Judgement {
     ))
 }
 
-/// Whether one exclusive group holds all CPUs that matter; what cannot be read does not.
-fn kept_apart(case: &Case) -> bool {
-    let (Ok(cpus), Ok(modes)) = (case.each(GROUP_CPUS, parse_cpus), case.each(GROUP_MODE, parse_word)) else {
-        return false;
+/// The levels of which an exclusive group that holds all CPUs that matter has a part; none of what cannot be read.
+fn kept_apart(case: &Case) -> BTreeSet<u64> {
+    let parts = case.each(GROUP_PARTS, |text| Ok(levels(text)));
+    let (Ok(cpus), Ok(modes), Ok(parts)) =
+        (case.each(GROUP_CPUS, parse_cpus), case.each(GROUP_MODE, parse_word), parts)
+    else {
+        return BTreeSet::new();
     };
     let exclusive: BTreeSet<&[String]> =
         modes.into_iter().filter(|(_, mode)| mode == "exclusive").map(|(group, _)| group).collect();
-    cpus.iter().any(|(group, cpus)| exclusive.contains(group) && case.cpus().without(cpus).is_empty())
+    let ours: BTreeSet<&[String]> = cpus
+        .into_iter()
+        .filter(|(_, cpus)| case.cpus().without(cpus).is_empty())
+        .map(|(group, _)| group)
+        .collect();
+    let ours = parts.into_iter().filter(|(group, _)| exclusive.contains(group) && ours.contains(group));
+    ours.flat_map(|(_, levels)| levels).collect()
+}
+
+/// The levels in a group's schemata: `L3:0=f;1=f`, `L2CODE:0=3`, and memory bandwidth, which is none.
+fn levels(schemata: &str) -> BTreeSet<u64> {
+    let level = |line: &str| line.trim().strip_prefix('L')?.get(..1)?.parse().ok();
+    schemata.lines().filter_map(level).collect()
 }
 
 #[cfg(test)]
@@ -136,7 +151,7 @@ mod tests {
     use super::KNOB;
     use crate::rules::fixture::check;
 
-    const GROUP: &str = "/sys/fs/resctrl/rt/cpus_list: 2-3\n/sys/fs/resctrl/rt/mode: ";
+    const GROUP: &str = "/sys/fs/resctrl/rt/cpus_list: 2-3\n/sys/fs/resctrl/rt/schemata:\n| MB:0=100\n| L3:0=f\n/sys/fs/resctrl/rt/mode: ";
 
     #[test]
     fn the_nearest_shared_level_counts() {
@@ -167,6 +182,16 @@ mod tests {
             &format!("{GROUP}exclusive\n/sys/fs/resctrl refused"),
             "fail info L3 of CPU 2-3 shared with CPU 0-1",
         );
+        let nearer =
+            format!("{GROUP}exclusive\n/sys/devices/system/cpu/cpu3/cache/index2/shared_cpu_list: 0,3");
+        check(&KNOB, &nearer, "fail medium L2 of CPU 3 shared with CPU 0");
+        check(
+            &KNOB,
+            &format!("{nearer}\n/sys/fs/resctrl/rt/schemata:\n| L2CODE:0=3\n| L2DATA:0=3\n|     L3:0=f"),
+            "pass kept apart by resctrl",
+        );
+        let untold = "/sys/devices/system/cpu/cpu3/cache/index3/shared_cpu_list refused";
+        check(&KNOB, &format!("{GROUP}exclusive\n{untold}"), "unknown");
     }
 
     #[test]

@@ -4,7 +4,8 @@ use super::sources::{RT_DIFFERENCES, SLUB_SOURCE};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::rules::words::few;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 
 pub static KNOB: Knob = Knob {
     id: "slabinfo-readers",
@@ -12,49 +13,65 @@ pub static KNOB: Knob = Knob {
     what: "SLUB_DEBUG, on in nearly every kernel, brings /proc/slabinfo. Whoever reads it makes the kernel count the free objects of every \
            slab cache, one list after the other, each under the lock that allocations of that cache need.",
     why: "each list is walked under its lock: with interrupts off on an ordinary kernel; on PREEMPT_RT a task whose allocation needs that list waits for the walk to end",
-    tell: "Whether the kernel has the file, from its configuration. The file is not read, for reading it is the trouble, \
-           and who reads it is not seen: slabtop, vmstat -m, and monitoring agents with a plugin for slabs do. \
-           From some version on, 6.12 at the latest, a walk ends after 10,000 slabs.",
+    tell: "Whether the kernel has the file, from its configuration, and whether slabtop or Netdata's slabinfo.plugin runs. The file is \
+           not read, for reading it is the trouble. Not seen are those that read it now and then, vmstat -m among them, and agents such as \
+           Telegraf, of which only their configuration tells. From 6.10 on the walk of one list ends after 10,000 slabs.",
     cost: "A kernel without SLUB_DEBUG has no slab_debug= to find memory corruption with. Keeping readers away costs nothing but their \
            figures; the sums in /proc/meminfo remain.",
     wanted: "no reader while it matters",
-    fix: "keep slabtop and the slab plugins of monitoring agents off while it matters (only root can read the file); in a product, build without CONFIG_SLUB_DEBUG",
-    severity: Severity::Low,
+    fix: "end it, or switch the plugin off (slabinfo = no in netdata.conf); only root can read the file; in a product, build without CONFIG_SLUB_DEBUG",
+    severity: Severity::Medium,
     evidence: Evidence::Source,
     contested: "with few slabs in a list the walk is short: `onbeat measure` while a shell reads /proc/slabinfo in a loop tells what it costs here",
-    lasts: Lasts::Build,
+    lasts: Lasts::Runtime,
     sources: &[
         Source {
             title: "kernel: mm/slub.c, get_slabinfo() and count_partial_free_approx()",
             url: SLUB_SOURCE,
         },
         Source { title: "kernel: how realtime kernels differ, locking", url: RT_DIFFERENCES },
+        Source { title: "slabtop(1), files", url: "https://man7.org/linux/man-pages/man1/slabtop.1.html" },
+        Source {
+            title: "Netdata: slabinfo.plugin",
+            url: "https://learn.netdata.cloud/docs/agent/collectors/slabinfo.plugin/",
+        },
     ],
     cures: &[Slice::IrqsOff, Slice::LockContention],
     after: &[],
     conflicts: &[],
     reads: &[],
-    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
-    programs: &[],
+    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version", "/proc/PID/stat"],
+    programs: PROGRAMS,
     judge,
     examples: Examples {
-        fires: "CONFIG_SLUB_DEBUG=y",
-        silent: "CONFIG_SLUB_DEBUG=n",
-        unknown: "/boot refused",
+        fires: "CONFIG_SLUB_DEBUG=y\nprogram + slabtop",
+        silent: "CONFIG_SLUB_DEBUG=y",
+        unknown: "/proc refused",
     },
 };
 
+/// Those that read it again and again, for as long as they run.
+const PROGRAMS: &[&str] = &["slabinfo.plugin", "slabtop"];
+
 fn judge(case: &Case) -> Judged {
-    let config = case.kconfig()?;
-    // Before 6.8 a kernel could have the SLAB allocator instead, whose file is there without the option.
-    if config.is_yes("SLAB") && !config.is_yes("SLUB") {
-        return Err(Judgement::not_applicable("this kernel has the SLAB allocator, which 6.8 removed"));
+    if let Ok(config) = case.kconfig() {
+        // Before 6.8 a kernel could have the SLAB allocator instead, whose file is there without the option.
+        if config.is_yes("SLAB") && !config.is_yes("SLUB") {
+            return Err(Judgement::not_applicable(
+                "the walk is that of SLUB: this kernel has the SLAB allocator",
+            ));
+        }
+        if !config.is_yes("SLUB_DEBUG") {
+            return Ok(Judgement::pass("no /proc/slabinfo"));
+        }
     }
-    if !config.is_yes("SLUB_DEBUG") {
-        return Ok(Judgement::pass("no /proc/slabinfo"));
+    let readers = rivals::running(case.survey, PROGRAMS);
+    if readers.found.is_empty() {
+        readers.and_no_more()?;
+        return Ok(Judgement::pass("neither slabtop nor slabinfo.plugin runs"));
     }
-    let severity = if case.facts().preempt == Preempt::Rt { Severity::Info } else { Severity::Low };
-    Ok(Judgement::fail("/proc/slabinfo can be read").severity(severity))
+    let severity = if case.facts().preempt == Preempt::Rt { Severity::Low } else { Severity::Medium };
+    Ok(Judgement::fail(format!("read by {}", few(&readers.found))).severity(severity))
 }
 
 #[cfg(test)]
@@ -62,15 +79,28 @@ mod tests {
     use super::KNOB;
     use crate::rules::fixture::check;
 
+    const READ: &str = "CONFIG_SLUB_DEBUG=y\nprogram + slabtop";
+
     #[test]
     fn it_is_worse_where_interrupts_are_off() {
         check(&KNOB, "", "pass no /proc/slabinfo");
-        check(&KNOB, "CONFIG_SLUB_DEBUG=y", "fail info /proc/slabinfo can be read");
+        check(&KNOB, "CONFIG_SLUB_DEBUG=y", "pass neither slabtop nor slabinfo.plugin runs");
+        check(&KNOB, READ, "fail low read by slabtop");
         check(
             &KNOB,
-            "CONFIG_SLUB_DEBUG=y\nCONFIG_PREEMPT_RT=n\n/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC",
-            "fail low /proc/slabinfo can be read",
+            &format!(
+                "{READ}\nprogram + slabinfo.plugin\nCONFIG_PREEMPT_RT=n\n/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC"
+            ),
+            "fail medium read by slabinfo.plugin, slabtop",
         );
-        check(&KNOB, "CONFIG_SLAB=y", "not-applicable");
+        check(&KNOB, "CONFIG_SLAB=y\nprogram + slabtop", "not-applicable");
+    }
+
+    #[test]
+    fn a_reader_needs_a_file_and_a_pass_needs_all_processes() {
+        check(&KNOB, "program + slabtop", "pass no /proc/slabinfo");
+        check(&KNOB, "program + slabtop\n/boot refused", "fail low");
+        check(&KNOB, "/boot refused", "pass neither slabtop nor slabinfo.plugin runs");
+        check(&KNOB, "CONFIG_SLUB_DEBUG=y\n/proc/1/stat refused", "unknown");
     }
 }

@@ -9,7 +9,7 @@ use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 pub static KNOB: Knob = Knob {
     id: "starvation-monitor",
     title: "monitor of starvation",
-    what: "stalld looks at the queues of all CPUs, once a second by default, and lets a thread that has waited too long run ahead of real-time threads \
+    what: "stalld looks at the queues of all CPUs every few seconds, and lets a thread that has waited too long run ahead of real-time threads \
            under the deadline policy: 20 us in each second by default.",
     why: "the thread that it helps runs ahead of the real-time one for its share, and looking costs time on other CPUs",
     tell: "Whether stalld runs, and from 6.12 on the runtimes of the kernel's fair servers, which do the same. Its options are not read: it may only log.",
@@ -24,7 +24,7 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Runtime,
     sources: &[Source {
         title: "stalld: what it does, and its options",
-        url: "https://github.com/bristot/stalld",
+        url: "https://gitlab.com/rt-linux-tools/stalld",
     }],
     cures: &[Slice::Thread],
     after: &[],

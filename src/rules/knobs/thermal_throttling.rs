@@ -20,7 +20,7 @@ pub static KNOB: Knob = Knob {
            Throttling for power or current, and by firmware that hides it, is not counted here.",
     cost: "A lower clock, or work on the cooling.",
     wanted: "never since the machine booted",
-    fix: "see to cooling and fans; else switch turbo off or lower scaling_max_freq until a day under full load passes without it",
+    fix: "see to cooling and fans, or switch turbo off or lower scaling_max_freq; then boot, which starts the counters anew, and run it under full load for a day",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -2,6 +2,7 @@
 
 use super::sources::{ISOLATION, ISOLATION_C, NO_HZ, RT_CONFIG};
 use crate::facts::Fact;
+use crate::facts::kbool::kbool;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::{Case, unread};
 use crate::rules::intent::Profile;
@@ -115,9 +116,11 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
 
 /// Dynamic ticks are not switched off as a whole.
 fn dynamic(case: &Case) -> Judged {
-    match case.cmdline()?.value("nohz") {
-        Some("off" | "0" | "n" | "N") => {
-            Ok(Judgement::fail("nohz=off").fix("take nohz=off off the kernel's command line"))
+    let last = case.cmdline()?.values("nohz").rev().find_map(|value| Some((value, kbool(value)?)));
+    match last {
+        Some((value, false)) => {
+            let word = format!("nohz={}", short(value));
+            Ok(Judgement::fail(&word).fix(format!("take {word} off the kernel's command line")))
         }
         _ => Ok(Judgement::pass("")),
     }
@@ -177,6 +180,8 @@ mod tests {
         );
         check(&KNOB, "cmdline + nohz_full=2-x", "fail medium nohz_full=2-x was not taken");
         check(&KNOB, &format!("{SET}\ncmdline + nohz=off"), "fail medium nohz=off");
+        check(&KNOB, &format!("{SET}\ncmdline + nohz=Off\ncmdline + nohz=?"), "fail medium nohz=Off");
+        check(&KNOB, &format!("{SET}\ncmdline + nohz=off\ncmdline + nohz=on"), "pass nohz_full on CPU 2-3");
         check(&KNOB, &format!("{SET}\n{OFFERED}: hpet acpi_pm"), "fail medium the TSC is unstable");
         check(&KNOB, &format!("{SET}\n{OFFERED}: tsc kvm-clock"), "unknown");
         check(&KNOB, &format!("{SET}\n{OFFERED} refused"), "unknown");

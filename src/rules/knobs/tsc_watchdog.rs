@@ -15,8 +15,9 @@ pub static KNOB: Knob = Knob {
            From 5.16 on it leaves that to itself where the processor can tell by hardware that the TSC was written to (constant_tsc, \
            nonstop_tsc and tsc_adjust, on up to four sockets).",
     why: "a timer interrupt visits each CPU in turn and reads the slow clock there, isolated or not",
-    tell: "tsc=reliable or tsc=nowatchdog on the command line, or what the processor offers. Which kernels before 5.16 carry the \
-           change cannot be read, nor how many memory nodes those before 6.12 put up with, which counted them in place of sockets. Words that the kernel does not know, such as tsc=perfect, do nothing.",
+    tell: "tsc=reliable or tsc=nowatchdog on the command line, or what the processor offers. Before 6.12 memory nodes were \
+           counted in place of sockets, up to two of them and from 6.6 on up to four: with more, and before 5.16, a kernel may carry the later \
+           change or not, which cannot be read. Words that the kernel does not know, such as tsc=perfect, do nothing.",
     cost: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts between sockets, is no longer noticed: time \
            then jumps between CPUs. tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
     wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be good",
@@ -114,8 +115,8 @@ fn by_processor(case: &Case) -> Judged {
         (_, series) if series < (5, 16) => {
             Err(Judgement::unknown("whether this kernel has the change of 5.16 cannot be read"))
         }
-        // Up to 6.11 memory nodes were counted in place of sockets, at first two and then four of them.
-        (_, series) if series < (6, 12) && nodes(case)? > 2 => {
+        // Up to 6.11 memory nodes were counted in place of sockets; older kernels may have taken over later limits.
+        (_, series) if series < (6, 12) && nodes(case)? > if series < (6, 6) { 2 } else { 4 } => {
             Err(Judgement::unknown("how many memory nodes this kernel puts up with cannot be read"))
         }
         (count, _) => Ok(Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, sockets: {count}"))),
@@ -168,7 +169,10 @@ mod tests {
             "{two}\n/proc/sys/kernel/osrelease: 6.1.0-50-amd64\n/sys/devices/system/node/online: 0-1"
         );
         check(&KNOB, &old, "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2");
-        check(&KNOB, &old.replace("0-1", "0-3"), "unknown");
+        let four = old.replace("0-1", "0-3");
+        check(&KNOB, &four, "unknown");
+        check(&KNOB, &four.replace("6.1.0", "6.6.0"), "pass");
+        check(&KNOB, &four.replace("6.1.0", "6.8.0").replace("0-3", "0-7"), "unknown");
         check(
             &KNOB,
             &format!("{two}\n/sys/devices/system/node/online: 0-3"),

@@ -1,5 +1,6 @@
 //! Statistics of virtual memory: how often each CPU adds its counts to the machine's.
 
+use super::per_cpu::named;
 use super::sources::{PER_CPU_KTHREADS, SYSCTL_VM};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
@@ -12,10 +13,10 @@ pub static KNOB: Knob = Knob {
     title: "interval of memory statistics",
     what: "Every vm.stat_interval seconds, 1 by default, a worker on each CPU that has used memory since adds that CPU's counts to the \
            machine's. From 6.5 on it leaves out CPUs of isolcpus=domain and nohz_full=, from 6.8 on also those of isolated \
-           cpuset partitions.",
+           cpuset partitions, and from 7.0 on no longer those that are in nohz_full= alone.",
     why: "the worker runs on the CPU whose counts are to be added, once in each interval, for some microseconds",
-    tell: "The sysctl, and whether this kernel leaves out all the CPUs that matter, by its version: distributions that took the change \
-           into an older kernel are not recognised.",
+    tell: "The sysctl, and whether this kernel leaves out all the CPUs that matter, by its version. Whether a kernel of RHEL \
+           before 6.5 took the change over cannot be read; of other distributions it is not expected.",
     cost: "The figures of /proc/vmstat and /proc/meminfo get staler by the interval.",
     wanted: "10 s or more",
     fix: "echo 10 >/proc/sys/vm/stat_interval; to keep it, vm.stat_interval = 10 in /etc/sysctl.d",
@@ -56,24 +57,27 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass(format!("{seconds} s")));
     }
     let series = case.series()?;
-    if series >= (6, 5) {
-        let left_out = left_out(case, series >= (6, 8))?;
-        if case.cpus().without(&left_out).is_empty() {
-            return Err(Judgement::not_applicable(format!("this kernel leaves out CPU {}", case.cpus())));
-        }
+    // Red Hat's kernels keep their version and take over much of later ones.
+    let may_have_it = case.facts().release.known().is_some_and(|release| release.contains(".el"));
+    if (series >= (6, 5) || may_have_it) && case.cpus().without(&left_out(case, series)?).is_empty() {
+        return Err(match series >= (6, 5) {
+            true => Judgement::not_applicable(format!("this kernel leaves out {}", named(case.cpus()))),
+            false => Judgement::unknown("whether this kernel of RHEL has the change of 6.5 cannot be read"),
+        });
     }
     Ok(Judgement::fail(format!("{seconds} s")))
 }
 
-/// The CPUs that the worker leaves out.
-fn left_out(case: &Case, partitions_too: bool) -> Result<CpuSet, Judgement> {
+/// The CPUs that the worker leaves out, in kernels of this series that leave out any.
+fn left_out(case: &Case, series: (u32, u32)) -> Result<CpuSet, Judgement> {
     let isolated = case.known(&case.facts().isolated, "/sys/devices/system/cpu/isolated")?;
     let ticks = match &case.facts().nohz_full {
+        _ if series >= (7, 0) => CpuSet::default(),
         Fact::Known(cpus) => cpus.clone(),
         Fact::Absent => CpuSet::default(),
         other => return Err(unread("/sys/devices/system/cpu/nohz_full", other)),
     };
-    let partitions = if partitions_too { case.cpu_list_if_there(PARTITIONS)? } else { None };
+    let partitions = if series >= (6, 8) { case.cpu_list_if_there(PARTITIONS)? } else { None };
     Ok(isolated.or(&ticks).or(&partitions.unwrap_or_default()))
 }
 
@@ -87,6 +91,14 @@ mod tests {
         const SECOND: &str = "/proc/sys/vm/stat_interval: 1";
         check(&KNOB, SECOND, "not-applicable this kernel leaves out CPU 2-3");
         check(&KNOB, &format!("{SECOND}\n/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64"), "fail low 1 s");
+        let red_hat = format!("{SECOND}\n/proc/sys/kernel/osrelease: 5.14.0-503.11.1.el9_5.x86_64+rt");
+        check(&KNOB, &red_hat, "unknown");
+        check(&KNOB, &format!("{red_hat}\n--cpus 1-2"), "fail low 1 s");
+        let ticks = format!(
+            "{SECOND}\n/sys/devices/system/cpu/isolated:\n/sys/devices/system/cpu/nohz_full: 3\n--cpus 3"
+        );
+        check(&KNOB, &ticks, "not-applicable this kernel leaves out CPU 3");
+        check(&KNOB, &format!("{ticks}\n/proc/sys/kernel/osrelease: 7.0.1"), "fail low 1 s");
         check(&KNOB, &format!("{SECOND}\n--cpus 1-2"), "fail low 1 s");
         let partition = format!("{SECOND}\n/sys/fs/cgroup/cpuset.cpus.isolated: 1\n--cpus 1-2");
         check(&KNOB, &partition, "not-applicable this kernel leaves out CPU 1-2");
