@@ -29,6 +29,8 @@ pub struct Threads {
     pub realtime: Vec<Thread>,
     /// Which of the programs that were asked for run.
     pub programs: BTreeSet<String>,
+    /// Programs that were asked for and that a capture was not asked for: whether they run is not known.
+    pub unasked: BTreeSet<String>,
     /// Whether every process that showed could be read, and none was over the bound; those that ended while they
     /// were looked at do not count.
     pub complete: bool,
@@ -49,6 +51,9 @@ pub struct Thread {
     pub immovable: bool,
 }
 
+/// Where a capture keeps the names of the programs that it was asked for, as if it were a directory.
+const ASKED: &str = "/proc/*/comm";
+
 /// Looks at all threads: one short file each, and one more of those that are told.
 ///
 /// `programs` are the names to look for, of 15 characters at most, as the kernel cuts them.
@@ -61,6 +66,15 @@ fn read_at_most(host: &Host, programs: &[&str], room: usize) -> Fact<Threads> {
     let mut look =
         Look { host: &quiet, programs, found: Threads::default(), kept: BTreeMap::new(), room, cpus: 0 };
     look.found.complete = true;
+    let names: BTreeSet<String> = programs.iter().map(|&name| name.to_owned()).collect();
+    let asked = match quiet.list(ASKED) {
+        Fact::Known(asked) => asked.into_iter().collect(),
+        // A machine can be asked for any.
+        Fact::Absent => names.clone(),
+        _ => BTreeSet::new(),
+    };
+    look.found.unasked = names.difference(&asked).cloned().collect();
+    host.keep(ASKED, Seen::List(asked.into_iter().collect()));
     let listed = quiet.list("/proc").map(|names| {
         let own = quiet.link("/proc/self").known().and_then(|name| task_number(name));
         let pids: Vec<u32> = numbers(&names).into_iter().filter(|&pid| Some(pid) != own).collect();

@@ -170,6 +170,11 @@ pub fn running(survey: &Survey, names: &'static [&'static str]) -> Found<&'stati
     let hidden = (threads.kernel.is_empty() || !threads.complete).then(|| {
         Judgement::unknown("not every process shows in /proc: run as root, and outside of a container")
     });
+    let unasked = names.iter().find(|name| threads.unasked.contains(**name));
+    let unasked = unasked.map(|name| {
+        Judgement::unknown(format!("whether {name} runs is not in this capture: take a new one"))
+    });
+    let hidden = hidden.or(unasked);
     Found { found: names.iter().copied().filter(|name| threads.programs.contains(*name)).collect(), hidden }
 }
 

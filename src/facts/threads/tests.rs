@@ -171,3 +171,12 @@ proptest! {
         prop_assert_eq!(without_address(&shown), shown);
     }
 }
+
+#[test]
+fn a_record_knows_which_programs_it_was_asked_for() {
+    let (_, accesses) = told(&machine());
+    let again = read_threads(&Host::made(accesses), &["tuned", "slabtop"]);
+    let again = again.known().unwrap();
+    assert!(again.programs.contains("tuned"));
+    assert_eq!(again.unasked.iter().collect::<Vec<_>>(), ["slabtop"]);
+}
