@@ -1,10 +1,13 @@
 //! Lists of CPUs on the kernel's command line, which know two words that no other list does: `all` and `N`.
 //!
-//! Source: "cpu lists" in Documentation/admin-guide/kernel-parameters.rst, `isolcpus=` in kernel-parameters.txt, and
+//! Source: "CPU lists" in Documentation/admin-guide/kernel-parameters.rst, `isolcpus=` in kernel-parameters.txt, and
 //! `bitmap_parselist()` in lib/bitmap-str.c.
 
 use super::line::excerpt;
 use crate::units::{Cpu, CpuSet};
+
+/// Longer lists fit on no command line.
+const LIST_LIMIT: usize = 4096;
 
 /// What `isolcpus=` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +24,9 @@ pub struct Isolcpus {
 
 /// Parses a list of CPUs; `last` is the machine's last possible one, which `N` stands for.
 pub fn parse_kernel_list(text: &str, last: Cpu) -> Result<CpuSet, String> {
+    if text.len() > LIST_LIMIT {
+        return Err(format!("expected a list of CPUs, found {} bytes", text.len()));
+    }
     let parts = text.split([',', ' ']).filter(|part| !part.is_empty()).map(|part| {
         let (range, rest) =
             part.split_once(':').map_or((part, ""), |(range, _)| (range, &part[range.len()..]));
@@ -96,6 +102,8 @@ mod tests {
         check("3-2", "error");
         let list = |text| parse_kernel_list(text, Cpu(7)).map(|cpus| cpus.to_string()).unwrap_or_default();
         assert_eq!([list("all"), list("All:1/2"), list("N"), list("x")], ["0-7", "0,2,4,6", "7", ""]);
+        assert_eq!([list("2-N"), list("0,N"), list("2N"), list("al")], ["2-7", "0,7", "", ""]);
+        assert!(parse_kernel_list(&"0,".repeat(LIST_LIMIT), Cpu(7)).is_err());
     }
 
     proptest! {

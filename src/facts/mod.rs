@@ -2,7 +2,6 @@
 //!
 //! Only [`gather`], [`survey`] and what they call read, through the door; none of it belongs near the measuring loop.
 
-pub mod boot_list;
 pub mod cgroup;
 pub mod choice;
 pub mod clocksource;

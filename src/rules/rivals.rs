@@ -272,24 +272,24 @@ mod tests {
     #[test]
     fn advice_names_who_would_undo_it() {
         const ALONE: &str = "; tuned is active and may set it again: set it there, or stop it";
-        check("", "overcommit", "");
-        check("program + tuned\nprogram + thermald", "overcommit", ALONE);
+        check("", "zone-reclaim", "");
+        check("program + tuned\nprogram + thermald", "zone-reclaim", ALONE);
         check("program + tuned", "preemption-model", "");
-        check("program + irqbalance", "overcommit", "");
+        check("program + irqbalance", "zone-reclaim", "");
         check("program + ksmtuned", "kernel-samepage-merging", &ALONE.replace("tuned", "ksmtuned"));
         check(
             "program + tuned\n/etc/systemd/system/multi-user.target.wants/tlp.service -> tlp.service",
             "writeback-interval",
             "; tuned and tlp are active and may set it again: set it there, or stop them",
         );
-        check("/proc refused", "overcommit", "");
+        check("/proc refused", "zone-reclaim", "");
     }
 
     #[test]
     fn a_finding_that_fails_carries_it() {
         let mut machine = Machine::base();
-        machine.edit("program + tuned\n/proc/sys/vm/overcommit_memory: 1");
-        let found = machine.finding(crate::rules::find("overcommit").unwrap());
+        machine.edit("program + tuned\n/proc/sys/vm/zone_reclaim_mode: 1");
+        let found = machine.finding(crate::rules::find("zone-reclaim").unwrap());
         assert!(found.fix.ends_with("tuned is active and may set it again: set it there, or stop it"));
     }
 }

@@ -1,20 +1,23 @@
-//! Words for lists that can be long: findings name the first few and count the rest.
+//! Words for what can be long: findings name the first few and count the rest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::units::CpuSet;
+use crate::units::{Cpu, CpuSet};
 
 /// So many characters of a list are shown; the value of a finding has at most some 300.
 const ROOM: usize = 160;
 
+/// A longer list of CPUs is counted instead.
+const LIST_LIMIT: usize = 48;
+
 /// Names once each, in their order, and how many more there are: `acpi, eth0 and 3 more`.
 ///
 /// What would upset a terminal becomes `?`: even an interface can have it in its name.
-pub fn some_of(names: impl IntoIterator<Item = String>) -> String {
+pub fn some_of<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     let mut known = BTreeSet::new();
     let (mut shown, mut more, mut used) = (String::new(), 0, 0);
     for name in names {
-        let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        let name: String = name.as_ref().chars().map(clean).collect();
         if !known.insert(name.clone()) {
             continue;
         }
@@ -35,13 +38,12 @@ pub fn some_of(names: impl IntoIterator<Item = String>) -> String {
 }
 
 /// As [`some_of`], of words that may each be long.
-pub fn few<T: AsRef<str>>(words: &[T]) -> String {
-    some_of(words.iter().map(|word| short(word.as_ref())))
+pub fn few<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
+    some_of(words.into_iter().map(|word| short(word.as_ref())))
 }
 
 /// A word of the machine's, cut after 40 characters.
 pub fn short(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { '?' } else { c };
     let mut cut: String = text.chars().take(40).map(clean).collect();
     if text.chars().nth(40).is_some() {
         cut.push_str("...");
@@ -49,12 +51,36 @@ pub fn short(text: &str) -> String {
     cut
 }
 
-/// A list of CPUs, cut after some 80 characters with the number of all of them.
-pub fn list(cpus: &CpuSet) -> String {
-    let text = cpus.to_string();
-    match text.char_indices().rfind(|&(at, c)| c == ',' && at <= 80) {
-        Some((at, _)) if text.len() > 80 => format!("{},... ({} CPUs)", &text[..at], cpus.len()),
-        _ => text,
+fn clean(c: char) -> char {
+    if c.is_control() { '?' } else { c }
+}
+
+/// CPUs as words of a finding: `CPU 2-3`, or how many if they are scattered.
+pub fn named(cpus: &CpuSet) -> String {
+    let list = cpus.to_string();
+    match cpus.iter().next() {
+        Some(first) if list.len() > LIST_LIMIT => format!("{} CPUs from {first} on", cpus.len()),
+        _ => format!("CPU {list}"),
+    }
+}
+
+/// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; what is said first comes first, three
+/// of them, and how many more.
+pub fn grouped(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
+    let (mut order, mut groups) = (Vec::new(), BTreeMap::<String, CpuSet>::new());
+    for (cpu, words) in said {
+        let words: String = words.chars().take(40).map(clean).collect();
+        let group = groups.entry(words.clone()).or_default();
+        if group.is_empty() {
+            order.push(words);
+        }
+        group.0.insert(cpu);
+    }
+    let shown: Vec<String> =
+        order.iter().take(3).map(|words| format!("{words} on {}", named(&groups[words]))).collect();
+    match order.len() - shown.len() {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
     }
 }
 
@@ -80,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_first_are_named_and_the_rest_counted() {
-        let names = |list: &[&str]| some_of(list.iter().map(|name| (*name).to_owned()));
+        let names = |list: &[&str]| some_of(list);
         assert_eq!(names(&[]), "");
         assert_eq!(names(&["acpi", "eth0", "acpi"]), "acpi, eth0");
         let long = "x".repeat(400);
@@ -92,20 +118,28 @@ mod tests {
 
     #[test]
     fn long_words_and_lists_are_cut() {
-        assert_eq!(few(&["a", "b"]), "a, b");
-        assert_eq!(few::<&str>(&[]), "");
+        assert_eq!(few(["a", "b"]), "a, b");
+        assert_eq!(few::<&str>([]), "");
         assert_eq!(short("a\nb"), "a?b");
         assert_eq!(short(&"y".repeat(41)), format!("{}...", "y".repeat(40)));
-        let every_other = CpuSet::parse("0-199:1/2").unwrap();
-        let text = list(&every_other);
-        assert!(text.starts_with("0,2,4") && text.ends_with(",... (100 CPUs)") && text.len() < 100, "{text}");
-        assert_eq!(list(&CpuSet::parse("2-3,7").unwrap()), "2-3,7");
+        assert_eq!(named(&CpuSet::parse("0-511:1/2").unwrap()), "256 CPUs from 0 on");
+        assert_eq!(named(&CpuSet::parse("2-3,7").unwrap()), "CPU 2-3,7");
+    }
+
+    #[test]
+    fn what_is_said_of_several_cpus_is_said_once() {
+        let long = grouped((0..512).map(|n| (Cpu(n), format!("{n} {}", "x".repeat(4000)))));
+        assert!(long.len() < 300 && long.ends_with("; and 509 more"), "{long}");
+        assert_eq!(
+            grouped([(Cpu(1), "a".into()), (Cpu(2), "b".into()), (Cpu(3), "a".into())]),
+            "a on CPU 1,3; b on CPU 2"
+        );
     }
 
     proptest! {
         #[test]
         fn masks_are_read_back(cpus in proptest::collection::btree_set(0u32..300, 0..20)) {
-            let cpus: CpuSet = cpus.into_iter().map(crate::units::Cpu).collect();
+            let cpus: CpuSet = cpus.into_iter().map(Cpu).collect();
             prop_assert_eq!(parse_mask(&mask(&cpus)), Ok(cpus));
         }
 

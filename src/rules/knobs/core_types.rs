@@ -1,10 +1,11 @@
 //! Kinds of cores: whether the CPUs that matter are all alike.
 
-use super::per_cpu::{PerCpu, grouped};
+use super::per_cpu::PerCpu;
 use super::sources::{CAPACITY, TOPOLOGY};
 use crate::facts::line::parse_u64;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::grouped;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
 

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
-use super::per_cpu::{PerCpu, grouped, mhz, named};
+use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG, UCLAMP};
 use crate::facts::line::{parse_u64, parse_word};
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::Cpu;
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::per_cpu::{PerCpu, grouped, mhz, named};
+use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
 use crate::facts::line::parse_u64;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::Cpu;
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::per_cpu::{PerCpu, grouped, named, numbered};
+use super::per_cpu::{PerCpu, numbered};
 use super::sources::{CPUIDLE, ISOLATION, RT_CONFIG};
 use crate::facts::Fact;
 use crate::facts::line::{parse_line, parse_u64};
@@ -11,6 +11,7 @@ use crate::facts::power::parse_resume_latency;
 use crate::rules::case::{Case, absent, unread};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
 

@@ -13,7 +13,7 @@ use crate::units::{Cpu, CpuSet};
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-priorities",
     title: "priorities of softirq and RCU threads",
-    what: "ksoftirqd/N begins as an ordinary task, ktimers/N (PREEMPT_RT and threadirqs) and rcuc/N as SCHED_FIFO 1. Some recipes raise \
+    what: "ksoftirqd/N begins as an ordinary task, ktimers/N (newer kernels with threaded interrupts) and, on PREEMPT_RT, rcuc/N as SCHED_FIFO 1. Some recipes raise \
            them so that they cannot starve beside real-time tasks that hardly sleep.",
     why: "above a real-time task's priority, these threads run timers, packets and RCU callbacks of others before it",
     tell: "The priorities of ksoftirqd, ktimers and rcuc of the CPUs that matter. From 50 on they go ahead of the threads of interrupts \

@@ -11,7 +11,7 @@ pub static KNOB: Knob = Knob {
     id: "kernel-tracing-support",
     title: "support for tracing",
     what: "EVENT_TRACING lets `onbeat hunt` see what ran when a task was late; the tracers osnoise, timerlat and hwlat look for the \
-           noise of the kernel and of the hardware from inside. Built in and not running, they cost next to nothing.",
+           noise of the kernel and of the hardware from inside (osnoise and timerlat from 5.14 on). Built in and not running, they cost next to nothing.",
     why: "a late wakeup that nothing has traced can only be guessed at",
     tell: "The kernel's configuration, or else the list of tracers in tracefs.",
     cost: "A kernel with them is larger by some megabytes, and root can look into everything with them.",

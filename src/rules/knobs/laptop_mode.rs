@@ -8,9 +8,9 @@ pub static KNOB: Knob = Knob {
     id: "laptop-mode",
     title: "laptop mode",
     what: "Holds writes back so that a disk can stand still, and writes all that has gathered some seconds after the disk was read. Tools that save power set \
-           vm.laptop_mode; the kernel starts with 0.",
+           vm.laptop_mode. The kernel starts with 0, and newer kernels keep the file and ignore it.",
     why: "all changed data goes to disk at once after a read, a burst that keeps storage, its interrupts and memory busy",
-    tell: "vm.laptop_mode, which was taken out of the kernel after 6.19.",
+    tell: "vm.laptop_mode. From 7.0 on it is taken as without effect, whatever it says: laptop mode was taken out of the kernel after 6.19.",
     cost: "Disks that turn get less rest.",
     wanted: "0",
     fix: "echo 0 >/proc/sys/vm/laptop_mode, and stop what sets it",
@@ -18,10 +18,16 @@ pub static KNOB: Knob = Knob {
     evidence: Evidence::Documented,
     contested: "",
     lasts: Lasts::Runtime,
-    sources: &[Source {
-        title: "kernel 6.12: laptop mode",
-        url: "https://www.kernel.org/doc/html/v6.12/admin-guide/laptops/laptop-mode.html",
-    }],
+    sources: &[
+        Source {
+            title: "kernel 6.12: laptop mode",
+            url: "https://www.kernel.org/doc/html/v6.12/admin-guide/laptops/laptop-mode.html",
+        },
+        Source {
+            title: "Linux: mm/block/fs: remove laptop_mode",
+            url: "https://github.com/torvalds/linux/commit/64dd89ae01f2708a508e028c28b7906e4702a9a7",
+        },
+    ],
     cures: &[Slice::Workqueue],
     after: &[],
     conflicts: &[],
@@ -39,13 +45,15 @@ pub static KNOB: Knob = Knob {
 const PATH: &str = "/proc/sys/vm/laptop_mode";
 
 fn judge(case: &Case) -> Judged {
-    match case.number_if_there(PATH)? {
-        Some(seconds) => Ok(Judgement::fail_if(seconds != 0, seconds.to_string())),
-        None if case.series()? >= (7, 0) => {
-            Err(Judgement::not_applicable("it was taken out of the kernel after 6.19"))
-        }
-        None => Err(absent(PATH)),
+    let seconds = case.number_if_there(PATH)?;
+    if seconds == Some(0) {
+        return Ok(Judgement::pass("0"));
     }
+    // Newer kernels show the number that was written and do nothing with it.
+    if case.series()? >= (7, 0) {
+        return Err(Judgement::not_applicable("laptop mode was taken out of the kernel after 6.19"));
+    }
+    Ok(Judgement::fail(seconds.ok_or_else(|| absent(PATH))?.to_string()))
 }
 
 #[cfg(test)]
@@ -54,10 +62,13 @@ mod tests {
     use crate::rules::fixture::check;
 
     #[test]
-    fn newer_kernels_have_none() {
+    fn newer_kernels_ignore_it() {
         check(&KNOB, "", "pass 0");
         check(&KNOB, "/proc/sys/vm/laptop_mode: 2", "fail info 2");
         check(&KNOB, "/proc/sys/vm/laptop_mode absent", "unknown");
-        check(&KNOB, "/proc/sys/vm/laptop_mode absent\n/proc/sys/kernel/osrelease: 7.1.0", "not-applicable");
+        let newer = "/proc/sys/kernel/osrelease: 7.1.0\n/proc/sys/vm/laptop_mode";
+        check(&KNOB, &format!("{newer} absent"), "not-applicable");
+        check(&KNOB, &format!("{newer}: 5"), "not-applicable");
+        check(&KNOB, &format!("{newer}: 0"), "pass 0");
     }
 }

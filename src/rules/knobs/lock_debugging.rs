@@ -16,7 +16,7 @@ pub static KNOB: Knob = Knob {
     cost: "Another kernel. While a driver is developed, run it with lockdep for a good while: what it reports are real deadlocks to come. \
            Do not measure on that kernel.",
     wanted: "none built in",
-    fix: "boot a kernel built without them: distributions call theirs with them `debug`",
+    fix: "boot a kernel built without them; Fedora and RHEL have them in their kernel-debug packages only",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -6,8 +6,9 @@ use crate::facts::irqs::Irq;
 use crate::rules::case::{Case, unread};
 use crate::rules::irq_kinds::{Kind, handlers, kind};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::some_of;
+use crate::rules::words::{named, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "managed-interrupts",
@@ -36,6 +37,7 @@ pub static KNOB: Knob = Knob {
         "/proc/irq/N/effective_affinity_list",
         "/sys/kernel/irq/N/actions",
         "/sys/kernel/debug/irq/irqs/N",
+        "/sys/devices/system/cpu/online",
     ],
     programs: &[],
     judge,
@@ -58,24 +60,25 @@ fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let irqs = case.known(&case.survey.irqs, "/proc/irq")?;
     let managed: Vec<&Irq> = irqs.irqs.iter().filter(|irq| kind(irq) == Kind::Managed).collect();
-    let cpus = case.cpus();
+    let (cpus, others) = (case.cpus(), case.housekeeping()?);
+    // A queue whose other CPUs are all offline has none to go to.
+    let mixes = |allowed: &CpuSet| !allowed.and(cpus).is_empty() && !allowed.and(&others).is_empty();
     let shared = |irq: &&&Irq| {
         let (Some(allowed), Some(effective)) = (irq.allowed.known(), irq.effective.known()) else {
             return false;
         };
-        !effective.and(cpus).is_empty() && !allowed.without(cpus).is_empty()
+        !effective.and(cpus).is_empty() && mixes(allowed)
     };
     let names = some_of(managed.iter().filter(shared).map(|irq| handlers(irq)));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} on CPU {cpus}, shared with others")).fix(format!(
+        return Ok(Judgement::fail(format!("{names} on {}, shared with others", named(cpus))).fix(format!(
             "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,{cpus}, or with fewer queues"
         )));
     }
     for irq in &managed {
         let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));
         let Fact::Known(allowed) = &irq.allowed else { return Err(unread(&path, &irq.allowed)) };
-        let mixed = !allowed.and(cpus).is_empty() && !allowed.without(cpus).is_empty();
-        if mixed && !matches!(irq.effective, Fact::Known(_)) {
+        if mixes(allowed) && !matches!(irq.effective, Fact::Known(_)) {
             return Err(unread(&path, &irq.effective));
         }
     }
@@ -90,8 +93,8 @@ fn judge(case: &Case) -> Judged {
     let own = |irq: &&&Irq| irq.effective.known().is_some_and(|set| !set.and(cpus).is_empty());
     let names = some_of(managed.iter().filter(own).map(|irq| handlers(irq)));
     Ok(Judgement::pass(match names.as_str() {
-        "" => format!("none on CPU {cpus}"),
-        names => format!("{names} on CPU {cpus}, for what is asked for there"),
+        "" => format!("none on {}", named(cpus)),
+        names => format!("{names} on {}, for what is asked for there", named(cpus)),
     }))
 }
 
@@ -110,6 +113,7 @@ mod tests {
     fn queues_of_their_own_are_fine() {
         check(&KNOB, "", "pass nvme0q2 on CPU 2-3, for what is asked for there");
         check(&KNOB, &queue("0-2", "0"), "pass");
+        check(&KNOB, &queue("2,5", "2"), "pass");
         check(&KNOB, &queue("1-2", "2"), "fail medium nvme7q2 on CPU 2-3, shared with others");
         check(
             &KNOB,

@@ -16,7 +16,8 @@ pub static KNOB: Knob = Knob {
     why: "each access to memory or each allocation does extra work in the kernel, and the checks of the allocators run under their locks",
     tell: "The kernel's configuration, and its command line where that switches one of them off (kmemleak=off, slab_debug=-, kasan=off, \
            debug_pagealloc=off, no_debug_objects). What is only switched on there is the affair of the rule debug-parameters. \
-           Whether kmemleak was stopped later cannot be read.",
+           Whether kmemleak was stopped later cannot be read, and whether \
+           the processor has the tags of memory (MTE) that KASAN_HW_TAGS needs is not looked at.",
     cost: "Another kernel, or a word on the command line. These checks find corruption that is otherwise found much later: keep a kernel with \
            them for tests. On arm64, KASAN_HW_TAGS is made for production: dropping it gives up a protection.",
     wanted: "none that acts",

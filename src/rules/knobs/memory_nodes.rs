@@ -1,11 +1,11 @@
 //! Memory nodes: whether the CPUs that matter have their memory in one place.
 
-use super::per_cpu::{few, named};
 use super::sources::{NUMA, TOPOLOGY};
 use crate::facts::Fact;
 use crate::facts::line::parse_cpus;
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{named, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -21,7 +21,7 @@ pub static KNOB: Knob = Knob {
            /proc/PID/numa_maps and the devices' numa_node tell.",
     cost: "Fewer CPUs to choose from. A task also needs its memory there: bind it (numactl --membind, cpuset.mems) before it allocates.",
     wanted: "all on one node",
-    fix: "",
+    fix: "choose CPUs of one node, that of their device if there is one, and bind the task's memory to it",
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "tasks that share nothing may well be spread, each with its own memory: `onbeat compare` a run with all threads on one node and \
@@ -66,8 +66,7 @@ fn judge(case: &Case) -> Judged {
         .collect();
     if ours.len() > 1 {
         let shown = ours.iter().map(|(node, cpus)| format!("{} on node {node}", named(cpus)));
-        return Ok(Judgement::fail(few(shown))
-            .fix("choose CPUs of the node that their device is at, and bind the task's memory to it"));
+        return Ok(Judgement::fail(some_of(shown)));
     }
     match (untold, &nodes[..]) {
         (Some(why), _) => Err(why),

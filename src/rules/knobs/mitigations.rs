@@ -1,6 +1,8 @@
 //! Mitigations of processor vulnerabilities: a report, and no advice to switch them off.
 
 use super::sources::{HW_VULN, PARAMETERS};
+use crate::facts::kbool::kbool;
+use crate::facts::kconfig::Setting;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::few;
@@ -12,12 +14,12 @@ pub static KNOB: Knob = Knob {
     what: "Against processors that leak data the kernel does more at each entry, exit and switch of tasks. mitigations=off, and words for \
            single vulnerabilities, leave that out, and with it the protection. Real-time recipes copy them from each other.",
     why: "what is saved at each entry into the kernel is bought with memory that any program, guest or script of a browser may read",
-    tell: "Words on the command line that switch mitigations off. Which of them this processor needs, and what each costs here, is not \
+    tell: "Words on the command line that switch mitigations off, and a kernel built without them (CPU_MITIGATIONS). Which of them this processor needs, and what each costs here, is not \
            judged; /sys/devices/system/cpu/vulnerabilities says what is in force.",
     cost: "With mitigations each system call, interrupt and switch takes longer; by how much depends on the processor, its microcode \
            and how often the program enters the kernel.",
     wanted: "left to the kernel",
-    fix: "take these words off the kernel's command line, unless no code that is not trusted can ever run on this machine",
+    fix: "take these words off the kernel's command line, or boot a kernel built with CPU_MITIGATIONS, unless no code that is not trusted can ever run on this machine",
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "whether it is worth it depends on the processor and the program: `onbeat compare` of runs with and without tells what \
@@ -31,7 +33,7 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[],
-    facts: &["/proc/cmdline"],
+    facts: &["/proc/cmdline", "/boot/config-RELEASE"],
     programs: &[],
     judge,
     examples: Examples {
@@ -44,6 +46,7 @@ pub static KNOB: Knob = Knob {
 /// Words that switch single mitigations off, with `off` as their value or with none.
 const SINGLE: &[&str] = &[
     "gather_data_sampling",
+    "indirect_target_selection",
     "l1tf",
     "mds",
     "mmio_stale_data",
@@ -53,13 +56,17 @@ const SINGLE: &[&str] = &[
     "nospectre_v1",
     "nospectre_v2",
     "pti",
+    "reg_file_data_sampling",
     "retbleed",
+    "spec_rstack_overflow",
     "spec_store_bypass_disable",
     "spectre_bhi",
     "spectre_v2",
     "spectre_v2_user",
     "srbds",
+    "tsa",
     "tsx_async_abort",
+    "vmscape",
 ];
 
 fn judge(case: &Case) -> Judged {
@@ -74,6 +81,19 @@ fn judge(case: &Case) -> Judged {
             None if name.starts_with("no") && cmdline.has(name) => off.push((*name).to_owned()),
             _ => {}
         }
+    }
+    // arm64 has words of its own.
+    if cmdline.value("kpti").and_then(kbool) == Some(false) {
+        off.push("kpti=off".to_owned());
+    }
+    if cmdline.value("ssbd") == Some("force-off") {
+        off.push("ssbd=force-off".to_owned());
+    }
+    // The second is the name before 6.9.
+    let built_without =
+        |name| case.facts().kconfig.known().is_some_and(|config| config.get(name) == Setting::No);
+    if ["CPU_MITIGATIONS", "SPECULATION_MITIGATIONS"].into_iter().any(built_without) {
+        off.push("built without".to_owned());
     }
     Ok(match off.is_empty() {
         true => Judgement::pass("left to the kernel"),
@@ -96,6 +116,9 @@ mod tests {
             "cmdline + mitigations=off\ncmdline + nopti\ncmdline + mds=off",
             "fail info mitigations=off, mds=off, nopti",
         );
-        check(&KNOB, "cmdline + spectre_v2=on", "pass left to the kernel");
+        check(&KNOB, "cmdline + spectre_v2=on\ncmdline + kpti=1", "pass left to the kernel");
+        check(&KNOB, "cmdline + kpti=0\ncmdline + ssbd=force-off", "fail info kpti=off, ssbd=force-off");
+        check(&KNOB, "CONFIG_CPU_MITIGATIONS=n", "fail info built without");
+        check(&KNOB, "/boot refused", "pass left to the kernel");
     }
 }

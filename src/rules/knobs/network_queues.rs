@@ -5,21 +5,22 @@ use crate::facts::Fact;
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::{mask, some_of};
+use crate::rules::words::{mask, named, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "network-queues",
     title: "receive packet steering",
     what: "rps_cpus of a receive queue names the CPUs that take packets over from the one that was interrupted: each gets its share \
-           by an interrupt from that CPU, and takes it through the network stack in softirq. 0, the default, switches it off. New \
+           by an interrupt from that CPU, and takes it through the network stack in softirq, or in its backlog_napi thread. 0, the default, switches it off. New \
            queues begin with net.core.rps_default_mask, on kernels that have it.",
     why: "packets of others come to the CPUs that matter as interrupts and softirqs, as many as the sender likes",
     tell: "The mask of each receive queue. xps_cpus is not judged: it only says which queue a CPU sends by. A kernel that was \
-           booted with isolcpus= takes the isolated CPUs off what is written; partitions do not do that.",
+           booted with isolcpus= or nohz_full= leaves their CPUs out of what is written; partitions do not do that. Interfaces of other \
+           network namespaces are not seen.",
     cost: "Fewer CPUs receive: with a single fast interface that can be throughput.",
     wanted: "0, or none of the CPUs that matter",
-    fix: "write 0, or the mask of the other CPUs, to /sys/class/net/NAME/queues/rx-N/rps_cpus of each",
+    fix: "echo 0 >/sys/class/net/NAME/queues/rx-N/rps_cpus for each, or the mask of the other CPUs instead of 0",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -66,13 +67,13 @@ fn judge(case: &Case) -> Judged {
     });
     let names = some_of(touching.map(|text| text.names.join(" rx-")));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} to CPU {cpus}")).fix(format!(
-            "echo 0, or {} for the other CPUs, >/sys/class/net/NAME/queues/rx-N/rps_cpus of each",
+        return Ok(Judgement::fail(format!("{names} to {}", named(cpus))).fix(format!(
+            "echo 0 >/sys/class/net/NAME/queues/rx-N/rps_cpus for each, or {} instead of 0 to share packets among the other CPUs",
             mask(&case.housekeeping()?)
         )));
     }
     case.each(QUEUES, parse_mask)?;
-    Ok(Judgement::pass(format!("none to CPU {cpus}")))
+    Ok(Judgement::pass(format!("none to {}", named(cpus))))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::facts::Fact;
 use crate::rules::case::Case;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -21,7 +22,7 @@ pub static KNOB: Knob = Knob {
     fix: "take the CPUs that matter out of nohz_full= on the kernel's command line",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "the kernel's guide wants it off for periodic loops, tuned's and OpenShift's profiles set it for all isolated CPUs: \
+    contested: "the kernel's guide wants it off for periodic loops, tuned's profile cpu-partitioning sets it for all isolated CPUs: \
                 `onbeat measure` the loop with and without it, and `onbeat compare` the two",
     lasts: Lasts::Boot,
     sources: &[
@@ -61,7 +62,7 @@ fn judge(case: &Case) -> Judged {
     let found = match (built, list.is_empty()) {
         (false, _) => "not built in".to_owned(),
         (true, true) => "none".to_owned(),
-        (true, false) => format!("CPU {list}"),
+        (true, false) => named(&list),
     };
     if !case.is_for(Profile::BusyPoll) {
         return Ok(Judgement::fail_if(!list.and(case.cpus()).is_empty(), found)

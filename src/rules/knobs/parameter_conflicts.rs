@@ -1,22 +1,25 @@
 //! Words on the command line that contradict each other.
 
 use super::sources::{ISOLATION_C, PARAMETERS};
-use crate::facts::boot_list::{parse_boot_list, parse_isolcpus};
+use crate::facts::Fact;
 use crate::facts::cmdline::Cmdline;
+use crate::facts::cpu_lists::{parse_isolcpus, parse_kernel_list};
 use crate::rules::case::{Case, absent};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::{few, short};
+use crate::rules::words::short;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::Cpu;
+use crate::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "parameter-conflicts",
     title: "contradictory kernel parameters",
     what: "A word that stands on the command line twice, with two values: of most the last one counts, of isolcpus= and nohz_full= the \
-           first, as the kernel refuses a list that differs from the one it took. Up to 5.17 it also refused lists that differ between these two.",
+           first, as the kernel refuses a list that differs from the one it took. Before 5.18 it refused lists that differ between these two \
+           as well.",
     why: "one of the two values has no effect, and which of them depends on the word: CPUs stay unisolated that were thought to be",
     tell: "The command line that the kernel booted with. Words come from the boot loader, from what is built into the kernel, and from \
-           drop-in files, so two of them often stand far apart.",
+           drop-in files, so two of them often stand far apart. Kernels called 5.14 come from distributions that took over much of later ones: \
+           of them it is not known whether they take different lists in isolcpus= and nohz_full=.",
     cost: "Nothing but a boot; the value that wins may change with it.",
     wanted: "each word with one value",
     fix: "leave one of them in the boot loader's configuration, the one that is meant",
@@ -32,7 +35,7 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[POSSIBLE],
-    facts: &["/proc/cmdline", "/proc/sys/kernel/osrelease"],
+    facts: &["/proc/cmdline", "/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/nohz_full"],
     programs: &[],
     judge,
     examples: Examples {
@@ -46,14 +49,14 @@ pub static KNOB: Knob = Knob {
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
 /// Words of one value that real-time machines are set up with; the last one counts.
+///
+/// Not among them: those of which an earlier value goes on acting, as `idle=poll` does.
 const LAST_COUNTS: &[&str] = &[
     "clocksource",
     "cpufreq.default_governor",
-    "idle",
     "intel_idle.max_cstate",
     "irqaffinity",
     "mitigations",
-    "nmi_watchdog",
     "nohz",
     "preempt",
     "processor.max_cstate",
@@ -63,7 +66,6 @@ const LAST_COUNTS: &[&str] = &[
     "rcupdate.rcu_normal_after_boot",
     "rcutree.kthread_prio",
     "skew_tick",
-    "threadirqs",
     "transparent_hugepage",
     "workqueue.unbound_cpus",
 ];
@@ -71,75 +73,102 @@ const LAST_COUNTS: &[&str] = &[
 fn judge(case: &Case) -> Judged {
     let cmdline = case.cmdline()?;
     let mut found: Vec<String> = LAST_COUNTS.iter().filter_map(|name| twice(cmdline, name)).collect();
-    let lists = lists(case, cmdline);
-    found.extend(lists.clone().unwrap_or_default());
+    let refused = refused(case, cmdline);
+    found.extend(refused.clone().unwrap_or_default());
     if !found.is_empty() {
-        return Ok(Judgement::fail(few_long(&found)));
+        return Ok(Judgement::fail(first_three(&found)));
     }
-    lists?;
+    refused?;
     Ok(Judgement::pass("none"))
 }
 
 /// Names with their values are longer than words: fewer of them fit.
-fn few_long(found: &[String]) -> String {
+fn first_three(found: &[String]) -> String {
     let shown = found.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
     if found.len() > 3 { format!("{shown}; {} more", found.len() - 3) } else { shown }
 }
 
 fn twice(cmdline: &Cmdline, name: &str) -> Option<String> {
     let last = cmdline.value(name)?;
-    let mut others: Vec<&str> = cmdline.values(name).filter(|value| *value != last).collect();
-    others.dedup();
-    (!others.is_empty()).then(|| format!("{name}={} beats {}", short(last), few(&others[..1])))
+    let other = cmdline.values(name).find(|value| *value != last)?;
+    Some(format!("{name}={} beats {}", short(last), short(other)))
 }
 
-/// Lists of CPUs that keep house: what the kernel has taken it does not take back.
-fn lists(case: &Case, cmdline: &Cmdline) -> Result<Vec<String>, Judgement> {
+/// A list that takes CPUs out of some kinds of housekeeping.
+struct List {
+    name: &'static str,
+    kinds: Vec<&'static str>,
+    cpus: CpuSet,
+}
+
+/// Lists that the kernel refuses: what it has taken it does not take back.
+fn refused(case: &Case, cmdline: &Cmdline) -> Result<Vec<String>, Judgement> {
     if !cmdline.has("isolcpus") && !cmdline.has("nohz_full") {
         return Ok(Vec::new());
     }
     let possible = case.cpu_list_if_there(POSSIBLE)?.ok_or_else(|| absent(POSSIBLE))?;
     let last = possible.iter().last().ok_or_else(|| absent("the last CPU"))?;
-    let lists = housekeeping(cmdline, last)?;
-    let old = lists.len() > 1 && case.series()? < (5, 18);
-    let mut found = Vec::new();
-    for (at, (name, kinds, cpus)) in lists.iter().enumerate() {
-        let first = lists[..at].iter().find(|(_, taken, other)| {
-            (old || kinds.iter().any(|kind| taken.contains(kind))) && other != cpus
-        });
-        if let Some((taken, _, other)) = first {
-            found.push(format!(
-                "{taken}={} beats {name}={}",
-                short(&other.to_string()),
-                short(&cpus.to_string())
-            ));
+    let lists = lists(cmdline, last)?;
+    // A kernel without NO_HZ_FULL, and so without its file, takes no list that asks for it.
+    let ticks = case.facts().nohz_full != Fact::Absent;
+    let (mut taken, mut found): (Vec<List>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut one_for_all = Ok(false);
+    for list in lists.into_iter().filter(|list| ticks || !list.kinds.contains(&"nohz")) {
+        let shares = |other: &List| list.kinds.iter().any(|kind| other.kinds.contains(kind));
+        let mut differing = taken.iter().filter(|other| other.cpus != list.cpus).peekable();
+        if differing.peek().is_some() {
+            one_for_all = one_list_for_all(case);
+        }
+        let all = one_for_all == Ok(true);
+        let rival = differing.find(|other| all || shares(other));
+        match rival {
+            Some(rival) => found.push(format!(
+                "{}={} beats {}={}",
+                rival.name,
+                short(&rival.cpus.to_string()),
+                list.name,
+                short(&list.cpus.to_string())
+            )),
+            None => taken.push(list),
         }
     }
-    Ok(found)
+    match one_for_all {
+        Err(unknown) if found.is_empty() => Err(unknown),
+        _ => Ok(found),
+    }
 }
 
-type List = (&'static str, Vec<String>, crate::units::CpuSet);
+/// Whether the kernel keeps a single list for all kinds of housekeeping.
+fn one_list_for_all(case: &Case) -> Result<bool, Judgement> {
+    match case.series()? {
+        (5, 14) => Err(Judgement::unknown(
+            "isolcpus= and nohz_full= differ, and whether a distribution's 5.14 takes both is not known: its log says \
+             \"nohz_full= must match isolcpus=\" if not",
+        )),
+        series => Ok(series < (5, 18)),
+    }
+}
 
-/// Each list with what it keeps away, in the order of the command line.
-fn housekeeping(cmdline: &Cmdline, last: Cpu) -> Result<Vec<List>, Judgement> {
+/// The lists in the order of the command line.
+fn lists(cmdline: &Cmdline, last: Cpu) -> Result<Vec<List>, Judgement> {
     let mut lists = Vec::new();
     for param in &cmdline.params {
         let value = param.value.as_deref().unwrap_or_default();
         let wrong = |why| Judgement::unknown(format!("{} is not understood: {why}", short(&param.name)));
         match param.name.as_str() {
             "nohz_full" => {
-                lists.push((
-                    "nohz_full",
-                    vec!["nohz".to_owned()],
-                    parse_boot_list(value, last).map_err(wrong)?,
-                ));
+                let cpus = parse_kernel_list(value, last).map_err(wrong)?;
+                lists.push(List { name: "nohz_full", kinds: vec!["nohz"], cpus });
             }
             "isolcpus" => {
-                let (mut kinds, cpus) = parse_isolcpus(value, last).map_err(wrong)?;
-                if kinds.is_empty() {
-                    kinds.push("domain");
-                }
-                lists.push(("isolcpus", kinds.into_iter().map(str::to_owned).collect(), cpus));
+                let isolcpus = parse_isolcpus(value, last).map_err(wrong)?;
+                let flags = [
+                    ("domain", isolcpus.domain),
+                    ("managed_irq", isolcpus.managed_irq),
+                    ("nohz", isolcpus.nohz),
+                ];
+                let kinds = flags.into_iter().filter(|(_, set)| *set).map(|(kind, _)| kind).collect();
+                lists.push(List { name: "isolcpus", kinds, cpus: isolcpus.cpus });
             }
             _ => {}
         }
@@ -159,11 +188,12 @@ mod tests {
         check(&KNOB, "cmdline + rcu_nocbs=3", "fail medium rcu_nocbs=3 beats 2-3");
         check(
             &KNOB,
-            "cmdline + preempt=full\ncmdline + preempt=none\ncmdline + idle=halt\ncmdline + idle=poll",
-            "fail medium idle=poll beats halt; preempt=none beats full",
+            "cmdline + preempt=full\ncmdline + preempt=none\ncmdline + nohz=on\ncmdline + nohz=off",
+            "fail medium nohz=off beats on; preempt=none beats full",
         );
         // These add up.
         check(&KNOB, "cmdline + tsc=reliable\ncmdline + console=tty0\ncmdline + console=ttyS0", "pass none");
+        check(&KNOB, "cmdline + idle=poll\ncmdline + idle=halt", "pass none");
     }
 
     #[test]
@@ -180,6 +210,24 @@ mod tests {
         let old = "/proc/sys/kernel/osrelease: 5.10.1";
         check(&KNOB, &format!("{old}\ncmdline + nohz_full=3"), "fail medium isolcpus=2-3 beats nohz_full=3");
         check(&KNOB, &format!("{old}\ncmdline + nohz_full=2-N"), "pass none");
+        let without = "/sys/devices/system/cpu/nohz_full absent";
+        check(&KNOB, &format!("{old}\n{without}\ncmdline + nohz_full=3"), "pass none");
+        let backported = "/proc/sys/kernel/osrelease: 5.14.0-570.el9.x86_64";
+        check(&KNOB, &format!("{backported}\ncmdline + nohz_full=3"), "unknown");
+        check(&KNOB, &format!("{backported}\ncmdline + nohz_full=2-3"), "pass none");
+        let both = format!("{backported}\ncmdline + isolcpus=1\ncmdline + nohz_full=3");
+        check(&KNOB, &both, "fail medium isolcpus=2-3 beats isolcpus=1");
+        check(
+            &KNOB,
+            &format!("{backported}\ncmdline + isolcpus=3"),
+            "fail medium isolcpus=2-3 beats isolcpus=3",
+        );
+        // What was refused refuses nothing.
+        check(
+            &KNOB,
+            "cmdline + isolcpus=domain,nohz,3\ncmdline + nohz_full=1",
+            "fail medium isolcpus=2-3 beats isolcpus=3",
+        );
     }
 
     #[test]
@@ -194,8 +242,8 @@ mod tests {
         let long = "x".repeat(500);
         check(
             &KNOB,
-            &format!("cmdline + idle={long}\ncmdline + idle=poll"),
-            &format!("fail medium idle=poll beats {}...", "x".repeat(40)),
+            &format!("cmdline + nohz={long}\ncmdline + nohz=on"),
+            &format!("fail medium nohz=on beats {}...", "x".repeat(40)),
         );
     }
 }

@@ -11,8 +11,9 @@ pub static KNOB: Knob = Knob {
     what: "The kernel keeps so many bytes of its command line and drops the rest: 2048 on x86, arm64 and POWER, 1024 on 32-bit Arm, \
            256 on some small ones.",
     why: "words that do not fit have no effect, and nothing says so: lists of isolated CPUs mostly stand at the end",
-    tell: "The length of the line that the kernel kept, against the limit of its architecture. What stands after -- is left out, \
-           so the line may be a little longer than it looks. Some boot loaders cut earlier.",
+    tell: "The length of the line that the kernel kept, against the limit of its architecture. Serial numbers and what stands after -- \
+           are left out, so the line may be a little longer than it looks. Words of a boot configuration (bootconfig) stand in the line \
+           without taking its room: with one, nothing can be said of a long line. Some boot loaders cut earlier.",
     cost: "Nothing: shorter words do the same.",
     wanted: "well below the limit",
     fix: "write CPU lists as ranges, take out what has no effect, or build words into the kernel (CONFIG_CMDLINE)",
@@ -40,11 +41,12 @@ pub static KNOB: Knob = Knob {
 const SPARE: usize = 128;
 
 fn judge(case: &Case) -> Judged {
-    let length = case.cmdline()?.text.len();
+    let cmdline = case.cmdline()?;
+    let length = cmdline.text.len();
     let machine = case.known(&case.facts().machine, "/proc/sys/kernel/arch")?;
     let size: usize = match machine.as_str() {
         "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "ppc64" | "ppc64le" | "ppc"
-        | "sparc64" => 2048,
+        | "sparc64" | "armv8l" => 2048,
         arm if arm.starts_with("armv") => 1024,
         "mips" | "mips64" => 4096,
         "alpha" | "arc" | "m68k" | "microblaze" | "xtensa" => 256,
@@ -56,7 +58,13 @@ fn judge(case: &Case) -> Judged {
     };
     let value = format!("{length} of {size} bytes");
     // The last byte is the end of the string.
-    Ok(match size.saturating_sub(length + 1) {
+    let spare = size.saturating_sub(length + 1);
+    if spare < SPARE && cmdline.has("bootconfig") {
+        return Err(Judgement::unknown(
+            "how much of the line comes from the boot configuration is not known",
+        ));
+    }
+    Ok(match spare {
         0 => Judgement::fail(value)
             .severity(Severity::High)
             .because("it is as long as the kernel keeps: the rest of it, if there was any, is lost"),
@@ -82,6 +90,8 @@ mod tests {
         check(&KNOB, &line("aarch64", 3000), "fail high 3000 of 2048 bytes");
         check(&KNOB, &line("armv7l", 1000), "fail low 1000 of 1024 bytes");
         check(&KNOB, &line("riscv64", 90), "unknown");
+        check(&KNOB, &format!("{}\ncmdline + bootconfig", line("x86_64", 3000)), "unknown");
+        check(&KNOB, &format!("{}\ncmdline + bootconfig", line("x86_64", 300)), "pass");
         check(&KNOB, "/proc/sys/kernel/arch refused", "unknown");
     }
 }

@@ -1,11 +1,11 @@
 //! Links to devices that sleep while they are quiet.
 
-use super::per_cpu::few;
 use super::sources::{PARAMETERS, RT_HARDWARE};
 use crate::facts::Fact;
 use crate::facts::line::{parse_i64, parse_words};
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::few;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use std::collections::BTreeSet;
 
@@ -69,6 +69,7 @@ fn judge(case: &Case) -> Judged {
         (Some(why), _) => Err(why),
         (None, "performance") => Ok(Judgement::pass(policy)),
         (None, "default") if links > 0 => Ok(Judgement::pass("default, off for all links")),
+        (None, "default") if !has_devices(case)? => Err(Judgement::not_applicable(NO_DEVICE)),
         (None, "default") if case.is_virtual()? => {
             Err(Judgement::not_applicable("the links of a guest's devices are its host's"))
         }
@@ -86,16 +87,22 @@ fn parse_policy(text: &str) -> Result<String, String> {
     chosen.map(str::to_owned).ok_or_else(|| "expected a policy in brackets, found none".to_owned())
 }
 
+const NO_DEVICE: &str = "there is no PCI device";
+
 fn without_policy(case: &Case) -> Judgement {
-    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean nothing.
-    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online");
-    match online.and_then(|_| case.parsed(DEVICES, |names| Ok(!names.trim().is_empty()))) {
+    match has_devices(case) {
         Err(untold) => untold,
-        Ok(Some(true)) => Judgement::unknown(
+        Ok(true) => Judgement::unknown(
             "this kernel has no CONFIG_PCIEASPM: the links are as the firmware made them (lspci -vv as root tells)",
         ),
-        Ok(_) => Judgement::not_applicable("there is no PCI device"),
+        Ok(false) => Judgement::not_applicable(NO_DEVICE),
     }
+}
+
+fn has_devices(case: &Case) -> Result<bool, Judgement> {
+    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean nothing.
+    case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+    Ok(case.parsed(DEVICES, |names| Ok(!names.trim().is_empty()))?.unwrap_or(false))
 }
 
 #[cfg(test)]
@@ -116,15 +123,17 @@ mod tests {
         check(&KNOB, &link("l1", "maybe"), "unknown");
         check(&KNOB, "/sys/bus/pci/devices/nic/link/l1_aspm: 1", "fail medium on for nic");
         let many: String = (0..9).map(|n| format!("/sys/bus/pci/devices/{n}/link/l1_aspm: 1\n")).collect();
-        check(&KNOB, &many, "fail medium on for 0, 1, 2 and 6 more");
+        check(&KNOB, &many, "fail medium on for 0, 1, 2, 3, 4, 5, 6, 7, 8");
     }
 
     #[test]
     fn what_the_firmware_keeps_is_not_known() {
-        check(&KNOB, DEFAULT, "unknown");
+        let device = format!("{DEFAULT}\n/sys/bus/pci/devices/nic/class: 0x020000");
+        check(&KNOB, &device, "unknown");
+        check(&KNOB, DEFAULT, "not-applicable there is no PCI device");
         check(
             &KNOB,
-            &format!("{DEFAULT}\n/sys/hypervisor/type: xen"),
+            &format!("{device}\n/sys/hypervisor/type: xen"),
             "not-applicable the links of a guest's devices are its host's",
         );
         check(&KNOB, "/sys/module/pcie_aspm/parameters/policy: default performance", "unknown");

@@ -7,10 +7,8 @@ use std::collections::BTreeMap;
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::Judgement;
+use crate::rules::words::named;
 use crate::units::{Cpu, CpuSet};
-
-/// A longer list of CPUs is counted instead.
-const LIST_LIMIT: usize = 48;
 
 /// One setting of the CPUs that matter.
 pub struct PerCpu<T> {
@@ -108,65 +106,7 @@ fn number(names: &[String], at: usize) -> Option<u32> {
     names.get(at)?.parse().ok()
 }
 
-/// The first three of some words, and how many more: `dmc, noc and 2 more`.
-pub fn few<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
-    let words: Vec<String> = words.into_iter().map(|word| word.as_ref().chars().take(60).collect()).collect();
-    match words.len().saturating_sub(3) {
-        0 => words.join(", "),
-        more => format!("{} and {more} more", words[..3].join(", ")),
-    }
-}
-
-/// CPUs as words of a finding: `CPU 2-3`, or how many if they are scattered.
-pub fn named(cpus: &CpuSet) -> String {
-    let list = cpus.to_string();
-    match cpus.iter().next() {
-        Some(first) if list.len() > LIST_LIMIT => format!("{} CPUs from {first} on", cpus.len()),
-        _ => format!("CPU {list}"),
-    }
-}
-
-/// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; what is said first comes first, three
-/// of them, and how many more.
-pub fn grouped(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
-    let (mut order, mut groups) = (Vec::new(), BTreeMap::<String, CpuSet>::new());
-    for (cpu, words) in said {
-        let words: String = words.chars().take(40).collect();
-        let group = groups.entry(words.clone()).or_default();
-        if group.is_empty() {
-            order.push(words);
-        }
-        group.0.insert(cpu);
-    }
-    let shown: Vec<String> =
-        order.iter().take(3).map(|words| format!("{words} on {}", named(&groups[words]))).collect();
-    match order.len() - shown.len() {
-        0 => shown.join("; "),
-        more => format!("{}; and {more} more", shown.join("; ")),
-    }
-}
-
 /// A clock rate in kHz, as people say it: `2400 MHz`.
 pub fn mhz(khz: u64) -> String {
     format!("{} MHz", khz / 1000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_and_groups_stay_short() {
-        let scattered: CpuSet = (0..512).step_by(2).map(Cpu).collect();
-        assert_eq!(named(&scattered), "256 CPUs from 0 on");
-        assert_eq!(named(&CpuSet::parse("2-3").unwrap()), "CPU 2-3");
-        let long = grouped((0..512).map(|n| (Cpu(n), format!("{n} {}", "x".repeat(4000)))));
-        assert!(long.len() < 300 && long.ends_with("; and 509 more"), "{long}");
-        assert_eq!(few(["a", "b", "c"]), "a, b, c");
-        assert_eq!(few(["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
-        assert_eq!(
-            grouped([(Cpu(1), "a".into()), (Cpu(2), "b".into()), (Cpu(3), "a".into())]),
-            "a on CPU 1,3; b on CPU 2"
-        );
-    }
 }

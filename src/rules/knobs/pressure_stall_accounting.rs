@@ -13,7 +13,7 @@ pub static KNOB: Knob = Knob {
     what: "PSI accounts for the time in which tasks wait for a CPU, for memory or for a device, for the whole machine and for each control \
            group, and shows it in /proc/pressure.",
     why: "each switch of tasks does more under the run queue's lock, once for every level of control groups above the task",
-    tell: "/proc/pressure, which the kernel makes only while PSI is on; else psi= on its command line and its configuration.",
+    tell: "/proc/pressure, which the kernel makes only where PSI is on (5.6 on; older ones always); else psi= on its command line and its configuration.",
     cost: "Without it systemd-oomd, and whatever else watches memory pressure, does not work: the kernel's own out-of-memory killer \
            remains.",
     wanted: "off, unless something uses it",
@@ -31,7 +31,7 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[DIR],
-    facts: &["/proc/cmdline", "/boot/config-RELEASE"],
+    facts: &["/proc/cmdline", "/boot/config-RELEASE", "/proc/sys/kernel/osrelease"],
     programs: &[],
     judge,
     examples: Examples {
@@ -48,10 +48,9 @@ const DIR: &str = "/proc/pressure/";
 
 fn judge(case: &Case) -> Judged {
     let files = case.parsed(DIR, |names| Ok(names.lines().filter(|name| !name.is_empty()).count()))?;
-    if files.is_some_and(|count| count > 0) {
-        // A task that hardly ever sleeps is hardly ever accounted for.
-        let severity = if case.is_for(Profile::BusyPoll) { Severity::Info } else { Severity::Low };
-        return Ok(Judgement::fail("on").severity(severity));
+    // Older kernels make the files even where it is off: they tell nothing there.
+    if files.is_some_and(|count| count > 0) && case.series()? >= (5, 6) {
+        return Ok(on(case));
     }
     let asked = case.cmdline()?.values("psi").filter_map(kbool).next_back();
     if asked == Some(false) {
@@ -64,9 +63,18 @@ fn judge(case: &Case) -> Judged {
     if asked.is_none() && config.is_yes("PSI_DEFAULT_DISABLED") {
         return Ok(Judgement::pass("off by default"));
     }
+    if files.is_some_and(|count| count > 0) {
+        return Ok(on(case));
+    }
     Err(Judgement::unknown(
         "/proc/pressure is not there, though the kernel should have it: read where all of /proc is mounted",
     ))
+}
+
+fn on(case: &Case) -> Judgement {
+    // A task that hardly ever sleeps is hardly ever accounted for.
+    let severity = if case.is_for(Profile::BusyPoll) { Severity::Info } else { Severity::Low };
+    Judgement::fail("on").severity(severity)
 }
 
 #[cfg(test)]
@@ -80,6 +88,14 @@ mod tests {
         check(&KNOB, on, "fail low on");
         check(&KNOB, &format!("{on}\n--profile busy-poll"), "fail info on");
         check(&KNOB, "/proc/pressure refused", "unknown");
+        let old = format!("{on}\n/proc/sys/kernel/osrelease: 5.4.0\nCONFIG_PSI=y");
+        check(&KNOB, &old, "unknown");
+        check(
+            &KNOB,
+            &format!("{old}\n/boot/config-5.4.0:\n| # Linux/x86 5.4.0 Kernel Configuration\n| CONFIG_PSI=y"),
+            "fail low on",
+        );
+        check(&KNOB, &format!("{old}\ncmdline + psi=0"), "pass psi=0");
     }
 
     #[test]

@@ -9,13 +9,14 @@ use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 pub static KNOB: Knob = Knob {
     id: "printk-devkmsg",
     title: "logging to /dev/kmsg",
-    what: "Programs may write to the kernel's log through /dev/kmsg. By default each is held to a few messages in five seconds; `on` takes all.",
+    what: "Programs may write to the kernel's log through /dev/kmsg. The kernel holds each opening of it to ten messages \
+           in five seconds (ratelimit); with `on` it takes all. systemd sets `on` while it boots, unless the command line says otherwise.",
     why: "a program that logs without limit floods the consoles, and whoever prints them is busy with its messages",
     tell: "The sysctl, which printk.devkmsg= on the command line sets and locks until the next boot. A program that floods the log is not seen.",
     cost: "With ratelimit messages of a chatty program are lost from the kernel's log; its own log has them.",
     wanted: "ratelimit or off",
-    fix: "echo ratelimit >/proc/sys/kernel/printk_devkmsg, or boot without printk.devkmsg=on",
-    severity: Severity::Low,
+    fix: "echo ratelimit >/proc/sys/kernel/printk_devkmsg; to keep it, printk.devkmsg=ratelimit on the kernel's command line",
+    severity: Severity::Info,
     evidence: Evidence::Practice,
     contested: "",
     lasts: Lasts::Runtime,
@@ -56,7 +57,7 @@ mod tests {
     fn unlimited_logging_fails() {
         check(&KNOB, "", "pass ratelimit");
         check(&KNOB, "/proc/sys/kernel/printk_devkmsg: off", "pass off");
-        check(&KNOB, "/proc/sys/kernel/printk_devkmsg: on", "fail low on");
+        check(&KNOB, "/proc/sys/kernel/printk_devkmsg: on", "fail info on");
         check(&KNOB, "/proc/sys/kernel/printk_devkmsg: maybe", "unknown");
         check(&KNOB, "/proc/sys/kernel/printk_devkmsg absent", "unknown");
     }

@@ -24,7 +24,7 @@ pub static KNOB: Knob = Knob {
     contested: "many latency tests run at 99: `onbeat measure` at 98 and at 99 tells whether it makes any difference here",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "Red Hat Enterprise Linux 10: real-time priority ranges", url: RHEL_PRIORITIES },
+        Source { title: "Red Hat Enterprise Linux 10: priority map", url: RHEL_PRIORITIES },
         Source { title: "sched(7): scheduling policies", url: SCHED7 },
     ],
     cures: &[Slice::Thread, Slice::PriorityInversion],

@@ -1,6 +1,6 @@
 //! Priority boosting of readers that RCU waits for.
 
-use super::sources::{RCU_OPTIONS, RCU_REQUIREMENTS, RCU_STALLS};
+use super::sources::{RCU_OPTIONS, RCU_STALLS};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
@@ -22,8 +22,7 @@ pub static KNOB: Knob = Knob {
     contested: "",
     lasts: Lasts::Build,
     sources: &[
-        Source { title: "kernel: RCU's requirements, forcing quiescent states", url: RCU_REQUIREMENTS },
-        Source { title: "kernel: RCU CPU stalls, their causes", url: RCU_STALLS },
+        Source { title: "kernel: RCU's CPU stall detector, what causes stall warnings", url: RCU_STALLS },
         Source { title: "kernel: kernel/rcu/Kconfig, RCU_BOOST", url: RCU_OPTIONS },
     ],
     cures: &[Slice::PriorityInversion, Slice::LockContention],

@@ -1,12 +1,12 @@
 //! RCU callbacks: whether they are taken off the CPUs that matter.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::facts::boot_list::parse_boot_list;
+use crate::facts::cpu_lists::parse_kernel_list;
 use crate::facts::kconfig::Setting;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::{list, short};
+use crate::rules::words::{named, short};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -21,7 +21,7 @@ pub static KNOB: Knob = Knob {
            is another matter. On PREEMPT_RT a task above rcuc's priority is not delayed, so it weighs less there.",
     cost: "call_rcu() takes longer, and more context switches on the housekeeping CPUs, which have to keep up: put the rcuo threads there.",
     wanted: "offloaded on the CPUs that matter",
-    fix: "",
+    fix: "boot with rcu_nocbs=LIST of the CPUs that matter, and keep the rcuo threads on the other CPUs",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -71,21 +71,21 @@ fn judge(case: &Case) -> Judged {
     // What nohz_full= was taken for is offloaded, and the file is there only if NO_HZ_FULL, which needs RCU_NOCB_CPU, is.
     let ticks = case.facts().nohz_full.known();
     if ticks.is_some_and(|ticks| cpus.without(ticks).is_empty()) {
-        return Ok(Judgement::pass(format!("nohz_full={}", list(cpus))));
+        return Ok(Judgement::pass(format!("nohz_full on {}", named(cpus))));
     }
     if ticks.is_none() && !matches!(case.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
         return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
             .severity(severity)
             .fix(format!("build with CONFIG_RCU_NOCB_CPU, and {advice}")));
     }
-    let (named, offloaded) = named(case)?;
+    let (said, offloaded) = offloaded(case)?;
     let offloaded = ticks.map_or(offloaded.clone(), |ticks| offloaded.or(ticks));
     let missing = cpus.without(&offloaded);
     if missing.is_empty() {
-        return Ok(Judgement::pass(named));
+        return Ok(Judgement::pass(said));
     }
     let judgement =
-        Judgement::fail(format!("{named}: not on CPU {}", list(&missing))).severity(severity).fix(advice);
+        Judgement::fail(format!("{said}: not on {}", named(&missing))).severity(severity).fix(advice);
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
             "the list names the CPUs that keep house: it is for those whose callbacks are to go away",
@@ -96,7 +96,7 @@ fn judge(case: &Case) -> Judged {
 }
 
 /// What the command line offloads, and the words for it.
-fn named(case: &Case) -> Result<(String, CpuSet), Judgement> {
+fn offloaded(case: &Case) -> Result<(String, CpuSet), Judgement> {
     let cmdline = case.cmdline()?;
     let Some(list) = cmdline.value("rcu_nocbs") else {
         if cmdline.has("rcu_nocbs") {
@@ -110,7 +110,7 @@ fn named(case: &Case) -> Result<(String, CpuSet), Judgement> {
     };
     let possible = case.cpu_list_if_there(POSSIBLE)?.ok_or_else(|| absent(POSSIBLE))?;
     let last = possible.iter().last().ok_or_else(|| absent("the last CPU"))?;
-    let offloaded = parse_boot_list(list, last)
+    let offloaded = parse_kernel_list(list, last)
         .map_err(|why| Judgement::unknown(format!("rcu_nocbs={} is not understood: {why}", short(list))))?;
     Ok((format!("rcu_nocbs={}", short(list)), offloaded))
 }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn other_words_offload_too() {
-        check(&KNOB, &with("/sys/devices/system/cpu/nohz_full: 2-3", ""), "pass nohz_full=2-3");
+        check(&KNOB, &with("/sys/devices/system/cpu/nohz_full: 2-3", ""), "pass nohz_full on CPU 2-3");
         check(
             &KNOB,
             &with("cmdline + rcu_nocbs=2", "/sys/devices/system/cpu/nohz_full: 3"),

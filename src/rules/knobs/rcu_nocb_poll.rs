@@ -42,12 +42,15 @@ pub static KNOB: Knob = Knob {
     judge,
     examples: Examples {
         fires: "--cpus 2-3
+                CONFIG_RCU_NOCB_CPU=y
                 cmdline + rcu_nocbs=2-3
                 cmdline - rcu_nocb_poll",
         silent: "--cpus 2-3
+                 CONFIG_RCU_NOCB_CPU=y
                  cmdline + rcu_nocbs=2-3
                  cmdline + rcu_nocb_poll",
         unknown: "--cpus 2-3
+                  CONFIG_RCU_NOCB_CPU=y
                   /proc/cmdline refused",
     },
 };
@@ -56,6 +59,10 @@ fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     if case.is_for(Profile::Audio) {
         return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
+    }
+    // Without the option the word means nothing, and neither does rcu_nocbs=.
+    if case.facts().kconfig.known().is_some_and(|config| !config.is_yes("RCU_NOCB_CPU")) {
+        return Err(Judgement::not_applicable("the kernel has no RCU_NOCB_CPU: no callbacks are offloaded"));
     }
     let cmdline = case.cmdline()?;
     if cmdline.has("rcu_nocb_poll") {
@@ -85,6 +92,7 @@ mod tests {
         check(&KNOB, &format!("{plain}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
         check(&KNOB, &format!("{plain}\nCONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y"), "fail low not given");
         check(&KNOB, &format!("{plain}\n/sys/devices/system/cpu/nohz_full: 2-3"), "fail low not given");
+        check(&KNOB, "CONFIG_RCU_NOCB_CPU=n", "not-applicable");
         check(&KNOB, "--profile audio", "not-applicable periods of milliseconds do not feel it");
         check(&KNOB, "--cpus 0-3", "not-applicable");
     }

@@ -6,6 +6,7 @@ use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -53,14 +54,14 @@ fn judge(case: &Case) -> Judged {
     if names.is_empty() {
         complete(threads)?;
         return match threads.kernel.iter().any(|thread| thread.comm.starts_with("rcuo")) {
-            true => Ok(Judgement::pass(format!("none on CPU {cpus}"))),
+            true => Ok(Judgement::pass(format!("none on {}", named(cpus)))),
             false => Err(Judgement::not_applicable("no RCU callbacks are offloaded")),
         };
     }
     // Without load balancing such a thread stays where it began, which is hardly ever there.
     let kept_off = exposed(case).is_ok_and(|cpus| cpus.is_empty());
     let severity = if kept_off { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(format!("{names} allowed on CPU {cpus}"))
+    Ok(Judgement::fail(format!("{names} allowed on {}", named(cpus)))
         .severity(severity)
         .fix(format!("for p in $(pgrep '^rcuo'); do taskset -pc {} $p; done", case.housekeeping()?)))
 }

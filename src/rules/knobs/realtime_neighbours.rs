@@ -9,7 +9,7 @@ use crate::rules::balance::exposed;
 use crate::rules::case::{Case, unread};
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::some_of;
+use crate::rules::words::{self, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -60,7 +60,7 @@ fn judge(case: &Case) -> Judged {
     };
     let names = some_of(threads.realtime.iter().filter(wanders).map(shown));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} may come to CPU {open}")).fix(format!(
+        return Ok(Judgement::fail(format!("{names} may come to {}", words::named(&open))).fix(format!(
             "taskset -pc {} TID, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
             case.housekeeping()?
         )));
@@ -78,8 +78,8 @@ fn judge(case: &Case) -> Judged {
     };
     let names = some_of(threads.realtime.iter().filter(bound).map(shown));
     Ok(Judgement::pass(match names.as_str() {
-        "" => format!("none on CPU {cpus}"),
-        names => format!("{names} bound to CPU {cpus}"),
+        "" => format!("none on {}", words::named(cpus)),
+        names => format!("{names} bound to {}", words::named(cpus)),
     }))
 }
 

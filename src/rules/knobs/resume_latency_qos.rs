@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 
 use super::idle_states::budget_us;
-use super::per_cpu::{PerCpu, grouped, named};
+use super::per_cpu::PerCpu;
 use super::sources::{ABI, CPUIDLE};
 use crate::facts::power::parse_resume_latency;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
 

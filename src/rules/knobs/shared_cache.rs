@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::per_cpu::{named, numbered};
+use super::per_cpu::numbered;
 use super::sources::{ABI, RESCTRL, RT_HARDWARE};
 use crate::facts::line::{parse_cpus, parse_u64, parse_word};
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 

@@ -1,10 +1,11 @@
 //! Simultaneous multithreading: who else runs on the cores that matter.
 
-use super::per_cpu::{PerCpu, named};
+use super::per_cpu::PerCpu;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
 use crate::facts::line::parse_cpus;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
 

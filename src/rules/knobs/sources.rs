@@ -61,8 +61,6 @@ pub const NET_SCALING: &str = "https://docs.kernel.org/networking/scaling.html";
 pub const NO_HZ: &str = "https://docs.kernel.org/timers/no_hz.html";
 /// Memory nodes.
 pub const NUMA: &str = "https://docs.kernel.org/mm/numa.html";
-/// What is promised when memory is asked for.
-pub const OVERCOMMIT: &str = "https://docs.kernel.org/mm/overcommit-accounting.html";
 /// The kernel's command line.
 pub const PARAMETERS: &str = "https://docs.kernel.org/admin-guide/kernel-parameters.html";
 /// Less work of the kernel's own threads on some CPUs.
@@ -74,15 +72,12 @@ pub const PRESSURE: &str = "https://docs.kernel.org/accounting/psi.html";
 /// RCU's options at build time; no page of the documentation lists them.
 pub const RCU_OPTIONS: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/rcu/Kconfig?h=v6.12";
-/// RCU's requirements.
-pub const RCU_REQUIREMENTS: &str = "https://docs.kernel.org/RCU/Design/Requirements/Requirements.html";
 /// Stalls of RCU.
 pub const RCU_STALLS: &str = "https://docs.kernel.org/RCU/stallwarn.html";
 /// Caches and memory bandwidth, shared out.
 pub const RESCTRL: &str = "https://docs.kernel.org/filesystems/resctrl.html";
 /// Which real-time priorities are for whom.
-pub const RHEL_PRIORITIES: &str =
-    "https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/10/optimize-priority_map";
+pub const RHEL_PRIORITIES: &str = "https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/10/html/monitoring_and_managing_system_status_and_performance/priority-map";
 /// Real-time kernel configuration: an expectation and a severity for each option.
 pub const RT_CONFIG: &str = "https://docs.kernel.org/core-api/real-time/kernel-configuration.html";
 /// How a real-time kernel differs.

@@ -1,10 +1,11 @@
 //! Thermal throttling: whether the hardware had to slow the CPUs down.
 
-use super::per_cpu::{PerCpu, named};
+use super::per_cpu::PerCpu;
 use super::sources::{INTEL_PSTATE, RT_HARDWARE};
 use crate::facts::line::parse_u64;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 const CORE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/core_throttle_count";

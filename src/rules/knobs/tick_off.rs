@@ -7,7 +7,7 @@ use crate::facts::kconfig::Setting;
 use crate::rules::case::{Case, unread};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
-use crate::rules::words::{self, short};
+use crate::rules::words::{named, short};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -97,7 +97,7 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
     };
     let missing = cpus.without(taken);
     if missing.is_empty() && !cpus.is_empty() {
-        return Ok(Judgement::pass(format!("nohz_full on CPU {}", words::list(cpus))));
+        return Ok(Judgement::pass(format!("nohz_full on {}", named(cpus))));
     }
     if taken.is_empty() {
         let asked = short(asked.ok().flatten().unwrap_or_default());
@@ -106,9 +106,9 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
         ));
     }
     Ok(Judgement::fail(format!(
-        "nohz_full is {}: the tick goes on on CPU {}",
-        words::list(taken),
-        words::list(&missing)
+        "nohz_full is {}: the tick goes on on {}",
+        short(&taken.to_string()),
+        named(&missing)
     ))
     .because("the boot CPU keeps the time and is taken out of the list, and what is not in it has its tick")
     .fix(format!("add CPU {missing} to nohz_full=, or put the task on CPU {taken}")))

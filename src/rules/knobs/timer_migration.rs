@@ -5,7 +5,7 @@ use crate::facts::Fact;
 use crate::rules::case::{Case, absent, unread};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::list;
+use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -71,7 +71,7 @@ fn judge(case: &Case) -> Judged {
         // A kernel whose list is not there has none, or hides it with all of /sys; then there are no CPUs to judge for.
         return Ok(Judgement::pass("1, and no CPU that matters is in nohz_full"));
     }
-    Ok(Judgement::fail(format!("1, with CPU {} in nohz_full", list(&taken))))
+    Ok(Judgement::fail(format!("1, with {} in nohz_full", named(&taken))))
 }
 
 #[cfg(test)]

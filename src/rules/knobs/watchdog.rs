@@ -4,7 +4,7 @@ use super::sources::{LOCKUP_WATCHDOGS, RT_CONFIG, SYSCTL_KERNEL};
 use crate::rules::case::{Case, absent};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::list;
+use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -102,10 +102,10 @@ fn by_mask(case: &Case) -> Judged {
     case.needs_isolation()?;
     let shared = mask.and(case.cpus());
     if shared.is_empty() {
-        return Ok(Judgement::pass(format!("not on CPU {}", list(case.cpus()))));
+        return Ok(Judgement::pass(format!("not on {}", named(case.cpus()))));
     }
     let rest = case.housekeeping()?;
-    Ok(Judgement::fail(format!("on CPU {}", list(&shared)))
+    Ok(Judgement::fail(format!("on {}", named(&shared)))
         .fix(format!("boot with nowatchdog, or echo {rest} >{MASK} to keep them on the other CPUs")))
 }
 
