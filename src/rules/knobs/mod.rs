@@ -50,6 +50,7 @@ mod mitigations;
 mod network_queues;
 mod nohz_full;
 mod numa_balancing;
+mod overcommit;
 mod parameter_conflicts;
 mod parameter_length;
 mod pcie_aspm;
@@ -150,6 +151,7 @@ pub static ALL: &[&Knob] = &[
     &network_queues::KNOB,
     &nohz_full::KNOB,
     &numa_balancing::KNOB,
+    &overcommit::KNOB,
     &parameter_conflicts::KNOB,
     &parameter_length::KNOB,
     &pcie_aspm::KNOB,

@@ -61,6 +61,8 @@ pub const NET_SCALING: &str = "https://docs.kernel.org/networking/scaling.html";
 pub const NO_HZ: &str = "https://docs.kernel.org/timers/no_hz.html";
 /// Memory nodes.
 pub const NUMA: &str = "https://docs.kernel.org/mm/numa.html";
+/// What is promised when memory is asked for.
+pub const OVERCOMMIT: &str = "https://docs.kernel.org/mm/overcommit-accounting.html";
 /// The kernel's command line.
 pub const PARAMETERS: &str = "https://docs.kernel.org/admin-guide/kernel-parameters.html";
 /// Less work of the kernel's own threads on some CPUs.

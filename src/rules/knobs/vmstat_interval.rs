@@ -1,10 +1,10 @@
 //! Statistics of virtual memory: how often each CPU adds its counts to the machine's.
 
-use super::per_cpu::named;
 use super::sources::{PER_CPU_KTHREADS, SYSCTL_VM};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 

@@ -1,0 +1,70 @@
+//! Overcommit: whether more memory is promised than there is.
+
+use super::sources::{OVERCOMMIT, SYSCTL_VM};
+use crate::rules::case::Case;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "overcommit",
+    title: "memory overcommit",
+    what: "Whether programs may be promised more memory than there is: by a guess (0, the default), always (1), or never beyond swap \
+           and a share of the memory (2).",
+    why: "where more was promised than there is, the last program to touch its memory sets off reclaim and then the OOM killer, which looks through all tasks and may choose the wrong one",
+    tell: "vm.overcommit_memory. Whether memory is short is not looked at: with enough of it the setting makes no difference.",
+    cost: "With 2, programs that ask for far more than they use, such as those with many threads or large heaps, are refused memory and may \
+           not start; vm.overcommit_ratio has to fit the machine.",
+    wanted: "2, on machines whose programs are known",
+    fix: "set vm.overcommit_ratio to what may be promised, then echo 2 >/proc/sys/vm/overcommit_memory; to keep both, in /etc/sysctl.d",
+    severity: Severity::Info,
+    evidence: Evidence::Practice,
+    contested: "a real-time program that has allocated and locked its memory at its start does not depend on it, and 2 breaks programs that a \
+                desktop or a container host runs: `onbeat measure` under the machine's heaviest load tells whether reclaim or the OOM \
+                killer ever shows among the spikes",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: overcommit accounting", url: OVERCOMMIT },
+        Source {
+            title: "kernel: /proc/sys/vm, overcommit_memory and oom_kill_allocating_task",
+            url: SYSCTL_VM,
+        },
+    ],
+    cures: &[Slice::PageFault, Slice::LockContention],
+    after: &[],
+    conflicts: &[],
+    reads: &[PATH],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/sys/vm/overcommit_memory: 0",
+        silent: "/proc/sys/vm/overcommit_memory: 2",
+        unknown: "/proc/sys/vm/overcommit_memory refused",
+    },
+};
+
+const PATH: &str = "/proc/sys/vm/overcommit_memory";
+
+fn judge(case: &Case) -> Judged {
+    match case.number(PATH)? {
+        2 => Ok(Judgement::pass("2, never")),
+        1 => Ok(Judgement::fail("1, always")),
+        0 => Ok(Judgement::fail("0, by a guess")),
+        other => Err(Judgement::unknown(format!("{PATH} is {other}, which means nothing that is known"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn only_never_passes() {
+        check(&KNOB, "", "pass 2, never");
+        check(&KNOB, "/proc/sys/vm/overcommit_memory: 0", "fail info 0, by a guess");
+        check(&KNOB, "/proc/sys/vm/overcommit_memory: 1", "fail info 1, always");
+        check(&KNOB, "/proc/sys/vm/overcommit_memory: 3", "unknown");
+        check(&KNOB, "/proc/sys/vm/overcommit_memory absent", "unknown");
+    }
+}
