@@ -160,6 +160,8 @@ impl CpuSet {
     /// Source: "bitmap list" in the kernel's Documentation/admin-guide/kernel-parameters.rst.
     pub fn parse(text: &str) -> Result<CpuSet, String> {
         let mut set = BTreeSet::new();
+        // A list may name a CPU more than once; one that does it all the time is made to take time.
+        let mut left = 16 * CPU_LIMIT;
         let text = text.trim();
         if text.is_empty() {
             return Ok(CpuSet(set));
@@ -183,6 +185,7 @@ impl CpuSet {
                     "'{part}' takes {used} of each {group} CPUs: expected FIRST-LAST:USED/GROUP"
                 ));
             }
+            left = left.checked_sub(last - first + 1).ok_or("the list names its CPUs over and over")?;
             set.extend((first..=last).filter(|n| (n - first) % group < used).map(Cpu));
         }
         Ok(CpuSet(set))

@@ -80,6 +80,9 @@ pub fn open(path: &Path) -> Outcome<Host> {
         Fact::Refused(errno) => return Err(cannot_read(&shown.to_string(), CAPTURE, errno)),
         Fact::Malformed(what) => return Err(Trouble::usage(format!("{shown}: {what}"))),
     }
+    if let Fact::Refused(errno) = bundle.list("/host") {
+        return Err(cannot_read(&shown.to_string(), "host", errno));
+    }
     let notes = read_notes(|name| match bundle.read(&format!("/{name}")) {
         Fact::Known(bytes) => Ok(bytes),
         Fact::Absent => Ok(Vec::new()),

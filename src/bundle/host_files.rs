@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::NAMES_LIMIT;
 use crate::host::dir::Dir;
 use crate::host::record::{Recorder, Seen};
 
@@ -116,6 +117,9 @@ fn parse_note(line: &[u8]) -> Result<(String, Seen), String> {
     let seen = match note {
         Note { errno: Some(libc::ENOENT), .. } => Seen::Absent,
         Note { errno: Some(errno), .. } => Seen::Refused(errno),
+        Note { names: Some(names), .. } if names.len() > NAMES_LIMIT => {
+            return Err("a list has more names than any directory of a machine".to_owned());
+        }
         Note { names: Some(names), .. } => {
             if names.iter().any(|name| name.is_empty() || name.contains('/') || name == "." || name == "..") {
                 return Err("a name of a directory leads elsewhere".to_owned());

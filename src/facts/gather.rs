@@ -9,8 +9,12 @@ use super::line::{
     excerpt, parse_cpus, parse_i64, parse_line, parse_strings, parse_u64, parse_word, parse_words,
 };
 use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt};
+use crate::host::record::Seen;
 use crate::host::{Fact, Host, errno_name, machine};
 use crate::units::{Cpu, CpuSet};
+
+/// `uname -m` as a file.
+const ARCH: &str = "/proc/sys/kernel/arch";
 
 /// Troubles beyond this many are counted, not listed: one cause can refuse a file per CPU.
 const TROUBLES_LIMIT: usize = 40;
@@ -130,9 +134,13 @@ impl Reader<'_> {
     }
 
     fn machine(&mut self) -> Fact<String> {
-        match self.read("/proc/sys/kernel/arch", parse_word) {
-            // The file is there from 6.1 on; only the running kernel can be asked otherwise.
-            Fact::Absent if self.host.is_live() => Fact::Known(machine()),
+        match self.read(ARCH, parse_word) {
+            // The file is there from 6.1 on; only the running kernel can be asked otherwise, and a record needs the answer.
+            Fact::Absent if self.host.is_live() => {
+                let name = machine();
+                self.host.keep(ARCH, Seen::File(format!("{name}\n").into_bytes()));
+                Fact::Known(name)
+            }
             fact => fact,
         }
     }

@@ -55,6 +55,7 @@ pub fn errno_name(errno: i32) -> String {
         libc::EXDEV => "EXDEV, leads out of the tree",
         libc::ENOSYS => "ENOSYS, no such system call",
         libc::EFBIG => "EFBIG, larger than any text of the kernel",
+        libc::ENODEV => "ENODEV, not a plain file",
         libc::ENODATA => "ENODATA, not in this capture",
         other => return format!("errno {other}"),
     };

@@ -21,7 +21,7 @@ use super::record::{Recorder, Seen, mask_names, redact};
 pub const READ_LIMIT: u64 = 16 << 20;
 
 /// No directory that onbeat lists has more entries: a machine with more processes is not told apart from a trap.
-const NAMES_LIMIT: usize = 200_000;
+pub const NAMES_LIMIT: usize = 200_000;
 
 /// Answers by path; what a machine was found to be.
 pub type Answers = BTreeMap<String, Seen>;
@@ -261,10 +261,14 @@ impl Host {
 
     fn fact_of<T>(&self, error: &io::Error) -> Fact<T> {
         match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV) => match *self.source {
-                Source::Captured(..) => Fact::Refused(libc::ENODATA),
-                _ => Fact::Absent,
-            },
+            Some(libc::ENOENT | libc::ENOTDIR) if matches!(*self.source, Source::Captured(..)) => {
+                Fact::Refused(libc::ENODATA)
+            }
+            // A capture holds files: a device in the place of one is none.
+            Some(errno @ (libc::ENXIO | libc::ENODEV)) if matches!(*self.source, Source::Captured(..)) => {
+                Fact::Refused(errno)
+            }
+            Some(libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV) => Fact::Absent,
             errno => Fact::Refused(errno.unwrap_or(libc::EIO)),
         }
     }

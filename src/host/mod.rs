@@ -18,7 +18,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 pub use fact::{Fact, errno_name};
-pub use machine::{Host, READ_LIMIT};
+pub use machine::{Host, NAMES_LIMIT, READ_LIMIT};
 
 /// A file kept open because a setting lasts as long as it: closing it, or dying, undoes the setting.
 pub struct Held {

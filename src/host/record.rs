@@ -50,6 +50,7 @@ pub fn redact(path: &str, bytes: Vec<u8>) -> Vec<u8> {
     match path {
         "/proc/cpuinfo" => redact_cpuinfo(&bytes),
         "/proc/cmdline" => redact_cmdline(&bytes),
+        _ if path.contains("irqbalance") => redact_environment(&bytes),
         _ if bytes.len() <= SHORT && has_address(&bytes) => mask_name(&bytes, 0),
         _ => bytes,
     }
@@ -61,14 +62,21 @@ const SHORT: usize = 64 << 10;
 /// What systemd puts before a MAC address to name an interface (systemd.net-naming-scheme(7)).
 const BY_ADDRESS: [&[u8]; 4] = [b"enx", b"wlx", b"wwx", b"usx"];
 
-fn address_at(bytes: &[u8], at: usize) -> bool {
-    let digits = |text: &[u8]| text.len() == 12 && text.iter().all(u8::is_ascii_hexdigit);
-    BY_ADDRESS.contains(&bytes.get(at..at + 3).unwrap_or_default())
-        && bytes.get(at + 3..at + 15).is_some_and(digits)
+/// How many bytes of what begins there are kept, and how many are an address: of an interface's name by its address
+/// the first three, of an address in the kernel none.
+fn address_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let digits = |from: usize, to: usize| {
+        bytes.get(from..to).is_some_and(|text| text.iter().all(u8::is_ascii_hexdigit))
+    };
+    if BY_ADDRESS.contains(&bytes.get(at..at + 3).unwrap_or_default()) && digits(at + 3, at + 15) {
+        return Some((3, 12));
+    }
+    (bytes[at..].starts_with(b"ffff") && digits(at, at + 16)).then_some((0, 16))
 }
 
 fn has_address(bytes: &[u8]) -> bool {
-    (0..bytes.len().saturating_sub(14)).any(|at| address_at(bytes, at))
+    (0..bytes.len())
+        .any(|at| matches!(bytes[at], b'e' | b'w' | b'u' | b'f') && address_at(bytes, at).is_some())
 }
 
 /// Puts a number for the address in each name by address; 0 is none.
@@ -76,22 +84,22 @@ fn mask_name(bytes: &[u8], number: usize) -> Vec<u8> {
     let mut masked = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        if address_at(bytes, at) {
-            masked.extend_from_slice(&bytes[at..at + 3]);
-            masked.extend_from_slice(b"-address");
-            if number > 0 {
-                masked.extend_from_slice(format!("-{number}").as_bytes());
-            }
-            at += 15;
-        } else {
+        let Some((kept, address)) = address_at(bytes, at) else {
             masked.push(bytes[at]);
             at += 1;
+            continue;
+        };
+        masked.extend_from_slice(&bytes[at..at + kept]);
+        masked.extend_from_slice(if kept > 0 { b"-address" } else { b"address" });
+        if number > 0 {
+            masked.extend_from_slice(format!("-{number}").as_bytes());
         }
+        at += kept + address;
     }
     masked
 }
 
-/// The names with numbers for the MAC addresses in them, so that each stays a name of its own.
+/// The names with numbers for the addresses in them, so that each stays a name of its own.
 pub(super) fn mask_names(names: &[String]) -> Vec<String> {
     let mut number = 0;
     let masked = names.iter().map(|name| match has_address(name.as_bytes()) {
@@ -110,6 +118,46 @@ fn redact_cpuinfo(bytes: &[u8]) -> Vec<u8> {
     kept.collect::<Vec<_>>().concat()
 }
 
+/// Of a service's environment only the lines that a rule reads: others can hold arguments and secrets.
+fn redact_environment(bytes: &[u8]) -> Vec<u8> {
+    let told = |line: &&[u8]| {
+        let line = line.trim_ascii();
+        let named = |part: &[u8]| line.windows(part.len()).any(|window| window == part);
+        line.first() == Some(&b'[') || named(b"IRQBALANCE_BANNED") || named(b"EnvironmentFile")
+    };
+    bytes.split_inclusive(|&b| b == b'\n').filter(told).collect::<Vec<_>>().concat()
+}
+
+/// What in the name of a parameter says that its value names the machine, its disks, its network or its users.
+const PRIVATE: &[&str] = &[
+    "host",
+    "machine_id",
+    "domain",
+    "user",
+    "passw",
+    "secret",
+    "token",
+    "uuid",
+    "luks",
+    "crypt",
+    "lvm",
+    "iscsi",
+    "nfs",
+    "url",
+    "serial",
+    "key_",
+    "_key",
+    "ssid",
+    "credential",
+];
+/// Parameters whose values do so.
+const PRIVATE_NAMES: &[&str] = &["root", "resume", "ip", "ds", "key", "cloud-config", "systemd.setenv"];
+
+fn is_private(name: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(name).trim_matches('"').to_ascii_lowercase();
+    PRIVATE_NAMES.contains(&name.as_str()) || PRIVATE.iter().any(|part| name.contains(part))
+}
+
 /// Blanks between double quotes do not end a word, and what follows the word `--` is init's.
 fn redact_cmdline(bytes: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
@@ -124,9 +172,11 @@ fn redact_cmdline(bytes: &[u8]) -> Vec<u8> {
         }
         let equals = word.iter().position(|&b| b == b'=').unwrap_or(word.len());
         let (name, value) = word.split_at(equals);
-        if !value.is_empty() && name.to_ascii_lowercase().windows(6).any(|part| part == b"serial") {
+        if !value.is_empty() && is_private(name) {
             kept.extend_from_slice(name);
-            kept.extend_from_slice(b"=redacted ");
+            // As long as it was: how long the line is matters, too.
+            let blank = |(at, &b): (usize, &u8)| if at == 0 || b.is_ascii_whitespace() { b } else { b'x' };
+            kept.extend(value.iter().enumerate().map(blank));
         } else {
             kept.extend(mask_macs(word));
         }
@@ -176,13 +226,37 @@ mod tests {
     }
 
     #[test]
+    fn of_an_environment_only_what_is_read_is_kept() {
+        check(
+            "/etc/default/irqbalance",
+            "# by bob\nIRQBALANCE_ARGS=\"--secret\"\n#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+            "#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+        );
+    }
+
+    #[test]
+    fn addresses_of_the_kernel_are_no_names() {
+        check(
+            "/sys/kernel/tracing/kprobe_events",
+            "p:kprobes/p_ffffffffc0123456 f\n",
+            "p:kprobes/p_address f\n",
+        );
+        assert_eq!(mask_names(&["p_ffffffffc0123456".into()]), ["p_address-1"]);
+    }
+
+    #[test]
     fn command_lines_keep_what_sets_the_machine_up() {
         let path = "/proc/cmdline";
         check(path, "isolcpus=2-3 console=serial0,115200\n", "isolcpus=2-3 console=serial0,115200\n");
         check(
             path,
             "bcm2708.serial=0x12ab macaddr=B8:27:EB:0:1 q\n",
-            "bcm2708.serial=redacted macaddr=B8:27:EB:0:1 q\n",
+            "bcm2708.serial=xxxxxx macaddr=B8:27:EB:0:1 q\n",
+        );
+        check(
+            path,
+            "root=/dev/mapper/box--vg-root ip=10.0.0.1::10.0.0.254:255.0.0.0:box:eth0:off systemd.hostname=box quiet",
+            "root=xxxxxxxxxxxxxxxxxxxxxxxx ip=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx systemd.hostname=xxx quiet",
         );
         check(path, "ifname=eth0:aa:bb:cc:dd:ee:ff a=1", "ifname=eth0:xx:xx:xx:xx:xx:xx a=1");
         check(path, "BOOTIF=01-aa-bb-cc-dd-ee-ff", "BOOTIF=xx-xx-xx-xx-xx-xx-xx");

@@ -116,8 +116,7 @@ fn machine(survey: &Survey) -> Machine {
 
 /// Judges a machine by one rule.
 pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding {
-    let case = Case { survey, intent, reads: knob.reads };
-    let judged = (knob.judge)(&case).unwrap_or_else(|early| early);
+    let judged = Case::new(survey, intent, knob.reads).judged(knob.judge);
     let Judgement { verdict, value, wanted, reason, fix, severity } = judged;
     let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
     let fails = verdict == Verdict::Fail;

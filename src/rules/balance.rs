@@ -51,7 +51,7 @@ pub fn exposed(case: &Case) -> Result<CpuSet, Judgement> {
 }
 
 /// Goes on only if the control groups told which CPUs they set apart.
-fn told(groups: &Groups) -> Result<(), Judgement> {
+pub(super) fn told(groups: &Groups) -> Result<(), Judgement> {
     match &groups.isolated {
         Fact::Known(_) => Ok(()),
         // Before 6.8 the root did not tell: what each group says has to do.

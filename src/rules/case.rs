@@ -3,8 +3,10 @@
 //! Each accessor ends the matter with an unknown where a text was refused, malformed or, unless the rule asks
 //! otherwise, absent; a rule goes on with `?` and cannot take silence for a pass.
 
-use super::intent::{Chosen, Intent, Profile};
-use super::judgement::Judgement;
+use std::cell::Cell;
+
+use super::intent::{Chosen, Intent, Profile, isolated};
+use super::judgement::{Judged, Judgement, Verdict};
 use crate::facts::cmdline::Cmdline;
 use crate::facts::kconfig::Kconfig;
 use crate::facts::line::{parse_cpus, parse_i64, parse_line};
@@ -22,9 +24,28 @@ pub struct Case<'a> {
     pub intent: &'a Intent,
     /// The patterns that the rule declares.
     pub reads: &'static [&'static str],
+    /// Whether the rule asked which CPUs matter.
+    asked: Cell<bool>,
 }
 
 impl<'a> Case<'a> {
+    /// A machine before the judge of a rule that reads these patterns.
+    pub fn new(survey: &'a Survey, intent: &'a Intent, reads: &'static [&'static str]) -> Case<'a> {
+        Case { survey, intent, reads, asked: Cell::new(false) }
+    }
+
+    /// What the judge says, unless it is about CPUs of which none is known: of none everything is true.
+    pub fn judged(&self, judge: fn(&Case) -> Judged) -> Judgement {
+        let judged = judge(self).unwrap_or_else(|early| early);
+        let decided = matches!(judged.verdict, Verdict::Pass | Verdict::Fail);
+        if decided && self.asked.get() && self.intent.cpus.is_empty() {
+            return Judgement::unknown(
+                "which CPUs there are could not be read in /sys/devices/system/cpu/online: say with --cpus which ones matter",
+            );
+        }
+        judged
+    }
+
     /// The facts of every run.
     pub fn facts(&self) -> &'a Facts {
         &self.survey.facts
@@ -32,6 +53,7 @@ impl<'a> Case<'a> {
 
     /// The CPUs that matter.
     pub fn cpus(&self) -> &'a CpuSet {
+        self.asked.set(true);
         &self.intent.cpus
     }
 
@@ -152,10 +174,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The online CPUs that do not matter: the rest of the machine's work is theirs.
+    /// The online CPUs that neither matter nor are set apart: the rest of the machine's work is theirs.
     pub fn housekeeping(&self) -> Result<CpuSet, Judgement> {
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
-        Ok(online.without(self.cpus()))
+        let others = online.without(self.cpus());
+        let free = others.without(&isolated(self.survey).unwrap_or_default());
+        Ok(if free.is_empty() { others } else { free })
     }
 
     /// Goes on only on x86.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::balance;
+use crate::facts::Fact;
 use crate::facts::survey::Survey;
 use crate::units::CpuSet;
 
@@ -82,15 +83,20 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
 
 /// The CPUs that the machine keeps for something: by `isolcpus=`, `nohz_full=` or a control group.
 ///
-/// None where none is known and neither list could be read; a kernel without `nohz_full` has no such file.
+/// None where none is known and one of the three could not be read. A kernel without `nohz_full` has no such file, and
+/// a machine need have no control groups; the list of what is isolated is always there.
 pub fn isolated(survey: &Survey) -> Option<CpuSet> {
-    let lists = [&survey.facts.isolated, &survey.facts.nohz_full];
-    let known: Vec<&CpuSet> = lists.into_iter().filter_map(|list| list.known()).collect();
+    let facts = &survey.facts;
     let grouped = survey.groups.known().map(balance::set_apart).unwrap_or_default();
-    if known.is_empty() && grouped.is_empty() {
-        return None;
-    }
-    Some(known.into_iter().fold(grouped, |all, list| all.or(list)))
+    let listed = [&facts.isolated, &facts.nohz_full].into_iter().filter_map(|list| list.known());
+    let all = listed.fold(grouped, |all, list| all.or(list));
+    let read = facts.isolated.known().is_some()
+        && matches!(facts.nohz_full, Fact::Known(_) | Fact::Absent)
+        && match &survey.groups {
+            Fact::Known(groups) => balance::told(groups).is_ok(),
+            groups => *groups == Fact::Absent,
+        };
+    (read || !all.is_empty()).then_some(all)
 }
 
 #[cfg(test)]

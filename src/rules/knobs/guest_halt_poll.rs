@@ -2,6 +2,7 @@
 
 use super::sources::GUEST_POLLING;
 use crate::facts::Fact;
+use crate::facts::virt::UNNAMED;
 use crate::rules::case::{Case, absent};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::short;
@@ -70,6 +71,9 @@ fn judge(case: &Case) -> Judged {
         return Err(Judgement::not_applicable("this is no guest"));
     }
     case.needs_x86()?;
+    if name == UNNAMED {
+        return Err(Judgement::unknown("nothing names the hypervisor: it takes KVM"));
+    }
     if name != "kvm" {
         return Err(Judgement::not_applicable(format!("it takes KVM, this is {name}")));
     }

@@ -14,7 +14,8 @@ pub static KNOB: Knob = Knob {
            (full), at the tick for ordinary tasks (lazy), at chosen places (voluntary), or on return to user mode (none).",
     why: "without PREEMPT_RT a task waits for whatever the kernel is doing: softirqs, spinlocks and interrupt handlers run to their end, milliseconds at worst",
     tell: "The build string of the kernel, /sys/kernel/realtime, the model selected in debugfs, the command line and the \
-           kernel's configuration are weighed; where they contradict each other the model is unknown. PREEMPT_RT is built \
+           kernel's configuration are weighed, the running kernel's own word first; where what is left contradicts itself, or too \
+           little is left, the model is unknown. PREEMPT_RT is built \
            in and never reached by `preempt=`.",
     cost: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may not be fit for it.",
     wanted: "rt",

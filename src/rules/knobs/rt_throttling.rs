@@ -57,14 +57,22 @@ fn judge(case: &Case) -> Judged {
     }
     let period = *case.known(&facts.rt_period_us, "/proc/sys/kernel/sched_rt_period_us")?;
     let value = format!("{runtime} of {period} us");
-    if runtime >= period {
+    if runtime > period {
+        return Err(Judgement::unknown(format!(
+            "{value} cannot be: the kernel takes no runtime above the period"
+        )));
+    }
+    if runtime == period {
         return Ok(Judgement::pass(value));
     }
     throttles(case)?;
     // A loop that leaves some time is never throttled, as long as it does.
     let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(value).severity(severity))
+    let share = 100 * runtime.max(0) / period.max(1);
+    Ok(Judgement::fail(value).severity(severity).because(format!(
+        "real-time tasks that run for {share} % of a period are stopped for the rest of it, however urgent they are"
+    )))
 }
 
 /// Goes on only if this kernel throttles: what it offers decides, its version only where debugfs is closed.

@@ -99,6 +99,10 @@ fn by_mask(case: &Case) -> Judged {
     let Some(mask) = case.cpu_list_if_there(MASK)? else {
         return Err(Judgement::not_applicable("there is no watchdog_cpumask"));
     };
+    if mask.is_empty() {
+        // The kernel refuses to have it empty.
+        return Err(Judgement::unknown(format!("{MASK} was cut short: it names no CPU")));
+    }
     case.needs_isolation()?;
     let shared = mask.and(case.cpus());
     if shared.is_empty() {
