@@ -86,7 +86,7 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
 pub fn isolated(survey: &Survey) -> Option<CpuSet> {
     let lists = [&survey.facts.isolated, &survey.facts.nohz_full];
     let known: Vec<&CpuSet> = lists.into_iter().filter_map(|list| list.known()).collect();
-    let grouped = survey.groups.known().map(balance::set_apart).unwrap_or_default();
+    let grouped = balance::set_apart(survey);
     if known.is_empty() && grouped.is_empty() {
         return None;
     }

@@ -15,15 +15,16 @@ pub static KNOB: Knob = Knob {
     why: "load balancing brings other tasks to the CPUs that matter: each runs kernel code there, and takes the caches with it",
     tell: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root group and each partition for control \
            groups, sched_load_balance for version 1. Groups more than two levels down are not looked at on kernels without \
-           cpuset.cpus.isolated, nor are sets inside of sets of version 1.",
+           cpuset.cpus.isolated, nor are sets inside of sets of version 1, nor hierarchies mounted elsewhere than \
+           /sys/fs/cgroup.",
     cost: "Nothing spreads the threads of a program over isolated CPUs: each has to be bound to its own. What isolcpus= takes \
            out stays out until the next boot, and container managers may fail to start where their CPUs are gone.",
     wanted: "the CPUs that matter out of load balancing",
     fix: "write the CPUs to cpuset.cpus and then `isolated` to cpuset.cpus.partition of a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "the kernel's guide recommends partitions and calls isolcpus= less flexible; on 6.12 a partition over CPUs that \
-                isolcpus= took out is refused: `onbeat compare` of a run in each tells whether they differ here",
+    contested: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 kernel was seen to refuse a \
+                partition over CPUs that isolcpus= took out: `onbeat compare` of a run in each tells whether they differ here",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
@@ -113,6 +114,12 @@ mod tests {
         check(&KNOB, &old(0, 1, 0), "fail high");
         check(&KNOB, &old(1, 0, 0), "fail high");
         check(&KNOB, &old(0, 0, 1), "fail high");
+        let rt = "/sys/fs/cgroup/cpuset/rt";
+        // What no set has is balanced nowhere; what cannot be read may have any CPU.
+        check(&KNOB, &format!("{}\n{rt} absent", old(0, 1, 0)), "pass");
+        check(&KNOB, &format!("{}\n{rt}/cpuset.sched_load_balance refused", old(0, 0, 0)), "unknown");
+        let root = "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance";
+        check(&KNOB, &format!("{}\n{root} refused", old(0, 0, 0)), "unknown");
     }
 
     #[test]
@@ -120,6 +127,7 @@ mod tests {
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/cpuset.cpus.isolated refused"), "unknown");
         check(&KNOB, &format!("{OPEN}\n{RT} nonsense"), "unknown");
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup refused"), "unknown");
+        check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/cgroup.type: domain"), "unknown");
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup absent"), "fail high");
         check(&KNOB, "--cpus 0-3", "not-applicable");
     }
