@@ -17,8 +17,8 @@ pub static KNOB: Knob = Knob {
     tell: "The runtime and period of each CPU that matters, in debugfs, which takes root. It costs nothing as long as the real-time \
            tasks of a CPU leave the ordinary ones some time.",
     cost: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with \
-           them whoever waits for them. Set sched_rt_runtime_us to -1 first (lowering is refused with EBUSY otherwise), and undo in \
-           reverse order.",
+           them whoever waits for them. Set sched_rt_runtime_us to -1 first, for lowering can be refused with EBUSY otherwise (seen on 6.12), and \
+           undo in reverse order.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep",
     fix: "",
     severity: Severity::High,
