@@ -26,7 +26,11 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[],
-    facts: &["/boot/config-RELEASE", "/sys/devices/system/cpu/isolated", "/sys/fs/cgroup/cpuset.cpus.isolated"],
+    facts: &[
+        "/boot/config-RELEASE",
+        "/sys/devices/system/cpu/isolated",
+        "/sys/fs/cgroup/cpuset.cpus.isolated",
+    ],
     programs: &[],
     judge,
     examples: Examples {
