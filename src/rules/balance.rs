@@ -64,6 +64,17 @@ pub fn exposed(case: &Case) -> Result<CpuSet, Judgement> {
     Ok(exposed)
 }
 
+/// Goes on only if all control groups could be looked at.
+pub fn told_all(groups: &Groups) -> Result<(), Judgement> {
+    match groups.missed {
+        0 => Ok(()),
+        _ => Err(Judgement::unknown(format!(
+            "not all control groups below {} could be looked at: run as root, and outside of a container",
+            groups.root
+        ))),
+    }
+}
+
 /// Goes on only if the control groups told which CPUs they set apart.
 fn told(groups: &Groups) -> Result<(), Judgement> {
     match &groups.cpusets {
@@ -82,13 +93,7 @@ fn told(groups: &Groups) -> Result<(), Judgement> {
             if let Some(partition) = missing.into_iter().next() {
                 return Err(unread("cpuset.cpus.partition of a control group", partition));
             }
-            if groups.missed > 0 {
-                return Err(Judgement::unknown(format!(
-                    "not all control groups below {} could be looked at",
-                    groups.root
-                )));
-            }
-            Ok(())
+            told_all(groups)
         }
         other => Err(unread(&format!("{}/cpuset.cpus.isolated", groups.root), other)),
     }

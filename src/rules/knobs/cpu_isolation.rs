@@ -1,6 +1,7 @@
 //! Isolation of CPUs: whether the scheduler spreads other tasks over those that matter.
 
 use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
+use crate::facts::Fact;
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
@@ -61,10 +62,20 @@ fn judge(case: &Case) -> Judged {
     if exposed.is_empty() {
         return Ok(Judgement::pass(format!("CPU {} out of load balancing", case.cpus())));
     }
-    Ok(Judgement::fail(format!("load is balanced over CPU {exposed}")).fix(format!(
-        "echo {0} >cpuset.cpus and then isolated >cpuset.cpus.partition in a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,{0}",
-        case.cpus()
-    )))
+    Ok(Judgement::fail(format!("load is balanced over CPU {exposed}")).fix(fix(case)))
+}
+
+/// How to isolate the CPUs: at run time where control groups can.
+fn fix(case: &Case) -> String {
+    let cpus = case.cpus();
+    let boot = format!("boot with isolcpus=managed_irq,domain,{cpus}");
+    match &case.survey.groups {
+        Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => format!(
+            "cd {}; echo +cpuset >cgroup.subtree_control; mkdir rt; echo {cpus} >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition has to say isolated; or {boot}",
+            groups.root
+        ),
+        _ => boot,
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::sources::CGROUP_V2;
 use crate::facts::Fact;
 use crate::facts::groups::{Group, Partition};
+use crate::rules::balance::told_all;
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::some_of;
@@ -71,12 +72,7 @@ fn judge(case: &Case) -> Judged {
             return Err(unread(&path, &group.partition));
         }
     }
-    if groups.missed > 0 {
-        return Err(Judgement::unknown(format!(
-            "not all control groups below {} could be looked at",
-            groups.root
-        )));
-    }
+    told_all(groups)?;
     let valid = groups.groups.iter().filter_map(|group| match &group.partition {
         Fact::Known(Partition::Root) => Some(format!("{} root", name(group))),
         Fact::Known(Partition::Isolated) => Some(format!("{} isolated", name(group))),

@@ -1,6 +1,6 @@
 //! The fair server: what ordinary tasks may take from real-time ones.
 
-use super::sources::{DEADLINE, SYSCTL_KERNEL};
+use super::sources::{DEADLINE, RT_GROUP, SYSCTL_KERNEL};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
 use crate::rules::intent::Profile;
@@ -14,7 +14,8 @@ pub static KNOB: Knob = Knob {
     what: "From 6.12 on each CPU has a deadline task that runs ordinary tasks ahead of real-time ones when these leave them \
            nothing: 50 ms in each second by default. Writing -1 to sched_rt_runtime_us does not stop it.",
     why: "where ordinary tasks starve beside a real-time task, the fair server takes up to its runtime from it in one piece, whatever its priority",
-    tell: "The runtime and period of each CPU that matters, in debugfs, which takes root. It costs nothing as long as the real-time \
+    tell: "The runtime and period of each CPU that matters, in debugfs, which takes root. On cores that are slow or clocked low \
+           the first kernels that have it let it run many times as long (corrected in July 2025). It costs nothing as long as the real-time \
            tasks of a CPU leave the ordinary ones some time.",
     cost: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with \
            them whoever waits for them. Set sched_rt_runtime_us to -1 first, for lowering can be refused with EBUSY otherwise (seen on 6.12), and \
@@ -27,7 +28,8 @@ pub static KNOB: Knob = Knob {
                 without it tells whether it ever ran",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "kernel: deadline scheduling", url: DEADLINE },
+        Source { title: "kernel: real-time group scheduling, system wide settings", url: RT_GROUP },
+        Source { title: "kernel: deadline scheduling, bandwidth management", url: DEADLINE },
         Source { title: "kernel: /proc/sys/kernel, sched_rt_runtime_us", url: SYSCTL_KERNEL },
     ],
     cures: &[Slice::FairServer],

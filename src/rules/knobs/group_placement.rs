@@ -3,7 +3,7 @@
 use super::sources::{CGROUP_V2, ISOLATION};
 use crate::facts::Fact;
 use crate::facts::groups::{Group, Groups, Version};
-use crate::rules::balance::exposed;
+use crate::rules::balance::{exposed, told_all};
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::some_of;
@@ -87,6 +87,7 @@ fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
         groups.groups.iter().filter(|group| group.path.matches('/').count() == 1).collect();
     let limited = top.iter().filter(|group| group.effective != Fact::Absent);
     if limited.clone().count() == 0 {
+        told_all(groups)?;
         return Ok(Judgement::fail(format!("no group confines tasks, which may run on CPU {exposed}")));
     }
     let wide = |group: &&&Group| match group.effective.known() {
@@ -104,12 +105,7 @@ fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
             return Err(unread(&path, &group.effective));
         }
     }
-    if groups.missed > 0 {
-        return Err(Judgement::unknown(format!(
-            "not all control groups below {} could be looked at",
-            groups.root
-        )));
-    }
+    told_all(groups)?;
     Ok(Judgement::pass(format!("none may run on CPU {exposed}")))
 }
 
@@ -137,6 +133,13 @@ mod tests {
             &KNOB,
             &format!("{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu"),
             "fail medium no group confines tasks, which may run on CPU 2-3",
+        );
+        check(
+            &KNOB,
+            &format!(
+                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu\n/sys/fs/cgroup/cgroup.type: domain"
+            ),
+            "unknown not all control groups below /sys/fs/cgroup could be looked at: run as root, and outside of a container",
         );
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/user.slice/cpuset.cpus.effective refused"), "unknown");
         check(
