@@ -6,6 +6,7 @@ use crate::facts::groups::{Group, Groups, Partition, Version};
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -69,7 +70,7 @@ fn judge(case: &Case) -> Judged {
             return Ok(Judgement::pass("version 2 with cpuset, beside version 1"));
         }
         _ if exposed(case).is_ok_and(|cpus| cpus.is_empty()) => {
-            return Err(Judgement::not_applicable(format!("CPU {} is isolated already", case.cpus())));
+            return Err(Judgement::not_applicable(format!("CPU {} is isolated already", list(case.cpus()))));
         }
         _ => {}
     }

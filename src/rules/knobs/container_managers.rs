@@ -5,6 +5,7 @@ use crate::facts::Fact;
 use crate::facts::line::parse_cpus;
 use crate::rules::case::{Case, absent, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 use crate::units::CpuSet;
 
@@ -111,10 +112,10 @@ fn may_use(case: &Case, program: &'static str) -> Judged {
     }
     let ours = allowed.and(case.cpus());
     if ours.is_empty() {
-        return Ok(Judgement::pass(format!("{program}: not CPU {}", case.cpus())));
+        return Ok(Judgement::pass(format!("{program}: not CPU {}", list(case.cpus()))));
     }
     let rest = case.housekeeping()?;
-    Ok(Judgement::fail(format!("{program}: CPU {ours}")).fix(format!(
+    Ok(Judgement::fail(format!("{program}: CPU {}", list(&ours))).fix(format!(
         "make CPU {ours} an isolated cpuset partition, or systemctl set-property SLICE AllowedCPUs={rest} for the slice that {program} puts its work in"
     )))
 }

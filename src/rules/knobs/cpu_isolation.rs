@@ -5,6 +5,7 @@ use crate::facts::Fact;
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -60,9 +61,9 @@ fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let exposed = exposed(case)?;
     if exposed.is_empty() {
-        return Ok(Judgement::pass(format!("CPU {} out of load balancing", case.cpus())));
+        return Ok(Judgement::pass(format!("CPU {} out of load balancing", list(case.cpus()))));
     }
-    Ok(Judgement::fail(format!("load is balanced over CPU {exposed}")).fix(fix(case)))
+    Ok(Judgement::fail(format!("load is balanced over CPU {}", list(&exposed))).fix(fix(case)))
 }
 
 /// How to isolate the CPUs: at run time where control groups can.
@@ -81,7 +82,7 @@ fn fix(case: &Case) -> String {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::rules::fixture::{Machine, check};
 
     const OPEN: &str =
         "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated absent";
@@ -131,6 +132,14 @@ mod tests {
         check(&KNOB, &format!("{}\n{rt}/cpuset.sched_load_balance refused", old(0, 0, 0)), "unknown");
         let root = "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance";
         check(&KNOB, &format!("{}\n{root} refused", old(0, 0, 0)), "unknown");
+    }
+
+    #[test]
+    fn many_scattered_cpus_are_counted() {
+        let mut machine = Machine::base();
+        machine.edit(&format!("{OPEN}\n/sys/devices/system/cpu/online: 0-255\n--cpus 0-255:1/2"));
+        let value = machine.finding(&KNOB).value;
+        assert!(value.len() < 150 && value.ends_with("... (128 CPUs)"), "{value}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::facts::line::{parse_line, parse_mask};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -66,7 +67,7 @@ fn judge(case: &Case) -> Judged {
     // Its absence counts only where the rest of sysfs can be seen.
     case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
     if case.line_if_there(PLATFORM)?.is_none() {
-        if case.parsed(FIRMWARE, |names| Ok(names.is_empty()))? == Some(true) {
+        if case.parsed(FIRMWARE, |names| Ok(names.is_empty())) == Ok(Some(true)) {
             return Err(Judgement::unknown("/sys/firmware is hidden: look from outside of the container"));
         }
         return Err(Judgement::not_applicable(
@@ -109,7 +110,7 @@ fn confined(case: &Case) -> Judged {
         return Err(Judgement::not_applicable("this kernel has no workqueue of that name to confine"));
     };
     let ours = mask.and(case.cpus());
-    Ok(Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {mask}")))
+    Ok(Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {}", list(&mask))))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{CpuSet, Nanos};
 
@@ -75,10 +76,10 @@ fn judge(case: &Case) -> Judged {
                 "the runtime of CPU {unseen} in {DIR} could not be read"
             )));
         }
-        return Ok(Judgement::pass(format!("0 on CPU {}", case.cpus())));
+        return Ok(Judgement::pass(format!("0 on CPU {}", list(case.cpus()))));
     };
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
-    let value = format!("{} of {} on CPU {on}", span(worst.runtime_ns), span(worst.period_ns));
+    let value = format!("{} of {} on CPU {}", span(worst.runtime_ns), span(worst.period_ns), list(&on));
     let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
     Ok(Judgement::fail(value)

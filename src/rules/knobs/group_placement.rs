@@ -6,7 +6,7 @@ use crate::facts::groups::{Group, Groups, Version};
 use crate::rules::balance::{exposed, told_all};
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::some_of;
+use crate::rules::words::{list, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -63,7 +63,7 @@ fn judge(case: &Case) -> Judged {
     if exposed.is_empty() {
         return Err(Judgement::not_applicable(format!(
             "CPU {} is out of load balancing: no task comes there by itself",
-            case.cpus()
+            list(case.cpus())
         )));
     }
     let groups = match &case.survey.groups {
@@ -88,7 +88,10 @@ fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
     let limited = top.iter().filter(|group| group.effective != Fact::Absent);
     if limited.clone().count() == 0 {
         told_all(groups)?;
-        return Ok(Judgement::fail(format!("no group confines tasks, which may run on CPU {exposed}")));
+        return Ok(Judgement::fail(format!(
+            "no group confines tasks, which may run on CPU {}",
+            list(exposed)
+        )));
     }
     let wide = |group: &&&Group| match group.effective.known() {
         Some(cpus) => !cpus.and(exposed).is_empty() && !cpus.without(case.cpus()).is_empty(),
@@ -97,7 +100,7 @@ fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
     let names =
         some_of(limited.clone().filter(wide).map(|group| group.path.trim_start_matches('/').to_owned()));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} may run on CPU {exposed}")));
+        return Ok(Judgement::fail(format!("{names} may run on CPU {}", list(exposed))));
     }
     for group in limited {
         if !matches!(group.effective, Fact::Known(_)) {
@@ -106,7 +109,7 @@ fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
         }
     }
     told_all(groups)?;
-    Ok(Judgement::pass(format!("none may run on CPU {exposed}")))
+    Ok(Judgement::pass(format!("none may run on CPU {}", list(exposed))))
 }
 
 #[cfg(test)]

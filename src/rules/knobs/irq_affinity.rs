@@ -123,7 +123,7 @@ fn judge(case: &Case) -> Judged {
             "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which have a handler",
         ));
     }
-    Ok(Judgement::pass(format!("none on CPU {}", case.cpus())))
+    Ok(Judgement::pass(format!("none on CPU {}", list(case.cpus()))))
 }
 
 /// None where that could not be read.

@@ -117,7 +117,7 @@ fn read(cmdline: &Cmdline, last: Cpu, present: &CpuSet) -> Lists {
                 Ok((counts, cpus)) => {
                     let missing = cpus.without(present);
                     if !missing.is_empty() {
-                        lists.odd.push(format!("{name}= names CPU {missing}, which is not there"));
+                        lists.odd.push(format!("{name}= names CPU {}, which is not there", list(&missing)));
                     }
                     if counts {
                         lists.cpus[at] = lists.cpus[at].or(&cpus);
@@ -137,13 +137,13 @@ impl Lists {
         let disjoint = |a: &CpuSet, b: &CpuSet| !a.is_empty() && !b.is_empty() && a.and(b).is_empty();
         let both = irqs.and(&apart);
         if !both.is_empty() {
-            self.wrong.push(format!("irqaffinity= has CPU {both}, which is set apart"));
+            self.wrong.push(format!("irqaffinity= has CPU {}, which is set apart", list(&both)));
         }
         if disjoint(nocbs, &apart) {
-            self.wrong.push(format!("rcu_nocbs= has none of CPU {apart}, which is set apart"));
+            self.wrong.push(format!("rcu_nocbs= has none of CPU {}, which is set apart", list(&apart)));
         }
         if disjoint(nohz, domain) {
-            self.wrong.push(format!("nohz_full= has none of CPU {domain} of isolcpus="));
+            self.wrong.push(format!("nohz_full= has none of CPU {} of isolcpus=", list(domain)));
         }
     }
 }

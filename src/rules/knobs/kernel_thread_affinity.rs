@@ -7,7 +7,7 @@ use crate::rules::balance::exposed;
 use crate::rules::case::{Case, unread};
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::some_of;
+use crate::rules::words::{list, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -55,8 +55,10 @@ fn judge(case: &Case) -> Judged {
         !thread.immovable && !elsewhere
     };
     let value = match touching(threads, case.cpus(), here)? {
-        names if names.is_empty() => return Ok(Judgement::pass(format!("none on CPU {}", case.cpus()))),
-        names => format!("{names} allowed on CPU {}", case.cpus()),
+        names if names.is_empty() => {
+            return Ok(Judgement::pass(format!("none on CPU {}", list(case.cpus()))));
+        }
+        names => format!("{names} allowed on CPU {}", list(case.cpus())),
     };
     let kept_off = exposed(case).is_ok_and(|cpus| cpus.is_empty());
     let severity = if kept_off { Severity::Low } else { Severity::Medium };
