@@ -42,7 +42,7 @@ pub struct Groups {
     pub groups: Vec<Group>,
     /// Version 1's cpusets, where they are mounted.
     pub cpusets: Option<Cpusets>,
-    /// Names over the bound, and groups that could not be listed.
+    /// Names over the bound, groups that could not be listed, and one for all that a container does not show.
     pub missed: u64,
 }
 
@@ -123,6 +123,8 @@ fn gather(host: &Host, version: Version, root: &str, controllers: Vec<String>) -
         Version::V1 => Fact::Absent,
         _ => {
             reader.below("", 1);
+            // The root of the whole tree is the only group without a type.
+            reader.missed += u64::from(reader.read("", "cgroup.type", |_| Ok(())).known().is_some());
             reader.read("", "cpuset.cpus.isolated", parse_cpus)
         }
     };
@@ -207,22 +209,9 @@ impl Reader<'_> {
 /// The files of controllers begin with its name; what else a group holds is a group, or a file that does not look
 /// like one from inside.
 fn is_file(name: &str) -> bool {
-    const CONTROLLERS: [&str; 12] = [
-        "cgroup",
-        "cpu",
-        "cpuset",
-        "dmem",
-        "hugetlb",
-        "io",
-        "irq",
-        "memory",
-        "misc",
-        "perf_event",
-        "pids",
-        "rdma",
-    ];
+    const CONTROLLERS: &str = "cgroup cpu cpuset dmem hugetlb io irq memory misc perf_event pids rdma";
     let controller = name.split_once('.').map(|(controller, _)| controller);
-    controller.is_some_and(|controller| CONTROLLERS.contains(&controller))
+    controller.is_some_and(|controller| CONTROLLERS.split(' ').any(|known| known == controller))
         || ["tasks", "notify_on_release", "release_agent"].contains(&name)
 }
 
@@ -364,11 +353,13 @@ mod tests {
         assert_eq!(refused, Fact::Refused(libc::ELOOP));
         let groups = told(
             "/sys/fs/cgroup/cgroup.controllers: cpu
+             /sys/fs/cgroup/cgroup.type: domain threaded
              /sys/fs/cgroup/a/cpu.max -> cpu.max
              /sys/fs/cgroup/a/b -> b",
         );
         let groups = groups.known().unwrap();
-        assert_eq!((groups.groups.len(), &groups.groups[0].quota), (2, &Fact::Refused(libc::ELOOP)));
+        assert_eq!((groups.groups.len(), groups.missed), (2, 1));
+        assert_eq!(groups.groups[0].quota, Fact::Refused(libc::ELOOP));
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub struct Irq {
     pub effective: Fact<CpuSet>,
     /// Whether the kernel spreads it itself and lets nobody move it (debugfs, for root).
     pub managed: Option<bool>,
-    /// Whether each CPU has one of its own under this number, as with arm64's timers (debugfs, for root).
+    /// Whether each CPU has one of its own under this number, as with arm64's timers, or the kernel lets nobody move
+    /// it, as with the first timer of x86 (debugfs, for root).
     pub per_cpu: Option<bool>,
 }
 
@@ -154,7 +155,7 @@ fn clean(name: &str) -> String {
 pub struct State {
     /// The kernel spreads it over the CPUs and refuses any other affinity.
     pub managed: bool,
-    /// Each CPU has its own.
+    /// Each CPU has its own, or nobody may move it.
     pub per_cpu: bool,
 }
 
@@ -165,7 +166,8 @@ pub fn parse_state(text: &str) -> Result<State, String> {
     let mut state = State { managed: false, per_cpu: false };
     for line in lines {
         state.managed |= line == "IRQD_AFFINITY_MANAGED";
-        state.per_cpu |= line == "IRQD_PER_CPU";
+        // irqd_can_balance() in include/linux/irq.h: neither takes an affinity.
+        state.per_cpu |= matches!(line, "IRQD_PER_CPU" | "IRQD_NO_BALANCING");
     }
     Ok(state)
 }
@@ -193,15 +195,21 @@ mod tests {
         |             IRQD_AFFINITY_MANAGED
         | node:     0
         /sys/kernel/debug/irq/irqs/9:
-        | dstate:   0x01401200";
+        | dstate:   0x01401200
+        /proc/irq/0/smp_affinity_list: 0-3
+        /sys/kernel/irq/0/actions: timer
+        /sys/kernel/debug/irq/irqs/0:
+        | dstate:   0x35408200
+        |             IRQD_NO_BALANCING";
 
     #[test]
     fn whose_they_are_and_where_they_may_go() {
         let (host, _dir) = tree(MACHINE);
         let irqs = read_irqs(&host).known().cloned().unwrap();
         let numbers: Vec<u32> = irqs.irqs.iter().map(|irq| irq.number).collect();
-        assert_eq!((numbers, irqs.missed), (vec![9, 120], 0));
-        let (acpi, nvme) = (&irqs.irqs[0], &irqs.irqs[1]);
+        assert_eq!((numbers, irqs.missed), (vec![0, 9, 120], 0));
+        let [timer, acpi, nvme] = irqs.irqs.as_slice() else { panic!("{irqs:?}") };
+        assert_eq!(timer.per_cpu, Some(true));
         assert_eq!(
             (acpi.chip.as_str(), acpi.managed, acpi.per_cpu),
             ("IR-IO-APIC", Some(false), Some(false))
@@ -251,7 +259,7 @@ mod tests {
         let (host, _dir) = tree(&text);
         let host = host.recording();
         let live = read_irqs(&host);
-        assert_eq!(live.known().unwrap().irqs[1].actions, ["wlx-address"]);
+        assert_eq!(live.known().unwrap().irqs[2].actions, ["wlx-address"]);
         let accesses = host.recorded().unwrap().accesses();
         assert!(accesses.values().all(
             |seen| !matches!(seen, Seen::File(bytes) if bytes.windows(6).any(|part| part == b"012345"))

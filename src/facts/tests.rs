@@ -101,7 +101,7 @@ fn debian_6_1() {
          clocksource: tsc
          virtual: none
          model: Intel(R) Core(TM) i5-8500
-         cmdline: BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro quiet
+         cmdline: BOOT_IMAGE=/vmlinuz root=xxxxxxxxx ro quiet
          online: 0-3
          isolated:
          nohz_full:

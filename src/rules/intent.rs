@@ -87,7 +87,7 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
 /// a machine need have no control groups; the list of what is isolated is always there.
 pub fn isolated(survey: &Survey) -> Option<CpuSet> {
     let facts = &survey.facts;
-    let grouped = survey.groups.known().map(balance::set_apart).unwrap_or_default();
+    let grouped = balance::set_apart(survey);
     let listed = [&facts.isolated, &facts.nohz_full].into_iter().filter_map(|list| list.known());
     let all = listed.fold(grouped, |all, list| all.or(list));
     let read = facts.isolated.known().is_some()

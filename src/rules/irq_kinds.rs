@@ -1,8 +1,8 @@
 //! What kind an interrupt is: one that may be moved, one that the kernel spreads itself, or one of each CPU.
 //!
 //! debugfs tells, where the kernel describes interrupts there and we may look; else the names of handlers have to do:
-//! drivers/nvme/host/pci.c and drivers/block/virtio_blk.c name those of queues that the kernel spreads,
-//! drivers/clocksource/arm_arch_timer.c and timer-riscv.c those of each CPU's timer.
+//! drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and drivers/scsi/virtio_scsi.c name those of queues that the
+//! kernel spreads, arch/x86/kernel/time.c the timer that it lets nobody move, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those of each CPU's timer.
 
 use crate::facts::irqs::Irq;
 
@@ -13,14 +13,15 @@ pub enum Kind {
     Movable,
     /// The kernel, for the queues of a device.
     Managed,
-    /// Nobody: each CPU has its own.
+    /// Nobody: each CPU has its own, or the kernel refuses.
     PerCpu,
 }
 
 /// The kind of an interrupt.
 pub fn kind(irq: &Irq) -> Kind {
     let any = |is: fn(&str) -> bool| irq.actions.iter().any(|action| is(action));
-    if irq.per_cpu.unwrap_or_else(|| any(of_each_cpu)) {
+    let first_timer = || irq.number == 0 && any(|action| action == "timer");
+    if irq.per_cpu.unwrap_or_else(|| any(of_each_cpu) || first_timer()) {
         Kind::PerCpu
     } else if irq.managed.unwrap_or_else(|| any(of_a_queue)) {
         Kind::Managed
@@ -38,13 +39,14 @@ fn of_each_cpu(action: &str) -> bool {
     ["arch_timer", "arm-pmu", "IPI", "riscv-timer"].contains(&action)
 }
 
-/// `nvme0q3` and `virtio0-req.1`, but not `nvme0q0`, the queue of commands about the device.
+/// `nvme0q3`, `virtio0-req.1` and `virtio1-request`, but not `nvme0q0`, the queue of commands about the device.
 fn of_a_queue(action: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let queue =
         |rest: &str, between: &str| rest.split_once(between).is_some_and(|(a, b)| number(a) && number(b));
     let nvme = action.strip_prefix("nvme").is_some_and(|rest| queue(rest, "q") && !rest.ends_with("q0"));
-    nvme || action.strip_prefix("virtio").is_some_and(|rest| queue(rest, "-req."))
+    let disk = |rest: &str| queue(rest, "-req.") || rest.strip_suffix("-request").is_some_and(number);
+    nvme || action.strip_prefix("virtio").is_some_and(disk)
 }
 
 #[cfg(test)]
@@ -54,7 +56,7 @@ mod tests {
 
     fn check(action: &str, managed: Option<bool>, per_cpu: Option<bool>, expected: Kind) {
         let irq = Irq {
-            number: 1,
+            number: 0,
             actions: vec!["first".into(), action.into()],
             chip: String::new(),
             allowed: Fact::Absent,
@@ -73,7 +75,9 @@ mod tests {
             ("nvme0q0", Kind::Movable),
             ("nvmeq1", Kind::Movable),
             ("virtio3-req.0", Kind::Managed),
+            ("virtio3-request", Kind::Managed),
             ("virtio3-config", Kind::Movable),
+            ("timer", Kind::PerCpu),
             ("eth0", Kind::Movable),
             ("arch_timer", Kind::PerCpu),
         ] {

@@ -2,11 +2,9 @@
 
 use super::case::{Case, unread};
 use super::judgement::Judgement;
+use super::words::{short, some_of};
 use crate::facts::Fact;
 use crate::facts::limits_conf::{Domain, Item, Kind};
-
-/// So many groups are named, the rest is counted.
-const SHOWN: usize = 3;
 
 /// Where it is said.
 const FILES: &str = "/etc/security/limits.conf and limits.d";
@@ -25,17 +23,9 @@ pub fn granted(case: &Case, item: Item, enough: fn(u64) -> bool) -> Result<Optio
             && grant.kind != Kind::Soft
             && grant.value.is_none_or(enough)
     });
-    let mut names: Vec<String> = Vec::new();
-    for name in given.map(|grant| grant.domain.to_string().chars().take(40).collect::<String>()) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let names = some_of(given.map(|grant| short(&grant.domain.to_string())));
     if names.is_empty() && conf.unread > 0 {
         return Err(Judgement::unknown(format!("not all of {FILES} can be read: run as root")));
     }
-    let more = names.len().saturating_sub(SHOWN);
-    names.truncate(SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Ok((!names.is_empty()).then(|| names.join(", ") + &more))
+    Ok((!names.is_empty()).then_some(names))
 }

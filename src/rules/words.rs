@@ -7,9 +7,6 @@ use crate::units::{Cpu, CpuSet};
 /// So many characters of a list are shown; the value of a finding has at most some 300.
 const ROOM: usize = 160;
 
-/// A longer list of CPUs is counted instead.
-const LIST_LIMIT: usize = 48;
-
 /// Names once each, in their order, and how many more there are: `acpi, eth0 and 3 more`.
 ///
 /// What would upset a terminal becomes `?`: even an interface can have it in its name.
@@ -55,13 +52,18 @@ fn clean(c: char) -> char {
     if c.is_control() { '?' } else { c }
 }
 
-/// CPUs as words of a finding: `CPU 2-3`, or how many if they are scattered.
-pub fn named(cpus: &CpuSet) -> String {
-    let list = cpus.to_string();
-    match cpus.iter().next() {
-        Some(first) if list.len() > LIST_LIMIT => format!("{} CPUs from {first} on", cpus.len()),
-        _ => format!("CPU {list}"),
+/// A list of CPUs, cut after some 80 characters with the number of all of them.
+pub fn list(cpus: &CpuSet) -> String {
+    let text = cpus.to_string();
+    match text.char_indices().rfind(|&(at, c)| c == ',' && at <= 80) {
+        Some((at, _)) if text.len() > 80 => format!("{},... ({} CPUs)", &text[..at], cpus.len()),
+        _ => text,
     }
+}
+
+/// CPUs as words of a finding: `CPU 2-3`, or the first of them and how many there are.
+pub fn named(cpus: &CpuSet) -> String {
+    format!("CPU {}", list(cpus))
 }
 
 /// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; what is said first comes first, three
@@ -122,7 +124,9 @@ mod tests {
         assert_eq!(few::<&str>([]), "");
         assert_eq!(short("a\nb"), "a?b");
         assert_eq!(short(&"y".repeat(41)), format!("{}...", "y".repeat(40)));
-        assert_eq!(named(&CpuSet::parse("0-511:1/2").unwrap()), "256 CPUs from 0 on");
+        let scattered = named(&CpuSet::parse("0-511:1/2").unwrap());
+        assert!(scattered.starts_with("CPU 0,2,4,") && scattered.ends_with(",... (256 CPUs)"), "{scattered}");
+        assert!(scattered.len() < 110);
         assert_eq!(named(&CpuSet::parse("2-3,7").unwrap()), "CPU 2-3,7");
     }
 

@@ -2,23 +2,25 @@
 
 use super::sources::{CGROUP_V2, CPUSETS1, ISOLATION};
 use crate::facts::Fact;
-use crate::facts::groups::{Groups, Version};
+use crate::facts::groups::{Group, Groups, Partition, Version};
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "cgroup-cpuset",
     title: "control groups that can isolate",
-    what: "Partitions, which isolate CPUs at run time, are a matter of control groups of version 2 with the controller cpuset. \
-           Where that controller belongs to version 1, as in legacy and hybrid setups, there are none: its sets can only \
+    what: "Isolated partitions take CPUs out of load balancing at run time. They are a matter of control groups of version 2 with \
+           the controller cpuset, from 6.1 on, earlier where a distribution has taken them over. Where that controller belongs to version 1, as in legacy and hybrid setups, there are none: its sets can only \
            switch load balancing off for all, and then on again for some.",
-    why: "without the controller cpuset in version 2 CPUs can be isolated only at boot, and nothing keeps the rest of the system off them",
-    tell: "What is mounted at /sys/fs/cgroup, and cgroup.controllers of the root. Hierarchies mounted elsewhere are not seen.",
+    why: "without them CPUs can be isolated only at boot, by isolcpus=, or with the coarse switch of version 1",
+    tell: "What is mounted at /sys/fs/cgroup, cgroup.controllers of the root, and the kernel's version. Hierarchies mounted elsewhere are \
+           not seen.",
     cost: "Container managers from before version 2 do not run with it alone. A kernel without CONFIG_CPUSETS has to be built anew.",
     wanted: "version 2 alone, with cpuset in cgroup.controllers",
-    fix: "boot without systemd.unified_cgroup_hierarchy=0 and cgroup_disable=cpuset, on a kernel with CONFIG_CPUSETS; or isolate at boot with isolcpus=",
+    fix: "boot with systemd.unified_cgroup_hierarchy=1 and without cgroup_disable=cpuset, on a kernel with CONFIG_CPUSETS; or isolate at boot with isolcpus=",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -32,7 +34,12 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[],
-    facts: &["/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers"],
+    facts: &[
+        "/sys/fs/cgroup/cgroup.controllers",
+        "/sys/fs/cgroup/unified/cgroup.controllers",
+        "/sys/fs/cgroup/GROUP/cpuset.cpus.partition",
+        "/proc/sys/kernel/osrelease",
+    ],
     programs: &[],
     judge,
     examples: Examples {
@@ -41,6 +48,7 @@ pub static KNOB: Knob = Knob {
                 /sys/fs/cgroup absent
                 /sys/fs/cgroup/cpuset/cpuset.sched_load_balance: 1",
         silent: "--cpus 2-3
+                 /proc/sys/kernel/osrelease: 6.12.9
                  /sys/devices/system/cpu/isolated:
                  /sys/fs/cgroup/cgroup.controllers: cpuset cpu io",
         unknown: "--cpus 2-3
@@ -55,23 +63,43 @@ fn judge(case: &Case) -> Judged {
         Fact::Absent => Err(Judgement::unknown("no control groups are mounted at /sys/fs/cgroup")),
         groups => case.known(groups, "/sys/fs/cgroup"),
     };
-    let cpuset = |groups: &Groups| groups.controllers.iter().any(|controller| controller == "cpuset");
-    let found = groups.map(|groups| (groups.version, cpuset(groups)));
+    let found = groups.map(|groups| (groups.version, can_isolate(case, groups)));
     match found {
-        Ok((Version::V2, true)) => return Ok(Judgement::pass("version 2 with cpuset")),
-        Ok((Version::Hybrid, true)) => {
+        Ok((Version::V2, Ok(true))) => return Ok(Judgement::pass("version 2 with cpuset")),
+        Ok((Version::Hybrid, Ok(true))) => {
             return Ok(Judgement::pass("version 2 with cpuset, beside version 1"));
         }
         _ if exposed(case).is_ok_and(|cpus| cpus.is_empty()) => {
-            return Err(Judgement::not_applicable(format!("CPU {} is isolated already", case.cpus())));
+            return Err(Judgement::not_applicable(format!("CPU {} is isolated already", list(case.cpus()))));
         }
         _ => {}
     }
-    Ok(Judgement::fail(match found?.0 {
+    let (version, cpuset) = found?;
+    cpuset?;
+    Ok(Judgement::fail(match version {
         Version::V2 => "version 2 without cpuset",
         Version::Hybrid => "version 2 without cpuset, beside version 1",
         Version::V1 => "version 1",
     }))
+}
+
+/// Whether version 2 has the controller; unknown where the kernel may be too old for isolated partitions.
+fn can_isolate(case: &Case, groups: &Groups) -> Result<bool, Judgement> {
+    if !groups.controllers.iter().any(|controller| controller == "cpuset") {
+        return Ok(false);
+    }
+    // One that was asked for is proof enough: an older kernel refuses the very word.
+    let isolated = |group: &Group| match &group.partition {
+        Fact::Known(Partition::Isolated) => true,
+        Fact::Known(Partition::Invalid { wanted, .. }) => wanted == "isolated",
+        _ => false,
+    };
+    if !groups.groups.iter().any(isolated) && case.series()? < (6, 1) {
+        return Err(Judgement::unknown(
+            "kernels before 6.1 have isolated partitions only if the distribution added them: write isolated to cpuset.cpus.partition of a group, and read it back",
+        ));
+    }
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -86,6 +114,10 @@ mod tests {
         check(&KNOB, "", "pass version 2 with cpuset");
         check(&KNOB, "/sys/fs/cgroup absent", "not-applicable CPU 2-3 is isolated already");
         check(&KNOB, OPEN, "pass version 2 with cpuset");
+        let old = format!("{OPEN}\n/proc/sys/kernel/osrelease: 5.14.0-570.el9.x86_64");
+        check(&KNOB, &old, "unknown");
+        let asked = "/sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated invalid (x)";
+        check(&KNOB, &format!("{old}\n{asked}"), "pass version 2 with cpuset");
         check(
             &KNOB,
             &format!("{OPEN}\n/sys/fs/cgroup/cgroup.controllers: cpu"),

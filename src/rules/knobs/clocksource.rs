@@ -1,6 +1,6 @@
 //! The clocksource: what each reading of the time costs, and how exact it is.
 
-use super::sources::{NO_HZ, PARAMETERS, TIMEKEEPING};
+use super::sources::{PARAMETERS, TIMEKEEPING};
 use crate::facts::Fact;
 use crate::facts::clocksource::{Quality, quality};
 use crate::rules::case::Case;
@@ -15,7 +15,8 @@ pub static KNOB: Knob = Knob {
            clock in a guest. Where it is not good enough the kernel takes a device instead, such as the HPET or the ACPI timer.",
     why: "a clock in a device takes about a microsecond and a system call to read, and CPUs that read it at once wait for each other",
     tell: "The clocksource in use, and those offered: an x86 machine whose list has no tsc gave the TSC up as unstable, or has none. \
-           The reason is in the kernel's log only. Of a clock that onbeat does not know it says nothing.",
+           The reason is in the kernel's log only. Some Arm chips whose timer has an erratum read it by a system call all the same, \
+           which does not show. Of a clock that onbeat does not know it says nothing.",
     cost: "Choosing another one by hand is safe only if it is offered. To force a TSC that the kernel found unstable gives time that \
            jumps; the cause is mostly the firmware, or a hypervisor.",
     wanted: "a clock that is read in user mode: tsc, arch_sys_counter, kvm-clock and the like",
@@ -30,7 +31,6 @@ pub static KNOB: Knob = Knob {
             url: TIMEKEEPING,
         },
         Source { title: "kernel: command line, clocksource=", url: PARAMETERS },
-        Source { title: "kernel: reducing scheduling-clock ticks, known issues", url: NO_HZ },
     ],
     cures: &[Slice::ReturnToUser, Slice::TimerIrq, Slice::Unexplained],
     after: &[],

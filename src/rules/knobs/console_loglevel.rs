@@ -12,9 +12,10 @@ pub static KNOB: Knob = Knob {
     id: "console-loglevel",
     title: "console log level",
     what: "Kernel messages of a level below the first number of kernel.printk are printed on the consoles; all are kept in the log in \
-           any case. `quiet` sets it to 4: errors and worse. ignore_loglevel prints all.",
-    why: "whoever logs a message prints it on all consoles, with interrupts off where the kernel is not PREEMPT_RT, and a serial line takes milliseconds for one",
-    tell: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT a thread prints, save for a kernel that dies.",
+           any case. `quiet` sets it to 4, unless the kernel was built with another number: errors and worse. ignore_loglevel prints all.",
+    why: "whoever logs a message prints it on the consoles, with interrupts off, unless a thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes milliseconds for one",
+    tell: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT a thread prints, save for a kernel that dies; whether a \
+           driver of another kernel has such a thread is not seen.",
     cost: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it those that were not printed.",
     wanted: "at most 4, as quiet sets it",
     fix: "boot with quiet or loglevel=4, or echo 4 >/proc/sys/kernel/printk, and leave out ignore_loglevel and debug",

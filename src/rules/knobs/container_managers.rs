@@ -5,6 +5,7 @@ use crate::facts::Fact;
 use crate::facts::line::parse_cpus;
 use crate::rules::case::{Case, absent, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 use crate::units::CpuSet;
 
@@ -12,8 +13,8 @@ pub static KNOB: Knob = Knob {
     id: "container-managers",
     title: "managers of containers",
     what: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and virtual machines in control groups of their own. A task that is put into a group with \
-           a cpuset may use all of its CPUs: isolcpus= does not keep it off.",
-    why: "containers are spread over the CPUs of their group's cpuset, isolated ones included, and run beside the tasks that these CPUs were kept for",
+           a cpuset is allowed on all of its CPUs: isolcpus= takes none out.",
+    why: "a task that comes into such a group can be put on any of its CPUs, isolated ones included, and where load balancing is off nothing takes it away again",
     tell: "Which managers run, and the CPUs of the slices that they use, or of the root of control groups where a slice has no cpuset (version 2). What a manager allows single containers is not read; podman \
            has no program that stays and is not seen.",
     cost: "Containers share fewer CPUs. Those that are to run on the isolated CPUs have to be put there by name.",
@@ -38,7 +39,7 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::Thread],
     after: &[],
     conflicts: &[],
-    reads: &[ROOT, SYSTEM, MACHINE, PODS, DOCKER],
+    reads: &[ROOT, SYSTEM, MACHINE, PODS, KUBEPODS, DOCKER],
     facts: &["/proc/PID/stat", "/sys/devices/system/cpu/isolated"],
     programs: PROGRAMS,
     judge,
@@ -61,6 +62,8 @@ const ROOT: &str = "/sys/fs/cgroup/cpuset.cpus.effective";
 const SYSTEM: &str = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective";
 const MACHINE: &str = "/sys/fs/cgroup/machine.slice/cpuset.cpus.effective";
 const PODS: &str = "/sys/fs/cgroup/kubepods.slice/cpuset.cpus.effective";
+/// Where kubelet makes its groups itself, without systemd.
+const KUBEPODS: &str = "/sys/fs/cgroup/kubepods/cpuset.cpus.effective";
 const DOCKER: &str = "/sys/fs/cgroup/docker/cpuset.cpus.effective";
 
 const PROGRAMS: &[&str] =
@@ -71,8 +74,8 @@ fn places(program: &str) -> &'static [&'static str] {
     match program {
         // Where docker's groups are made by systemd or by itself.
         "dockerd" => &[SYSTEM, DOCKER],
-        "containerd" => &[SYSTEM, PODS],
-        "crio" | "kubelet" => &[PODS],
+        "containerd" => &[SYSTEM, PODS, KUBEPODS],
+        "crio" | "kubelet" => &[PODS, KUBEPODS],
         "libvirtd" | "virtqemud" => &[MACHINE],
         _ => &[],
     }
@@ -109,10 +112,10 @@ fn may_use(case: &Case, program: &'static str) -> Judged {
     }
     let ours = allowed.and(case.cpus());
     if ours.is_empty() {
-        return Ok(Judgement::pass(format!("{program}: not CPU {}", case.cpus())));
+        return Ok(Judgement::pass(format!("{program}: not CPU {}", list(case.cpus()))));
     }
     let rest = case.housekeeping()?;
-    Ok(Judgement::fail(format!("{program}: CPU {ours}")).fix(format!(
+    Ok(Judgement::fail(format!("{program}: CPU {}", list(&ours))).fix(format!(
         "make CPU {ours} an isolated cpuset partition, or systemctl set-property SLICE AllowedCPUs={rest} for the slice that {program} puts its work in"
     )))
 }
@@ -133,6 +136,8 @@ mod tests {
         check(&KNOB, &format!("program + lxd\n{partition}"), "pass lxd: not CPU 2-3");
         let pods = format!("{GROUPS}\n/sys/fs/cgroup/kubepods.slice/cpuset.cpus.effective: 0-1");
         check(&KNOB, &format!("program + kubelet\n{pods}"), "pass kubelet: not CPU 2-3");
+        let pods = pods.replace("kubepods.slice", "kubepods");
+        check(&KNOB, &format!("program + crio\n{pods}"), "pass crio: not CPU 2-3");
         check(
             &KNOB,
             &format!("program + kubelet\nprogram + libvirtd\n{pods}"),

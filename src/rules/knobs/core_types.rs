@@ -21,7 +21,8 @@ pub static KNOB: Knob = Knob {
     title: "kinds of cores",
     what: "On hybrid processors (P and E cores, big.LITTLE) the CPUs differ in speed, caches and idle states.",
     why: "the same task takes another time on each kind of core, so a worst case measured on one says nothing of the other",
-    tell: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each CPU that matters, which counts its highest clock in.",
+    tell: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each CPU that matters, which counts its highest clock in. Without \
+           a device tree that gives them, all capacities can be the same; some LP-E cores count as E cores.",
     cost: "Fewer CPUs to choose from. A slower kind can be the steadier one, with a cluster and an L2 cache to itself: measure on the \
            kind that is used.",
     wanted: "CPUs of one kind",

@@ -1,6 +1,6 @@
 //! Instrumentation of the kernel for the coverage of tests.
 
-use super::sources::{GCOV, KCOV};
+use super::sources::{GCOV, KCOV, RT_CONFIG};
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -20,6 +20,7 @@ pub static KNOB: Knob = Knob {
     contested: "",
     lasts: Lasts::Build,
     sources: &[
+        Source { title: "kernel: real-time kernel configuration, kernel debug options", url: RT_CONFIG },
         Source { title: "kernel: using gcov with the Linux kernel", url: GCOV },
         Source { title: "kernel: KCOV, code coverage for fuzzing", url: KCOV },
     ],

@@ -1,9 +1,11 @@
 //! Isolation of CPUs: whether the scheduler spreads other tasks over those that matter.
 
 use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
+use crate::facts::Fact;
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -15,15 +17,16 @@ pub static KNOB: Knob = Knob {
     why: "load balancing brings other tasks to the CPUs that matter: each runs kernel code there, and takes the caches with it",
     tell: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root group and each partition for control \
            groups, sched_load_balance for version 1. Groups more than two levels down are not looked at on kernels without \
-           cpuset.cpus.isolated, nor are sets inside of sets of version 1.",
+           cpuset.cpus.isolated, nor are sets inside of sets of version 1, nor hierarchies mounted elsewhere than \
+           /sys/fs/cgroup.",
     cost: "Nothing spreads the threads of a program over isolated CPUs: each has to be bound to its own. What isolcpus= takes \
            out stays out until the next boot, and container managers may fail to start where their CPUs are gone.",
     wanted: "the CPUs that matter out of load balancing",
     fix: "write the CPUs to cpuset.cpus and then `isolated` to cpuset.cpus.partition of a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "the kernel's guide recommends partitions and calls isolcpus= less flexible; on 6.12 a partition over CPUs that \
-                isolcpus= took out is refused: `onbeat compare` of a run in each tells whether they differ here",
+    contested: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 kernel was seen to refuse a \
+                partition over CPUs that isolcpus= took out: `onbeat compare` of a run in each tells whether they differ here",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
@@ -58,18 +61,28 @@ fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let exposed = exposed(case)?;
     if exposed.is_empty() {
-        return Ok(Judgement::pass(format!("CPU {} out of load balancing", case.cpus())));
+        return Ok(Judgement::pass(format!("CPU {} out of load balancing", list(case.cpus()))));
     }
-    Ok(Judgement::fail(format!("load is balanced over CPU {exposed}")).fix(format!(
-        "echo {0} >cpuset.cpus and then isolated >cpuset.cpus.partition in a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,{0}",
-        case.cpus()
-    )))
+    Ok(Judgement::fail(format!("load is balanced over CPU {}", list(&exposed))).fix(fix(case)))
+}
+
+/// How to isolate the CPUs: at run time where control groups can.
+fn fix(case: &Case) -> String {
+    let cpus = case.cpus();
+    let boot = format!("boot with isolcpus=managed_irq,domain,{cpus}");
+    match &case.survey.groups {
+        Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => format!(
+            "cd {}; echo +cpuset >cgroup.subtree_control; mkdir rt; echo {cpus} >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition has to say isolated; or {boot}",
+            groups.root
+        ),
+        _ => boot,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::rules::fixture::{Machine, check};
 
     const OPEN: &str =
         "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated absent";
@@ -113,6 +126,20 @@ mod tests {
         check(&KNOB, &old(0, 1, 0), "fail high");
         check(&KNOB, &old(1, 0, 0), "fail high");
         check(&KNOB, &old(0, 0, 1), "fail high");
+        let rt = "/sys/fs/cgroup/cpuset/rt";
+        // What no set has is balanced nowhere; what cannot be read may have any CPU.
+        check(&KNOB, &format!("{}\n{rt} absent", old(0, 1, 0)), "pass");
+        check(&KNOB, &format!("{}\n{rt}/cpuset.sched_load_balance refused", old(0, 0, 0)), "unknown");
+        let root = "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance";
+        check(&KNOB, &format!("{}\n{root} refused", old(0, 0, 0)), "unknown");
+    }
+
+    #[test]
+    fn many_scattered_cpus_are_counted() {
+        let mut machine = Machine::base();
+        machine.edit(&format!("{OPEN}\n/sys/devices/system/cpu/online: 0-255\n--cpus 0-255:1/2"));
+        let value = machine.finding(&KNOB).value;
+        assert!(value.len() < 150 && value.ends_with("... (128 CPUs)"), "{value}");
     }
 
     #[test]
@@ -120,6 +147,7 @@ mod tests {
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/cpuset.cpus.isolated refused"), "unknown");
         check(&KNOB, &format!("{OPEN}\n{RT} nonsense"), "unknown");
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup refused"), "unknown");
+        check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/cgroup.type: domain"), "unknown");
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup absent"), "fail high");
         check(&KNOB, "--cpus 0-3", "not-applicable");
     }

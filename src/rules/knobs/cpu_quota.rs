@@ -2,6 +2,7 @@
 
 use super::sources::CGROUP_V2;
 use crate::facts::Fact;
+use crate::rules::balance::told_all;
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::some_of;
@@ -63,12 +64,7 @@ fn judge(case: &Case) -> Judged {
             return Err(unread(&format!("{}{}/cpu.max", groups.root, group.path), &group.quota));
         }
     }
-    if groups.missed > 0 {
-        return Err(Judgement::unknown(format!(
-            "not all control groups below {} could be looked at",
-            groups.root
-        )));
-    }
+    told_all(groups)?;
     if groups.groups.iter().all(|group| group.quota == Fact::Absent) {
         return Err(Judgement::not_applicable("no control group of version 2 has a quota to set"));
     }

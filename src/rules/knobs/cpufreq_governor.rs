@@ -106,7 +106,7 @@ fn judge(case: &Case) -> Judged {
         let cpus = named(&moving.iter().map(|&(_, cpu, _)| cpu).collect());
         let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
         return Ok(Judgement::fail(grouped(said)).severity(worst).fix(format!(
-            "for {cpus}, echo performance >/sys/devices/system/cpu/cpuN/cpufreq/scaling_governor; to keep it, cpufreq.default_governor=performance on the kernel's command line, and the same in the power daemon's profile"
+            "for {cpus}, echo performance >/sys/devices/system/cpu/cpuN/cpufreq/scaling_governor; to keep it, cpufreq.default_governor=performance on the kernel's command line (5.9 on), and the same in the power daemon's profile"
         )));
     }
     governors.all_known()?;
@@ -123,7 +123,7 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
         }
     }
     let driver = read.driver.known.get(&cpu).map(String::as_str);
-    // Before 6.5 amd-pstate wrote its name with underscores.
+    // The first versions of amd-pstate wrote its name with underscores.
     let active =
         driver.map(|name| matches!(name.replace('_', "-").as_str(), "intel-pstate" | "amd-pstate-epp"));
     match (governor, active) {

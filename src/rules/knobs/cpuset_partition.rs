@@ -3,6 +3,7 @@
 use super::sources::CGROUP_V2;
 use crate::facts::Fact;
 use crate::facts::groups::{Group, Partition};
+use crate::rules::balance::told_all;
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::some_of;
@@ -18,7 +19,7 @@ pub static KNOB: Knob = Knob {
     tell: "cpuset.cpus.partition of the groups down to two levels below the root. A partition can become invalid when CPUs go \
            offline or other groups change: what holds now may not hold tomorrow.",
     cost: "Where other groups have the CPUs as well, these lose them. Write cpuset.cpus.exclusive first (6.7 on): it goes before \
-           what other groups ask for. On 6.12 CPUs that isolcpus= took out are refused.",
+           what other groups ask for. A 6.12 kernel was seen to refuse CPUs that isolcpus= took out.",
     wanted: "root or isolated, without `invalid`",
     fix: "write cpuset.cpus.exclusive (6.7 on), then cpuset.cpus.partition again, and read it back; the words in brackets say what stands in the way",
     severity: Severity::High,
@@ -56,7 +57,8 @@ fn judge(case: &Case) -> Judged {
     };
     let invalid = groups.groups.iter().filter_map(|group| match &group.partition {
         Fact::Known(Partition::Invalid { wanted, reason }) => {
-            Some(format!("{} {wanted} invalid ({reason})", name(group)))
+            let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+            Some(format!("{} {wanted} invalid{reason}", name(group)))
         }
         _ => None,
     });
@@ -70,12 +72,7 @@ fn judge(case: &Case) -> Judged {
             return Err(unread(&path, &group.partition));
         }
     }
-    if groups.missed > 0 {
-        return Err(Judgement::unknown(format!(
-            "not all control groups below {} could be looked at",
-            groups.root
-        )));
-    }
+    told_all(groups)?;
     let valid = groups.groups.iter().filter_map(|group| match &group.partition {
         Fact::Known(Partition::Root) => Some(format!("{} root", name(group))),
         Fact::Known(Partition::Isolated) => Some(format!("{} isolated", name(group))),
@@ -110,11 +107,11 @@ mod tests {
             ),
             "fail high rt.slice root invalid (Parent is not a partition root)",
         );
-        check(&KNOB, &format!("{RT} isolated invalid"), "fail high rt.slice isolated invalid ()");
+        check(&KNOB, &format!("{RT} isolated invalid"), "fail high rt.slice isolated invalid");
         check(
             &KNOB,
             &format!("{RT} isolated invalid\n/sys/fs/cgroup/a/cpuset.cpus.partition: x"),
-            "fail high rt.slice isolated invalid ()",
+            "fail high rt.slice isolated invalid",
         );
         check(&KNOB, &format!("{RT} isolated\n/sys/fs/cgroup/a/cpuset.cpus.partition: x"), "unknown");
         check(&KNOB, "/sys/fs/cgroup absent", "unknown no control groups are mounted at /sys/fs/cgroup");

@@ -14,7 +14,7 @@ pub static KNOB: Knob = Knob {
     what: "Parameters of the kernel that switch checks or tracing on for the search for a fault: slab_debug=, page_poison=, debug_pagealloc=, \
            page_owner=, kmemleak=on, debug_objects, ftrace=, trace_event=, kprobe_event=, trace_instance=, tp_printk, stacktrace, dyndbg=, \
            initcall_debug.",
-    why: "each allocation is filled and checked under the allocator's lock, or each traced function and event does more, at every boot anew",
+    why: "allocations are filled and checked, by slab_debug= under a lock with interrupts off, and each traced function and event does more, at every boot anew",
     tell: "The kernel's command line; what the kernel's configuration says it was built without is ignored by it and not counted. \
            Whether what was switched on still runs is not seen here: the rule tracing-left-on looks at tracing. init_on_alloc= and init_on_free= are \
            protections and not counted.",

@@ -4,7 +4,7 @@ use super::sources::{IRQ_AFFINITY, ISOLATION, PARAMETERS};
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::mask;
+use crate::rules::words::{list, mask};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -50,7 +50,7 @@ fn judge(case: &Case) -> Judged {
     let cpus = case.parsed(PATH, parse_mask)?.ok_or_else(|| absent(PATH))?;
     let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
     let others = case.housekeeping()?;
-    Ok(Judgement::fail_if(!cpus.and(case.cpus()).is_empty(), format!("CPU {}", cpus.and(online)))
+    Ok(Judgement::fail_if(!cpus.and(case.cpus()).is_empty(), format!("CPU {}", list(&cpus.and(online))))
         .wanted(format!("CPU {others} at most"))
         .fix(format!("echo {} >{PATH}, and boot with irqaffinity={others}", mask(&others))))
 }

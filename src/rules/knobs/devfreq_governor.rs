@@ -22,7 +22,8 @@ pub static KNOB: Knob = Knob {
     what: "The clocks of devices that the kernel scales with their use: DDR memory and interconnects on many Arm boards. A governor holds a clock \
            (performance, powersave, userspace), follows another device (passive), or follows the use (simple_ondemand and those of the makers).",
     why: "memory and buses slow down while the machine is quiet, so the first accesses after a pause take longer, and all wait while the clock of the memory changes",
-    tell: "Governor and range of each device; a range of one frequency is fixed. Devices with gpu in their name are left out. Firmware that scales \
+    tell: "Governor and range of each device; a range of one frequency is fixed. Graphics, neural and video processors and flash storage are left out by \
+           their names (gpu, mali, npu, vpu, ufs). Firmware that scales \
            memory by itself is not seen.",
     cost: "Power and heat, also while the board has nothing to do.",
     wanted: "performance, or any other fixed clock",
@@ -62,11 +63,12 @@ fn judge(case: &Case) -> Judged {
     let (mut moving, mut fixed, mut untold) = (Vec::new(), 0, None);
     for text in case.texts(GOVERNOR)? {
         let device = text.names.first().map_or("", String::as_str);
-        if device.contains("gpu") {
+        if is_other(device) {
             continue;
         }
         match text.content.clone().parse(|content| parse_word(&content)) {
             Fact::Known(governor) => match governor.as_str() {
+                // What a passive one follows is another device here, or the clock of a CPU.
                 "performance" | "powersave" | "userspace" | "passive" => fixed += 1,
                 _ if narrow(device) => fixed += 1,
                 _ => moving.push(format!("{governor} for {device}")),
@@ -84,6 +86,11 @@ fn judge(case: &Case) -> Judged {
     }
 }
 
+/// Whether a device is neither memory nor a bus: its clock costs those who use it only.
+fn is_other(device: &str) -> bool {
+    ["gpu", "mali", "npu", "vpu", "ufs"].iter().any(|part| device.contains(part))
+}
+
 /// The rates that are known, by device.
 fn rates<'a>(case: &Case<'a>, pattern: &'static str) -> BTreeMap<&'a str, u64> {
     let texts = case.texts(pattern).unwrap_or_default();
@@ -93,8 +100,8 @@ fn rates<'a>(case: &Case<'a>, pattern: &'static str) -> BTreeMap<&'a str, u64> {
 
 /// No governor was found: there is nothing to scale only if no device is listed either.
 fn none(case: &Case) -> Judged {
-    let listed = case
-        .parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && !name.contains("gpu"))))?;
+    let listed =
+        case.parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && !is_other(name))))?;
     match listed {
         Some(true) => Err(Judgement::unknown("/sys/class/devfreq lists devices, but not their governors")),
         _ => Err(Judgement::not_applicable("the kernel scales no memory or bus clock here")),
@@ -134,6 +141,7 @@ mod tests {
         let none = "not-applicable the kernel scales no memory or bus clock here";
         check(&KNOB, "", none);
         check(&KNOB, "/sys/class/devfreq/1000000.gpu/governor: simple_ondemand", none);
+        check(&KNOB, "/sys/class/devfreq/1d84000.ufshc/governor: simple_ondemand", none);
         check(&KNOB, "/sys/class/devfreq refused", "unknown");
         check(&KNOB, "/sys/devices/system/cpu/online refused\n--cpus 2-3", "unknown");
     }

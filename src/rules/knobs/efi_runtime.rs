@@ -1,16 +1,20 @@
 //! Runtime services of an EFI firmware: calls into it, while nothing else can run on the CPU.
 
 use super::sources::{PARAMETERS, RT_CONFIG, RT_HARDWARE};
-use crate::facts::line::parse_mask;
+use crate::facts::kconfig::Setting;
+use crate::facts::line::{parse_line, parse_mask};
+use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "efi-runtime",
     title: "EFI runtime services",
     what: "On a machine that was started by EFI the kernel calls the firmware for its variables, its clock and to reset. \
-           PREEMPT_RT kernels leave this off by default (EFI_DISABLE_RUNTIME); efi=runtime and efi=noruntime choose.",
+           PREEMPT_RT kernels leave this off by default (EFI_DISABLE_RUNTIME, since it is an option); efi=runtime and \
+           efi=noruntime choose.",
     why: "while the firmware runs, its CPU may take no interrupt and switch to no other task, and some firmware stops the other CPUs as well",
     tell: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and noefi on its command line. The workqueue \
            efi_runtime, which newer kernels let be confined to some CPUs, counts as well set where it keeps off the CPUs that matter; \
@@ -34,8 +38,13 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::IrqsOff, Slice::Unexplained],
     after: &[],
     conflicts: &[],
-    reads: &[PLATFORM, CPUMASK],
-    facts: &["/proc/cmdline", "/boot/config-RELEASE", "/sys/devices/system/cpu/online"],
+    reads: &[FIRMWARE, PLATFORM, CPUMASK],
+    facts: &[
+        "/proc/cmdline",
+        "/boot/config-RELEASE",
+        "/proc/sys/kernel/version",
+        "/sys/devices/system/cpu/online",
+    ],
     programs: &[],
     judge,
     examples: Examples {
@@ -50,12 +59,17 @@ pub static KNOB: Knob = Knob {
 
 /// A file that each machine started by EFI has: 32 or 64.
 const PLATFORM: &str = "/sys/firmware/efi/fw_platform_size";
+/// Container managers cover it with an empty directory.
+const FIRMWARE: &str = "/sys/firmware/";
 const CPUMASK: &str = "/sys/devices/virtual/workqueue/efi_runtime/cpumask";
 
 fn judge(case: &Case) -> Judged {
     // Its absence counts only where the rest of sysfs can be seen.
     case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
     if case.line_if_there(PLATFORM)?.is_none() {
+        if case.parsed(FIRMWARE, |names| Ok(names.is_empty())) == Ok(Some(true)) {
+            return Err(Judgement::unknown("/sys/firmware is hidden: look from outside of the container"));
+        }
         return Err(Judgement::not_applicable(
             "this machine was not started by EFI: there is no /sys/firmware/efi",
         ));
@@ -80,19 +94,23 @@ fn switched_off(case: &Case) -> Judged {
     }
     let (value, on) = match chosen {
         Some(chosen) => chosen,
-        None if case.kconfig()?.is_yes("EFI_DISABLE_RUNTIME") => ("EFI_DISABLE_RUNTIME", false),
-        None => ("on by default", true),
+        None => match case.kconfig()?.get("EFI_DISABLE_RUNTIME") {
+            Setting::Yes => ("EFI_DISABLE_RUNTIME", false),
+            // Before there was the option (5.19), all PREEMPT_RT kernels left it off.
+            Setting::Absent if case.facts().preempt == Preempt::Rt => ("off with PREEMPT_RT", false),
+            _ => ("on by default", true),
+        },
     };
     Ok(Judgement::fail_if(on, value))
 }
 
 /// Whether the calls are kept on CPUs that do not matter.
 fn confined(case: &Case) -> Judged {
-    let Some(mask) = case.parsed(CPUMASK, parse_mask)? else {
+    let Some(mask) = case.parsed(CPUMASK, |text| parse_mask(&parse_line(text)?))? else {
         return Err(Judgement::not_applicable("this kernel has no workqueue of that name to confine"));
     };
     let ours = mask.and(case.cpus());
-    Ok(Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {mask}")))
+    Ok(Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {}", list(&mask))))
 }
 
 #[cfg(test)]
@@ -107,6 +125,14 @@ mod tests {
         check(&KNOB, "", "not-applicable");
         check(&KNOB, EFI, "pass EFI_DISABLE_RUNTIME");
         check(&KNOB, &format!("{EFI}\nCONFIG_EFI_DISABLE_RUNTIME=n"), "fail medium on by default");
+        let bare = |more: &str| format!("{EFI}\n/boot/config-6.12.9-rt-amd64: CONFIG_EFI=y\n{more}");
+        check(&KNOB, &bare("CONFIG_PREEMPT_RT=y"), "pass off with PREEMPT_RT");
+        check(
+            &KNOB,
+            &bare("/proc/sys/kernel/version: #1 SMP PREEMPT\n/sys/kernel/debug/sched/preempt absent"),
+            "fail medium on by default",
+        );
+        check(&KNOB, "/sys/firmware/:", "unknown");
         check(&KNOB, &format!("{EFI}\nCONFIG_EFI_DISABLE_RUNTIME=n\ncmdline + noefi"), "pass noefi");
         check(&KNOB, &format!("{EFI}\ncmdline + efi=debug,runtime"), "fail medium efi=runtime");
         check(&KNOB, &format!("{EFI}\ncmdline + efi=runtime\ncmdline + efi=noruntime"), "pass efi=noruntime");

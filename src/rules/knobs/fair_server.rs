@@ -1,10 +1,11 @@
 //! The fair server: what ordinary tasks may take from real-time ones.
 
-use super::sources::{DEADLINE, SYSCTL_KERNEL};
+use super::sources::{DEADLINE, RT_GROUP, SYSCTL_KERNEL};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{CpuSet, Nanos};
 
@@ -14,11 +15,12 @@ pub static KNOB: Knob = Knob {
     what: "From 6.12 on each CPU has a deadline task that runs ordinary tasks ahead of real-time ones when these leave them \
            nothing: 50 ms in each second by default. Writing -1 to sched_rt_runtime_us does not stop it.",
     why: "where ordinary tasks starve beside a real-time task, the fair server takes up to its runtime from it in one piece, whatever its priority",
-    tell: "The runtime and period of each CPU that matters, in debugfs, which takes root. It costs nothing as long as the real-time \
+    tell: "The runtime and period of each CPU that matters, in debugfs, which takes root. On cores that are slow or clocked low \
+           the first kernels that have it let it run many times as long (corrected in July 2025). It costs nothing as long as the real-time \
            tasks of a CPU leave the ordinary ones some time.",
     cost: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with \
-           them whoever waits for them. Set sched_rt_runtime_us to -1 first (lowering is refused with EBUSY otherwise), and undo in \
-           reverse order.",
+           them whoever waits for them. Set sched_rt_runtime_us to -1 first, for lowering can be refused with EBUSY otherwise (seen on 6.12), and \
+           undo in reverse order.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep",
     fix: "",
     severity: Severity::High,
@@ -27,7 +29,8 @@ pub static KNOB: Knob = Knob {
                 without it tells whether it ever ran",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "kernel: deadline scheduling", url: DEADLINE },
+        Source { title: "kernel: real-time group scheduling, system wide settings", url: RT_GROUP },
+        Source { title: "kernel: deadline scheduling, bandwidth management", url: DEADLINE },
         Source { title: "kernel: /proc/sys/kernel, sched_rt_runtime_us", url: SYSCTL_KERNEL },
     ],
     cures: &[Slice::FairServer],
@@ -74,10 +77,10 @@ fn judge(case: &Case) -> Judged {
                 "the runtime of CPU {unseen} in {DIR} could not be read"
             )));
         }
-        return Ok(Judgement::pass(format!("0 on CPU {}", case.cpus())));
+        return Ok(Judgement::pass(format!("0 on CPU {}", list(case.cpus()))));
     };
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
-    let value = format!("{} of {} on CPU {on}", span(worst.runtime_ns), span(worst.period_ns));
+    let value = format!("{} of {} on CPU {}", span(worst.runtime_ns), span(worst.period_ns), list(&on));
     let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
     Ok(Judgement::fail(value)

@@ -7,10 +7,10 @@ use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 pub static KNOB: Knob = Knob {
     id: "firmware-updates",
     title: "search for firmware updates",
-    what: "fwupd looks for updates of firmware, by a timer of systemd several times a day or when a desktop asks, and to do so talks to the firmware and the devices.",
+    what: "fwupd looks for updates of firmware, by a timer of systemd as often as every hour or when a desktop asks, and talks to the firmware and the devices.",
     why: "asking the firmware can raise system management interrupts, which stop all CPUs, the isolated ones too, for as long as the firmware likes",
-    tell: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether this machine's firmware answers by system management interrupts only a measurement tells; \
-           virtual machines have none of their own.",
+    tell: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether this machine's firmware answers by system management interrupts only a measurement tells. \
+           In a virtual machine the host's firmware is not asked.",
     cost: "Security updates of firmware are not found by themselves any more: look for them while the machine is not in use.",
     wanted: "not running, and its timer off",
     fix: "systemctl disable --now fwupd-refresh.timer; systemctl mask --now fwupd, and unmask it to update",
@@ -26,13 +26,23 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[TIMER],
-    facts: &["/proc/PID/stat", "/proc/sys/kernel/arch"],
+    facts: &["/proc/PID/stat", "/proc/sys/kernel/arch", "/proc/cpuinfo"],
     programs: PROGRAMS,
     judge,
     examples: Examples {
-        fires: "program + fwupd",
-        silent: "/etc/systemd/system/timers.target.wants/fwupd-refresh.timer absent",
-        unknown: "/proc refused\n/proc/sys/kernel/arch: x86_64",
+        fires: "program + fwupd
+                /proc/cpuinfo: flags : fpu tsc
+                /sys/class/dmi/id/sys_vendor: Maker
+                /sys/class/dmi/id/product_name: Desk",
+        silent: "/etc/systemd/system/timers.target.wants/fwupd-refresh.timer absent
+                 /proc/cpuinfo: flags : fpu tsc
+                 /sys/class/dmi/id/sys_vendor: Maker
+                 /sys/class/dmi/id/product_name: Desk",
+        unknown: "/proc refused
+                  /proc/sys/kernel/arch: x86_64
+                  /proc/cpuinfo: flags : fpu tsc
+                  /sys/class/dmi/id/sys_vendor: Maker
+                  /sys/class/dmi/id/product_name: Desk",
     },
 };
 
@@ -41,6 +51,9 @@ const TIMER: &str = "/etc/systemd/system/timers.target.wants/fwupd-refresh.timer
 
 fn judge(case: &Case) -> Judged {
     case.needs_x86()?;
+    if case.is_virtual() == Ok(true) {
+        return Err(Judgement::not_applicable("a virtual machine does not reach the firmware of its host"));
+    }
     let running = rivals::running(case.survey, PROGRAMS);
     let runs = || match running.found.is_empty() {
         true => running.and_no_more().map(|()| Judgement::pass("fwupd does not run")),
@@ -76,5 +89,6 @@ mod tests {
             "fail medium fwupd-refresh.timer is enabled",
         );
         check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable");
+        check(&KNOB, "program + fwupd\n/sys/hypervisor/type: xen", "not-applicable");
     }
 }

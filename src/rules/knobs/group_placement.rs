@@ -3,10 +3,10 @@
 use super::sources::{CGROUP_V2, ISOLATION};
 use crate::facts::Fact;
 use crate::facts::groups::{Group, Groups, Version};
-use crate::rules::balance::exposed;
+use crate::rules::balance::{exposed, told_all};
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::some_of;
+use crate::rules::words::{list, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -63,7 +63,7 @@ fn judge(case: &Case) -> Judged {
     if exposed.is_empty() {
         return Err(Judgement::not_applicable(format!(
             "CPU {} is out of load balancing: no task comes there by itself",
-            case.cpus()
+            list(case.cpus())
         )));
     }
     let groups = match &case.survey.groups {
@@ -87,7 +87,11 @@ fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
         groups.groups.iter().filter(|group| group.path.matches('/').count() == 1).collect();
     let limited = top.iter().filter(|group| group.effective != Fact::Absent);
     if limited.clone().count() == 0 {
-        return Ok(Judgement::fail(format!("no group confines tasks, which may run on CPU {exposed}")));
+        told_all(groups)?;
+        return Ok(Judgement::fail(format!(
+            "no group confines tasks, which may run on CPU {}",
+            list(exposed)
+        )));
     }
     let wide = |group: &&&Group| match group.effective.known() {
         Some(cpus) => !cpus.and(exposed).is_empty() && !cpus.without(case.cpus()).is_empty(),
@@ -96,7 +100,7 @@ fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
     let names =
         some_of(limited.clone().filter(wide).map(|group| group.path.trim_start_matches('/').to_owned()));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} may run on CPU {exposed}")));
+        return Ok(Judgement::fail(format!("{names} may run on CPU {}", list(exposed))));
     }
     for group in limited {
         if !matches!(group.effective, Fact::Known(_)) {
@@ -104,13 +108,8 @@ fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
             return Err(unread(&path, &group.effective));
         }
     }
-    if groups.missed > 0 {
-        return Err(Judgement::unknown(format!(
-            "not all control groups below {} could be looked at",
-            groups.root
-        )));
-    }
-    Ok(Judgement::pass(format!("none may run on CPU {exposed}")))
+    told_all(groups)?;
+    Ok(Judgement::pass(format!("none may run on CPU {}", list(exposed))))
 }
 
 #[cfg(test)]
@@ -137,6 +136,13 @@ mod tests {
             &KNOB,
             &format!("{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu"),
             "fail medium no group confines tasks, which may run on CPU 2-3",
+        );
+        check(
+            &KNOB,
+            &format!(
+                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu\n/sys/fs/cgroup/cgroup.type: domain"
+            ),
+            "unknown not all control groups below /sys/fs/cgroup could be looked at: run as root, and outside of a container",
         );
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/user.slice/cpuset.cpus.effective refused"), "unknown");
         check(

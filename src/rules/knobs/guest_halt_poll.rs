@@ -4,6 +4,7 @@ use super::sources::GUEST_POLLING;
 use crate::facts::Fact;
 use crate::facts::virt::UNNAMED;
 use crate::rules::case::{Case, absent};
+use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::short;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -77,6 +78,11 @@ fn judge(case: &Case) -> Judged {
     if name != "kvm" {
         return Err(Judgement::not_applicable(format!("it takes KVM, this is {name}")));
     }
+    if case.is_for(Profile::BusyPoll) {
+        return Err(Judgement::not_applicable(
+            "a thread that never sleeps leaves its CPU no pause to poll in",
+        ));
+    }
     if case.cmdline()?.has("idle") {
         return Err(Judgement::not_applicable("idle= is given, and nothing else idles beside it"));
     }
@@ -109,6 +115,7 @@ mod tests {
         check(&KNOB, &format!("{GUEST}\n{DRIVER}: none"), "fail low halts at once");
         check(&KNOB, &format!("{GUEST}\n{DRIVER}: haltpoll\n{TIME}: 200000"), "pass haltpoll for 200 us");
         check(&KNOB, &format!("{GUEST}\n{DRIVER}: haltpoll\n{TIME}: 0"), "fail low haltpoll for 0 ns");
+        check(&KNOB, &format!("{GUEST}\n{DRIVER}: none\n--profile busy-poll"), "not-applicable");
         check(&KNOB, &format!("{GUEST}\n{DRIVER}: haltpoll\n{TIME} absent"), "unknown");
         check(
             &KNOB,
@@ -120,11 +127,7 @@ mod tests {
             &format!("{GUEST}\ncmdline + idle=poll"),
             "not-applicable idle= is given, and nothing else idles beside it",
         );
-        check(
-            &KNOB,
-            "/proc/cpuinfo:\n| flags : fpu hypervisor",
-            "not-applicable it takes KVM, this is vm-other",
-        );
+        check(&KNOB, "/proc/cpuinfo:\n| flags : fpu hypervisor", "unknown");
     }
 
     #[test]

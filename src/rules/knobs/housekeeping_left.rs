@@ -4,6 +4,7 @@ use super::sources::{ISOLATION, PARAMETERS};
 use crate::rules::case::Case;
 use crate::rules::intent::{Chosen, isolated};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::Cpu;
 
@@ -53,7 +54,7 @@ fn judge(case: &Case) -> Judged {
     let apart = isolated(case.survey);
     let all = apart.as_ref().is_some_and(|apart| online.without(apart).is_empty());
     if all && !online.is_empty() {
-        return Ok(Judgement::fail(format!("all of CPU {online} set apart"))
+        return Ok(Judgement::fail(format!("all of CPU {} set apart", list(online)))
             .fix("leave CPU 0 at least out of isolcpus=, nohz_full= and partitions"));
     }
     // What was asked for counts, even where it is not known what else is set apart.
@@ -65,14 +66,14 @@ fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let left = case.housekeeping()?.without(&apart.clone().unwrap_or_default());
     if left.is_empty() {
-        return Ok(Judgement::fail(format!("none but CPU {}", case.cpus()))
+        return Ok(Judgement::fail(format!("none but CPU {}", list(case.cpus())))
             .fix("leave CPU 0 at least out of isolcpus=, nohz_full= and partitions"));
     }
     if case.cpus().contains(Cpu(0)) {
-        return Ok(Judgement::fail(format!("CPU {left}, with CPU 0 among those that matter"))
+        return Ok(Judgement::fail(format!("CPU {}, with CPU 0 among those that matter", list(&left)))
             .severity(Severity::Low));
     }
-    Ok(Judgement::pass(format!("CPU {left}")))
+    Ok(Judgement::pass(format!("CPU {}", list(&left))))
 }
 
 #[cfg(test)]

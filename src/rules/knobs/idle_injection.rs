@@ -20,7 +20,7 @@ pub static KNOB: Knob = Knob {
            firmware for their state.",
     cost: "Without it an overheated machine is slowed down by the hardware's own throttling, which is as bad: see to the cooling.",
     wanted: "not loaded",
-    fix: "add intel_powerclamp to /etc/modprobe.d (blacklist intel_powerclamp) and unload it, or keep thermald from using it",
+    fix: "echo blacklist intel_powerclamp >/etc/modprobe.d/no-powerclamp.conf and rmmod intel_powerclamp, or keep thermald from using it",
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "",

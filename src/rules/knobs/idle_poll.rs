@@ -64,7 +64,7 @@ fn judge(case: &Case) -> Judged {
     if case.is_virtual() == Ok(true) {
         return Ok(Judgement::fail(format!("{word} in a guest"))
             .severity(Severity::High)
-            .because("the host never gets its CPU back, and its own threads there wait for ever if the guest has real-time priority")
+            .because("the host does not get its CPU back while the guest has nothing to do, and its own threads there starve if the guest has real-time priority")
             .fix(format!("take {word} off the kernel's command line; see guest-halt-poll")));
     }
     let shared = matches!(&case.facts().siblings, Fact::Known(cores) if !cores.is_empty());

@@ -6,7 +6,7 @@ use crate::facts::irqs::Irq;
 use crate::rules::case::{Case, unread};
 use crate::rules::irq_kinds::{Kind, handlers, kind};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::some_of;
+use crate::rules::words::{list, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -16,9 +16,10 @@ pub static KNOB: Knob = Knob {
     what: "Each interrupt of a device may go to the CPUs in its smp_affinity_list, and goes to those in its \
            effective_affinity_list, mostly one. With threaded handlers the thread of the interrupt follows it.",
     why: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its handler and softirqs run there",
-    tell: "Both lists of each interrupt that has a handler. A new affinity takes effect with the next interrupt: until then \
+    tell: "Both lists of each interrupt that has a handler. A new affinity can take effect with the next interrupt only: until then \
            an idle one still shows its old CPU. Interrupts that the kernel spreads itself are judged by managed-interrupts, \
-           and each CPU's own by no rule; debugfs tells them apart, else their names.",
+           those of each CPU and those that the kernel lets nobody move by no rule; debugfs tells them apart, else their \
+           names: a storage controller whose names say nothing can be taken for one that can be moved.",
     cost: "The other CPUs have more to do, and interrupts on another node of memory take longer. irqbalance moves interrupts \
            back unless it is stopped or told which CPUs to leave alone.",
     wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks there serve",
@@ -80,22 +81,32 @@ fn judge(case: &Case) -> Judged {
     let named = |wanted: Place| {
         some_of(placed.iter().filter(|(place, _)| *place == wanted).map(|(_, irq)| handlers(irq)))
     };
-    let (cpus, others) = (case.cpus(), case.housekeeping()?);
+    // The CPUs that matter and are touched by one of a place.
+    let cpus = |wanted: Place| {
+        let sets = placed.iter().filter(|(place, _)| *place == wanted).map(|(place, irq)| match place {
+            Place::Allowed => &irq.allowed,
+            _ if irq.effective.known().is_some() => &irq.effective,
+            _ => &irq.allowed,
+        });
+        let all = sets.filter_map(Fact::known).fold(CpuSet::default(), |all, set| all.or(set));
+        list(&all.and(case.cpus()))
+    };
+    let others = case.housekeeping()?;
     let fix = format!(
         "echo {others} >/proc/irq/N/smp_affinity_list of each, and boot with irqaffinity={others}; one whose device a real-time task serves may be there on purpose"
     );
     let (there, leaving, allowed) = (named(Place::There), named(Place::Leaving), named(Place::Allowed));
     if !there.is_empty() {
-        return Ok(Judgement::fail(format!("{there} on CPU {cpus}")).fix(fix));
+        return Ok(Judgement::fail(format!("{there} on CPU {}", cpus(Place::There))).fix(fix));
     }
     if !leaving.is_empty() {
-        let value = format!("{leaving} still on CPU {cpus} until the next interrupt");
+        let value = format!("{leaving} still on CPU {} until the next interrupt", cpus(Place::Leaving));
         return Ok(Judgement::fail(value).severity(Severity::Low).fix(
             "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters",
         ));
     }
     if !allowed.is_empty() {
-        let value = format!("{allowed} elsewhere at present, allowed on CPU {cpus}");
+        let value = format!("{allowed} elsewhere at present, allowed on CPU {}", cpus(Place::Allowed));
         return Ok(Judgement::fail(value).severity(Severity::Low).fix(fix));
     }
     for irq in movable {
@@ -112,7 +123,7 @@ fn judge(case: &Case) -> Judged {
             "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which have a handler",
         ));
     }
-    Ok(Judgement::pass(format!("none on CPU {cpus}")))
+    Ok(Judgement::pass(format!("none on CPU {}", list(case.cpus()))))
 }
 
 /// None where that could not be read.
@@ -143,8 +154,8 @@ mod tests {
     #[test]
     fn where_they_go_counts_before_where_they_may() {
         check(&KNOB, "", "pass none on CPU 2-3");
-        check(&KNOB, &eth7("0-3", "2"), "fail high eth7 on CPU 2-3");
-        check(&KNOB, &eth7("0-1", "2"), "fail low eth7 still on CPU 2-3 until the next interrupt");
+        check(&KNOB, &eth7("0-3", "2"), "fail high eth7 on CPU 2");
+        check(&KNOB, &eth7("0-1", "2"), "fail low eth7 still on CPU 2 until the next interrupt");
         check(&KNOB, &eth7("0-3", "0"), "fail low eth7 elsewhere at present, allowed on CPU 2-3");
         check(
             &KNOB,
@@ -157,6 +168,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_moved_is_left_out() {
+        let timer = "/sys/kernel/debug/irq/irqs/900:\n| dstate: 0x1\n| IRQD_NO_BALANCING";
+        check(&KNOB, &format!("{}\n{timer}", eth7("0-3", "0")), "pass none on CPU 2-3");
         for action in ["nvme7q1", "arch_timer"] {
             check(&KNOB, &eth7("0-3", "2").replace("eth7", action), "pass none on CPU 2-3");
         }
@@ -166,7 +179,7 @@ mod tests {
     fn what_cannot_be_read_is_no_pass_and_hides_no_fail() {
         let refused = "/proc/irq/901/smp_affinity_list refused\n/sys/kernel/irq/901/actions: x";
         check(&KNOB, refused, "unknown");
-        check(&KNOB, &format!("{refused}\n{}", eth7("0-3", "2")), "fail high eth7 on CPU 2-3");
+        check(&KNOB, &format!("{refused}\n{}", eth7("0-3", "2")), "fail high eth7 on CPU 2");
         check(&KNOB, &format!("{}\n/sys/kernel/irq/900/actions refused", eth7("0-1", "0")), "unknown");
         check(&KNOB, &format!("{}\n/proc/irq/900/effective_affinity_list: x", eth7("0-1", "0")), "unknown");
     }

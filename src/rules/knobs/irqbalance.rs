@@ -4,6 +4,7 @@ use crate::facts::Fact;
 use crate::facts::irqbalance::{Banned, parse_banned};
 use crate::rules::case::{Case, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 use crate::units::CpuSet;
 
@@ -69,7 +70,7 @@ fn judge(case: &Case) -> Judged {
     let left: Vec<CpuSet> = ways.iter().map(|banned| case.cpus().without(banned)).collect();
     let worst = left.iter().max_by_key(|cpus| cpus.len()).cloned().unwrap_or_default();
     if worst.is_empty() {
-        return Ok(Judgement::pass(format!("running, CPU {} banned", case.cpus())));
+        return Ok(Judgement::pass(format!("running, CPU {} banned", list(case.cpus()))));
     }
     if left.iter().any(CpuSet::is_empty) {
         return Err(Judgement::unknown(format!(
@@ -77,7 +78,7 @@ fn judge(case: &Case) -> Judged {
             case.cpus()
         )));
     }
-    Ok(Judgement::fail(format!("running, CPU {worst} not banned")).fix(format!(
+    Ok(Judgement::fail(format!("running, CPU {} not banned", list(&worst))).fix(format!(
         "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the list replaces the \
          CPUs that it finds isolated itself",
         case.cpus().or(&automatic(case).unwrap_or_default())

@@ -1,12 +1,13 @@
 //! The lists of CPUs on the command line: whether they can be read, and agree.
 
 use super::sources::{ISOLATION, PARAMETERS};
+use crate::facts::Fact;
 use crate::facts::cmdline::Cmdline;
-use crate::facts::cpu_lists::{parse_isolcpus, parse_kernel_list};
+use crate::facts::cpu_lists::{Isolcpus, parse_isolcpus, parse_kernel_list};
 use crate::facts::line::parse_cpus;
-use crate::rules::case::{Case, absent};
+use crate::rules::case::{Case, absent, unread};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::some_of;
+use crate::rules::words::{list, short, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
 
@@ -14,11 +15,12 @@ pub static KNOB: Knob = Knob {
     id: "isolation-lists",
     title: "lists of CPUs on the command line",
     what: "isolcpus=, nohz_full= and rcu_nocbs= name the CPUs to be set apart, irqaffinity= those for new interrupts: the others. \
-           A list that the kernel cannot read is ignored with a line in its log, and so is the whole parameter.",
+           What is no list costs the whole parameter: isolcpus= and nohz_full= are ignored, rcu_nocbs= is taken for all \
+           CPUs, irqaffinity= for little more than the boot CPU.",
     why: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts and RCU callbacks come to those that matter",
-    tell: "The command line, read as the kernel reads it: flags of isolcpus=, `N` for the last CPU, `all`, strides. That rcu_nocbs= \
-           covers only a part of the isolated CPUs is not judged here.",
-    cost: "A boot. What is corrected takes effect at once: CPUs that were in use so far may leave load balancing.",
+    tell: "The command line, read as the kernel reads it: flags of isolcpus=, `N` for the last CPU, `all`, strides; and which CPUs the \
+           kernel says it isolated. That rcu_nocbs= covers only a part of the isolated CPUs is not judged here.",
+    cost: "A boot, after which CPUs that were in use so far may be out of load balancing.",
     wanted: "lists that the kernel can read, rcu_nocbs= with the isolated CPUs and irqaffinity= with the others",
     fix: "correct the boot loader's configuration, and read /proc/cmdline and the beginning of the kernel log after the boot",
     severity: Severity::High,
@@ -33,18 +35,21 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[POSSIBLE, PRESENT],
-    facts: &["/proc/cmdline"],
+    facts: &["/proc/cmdline", ISOLATED, NOHZ_FULL],
     programs: &[],
     judge,
     examples: Examples {
         fires: "cmdline + isolcpus=domain,3
                 cmdline + irqaffinity=3",
-        silent: "/proc/cmdline: quiet isolcpus=managed_irq,domain,2-3 rcu_nocbs=2-3 irqaffinity=0-1",
+        silent: "/proc/cmdline: quiet isolcpus=managed_irq,domain,2-3 rcu_nocbs=2-3 irqaffinity=0-1
+                 /sys/devices/system/cpu/isolated: 2-3",
         unknown: "/proc/cmdline refused",
     },
 };
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
+const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 const PRESENT: &str = "/sys/devices/system/cpu/present";
 const NAMES: [&str; 4] = ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"];
 
@@ -53,6 +58,8 @@ const NAMES: [&str; 4] = ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"];
 struct Lists {
     /// The CPUs of each name, in the order of [`NAMES`]; those of `isolcpus=` only where it does more than move interrupts.
     cpus: [CpuSet; 4],
+    /// Those that `isolcpus=` is to take out of load balancing.
+    domain: CpuSet,
     /// What is wrong, the worst first.
     wrong: Vec<String>,
     /// What is odd.
@@ -70,9 +77,15 @@ fn judge(case: &Case) -> Judged {
     let last = possible.iter().last().unwrap_or_default();
     let mut lists = read(cmdline, last, &present);
     lists.compare();
+    lists.fulfilled(case, &possible);
     let severity = if lists.wrong.is_empty() { Severity::Medium } else { Severity::High };
     let found = some_of(lists.wrong.into_iter().chain(lists.odd));
     if found.is_empty() {
+        for (path, kernel) in [(ISOLATED, &case.facts().isolated), (NOHZ_FULL, &case.facts().nohz_full)] {
+            if !matches!(kernel, Fact::Known(_) | Fact::Absent) {
+                return Err(unread(path, kernel));
+            }
+        }
         return Ok(Judgement::pass(format!("{} agree", given.join(", "))));
     }
     Ok(Judgement::fail(found).severity(severity))
@@ -88,19 +101,23 @@ fn read(cmdline: &Cmdline, last: Cpu, present: &CpuSet) -> Lists {
         for value in values {
             let parsed = match name {
                 "isolcpus" => {
-                    parse_isolcpus(value, last).map(|found| (found.domain || found.nohz, found.cpus))
+                    let found = parse_isolcpus(value, last);
+                    if let Ok(Isolcpus { domain: true, cpus, .. }) = &found {
+                        lists.domain = lists.domain.or(cpus);
+                    }
+                    found.map(|found| (found.domain || found.nohz, found.cpus))
                 }
                 _ => parse_kernel_list(value, last).map(|cpus| (true, cpus)),
             };
             match parsed {
-                Err(_) => lists.wrong.push(format!("{name}={} is no list of CPUs", shown(value))),
+                Err(_) => lists.wrong.push(format!("{name}={} is no list of CPUs", short(value))),
                 Ok((_, cpus)) if cpus.is_empty() => {
-                    lists.wrong.push(format!("{name}={} names no CPU", shown(value)));
+                    lists.wrong.push(format!("{name}={} names no CPU", short(value)));
                 }
                 Ok((counts, cpus)) => {
                     let missing = cpus.without(present);
                     if !missing.is_empty() {
-                        lists.odd.push(format!("{name}= names CPU {missing}, which is not there"));
+                        lists.odd.push(format!("{name}= names CPU {}, which is not there", list(&missing)));
                     }
                     if counts {
                         lists.cpus[at] = lists.cpus[at].or(&cpus);
@@ -120,20 +137,33 @@ impl Lists {
         let disjoint = |a: &CpuSet, b: &CpuSet| !a.is_empty() && !b.is_empty() && a.and(b).is_empty();
         let both = irqs.and(&apart);
         if !both.is_empty() {
-            self.wrong.push(format!("irqaffinity= has CPU {both}, which is set apart"));
+            self.wrong.push(format!("irqaffinity= has CPU {}, which is set apart", list(&both)));
         }
         if disjoint(nocbs, &apart) {
-            self.wrong.push(format!("rcu_nocbs= has none of CPU {apart}, which is set apart"));
+            self.wrong.push(format!("rcu_nocbs= has none of CPU {}, which is set apart", list(&apart)));
         }
         if disjoint(nohz, domain) {
-            self.wrong.push(format!("nohz_full= has none of CPU {domain} of isolcpus="));
+            self.wrong.push(format!("nohz_full= has none of CPU {} of isolcpus=", list(domain)));
         }
     }
 }
 
-fn shown(value: &str) -> String {
-    let plain: String = value.chars().take(40).map(|c| if c.is_control() { '?' } else { c }).collect();
-    if value.chars().count() > 40 { format!("{plain}...") } else { plain }
+impl Lists {
+    /// Looks for CPUs that the kernel did not isolate as it was told to: it may have no such parameter, or refuse two
+    /// lists that differ, as it did before 5.18.
+    fn fulfilled(&mut self, case: &Case, possible: &CpuSet) {
+        let facts = case.facts();
+        let lists =
+            [("isolcpus", &self.domain, &facts.isolated), ("nohz_full", &self.cpus[1], &facts.nohz_full)];
+        for (name, asked, kernel) in lists {
+            let Fact::Known(taken) = kernel else { continue };
+            let missing = asked.and(possible).without(taken);
+            if !missing.is_empty() {
+                let said = format!("{name}= has CPU {}, which the kernel did not take", list(&missing));
+                if asked.and(taken).is_empty() { self.wrong.push(said) } else { self.odd.push(said) }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -143,7 +173,8 @@ mod tests {
 
     /// A command line of its own.
     fn lists(words: &str, expected: &str) {
-        check(&KNOB, &format!("/proc/cmdline: quiet {words}"), expected);
+        let taken = "/sys/devices/system/cpu/isolated: 0-3\n/sys/devices/system/cpu/nohz_full: 0-3";
+        check(&KNOB, &format!("{taken}\n/proc/cmdline: quiet {words}"), expected);
     }
 
     #[test]
@@ -160,6 +191,22 @@ mod tests {
         lists("isolcpus=2 nohz_full=3", "fail high nohz_full= has none of CPU 2 of isolcpus=");
         lists("isolcpus=2 isolcpus=3", "fail high isolcpus= is there twice, differently");
         lists("isolcpus=2 isolcpus=2", "pass isolcpus agree");
+    }
+
+    #[test]
+    fn the_kernel_has_the_last_word() {
+        let kernel = |isolated, nohz_full, expected| {
+            let said = format!(
+                "/sys/devices/system/cpu/isolated{isolated}\n/sys/devices/system/cpu/nohz_full{nohz_full}"
+            );
+            check(&KNOB, &format!("{said}\n/proc/cmdline: isolcpus=domain,2-3 nohz_full=2-3"), expected);
+        };
+        kernel(": 2-3", ": 2-3", "pass isolcpus, nohz_full agree");
+        kernel(": 2-3", ":   (null)", "fail high nohz_full= has CPU 2-3, which the kernel did not take");
+        kernel(": 2", ": 2-3", "fail medium isolcpus= has CPU 3, which the kernel did not take");
+        kernel(": 2-3", " refused", "unknown");
+        // A kernel built without nohz_full= is judged by other rules.
+        kernel(": 2-3", " absent", "pass isolcpus, nohz_full agree");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the kernel must have been built with to keep CPUs apart.
 
 use super::sources::ISOLATION;
+use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -8,10 +9,11 @@ use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 pub static KNOB: Knob = Knob {
     id: "isolation-support",
     title: "support for isolated CPUs",
-    what: "CPUSETS gives partitions of CPUs at run time, CPU_ISOLATION the parameters isolcpus= and nohz_full=, RCU_NOCB_CPU the \
-           parameter rcu_nocbs=, which takes the callbacks of RCU off a CPU.",
+    what: "CPUSETS gives partitions of CPUs at run time, CPU_ISOLATION the parameter isolcpus= and what nohz_full= takes, \
+           RCU_NOCB_CPU the parameter rcu_nocbs=, which takes the callbacks of RCU off a CPU.",
     why: "without them tasks are balanced onto the CPUs that matter, and unbound work and callbacks of RCU run there; the parameters are ignored",
-    tell: "The kernel's configuration. Whether the features are used is judged by other rules.",
+    tell: "The kernel's configuration. Where the CPUs are out of load balancing already, by one way, the other is not asked for. \
+           Whether the features are used is judged by other rules.",
     cost: "Another kernel; the options cost nothing while nobody uses them.",
     wanted: "CPUSETS, CPU_ISOLATION and RCU_NOCB_CPU built in",
     fix: "boot a kernel built with CONFIG_CPUSETS, CONFIG_CPU_ISOLATION and CONFIG_RCU_NOCB_CPU",
@@ -24,12 +26,16 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[],
-    facts: &["/boot/config-RELEASE", "/sys/devices/system/cpu/isolated", "/sys/devices/system/cpu/online"],
+    facts: &[
+        "/boot/config-RELEASE",
+        "/sys/devices/system/cpu/isolated",
+        "/sys/fs/cgroup/cpuset.cpus.isolated",
+    ],
     programs: &[],
     judge,
     examples: Examples {
-        fires: "CONFIG_CPUSETS=n\n--cpus 2-3",
-        silent: "--cpus 2-3",
+        fires: "CONFIG_RCU_NOCB_CPU=n\n--cpus 2-3",
+        silent: "CONFIG_CPUSETS=y\nCONFIG_CPU_ISOLATION=y\nCONFIG_RCU_NOCB_CPU=y\n--cpus 2-3",
         unknown: "/boot refused\n--cpus 2-3",
     },
 };
@@ -38,9 +44,13 @@ fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let config = case.kconfig()?;
     let needed = ["CPUSETS", "CPU_ISOLATION", "RCU_NOCB_CPU"];
-    let missing: Vec<&str> = needed.into_iter().filter(|name| !config.is_yes(name)).collect();
+    // What is isolated already needs no other way to be.
+    let isolated = exposed(case).is_ok_and(|cpus| cpus.is_empty());
+    let wanted = |name: &&str| *name == "RCU_NOCB_CPU" || !isolated;
+    let needed: Vec<&str> = needed.into_iter().filter(wanted).collect();
+    let missing: Vec<&str> = needed.iter().copied().filter(|name| !config.is_yes(name)).collect();
     if missing.is_empty() {
-        return Ok(Judgement::pass("all built in"));
+        return Ok(Judgement::pass(format!("{} built in", needed.join(", "))));
     }
     let missing = missing.join(", ");
     Ok(Judgement::fail(format!("without {missing}")).fix(format!("boot a kernel built with {missing}")))
@@ -53,12 +63,16 @@ mod tests {
 
     #[test]
     fn only_where_cpus_are_set_apart() {
-        check(&KNOB, "", "pass all built in");
-        check(&KNOB, "CONFIG_RCU_NOCB_CPU=n\nCONFIG_CPUSETS=n", "fail high without CPUSETS, RCU_NOCB_CPU");
+        const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n";
+        check(&KNOB, "", "pass RCU_NOCB_CPU built in");
+        check(&KNOB, "CONFIG_CPUSETS=n", "pass RCU_NOCB_CPU built in");
+        check(&KNOB, "CONFIG_RCU_NOCB_CPU=n\nCONFIG_CPUSETS=n", "fail high without RCU_NOCB_CPU");
+        check(&KNOB, OPEN, "pass CPUSETS, CPU_ISOLATION, RCU_NOCB_CPU built in");
+        check(&KNOB, &format!("{OPEN}CONFIG_CPUSETS=n"), "fail high without CPUSETS");
         check(&KNOB, "--cpus 0-3", "not-applicable");
         check(&KNOB, "/sys/devices/system/cpu/isolated: \nCONFIG_CPUSETS=n", "not-applicable");
         let hidden = "/sys/devices/system/cpu/isolated refused\n/sys/devices/system/cpu/nohz_full refused";
         check(&KNOB, hidden, "unknown");
-        check(&KNOB, &format!("{hidden}\n--cpus 2"), "pass all built in");
+        check(&KNOB, &format!("{hidden}\n--cpus 2"), "pass CPUSETS, CPU_ISOLATION, RCU_NOCB_CPU built in");
     }
 }

@@ -7,7 +7,7 @@ use crate::rules::balance::exposed;
 use crate::rules::case::{Case, unread};
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::some_of;
+use crate::rules::words::{list, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
 
@@ -16,11 +16,11 @@ pub static KNOB: Knob = Knob {
     title: "affinity of kernel threads",
     what: "Some threads of the kernel belong to a CPU and cannot be moved (ksoftirqd, ktimers, migration, cpuhp). Others, such as kswapd, \
            kcompactd, rcu_preempt, jbd2 or kauditd, run wherever their affinity lets them.",
-    why: "a kernel thread on a CPU that matters runs for milliseconds with locks that others wait for, at a priority of its own",
+    why: "such a thread takes time from the CPU that matters, throws out what its caches hold, and keeps locks that tasks there may wait for",
     tell: "The affinity of each kernel thread that can be moved. Threads of interrupts follow these (irq-affinity), rcuo threads are \
            judged by rcu-offload-affinity, workers by the masks of workqueues. Where the CPUs are out of load balancing such \
            a thread comes there only by being woken or created there.",
-    cost: "The other CPUs run them. Threads that begin later start with the affinity of their parent, kthreadd: set it too, and look \
+    cost: "The other CPUs run them. Threads that begin later start with the affinity of kthreadd on most kernels: set it too, and look \
            again after modules were loaded.",
     wanted: "movable kernel threads on the other CPUs",
     fix: "taskset -pc LIST PID with the other CPUs for each, kthreadd (PID 2) included",
@@ -55,8 +55,10 @@ fn judge(case: &Case) -> Judged {
         !thread.immovable && !elsewhere
     };
     let value = match touching(threads, case.cpus(), here)? {
-        names if names.is_empty() => return Ok(Judgement::pass(format!("none on CPU {}", case.cpus()))),
-        names => format!("{names} allowed on CPU {}", case.cpus()),
+        names if names.is_empty() => {
+            return Ok(Judgement::pass(format!("none on CPU {}", list(case.cpus()))));
+        }
+        names => format!("{names} allowed on CPU {}", list(case.cpus())),
     };
     let kept_off = exposed(case).is_ok_and(|cpus| cpus.is_empty());
     let severity = if kept_off { Severity::Low } else { Severity::Medium };

@@ -161,6 +161,6 @@ mod tests {
         machine.edit(&limit("0", "0"));
         machine.edit("/etc/security/limits.conf: alice - rtprio 99\n| * hard rtprio 98\n| @a - rtprio 97\n| @b - rtprio 96");
         let fix = machine.finding(&KNOB).fix;
-        assert!(fix.starts_with("limits.conf gives it to a user, *, @a and 1 more: join"), "{fix}");
+        assert!(fix.starts_with("limits.conf gives it to a user, *, @a, @b: join"), "{fix}");
     }
 }
