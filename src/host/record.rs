@@ -130,13 +130,14 @@ fn redact_environment(bytes: &[u8]) -> Vec<u8> {
 
 /// What in the name of a parameter says that its value names the machine, its disks, its network or its users.
 const PRIVATE: &[&str] = &[
-    "host",
+    "hostname",
     "machine_id",
-    "domain",
-    "user",
+    "domainname",
+    "username",
     "passw",
     "secret",
     "token",
+    "credential",
     "uuid",
     "luks",
     "crypt",
@@ -145,13 +146,10 @@ const PRIVATE: &[&str] = &[
     "nfs",
     "url",
     "serial",
-    "key_",
-    "_key",
     "ssid",
-    "credential",
 ];
 /// Parameters whose values do so.
-const PRIVATE_NAMES: &[&str] = &["root", "resume", "ip", "ds", "key", "cloud-config", "systemd.setenv"];
+const PRIVATE_NAMES: &[&str] = &["root", "resume", "ip", "ds", "key", "systemd.setenv"];
 
 fn is_private(name: &[u8]) -> bool {
     let name = String::from_utf8_lossy(name).trim_matches('"').to_ascii_lowercase();
