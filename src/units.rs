@@ -328,6 +328,8 @@ mod tests {
         assert_eq!(list("0-10:1/4"), Ok("0,4,8".into()));
         assert_eq!(list("0-6:2"), Ok("0,2,4,6".into()));
         assert_eq!(list("\n"), Ok("".into()));
+        let again = vec!["0-8191"; 17].join(",");
+        assert!(list(&again).is_err() && list(&again[7..]).is_ok());
         for bad in ["3-1", "a", "1-", "-1", "0,,1", "99999", "0-4:0", "0-4:3/2", "1x"] {
             assert!(CpuSet::parse(bad).is_err(), "{bad}");
         }

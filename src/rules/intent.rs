@@ -122,6 +122,10 @@ mod tests {
                          /sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated";
         check(&format!("{NONE}\n{partition}"), "1,3 Isolated");
         check(&format!("{NONE}\n{partition} invalid (Parent is not a partition root)"), "0-3 All");
+        check("/sys/devices/system/cpu/isolated refused", "0-3 Unknown");
+        check(&format!("{NONE}\n/sys/devices/system/cpu/nohz_full: x"), "0-3 Unknown");
+        check(&format!("{NONE}\n/sys/fs/cgroup/cpuset.cpus.isolated refused"), "0-3 Unknown");
+        check(&format!("{NONE}\n/sys/fs/cgroup absent"), "0-3 All");
         let refused = "/sys/devices/system/cpu/isolated refused\n/sys/devices/system/cpu/nohz_full refused";
         check(refused, "0-3 Unknown");
         check(&format!("{refused}\n/sys/fs/cgroup/cpuset.cpus.isolated: 3"), "3 Isolated");

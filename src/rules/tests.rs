@@ -173,3 +173,19 @@ fn hostile_texts_upset_no_rule() {
         judge(&one);
     }
 }
+
+/// What is true of no CPU at all is not true of the machine's.
+#[test]
+fn without_a_cpu_nothing_about_cpus_is_said() {
+    for online in [" refused", " absent", ": 0-x", ":"] {
+        let mut machine = Machine::base();
+        machine.edit(&format!("/sys/devices/system/cpu/online{online}\n/sys/devices/system/cpu/isolated:"));
+        let machine = Machine { cpus: None, ..machine };
+        let (survey, intent) = machine.survey();
+        assert!(intent.cpus.is_empty());
+        for id in ["fair-server", "nohz-full", "cpufreq-governor", "irq-affinity"] {
+            let found = super::audit::finding(find(id).unwrap(), &survey, &intent);
+            assert_eq!(found.verdict, Verdict::Unknown, "{found:#?}");
+        }
+    }
+}
