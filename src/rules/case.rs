@@ -39,9 +39,7 @@ impl<'a> Case<'a> {
         let judged = judge(self).unwrap_or_else(|early| early);
         let decided = matches!(judged.verdict, Verdict::Pass | Verdict::Fail);
         if decided && self.asked.get() && self.intent.cpus.is_empty() {
-            return Judgement::unknown(
-                "which CPUs there are could not be read in /sys/devices/system/cpu/online: say with --cpus which ones matter",
-            );
+            return no_cpus();
         }
         judged
     }
@@ -167,6 +165,7 @@ impl<'a> Case<'a> {
             Chosen::Unknown => Err(Judgement::unknown(
                 "which CPUs are isolated could not be read: say with --cpus which ones matter",
             )),
+            _ if self.cpus().is_empty() => Err(no_cpus()),
             _ if online.without(self.cpus()).is_empty() => Err(Judgement::not_applicable(
                 "no CPU is set apart: say with --cpus which ones matter, if some do",
             )),
@@ -198,6 +197,12 @@ impl<'a> Case<'a> {
             name => Ok(name != "none"),
         }
     }
+}
+
+fn no_cpus() -> Judgement {
+    Judgement::unknown(
+        "which CPUs there are could not be read in /sys/devices/system/cpu/online: say with --cpus which ones matter",
+    )
 }
 
 /// The unknown of a text that is not there.
