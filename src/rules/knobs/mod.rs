@@ -19,6 +19,7 @@ mod debug_parameters;
 mod default_irq_affinity;
 mod devfreq_governor;
 mod efi_runtime;
+mod ext_server;
 mod fair_server;
 mod firmware_updates;
 mod graphics_drivers;
@@ -120,6 +121,7 @@ pub static ALL: &[&Knob] = &[
     &default_irq_affinity::KNOB,
     &devfreq_governor::KNOB,
     &efi_runtime::KNOB,
+    &ext_server::KNOB,
     &fair_server::KNOB,
     &firmware_updates::KNOB,
     &graphics_drivers::KNOB,

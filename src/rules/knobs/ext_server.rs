@@ -1,0 +1,165 @@
+//! The ext server: what the tasks of a BPF scheduler may take from real-time ones.
+
+use super::per_cpu::PerCpu;
+use super::sources::{DEADLINE, EXT_C, SCHED_DEBUG_C, SCHED_EXT};
+use crate::facts::line::{parse_u64, parse_word};
+use crate::rules::case::Case;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{grouped, named};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::Nanos;
+
+pub static KNOB: Knob = Knob {
+    id: "ext-server",
+    title: "ext server",
+    what: "From 7.0 on each CPU of a kernel with SCHED_CLASS_EXT has a second deadline server beside the fair one. It runs the tasks \
+           of a BPF scheduler ahead of real-time ones when these leave them nothing: 50 ms in each second by default. It starts with the \
+           first such task on a CPU, so without a BPF scheduler it never runs.",
+    why: "a BPF scheduler takes over the ordinary tasks, and where they starve beside a real-time task this server takes up to its \
+          runtime from it in one piece, though the fair server be off",
+    tell: "The runtime of each CPU that matters, in debugfs, which takes root, while /sys/kernel/sched_ext/state says that a BPF \
+           scheduler is loaded. Whether the program lets tasks onto these CPUs is not seen; it costs nothing as long as the real-time \
+           tasks of a CPU leave the others some time.",
+    cost: "With 0 the tasks of a BPF scheduler can starve on a CPU beside a real-time task that never sleeps; the kernel then throws \
+           the BPF scheduler out as stalled. Lowering is admitted like that of the fair server, for which 6.12 was seen to refuse it \
+           with EBUSY unless sched_rt_runtime_us is -1.",
+    wanted: "0 on CPUs with real-time tasks that hardly sleep, or no BPF scheduler",
+    fix: "",
+    severity: Severity::High,
+    evidence: Evidence::Source,
+    contested: "the server is also what lets kernel threads of ordinary priority live beside a busy real-time task: \
+                `onbeat measure -D 1h` with and without it tells whether it ever ran",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: kernel/sched/debug.c, the files of the servers", url: SCHED_DEBUG_C },
+        Source { title: "kernel: kernel/sched/ext.c, ext_server_pick_task and enqueue_task_scx", url: EXT_C },
+        Source {
+            title: "kernel: extensible scheduler class, switching to and from sched_ext",
+            url: SCHED_EXT,
+        },
+        Source { title: "kernel: deadline scheduling, bandwidth management", url: DEADLINE },
+    ],
+    cures: &[Slice::FairServer],
+    after: &["rt-throttling"],
+    conflicts: &[],
+    reads: &[STATE, RUNTIME, PERIOD],
+    facts: &["/boot/config-RELEASE", "/proc/sys/kernel/osrelease"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/kernel/sched_ext/state: enabled
+                /sys/kernel/debug/sched/ext_server/cpu2/runtime: 50000000
+                /sys/kernel/debug/sched/ext_server/cpu2/period: 1000000000",
+        silent: "/sys/kernel/sched_ext/state: enabled
+                 /sys/kernel/debug/sched/ext_server/cpu2/runtime: 0
+                 /sys/kernel/debug/sched/ext_server/cpu3/runtime: 0",
+        unknown: "/sys/kernel/sched_ext/state: enabled
+                  /sys/kernel/debug/sched/ext_server refused",
+    },
+};
+
+const STATE: &str = "/sys/kernel/sched_ext/state";
+const RUNTIME: &str = "/sys/kernel/debug/sched/ext_server/cpu#/runtime";
+const PERIOD: &str = "/sys/kernel/debug/sched/ext_server/cpu#/period";
+
+/// The first series that has it.
+const SINCE: (u32, u32) = (7, 0);
+
+fn judge(case: &Case) -> Judged {
+    match case.parsed(STATE, parse_word)?.as_deref() {
+        Some("disabled") => return Err(Judgement::not_applicable("no BPF scheduler is loaded")),
+        Some("enabled" | "enabling" | "disabling") => {}
+        Some(_) => return Err(Judgement::unknown(format!("{STATE} holds no state that onbeat knows"))),
+        None => return Err(without_schedulers(case)),
+    }
+    let runtimes = PerCpu::of(case, RUNTIME, parse_u64);
+    if runtimes.is_absent() {
+        return Err(match case.series()? < SINCE {
+            true => Judgement::not_applicable("kernels before 7.0 have none"),
+            false => Judgement::unknown("/sys/kernel/debug/sched/ext_server is not there: mount debugfs"),
+        });
+    }
+    let on = runtimes.that(|&runtime| runtime > 0);
+    if on.is_empty() {
+        runtimes.all_known()?;
+        return Ok(Judgement::pass(format!("0 on {}", named(case.cpus()))));
+    }
+    // A period only says how often: without it the server runs all the same.
+    let periods = PerCpu::of(case, PERIOD, parse_u64);
+    let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
+    let said = runtimes.known.iter().filter(|&(_, &runtime)| runtime > 0).map(|(&cpu, &runtime)| {
+        let of = periods.known.get(&cpu).map(|&period| format!(" of {}", span(period)));
+        (cpu, span(runtime) + &of.unwrap_or_default())
+    });
+    let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
+    let severity = if loops { Severity::Medium } else { Severity::High };
+    Ok(Judgement::fail(grouped(said)).severity(severity).fix(format!(
+        "end the BPF scheduler, or as root, after sched_rt_runtime_us is -1, echo 0 >/sys/kernel/debug/sched/ext_server/cpuN/runtime for CPU {on}"
+    )))
+}
+
+/// There is no state of BPF schedulers.
+fn without_schedulers(case: &Case) -> Judgement {
+    match (case.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), case.series()) {
+        (_, Ok(series)) if series < SINCE => Judgement::not_applicable("kernels before 7.0 have none"),
+        (Ok(true), _) => {
+            Judgement::unknown(format!("{STATE} is not there, though the kernel has SCHED_CLASS_EXT"))
+        }
+        (Ok(false), _) => Judgement::not_applicable("the kernel has no SCHED_CLASS_EXT"),
+        (Err(unknown), _) => unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const OFF: &str = KNOB.examples.silent;
+    const NEW: &str = "/proc/sys/kernel/osrelease: 7.0.1";
+
+    #[test]
+    fn a_server_that_is_on_counts_where_tasks_of_a_bpf_scheduler_can_be() {
+        check(&KNOB, OFF, "pass 0 on CPU 2-3");
+        check(&KNOB, KNOB.examples.fires, "fail medium 50 ms of 1 s on CPU 2");
+        check(
+            &KNOB,
+            &format!("{OFF}\n/sys/kernel/debug/sched/ext_server/cpu3/runtime: 25000000\n--profile busy-poll"),
+            "fail high 25 ms on CPU 3",
+        );
+        check(
+            &KNOB,
+            &format!("{}\n/sys/kernel/sched_ext/state: disabled", KNOB.examples.fires),
+            "not-applicable no BPF scheduler is loaded",
+        );
+        check(&KNOB, &format!("{OFF}\n/sys/kernel/debug/sched/ext_server/cpu0/runtime: 50000000"), "pass");
+    }
+
+    #[test]
+    fn a_pass_takes_the_runtime_of_each_cpu() {
+        check(&KNOB, &format!("{OFF}\n/sys/kernel/debug/sched/ext_server/cpu3 absent"), "unknown");
+        check(&KNOB, &format!("{OFF}\n/sys/kernel/debug/sched/ext_server/cpu3/runtime refused"), "unknown");
+        check(&KNOB, &format!("{OFF}\n/sys/kernel/debug/sched/ext_server/cpu3/runtime: -1"), "unknown");
+        check(&KNOB, &format!("{OFF}\n/sys/kernel/sched_ext/state: bypassed"), "unknown");
+    }
+
+    #[test]
+    fn old_kernels_have_none() {
+        let loaded = "/sys/kernel/sched_ext/state: enabled";
+        check(&KNOB, "", "not-applicable kernels before 7.0 have none");
+        check(&KNOB, loaded, "not-applicable kernels before 7.0 have none");
+        check(
+            &KNOB,
+            &format!("{NEW}\n{loaded}"),
+            "unknown /sys/kernel/debug/sched/ext_server is not there: mount debugfs",
+        );
+        check(&KNOB, &format!("{NEW}\n/boot/config-7.0.1:\n| CONFIG_SCHED_CLASS_EXT=y"), "unknown");
+        check(
+            &KNOB,
+            &format!("{NEW}\n/boot/config-7.0.1:\n| # CONFIG_SCHED_CLASS_EXT is not set"),
+            "not-applicable the kernel has no SCHED_CLASS_EXT",
+        );
+        check(&KNOB, &format!("{NEW}\n/boot refused"), "unknown");
+    }
+}
