@@ -1,7 +1,7 @@
 //! The ext server: what the tasks of a BPF scheduler may take from real-time ones.
 
 use super::per_cpu::PerCpu;
-use super::sources::{DEADLINE, EXT_C, SCHED_DEBUG_C, SCHED_EXT};
+use super::sources::{DEADLINE, SCHED_DEBUG_C, SCHED_EXT};
 use crate::facts::line::{parse_u64, parse_word};
 use crate::rules::case::Case;
 use crate::rules::intent::Profile;
@@ -17,7 +17,7 @@ pub static KNOB: Knob = Knob {
            of a BPF scheduler ahead of real-time ones when these leave them nothing: 50 ms in each second by default. It starts with the \
            first such task on a CPU, so without a BPF scheduler it never runs.",
     why: "a BPF scheduler takes over the ordinary tasks, and where they starve beside a real-time task this server takes up to its \
-          runtime from it in one piece, though the fair server be off",
+          runtime from it in one piece, even where the fair server is off",
     tell: "The runtime of each CPU that matters, in debugfs, which takes root, while /sys/kernel/sched_ext/state says that a BPF \
            scheduler is loaded. Whether the program lets tasks onto these CPUs is not seen; it costs nothing as long as the real-time \
            tasks of a CPU leave the others some time.",
@@ -32,12 +32,11 @@ pub static KNOB: Knob = Knob {
                 `onbeat measure -D 1h` with and without it tells whether it ever ran",
     lasts: Lasts::Runtime,
     sources: &[
-        Source { title: "kernel: kernel/sched/debug.c, the files of the servers", url: SCHED_DEBUG_C },
-        Source { title: "kernel: kernel/sched/ext.c, ext_server_pick_task and enqueue_task_scx", url: EXT_C },
         Source {
             title: "kernel: extensible scheduler class, switching to and from sched_ext",
             url: SCHED_EXT,
         },
+        Source { title: "kernel: kernel/sched/debug.c, the files of the servers", url: SCHED_DEBUG_C },
         Source { title: "kernel: deadline scheduling, bandwidth management", url: DEADLINE },
     ],
     cures: &[Slice::FairServer],

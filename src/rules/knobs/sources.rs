@@ -20,9 +20,6 @@ pub const DELAY_ACCOUNTING: &str = "https://docs.kernel.org/accounting/delay-acc
 pub const DEVFREQ: &str = "https://docs.kernel.org/driver-api/devfreq.html";
 /// Trace events.
 pub const EVENTS: &str = "https://docs.kernel.org/trace/events.html";
-/// Schedulers in BPF, source.
-pub const EXT_C: &str =
-    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/ext.c?h=v7.0";
 /// The function tracer and its directory.
 pub const FTRACE: &str = "https://docs.kernel.org/trace/ftrace.html";
 /// Code coverage of the kernel.
@@ -95,7 +92,7 @@ pub const RT_HARDWARE: &str = "https://docs.kernel.org/core-api/real-time/hardwa
 pub const SCHED7: &str = "https://man7.org/linux/man-pages/man7/sched.7.html";
 /// Files of the scheduler in debugfs, source.
 pub const SCHED_DEBUG_C: &str =
-    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/debug.c?h=v7.0";
+    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/debug.c";
 /// Schedulers in BPF.
 pub const SCHED_EXT: &str = "https://docs.kernel.org/scheduler/sched-ext.html";
 /// Serial consoles.
