@@ -167,6 +167,10 @@ impl CpuSet {
             return Ok(CpuSet(set));
         }
         for part in text.split(',') {
+            // What is no list is said in a line, not echoed whole.
+            if part.len() > 64 {
+                return Err("a part of the list is longer than any range of CPUs".to_owned());
+            }
             let (range, stride) = part.split_once(':').map_or((part, None), |(r, s)| (r, Some(s)));
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last) = (parse_cpu(first, part)?, parse_cpu(last, part)?);

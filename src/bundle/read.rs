@@ -280,6 +280,10 @@ fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Trouble {
         io::ErrorKind::PermissionDenied => {
             Trouble::not_permitted(format!("cannot read {} ({error}): run as its owner", file.display()))
         }
+        io::ErrorKind::NotFound if super::capture::is_capture(path) => Trouble::usage(format!(
+            "{} is a capture and holds no run: judge it with `onbeat audit --bundle`",
+            path.display()
+        )),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Trouble::usage(format!(
             "{} is not a bundle: expected a folder with a run.json, as `onbeat measure -o` makes one",
             path.display()

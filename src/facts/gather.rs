@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use super::kconfig::Kconfig;
 use super::line::{
-    excerpt, parse_cpus, parse_i64, parse_line, parse_strings, parse_u64, parse_word, parse_words,
+    excerpt, parse_cpus, parse_i64, parse_line, parse_some_cpus, parse_strings, parse_u64, parse_word,
+    parse_words,
 };
 use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt};
 use crate::host::record::Seen;
@@ -34,7 +35,7 @@ pub fn gather(host: &Host) -> Facts {
         cmdline: cmdline.known(),
         kconfig: kconfig.known(),
     });
-    let online = reader.read("/sys/devices/system/cpu/online", parse_cpus);
+    let online = reader.read("/sys/devices/system/cpu/online", parse_some_cpus);
     let cpus = online.known().cloned().unwrap_or_default();
     let cpuinfo = reader.read("/proc/cpuinfo", |text| Ok(cpuinfo::parse_cpuinfo(text)));
     let board = reader.read("/proc/device-tree/model", parse_line);

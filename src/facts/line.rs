@@ -54,6 +54,12 @@ pub fn parse_cpus(text: &str) -> Result<CpuSet, String> {
     CpuSet::parse(text).map_err(|error| excerpt(&error))
 }
 
+/// Parses a file with a list of CPUs that cannot be empty: one that is was cut short.
+pub fn parse_some_cpus(text: &str) -> Result<CpuSet, String> {
+    let cpus = parse_cpus(text)?;
+    if cpus.is_empty() { Err("expected a list of CPUs, found none".to_owned()) } else { Ok(cpus) }
+}
+
 /// Parses a file with a mask of CPUs: groups of 32 in hexadecimal digits, the highest numbers first.
 pub fn parse_mask(text: &str) -> Result<CpuSet, String> {
     let expected = || format!("expected a mask such as ffffffff,00000003, found '{}'", excerpt(text.trim()));

@@ -51,6 +51,9 @@ pub fn redact(path: &str, bytes: Vec<u8>) -> Vec<u8> {
         "/proc/cpuinfo" => redact_cpuinfo(&bytes),
         "/proc/cmdline" => redact_cmdline(&bytes),
         _ if path.contains("irqbalance") => redact_environment(&bytes),
+        _ if path.starts_with("/boot/config-") || path.starts_with("/lib/modules/") => {
+            redact_configuration(&bytes)
+        }
         _ if bytes.len() <= SHORT && has_address(&bytes) => mask_name(&bytes, 0),
         _ => bytes,
     }
@@ -71,12 +74,13 @@ fn address_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     if BY_ADDRESS.contains(&bytes.get(at..at + 3).unwrap_or_default()) && digits(at + 3, at + 15) {
         return Some((3, 12));
     }
-    (bytes[at..].starts_with(b"ffff") && digits(at, at + 16)).then_some((0, 16))
+    (bytes.get(at..at + 4).is_some_and(|start| start.eq_ignore_ascii_case(b"ffff")) && digits(at, at + 16))
+        .then_some((0, 16))
 }
 
 fn has_address(bytes: &[u8]) -> bool {
     (0..bytes.len())
-        .any(|at| matches!(bytes[at], b'e' | b'w' | b'u' | b'f') && address_at(bytes, at).is_some())
+        .any(|at| matches!(bytes[at], b'e' | b'w' | b'u' | b'f' | b'F') && address_at(bytes, at).is_some())
 }
 
 /// Puts a number for the address in each name by address; 0 is none.
@@ -118,14 +122,47 @@ fn redact_cpuinfo(bytes: &[u8]) -> Vec<u8> {
     kept.collect::<Vec<_>>().concat()
 }
 
-/// Of a service's environment only the lines that a rule reads: others can hold arguments and secrets.
+/// Of a service's environment only the assignments that a rule reads: the rest can hold arguments and secrets.
 fn redact_environment(bytes: &[u8]) -> Vec<u8> {
-    let told = |line: &&[u8]| {
+    let mut kept = Vec::new();
+    for line in bytes.split(|&b| b == b'\n') {
         let line = line.trim_ascii();
-        let named = |part: &[u8]| line.windows(part.len()).any(|window| window == part);
-        line.first() == Some(&b'[') || named(b"IRQBALANCE_BANNED") || named(b"EnvironmentFile")
-    };
-    bytes.split_inclusive(|&b| b == b'\n').filter(told).collect::<Vec<_>>().concat()
+        let find = |part: &[u8]| line.windows(part.len()).position(|window| window == part);
+        if line.first() == Some(&b'[') || line.starts_with(b"EnvironmentFile") {
+            kept.extend_from_slice(line);
+        } else if let Some(at) = find(b"IRQBALANCE_BANNED") {
+            let before: &[u8] = match line.first() {
+                Some(b'#' | b';') => b"#",
+                _ if line.starts_with(b"Environment=") => b"Environment=",
+                _ => b"",
+            };
+            // The value ends at its quote, or at a blank.
+            let rest = &line[at..];
+            let equals = rest.iter().position(|&b| b == b'=').map_or(rest.len(), |at| at + 1);
+            let quote = rest.get(equals).copied().filter(|b| matches!(b, b'"' | b'\''));
+            let value = &rest[(equals + usize::from(quote.is_some())).min(rest.len())..];
+            let end = value.iter().position(|&b| quote.map_or(b.is_ascii_whitespace(), |quote| b == quote));
+            kept.extend_from_slice(before);
+            kept.extend_from_slice(&rest[..equals]);
+            kept.extend(value[..end.unwrap_or(value.len())].iter().filter(|&&b| b != b'"' && b != b'\''));
+        } else {
+            continue;
+        }
+        kept.push(b'\n');
+    }
+    kept
+}
+
+/// What of a kernel's configuration names a machine; a compressed one is kept as it is.
+const PRIVATE_OPTIONS: [&[u8]; 4] =
+    [b"CONFIG_DEFAULT_HOSTNAME=", b"CONFIG_CMDLINE=", b"CONFIG_INITRAMFS_SOURCE=", b"CONFIG_BUILD_SALT="];
+
+fn redact_configuration(bytes: &[u8]) -> Vec<u8> {
+    let lines = bytes.split_inclusive(|&b| b == b'\n');
+    lines
+        .filter(|line| !PRIVATE_OPTIONS.iter().any(|option| line.starts_with(option)))
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// What in the name of a parameter says that its value names the machine, its disks, its network or its users.
@@ -138,6 +175,8 @@ const PRIVATE: &[&str] = &[
     "secret",
     "token",
     "credential",
+    "apikey",
+    ".key",
     "uuid",
     "luks",
     "crypt",
@@ -149,7 +188,21 @@ const PRIVATE: &[&str] = &[
     "ssid",
 ];
 /// Parameters whose values do so.
-const PRIVATE_NAMES: &[&str] = &["root", "resume", "ip", "ds", "key", "systemd.setenv"];
+const PRIVATE_NAMES: &[&str] = &[
+    "root",
+    "rootflags",
+    "resume",
+    "init",
+    "ip",
+    "vlan",
+    "netconsole",
+    "ds",
+    "ks",
+    "inst.ks",
+    "user",
+    "key",
+    "systemd.setenv",
+];
 
 fn is_private(name: &[u8]) -> bool {
     let name = String::from_utf8_lossy(name).trim_matches('"').to_ascii_lowercase();
@@ -227,8 +280,8 @@ mod tests {
     fn of_an_environment_only_what_is_read_is_kept() {
         check(
             "/etc/default/irqbalance",
-            "# by bob\nIRQBALANCE_ARGS=\"--secret\"\n#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
-            "#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+            "# by bob\nEnvironment=TOKEN=x IRQBALANCE_BANNED_CPUS=c HOME=/home/bob\nIRQBALANCE_ARGS=\"--secret\"\n#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+            "Environment=IRQBALANCE_BANNED_CPUS=c\n#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
         );
     }
 

@@ -104,7 +104,7 @@ fn lasts(lasts: Lasts) -> &'static str {
         Lasts::Runtime => "until the next boot",
         Lasts::Boot => "from boot to boot: it is set on the kernel's command line",
         Lasts::Build => "until another kernel is built",
-        Lasts::Firmware => "for good: it is set in the firmware",
+        Lasts::Firmware => "for good: it is the firmware or the machine itself",
     }
 }
 

@@ -136,7 +136,7 @@ fn lasts(lasts: Lasts) -> &'static str {
         Lasts::Runtime => "until the next boot",
         Lasts::Boot => "from boot to boot, on the kernel's command line",
         Lasts::Build => "until another kernel is built",
-        Lasts::Firmware => "in the firmware",
+        Lasts::Firmware => "for good, as the firmware or the machine itself",
     }
 }
 

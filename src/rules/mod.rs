@@ -120,7 +120,7 @@ pub enum Lasts {
     Boot,
     /// Until another kernel is built.
     Build,
-    /// Set in the firmware.
+    /// For good: set in the firmware, or what the machine is.
     Firmware,
 }
 

@@ -12,8 +12,8 @@ use crate::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "container-managers",
     title: "managers of containers",
-    what: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and virtual machines in control groups of their own. A task that is put into a group with \
-           a cpuset is allowed on all of its CPUs: isolcpus= takes none out.",
+    what: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and virtual machines in control groups of their own. They may be given CPUs \
+           that isolcpus= took out of load balancing: it takes none out of a control group.",
     why: "a task that comes into such a group can be put on any of its CPUs, isolated ones included, and where load balancing is off nothing takes it away again",
     tell: "Which managers run, and the CPUs of the slices that they use, or of the root of control groups where a slice has no cpuset (version 2). What a manager allows single containers is not read; podman \
            has no program that stays and is not seen.",
@@ -27,11 +27,11 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Runtime,
     sources: &[
         Source {
-            title: "docker: isolcpus is not respected, containers get all CPUs",
+            title: "docker: what a container's cpuset comes to beside isolcpus=",
             url: "https://github.com/moby/moby/issues/31086",
         },
         Source {
-            title: "crun: affinity follows the cpuset when a task moves into a group",
+            title: "crun: affinity is set again after a task moved into its group",
             url: "https://github.com/containers/crun/pull/1315",
         },
         Source { title: "kernel: control groups, cpuset.cpus.effective", url: CGROUP_V2 },

@@ -65,7 +65,7 @@ fn judge(case: &Case) -> Judged {
     cores.all_known()?;
     let both = cores.that(|core| core.and(case.cpus()).len() > 1);
     if both.is_empty() {
-        return Ok(Judgement::pass(format!("no sibling of {}", named(case.cpus()))));
+        return Ok(Judgement::pass(format!("no sibling of {} does other work", named(case.cpus()))));
     }
     let spare: CpuSet = both.iter().filter(|cpu| !is_first(*cpu, &cores)).collect();
     Ok(Judgement::fail(format!("{} on cores that they share", named(&both)))
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn half_a_core_is_the_worst() {
-        check(&KNOB, "", "pass no sibling of CPU 2-3");
+        check(&KNOB, "", "pass no sibling of CPU 2-3 does other work");
         check(&KNOB, &cores(["0,2", "1,3", "0,2", "1,3"]), "fail high split cores: CPU 2-3 with CPU 0-1");
         check(&KNOB, &cores(["0", "1", "2-3", "2-3"]), "fail low CPU 2-3 on cores that they share");
         check(
