@@ -280,7 +280,7 @@ mod tests {
     fn of_an_environment_only_what_is_read_is_kept() {
         check(
             "/etc/default/irqbalance",
-            "# by bob\nEnvironment=TOKEN=x IRQBALANCE_BANNED_CPUS=c HOME=/home/bob\nIRQBALANCE_ARGS=\"--secret\"\n#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
+            "# by bob\nEnvironment=TOKEN=x IRQBALANCE_BANNED_CPUS=c HOME=/bob\nIRQBALANCE_ARGS=\"--secret\"\n#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
             "Environment=IRQBALANCE_BANNED_CPUS=c\n#IRQBALANCE_BANNED_CPULIST=0\nIRQBALANCE_BANNED_CPULIST=2-3\n",
         );
     }
