@@ -82,9 +82,8 @@ pub fn page(knob: &'static Knob) -> String {
     section(&mut page, "Why it matters", &sentence(knob.why));
     section(&mut page, "How onbeat tells", knob.tell);
     section(&mut page, "What it should be", knob.wanted);
-    if !knob.fix.is_empty() {
-        section(&mut page, "What to do", knob.fix);
-    }
+    let found = "`onbeat audit` says what to type, for the CPUs and the files that it found.";
+    section(&mut page, "What to do", if knob.fix.is_empty() { found } else { knob.fix });
     section(&mut page, "What a change costs", knob.cost);
     if !knob.contested.is_empty() {
         section(&mut page, "What experts disagree about", &sentence(knob.contested));
