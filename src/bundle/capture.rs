@@ -1,10 +1,11 @@
 //! A capture: a bundle of a machine without a run, and the way back from either to the machine.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::folder_of;
 use super::host_files::{HostFiles, read_notes};
 use super::write::refusal;
 use crate::error::{Outcome, Trouble};
@@ -113,13 +114,6 @@ fn check_schema(bytes: &[u8]) -> Result<(), String> {
             ))
         }
     }
-}
-
-/// The bundle's folder, where one of the files in it was named.
-fn folder_of(path: &Path) -> PathBuf {
-    let named = path.file_name().is_some_and(|name| name == CAPTURE || name == RUN);
-    let dir = if named { path.parent().unwrap_or(path) } else { path };
-    if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir.to_owned() }
 }
 
 #[cfg(test)]

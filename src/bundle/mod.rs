@@ -11,3 +11,12 @@ pub mod run;
 pub mod tail;
 pub mod time;
 pub mod write;
+
+use std::path::{Path, PathBuf};
+
+/// The bundle's folder, where one of the documents in it was named.
+fn folder_of(path: &Path) -> PathBuf {
+    let named = path.file_name().is_some_and(|name| name == "capture.json" || name == "run.json");
+    let dir = if named { path.parent().unwrap_or(path) } else { path };
+    if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir.to_owned() }
+}

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::folder_of;
 use super::run::{Block, CpuRun, Peak, Run, SCHEMA, WORST, Worst};
 use super::tail::Tail;
 use super::time::wall_time;
@@ -104,17 +105,11 @@ impl Bundle {
     }
 }
 
-/// The bundle's folder, where the `run.json` in it was named.
-fn folder_of(path: &Path) -> &Path {
-    if path.file_name().is_some_and(|name| name == "run.json") { path.parent().unwrap_or(path) } else { path }
-}
-
 /// The kernel's files in the bundle, each by its own path, that are short or a configuration; what leads out of it
 /// is not read.
 pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
     // From the bundle's folder on, for its `host` may be a link that leads elsewhere.
-    let folder = folder_of(path);
-    let host = host::Host::at(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    let host = host::Host::at(folder_of(path));
     let (mut files, mut folders, mut seen, mut bytes_read) = (Vec::new(), vec![(String::new(), 0)], 0, 0);
     while let Some((folder, depth)) = folders.pop() {
         let names = host.list(&format!("/host{folder}/.")).known().cloned().unwrap_or_default();

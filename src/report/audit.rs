@@ -2,15 +2,11 @@
 
 use std::fmt::Write;
 
+use super::ink::{BOLD, Ink, RED, YELLOW};
 use super::words::{clean, filled, several, wrapped};
 use crate::rules::audit::{Audit, Finding};
 use crate::rules::intent::Chosen;
 use crate::rules::judgement::{Severity, Verdict};
-
-const BOLD: &str = "\u{1b}[1m";
-const RED: &str = "\u{1b}[1;31m";
-const YELLOW: &str = "\u{1b}[33m";
-const PLAIN: &str = "\u{1b}[0m";
 
 /// The audit as JSON, one document with a newline at its end.
 pub fn json(audit: &Audit) -> Vec<u8> {
@@ -29,7 +25,7 @@ pub fn worst_first(audit: &Audit, verdict: Verdict) -> Vec<&Finding> {
 /// The audit as text of at most so many columns, with ANSI colours if asked for; `verbose` adds what passes, what
 /// does not apply, and all about what is less grave.
 pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String {
-    let dye = |code: &str, text: &str| if color { format!("{code}{text}{PLAIN}") } else { text.to_owned() };
+    let ink = Ink(color);
     let mut page = String::new();
     wrapped(&mut page, &conditions(audit), width);
     let (grave, slight): (Vec<_>, Vec<_>) = worst_first(audit, Verdict::Fail)
@@ -37,12 +33,12 @@ pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String
         .partition(|found| verbose || found.severity >= Severity::Medium);
     for found in grave {
         let code = if found.severity >= Severity::High { RED } else { YELLOW };
-        let severity = dye(code, &format!("{:<6}", found.severity.name()));
-        let _ = write!(page, "\n{severity}  {}\n", dye(BOLD, found.rule));
+        let severity = ink.dye(code, &format!("{:<6}", found.severity.name()));
+        let _ = write!(page, "\n{severity}  {}\n", ink.dye(BOLD, found.rule));
         fields(&mut page, found, width);
     }
     if !slight.is_empty() {
-        let _ = writeln!(page, "\n{}", dye(BOLD, "and less grave (all about them with -v)"));
+        let _ = writeln!(page, "\n{}", ink.dye(BOLD, "and less grave (all about them with -v)"));
     }
     for found in slight {
         let said = format!("{}: {}, should be {}", found.rule, clean(&found.value), clean(&found.wanted));
@@ -50,7 +46,7 @@ pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String
     }
     let unknown = worst_first(audit, Verdict::Unknown);
     if !unknown.is_empty() {
-        let _ = writeln!(page, "\n{}", dye(BOLD, "unknown"));
+        let _ = writeln!(page, "\n{}", ink.dye(BOLD, "unknown"));
         for found in unknown {
             wrapped(
                 &mut page,
@@ -60,10 +56,10 @@ pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String
         }
     }
     if verbose {
-        rest(&mut page, audit, Verdict::Pass, &dye(BOLD, "as it should be"), width);
-        rest(&mut page, audit, Verdict::NotApplicable, &dye(BOLD, "does not apply"), width);
+        rest(&mut page, audit, Verdict::Pass, &ink.dye(BOLD, "as it should be"), width);
+        rest(&mut page, audit, Verdict::NotApplicable, &ink.dye(BOLD, "does not apply"), width);
     }
-    let _ = writeln!(page, "\n{}", dye(BOLD, &count(audit)));
+    let _ = writeln!(page, "\n{}", ink.dye(BOLD, &count(audit)));
     page
 }
 

@@ -1,25 +1,10 @@
 //! The answer of `onbeat bounds` for people: counting first, then what lies beyond or why not.
 
+use super::ink::{BOLD, DIM, GREEN, Ink, RED};
 use super::words::{clean, duration, several, span, wrapped};
 use crate::stats::bounds::words::digits;
 use crate::stats::bounds::{Bounds, Claim, Extrapolation, Gate};
 use crate::units::Nanos;
-
-const BOLD: &str = "\u{1b}[1m";
-const RED: &str = "\u{1b}[1;31m";
-const GREEN: &str = "\u{1b}[1;32m";
-const DIM: &str = "\u{1b}[2m";
-const PLAIN: &str = "\u{1b}[0m";
-
-/// Colours, or none.
-#[derive(Clone, Copy)]
-struct Ink(bool);
-
-impl Ink {
-    fn dye(self, code: &str, text: &str) -> String {
-        if self.0 { format!("{code}{text}{PLAIN}") } else { text.to_owned() }
-    }
-}
 
 /// The answer as text of at most so many columns, with ANSI colours if asked for.
 pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, color: bool) -> String {

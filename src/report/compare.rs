@@ -2,17 +2,13 @@
 
 use std::fmt::Write;
 
+use super::ink::{BOLD, GREEN, Ink, RED};
 use super::words::{UNKNOWN, clean, duration, or_dash, span, us_or_dash, wrapped};
 use crate::facts::differences::Difference;
 use crate::stats::bounds::words::p_value;
 use crate::stats::compare::{Compared, Unit};
 use crate::stats::pair::early::STOP_AT;
 use crate::units::Nanos;
-
-const BOLD: &str = "\u{1b}[1m";
-const RED: &str = "\u{1b}[1;31m";
-const GREEN: &str = "\u{1b}[1;32m";
-const PLAIN: &str = "\u{1b}[0m";
 
 /// More differing conditions than these are counted; the JSON has them all.
 pub const MOST_SHOWN: usize = 24;
@@ -25,7 +21,6 @@ pub fn text(
     width: usize,
     color: bool,
 ) -> String {
-    let dye = |code: &str, text: &str| if color { format!("{code}{text}{PLAIN}") } else { text.to_owned() };
     let mut page = differences(differing, width);
     page.push('\n');
     units(&mut page, compared);
@@ -47,7 +42,7 @@ pub fn text(
     };
     let mut verdict = String::new();
     wrapped(&mut verdict, &sentence(compared), width);
-    page.push_str(&dye(code, verdict.trim_end()));
+    page.push_str(&Ink(color).dye(code, verdict.trim_end()));
     page.push('\n');
     page
 }

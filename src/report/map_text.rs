@@ -4,14 +4,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::ink::{BOLD, DIM, Ink};
 use super::map::words::{listed, named};
 use super::map::{APART, Group, Item, Map, Step, Work, rank_name};
 use super::words::{clean, filled, wrapped};
 use crate::units::CpuSet;
-
-const BOLD: &str = "\u{1b}[1m";
-const FAINT: &str = "\u{1b}[2m";
-const PLAIN: &str = "\u{1b}[0m";
 
 /// Groups beyond this many are counted, not shown; names in a list too.
 const GROUPS: usize = 24;
@@ -23,24 +20,22 @@ const COLUMNS: usize = 24;
 
 /// The map as text of at most so many columns, with ANSI codes if asked for.
 pub fn render(map: &Map, width: usize, color: bool) -> String {
-    let dye = |code: &str, text: &str| if color { format!("{code}{text}{PLAIN}") } else { text.to_owned() };
+    let ink = Ink(color);
     let mut page = String::new();
     if map.cpus.is_empty() {
         page.push_str("Which CPUs there are is not known, so there is no map of them.\n");
     } else {
-        table(&mut page, map, width, &dye);
+        table(&mut page, map, width, ink);
         legend(&mut page, map, width);
-        besides(&mut page, map, width, &dye);
+        besides(&mut page, map, width, ink);
     }
-    scale(&mut page, map, width, &dye);
+    scale(&mut page, map, width, ink);
     if !map.unknown.is_empty() {
-        let _ = writeln!(page, "\n{}", dye(BOLD, "Not on the map"));
+        let _ = writeln!(page, "\n{}", ink.dye(BOLD, "Not on the map"));
         map.unknown.iter().for_each(|what| wrapped(&mut page, &format!("  {}", clean(what)), width));
     }
     page
 }
-
-type Dye<'a> = &'a dyn Fn(&str, &str) -> String;
 
 /// A column: its heading, the least width that it can do with, and its cells.
 struct Column {
@@ -49,7 +44,7 @@ struct Column {
     cells: Vec<String>,
 }
 
-fn table(page: &mut String, map: &Map, width: usize, dye: Dye) {
+fn table(page: &mut String, map: &Map, width: usize, ink: Ink) {
     let shown = &map.groups[..map.groups.len().min(GROUPS)];
     let column = |head, least, cell: &dyn Fn(usize, &Group) -> String| Column {
         head,
@@ -81,11 +76,11 @@ fn table(page: &mut String, map: &Map, width: usize, dye: Dye) {
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     let widths = widths(&columns, width);
     let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
-    row(page, &heads, &widths, &|line| dye(BOLD, line));
+    row(page, &heads, &widths, &|line| ink.dye(BOLD, line));
     for (at, group) in shown.iter().enumerate() {
         let cells: Vec<String> = columns.iter().map(|column| column.cells[at].clone()).collect();
         let code = if group.alike.matters { BOLD } else { "" };
-        row(page, &cells, &widths, &|line| if code.is_empty() { line.to_owned() } else { dye(code, line) });
+        row(page, &cells, &widths, &|line| ink.dye(code, line));
     }
     if map.groups.len() > GROUPS {
         let _ = writeln!(page, "and {} more groups of CPUs", map.groups.len() - GROUPS);
@@ -193,11 +188,12 @@ fn legend(page: &mut String, map: &Map, width: usize) {
 }
 
 /// What else may run on the CPUs that matter, by name.
-fn besides(page: &mut String, map: &Map, width: usize, dye: Dye) {
+fn besides(page: &mut String, map: &Map, width: usize, ink: Ink) {
     if map.matter.is_empty() {
         return;
     }
-    let _ = writeln!(page, "\n{}", dye(BOLD, &format!("What may run on CPU {} beside its task", map.matter)));
+    let _ =
+        writeln!(page, "\n{}", ink.dye(BOLD, &format!("What may run on CPU {} beside its task", map.matter)));
     let landing: BTreeSet<Option<u32>> = map.lands.on(&map.matter).map(|item| item.number).collect();
     let more: Vec<&Item> = map.may.on(&map.matter).filter(|item| !landing.contains(&item.number)).collect();
     let mut list = |head: &str, work: &Work, items: Vec<&Item>| {
@@ -230,8 +226,8 @@ fn columns(map: &Map, width: usize) -> Vec<(String, CpuSet)> {
     map.cpus.iter().map(|cpu| (cpu.to_string(), CpuSet::from_iter([cpu]))).collect()
 }
 
-fn scale(page: &mut String, map: &Map, width: usize, dye: Dye) {
-    let _ = writeln!(page, "\n{}", dye(BOLD, "Real-time threads by priority"));
+fn scale(page: &mut String, map: &Map, width: usize, ink: Ink) {
+    let _ = writeln!(page, "\n{}", ink.dye(BOLD, "Real-time threads by priority"));
     if map.realtime.is_empty() {
         page.push_str(if map.bound.partial { "  not known\n" } else { "  none\n" });
         return;
@@ -247,8 +243,11 @@ fn scale(page: &mut String, map: &Map, width: usize, dye: Dye) {
         .max()
         .unwrap_or(0)
         .clamp(3, (width / 5).max(8));
-    let _ =
-        writeln!(page, "{}", dye(FAINT, &format!("        {}  {:<list$}  threads", heads.join(" "), "CPU")));
+    let _ = writeln!(
+        page,
+        "{}",
+        ink.dye(DIM, &format!("        {}  {:<list$}  threads", heads.join(" "), "CPU"))
+    );
     let mut before = None;
     for step in &map.realtime {
         let rank = if before == Some(step.rank) { String::new() } else { rank_name(step.rank) };
@@ -269,7 +268,7 @@ fn scale(page: &mut String, map: &Map, width: usize, dye: Dye) {
         };
         let of = if step.kernel { "" } else { "program " };
         filled(&mut line, &first, &format!("{of}{}", listed(&step.names, NAMES)), hang, width);
-        page.push_str(&if step.kernel { line } else { dye(BOLD, line.trim_end()) + "\n" });
+        page.push_str(&if step.kernel { line } else { ink.dye(BOLD, line.trim_end()) + "\n" });
     }
     wrapped(
         page,

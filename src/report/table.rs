@@ -5,16 +5,12 @@
 use std::fmt::Write;
 
 use super::conditions;
+use super::ink::{BOLD, DIM, PLAIN, RED};
 use super::line::sum_rows;
 use super::words::{self, or_dash, us, us_or_dash};
 use crate::bundle::run::{CpuRun, Run};
 use crate::stats::histogram::quantile;
 use crate::units::Nanos;
-
-const BOLD: &str = "\u{1b}[1m";
-const RED: &str = "\u{1b}[1;31m";
-const DIM: &str = "\u{1b}[2m";
-const PLAIN: &str = "\u{1b}[0m";
 
 /// The columns, and how dear they are: where the terminal is narrow, the cheapest go first.
 const COLUMNS: [(&str, u8); 11] = [

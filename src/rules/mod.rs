@@ -16,11 +16,13 @@ pub mod intent;
 pub mod irq_kinds;
 pub mod judgement;
 pub mod knobs;
+pub mod kthreads;
 pub mod rivals;
 #[cfg(test)]
 mod tests;
 pub mod users;
 pub mod words;
+pub mod workqueues;
 
 use serde::Serialize;
 

@@ -1,7 +1,8 @@
 //! What users are given at login, for the rules about limits.
 
 use super::case::{Case, unread};
-use super::judgement::Judgement;
+use super::intent::Profile;
+use super::judgement::{Judged, Judgement};
 use super::words::{short, some_of};
 use crate::facts::Fact;
 use crate::facts::limits_conf::{Domain, Item, Kind};
@@ -28,4 +29,21 @@ pub fn granted(case: &Case, item: Item, enough: fn(u64) -> bool) -> Result<Optio
         return Err(Judgement::unknown(format!("not all of {FILES} can be read: run as root")));
     }
     Ok((!names.is_empty()).then_some(names))
+}
+
+/// The judgement of whoever needs no limit for having a capability: only users can lack something then, and only
+/// sound is played by users for sure. `nobody` is the judgement where it lacks it.
+pub fn privileged(
+    case: &Case,
+    capability: &str,
+    users: Result<Option<String>, Judgement>,
+    nobody: Judgement,
+) -> Judged {
+    match (users, case.is_for(Profile::Audio)) {
+        (Ok(Some(users)), _) => Ok(Judgement::pass(format!("{capability}; of users: {users}"))),
+        (Err(unknown), true) => Err(unknown),
+        (Ok(None), true) => Ok(nobody),
+        (Ok(None), false) => Ok(Judgement::pass(format!("{capability}; of users nobody"))),
+        (Err(_), false) => Ok(Judgement::pass(capability)),
+    }
 }

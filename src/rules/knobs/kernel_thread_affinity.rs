@@ -1,15 +1,14 @@
 //! The kernel's own threads: whether those that can be elsewhere are.
 
 use super::sources::{ISOLATION, PER_CPU_KTHREADS};
-use crate::facts::Fact;
-use crate::facts::threads::{Thread, Threads};
+use crate::facts::threads::Thread;
 use crate::rules::balance::exposed;
-use crate::rules::case::{Case, unread};
+use crate::rules::case::Case;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::{list, some_of};
+use crate::rules::kthreads::{seen, touching};
+use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-affinity",
@@ -56,64 +55,15 @@ fn judge(case: &Case) -> Judged {
     };
     let value = match touching(threads, case.cpus(), here)? {
         names if names.is_empty() => {
-            return Ok(Judgement::pass(format!("none on CPU {}", list(case.cpus()))));
+            return Ok(Judgement::pass(format!("none on {}", named(case.cpus()))));
         }
-        names => format!("{names} allowed on CPU {}", list(case.cpus())),
+        names => format!("{names} allowed on {}", named(case.cpus())),
     };
     let kept_off = exposed(case).is_ok_and(|cpus| cpus.is_empty());
     let severity = if kept_off { Severity::Low } else { Severity::Medium };
     Ok(Judgement::fail(value)
         .severity(severity)
         .fix(format!("taskset -pc {} PID for each, kthreadd (PID 2) included", case.housekeeping()?)))
-}
-
-/// The threads, if the kernel's show.
-pub fn seen<'a>(case: &Case<'a>) -> Result<&'a Threads, Judgement> {
-    let threads = case.known(&case.survey.threads, "/proc")?;
-    if threads.kernel.is_empty() {
-        return Err(Judgement::unknown(
-            "no thread of the kernel shows in /proc: look from outside of the container, and as root where /proc is mounted with hidepid=",
-        ));
-    }
-    Ok(threads)
-}
-
-/// The names of the kernel's threads of a kind that are allowed on some CPUs; unknown where none is known to be, and
-/// not all could be read.
-pub fn touching(
-    threads: &Threads,
-    cpus: &CpuSet,
-    kind: impl Fn(&Thread) -> bool,
-) -> Result<String, Judgement> {
-    let of_kind = || threads.kernel.iter().filter(|thread| kind(thread));
-    let on = |thread: &&Thread| thread.allowed.known().is_some_and(|allowed| !allowed.and(cpus).is_empty());
-    let names = some_of(of_kind().filter(on).map(named));
-    if names.is_empty() {
-        if let Some(thread) = of_kind().find(|thread| !matches!(thread.allowed, Fact::Known(_))) {
-            return Err(unread(&format!("the affinity of {}", named(thread)), &thread.allowed));
-        }
-        complete(threads)?;
-    }
-    Ok(names)
-}
-
-/// The name of a thread, without the number of the process that it works for: `kvm-pit`, `vhost`, `iou-sqp`.
-pub fn named(thread: &Thread) -> String {
-    let comm = &thread.comm;
-    if ["kvm-", "vhost-", "iou-"].iter().any(|family| comm.starts_with(family)) {
-        let digits = comm.bytes().rev().take_while(u8::is_ascii_digit).count();
-        let name = &comm[..comm.len() - digits];
-        return name.trim_end_matches(['-', '/']).to_owned();
-    }
-    comm.clone()
-}
-
-/// Goes on only if all threads could be read.
-pub fn complete(threads: &Threads) -> Result<(), Judgement> {
-    match threads.complete {
-        true => Ok(()),
-        false => Err(Judgement::unknown("not all threads below /proc could be read: run as root")),
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Priorities of the kernel's threads of each CPU.
 
-use super::kernel_thread_affinity::{complete, seen};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::facts::threads::Thread;
 use crate::rules::case::Case;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::kthreads::{complete, seen};
 use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};

@@ -2,9 +2,8 @@
 
 use crate::facts::limits_conf::Item;
 use crate::rules::case::Case;
-use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::users::granted;
+use crate::rules::users::{granted, privileged};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -68,15 +67,7 @@ fn judge(case: &Case) -> Judged {
     let limit = case.known(&case.facts().limits, "/proc/self/limits")?.locked_memory;
     let users = || granted(case, Item::LockedMemory, |kib| kib >= ENOUGH / KIB);
     if capabilities.ipc_lock() {
-        let audio = case.is_for(Profile::Audio);
-        return match users() {
-            Ok(Some(users)) => Ok(Judgement::pass(format!("CAP_IPC_LOCK; of users: {users}"))),
-            Err(unknown) if audio => Err(unknown),
-            // Sound is played by users.
-            Ok(None) if audio => Ok(Judgement::fail("of users nobody")),
-            Ok(None) => Ok(Judgement::pass("CAP_IPC_LOCK; of users nobody")),
-            Err(_) => Ok(Judgement::pass("CAP_IPC_LOCK")),
-        };
+        return privileged(case, "CAP_IPC_LOCK", users(), Judgement::fail("of users nobody"));
     }
     let Some(bytes) = limit.soft else { return Ok(Judgement::pass("unlimited")) };
     if bytes >= ENOUGH {

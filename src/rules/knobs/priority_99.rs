@@ -1,10 +1,10 @@
 //! Programs at the highest priority.
 
-use super::kernel_thread_affinity::{complete, named};
 use super::sources::{RHEL_PRIORITIES, SCHED7};
 use crate::rules::case::Case;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::kthreads::{complete, name_of};
 use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -44,7 +44,7 @@ pub static KNOB: Knob = Knob {
 fn judge(case: &Case) -> Judged {
     let threads = case.known(&case.survey.threads, "/proc")?;
     let highest = threads.realtime.iter().filter(|thread| thread.priority == 99);
-    let names = some_of(highest.map(named));
+    let names = some_of(highest.map(name_of));
     if !names.is_empty() {
         return Ok(Judgement::fail(names));
     }

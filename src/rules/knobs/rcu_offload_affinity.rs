@@ -1,11 +1,11 @@
 //! The threads that take over RCU callbacks: whether they are elsewhere.
 
-use super::kernel_thread_affinity::{complete, seen, touching};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::kthreads::{complete, seen, touching};
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 

@@ -1,6 +1,5 @@
 //! Real-time threads of programs that nothing binds to a place.
 
-use super::kernel_thread_affinity::{complete, named};
 use super::sources::{ISOLATION, SCHED7};
 use crate::facts::Fact;
 use crate::facts::tasks::RtPolicy;
@@ -9,6 +8,7 @@ use crate::rules::balance::exposed;
 use crate::rules::case::{Case, unread};
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::kthreads::{complete, name_of};
 use crate::rules::words::{self, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -66,7 +66,7 @@ fn judge(case: &Case) -> Judged {
         )));
     }
     if let Some(thread) = threads.realtime.iter().find(|thread| !matches!(thread.allowed, Fact::Known(_))) {
-        return Err(unread(&format!("the affinity of {}", named(thread)), &thread.allowed));
+        return Err(unread(&format!("the affinity of {}", name_of(thread)), &thread.allowed));
     }
     complete(threads)?;
     if threads.realtime.is_empty() && threads.kernel.is_empty() {
@@ -85,10 +85,10 @@ fn judge(case: &Case) -> Judged {
 
 fn shown(thread: &Thread) -> String {
     match thread.policy {
-        Some(RtPolicy::Fifo) => format!("{} FIFO {}", named(thread), thread.priority),
-        Some(RtPolicy::RoundRobin) => format!("{} RR {}", named(thread), thread.priority),
-        Some(RtPolicy::Deadline) => format!("{} DEADLINE", named(thread)),
-        None => named(thread),
+        Some(RtPolicy::Fifo) => format!("{} FIFO {}", name_of(thread), thread.priority),
+        Some(RtPolicy::RoundRobin) => format!("{} RR {}", name_of(thread), thread.priority),
+        Some(RtPolicy::Deadline) => format!("{} DEADLINE", name_of(thread)),
+        None => name_of(thread),
     }
 }
 

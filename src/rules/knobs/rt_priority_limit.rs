@@ -5,7 +5,7 @@ use crate::facts::limits_conf::Item;
 use crate::rules::case::Case;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::users::granted;
+use crate::rules::users::{granted, privileged};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 
 pub static KNOB: Knob = Knob {
@@ -65,7 +65,12 @@ fn judge(case: &Case) -> Judged {
     let capabilities = case.known(&case.facts().capabilities, "/proc/self/status")?;
     let limit = case.known(&case.facts().limits, "/proc/self/limits")?.rt_priority;
     if capabilities.sys_nice() {
-        return privileged(case);
+        let users = granted(case, Item::RtPriority, |priority| priority > 0);
+        let nobody = match helper_runs(case) {
+            true => Judgement::fail("of users nobody, rtkit-daemon hands some out").severity(Severity::Low),
+            false => Judgement::fail("of users nobody"),
+        };
+        return privileged(case, "CAP_SYS_NICE", users, nobody);
     }
     let raised = match limit.hard {
         Some(hard) if Some(hard) == limit.soft => String::new(),
@@ -80,22 +85,6 @@ fn judge(case: &Case) -> Judged {
         }
         Some(0) => Ok(advised(case, format!("0{raised}"))),
         Some(priority) => Ok(advised(case, format!("{priority}{raised}")).severity(Severity::Low)),
-    }
-}
-
-/// As root only users can lack something, and only sound is played by users for sure.
-fn privileged(case: &Case) -> Judged {
-    let users = granted(case, Item::RtPriority, |priority| priority > 0);
-    let audio = case.is_for(Profile::Audio);
-    match users {
-        Ok(Some(users)) => Ok(Judgement::pass(format!("CAP_SYS_NICE; of users: {users}"))),
-        Err(unknown) if audio => Err(unknown),
-        Ok(None) if audio && helper_runs(case) => {
-            Ok(Judgement::fail("of users nobody, rtkit-daemon hands some out").severity(Severity::Low))
-        }
-        Ok(None) if audio => Ok(Judgement::fail("of users nobody")),
-        Ok(None) => Ok(Judgement::pass("CAP_SYS_NICE; of users nobody")),
-        Err(_) => Ok(Judgement::pass("CAP_SYS_NICE")),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::mask;
+use crate::rules::workqueues::UNBOUND;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -43,9 +44,6 @@ pub static KNOB: Knob = Knob {
                 /sys/devices/virtual/workqueue/cpumask refused",
     },
 };
-
-/// The mask over all unbound workqueues.
-pub const UNBOUND: &str = "/sys/devices/virtual/workqueue/cpumask";
 
 fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;

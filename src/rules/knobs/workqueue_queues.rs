@@ -1,13 +1,12 @@
 //! Workqueues with CPUs of their own.
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
-use super::workqueue_cpumask::UNBOUND;
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::{mask, some_of};
+use crate::rules::workqueues::{UNBOUND, effective};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "workqueue-queues",
@@ -51,12 +50,6 @@ pub static KNOB: Knob = Knob {
 };
 
 const QUEUES: &str = "/sys/devices/virtual/workqueue/*/cpumask";
-
-/// The CPUs on which the work of a queue runs.
-pub fn effective(own: &CpuSet, unbound: &CpuSet) -> CpuSet {
-    let both = own.and(unbound);
-    if both.is_empty() { unbound.clone() } else { both }
-}
 
 fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
@@ -102,12 +95,5 @@ mod tests {
         check(&KNOB, &format!("{OPEN}\n{own} 3\n/sys/devices/virtual/workqueue/scsi/cpumask: x"), "unknown");
         check(&KNOB, "/sys/devices/virtual/workqueue/nvme-wq absent", "not-applicable");
         check(&KNOB, "/sys/devices/virtual/workqueue absent", "unknown");
-    }
-
-    #[test]
-    fn masks_without_a_common_cpu_leave_that_over_all() {
-        let set = |list: &str| CpuSet::parse(list).unwrap();
-        assert_eq!(effective(&set("2-3"), &set("0-2")), set("2"));
-        assert_eq!(effective(&set("3"), &set("0-1")), set("0-1"));
     }
 }

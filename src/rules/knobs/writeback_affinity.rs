@@ -1,12 +1,11 @@
 //! Writeback: where dirty pages are written from.
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
-use super::workqueue_cpumask::UNBOUND;
-use super::workqueue_queues::effective;
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::mask;
+use crate::rules::workqueues::{UNBOUND, effective};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
