@@ -73,12 +73,13 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let survey = survey(&host, &wanted());
     let intent = intent(&survey, args.profile, asked.as_ref()).map_err(Trouble::usage)?;
     let audit = audit::audit(&survey, &intent);
-    let map = Map::of(&survey, &intent);
-    args.write(&audit, &map)?;
+    // Only whoever looks at it pays for the map.
+    let map = (args.map || args.html.is_some()).then(|| Map::of(&survey, &intent));
+    args.write(&audit, map.as_ref())?;
     if !args.quiet && !outputs.iter().any(|path| path.as_deref() == Some(Path::new("-"))) {
         let color = environment.color(&std::io::stdout());
         let mut text = report::audit::render(&audit, columns(), color, args.verbose);
-        if args.map {
+        if let Some(map) = map.filter(|_| args.map) {
             text.push('\n');
             text.push_str(&map_text::render(&map, columns(), color));
         }
@@ -107,14 +108,14 @@ impl Args {
         }
     }
 
-    fn write(&self, audit: &Audit, map: &Map) -> Outcome<()> {
+    fn write(&self, audit: &Audit, map: Option<&Map>) -> Outcome<()> {
         if let Some(path) = &self.json {
             write_output(path, &report::audit::json(audit))?;
         }
         if let Some(path) = &self.junit {
             write_output(path, report::junit::render(audit).as_bytes())?;
         }
-        if let Some(path) = &self.html {
+        if let (Some(path), Some(map)) = (&self.html, map) {
             write_output(path, report::audit_page::html(audit, map).as_bytes())?;
         }
         Ok(())

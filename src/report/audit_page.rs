@@ -7,10 +7,10 @@ use super::html::{document, page_of};
 use super::map::Map;
 use super::page::{figure, scroll};
 use super::words::clean;
-use super::{map_svg, map_text, theme};
+use super::{map_svg, map_text, rules as pages, theme};
+use crate::rules;
 use crate::rules::audit::{Audit, Finding};
 use crate::rules::judgement::{Severity, Verdict};
-use crate::rules::{self, Lasts};
 
 /// The audit of a machine, and its map, as one page.
 pub fn html(audit: &Audit, map: &Map) -> String {
@@ -73,7 +73,7 @@ fn failed(found: &Finding) -> Markup {
                 (field("why", &found.why))
                 (field("contested", found.contested))
                 (field("to do", &found.fix))
-                (field("a change lasts", lasts(found.lasts)))
+                (field("a change lasts", pages::lasts(found.lasts)))
                 (field("source", source(found)))
             }
         }
@@ -97,15 +97,6 @@ fn title(found: &Finding) -> Option<&'static str> {
 fn source(found: &Finding) -> &'static str {
     let source = rules::find(found.rule).and_then(|knob| knob.sources.first());
     source.map_or("", |source| source.title)
-}
-
-fn lasts(lasts: Lasts) -> &'static str {
-    match lasts {
-        Lasts::Runtime => "until the next boot",
-        Lasts::Boot => "from boot to boot: it is set on the kernel's command line",
-        Lasts::Build => "until another kernel is built",
-        Lasts::Firmware => "for good: it is the firmware or the machine itself",
-    }
 }
 
 fn unknown(audit: &Audit) -> Markup {

@@ -130,7 +130,8 @@ fn links(page: &mut String, knob: &'static Knob) {
     let _ = writeln!(page, "## Where it stands\n\n{}\n", lines.join("\n"));
 }
 
-fn lasts(lasts: Lasts) -> &'static str {
+/// How long a change lasts, in words.
+pub(super) fn lasts(lasts: Lasts) -> &'static str {
     match lasts {
         Lasts::Runtime => "until the next boot",
         Lasts::Boot => "from boot to boot, on the kernel's command line",
