@@ -16,3 +16,5 @@ pub mod plan;
 pub mod report;
 pub mod rules;
 pub mod stats;
+pub mod timeline;
+pub mod trace;

@@ -231,6 +231,19 @@ impl CpuSet {
     }
 }
 
+/// As a list, `0-3,8`.
+impl Serialize for CpuSet {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CpuSet {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<CpuSet, D::Error> {
+        CpuSet::parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
+    }
+}
+
 impl FromIterator<Cpu> for CpuSet {
     fn from_iter<I: IntoIterator<Item = Cpu>>(cpus: I) -> CpuSet {
         CpuSet(cpus.into_iter().collect())

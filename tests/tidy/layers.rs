@@ -12,13 +12,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &["units", "error", "bundle::run"]),
     ("plan", &["units", "error", "bundle::run", "stats", "facts", "config"]),
     ("foreign", &["units", "error", "bundle::run", "stats"]),
-    ("timeline", &["units", "error", "bundle::run", "stats", "facts"]),
+    ("trace", &["units", "error"]),
+    ("timeline", &["units", "error", "bundle::run", "stats", "facts", "trace"]),
     ("rules", &["units", "error", "bundle::run", "stats", "facts", "timeline"]),
-    ("report", &["units", "error", "bundle::run", "stats", "facts", "plan", "timeline", "rules", "foreign"]),
-    ("bundle", &["units", "error", "stats", "host"]),
+    (
+        "report",
+        &["units", "error", "bundle::run", "stats", "facts", "plan", "trace", "timeline", "rules", "foreign"],
+    ),
+    ("bundle", &["units", "error", "stats", "trace", "host"]),
     ("measure", &["units", "error", "bundle", "stats", "plan", "facts", "host"]),
     ("load", &["units", "error", "bundle", "plan", "host"]),
-    ("trace", &["units", "error", "bundle", "facts", "plan", "host"]),
+    ("hunt", &["units", "error", "bundle", "stats", "facts", "plan", "trace", "timeline", "rules", "host"]),
     ("tune", &["units", "error", "bundle", "facts", "rules", "host"]),
 ];
 
@@ -38,8 +42,9 @@ const FILES: &[(&str, &[&str])] = &[
 ];
 
 /// Functions from values to values: no files, clock, threads or environment.
-const PURE: &[&str] =
-    &["units", "error", "facts", "stats", "plan", "config", "report", "foreign", "timeline", "rules"];
+const PURE: &[&str] = &[
+    "units", "error", "facts", "stats", "plan", "config", "report", "foreign", "trace", "timeline", "rules",
+];
 
 /// Paths of the standard library that a pure module does not name.
 const IMPURE: &[&str] = &["std::fs", "std::env", "std::process", "std::thread", "std::net"];

@@ -1,0 +1,450 @@
+//! What the kernel's tracepoints tell, as one type: from raw pages, from a bundle, or made up in a test.
+//!
+//! `N` names a place in the kernel: an address while decoding, `function` or `function [module]` in all that is kept.
+
+use serde::{Deserialize, Serialize};
+
+use super::label::Label;
+use crate::units::{Cpu, CpuSet, Nanos};
+
+/// An address of the kernel; it leaves the machine nowhere.
+pub type Address = u64;
+
+/// An event as decoded.
+pub type Raw = Event<Address>;
+
+/// An event as kept.
+pub type Named = Event<String>;
+
+/// Something that the kernel did, on one CPU, at one time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event<N> {
+    /// When, on the trace's clock: CLOCK_MONOTONIC.
+    #[serde(rename = "t")]
+    pub time: Nanos,
+    /// Where.
+    pub cpu: Cpu,
+    /// The thread that was current there; of a switch the previous one. 0 is the idle thread.
+    pub pid: i32,
+    /// In which context, as the kernel noted it.
+    #[serde(rename = "in")]
+    pub context: Context,
+    /// How deep preemption was disabled, not counting hard and soft interrupts.
+    #[serde(default, rename = "off")]
+    pub preempt: u8,
+    /// What it was.
+    #[serde(flatten)]
+    pub what: What<N>,
+}
+
+/// `common_flags` of a trace event.
+///
+/// Source: `enum trace_flag_type`, include/linux/trace_events.h.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Context(pub u8);
+
+impl Context {
+    /// Interrupts were off.
+    pub fn irqs_off(self) -> bool {
+        self.0 & 0x01 != 0
+    }
+
+    /// The current thread was to be switched away from.
+    pub fn need_resched(self) -> bool {
+        self.0 & 0x04 != 0
+    }
+
+    /// In a hard interrupt.
+    pub fn hard_irq(self) -> bool {
+        self.0 & 0x08 != 0
+    }
+
+    /// In a soft interrupt.
+    pub fn soft_irq(self) -> bool {
+        self.0 & 0x10 != 0
+    }
+
+    /// In a non-maskable interrupt.
+    pub fn nmi(self) -> bool {
+        self.0 & 0x40 != 0
+    }
+}
+
+/// A thread as scheduling events show it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its name, at most 15 bytes.
+    pub comm: Label<16>,
+    /// Its thread id.
+    pub pid: i32,
+    /// The kernel's priority: -1 deadline and the stopper, 0 to 98 real-time (99 less the priority), 100 to 139 fair.
+    pub prio: i32,
+}
+
+impl Task {
+    /// Whether it goes before a thread of that priority, or does not make way for it.
+    pub fn not_below(&self, prio: i32) -> bool {
+        self.prio <= prio
+    }
+
+    /// Whether it is under SCHED_FIFO, SCHED_RR or above.
+    pub fn real_time(&self) -> bool {
+        self.prio < 100
+    }
+
+    /// Whether it is the idle thread.
+    pub fn idle(&self) -> bool {
+        self.pid == 0
+    }
+}
+
+/// The kinds of x86's interrupt vectors that have events of their own (arch/x86/include/asm/trace/irq_vectors.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // The words are the kernel's.
+pub enum Vector {
+    LocalTimer,
+    Reschedule,
+    CallFunction,
+    CallFunctionSingle,
+    IrqWork,
+    X86PlatformIpi,
+    ThermalApic,
+    ThresholdApic,
+    DeferredErrorApic,
+    ErrorApic,
+    SpuriousApic,
+}
+
+impl Vector {
+    /// Whether another CPU sent it.
+    pub fn is_ipi(self) -> bool {
+        matches!(self, Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle)
+    }
+
+    /// The kernel's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Vector::LocalTimer => "local_timer",
+            Vector::Reschedule => "reschedule",
+            Vector::CallFunction => "call_function",
+            Vector::CallFunctionSingle => "call_function_single",
+            Vector::IrqWork => "irq_work",
+            Vector::X86PlatformIpi => "x86_platform_ipi",
+            Vector::ThermalApic => "thermal_apic",
+            Vector::ThresholdApic => "threshold_apic",
+            Vector::DeferredErrorApic => "deferred_error_apic",
+            Vector::ErrorApic => "error_apic",
+            Vector::SpuriousApic => "spurious_apic",
+        }
+    }
+}
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "e")]
+pub enum What<N> {
+    /// sched_switch: one thread gave the CPU to another.
+    Switch {
+        /// Who had it.
+        prev: Task,
+        /// The state in which it left; 0 is still runnable, 256 preempted (TASK_REPORT_MAX).
+        state: i64,
+        /// Who has it now.
+        next: Task,
+    },
+    /// sched_waking: somebody, or an interrupt, wakes a thread.
+    Waking {
+        /// The thread.
+        task: Task,
+        /// Where it is to run.
+        target: Cpu,
+    },
+    /// sched_wakeup: the thread is in its run queue.
+    Wakeup {
+        /// The thread.
+        task: Task,
+        /// Where it is to run.
+        target: Cpu,
+    },
+    /// sched_migrate_task.
+    Migrate {
+        /// The thread.
+        pid: i32,
+        /// From there.
+        from: Cpu,
+        /// To there.
+        to: Cpu,
+    },
+    /// sched_pi_setprio: a priority was inherited, or given back.
+    Inherit {
+        /// The thread.
+        pid: i32,
+        /// The kernel's priority before.
+        old: i32,
+        /// And after.
+        new: i32,
+    },
+    /// irq_handler_entry: the handler of a device.
+    IrqEntry {
+        /// The interrupt's number.
+        irq: i32,
+        /// The name under which the handler was requested, cut after 23 bytes.
+        name: Label<24>,
+    },
+    /// irq_handler_exit.
+    IrqExit {
+        /// The interrupt's number.
+        irq: i32,
+    },
+    /// softirq_raise.
+    SoftirqRaise {
+        /// Number of the softirq.
+        vec: u8,
+    },
+    /// softirq_entry.
+    SoftirqEntry {
+        /// Number of the softirq.
+        vec: u8,
+    },
+    /// softirq_exit.
+    SoftirqExit {
+        /// Number of the softirq.
+        vec: u8,
+    },
+    /// irq_vectors:*_entry, on x86.
+    VectorEntry {
+        /// Which.
+        vector: Vector,
+    },
+    /// irq_vectors:*_exit.
+    VectorExit {
+        /// Which.
+        vector: Vector,
+    },
+    /// ipi_entry, elsewhere than on x86.
+    IpiEntry {
+        /// The kernel's words for why.
+        reason: N,
+    },
+    /// ipi_exit.
+    IpiExit {
+        /// The kernel's words for why.
+        reason: N,
+    },
+    /// ipi_send_cpu, ipi_send_cpumask, ipi_raise.
+    IpiSend {
+        /// To whom.
+        targets: CpuSet,
+        /// Who sent it.
+        callsite: N,
+        /// What is to be run there: for a call, the function that takes it from the queue.
+        callback: N,
+    },
+    /// csd_queue_cpu: a function is to be run on another CPU.
+    CallQueue {
+        /// On this one.
+        target: Cpu,
+        /// Who asked.
+        callsite: N,
+        /// The function.
+        function: N,
+    },
+    /// csd_function_entry: it begins.
+    CallEntry {
+        /// The function.
+        function: N,
+    },
+    /// csd_function_exit.
+    CallExit {
+        /// The function.
+        function: N,
+    },
+    /// hrtimer_start.
+    TimerStart {
+        /// Which timer; a number without meaning beyond its window once it is kept.
+        timer: u64,
+        /// What it will call.
+        function: N,
+        /// The earliest time of expiry, on the timer's own clock.
+        expires: Nanos,
+    },
+    /// hrtimer_expire_entry: its function is called.
+    TimerEntry {
+        /// Which timer.
+        timer: u64,
+        /// What is called.
+        function: N,
+        /// The time that the kernel took for now, on the timer's own clock.
+        now: Nanos,
+    },
+    /// hrtimer_expire_exit.
+    TimerExit {
+        /// Which timer.
+        timer: u64,
+    },
+    /// timer_expire_entry: a timer of the wheel.
+    WheelEntry {
+        /// What is called.
+        function: N,
+    },
+    /// timer_expire_exit.
+    WheelExit,
+    /// nmi_handler, when it has ended.
+    Nmi {
+        /// The handler.
+        handler: N,
+        /// How long it took.
+        ns: Nanos,
+    },
+    /// workqueue_execute_start.
+    WorkEntry {
+        /// The work's function.
+        function: N,
+    },
+    /// workqueue_execute_end.
+    WorkExit {
+        /// The work's function; empty where the kernel does not say.
+        function: N,
+    },
+    /// cpu_idle.
+    Idle {
+        /// The state that is entered; none when the CPU is back.
+        state: Option<u32>,
+    },
+    /// cpu_frequency.
+    Frequency {
+        /// Of this CPU.
+        of: Cpu,
+        /// The new frequency.
+        khz: u32,
+    },
+    /// page_fault_user, page_fault_kernel.
+    Fault {
+        /// Whether user space faulted.
+        user: bool,
+    },
+    /// lock:contention_begin.
+    ContentionBegin {
+        /// Which lock; a number without meaning beyond its window once it is kept.
+        lock: u64,
+        /// How it waits: 1 spinning, 2 for reading, 4 for writing, 8 an RT lock, 16 per CPU, 32 a mutex.
+        flags: u32,
+    },
+    /// lock:contention_end.
+    ContentionEnd {
+        /// Which lock.
+        lock: u64,
+    },
+    /// printk:console: a message goes to the consoles.
+    Console,
+    /// preemptirq:irq_disable and the like, where they are built in.
+    Toggle {
+        /// Interrupts rather than preemption.
+        irqs: bool,
+        /// Off rather than on.
+        off: bool,
+        /// Who did it.
+        caller: N,
+    },
+    /// raw_syscalls:sys_enter.
+    SyscallEntry {
+        /// The system call's number.
+        id: i64,
+        /// Its first four arguments.
+        args: [u64; 4],
+    },
+    /// raw_syscalls:sys_exit.
+    SyscallExit {
+        /// The system call's number.
+        id: i64,
+    },
+    /// kernel_stack: belongs to the event before it on the same CPU.
+    Stack {
+        /// Where the kernel was, innermost first.
+        frames: Vec<N>,
+        /// The frame that an interrupt stopped right after the instruction that lets interrupts in again.
+        #[serde(default)]
+        enables: Option<usize>,
+    },
+}
+
+impl<N> Event<N> {
+    /// The same event with its addresses named, and its timers and locks numbered.
+    pub fn named<M>(self, names: &mut impl Naming<N, M>) -> Event<M> {
+        Event {
+            time: self.time,
+            cpu: self.cpu,
+            pid: self.pid,
+            context: self.context,
+            preempt: self.preempt,
+            what: self.what.named(names),
+        }
+    }
+}
+
+/// How addresses become names.
+pub trait Naming<N, M> {
+    /// The function that an address lies in.
+    fn function(&mut self, place: N) -> M;
+    /// A number for an object of the kernel, the same within a window.
+    fn object(&mut self, address: u64) -> u64;
+    /// The frames of a stack, and which of them an interrupt stopped as interrupts came on again.
+    fn stack(&mut self, frames: Vec<N>) -> (Vec<M>, Option<usize>);
+}
+
+impl<N> What<N> {
+    fn named<M>(self, by: &mut impl Naming<N, M>) -> What<M> {
+        use What::*;
+        match self {
+            Switch { prev, state, next } => Switch { prev, state, next },
+            Waking { task, target } => Waking { task, target },
+            Wakeup { task, target } => Wakeup { task, target },
+            Migrate { pid, from, to } => Migrate { pid, from, to },
+            Inherit { pid, old, new } => Inherit { pid, old, new },
+            IrqEntry { irq, name } => IrqEntry { irq, name },
+            IrqExit { irq } => IrqExit { irq },
+            SoftirqRaise { vec } => SoftirqRaise { vec },
+            SoftirqEntry { vec } => SoftirqEntry { vec },
+            SoftirqExit { vec } => SoftirqExit { vec },
+            VectorEntry { vector } => VectorEntry { vector },
+            VectorExit { vector } => VectorExit { vector },
+            IpiEntry { reason } => IpiEntry { reason: by.function(reason) },
+            IpiExit { reason } => IpiExit { reason: by.function(reason) },
+            IpiSend { targets, callsite, callback } => {
+                IpiSend { targets, callsite: by.function(callsite), callback: by.function(callback) }
+            }
+            CallQueue { target, callsite, function } => {
+                CallQueue { target, callsite: by.function(callsite), function: by.function(function) }
+            }
+            CallEntry { function } => CallEntry { function: by.function(function) },
+            CallExit { function } => CallExit { function: by.function(function) },
+            TimerStart { timer, function, expires } => {
+                TimerStart { timer: by.object(timer), function: by.function(function), expires }
+            }
+            TimerEntry { timer, function, now } => {
+                TimerEntry { timer: by.object(timer), function: by.function(function), now }
+            }
+            TimerExit { timer } => TimerExit { timer: by.object(timer) },
+            WheelEntry { function } => WheelEntry { function: by.function(function) },
+            WheelExit => WheelExit,
+            Nmi { handler, ns } => Nmi { handler: by.function(handler), ns },
+            WorkEntry { function } => WorkEntry { function: by.function(function) },
+            WorkExit { function } => WorkExit { function: by.function(function) },
+            Idle { state } => Idle { state },
+            Frequency { of, khz } => Frequency { of, khz },
+            Fault { user } => Fault { user },
+            ContentionBegin { lock, flags } => ContentionBegin { lock: by.object(lock), flags },
+            ContentionEnd { lock } => ContentionEnd { lock: by.object(lock) },
+            Console => Console,
+            Toggle { irqs, off, caller } => Toggle { irqs, off, caller: by.function(caller) },
+            SyscallEntry { id, args } => SyscallEntry { id, args },
+            SyscallExit { id } => SyscallExit { id },
+            Stack { frames, .. } => {
+                let (frames, enables) = by.stack(frames);
+                Stack { frames, enables }
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! From the kernel's trace buffers to events: formats, pages, names. Bytes in, values out; `hunt` brings the bytes.
+
+pub mod event;
+pub mod label;
+pub mod window;

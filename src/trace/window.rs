@@ -1,0 +1,39 @@
+//! What was traced around one spike: all that an explanation needs, and all that is kept of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{Named, Task};
+use crate::units::{Cpu, Nanos};
+
+/// A spike and the events around it: one line of a bundle's `events/spikes.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// The CPU on which the wake-up came late.
+    pub cpu: Cpu,
+    /// The slot's number; null for a task that has no schedule of ours.
+    pub cycle: Option<u64>,
+    /// When the thread should have run.
+    pub expected_ns: Nanos,
+    /// When it ran: by its own clock, or for another's task the end of the switch to it.
+    pub actual_ns: Nanos,
+    /// The thread that came late.
+    pub victim: Task,
+    /// Whether `actual_ns` is the thread's own clock read, after its return to user space.
+    #[serde(default)]
+    pub own: bool,
+    /// Events that the kernel overwrote on this CPU before they could be read, as far as it counts them, within the
+    /// window or up to its begin.
+    pub events_lost: u64,
+    /// Events of other CPUs that were left out for want of space.
+    #[serde(default)]
+    pub left_out: u64,
+    /// In order of time, of all CPUs, from some way before `expected_ns` to `actual_ns`.
+    pub events: Vec<Named>,
+}
+
+impl Window {
+    /// How late.
+    pub fn latency(&self) -> Nanos {
+        self.actual_ns - self.expected_ns
+    }
+}
