@@ -8,6 +8,7 @@ mod check;
 mod host_files;
 pub mod read;
 pub mod run;
+pub mod spike;
 pub mod tail;
 pub mod time;
 pub mod write;

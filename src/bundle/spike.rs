@@ -1,0 +1,151 @@
+//! What `hunt` adds to `run.json`: spikes in slices, culprits, and the recorder's own account.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Cpu, Nanos};
+
+/// A wake-up over the threshold, taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spike {
+    /// Where the thread came late.
+    pub cpu: Cpu,
+    /// The slot's number; null for another's task.
+    pub cycle: Option<u64>,
+    /// When it should have run.
+    pub expected_ns: Nanos,
+    /// When it ran.
+    pub actual_ns: Nanos,
+    /// How late that is.
+    pub latency_ns: Nanos,
+    /// Events of this CPU that were overwritten before they could be read.
+    pub events_lost: u64,
+    /// In order of time, without overlap; with `unexplained_ns` they sum to `latency_ns` exactly.
+    pub slices: Vec<Slice>,
+    /// What no event accounts for: hardware, firmware or a hypervisor, or what was lost.
+    pub unexplained_ns: Nanos,
+    /// The kinds with at least a tenth of the latency, largest first, `unexplained` among them.
+    pub classes: Vec<String>,
+    /// The thread that came late.
+    pub victim: Who,
+    /// When the thread was switched to, by the trace; null where that was lost.
+    pub switched_ns: Option<Nanos>,
+    /// What is to be said of the explanation, for people: what it rests on, what it lacks.
+    pub notes: Vec<String>,
+}
+
+/// A stretch of a spike that is accounted for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Slice {
+    /// One of the kinds of slices (`rules::Slice` has them all).
+    pub kind: String,
+    /// When it began.
+    pub start_ns: Nanos,
+    /// Its length.
+    pub ns: Nanos,
+    /// Whose time it was.
+    pub who: Who,
+    /// The culprit rule that knows it.
+    pub rule: Option<String>,
+    /// What it rests on, for people.
+    pub evidence: String,
+    /// The functions the CPU was in, innermost first, where a stack was taken.
+    pub stack: Vec<String>,
+}
+
+/// Who took the time; texts are `""` where they do not apply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Who {
+    /// The thread.
+    pub comm: String,
+    /// Its id; 0 is the idle thread.
+    pub pid: i32,
+    /// The kernel's priority: -1 deadline, 0 to 98 real-time (99 less the priority), 100 to 139 fair.
+    pub prio: i32,
+    /// The function.
+    pub function: String,
+    /// The interrupt or softirq by name.
+    pub irq: String,
+    /// The CPU that sent an interrupt here.
+    pub from_cpu: Option<Cpu>,
+    /// The kernel module that the function is in.
+    pub module: String,
+}
+
+/// What took time in one spike or in many.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Culprit {
+    /// The rule that knows it, if one does.
+    pub rule: Option<String>,
+    /// The rule's title, or the thread, function or interrupt by name.
+    pub name: String,
+    /// The kind of its slices.
+    pub kind: String,
+    /// Spikes that it has part in.
+    pub spikes: u64,
+    /// What it took of them.
+    pub total_ns: Nanos,
+    /// The same as a share of the latency of all spikes.
+    pub share: f64,
+    /// Functions it was seen in, those that took most first.
+    pub functions: Vec<String>,
+    /// What matched, for people.
+    pub evidence: Vec<String>,
+    /// Knob rules that cure it.
+    pub knobs: Vec<String>,
+    /// What to do.
+    pub remedy: String,
+    /// What provokes it, for whoever wants to see it again.
+    pub provoke: String,
+}
+
+/// The flight recorder: what it saw, what it could not, what it cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recorder {
+    /// Threshold of a spike.
+    pub over_ns: Nanos,
+    /// How the threshold came about.
+    pub over_why: String,
+    /// Events that were armed, `system:event`.
+    pub events: Vec<String>,
+    /// Events that the kernel does not offer.
+    pub missing: Vec<String>,
+    /// Whether stacks were taken, and where.
+    pub stacks: Vec<String>,
+    /// Size of the buffer per CPU.
+    pub buffer_kib: u64,
+    /// How far back it reached at the busiest.
+    pub depth_ms: Option<f64>,
+    /// Bytes per second and CPU, at the busiest.
+    pub bytes_per_s: Option<u64>,
+    /// The longest that housekeeping took to come for a spike.
+    pub slowest_response_ms: Option<f64>,
+    /// Spikes whose events were overwritten before they could be read.
+    pub windows_lost: u64,
+    /// Events overwritten in all, as the kernel counts them; only those within windows matter.
+    pub events_overwritten: u64,
+    /// Median wake-up with nothing armed, with events, with events and stacks.
+    pub median_ns: [Option<Nanos>; 3],
+    /// What events add to each wake-up at the median.
+    pub events_cost_ns: Option<Nanos>,
+    /// What events and stacks add; null without stacks.
+    pub stacks_cost_ns: Option<Nanos>,
+    /// Samples that were discarded while events were switched.
+    pub discarded: u64,
+    /// Spikes in which the trace has the switch to the thread between expected and actual time.
+    pub agreeing: u64,
+    /// Spikes in which it has not.
+    pub disagreeing: u64,
+    /// From the switch to the thread's own clock read, at the median.
+    pub switch_to_user_ns: Option<Nanos>,
+    /// A timer interrupt without anything to do but tick, from entry to exit, at the median: the cost of one tick.
+    pub tick_ns: Option<Nanos>,
+    /// Ticks that this is of.
+    pub ticks: u64,
+    /// What kept something from being recorded, each with what is still possible.
+    pub notes: Vec<String>,
+}
