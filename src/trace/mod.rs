@@ -2,4 +2,5 @@
 
 pub mod event;
 pub mod label;
+pub mod naming;
 pub mod window;
