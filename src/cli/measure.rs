@@ -159,7 +159,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let live = (!args.quiet && !environment.dumb && io::stderr().is_terminal())
         .then(|| Live::new(&plan, environment));
     let mut desk = Desk { writer, live };
-    let measured = start::measure(plan.clone(), run, &core_types, &mut desk);
+    let measured = start::measure(plan.clone(), run, &core_types, &mut desk, None);
     let Desk { writer, live } = desk;
     drop(live);
     let mut run = measured?;

@@ -6,6 +6,7 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
+use super::hunter::Catches;
 use crate::stats::histogram::{ROWS, edges_of, row_of};
 use crate::units::Nanos;
 
@@ -149,19 +150,21 @@ pub struct Lane {
     published: AtomicU32,
     /// Blocks that the housekeeping thread has finished with.
     consumed: AtomicU32,
+    /// Wake-ups beyond a hunt's threshold.
+    pub catches: Catches,
 }
 
-impl Default for Lane {
-    fn default() -> Lane {
+impl Lane {
+    /// With room for as many catches.
+    pub fn new(room: usize) -> Lane {
         Lane {
             blocks: [Block::new(), Block::new()],
             published: AtomicU32::new(0),
             consumed: AtomicU32::new(0),
+            catches: Catches::new(room),
         }
     }
-}
 
-impl Lane {
     /// The block in use; for the measuring thread only.
     pub fn current(&self) -> &Block {
         &self.blocks[(self.published.load(Relaxed) & 1) as usize]
@@ -172,6 +175,7 @@ impl Lane {
         self.blocks.iter().for_each(Block::clear);
         self.published.store(0, Relaxed);
         self.consumed.store(0, Relaxed);
+        self.catches.clear();
         self.current().open(start);
     }
 
@@ -290,7 +294,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn lane() -> Lane {
-        let lane = Lane::default();
+        let lane = Lane::new(0);
         lane.begin(Nanos(0));
         lane
     }

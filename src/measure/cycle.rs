@@ -24,6 +24,8 @@ pub struct Course {
     pub loops: u64,
     /// A latency from which on the run stops.
     pub limit: Nanos,
+    /// A latency from which on a wake-up is handed to the hunter.
+    pub over: Nanos,
 }
 
 /// What ended the loop.
@@ -112,6 +114,9 @@ pub fn run<W: Wake, const DITHER: bool>(
                 loops_left = 1;
             }
         }
+        if latency >= course.over {
+            lane.catches.put(end.scheduled, expected, now);
+        }
         let cpu = place.current();
         if cpu != course.cpu {
             note_migration(&mut end, cpu, now);
@@ -161,7 +166,7 @@ mod tests {
     }
 
     fn check(latencies: &[i64], course: Course, end: Nanos) -> (End, Vec<Taken>) {
-        let lane = Lane::default();
+        let lane = Lane::new(0);
         lane.begin(course.start);
         let stop = AtomicBool::new(false);
         let schedule = Schedule::<false>::new(course.start, Nanos(1_000), 0);
@@ -180,7 +185,15 @@ mod tests {
     fn course() -> Course {
         let cpu = crate::host::rt::current_cpu();
         let never = Nanos(i64::MAX);
-        Course { cpu, start: Nanos(0), block_end: never, end: never, loops: u64::MAX, limit: never }
+        Course {
+            cpu,
+            start: Nanos(0),
+            block_end: never,
+            end: never,
+            loops: u64::MAX,
+            limit: never,
+            over: never,
+        }
     }
 
     #[test]
@@ -213,6 +226,19 @@ mod tests {
             check(&[10, 99, 100, 5], Course { limit: Nanos(100), ..course() }, Nanos(i64::MAX));
         assert_eq!((end.ended, end.scheduled), (Ended::Limit, 3));
         assert_eq!(blocks[0].top[0].latency, Nanos(100));
+    }
+
+    #[test]
+    fn what_is_over_the_threshold_is_handed_over_whole() {
+        let course = Course { loops: 3, over: Nanos(50), ..course() };
+        let lane = Lane::new(8);
+        lane.begin(course.start);
+        let schedule = Schedule::<false>::new(course.start, Nanos(1_000), 0);
+        let mut script = Script { latencies: &[49, 50, 7], at: 0 };
+        run(&mut script, schedule, &course, &lane, &CpuReader::new(), &AtomicBool::new(false));
+        let caught = lane.catches.take(Cpu(5)).expect("the second wake-up");
+        assert_eq!((caught.cycle, caught.expected, caught.actual), (2, Nanos(2_000), Nanos(2_050)));
+        assert_eq!(lane.catches.take(Cpu(5)), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::block::{BLOCK, Lane, Taken};
 use super::cycle::{End, Ended};
+use super::hunter::{Catch, Hunter, PULSE};
 use super::irqs::Interrupts;
 use super::lane::{Shared, WARMUP};
 use super::sink::{Sink, Tick};
@@ -54,6 +55,7 @@ pub struct Keeper {
     unwritten: u64,
     switches_before: u64,
     threads: Vec<i32>,
+    catches: Vec<Catch>,
 }
 
 impl Keeper {
@@ -86,6 +88,7 @@ impl Keeper {
             unwritten: 0,
             switches_before: own_switches(),
             threads,
+            catches: Vec::new(),
         }
     }
 
@@ -102,12 +105,19 @@ impl Keeper {
     }
 
     /// Once a second until every thread has ended; true if a signal ended the run.
-    pub fn watch_over(&mut self, shared: &Shared, sink: &mut dyn Sink) -> bool {
+    pub fn watch_over(
+        &mut self,
+        shared: &Shared,
+        sink: &mut dyn Sink,
+        hunter: &mut Option<&mut dyn Hunter>,
+    ) -> bool {
         let mut signalled = false;
         let mut next = self.go + BLOCK + AFTER_BLOCK;
         let mut seconds = 0;
         loop {
-            let woken = rt::wait_until(next);
+            let pulse = hunter.is_some().then(|| clock::monotonic() + PULSE);
+            let woken = rt::wait_until(pulse.map_or(next, |pulse| pulse.min(next)));
+            self.look_for_catches(hunter);
             if woken == Woken::Stop {
                 signalled = true;
                 shared.stop.store(true, Ordering::Relaxed);
@@ -119,18 +129,34 @@ impl Keeper {
                 // Whoever sleeps through a long interval must not keep the others waiting.
                 self.threads.iter().copied().for_each(rt::nudge);
             }
-            if woken != Woken::Time {
+            if woken != Woken::Time || clock::monotonic() < next {
                 continue;
             }
             self.second(sink);
             seconds += 1;
             if seconds % CHECKPOINT_BLOCKS == 0 {
+                if let Some(hunter) = hunter {
+                    hunter.fill(&mut self.run);
+                }
                 self.checkpoint(sink);
             }
             while next <= clock::monotonic() {
                 next = next + BLOCK;
             }
         }
+    }
+
+    /// Hands the hunter what was caught since the last look.
+    fn look_for_catches(&mut self, hunter: &mut Option<&mut dyn Hunter>) {
+        let Some(hunter) = hunter else { return };
+        self.catches.clear();
+        let mut lost = 0;
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let cpu = self.totals[index].cpu;
+            self.catches.extend(std::iter::from_fn(|| lane.catches.take(cpu)));
+            lost += lane.catches.lost();
+        }
+        hunter.caught(&self.catches, lost, &mut self.run);
     }
 
     /// Takes what the lanes have handed over, and looks around.
@@ -241,7 +267,9 @@ impl Keeper {
         ends: Vec<Option<(End, rt::Usage)>>,
         signalled: bool,
         sink: &mut dyn Sink,
+        hunter: &mut Option<&mut dyn Hunter>,
     ) -> Outcome<Run> {
+        self.look_for_catches(hunter);
         self.second(sink);
         self.blocks.clear();
         let mut ended = None;
@@ -270,6 +298,9 @@ impl Keeper {
             self.check_sums(index, &end);
         }
         self.hand_over(sink);
+        if let Some(hunter) = hunter {
+            hunter.fill(&mut self.run);
+        }
         self.close(ended, signalled);
         Ok(self.run)
     }

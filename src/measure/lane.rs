@@ -1,12 +1,13 @@
 //! The thread around the hot loop: everything that must be done, and verified, before the first slot.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use super::block::{BLOCK, Lane, Taken};
 use super::cycle::{self, Course, End};
+use super::hunter::ROOM;
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
 use crate::host::clock;
@@ -38,8 +39,14 @@ pub struct Shared {
     pub called_off: AtomicBool,
     /// Passed by the measuring threads alone, to agree on the start.
     pub start: Barrier,
-    /// When slot 0 of the first CPU is.
-    pub go: OnceLock<Nanos>,
+    /// When slot 0 of the first CPU is; 0 until the threads have agreed.
+    pub go: AtomicI64,
+    /// Rounds before the run, whose samples do not count; each is passed at its begin and at its end by everybody.
+    pub rounds: usize,
+    /// Wake-ups of the round that begins.
+    pub round_loops: AtomicU64,
+    /// The latency from which on a wake-up is a spike.
+    pub over: AtomicI64,
     /// The thread to tell of an end.
     pub housekeeper: i32,
 }
@@ -136,7 +143,8 @@ fn measure<W: Wake, const DITHER: bool>(
 ) -> Option<(End, Usage)> {
     let own = &plan.cpus[index];
     let place = CpuReader::new();
-    let lane = match prepare::<W, DITHER>(&mut wake, plan, own, &place) {
+    let room = if shared.rounds > 0 { ROOM } else { 0 };
+    let lane = match prepare::<W, DITHER>(&mut wake, plan, own, &place, room) {
         Ok((ready, lane)) => {
             let _ = found.set(Ok((ready, lane.clone())));
             Some(lane)
@@ -147,9 +155,15 @@ fn measure<W: Wake, const DITHER: bool>(
         }
     };
     shared.gate.wait();
+    for _ in 0..shared.rounds {
+        shared.gate.wait();
+        let here = lane.as_ref().filter(|_| !shared.called_off.load(Ordering::Acquire))?;
+        rehearse::<W, DITHER>(&mut wake, own, &course(plan, index, shared), here, &place, shared);
+        shared.gate.wait();
+    }
     shared.gate.wait();
     let lane = lane.filter(|_| !shared.called_off.load(Ordering::Acquire))?;
-    let course = course(plan, index, agree_on_start(shared));
+    let course = course(plan, index, shared);
     let schedule = Schedule::<DITHER>::new(course.start, own.interval, plan.seed ^ index as u64);
     lane.begin(course.start);
     let before = rt::thread_usage();
@@ -171,20 +185,38 @@ fn measure<W: Wake, const DITHER: bool>(
     Some((end, used))
 }
 
+/// A round of the loop whose samples do not count in the run.
+fn rehearse<W: Wake, const DITHER: bool>(
+    wake: &mut W,
+    own: &CpuPlan,
+    course: &Course,
+    lane: &Lane,
+    place: &CpuReader,
+    shared: &Shared,
+) {
+    let never = Nanos(i64::MAX);
+    let loops = shared.round_loops.load(Ordering::Acquire);
+    let course = Course { loops, end: never, block_end: never, limit: never, over: never, ..*course };
+    let schedule = Schedule::<DITHER>::new(course.start, own.interval, 1);
+    lane.begin(course.start);
+    cycle::run(wake, schedule, &course, lane, place, &shared.stop);
+    shared.ended.fetch_add(1, Ordering::Release);
+}
+
 /// The first of the measuring threads decides: whatever the housekeeping thread does meanwhile, nobody
 /// comes late to a start that lies ahead of the last one's arrival.
 fn agree_on_start(shared: &Shared) -> Nanos {
     if shared.start.wait().is_leader() {
-        let _ = shared.go.set(clock::monotonic() + START_MARGIN);
+        shared.go.store((clock::monotonic() + START_MARGIN).0, Ordering::Release);
     }
     shared.start.wait();
-    shared.go.get().copied().unwrap_or_default()
+    Nanos(shared.go.load(Ordering::Acquire))
 }
 
-/// The loop's course for the plan's CPU number `index`, of a run whose first CPU's slot 0 is at `go`.
-fn course(plan: &Plan, index: usize, go: Nanos) -> Course {
+/// The loop's course for the plan's CPU number `index`, from a start that all threads agree on.
+fn course(plan: &Plan, index: usize, shared: &Shared) -> Course {
     let never = Nanos(i64::MAX);
-    let start = go + plan.cpus[index].offset;
+    let start = agree_on_start(shared) + plan.cpus[index].offset;
     Course {
         cpu: plan.cpus[index].cpu,
         start,
@@ -192,6 +224,7 @@ fn course(plan: &Plan, index: usize, go: Nanos) -> Course {
         end: plan.duration.map_or(never, |duration| start + duration),
         loops: plan.loops.unwrap_or(u64::MAX),
         limit: plan.limit.unwrap_or(never),
+        over: Nanos(shared.over.load(Ordering::Acquire)),
     }
 }
 
@@ -201,6 +234,7 @@ fn prepare<W: Wake, const DITHER: bool>(
     plan: &Plan,
     own: &CpuPlan,
     place: &CpuReader,
+    room: usize,
 ) -> Result<(Ready, Arc<Lane>), String> {
     let only: CpuSet = [own.cpu].into_iter().collect();
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());
@@ -217,9 +251,10 @@ fn prepare<W: Wake, const DITHER: bool>(
     }
     probe_sleep(wake, plan)?;
     // Made by the thread itself, after it was pinned: the pages are on its memory node.
-    let lane = Arc::new(Lane::default());
+    let lane = Arc::new(Lane::new(room));
     rt::touch_stack();
-    let mut locked = lane.pages().map(rt::lock_pages).chain([rt::lock_pages(&*lane)]);
+    let own_pages = [rt::lock_pages(&*lane), rt::lock_pages(lane.catches.pages())];
+    let mut locked = lane.pages().map(rt::lock_pages).chain(own_pages);
     let lock_refused = locked.find_map(|lock| lock.err()).map(|error| error.raw_os_error().unwrap_or(0));
     drop(locked);
     let clock_read = clock::clock_read_cost();
@@ -244,8 +279,15 @@ fn warm_up<W: Wake, const DITHER: bool>(wake: &mut W, own: &CpuPlan, lane: &Lane
     let interval = Nanos(own.interval.0.min(WARMUP_INTERVAL.0));
     let late = Nanos(clock::monotonic().0 - interval.0 * 7 / 2);
     let never = Nanos(i64::MAX);
-    let course =
-        Course { cpu: own.cpu, start: late, block_end: late, end: never, loops: WARMUP, limit: never };
+    let course = Course {
+        cpu: own.cpu,
+        start: late,
+        block_end: late,
+        end: never,
+        loops: WARMUP,
+        limit: never,
+        over: never,
+    };
     lane.begin(late);
     let schedule = Schedule::<DITHER>::new(late, interval, 1);
     cycle::run(wake, schedule, &course, lane, place, &AtomicBool::new(false));
@@ -256,8 +298,15 @@ fn warm_up<W: Wake, const DITHER: bool>(wake: &mut W, own: &CpuPlan, lane: &Lane
 fn turn_cost(own: &CpuPlan, lane: &Lane, place: &CpuReader) -> Nanos {
     const TURNS: u64 = 2_000;
     let never = Nanos(i64::MAX);
-    let course =
-        Course { cpu: own.cpu, start: Nanos(0), block_end: never, end: never, loops: TURNS, limit: never };
+    let course = Course {
+        cpu: own.cpu,
+        start: Nanos(0),
+        block_end: never,
+        end: never,
+        loops: TURNS,
+        limit: never,
+        over: never,
+    };
     lane.begin(Nanos(0));
     let start = clock::monotonic();
     let schedule = Schedule::<false>::new(Nanos(0), Nanos(1_000), 0);

@@ -1,11 +1,13 @@
 //! The start of a run and its end: what must be in place before the measuring threads begin, or refused.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 
 use super::block::Lane;
+use super::hunter::{Hunter, Measurer};
 use super::keeper::Keeper;
 use super::lane::{Ready, Shared, WARMUP, Worker};
+use super::rounds::rounds;
 use super::sink::Sink;
 use super::total::Total;
 use super::watch::entry;
@@ -18,7 +20,13 @@ use crate::units::{Nanos, Policy};
 /// Runs the plan. `run` comes with the plan, the host and what was found before the start filled in.
 ///
 /// Refuses when a thread cannot be had as planned; once slots count, it always returns what was measured.
-pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn Sink) -> Outcome<Run> {
+pub fn measure(
+    plan: Plan,
+    mut run: Run,
+    core_types: &[String],
+    sink: &mut dyn Sink,
+    mut hunter: Option<&mut dyn Hunter>,
+) -> Outcome<Run> {
     fn failed(what: &str) -> impl Fn(std::io::Error) -> Trouble + '_ {
         move |error| Trouble::internal(format!("{what}: {error}"))
     }
@@ -36,7 +44,10 @@ pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn S
         gate: Barrier::new(plan.cpus.len() + 1),
         called_off: AtomicBool::new(false),
         start: Barrier::new(plan.cpus.len()),
-        go: OnceLock::new(),
+        go: AtomicI64::new(0),
+        rounds: hunter.as_ref().map_or(0, |hunter| hunter.rounds()),
+        round_loops: AtomicU64::new(0),
+        over: AtomicI64::new(i64::MAX),
         housekeeper: rt::thread_id(),
     });
     let mut workers = Vec::with_capacity(plan.cpus.len());
@@ -64,19 +75,42 @@ pub fn measure(plan: Plan, mut run: Run, core_types: &[String], sink: &mut dyn S
     if let Err(what) = sink.checkpoint(&run) {
         return Err(call_off(&shared, workers, Trouble::internal(what)));
     }
+    let mut signalled = false;
+    if let Some(hunter) = &mut hunter {
+        match before_the_hunt(&shared, &plan, &lanes, &mut run, &mut **hunter) {
+            Ok(early) => signalled = early,
+            Err(trouble) => return Err(call_off(&shared, workers, trouble)),
+        }
+    }
     let mut keeper = Keeper::new(&plan, lanes, run, core_types);
+    shared.go.store(0, Ordering::Release);
     shared.gate.wait();
     let go = loop {
-        match shared.go.get() {
-            Some(go) => break *go,
-            None => clock::pause(Nanos::MILLI),
+        match shared.go.load(Ordering::Acquire) {
+            0 => clock::pause(Nanos::MILLI),
+            go => break Nanos(go),
         }
     };
     keeper.begin(go, &plan);
-    let signalled = keeper.watch_over(&shared, sink);
+    signalled |= keeper.watch_over(&shared, sink, &mut hunter);
     shared.gate.wait();
     let ends: Vec<_> = workers.into_iter().map(Worker::join).collect();
-    keeper.finish(ends, signalled, sink)
+    keeper.finish(ends, signalled, sink, &mut hunter)
+}
+
+/// The rounds, and what they led to; true if a signal came meanwhile.
+fn before_the_hunt(
+    shared: &Shared,
+    plan: &Plan,
+    lanes: &[(i32, Arc<Lane>)],
+    run: &mut Run,
+    hunter: &mut dyn Hunter,
+) -> Outcome<bool> {
+    let threads = plan.cpus.iter().zip(lanes);
+    let measurers: Vec<_> = threads.map(|(own, lane)| Measurer { cpu: own.cpu, thread: lane.0 }).collect();
+    let signalled = rounds(shared, lanes, &measurers, hunter)?;
+    shared.over.store(hunter.arm(run)?.0, Ordering::Release);
+    Ok(signalled)
 }
 
 fn call_off(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble {

@@ -169,7 +169,7 @@ mod tests {
     use crate::stats::histogram::total_of;
 
     fn taken(latencies: &[i64], missed: &[i64]) -> Taken {
-        let lane = super::super::block::Lane::default();
+        let lane = super::super::block::Lane::new(0);
         lane.begin(Nanos(0));
         for (cycle, &ns) in latencies.iter().enumerate() {
             lane.current().count(Nanos(ns));
