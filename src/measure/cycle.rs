@@ -56,6 +56,14 @@ pub struct End {
     pub first_migration: (Cpu, Nanos),
 }
 
+impl End {
+    /// Nothing has happened yet.
+    fn at(start: Nanos) -> End {
+        let first_migration = Default::default();
+        End { ended: Ended::Loops, scheduled: 0, last: start, migrations: 0, first_migration }
+    }
+}
+
 /// Wakes up once per slot and counts how late.
 ///
 /// A slot whose time passed before its thread could wait for it is missed: it is skipped, counted,
@@ -72,13 +80,7 @@ pub fn run<W: Wake, const DITHER: bool>(
     let mut block = lane.current();
     let mut block_end = course.block_end;
     let (mut min, mut floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
-    let mut end = End {
-        ended: Ended::Loops,
-        scheduled: 0,
-        last: course.start,
-        migrations: 0,
-        first_migration: Default::default(),
-    };
+    let mut end = End::at(course.start);
     let mut loops_left = course.loops;
     while loops_left > 0 {
         schedule.advance();

@@ -38,18 +38,7 @@ pub fn measure(
     let _held = hold_idle(&plan, &mut run)?;
     rt::forget_code(); // what prepared the run
     let plan = Arc::new(plan);
-    let shared = Arc::new(Shared {
-        stop: AtomicBool::new(false),
-        ended: AtomicUsize::new(0),
-        gate: Barrier::new(plan.cpus.len() + 1),
-        called_off: AtomicBool::new(false),
-        start: Barrier::new(plan.cpus.len()),
-        go: AtomicI64::new(0),
-        rounds: hunter.as_ref().map_or(0, |hunter| hunter.rounds()),
-        round_loops: AtomicU64::new(0),
-        over: AtomicI64::new(i64::MAX),
-        housekeeper: rt::thread_id(),
-    });
+    let shared = Arc::new(share(&plan, hunter.as_ref().map_or(0, |hunter| hunter.rounds())));
     let mut workers = Vec::with_capacity(plan.cpus.len());
     for index in 0..plan.cpus.len() {
         workers
@@ -96,6 +85,21 @@ pub fn measure(
     shared.gate.wait();
     let ends: Vec<_> = workers.into_iter().map(Worker::join).collect();
     keeper.finish(ends, signalled, sink, &mut hunter)
+}
+
+fn share(plan: &Plan, rounds: usize) -> Shared {
+    Shared {
+        stop: AtomicBool::new(false),
+        ended: AtomicUsize::new(0),
+        gate: Barrier::new(plan.cpus.len() + 1),
+        called_off: AtomicBool::new(false),
+        start: Barrier::new(plan.cpus.len()),
+        go: AtomicI64::new(0),
+        rounds,
+        round_loops: AtomicU64::new(0),
+        over: AtomicI64::new(i64::MAX),
+        housekeeper: rt::thread_id(),
+    }
 }
 
 /// The rounds, and what they led to; true if a signal came meanwhile.
