@@ -5,6 +5,7 @@
 
 pub mod capture;
 mod check;
+pub mod events;
 mod host_files;
 pub mod read;
 pub mod run;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::events::Events;
 use super::host_files::HostFiles;
 use super::run::{Block, Run};
 use super::tail::Tail;
@@ -85,6 +86,11 @@ impl Writer {
     /// Writes the files that were read of the machine, at their own paths, refusals and lists beside.
     pub fn host(&mut self, recorder: &Recorder) -> Outcome<()> {
         self.host.write(&self.dir, recorder).map_err(|error| refusal(&self.path, &error))
+    }
+
+    /// A place for what is traced around spikes.
+    pub fn events(&mut self) -> Outcome<Events> {
+        Events::create(&self.dir).map_err(|error| refusal(&self.path, &error))
     }
 
     /// Appends the blocks of a second, and the same whole to the tail.
@@ -203,6 +209,7 @@ impl Drop for Writer {
         for name in [RUN, SPARE, NEXT_SPARE, TAIL, BLOCKS] {
             self.dir.remove(name);
         }
+        Events::remove(&self.dir);
         self.host.remove(&self.dir);
         if self.made {
             crate::host::remove_empty_dir(&self.path);

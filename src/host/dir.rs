@@ -54,6 +54,12 @@ impl Dir {
         Ok(Dir { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? })
     }
 
+    /// Opens a directory that is in this one.
+    pub fn existing_subdir(&self, name: &str) -> io::Result<Dir> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(Dir { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? })
+    }
+
     /// Opens a new file for writing; a file of that name must not be there.
     pub fn new_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;

@@ -32,6 +32,11 @@ pub struct Window {
 }
 
 impl Window {
+    /// Whether its times are ones that a kernel can give; what was damaged or made up may say otherwise.
+    pub fn is_sound(&self) -> bool {
+        self.expected_ns.0 >= 0 && self.actual_ns >= self.expected_ns
+    }
+
     /// How late.
     pub fn latency(&self) -> Nanos {
         self.actual_ns - self.expected_ns
