@@ -1,28 +1,20 @@
 //! `onbeat measure`: flags to intent, machine to plan, run, table.
 
-use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::PathBuf;
 
-use super::flags::span;
-use super::live::Live;
-use super::{Environment, columns, print, say, write_output};
-use crate::bundle::run::{Run, SCHEMA};
-use crate::bundle::time::wall_time;
+use super::course::Course;
+use super::running::{Begun, Desk, begin, exit_of};
+use super::{Environment, columns, print, write_output};
+use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
-use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
-use crate::error::{Exit, Outcome, Trouble};
-use crate::facts::{self, Facts};
+use crate::error::{Exit, Outcome};
 use crate::foreign;
-use crate::host::{Host, clock, random_u64, rt};
-use crate::measure::around::Before;
-use crate::measure::sink::{Sink, Tick};
+use crate::host::rt;
 use crate::measure::start;
-use crate::plan::{self, Machine, Plan};
 use crate::report::outlook::outlook;
 use crate::report::table;
 use crate::report::words::wrapped;
-use crate::units::{Bare, CpuSet, Policy};
 
 /// Measure the wake-up latency of each CPU
 ///
@@ -37,129 +29,21 @@ use crate::units::{Bare, CpuSet, Policy};
     after_help = "Examples:\n  onbeat measure -D 10s                        every CPU, 1 ms, SCHED_FIFO 80\n  onbeat measure -a 2-3 -i 200 -D 12h -q       a night's run of two CPUs\n  onbeat measure -D 5m -b 100us                exit code 3 if a wake-up is 100 us late\n  onbeat measure -D 1m --wake timerfd          as a task behind a timerfd sees it"
 )]
 pub struct Args {
-    /// CPUs to measure, like 0-3,8; `!0` leaves CPU 0 out; all by default
-    #[arg(short = 'a', long = "affinity", value_name = "CPUS", num_args = 0..=1, default_missing_value = "all")]
-    cpus: Option<String>,
-    /// Interval; a bare number is in us
-    #[arg(short, long, value_name = "SPAN", default_value = "1000us", allow_hyphen_values = true)]
-    interval: String,
-    /// Added to the interval once per further CPU; a bare number is in us
-    #[arg(short, long, value_name = "SPAN", default_value = "0", allow_hyphen_values = true)]
-    distance: String,
-    /// How long; a bare number is in seconds; without -D and -l until Ctrl-C
-    #[arg(short = 'D', long, value_name = "SPAN", allow_hyphen_values = true)]
-    duration: Option<String>,
-    /// How many wake-ups per CPU; 0 is without end, as in cyclictest
-    #[arg(short, long, value_name = "N")]
-    loops: Option<u64>,
-    /// Priority, 1 to 99; 0 is SCHED_OTHER; 80 by default where it is permitted
-    #[arg(short, long, value_name = "N")]
-    priority: Option<u32>,
-    /// Scheduling policy
-    #[arg(long, value_name = "POLICY", ignore_case = true)]
-    policy: Option<Policy>,
-    /// How a thread sleeps: what your task uses is what to measure
-    #[arg(long, value_name = "HOW", default_value = "nanosleep")]
-    wake: Mechanism,
-    /// How the CPUs' schedules lie beside each other
-    #[arg(long, value_name = "HOW", default_value = "staggered")]
-    phase: Phase,
-    /// Idle states during the run [default: held]
-    #[arg(long, value_name = "HOW", conflicts_with = "default_system")]
-    idle: Option<Idle>,
-    /// The same as --idle as-is
-    #[arg(long)]
-    default_system: bool,
-    /// Stop at this latency, with exit code 3; a bare number is in us
-    #[arg(short, long = "breaktrace", value_name = "SPAN", allow_hyphen_values = true)]
-    breaktrace: Option<String>,
-    /// CPUs for onbeat's own thread; off the measured ones by default, where there are others
-    #[arg(long, visible_alias = "mainaffinity", value_name = "CPUS")]
-    housekeeping: Option<String>,
-    /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// No progress; the result is still printed
-    #[arg(short, long)]
-    quiet: bool,
-    /// Write run.json there too; `-` is standard output, which then holds nothing else
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    course: Course,
     /// Write cyclictest's JSON, for scripts that read it
     #[arg(long, value_name = "FILE")]
     rt_tests_json: Option<PathBuf>,
     /// Write cyclictest's histogram text, as its -H gives it
     #[arg(long, value_name = "FILE")]
     hist: Option<PathBuf>,
-    /// cyclictest's --mlockall: onbeat always locks what it uses
-    #[arg(short, long, hide = true)]
-    mlockall: bool,
-    /// cyclictest's old -n: onbeat always uses an absolute sleep
-    #[arg(short, long, hide = true)]
-    nanosleep: bool,
-    /// cyclictest's --smp: onbeat always measures one thread per CPU with one interval
-    #[arg(short = 'S', long, hide = true)]
-    smp: bool,
-    /// cyclictest's --threads: onbeat always runs one thread per CPU
-    #[arg(short, long, hide = true, num_args = 0..=1, value_name = "N")]
-    threads: Option<Option<u32>>,
-    /// cyclictest's --nsecs: onbeat always counts in ns
-    #[arg(short = 'N', long, hide = true)]
-    nsecs: bool,
-}
-
-/// Refuses `-h400`, which is cyclictest's histogram and would be taken for help here, in all its spellings.
-pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
-    let args: Vec<_> = args.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let histogram = |(at, arg): (usize, &std::borrow::Cow<str>)| {
-        let long = ["--histogram", "--histofall", "--histfile"].iter().any(|name| arg.starts_with(name));
-        // A group of letters that ends in h or H, and a number in it or after it.
-        let group = arg.strip_prefix('-').unwrap_or_default();
-        let letters = group.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('=');
-        let ends = letters.ends_with(['h', 'H']) && letters.bytes().all(|b| b.is_ascii_alphabetic());
-        let here = number(group[letters.len()..].trim_start_matches('='));
-        let next = letters.len() == group.len() && args.get(at + 1).is_some_and(|next| number(next));
-        long || (ends && (here || next))
-    };
-    match args.iter().enumerate().find(|&(at, arg)| histogram((at, arg))) {
-        None => Ok(()),
-        Some((_, arg)) => Err(Trouble::usage(format!(
-            "{arg} is cyclictest's histogram, which onbeat always keeps: --hist FILE writes it, -h alone is help"
-        ))),
-    }
 }
 
 /// Measures.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
-    let intent = args.intent()?;
-    let outputs = [&args.json, &args.rt_tests_json, &args.hist];
-    super::check_outputs(&outputs)?;
-    args.mention_needless_flags();
-    rt::survive_file_size_limit();
-    rt::forget_code(); // that of the command line
-    let host = Host::live().recording();
-    let facts = facts::gather(&host);
-    rt::forget_code(); // what looked at the machine
-    let machine = look_at_machine(&facts)?;
-    let plan = plan::plan(&intent, &machine, random_u64())?;
-    let mut run = begin(&plan, &facts);
-    let path = args.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
-    let mut writer = Writer::create(&path, plan.cpus.len())?;
-    writer.begin(&run)?;
-    if let Some(recorder) = host.recorded() {
-        writer.host(recorder)?;
-    }
-    drop(host);
-    let core_types: Vec<String> =
-        plan.cpus.iter().map(|own| facts.core_types.get(&own.cpu).cloned().unwrap_or_default()).collect();
-    let before = Before::look(&facts);
-    drop(facts);
-    run.integrity.extend(before.entries());
-    let live = (!args.quiet && !environment.dumb && io::stderr().is_terminal())
-        .then(|| Live::new(&plan, environment));
-    let mut desk = Desk { writer, live };
-    let measured = start::measure(plan.clone(), run, &core_types, &mut desk, None);
+    super::check_outputs(&args.outputs())?;
+    let Begun { plan, run, core_types, before, mut desk } = begin(&args.course, "measure", environment)?;
+    let measured = start::measure(plan, run, &core_types, &mut desk, None);
     let Desk { writer, live } = desk;
     drop(live);
     let mut run = measured?;
@@ -174,8 +58,7 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     let kept = writer.finish(run);
     // What was measured is safe: from here on Ctrl-C may end whatever takes too long.
     rt::unblock_signals();
-    let outputs = [&args.json, &args.rt_tests_json, &args.hist];
-    if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
+    if !args.outputs().iter().any(|path| path.as_deref() == Some("-".as_ref())) {
         let mut text = table::render(run, columns(), environment.color(&io::stdout()));
         for line in outlook(run) {
             wrapped(&mut text, &line, columns());
@@ -193,173 +76,17 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     let json = || [serde_json::to_vec(run).unwrap_or_default(), b"\n".to_vec()].concat();
     let rt_tests_json = || foreign::cyclictest_json::write(run, &context);
     let hist = || foreign::cyclictest_hist::write(run).into_bytes();
-    let outputs: [(_, &dyn Fn() -> Vec<u8>); 3] =
-        [(&args.json, &json), (&args.rt_tests_json, &rt_tests_json), (&args.hist, &hist)];
-    for (path, bytes) in outputs {
+    let writers: [&dyn Fn() -> Vec<u8>; 3] = [&json, &rt_tests_json, &hist];
+    for (path, bytes) in args.outputs().into_iter().zip(writers) {
         if let Some(path) = path {
             first = first.or(write_output(path, &bytes()).err());
         }
     }
-    if let Some(lost) = run.integrity.iter().find(|entry| entry.kind == "storage") {
-        first = first.or(Some(Trouble::internal(lost.detail.clone())));
-    }
-    match (first, run.ended.as_str()) {
-        (Some(trouble), _) => Err(trouble),
-        (None, "limit") => Ok(Exit::Limit),
-        (None, "signal") => Ok(Exit::Interrupted),
-        (None, "error") => {
-            Err(Trouble::internal("the measuring threads ended early: see the integrity entries"))
-        }
-        _ => Ok(Exit::Fine),
-    }
-}
-
-/// The bundle and the screen, side by side.
-struct Desk {
-    writer: Writer,
-    live: Option<Live>,
-}
-
-impl Sink for Desk {
-    fn second(&mut self, tick: &Tick) -> Result<(), String> {
-        if let Some(live) = &mut self.live {
-            live.show(tick);
-        }
-        self.writer.second(tick.blocks, tick.tails)
-    }
-
-    fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
-        self.writer.checkpoint(run)
-    }
-}
-
-/// What the plan needs to know: which CPUs there are, and which this process may use.
-fn look_at_machine(facts: &Facts) -> Outcome<Machine> {
-    let failed =
-        |error: io::Error| Trouble::internal(format!("cannot read this process's affinity: {error}"));
-    let inherited = rt::affinity().map_err(failed)?;
-    let online = facts.online.known().cloned().unwrap_or_else(|| inherited.clone());
-    // Asking for everything and reading back what was granted tells what the cpuset permits.
-    let permitted = rt::pin(&online).and_then(|()| rt::affinity()).unwrap_or_else(|_| inherited.clone());
-    rt::pin(&inherited).map_err(failed)?;
-    let isolated = facts.isolated.known().cloned().unwrap_or_default();
-    Ok(Machine { online, inherited, permitted, isolated, preempt: facts.preempt.name().into() })
-}
-
-fn begin(plan: &Plan, facts: &Facts) -> Run {
-    let now = wall_time(clock::monotonic() + clock::wall_offset());
-    let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
-    Run {
-        schema: SCHEMA.into(),
-        id: format!("{compact}-{:08x}", random_u64() as u32),
-        command: "measure".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        started: now,
-        plan: plan.document(facts.preempt.name()),
-        host: facts::describe(facts),
-        ..Run::default()
-    }
+    exit_of(run, first)
 }
 
 impl Args {
-    /// The flags as intent; what cannot be read is refused with its flag.
-    fn intent(&self) -> Outcome<Intent> {
-        Ok(Intent {
-            cpus: cpu_choice(self.cpus.as_deref())?,
-            interval: span("-i", &self.interval, Bare::Micros)?,
-            distance: span("-d", &self.distance, Bare::Micros)?,
-            policy: self.policy,
-            priority: self.priority,
-            wake: self.wake,
-            phase: self.phase,
-            idle: if self.default_system { Some(Idle::AsIs) } else { self.idle },
-            duration: self.duration.as_deref().map(|text| span("-D", text, Bare::Seconds)).transpose()?,
-            loops: self.loops.filter(|&loops| loops > 0),
-            limit: self.breaktrace.as_deref().map(|text| span("-b", text, Bare::Micros)).transpose()?,
-            housekeeping: self
-                .housekeeping
-                .as_deref()
-                .map(|text| cpu_list("--housekeeping", text))
-                .transpose()?,
-        })
-    }
-
-    /// One line for all flags of cyclictest's whose effect is always there.
-    fn mention_needless_flags(&self) {
-        let known = [
-            (self.mlockall, "-m (memory is locked)"),
-            (self.nanosleep, "-n (the sleep is absolute)"),
-            (self.smp, "-S (one thread per CPU, one interval)"),
-            (self.threads.is_some(), "-t (one thread per CPU of -a)"),
-            (self.nsecs, "-N (everything is counted in ns)"),
-        ];
-        let given: Vec<&str> = known.iter().filter(|(given, _)| *given).map(|(_, words)| *words).collect();
-        if !given.is_empty() {
-            say(&format!("onbeat: always so and not needed: {}", given.join(", ")));
-        }
-    }
-}
-
-fn cpu_list(flag: &str, text: &str) -> Outcome<CpuSet> {
-    CpuSet::parse(text).map_err(|what| Trouble::usage(format!("{flag}: {what}")))
-}
-
-fn cpu_choice(text: Option<&str>) -> Outcome<CpuChoice> {
-    match text.map(str::trim) {
-        None | Some("all") => Ok(CpuChoice::All),
-        Some(text) => match text.strip_prefix('!') {
-            Some(left_out) => cpu_list("-a", left_out).map(CpuChoice::AllBut),
-            None => cpu_list("-a", text).map(CpuChoice::Only),
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::units::{Cpu, Nanos};
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Only {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn intent(flags: &str) -> Outcome<Intent> {
-        Only::try_parse_from(std::iter::once("onbeat").chain(flags.split_whitespace()))
-            .map_err(|error| Trouble::usage(error.to_string()))?
-            .args
-            .intent()
-    }
-
-    #[test]
-    fn flags_mean_what_cyclictest_s_do() {
-        let intent = intent("-Smn -a0-1 -p98 -i200 -D1h -b150 -d500 -q").expect("cyclictest's flags");
-        assert_eq!(intent.cpus, CpuChoice::Only([Cpu(0), Cpu(1)].into_iter().collect()));
-        assert_eq!((intent.interval, intent.distance), (Nanos(200_000), Nanos(500_000)));
-        assert_eq!((intent.priority, intent.duration), (Some(98), Some(Nanos(3_600_000_000_000))));
-        assert_eq!(intent.limit, Some(Nanos(150_000)));
-    }
-
-    #[test]
-    fn all_and_all_but() {
-        assert_eq!(intent("-a -t -n -p 80").expect("all").cpus, CpuChoice::All);
-        assert_eq!(intent("").expect("all").cpus, CpuChoice::All);
-        assert_eq!(intent("-a !0").expect("others").cpus, CpuChoice::AllBut([Cpu(0)].into_iter().collect()));
-        assert!(intent("-a 3-1").is_err() && intent("-a 0,,2").is_err());
-    }
-
-    #[test]
-    fn cyclictest_s_histogram_is_named_and_help_stays_help() {
-        let check = |flag: &str| refuse_lookalikes(&["onbeat".into(), "measure".into(), flag.into()]);
-        assert!(check("-h400").expect_err("refused").message.contains("--hist"));
-        for flag in ["--histofall=400", "-h=400", "-qh400", "-H400"] {
-            assert!(check(flag).is_err(), "{flag}");
-        }
-        let words = ["onbeat", "measure", "-mSqh", "400"].map(OsString::from);
-        assert!(refuse_lookalikes(&words).is_err());
-        assert!(check("-p80").is_ok() && check("-a0").is_ok());
-        assert!(check("-h").is_ok() && check("--hist").is_ok() && check("--help").is_ok());
+    fn outputs(&self) -> [&Option<PathBuf>; 3] {
+        [&self.course.json, &self.rt_tests_json, &self.hist]
     }
 }

@@ -17,6 +17,7 @@ mod bounds;
 mod capture;
 mod compare;
 mod completions;
+mod course;
 mod crowd;
 mod flags;
 mod import;
@@ -25,6 +26,7 @@ mod man;
 mod measure;
 mod report;
 mod rules;
+mod running;
 mod subject;
 
 /// What the process brings along; nothing else of its environment is read.
@@ -111,7 +113,7 @@ pub fn reference() -> String {
 /// Runs the command line and says how it ended.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
     let outcome =
-        measure::refuse_lookalikes(&args).and_then(|()| match Cli::try_parse_from(compare::part(args)) {
+        course::refuse_lookalikes(&args).and_then(|()| match Cli::try_parse_from(compare::part(args)) {
             Ok(cli) => dispatch(cli.command, environment),
             Err(error) => refused_by_clap(&error),
         });

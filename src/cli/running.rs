@@ -1,0 +1,122 @@
+//! What every command that runs the measuring loop does around it: from flags to a run that has begun, and its end.
+
+use std::io::{self, IsTerminal};
+
+use super::Environment;
+use super::course::Course;
+use super::live::Live;
+use crate::bundle::run::{Run, SCHEMA};
+use crate::bundle::time::wall_time;
+use crate::bundle::write::Writer;
+use crate::error::{Exit, Outcome, Trouble};
+use crate::facts::{self, Facts};
+use crate::host::{Host, clock, random_u64, rt};
+use crate::measure::around::Before;
+use crate::measure::sink::{Sink, Tick};
+use crate::plan::{self, Machine, Plan};
+
+/// A run that has its plan, its conditions and its bundle, and no sample yet.
+pub struct Begun {
+    /// What will be done.
+    pub plan: Plan,
+    /// The document so far.
+    pub run: Run,
+    /// Kind of core per measured CPU.
+    pub core_types: Vec<String>,
+    /// What may change meanwhile.
+    pub before: Before,
+    /// Where results go.
+    pub desk: Desk,
+}
+
+/// Flags to intent, machine to plan; makes the bundle. Refuses with the remedy.
+pub fn begin(course: &Course, command: &str, environment: &Environment) -> Outcome<Begun> {
+    let intent = course.intent()?;
+    course.mention_needless_flags();
+    rt::survive_file_size_limit();
+    rt::forget_code(); // that of the command line
+    let host = Host::live().recording();
+    let facts = facts::gather(&host);
+    rt::forget_code(); // what looked at the machine
+    let machine = look_at_machine(&facts)?;
+    let plan = plan::plan(&intent, &machine, random_u64())?;
+    let mut run = document(command, &plan, &facts);
+    let path = course.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
+    let mut writer = Writer::create(&path, plan.cpus.len())?;
+    writer.begin(&run)?;
+    if let Some(recorder) = host.recorded() {
+        writer.host(recorder)?;
+    }
+    drop(host);
+    let core_types =
+        plan.cpus.iter().map(|own| facts.core_types.get(&own.cpu).cloned().unwrap_or_default()).collect();
+    let before = Before::look(&facts);
+    run.integrity.extend(before.entries());
+    let live = (!course.quiet && !environment.dumb && io::stderr().is_terminal())
+        .then(|| Live::new(&plan, environment));
+    Ok(Begun { plan, run, core_types, before, desk: Desk { writer, live } })
+}
+
+/// The bundle and the screen, side by side.
+pub struct Desk {
+    /// The bundle.
+    pub writer: Writer,
+    /// The screen, if there is one.
+    pub live: Option<Live>,
+}
+
+impl Sink for Desk {
+    fn second(&mut self, tick: &Tick) -> Result<(), String> {
+        if let Some(live) = &mut self.live {
+            live.show(tick);
+        }
+        self.writer.second(tick.blocks, tick.tails)
+    }
+
+    fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
+        self.writer.checkpoint(run)
+    }
+}
+
+/// How the run ended, as an exit code, unless something went wrong first.
+pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
+    let lost = run.integrity.iter().find(|entry| entry.kind == "storage");
+    let first = first.or_else(|| lost.map(|entry| Trouble::internal(entry.detail.clone())));
+    match (first, run.ended.as_str()) {
+        (Some(trouble), _) => Err(trouble),
+        (None, "limit") => Ok(Exit::Limit),
+        (None, "signal") => Ok(Exit::Interrupted),
+        (None, "error") => {
+            Err(Trouble::internal("the measuring threads ended early: see the integrity entries"))
+        }
+        _ => Ok(Exit::Fine),
+    }
+}
+
+/// What the plan needs to know: which CPUs there are, and which this process may use.
+fn look_at_machine(facts: &Facts) -> Outcome<Machine> {
+    let failed =
+        |error: io::Error| Trouble::internal(format!("cannot read this process's affinity: {error}"));
+    let inherited = rt::affinity().map_err(failed)?;
+    let online = facts.online.known().cloned().unwrap_or_else(|| inherited.clone());
+    // Asking for everything and reading back what was granted tells what the cpuset permits.
+    let permitted = rt::pin(&online).and_then(|()| rt::affinity()).unwrap_or_else(|_| inherited.clone());
+    rt::pin(&inherited).map_err(failed)?;
+    let isolated = facts.isolated.known().cloned().unwrap_or_default();
+    Ok(Machine { online, inherited, permitted, isolated, preempt: facts.preempt.name().into() })
+}
+
+fn document(command: &str, plan: &Plan, facts: &Facts) -> Run {
+    let now = wall_time(clock::monotonic() + clock::wall_offset());
+    let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
+    Run {
+        schema: SCHEMA.into(),
+        id: format!("{compact}-{:08x}", random_u64() as u32),
+        command: command.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started: now,
+        plan: plan.document(facts.preempt.name()),
+        host: facts::describe(facts),
+        ..Run::default()
+    }
+}
