@@ -1,6 +1,12 @@
 //! From the kernel's trace buffers to events: formats, pages, names. Bytes in, values out; `hunt` brings the bytes.
 
+pub mod catalog;
+pub mod decode;
 pub mod event;
+pub mod fields;
+pub mod format;
 pub mod label;
 pub mod naming;
+pub mod page;
 pub mod window;
+pub mod words;

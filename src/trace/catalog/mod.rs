@@ -1,0 +1,75 @@
+//! The events that are wanted, one record each: where they are, which fields are read, what they say.
+//!
+//! A kernel that lacks one is none the worse for it. Fields go by name only: their places differ between kernels, and what
+//! was an array in one (`comm` of sched_migrate_task) lies elsewhere in the next. Each file names its header.
+
+mod irq;
+mod kernel;
+mod sched;
+mod timer;
+
+use super::event::{Address, What};
+use super::fields::Fields;
+
+/// An event, and how its records are read.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Its directory below `events/`.
+    pub system: &'static str,
+    /// Its name.
+    pub event: &'static str,
+    /// The fields that `decode` reads, by their number in this list; the event is refused where one is missing.
+    pub needs: &'static [&'static str],
+    /// Further fields, numbered on from `needs`, that not every kernel has.
+    pub may: &'static [&'static str],
+    /// What a record says; nothing when its fields are no such thing.
+    pub decode: fn(&Fields) -> Option<What<Address>>,
+}
+
+impl Wanted {
+    const fn new(
+        system: &'static str,
+        event: &'static str,
+        needs: &'static [&'static str],
+        decode: fn(&Fields) -> Option<What<Address>>,
+    ) -> Wanted {
+        Wanted { system, event, needs, may: &[], decode }
+    }
+
+    const fn with(self, may: &'static [&'static str]) -> Wanted {
+        Wanted { may, ..self }
+    }
+
+    /// Whether it is switched on by writing to its `enable`; the stack has none, it comes of triggers and options.
+    pub fn has_switch(&self) -> bool {
+        self.system != "ftrace"
+    }
+}
+
+/// All of them by subsystem, in the order of arming.
+pub const ALL: &[&[Wanted]] = &[sched::EVENTS, irq::EVENTS, irq::VECTORS, timer::EVENTS, kernel::EVENTS];
+
+/// Each of them, in the order of arming.
+pub fn all() -> impl Iterator<Item = &'static Wanted> {
+    ALL.iter().copied().flatten()
+}
+
+/// The event of that name.
+pub fn find(system: &str, event: &str) -> Option<&'static Wanted> {
+    all().find(|wanted| wanted.system == system && wanted.event == event)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_event_is_there_once() {
+        let mut names: Vec<_> = all().map(|wanted| (wanted.system, wanted.event)).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!((names.len(), count > 60), (count, true));
+        assert!(find("sched", "sched_switch").is_some() && find("sched", "sched_exit").is_none());
+    }
+}

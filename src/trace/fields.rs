@@ -1,0 +1,174 @@
+//! A record's fields by their place in a list of names: found once in the format, then read at an offset.
+//!
+//! Source: Documentation/trace/events.rst; `__data_loc` and `__rel_loc` in include/trace/stages/.
+
+use super::event::Address;
+use super::format::{Field, Format, Place};
+use super::label::Label;
+use super::words::Words;
+use crate::units::{CPU_LIMIT, Cpu, CpuSet};
+
+/// A field of one format, found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    offset: usize,
+    size: usize,
+    signed: bool,
+    place: Place,
+}
+
+impl Slot {
+    /// The field of that name.
+    pub fn find(format: &Format, name: &str) -> Option<Slot> {
+        let field: &Field = format.field(name)?;
+        Some(Slot { offset: field.offset, size: field.size, signed: field.signed, place: field.place })
+    }
+}
+
+/// The fields of one record, by their number in the list of names that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    /// The record.
+    pub data: &'a [u8],
+    /// What was found of the list; nothing where this kernel has no such field.
+    pub slots: &'a [Option<Slot>],
+    /// How the numbers are written.
+    pub words: Words,
+    /// Where the kernel's text begins (`_stext`), or 0 where it is not known.
+    pub text: Address,
+}
+
+impl<'a> Fields<'a> {
+    fn slot(&self, n: usize) -> Option<Slot> {
+        self.slots.get(n).copied().flatten()
+    }
+
+    /// A number of any size and sign.
+    pub fn int(&self, n: usize) -> Option<i64> {
+        let Slot { offset, size, signed, .. } = self.slot(n)?;
+        Some(match (size, signed) {
+            (4, true) => i64::from(self.words.u32(self.data, offset)? as i32),
+            (4, false) => i64::from(self.words.u32(self.data, offset)?),
+            (8, _) => self.words.u64(self.data, offset)? as i64,
+            (2, true) => i64::from(self.words.u16(self.data, offset)? as i16),
+            (2, false) => i64::from(self.words.u16(self.data, offset)?),
+            (1, true) => i64::from(*self.data.get(offset)? as i8),
+            (1, false) => i64::from(*self.data.get(offset)?),
+            _ => return None,
+        })
+    }
+
+    /// A number that fits.
+    pub fn small<T: TryFrom<i64>>(&self, n: usize) -> Option<T> {
+        T::try_from(self.int(n)?).ok()
+    }
+
+    /// An address or another number without sign.
+    pub fn address(&self, n: usize) -> Option<Address> {
+        let value = self.int(n)? as u64;
+        // A pointer that the format calls signed is still one.
+        Some(if self.words.long == 4 && self.slot(n)?.size == 4 { value & 0xffff_ffff } else { value })
+    }
+
+    /// The number of a CPU.
+    pub fn cpu(&self, n: usize) -> Option<Cpu> {
+        self.small(n).filter(|&cpu| cpu < CPU_LIMIT).map(Cpu)
+    }
+
+    /// The bytes of an array or text, wherever they are.
+    pub fn bytes(&self, n: usize) -> Option<&'a [u8]> {
+        let Slot { offset, size, place, .. } = self.slot(n)?;
+        if place == Place::Inside {
+            return self.data.get(offset..)?.get(..size);
+        }
+        let word = self.words.u32(self.data, offset)?;
+        let (at, length) = ((word & 0xffff) as usize, (word >> 16) as usize);
+        let from = if place == Place::RelLoc { offset + size } else { 0 };
+        self.data.get(from + at..)?.get(..length)
+    }
+
+    /// A short text.
+    pub fn label<const L: usize>(&self, n: usize) -> Option<Label<L>> {
+        self.bytes(n).map(Label::new)
+    }
+
+    /// An element of an array of `long`.
+    pub fn element(&self, n: usize, at: usize) -> Option<u64> {
+        self.words.long(self.bytes(n)?, at * self.words.long)
+    }
+
+    /// A mask of CPUs: a bit map in longs.
+    pub fn cpus(&self, n: usize) -> Option<CpuSet> {
+        let bytes = self.bytes(n)?;
+        let bits = 8 * self.words.long;
+        let longs = (bytes.len() / self.words.long).min(CPU_LIMIT as usize / bits);
+        let word = |at: usize| self.words.long(bytes, at * self.words.long).unwrap_or(0);
+        let set = (0..longs * bits).filter(|bit| word(bit / bits) >> (bit % bits) & 1 != 0);
+        Some(set.map(|bit| Cpu(bit as u32)).collect())
+    }
+
+    /// So many addresses from a field on, up to the record's end: a stack, whose format tells no true size.
+    pub fn frames(&self, n: usize, count: usize) -> Option<Vec<Address>> {
+        let from = self.data.get(self.slot(n)?.offset..)?;
+        let count = count.min(from.len() / self.words.long);
+        Some((0..count).filter_map(|at| self.words.long(from, at * self.words.long)).collect())
+    }
+
+    /// The place in the kernel's text that a field gives as a distance from its begin.
+    pub fn in_text(&self, n: usize) -> Option<Address> {
+        Some(self.text.wrapping_add_signed(self.int(n)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(offset: usize, size: usize, signed: bool, place: Place) -> Option<Slot> {
+        Some(Slot { offset, size, signed, place })
+    }
+
+    #[test]
+    fn numbers_texts_and_masks_are_read_within_the_record() {
+        let mut data = vec![0xff; 16];
+        data.extend([24, 0, 5, 0, 0, 0, 9, 0]); // data_loc 5 bytes at 24; rel_loc 9 bytes right behind it
+        data.extend(b"eth0\0\x05\0\0\0\0\0\0\x80");
+        let slots = [
+            slot(0, 4, true, Place::Inside),
+            slot(0, 4, false, Place::Inside),
+            slot(16, 4, false, Place::DataLoc),
+            slot(20, 4, false, Place::RelLoc),
+            None,
+            slot(36, 8, true, Place::Inside),
+            slot(0, 3, true, Place::Inside),
+        ];
+        let words = Words { big: false, long: 8 };
+        let fields = Fields { data: &data, slots: &slots, words, text: 0x1000 };
+        assert_eq!((fields.int(0), fields.int(1)), (Some(-1), Some(0xffff_ffff)));
+        assert_eq!((fields.small::<u8>(1), fields.small::<i32>(0), fields.cpu(0)), (None, Some(-1), None));
+        assert_eq!(fields.label::<24>(2), Some("eth0".into()));
+        assert_eq!(fields.bytes(3).map(<[u8]>::len), Some(9));
+        assert_eq!((fields.int(4), fields.int(5), fields.int(6), fields.int(7)), (None, None, None, None));
+        assert_eq!(fields.in_text(0), Some(0xfff));
+        assert_eq!(fields.frames(0, 9).map(|frames| frames.len()), Some(4));
+    }
+
+    #[test]
+    fn a_mask_is_the_same_in_every_order() {
+        let slots = [slot(0, 16, false, Place::Inside)];
+        let set = |big, long, data: [u8; 16]| {
+            Fields { data: &data, slots: &slots, words: Words { big, long }, text: 0 }
+                .cpus(0)
+                .map(|set| set.to_string())
+        };
+        let mut little = [0; 16];
+        (little[0], little[4], little[8]) = (0b101, 1, 2);
+        let mut big = [0; 16];
+        (big[7], big[3], big[15]) = (0b101, 1, 2);
+        let mut narrow = [0; 16];
+        (narrow[3], narrow[7], narrow[11]) = (0b101, 1, 2);
+        for got in [set(false, 8, little), set(false, 4, little), set(true, 8, big), set(true, 4, narrow)] {
+            assert_eq!(got.as_deref(), Some("0,2,32,65"));
+        }
+    }
+}
