@@ -10,6 +10,7 @@ mod fact;
 mod machine;
 pub mod record;
 pub mod rt;
+pub mod tracefs;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, Read, Seek, Write};

@@ -1,0 +1,189 @@
+//! The door to the kernel's tracing: tracefs, found or mounted where nobody sees it, and an instance of our own in it.
+//!
+//! The top level and other instances are read and never written: somebody else may be tracing.
+//! Source: Documentation/trace/ftrace.rst ("Instances"), fs/tracefs/inode.c.
+
+mod below;
+mod instance;
+mod names;
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsmount, fsopen, open_tree,
+};
+
+pub use instance::{Instance, RawPipe};
+pub use names::Stats;
+
+/// Where tracefs is mounted when somebody did; the second is where old systems look.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// TRACEFS_MAGIC of include/uapi/linux/magic.h.
+const TRACEFS: u64 = 0x7472_6163;
+
+/// Why there is no tracing here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotHere {
+    /// The kernel was built without tracefs.
+    NoTracefs,
+    /// It is not mounted, and this kernel (before 5.2) cannot mount it unseen.
+    NotMounted,
+    /// It exists and this user may not use it; the error number.
+    NotPermitted(i32),
+    /// Something else went wrong; the error number.
+    Failed(i32),
+}
+
+impl From<Errno> for NotHere {
+    fn from(errno: Errno) -> NotHere {
+        match errno {
+            Errno::PERM | Errno::ACCESS | Errno::ROFS => NotHere::NotPermitted(errno.raw_os_error()),
+            other => NotHere::Failed(other.raw_os_error()),
+        }
+    }
+}
+
+/// The kernel's tracing; closing it unmounts what was mounted for it.
+pub struct Tracing {
+    /// The root of tracefs.
+    root: OwnedFd,
+    /// Its directory of instances.
+    instances: OwnedFd,
+}
+
+/// What else there is of tracing: facts for a note, because other people's tracing costs time too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Names of the instances that exist, ours among them, sorted.
+    pub instances: Vec<String>,
+    /// The top level's tracer: `nop` is none, `""` is unknown.
+    pub tracer: String,
+    /// Whether events are switched on at the top level, if known.
+    pub events: Option<bool>,
+    /// Whether the top level writes into its buffer, if known.
+    pub on: Option<bool>,
+}
+
+impl Tracing {
+    /// Finds tracefs, or mounts it for this descriptor alone; nothing appears in the tree that others see.
+    pub fn open() -> Result<Tracing, NotHere> {
+        // What is mounted already goes first: mounting the one tracefs there is again resets the options that are
+        // shown for all its mounts, and before Linux 5.17 its owner and mode, too (tracefs_get_tree).
+        let mut refused = None;
+        for place in PLACES {
+            match visible(place) {
+                Ok(Some(root)) => return Tracing::at(root),
+                Ok(None) | Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Err(errno) => refused = refused.or(Some(errno)),
+            }
+        }
+        match unseen() {
+            Ok(root) => Tracing::at(root),
+            Err(Errno::NODEV) => Err(NotHere::NoTracefs),
+            Err(Errno::NOSYS) => Err(refused.map_or(NotHere::NotMounted, NotHere::from)),
+            Err(errno) => Err(refused.unwrap_or(errno).into()),
+        }
+    }
+
+    fn at(root: OwnedFd) -> Result<Tracing, NotHere> {
+        let instances = below::open_dir(&root, "instances")?;
+        // Under lockdown the tree is there and its files do not open (security_locked_down(LOCKDOWN_TRACEFS)).
+        below::open(&root, "events/header_page", OFlags::RDONLY)?;
+        Ok(Tracing { root, instances })
+    }
+
+    /// Reads a text of the top level, such as `events/header_page` or `printk_formats`.
+    pub fn read(&self, path: &str) -> io::Result<String> {
+        below::read(&self.root, path)
+    }
+
+    /// Whether the top level has such a file or directory.
+    pub fn exists(&self, path: &str) -> bool {
+        below::exists(&self.root, path)
+    }
+
+    /// The names in a directory of the top level, such as `events/sched`, sorted.
+    pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        below::list(&below::open_dir(&self.root, path)?)
+    }
+
+    /// What else is traced on this machine.
+    pub fn others(&self) -> Others {
+        let first = |path: &str| self.read(path).ok().and_then(|text| text.trim().chars().next());
+        Others {
+            instances: below::list(&self.instances).unwrap_or_default(),
+            tracer: self.read("current_tracer").unwrap_or_default().trim().to_owned(),
+            // 0 none, 1 all, X some (event_enable_read, kernel/trace/trace_events.c).
+            events: first("events/enable").map(|c| matches!(c, '1' | 'X')),
+            on: first("tracing_on").map(|c| c == '1'),
+        }
+    }
+
+    /// Makes an instance of this process's own; there is one at a time.
+    pub fn instance(&self) -> io::Result<Instance> {
+        let (pid, start) =
+            life_of("self").ok_or_else(|| io::Error::other("/proc/self/stat does not say who this is"))?;
+        Instance::make(self.instances.try_clone()?, names::name_of(pid, start))
+    }
+
+    /// Removes the instances of runs that were killed; the names of those removed.
+    ///
+    /// Two things must hold. No process of that number and start is seen to live: one that waits to be reaped does not.
+    /// And nobody has a file of the instance open, or the kernel refuses with EBUSY: a living onbeat always has one
+    /// open, so that one in another PID namespace, whose number means somebody else here, loses nothing.
+    /// Removing an instance switches its events off and clears its triggers (event_trace_del_tracer), and so writing
+    /// to one that may not be dead is not needed.
+    pub fn remove_dead(&self) -> Vec<String> {
+        let mut names = below::list(&self.instances).unwrap_or_default();
+        names.retain(|name| names::owner_of(name).is_some_and(|owner| !lives(owner)));
+        names.retain(|name| below::remove_dir(&self.instances, name).is_ok());
+        names
+    }
+}
+
+/// Whether the process that made an instance is there; not to be able to tell counts as living.
+fn lives((pid, start): (u32, u64)) -> bool {
+    // Without our own entry /proc is not to be believed on others (hidepid, or no /proc at all).
+    life_of("self").is_none() || life_of(&pid.to_string()).is_some_and(|(_, found)| found == start)
+}
+
+/// Number and start of a process that has not ended.
+fn life_of(process: &str) -> Option<(u32, u64)> {
+    let bytes = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+    names::life_in(&String::from_utf8_lossy(&bytes))
+}
+
+/// Tracefs where it is mounted already, as a mount of our own if we may, so that nobody's unmounting is in the way.
+fn visible(place: &str) -> Result<Option<OwnedFd>, Errno> {
+    // O_PATH alone does not trigger the automount below debugfs (follow_automount, fs/namei.c).
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = rustix::fs::open(place, flags, Mode::empty())?;
+    if !is_tracefs(&found) {
+        return Ok(None);
+    }
+    let how =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let own = open_tree(&found, "", how).ok().filter(is_tracefs);
+    // Not privileged to mount, or a kernel before 5.2: the visible one serves as well.
+    Ok(Some(own.unwrap_or(found)))
+}
+
+/// Mounts tracefs on nothing but a file descriptor (Linux 5.2 or later); closing it unmounts.
+fn unseen() -> Result<OwnedFd, Errno> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+fn is_tracefs(at: &OwnedFd) -> bool {
+    // The field's width differs between architectures.
+    #[allow(clippy::unnecessary_cast)]
+    rustix::fs::fstatfs(at).is_ok_and(|found| found.f_type as u64 == TRACEFS)
+}

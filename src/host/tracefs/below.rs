@@ -1,0 +1,137 @@
+//! Lookups that start at a directory of tracefs and stay below it; no link is followed.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::super::{NAMES_LIMIT, READ_LIMIT};
+
+/// Opens a file below the directory; never waits for it.
+pub fn open(dir: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    if !is_plain(path) {
+        return Err(Errno::INVAL);
+    }
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(&dir, path, flags, Mode::empty(), within) {
+        // Before Linux 5.6, or under a filter that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => step_by_step(dir, path, flags),
+        answer => answer,
+    }
+}
+
+fn step_by_step(dir: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut at: Option<OwnedFd> = None;
+    for part in above.split('/').filter(|part| !part.is_empty()) {
+        let here = at.as_ref().map_or(dir.as_fd(), |at| at.as_fd());
+        at = Some(rustix::fs::openat(here, part, way, Mode::empty())?);
+    }
+    let here = at.as_ref().map_or(dir.as_fd(), |at| at.as_fd());
+    rustix::fs::openat(here, name, flags | OFlags::NOFOLLOW, Mode::empty())
+}
+
+/// Whether a path names something below a directory, without detours.
+fn is_plain(path: &str) -> bool {
+    path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
+}
+
+/// Opens a directory below the directory.
+pub fn open_dir(dir: impl AsFd, path: &str) -> Result<OwnedFd, Errno> {
+    open(dir, path, OFlags::RDONLY | OFlags::DIRECTORY)
+}
+
+/// Whether something of that path is there.
+pub fn exists(dir: impl AsFd, path: &str) -> bool {
+    is_plain(path) && step_by_step(dir, path, OFlags::PATH | OFlags::CLOEXEC).is_ok()
+}
+
+/// `header_page` gives all it has to the first read and nothing to a second (show_header): that must be large enough.
+const AT_ONCE: usize = 64 << 10;
+
+/// Reads a text, at most [`READ_LIMIT`] bytes of it: some of tracefs's files have no end.
+pub fn read(dir: impl AsFd, path: &str) -> io::Result<String> {
+    let file = open(dir, path, OFlags::RDONLY)?;
+    let (mut bytes, mut filled) = (vec![0; AT_ONCE], 0);
+    loop {
+        match rustix::io::read(&file, &mut bytes[filled..]) {
+            Ok(0) | Err(Errno::AGAIN) => break,
+            Ok(read) => filled += read,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        if filled as u64 > READ_LIMIT {
+            return Err(Errno::FBIG.into());
+        }
+        if bytes.len() - filled < AT_ONCE {
+            bytes.resize(bytes.len() + AT_ONCE, 0);
+        }
+    }
+    bytes.truncate(filled);
+    String::from_utf8(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// Writes a text; what the file held before stays where the kernel adds up (events, triggers).
+pub fn write(dir: impl AsFd, path: &str, text: &str) -> io::Result<()> {
+    File::from(open(dir, path, OFlags::WRONLY)?).write_all(text.as_bytes())
+}
+
+/// Opens a file such that the kernel forgets what was set there: triggers, lists of events.
+pub fn clear(dir: impl AsFd, path: &str) -> io::Result<()> {
+    open(dir, path, OFlags::WRONLY | OFlags::TRUNC)?;
+    Ok(())
+}
+
+/// The names in a directory, sorted.
+pub fn list(dir: &OwnedFd) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(dir)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+        if names.len() > NAMES_LIMIT {
+            return Err(Errno::FBIG.into());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Removes a directory of this directory.
+pub fn remove_dir(dir: &OwnedFd, name: &str) -> Result<(), Errno> {
+    if !is_plain(name) {
+        return Err(Errno::INVAL);
+    }
+    rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_way_leads_out() {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path().join("root");
+        std::fs::create_dir_all(root.join("a")).unwrap();
+        std::fs::write(root.join("a/x"), "in").unwrap();
+        std::fs::write(top.path().join("secret"), "out").unwrap();
+        std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("a", root.join("dirlink")).unwrap();
+        let dir = OwnedFd::from(File::open(&root).unwrap());
+        assert_eq!(read(&dir, "a/x").unwrap(), "in");
+        for path in ["../secret", "a/../../secret", "link", "dirlink/x", "/etc/passwd", "", ".", "a//x"] {
+            assert!(read(&dir, path).is_err(), "{path}");
+            assert!(!is_plain(path) || step_by_step(&dir, path, OFlags::RDONLY).is_err(), "{path}");
+        }
+        assert!(step_by_step(&dir, "a/x", OFlags::RDONLY).is_ok());
+        assert!(exists(&dir, "a/x") && exists(&dir, "a") && !exists(&dir, "b") && !exists(&dir, "../secret"));
+        assert_eq!(list(&dir).unwrap(), ["a", "dirlink", "link"]);
+        assert!(remove_dir(&dir, "../root").is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! A tracing instance of our own: buffers, events and triggers that nobody else's tracing notices.
+//!
+//! Source: Documentation/trace/ftrace.rst ("Instances"), __remove_instance in kernel/trace/trace.c.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::below;
+use super::names::Stats;
+use crate::units::{Cpu, Nanos};
+
+/// How often and after how long removing is tried again: a reader may be on its way out of the kernel.
+const TRIES: usize = 20;
+const BETWEEN: Nanos = Nanos(10_000_000);
+
+/// An instance; dropping it and all its pipes, in whatever order, removes it.
+pub struct Instance {
+    made: Arc<Made>,
+}
+
+struct Made {
+    name: String,
+    /// The directory that holds it.
+    instances: OwnedFd,
+    dir: OwnedFd,
+    /// Its `tracing_on`, kept open: as long as it is, nobody can remove the instance (trace_array_get).
+    held: Mutex<Option<OwnedFd>>,
+    removed: AtomicBool,
+}
+
+impl Instance {
+    pub(super) fn make(instances: OwnedFd, name: String) -> io::Result<Instance> {
+        rustix::fs::mkdirat(&instances, &name, Mode::from_raw_mode(0o700))?;
+        let opened = below::open_dir(&instances, &name)
+            .and_then(|dir| Ok((below::open(&dir, "tracing_on", OFlags::WRONLY)?, dir)));
+        match opened {
+            Ok((held, dir)) => {
+                let held = Mutex::new(Some(held));
+                let made = Made { name, instances, dir, held, removed: AtomicBool::new(false) };
+                Ok(Instance { made: Arc::new(made) })
+            }
+            Err(errno) => {
+                let _ = below::remove_dir(&instances, &name);
+                Err(errno.into())
+            }
+        }
+    }
+
+    /// What it is called: `onbeat-PID-START`.
+    pub fn name(&self) -> &str {
+        &self.made.name
+    }
+
+    /// Reads a text by its path in the instance.
+    pub fn read(&self, path: &str) -> io::Result<String> {
+        below::read(&self.made.dir, path)
+    }
+
+    /// Writes a text; to lists of events and triggers it is added.
+    pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        below::write(&self.made.dir, path, text)
+    }
+
+    /// Forgets what was set in a list of events or triggers.
+    pub fn clear(&self, path: &str) -> io::Result<()> {
+        below::clear(&self.made.dir, path)
+    }
+
+    /// Whether the instance has such a file or directory.
+    pub fn exists(&self, path: &str) -> bool {
+        below::exists(&self.made.dir, path)
+    }
+
+    /// The names in a directory of the instance, sorted.
+    pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        below::list(&below::open_dir(&self.made.dir, path)?)
+    }
+
+    /// A CPU's buffer as raw pages.
+    pub fn pipe(&self, cpu: Cpu) -> io::Result<RawPipe> {
+        let path = format!("per_cpu/cpu{}/trace_pipe_raw", cpu.0);
+        Ok(RawPipe { file: below::open(&self.made.dir, &path, OFlags::RDONLY)?, _of: Arc::clone(&self.made) })
+    }
+
+    /// What a CPU's buffer holds and has lost.
+    pub fn stats(&self, cpu: Cpu) -> io::Result<Stats> {
+        let text = self.read(&format!("per_cpu/cpu{}/stats", cpu.0))?;
+        Stats::parse(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+    }
+
+    /// Switches everything off and removes the instance; EBUSY while one of its pipes is open, and then it is
+    /// removed when the last of them is closed.
+    pub fn remove(self) -> io::Result<()> {
+        if Arc::strong_count(&self.made) > 1 {
+            self.made.stop();
+            return Err(Errno::BUSY.into());
+        }
+        self.made.remove()
+    }
+}
+
+impl Made {
+    /// Switches tracing and events off, as far as that works.
+    fn stop(&self) {
+        let _ = below::write(&self.dir, "tracing_on", "0");
+        let _ = below::write(&self.dir, "events/enable", "0");
+    }
+
+    /// Only whether the instance is gone counts. Its triggers are cleared with it (event_trace_del_tracer).
+    fn remove(&self) -> io::Result<()> {
+        if self.removed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.stop();
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut answer = Ok(());
+        for _ in 0..TRIES {
+            answer = below::remove_dir(&self.instances, &self.name);
+            match answer {
+                Err(Errno::BUSY) => crate::host::clock::pause(BETWEEN),
+                _ => break,
+            }
+        }
+        self.removed.store(matches!(answer, Ok(()) | Err(Errno::NOENT)), Ordering::Release);
+        Ok(answer?)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next run.
+        let _ = self.remove();
+    }
+}
+
+/// A CPU's buffer as raw pages, read without waiting.
+pub struct RawPipe {
+    /// Closed before the instance is let go: an open one keeps it from being removed.
+    file: OwnedFd,
+    _of: Arc<Made>,
+}
+
+impl RawPipe {
+    /// Takes the next page into `buf`, which has the size of a page of the ring buffer; none when there is no event.
+    ///
+    /// A smaller `buf` gets a page in parts.
+    pub fn read_page(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
+        loop {
+            match rustix::io::read(&self.file, &mut *buf) {
+                Ok(0) | Err(Errno::AGAIN) => return Ok(None),
+                Ok(length) => return Ok(Some(length)),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+}

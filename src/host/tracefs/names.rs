@@ -1,0 +1,133 @@
+//! What of tracefs can be told from texts alone: whose an instance is, and what its buffers hold.
+//!
+//! Source: proc_pid_stat(5), tracing_stats_read in kernel/trace/trace.c.
+
+/// `onbeat-PID-START`.
+pub fn name_of(pid: u32, start: u64) -> String {
+    format!("onbeat-{pid}-{start}")
+}
+
+/// Number and start of the process whose instance this is; none for what is not called exactly so.
+pub fn owner_of(name: &str) -> Option<(u32, u64)> {
+    let (pid, start) = name.strip_prefix("onbeat-")?.split_once('-')?;
+    let owner = (pid.parse().ok()?, start.parse().ok()?);
+    // `parse` takes a sign and leading zeros; we never wrote them.
+    (name_of(owner.0, owner.1) == name).then_some(owner)
+}
+
+/// Number and start (field 22, in ticks since boot) from `/proc/PID/stat`; none for a process that has ended and
+/// waits to be reaped: its files are closed.
+pub fn life_in(stat: &str) -> Option<(u32, u64)> {
+    let (pid, rest) = stat.split_once(" (")?;
+    // The name can hold anything, blanks and brackets among it: its end is the last bracket.
+    let mut fields = rest.rsplit_once(") ")?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    let start = fields.nth(18)?;
+    (!matches!(state, "Z" | "X" | "x")).then_some((pid.parse().ok()?, start.parse().ok()?))
+}
+
+/// What a CPU's buffer holds and has lost, as counts of events unless named otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Not read yet.
+    pub entries: u64,
+    /// Overwritten before they were read.
+    pub overrun: u64,
+    /// Lost because interrupts filled the buffer within one event's writing.
+    pub commit_overrun: u64,
+    /// Bytes not read yet.
+    pub bytes: u64,
+    /// Dropped because the buffer was full and does not overwrite.
+    pub dropped: u64,
+    /// Read.
+    pub read: u64,
+}
+
+impl Stats {
+    /// From the text of `per_cpu/cpuN/stats`; a line that a kernel does not have counts 0, none without `entries`.
+    pub fn parse(text: &str) -> Option<Stats> {
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            line.trim().parse::<u64>().ok()
+        };
+        Some(Stats {
+            entries: value("entries")?,
+            overrun: value("overrun").unwrap_or(0),
+            commit_overrun: value("commit overrun").unwrap_or(0),
+            bytes: value("bytes").unwrap_or(0),
+            dropped: value("dropped events").unwrap_or(0),
+            read: value("read events").unwrap_or(0),
+        })
+    }
+
+    /// Events that were recorded and cannot be read any more.
+    pub fn lost(&self) -> u64 {
+        self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_exact_names_have_an_owner() {
+        assert_eq!(owner_of("onbeat-12-345"), Some((12, 345)));
+        for name in [
+            "onbeat",
+            "onbeat-",
+            "onbeat-1",
+            "onbeat-1-",
+            "onbeat--1",
+            "onbeat-01-2",
+            "onbeat-1-+2",
+            "onbeat-1-2-3",
+            "onbeat-1-2 ",
+            " onbeat-1-2",
+            "Onbeat-1-2",
+            "onbeat-4294967296-1",
+            "timerlat",
+        ] {
+            assert_eq!(owner_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_told_by_number_and_start() {
+        let stat = |name: &str, state: &str| {
+            format!("42 ({name}) {state} 1 42 42 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 3 0 9876543 1 2 3")
+        };
+        assert_eq!(life_in(&stat("sh", "S")), Some((42, 9_876_543)));
+        assert_eq!(life_in(&stat("a) R 1 (b", "R")), Some((42, 9_876_543)));
+        assert_eq!(life_in(&stat("sh", "Z")), None);
+        assert_eq!(life_in("42 (sh) S 1 42"), None);
+        assert_eq!(life_in(""), None);
+    }
+
+    #[test]
+    fn stats_are_read_by_their_names() {
+        let text = "entries: 129\noverrun: 7\ncommit overrun: 1\nbytes: 4096\noldest event ts:  6538.108230\n\
+                    now ts:  6543.000001\ndropped events: 2\nread events: 55\n";
+        let stats = Stats::parse(text).unwrap();
+        let wanted = Stats { entries: 129, overrun: 7, commit_overrun: 1, bytes: 4096, dropped: 2, read: 55 };
+        assert_eq!(stats, wanted);
+        assert_eq!(stats.lost(), 10);
+        assert_eq!(Stats::parse("overrun: 1\n"), None);
+        assert_eq!(Stats::parse("entries: 3\n").map(|stats| stats.entries), Some(3));
+    }
+
+    proptest! {
+        #[test]
+        fn names_come_back(pid in 1u32.., start: u64) {
+            prop_assert_eq!(owner_of(&name_of(pid, start)), Some((pid, start)));
+        }
+
+        #[test]
+        fn any_text_is_survived(text in "[ ()a-z0-9:\n-]{0,80}") {
+            owner_of(&text);
+            life_in(&text);
+            Stats::parse(&text);
+        }
+    }
+}
