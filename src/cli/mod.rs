@@ -19,7 +19,9 @@ mod compare;
 mod completions;
 mod course;
 mod crowd;
+mod explain;
 mod flags;
+mod hunt;
 mod import;
 mod live;
 mod man;
@@ -76,6 +78,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Measure(Box<measure::Args>),
+    Hunt(Box<hunt::Args>),
+    Explain(explain::Args),
     Audit(audit::Args),
     Capture(capture::Args),
     Rules(rules::Args),
@@ -129,6 +133,8 @@ pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
 fn dispatch(command: Command, environment: &Environment) -> Outcome<Exit> {
     match command {
         Command::Measure(args) => measure::run(&args, environment),
+        Command::Hunt(args) => hunt::run(&args, environment),
+        Command::Explain(args) => explain::run(&args, environment),
         Command::Audit(args) => audit::run(&args, environment),
         Command::Capture(args) => capture::run(&args, environment),
         Command::Rules(args) => rules::run(&args),

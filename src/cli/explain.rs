@@ -1,0 +1,99 @@
+//! `onbeat explain`: a hunt's explanation again, from what its bundle holds.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Environment, columns, print, say, write_output};
+use crate::bundle::events::each_window;
+use crate::bundle::read::Bundle;
+use crate::bundle::run::Run;
+use crate::error::{Exit, Outcome, Trouble};
+use crate::hunt::hunter::KEPT;
+use crate::report::hunt::{perfetto, text};
+use crate::rules::culprits::About;
+use crate::rules::culprits::tally::Tally;
+use crate::timeline;
+
+/// Explain a hunt again, from its bundle, without root
+///
+/// Takes the spikes apart anew from the events that `onbeat hunt` kept around each of them, and ranks the culprits by
+/// the rules of this version. Nothing is read of the machine that this runs on.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat explain ~/.local/state/onbeat/runs/ID\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev"
+)]
+pub struct Args {
+    /// A bundle of `onbeat hunt`
+    #[arg(value_name = "BUNDLE")]
+    bundle: PathBuf,
+    /// Write the run with its explanation as JSON; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the spikes' events and slices for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+    /// No remarks on standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Explains.
+pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+    let outputs = [&args.json, &args.perfetto];
+    super::check_outputs(&outputs)?;
+    let Bundle { mut run, mut remarks, .. } = Bundle::open(&args.bundle)?;
+    if run.command != "hunt" {
+        return Err(Trouble::usage(format!(
+            "{} is a run of `onbeat {}`, in which nothing was traced: give one of `onbeat hunt`",
+            args.bundle.display(),
+            run.command
+        )));
+    }
+    let unread = explain(&args.bundle, &mut run)?;
+    if unread > 0 {
+        remarks.push(format!("{unread} windows of events could not be read, and their spikes are as they were explained"));
+    }
+    if !args.quiet {
+        remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", args.bundle.display())));
+    }
+    if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
+        print(text::render(&run, columns(), environment.color(&io::stdout())).as_bytes())?;
+    }
+    if let Some(path) = &args.json {
+        write_output(path, &[serde_json::to_vec(&run).unwrap_or_default(), b"\n".to_vec()].concat())?;
+    }
+    if let Some(path) = &args.perfetto {
+        write_perfetto(&args.bundle, &run, path)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// Explains all windows anew; spikes without a window stay as they are. How many windows could not be read.
+fn explain(bundle: &Path, run: &mut Run) -> Outcome<u64> {
+    let mut tally = Tally::default();
+    let before = std::mem::take(&mut run.spikes);
+    let unread = each_window(bundle, |window| {
+        let mut spike = timeline::explain(&window, &run.host);
+        tally.add(&mut spike, &run.host);
+        run.spikes.push(spike);
+    })?;
+    let known: std::collections::BTreeSet<_> =
+        run.spikes.iter().map(|spike| (spike.cpu, spike.actual_ns)).collect();
+    for mut spike in before.into_iter().filter(|spike| !known.contains(&(spike.cpu, spike.actual_ns))) {
+        tally.add(&mut spike, &run.host);
+        run.spikes.push(spike);
+    }
+    // The same list that the hunt has: the largest, in order of time.
+    run.spikes.sort_by_key(|spike| std::cmp::Reverse(spike.latency_ns));
+    run.spikes.truncate(KEPT);
+    run.spikes.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
+    run.culprits = tally.ranked(&About::run(run)).culprits;
+    Ok(unread)
+}
+
+/// Writes what ui.perfetto.dev opens, of the worst spikes whose windows the bundle has.
+pub fn write_perfetto(bundle: &Path, run: &Run, to: &Path) -> Outcome<()> {
+    let mut writer = perfetto::Perfetto::of(run);
+    each_window(bundle, |window| writer.add(&window))?;
+    write_output(to, &writer.finish())
+}

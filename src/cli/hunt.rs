@@ -1,0 +1,102 @@
+//! `onbeat hunt`: measuring with the flight recorder armed, every spike explained.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::course::Course;
+use super::flags::positive_span;
+use super::running::{Begun, Desk, begin, exit_of};
+use super::{Environment, columns, print, write_output};
+use crate::bundle::run::Run;
+use crate::bundle::write::Writer;
+use crate::error::{Exit, Outcome};
+use crate::host::{Host, rt};
+use crate::hunt::hunter::{Hunt, Wanted};
+use crate::hunt::recorder::Recorder;
+use crate::measure::start;
+use crate::report::hunt::text;
+use crate::units::{Bare, CpuSet};
+
+/// Measure, and explain every spike: who took the time, to the nanosecond
+///
+/// Measures as `onbeat measure` does, with the kernel's events recorded beside it in a tracing instance of its own. Every
+/// wake-up that is later than the threshold is taken apart while measuring goes on: which interrupt, thread, function or
+/// other CPU took how much of it, and what no event accounts for. At the end come the worst spikes and the culprits, ranked
+/// by the time they took, each with what it is, what matched and what would cure it. `onbeat explain` says the same again
+/// later, elsewhere, without root.
+///
+/// Recording costs time at each wake-up: how much is measured before the run and said. The latencies of a hunt are not
+/// those of the machine: `onbeat measure` has them. Nothing stays of what was armed, however the run ends.
+///
+/// Spans take a unit: ns us ms s m h d.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -D 60s --no-stacks               less cost, no function where interrupts were off\n  onbeat hunt -D 60s --perfetto spikes.json    open it in ui.perfetto.dev"
+)]
+pub struct Args {
+    #[command(flatten)]
+    course: Course,
+    /// A wake-up this late is a spike; a bare number is in us; from the first wake-ups by default
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    over: Option<String>,
+    /// Take no stacks: cheaper, and nobody is named for interrupts or preemption that was off
+    #[arg(long)]
+    no_stacks: bool,
+    /// Write the spikes' events and slices for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+}
+
+/// Hunts.
+pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+    let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
+    super::check_outputs(&[&args.course.json, &args.perfetto])?;
+    let wanted = Wanted { over, stacks: !args.no_stacks };
+    let begun = begin(&args.course, "hunt", environment)?;
+    let Begun { plan, run, core_types, before, mut desk } = begun;
+    let online = CpuSet::parse(&run.host.online).unwrap_or_default();
+    let host = Host::live();
+    let recorder = Recorder::open(&host, &online)?;
+    let events = desk.writer.events()?;
+    let mut hunt = Hunt::new(recorder, wanted, plan.clone(), &run, events, memory_kib(&host));
+    rt::forget_code(); // what made the recorder
+    let measured = start::measure(plan, run, &core_types, &mut desk, Some(&mut hunt));
+    // The instance goes with it, before anything can fail.
+    drop(hunt);
+    let Desk { writer, live } = desk;
+    drop(live);
+    let mut run = measured?;
+    run.integrity.extend(before.changes(&run));
+    finish(args, environment, &run, writer)
+}
+
+/// Tells, writes and ends: the text even where writing fails, so that nothing measured is lost.
+fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> Outcome<Exit> {
+    let path = writer.path().to_owned();
+    let kept = writer.finish(run);
+    rt::unblock_signals();
+    let outputs = [&args.course.json, &args.perfetto];
+    if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
+        print(text::render(run, columns(), environment.color(&io::stdout())).as_bytes())?;
+        if kept.is_ok() {
+            let shown = path.display();
+            print(format!("kept in {shown}; draw it: onbeat report {shown} -o hunt.html\n").as_bytes())?;
+        }
+    }
+    let mut first = kept.err();
+    if let Some(to) = &args.course.json {
+        let json = [serde_json::to_vec(run).unwrap_or_default(), b"\n".to_vec()].concat();
+        first = first.or(write_output(to, &json).err());
+    }
+    if let Some(to) = &args.perfetto {
+        first = first.or(super::explain::write_perfetto(&path, run, to).err());
+    }
+    exit_of(run, first)
+}
+
+/// The machine's memory, of which buffers may take a share.
+fn memory_kib(host: &Host) -> Option<u64> {
+    let text = host.read_text("/proc/meminfo");
+    let line = text.known()?.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}

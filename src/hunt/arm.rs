@@ -1,0 +1,168 @@
+//! What is armed in the instance, and how: events by what the kernel offers, filters and triggers by who measures.
+//!
+//! Source: Documentation/trace/events.rst (filters, triggers), Documentation/trace/ftrace.rst.
+
+use std::io;
+
+use super::scope::Scope;
+use crate::host::tracefs::{Instance, Tracing};
+use crate::trace::catalog::{self, Wanted};
+use crate::trace::decode::Decoder;
+
+/// How much is armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arms {
+    /// Nothing.
+    None,
+    /// Only what tells which timers the measuring threads sleep on.
+    Timers,
+    /// The events.
+    Events,
+    /// The events, and stacks where they tell something.
+    Stacks,
+}
+
+/// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some machines.
+const CLOCK: &str = "mono";
+
+/// Options that are on by default and cost something: names of threads are in the events already.
+const NEEDLESS: [&str; 2] = ["options/record-cmd", "options/record-tgid"];
+
+/// An instance with the events that this kernel offers.
+pub struct Armory {
+    instance: Instance,
+    formats: Vec<(&'static Wanted, String)>,
+    /// Events that the kernel does not offer, `system:event`.
+    pub missing: Vec<String>,
+    /// Events that it offers and that could not be armed, with the reason.
+    pub refused: Vec<String>,
+    armed: Arms,
+    stacks: Vec<(&'static str, String)>,
+}
+
+impl Armory {
+    /// Makes the instance, silent, on the schedule's clock.
+    pub fn open(tracing: &Tracing) -> io::Result<Armory> {
+        let instance = tracing.instance()?;
+        instance.write("tracing_on", "0")?;
+        instance.write("trace_clock", CLOCK)?;
+        for option in NEEDLESS.iter().filter(|option| instance.exists(option)) {
+            instance.write(option, "0")?;
+        }
+        let (mut formats, mut missing) = (Vec::new(), Vec::new());
+        for wanted in catalog::all() {
+            match tracing.read(&format!("events/{}/{}/format", wanted.system, wanted.event)) {
+                Ok(text) => formats.push((wanted, text)),
+                Err(_) => missing.push(name_of(wanted)),
+            }
+        }
+        let refused = Vec::new();
+        Ok(Armory { instance, formats, missing, refused, armed: Arms::None, stacks: Vec::new() })
+    }
+
+    /// The instance.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// How this kernel's pages are read; `text` is the address of `_stext`, 0 if unknown.
+    pub fn decoder(&self, tracing: &Tracing, text: u64) -> Result<Decoder, String> {
+        let header = tracing.read("events/header_page").map_err(|error| error.to_string())?;
+        let formats: Vec<_> = self.formats.iter().map(|(wanted, text)| (*wanted, text.as_str())).collect();
+        Ok(Decoder::new(&header, cfg!(target_endian = "big"), &formats)?.with_text(text))
+    }
+
+    /// Names of what [`Arms::Events`] arms.
+    pub fn events(&self) -> Vec<String> {
+        self.formats.iter().filter(|(wanted, _)| is_armed(wanted, Arms::Events)).map(|(w, _)| name_of(w)).collect()
+    }
+
+    /// Sets the buffer of each CPU; what was recorded is gone.
+    pub fn resize(&self, kib: u64) -> io::Result<()> {
+        self.instance.write("buffer_size_kb", &kib.to_string())
+    }
+
+    /// Switches to that much, and on or off. Text of the kernel is patched meanwhile: nobody must be measuring.
+    pub fn arm(&mut self, arms: Arms, scope: &Scope) -> io::Result<()> {
+        self.instance.write("tracing_on", "0")?;
+        self.drop_stacks();
+        for at in 0..self.formats.len() {
+            let wanted = self.formats[at].0;
+            let (before, after) = (is_armed(wanted, self.armed), is_armed(wanted, arms));
+            if before != after && wanted.has_switch() {
+                self.switch(wanted, after, scope);
+            }
+        }
+        self.armed = arms;
+        if arms == Arms::Stacks {
+            self.add_stacks(scope);
+        }
+        self.instance.write("tracing_on", if arms == Arms::None { "0" } else { "1" })
+    }
+
+    fn switch(&mut self, wanted: &'static Wanted, on: bool, scope: &Scope) {
+        let dir = format!("events/{}/{}", wanted.system, wanted.event);
+        let filter = if on { filter_of(wanted, scope) } else { None };
+        let filtered = filter.map_or(Ok(()), |filter| self.instance.write(&format!("{dir}/filter"), &filter));
+        let value = if on { "1" } else { "0" };
+        let switched = filtered.and_then(|()| self.instance.write(&format!("{dir}/enable"), value));
+        if let Err(error) = switched {
+            let refused = format!("{}: {error}", name_of(wanted));
+            if !self.refused.contains(&refused) {
+                self.refused.push(refused);
+            }
+        }
+    }
+
+    /// Stacks are taken where the timer interrupts something, and where something makes way for a measuring thread. From
+    /// the idle thread there is nothing to learn, and the stack would cost every calm wake-up microseconds.
+    fn add_stacks(&mut self, scope: &Scope) {
+        let wanted = [
+            ("events/timer/hrtimer_expire_entry/trigger", scope.timers("hrtimer"), "common_pid"),
+            ("events/sched/sched_switch/trigger", scope.threads("next_pid"), "prev_pid"),
+        ];
+        for (path, who, current) in wanted {
+            let Some(who) = who else { continue };
+            let trigger = format!("stacktrace if ({who}) && {current} != 0");
+            match self.instance.write(path, &trigger) {
+                Ok(()) => self.stacks.push((path, trigger)),
+                Err(error) => self.refused.push(format!("stacks at {path}: {error}")),
+            }
+        }
+    }
+
+    /// Where stacks are taken: `system:event`.
+    pub fn stacks(&self) -> Vec<String> {
+        let name = |path: &str| path.split('/').skip(1).take(2).collect::<Vec<_>>().join(":");
+        self.stacks.iter().map(|(path, _)| name(path)).collect()
+    }
+
+    fn drop_stacks(&mut self) {
+        for (path, trigger) in self.stacks.drain(..) {
+            // What stays goes with the instance.
+            let _ = self.instance.write(path, &format!("!{trigger}"));
+        }
+    }
+}
+
+fn name_of(wanted: &Wanted) -> String {
+    format!("{}:{}", wanted.system, wanted.event)
+}
+
+/// Whether an event belongs to that much. What happens at each system call or each start of a timer would cost more
+/// than it tells: it is for those who look at one task.
+fn is_armed(wanted: &Wanted, arms: Arms) -> bool {
+    match (arms, wanted.system, wanted.event) {
+        (Arms::None, ..) | (_, "raw_syscalls", _) => false,
+        (Arms::Timers, _, event) => event == "hrtimer_start",
+        (_, _, event) => event != "hrtimer_start",
+    }
+}
+
+/// Whom an event is about, where only some matter.
+fn filter_of(wanted: &Wanted, scope: &Scope) -> Option<String> {
+    match (wanted.system, wanted.event) {
+        ("timer", "hrtimer_start") | ("exceptions", _) => scope.threads("common_pid"),
+        _ => None,
+    }
+}

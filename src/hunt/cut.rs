@@ -1,0 +1,140 @@
+//! Cuts the window of one spike out of the pages.
+
+use super::sheets::{Sheets, Stack};
+use crate::trace::decode::Decoder;
+use crate::trace::event::{Raw, Task, What};
+use crate::trace::page::Lost;
+use crate::units::{Cpu, Nanos};
+
+/// From here on before the spike everything is kept: what was going on when the thread should have run.
+const LEAD: Nanos = Nanos(1_000_000);
+
+/// How many pages further back the thread that was running is looked for.
+const BACK: usize = 64;
+
+/// Of the events before the lead only the last switch and what came after it matter, and of those only the last.
+const BEFORE: usize = 256;
+
+/// Events of one CPU in one window.
+const MOST: usize = 20_000;
+
+/// What is to be cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// The late thread's CPU.
+    pub cpu: Cpu,
+    /// When it was to run.
+    pub expected: Nanos,
+    /// When it ran.
+    pub actual: Nanos,
+    /// Who it is.
+    pub victim: Task,
+}
+
+/// A window with addresses.
+#[derive(Debug, Default)]
+pub struct Cut {
+    /// In order of time, of all CPUs.
+    pub events: Vec<Raw>,
+    /// Events of the late thread's CPU that were overwritten within the window.
+    pub lost: u64,
+    /// Whether the buffer did not reach back to where the spike began.
+    pub too_late: bool,
+    /// Events that found no room.
+    pub left_out: u64,
+}
+
+/// Cuts; `sheets` hold what was taken after the spike.
+pub fn cut(wish: &Wish, sheets: &Sheets, decoder: &Decoder) -> Cut {
+    let mut cut = Cut::default();
+    for stack in &sheets.stacks {
+        let own = stack.cpu == wish.cpu;
+        let found = of_cpu(stack, wish, decoder);
+        if own {
+            cut.lost = found.lost;
+            cut.too_late = found.too_late;
+        }
+        cut.left_out += found.left_out;
+        cut.events.extend(found.events);
+    }
+    // Stable: what one CPU did at the same nanosecond stays in its order.
+    cut.events.sort_by_key(|event| event.time);
+    cut
+}
+
+fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder) -> Cut {
+    let lead = wish.expected - LEAD;
+    let mut cut = Cut::default();
+    let Some(oldest) = stack.sheets.front() else {
+        // Nothing at all was recorded: a CPU without events, or all are gone.
+        return Cut { too_late: true, ..cut };
+    };
+    cut.too_late = oldest.start > wish.expected;
+    let at = stack.holding(lead);
+    let mut before = switch_before(stack, at, lead, decoder);
+    for (number, sheet) in stack.sheets.iter().enumerate().skip(at) {
+        if sheet.start > wish.actual {
+            break;
+        }
+        let notes = decoder.page(stack.cpu, &sheet.bytes, &mut |event: Raw| {
+            if event.time > wish.actual {
+            } else if event.time < lead {
+                before.push(event);
+            } else if cut.events.len() < MOST {
+                cut.events.push(event);
+            } else {
+                cut.left_out += 1;
+            }
+        });
+        if number > at || sheet.start > lead {
+            cut.lost += count(notes.lost);
+        }
+    }
+    let mut events = since_last_switch(before);
+    events.append(&mut cut.events);
+    cut.events = events;
+    cut
+}
+
+fn count(lost: Lost) -> u64 {
+    match lost {
+        Lost::Nothing => 0,
+        Lost::Records(n) => n.max(1),
+        Lost::Some => 1,
+    }
+}
+
+/// Events from pages before number `at`, back to the last one with a switch; none if that page has one before `lead`.
+fn switch_before(stack: &Stack, at: usize, lead: Nanos, decoder: &Decoder) -> Vec<Raw> {
+    let mut found: Vec<Raw> = Vec::new();
+    for sheet in stack.sheets.iter().take(at + 1).rev().take(BACK) {
+        let mut events = Vec::new();
+        let mut switched = false;
+        decoder.page(stack.cpu, &sheet.bytes, &mut |event: Raw| {
+            if event.time < lead {
+                switched |= matches!(event.what, What::Switch { .. });
+                events.push(event);
+            }
+        });
+        // The page of the lead itself is read again by the caller.
+        if !std::ptr::eq(sheet, &stack.sheets[at]) {
+            events = since_last_switch(events);
+            events.append(&mut found);
+            found = events;
+        }
+        if switched {
+            break;
+        }
+    }
+    found
+}
+
+/// The last switch and what came after it, the last of that if it is much.
+fn since_last_switch(mut events: Vec<Raw>) -> Vec<Raw> {
+    let switch = events.iter().rposition(|event| matches!(event.what, What::Switch { .. })).unwrap_or(0);
+    let mut after = events.split_off(switch);
+    if after.len() > BEFORE {
+        after.drain(1..after.len() - BEFORE + 1);
+    }
+    after
+}

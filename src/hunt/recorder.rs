@@ -1,0 +1,207 @@
+//! The flight recorder: an armed instance, its pages, and the names of what they hold.
+
+use super::arm::{Armory, Arms};
+use super::cut::{Cut, Wish, cut};
+use super::names::Names;
+use super::scope::Scope;
+use super::sheets::Sheets;
+use crate::error::{Outcome, Trouble};
+use crate::host::tracefs::{NotHere, Tracing};
+use crate::host::{Host, clock};
+use crate::trace::decode::Decoder;
+use crate::trace::event::{Raw, What};
+use crate::trace::window::Window;
+use crate::units::{Cpu, CpuSet, Nanos};
+
+/// The buffer per CPU while the rounds are on.
+const FIRST_KIB: u64 = 1 << 10;
+
+/// An instance of our own, armed or not, and what was taken from it.
+pub struct Recorder {
+    /// Declared before the armory: pipes are closed before their instance is removed.
+    sheets: Sheets,
+    armory: Armory,
+    decoder: Decoder,
+    names: Names,
+    /// Who is looked at closely.
+    pub scope: Scope,
+    /// What is to be said of how it came about.
+    pub notes: Vec<String>,
+    /// Size of the buffer per CPU.
+    pub buffer_kib: u64,
+    tracing: Tracing,
+}
+
+impl Recorder {
+    /// Opens an instance with buffers for these CPUs; what a killed run left is removed first.
+    ///
+    /// Refuses where there is no tracing, or none for this user, with what is possible instead.
+    pub fn open(host: &Host, cpus: &CpuSet) -> Outcome<Recorder> {
+        let tracing = Tracing::open().map_err(refusal)?;
+        let mut notes = Vec::new();
+        let dead = tracing.remove_dead();
+        if !dead.is_empty() {
+            notes.push(format!("removed what a killed run left: {}", dead.join(", ")));
+        }
+        let others = tracing.others();
+        let foreign = others.tracer != "nop" && !others.tracer.is_empty() && others.on != Some(false);
+        if foreign {
+            notes.push(format!("somebody traces with {} meanwhile, which costs time too", others.tracer));
+        }
+        if others.events == Some(true) && others.on != Some(false) {
+            notes.push("somebody has events switched on at the top level, which cost time too".to_owned());
+        }
+        let failed = |error: std::io::Error| match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => {
+                Trouble::not_permitted(format!("cannot make a tracing instance ({error}): run as root"))
+            }
+            _ => Trouble::not_supported(format!(
+                "cannot make a tracing instance ({error}): `onbeat measure` works without"
+            )),
+        };
+        let armory = Armory::open(&tracing).map_err(failed)?;
+        let names = Names::read(host, &tracing);
+        let decoder = armory.decoder(&tracing, names.address_of("_stext").unwrap_or(0)).map_err(|what| {
+            Trouble::not_supported(format!(
+                "the kernel's trace pages have an unknown form ({what}): `onbeat measure` works without"
+            ))
+        })?;
+        armory.resize(FIRST_KIB).map_err(failed)?;
+        let mut sheets = Sheets::open(armory.instance(), cpus, decoder.layout().page_size()).map_err(failed)?;
+        sheets.most = FIRST_KIB << 10;
+        notes.extend(names.notes());
+        let scope = Scope::default();
+        Ok(Recorder { sheets, armory, decoder, names, scope, notes, buffer_kib: FIRST_KIB, tracing })
+    }
+
+    /// Switches to that much; what was taken so far is forgotten. Nobody must be measuring meanwhile.
+    pub fn arm(&mut self, arms: Arms) -> Outcome<()> {
+        self.armory.arm(arms, &self.scope).map_err(|error| {
+            Trouble::not_supported(format!(
+                "cannot switch the tracing instance on ({error}): `onbeat measure` works without"
+            ))
+        })?;
+        // What was recorded before belongs to nothing.
+        let _ = self.sheets.take(&self.decoder);
+        self.sheets.forget();
+        Ok(())
+    }
+
+    /// Gives each CPU a buffer of that size, or as near as the kernel has memory for.
+    pub fn resize(&mut self, kib: u64) {
+        let mut wanted = kib;
+        while wanted > self.buffer_kib / 2 {
+            match self.armory.resize(wanted) {
+                Ok(()) => {
+                    self.buffer_kib = wanted;
+                    self.sheets.most = wanted << 10;
+                    return;
+                }
+                Err(error) => {
+                    self.notes.push(format!("no memory for buffers of {wanted} KiB per CPU ({error})"));
+                    wanted /= 2;
+                }
+            }
+        }
+    }
+
+    /// Takes what the buffers hold.
+    pub fn take(&mut self) {
+        if let Err(error) = self.sheets.take(&self.decoder) {
+            let note = format!("reading the trace failed: {error}");
+            if !self.notes.contains(&note) && self.notes.len() < 20 {
+                self.notes.push(note);
+            }
+        }
+    }
+
+    /// Learns which timers the threads sleep on from what was recorded while only those were armed.
+    pub fn learn(&mut self) {
+        self.take();
+        let mut starts = Vec::new();
+        for stack in &self.sheets.stacks {
+            for sheet in &stack.sheets {
+                self.decoder.page(stack.cpu, &sheet.bytes, &mut |event: Raw| {
+                    if let What::TimerStart { timer, function, .. } = event.what {
+                        starts.push((event.pid, function, timer));
+                    }
+                });
+            }
+        }
+        self.scope.learn(&starts);
+    }
+
+    /// Bytes that the busiest CPU has brought since it was armed.
+    pub fn busiest_bytes(&self) -> u64 {
+        self.sheets.stacks.iter().map(|stack| stack.taken).max().unwrap_or(0)
+    }
+
+    /// How far back the CPU's buffer and what was taken of it reach.
+    pub fn depth(&self, cpu: Cpu) -> Option<Nanos> {
+        let oldest = self.sheets.of(cpu)?.sheets.front()?.start;
+        Some(clock::monotonic() - oldest)
+    }
+
+    /// Cuts a spike's window out of what was taken, with names instead of addresses; whether it began too early.
+    pub fn window(&mut self, wish: &Wish, cycle: Option<u64>, own: bool) -> (Window, bool) {
+        let Cut { events, lost, too_late, left_out } = cut(wish, &self.sheets, &self.decoder);
+        self.names.begin();
+        let events = events.into_iter().map(|event| event.named(&mut self.names)).collect();
+        let window = Window {
+            cpu: wish.cpu,
+            cycle,
+            expected_ns: wish.expected,
+            actual_ns: wish.actual,
+            victim: wish.victim,
+            own,
+            events_lost: lost,
+            left_out,
+            events,
+        };
+        (window, too_late)
+    }
+
+    /// Events that the kernel overwrote in all, and those it could not write at all.
+    pub fn overwritten(&self) -> u64 {
+        let stats = self.sheets.stacks.iter().filter_map(|stack| self.armory.instance().stats(stack.cpu).ok());
+        stats.map(|stats| stats.overrun + stats.commit_overrun + stats.dropped).sum()
+    }
+
+    /// The events that are armed, those that the kernel lacks, and where stacks are taken.
+    pub fn account(&mut self, into: &mut crate::bundle::run::Recorder) {
+        into.events = self.armory.events();
+        into.missing.clone_from(&self.armory.missing);
+        into.stacks = self.armory.stacks();
+        into.buffer_kib = self.buffer_kib;
+        self.notes.append(&mut self.armory.refused);
+        let refused = self.decoder.refused().iter();
+        let unread = refused.map(|(wanted, why)| format!("{}:{}: {why}", wanted.system, wanted.event));
+        into.notes = self.notes.iter().cloned().chain(unread).collect();
+    }
+
+    /// The tracing that the instance is part of.
+    pub fn tracing(&self) -> &Tracing {
+        &self.tracing
+    }
+}
+
+/// Why there can be no hunt here, and what there can be.
+fn refusal(why: NotHere) -> Trouble {
+    let instead = "`onbeat measure` works without";
+    let error = |errno: i32| std::io::Error::from_raw_os_error(errno);
+    match why {
+        NotHere::NoTracefs => {
+            Trouble::not_supported(format!("this kernel has no event tracing (CONFIG_FTRACE): {instead}"))
+        }
+        NotHere::NotMounted => Trouble::not_supported(
+            "tracefs is not mounted, and kernels before 5.2 mount it in sight only: mount -t tracefs nodev /sys/kernel/tracing",
+        ),
+        NotHere::NotPermitted(errno) => Trouble::not_permitted(format!(
+            "tracefs may not be used here ({}): run as root, outside lockdown; {instead}",
+            error(errno)
+        )),
+        NotHere::Failed(errno) => {
+            Trouble::not_supported(format!("tracefs cannot be opened ({}): {instead}", error(errno)))
+        }
+    }
+}

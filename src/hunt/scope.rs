@@ -1,0 +1,157 @@
+//! Whom the recorder looks at more closely: the measuring threads, and the timers they sleep on. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::units::Nanos;
+
+/// A kernel stack is as large and lies at a multiple of it (THREAD_SIZE without KASAN, x86-64 and arm64 with 4 KiB pages).
+const STACK: u64 = 16 << 10;
+
+/// More terms make a filter slower than what it saves; then what it asks is asked more loosely.
+const TERMS: usize = 24;
+
+/// Threads, and the addresses of their timers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    threads: Vec<i32>,
+    /// Ranges, end not included.
+    timers: Vec<(u64, u64)>,
+}
+
+impl Scope {
+    /// These threads, nothing known of their timers.
+    pub fn new(mut threads: Vec<i32>) -> Scope {
+        threads.sort_unstable();
+        threads.dedup();
+        Scope { threads, timers: Vec::new() }
+    }
+
+    /// Whether a thread is among them.
+    pub fn has(&self, thread: i32) -> bool {
+        self.threads.binary_search(&thread).is_ok()
+    }
+
+    /// A filter's condition on a field that holds a thread.
+    pub fn threads(&self, field: &str) -> Option<String> {
+        let mut ranges: Vec<(i64, i64)> = Vec::new();
+        for &thread in &self.threads {
+            match ranges.last_mut() {
+                Some(last) if last.1 + 1 == i64::from(thread) => last.1 += 1,
+                _ => ranges.push((thread.into(), thread.into())),
+            }
+        }
+        if ranges.len() > TERMS {
+            let (first, last) = (ranges[0].0, ranges[ranges.len() - 1].1);
+            ranges = vec![(first, last)];
+        }
+        let term = |&(first, last): &(i64, i64)| match first == last {
+            true => format!("{field} == {first}"),
+            false => format!("({field} >= {first} && {field} <= {last})"),
+        };
+        any(ranges.iter().map(term))
+    }
+
+    /// A filter's condition on a field that holds a timer; none if no timer is known.
+    pub fn timers(&self, field: &str) -> Option<String> {
+        let term = |&(first, end): &(u64, u64)| match end - first {
+            1 => format!("{field} == {first:#x}"),
+            _ => format!("({field} >= {first:#x} && {field} < {end:#x})"),
+        };
+        let mut ranges = self.timers.clone();
+        if ranges.len() > TERMS {
+            let (first, last) = (ranges[0].0, ranges[ranges.len() - 1].1);
+            ranges = vec![(first, last)];
+        }
+        any(ranges.iter().map(term))
+    }
+
+    /// Learns from `hrtimer_start` events which timers the threads sleep on: (thread, function, timer).
+    ///
+    /// A sleeping thread's timer is on its kernel stack, at many addresses of it; that of a timerfd or a POSIX timer has
+    /// one. Whatever else a thread starts now and then (its deadline, a tick) is told apart by its function: the timer it
+    /// sleeps on is the one it starts most.
+    pub fn learn(&mut self, starts: &[(i32, u64, u64)]) {
+        let mut timers: Vec<(u64, u64)> = Vec::new();
+        for &thread in &self.threads {
+            let own: Vec<_> = starts.iter().filter(|start| start.0 == thread).collect();
+            let mut by_function: BTreeMap<u64, usize> = BTreeMap::new();
+            own.iter().for_each(|start| *by_function.entry(start.1).or_default() += 1);
+            let Some((&function, _)) = by_function.iter().max_by_key(|(_, count)| **count) else { continue };
+            let seen: Vec<u64> =
+                own.iter().filter(|start| start.1 == function).map(|start| start.2).collect();
+            let (first, last) = (seen.iter().min().copied(), seen.iter().max().copied());
+            if let (Some(first), Some(last)) = (first, last) {
+                let base = first & !(STACK - 1);
+                match first == last {
+                    true => timers.push((first, first + 1)),
+                    false if last < base + STACK => timers.push((base, base + STACK)),
+                    // Several timers that are on no stack.
+                    false => timers.extend(seen.iter().map(|&timer| (timer, timer + 1))),
+                }
+            }
+        }
+        timers.sort_unstable();
+        timers.dedup();
+        self.timers = timers;
+    }
+}
+
+fn any(terms: impl Iterator<Item = String>) -> Option<String> {
+    let terms: Vec<String> = terms.collect();
+    (!terms.is_empty()).then(|| terms.join(" || "))
+}
+
+/// How long back the buffer must reach: somebody who comes late still finds the spike's beginning.
+pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: Option<u64>) -> u64 {
+    /// Half a second of a busy CPU, whatever was seen before.
+    const LEAST: u64 = 1 << 10;
+    const MOST: u64 = 32 << 10;
+    let reach = Nanos(500_000_000 + 4 * slowest.0.clamp(0, 10 * Nanos::SECOND.0));
+    // Noise comes after the rounds, too: twice what they brought.
+    let needed = (2.0 * bytes_per_s as f64 * reach.as_secs() / 1024.0) as u64;
+    // A machine's memory is for its own work: a sixteenth of it for all CPUs together.
+    let share = memory_kib.map_or(MOST, |kib| kib / 16 / cpus.max(1) as u64);
+    needed.clamp(LEAST, MOST).min(share.max(256))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_next_to_each_other_are_one_term() {
+        let scope = Scope::new(vec![12, 10, 11, 20]);
+        let wanted = "(p >= 10 && p <= 12) || p == 20";
+        assert_eq!(scope.threads("p").as_deref(), Some(wanted));
+        assert_eq!(Scope::default().threads("p"), None);
+        assert!(scope.has(11) && !scope.has(13));
+        let many = Scope::new((0..100).map(|n| 2 * n).collect());
+        assert_eq!(many.threads("p").as_deref(), Some("(p >= 0 && p <= 198)"));
+    }
+
+    #[test]
+    fn a_timer_on_the_stack_is_a_range_and_one_elsewhere_an_address() {
+        let mut scope = Scope::new(vec![7, 8, 9]);
+        let on_stack = 0xffff_c900_0012_3c80u64;
+        scope.learn(&[
+            (7, 1, on_stack),
+            (7, 1, on_stack + 0x40),
+            (7, 2, 0x99),
+            (8, 3, 0xffff_8880_0000_1000),
+            (8, 3, 0xffff_8880_0000_1000),
+            (6, 1, 0x55),
+        ]);
+        let wanted = "h == 0xffff888000001000 || (h >= 0xffffc90000120000 && h < 0xffffc90000124000)";
+        assert_eq!(scope.timers("h").as_deref(), Some(wanted));
+        assert_eq!(Scope::new(vec![1]).timers("h"), None);
+    }
+
+    #[test]
+    fn the_buffer_follows_from_rate_response_and_memory() {
+        assert_eq!(buffer_kib(0, Nanos(0), 2, None), 1 << 10);
+        assert_eq!(buffer_kib(8 << 20, Nanos(100_000_000), 2, None), (2.0 * 8192.0 * 0.9) as u64);
+        assert_eq!(buffer_kib(u64::MAX / 4, Nanos(0), 2, None), 32 << 10);
+        assert_eq!(buffer_kib(u64::MAX / 4, Nanos(0), 64, Some(1 << 20)), 1 << 10);
+        assert_eq!(buffer_kib(1, Nanos(0), 4096, Some(1 << 20)), 256);
+    }
+}

@@ -1,0 +1,97 @@
+//! The pages that were taken from the kernel's buffers, as far back as a spike can need them.
+//!
+//! Taking a page copies it under a lock that no writer waits for (`reader_lock`, kernel/trace/ring_buffer.c): the CPU
+//! whose buffer is read goes on undisturbed.
+
+use std::collections::VecDeque;
+use std::io;
+
+use crate::host::tracefs::{Instance, RawPipe};
+use crate::trace::decode::Decoder;
+use crate::units::{Cpu, CpuSet, Nanos};
+
+/// A page as it was taken.
+pub struct Sheet {
+    /// None of its records is older.
+    pub start: Nanos,
+    /// As the kernel wrote it.
+    pub bytes: Box<[u8]>,
+}
+
+/// One CPU's pages.
+pub struct Stack {
+    /// The CPU.
+    pub cpu: Cpu,
+    pipe: RawPipe,
+    /// Oldest first.
+    pub sheets: VecDeque<Sheet>,
+    kept: u64,
+    /// Bytes taken in all.
+    pub taken: u64,
+}
+
+/// All CPUs' pages.
+pub struct Sheets {
+    /// By CPU, ascending.
+    pub stacks: Vec<Stack>,
+    page: Box<[u8]>,
+    /// Most bytes that are kept per CPU.
+    pub most: u64,
+}
+
+impl Sheets {
+    /// Opens the buffers of these CPUs.
+    pub fn open(instance: &Instance, cpus: &CpuSet, page_size: usize) -> io::Result<Sheets> {
+        let mut stacks = Vec::new();
+        for cpu in cpus.iter() {
+            let pipe = instance.pipe(cpu)?;
+            stacks.push(Stack { cpu, pipe, sheets: VecDeque::new(), kept: 0, taken: 0 });
+        }
+        Ok(Sheets { stacks, page: vec![0; page_size].into(), most: 1 << 20 })
+    }
+
+    /// Takes all there is, without waiting; a buffer that fills as fast as it is read is left after its size twice over.
+    pub fn take(&mut self, decoder: &Decoder) -> io::Result<()> {
+        for stack in &mut self.stacks {
+            stack.take(decoder, &mut self.page, self.most)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what was taken.
+    pub fn forget(&mut self) {
+        for stack in &mut self.stacks {
+            stack.sheets.clear();
+            (stack.kept, stack.taken) = (0, 0);
+        }
+    }
+
+    /// The CPU's pages.
+    pub fn of(&self, cpu: Cpu) -> Option<&Stack> {
+        self.stacks.iter().find(|stack| stack.cpu == cpu)
+    }
+}
+
+impl Stack {
+    fn take(&mut self, decoder: &Decoder, page: &mut [u8], most: u64) -> io::Result<()> {
+        let mut left = 2 * most;
+        while left > 0 {
+            let Some(length) = self.pipe.read_page(page)? else { break };
+            left = left.saturating_sub(page.len() as u64);
+            self.taken += length as u64;
+            let Some(start) = decoder.start_of(&page[..length]) else { continue };
+            self.kept += length as u64;
+            self.sheets.push_back(Sheet { start, bytes: page[..length].into() });
+            while self.kept > most && self.sheets.len() > 1 {
+                let oldest = self.sheets.pop_front();
+                self.kept -= oldest.map_or(0, |sheet| sheet.bytes.len() as u64);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the page that holds an instant: the last that begins at or before it.
+    pub fn holding(&self, instant: Nanos) -> usize {
+        self.sheets.partition_point(|sheet| sheet.start <= instant).saturating_sub(1)
+    }
+}
