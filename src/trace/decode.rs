@@ -168,3 +168,198 @@ fn check_common(format: &Format) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::catalog::find;
+    use super::super::event::{Task, What};
+    use super::super::fixture::{Item, Writer, format};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn wanted(system: &str, event: &str) -> &'static Wanted {
+        find(system, event).unwrap()
+    }
+
+    /// A decoder of four events that are read in four ways.
+    fn decoder(writer: Writer) -> Decoder {
+        let long = writer.words.long;
+        let switch = format(
+            "sched_switch",
+            300,
+            &[
+                ("char prev_comm[16]", 16, false),
+                ("pid_t prev_pid", 4, true),
+                ("int prev_prio", 4, true),
+                ("long prev_state", long, true),
+                ("char next_comm[16]", 16, false),
+                ("pid_t next_pid", 4, true),
+                ("int next_prio", 4, true),
+            ],
+        );
+        let irq =
+            format("irq_handler_entry", 40, &[("int irq", 4, true), ("__data_loc char[] name", 4, false)]);
+        let stack = format("kernel_stack", 4, &[("int size", 4, true), ("unsigned long caller[]", 0, false)]);
+        let end = format("workqueue_execute_end", 41, &[("void * work", long, false)]);
+        let formats = [
+            (wanted("sched", "sched_switch"), switch.as_str()),
+            (wanted("irq", "irq_handler_entry"), &irq),
+            (wanted("ftrace", "kernel_stack"), &stack),
+            (wanted("workqueue", "workqueue_execute_end"), &end),
+        ];
+        Decoder::new(&writer.header(), writer.words.big, &formats).unwrap()
+    }
+
+    fn decode(decoder: &Decoder, bytes: &[u8]) -> (Vec<Raw>, PageNotes) {
+        let mut events = Vec::new();
+        let notes = decoder.page(Cpu(3), bytes, &mut |event| events.push(event));
+        (events, notes)
+    }
+
+    fn comm(text: &str) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        bytes
+    }
+
+    fn switch(writer: Writer, pids: (i32, i32), state: i64) -> Vec<u8> {
+        let (prev, next) = (writer.u32(pids.0 as u32), writer.u32(pids.1 as u32));
+        let (low, high) = (writer.u32(-1i32 as u32), writer.u32(120));
+        let state = writer.long(state as u64);
+        writer.record(300, 0x05, 0x21, pids.0, &[&comm("a"), &prev, &low, &state, &comm("b b"), &next, &high])
+    }
+
+    #[test]
+    fn records_become_events_on_every_machine() {
+        for (big, long) in [(false, 8), (true, 8), (false, 4), (true, 4)] {
+            let writer = Writer::new(big, long, 8192);
+            let irq =
+                writer.record(40, 0x08, 0, 0, &[&writer.u32(17), &writer.u32(5 << 16 | 16), b"eth0\0\0\0\0"]);
+            let stack = writer.record(
+                4,
+                0,
+                0,
+                9,
+                &[&writer.u32(2), &writer.long(7), &writer.long(8), &writer.long(9)],
+            );
+            let end = writer.record(41, 0, 0, 9, &[&writer.long(1)]);
+            let alien = writer.record(42, 0, 0, 9, &[]);
+            let short = writer.record(300, 0, 0, 9, &[&[0; 8]]);
+            let items: Vec<_> = [switch(writer, (10, 11), 256), irq, stack, end, alien, short]
+                .into_iter()
+                .map(|data| Item::Data(100, data))
+                .collect();
+            let (bytes, _) = writer.page(5000, &items, Some(Some(6)));
+            let decoder = decoder(writer);
+            assert!(decoder.refused().is_empty(), "{:?}", decoder.refused());
+            let (events, notes) = decode(&decoder, &bytes);
+            let whats: Vec<_> = events.iter().map(|event| event.what.clone()).collect();
+            let task = |comm: &str, pid, prio| Task { comm: comm.into(), pid, prio };
+            assert_eq!(
+                whats,
+                [
+                    What::Switch { prev: task("a", 10, -1), state: 256, next: task("b b", 11, 120) },
+                    What::IrqEntry { irq: 17, name: "eth0".into() },
+                    What::Stack { frames: vec![7, 8], enables: None },
+                    What::WorkExit { function: 0 },
+                ]
+            );
+            let first = &events[0];
+            assert_eq!((first.time, first.cpu, first.pid), (Nanos(5100), Cpu(3), 10));
+            assert_eq!((first.preempt, first.context), (1, Context(5)));
+            let expected = PageNotes {
+                start: Nanos(5000),
+                end: Nanos(5600),
+                records: 6,
+                unknown: 1,
+                malformed: 1,
+                lost: Lost::Records(6),
+                cut: false,
+            };
+            assert_eq!((notes, decoder.start_of(&bytes)), (expected, Some(Nanos(5000))));
+        }
+    }
+
+    #[test]
+    fn a_format_that_cannot_be_used_costs_its_event_only() {
+        let writer = Writer::new(false, 8, 4096);
+        let lacking = format("sched_switch", 1, &[("char prev_comm[16]", 16, false)]);
+        let moved =
+            format("softirq_exit", 2, &[("unsigned int vec", 4, false)]).replace("offset:4;", "offset:5;");
+        let good = format("softirq_raise", 3, &[("unsigned int vec", 4, false)]);
+        let again = format("softirq_entry", 3, &[("unsigned int vec", 4, false)]);
+        let formats = [
+            (wanted("sched", "sched_switch"), lacking.as_str()),
+            (wanted("irq", "softirq_exit"), &moved),
+            (wanted("irq", "softirq_raise"), &good),
+            (wanted("irq", "softirq_entry"), &again),
+            (wanted("irq", "irq_handler_exit"), ""),
+        ];
+        let decoder = Decoder::new(&writer.header(), false, &formats).unwrap();
+        let refused: Vec<_> = decoder.refused().iter().map(|refused| refused.0.event).collect();
+        assert_eq!(refused, ["sched_switch", "softirq_exit", "softirq_entry", "irq_handler_exit"]);
+        assert!(decoder.refused()[0].1.contains("prev_pid"), "{}", decoder.refused()[0].1);
+        let record = writer.record(3, 0, 0, 1, &[&writer.u32(9)]);
+        let (events, _) = decode(&decoder, &writer.page(1, &[Item::Data(0, record)], None).0);
+        assert_eq!(events[0].what, What::SoftirqRaise { vec: 9 });
+        assert!(Decoder::new("", false, &[]).is_err());
+    }
+
+    #[test]
+    fn a_caller_is_counted_from_the_begin_of_the_text() {
+        let writer = Writer::new(false, 8, 4096);
+        let text = format("irq_disable", 7, &[("s32 caller_offs", 4, true), ("s32 parent_offs", 4, true)]);
+        let decoder = Decoder::new(&writer.header(), false, &[(wanted("preemptirq", "irq_disable"), &text)]);
+        let decoder = decoder.unwrap().with_text(0xffff_ffff_8100_0000);
+        let record = writer.record(7, 0, 0, 1, &[&writer.u32(-16i32 as u32), &writer.u32(0)]);
+        let (events, _) = decode(&decoder, &writer.page(1, &[Item::Data(0, record)], None).0);
+        assert_eq!(events[0].what, What::Toggle { irqs: true, off: true, caller: 0xffff_ffff_80ff_fff0 });
+    }
+
+    proptest! {
+        #[test]
+        fn switches_are_read_as_written(
+            which in 0usize..4,
+            all in proptest::collection::vec((any::<i32>(), any::<i32>(), 0i64..1000, 0u32..1 << 27), 0..80),
+        ) {
+            let writer = Writer::new(which & 1 != 0, if which & 2 == 0 { 8 } else { 4 }, 4096);
+            let items: Vec<_> =
+                all.iter().map(|s| Item::Data(s.3, switch(writer, (s.0, s.1), s.2))).collect();
+            let (bytes, taken) = writer.page(1, &items, None);
+            let (events, notes) = decode(&decoder(writer), &bytes);
+            let found: Vec<_> = events
+                .iter()
+                .map(|event| match &event.what {
+                    What::Switch { prev, state, next } => (prev.pid, next.pid, *state),
+                    _ => (0, 0, -1),
+                })
+                .collect();
+            let written: Vec<_> = all[..taken].iter().map(|s| (s.0, s.1, s.2)).collect();
+            prop_assert_eq!(found, written);
+            prop_assert_eq!((notes.records, notes.malformed, notes.cut), (taken as u64, 0, false));
+        }
+
+        #[test]
+        fn damaged_pages_do_no_harm(
+            which in 0usize..4, damage in proptest::collection::vec((0usize..4096, any::<u8>()), 0..30),
+        ) {
+            let writer = Writer::new(which & 1 != 0, if which & 2 == 0 { 8 } else { 4 }, 4096);
+            let stack = writer.record(4, 0, 0, 9, &[&writer.u32(1 << 30), &[1; 64]]);
+            let irq = writer.record(40, 0, 0, 9, &[&[1; 4], &writer.u32(0xffff_ffff), &[1; 64]]);
+            let items = [
+                Item::Data(1, stack),
+                Item::Data(1, irq),
+                Item::Data(1, switch(writer, (1, 2), 0)),
+                Item::Extend(1 << 58),
+            ];
+            let (mut bytes, _) = writer.page(1, &[&items[..]; 12].concat(), None);
+            for (at, byte) in damage {
+                bytes[at] = byte;
+            }
+            let (events, notes) = decode(&decoder(writer), &bytes);
+            prop_assert_eq!(events.len() as u64 + notes.unknown + notes.malformed, notes.records);
+            prop_assert!(notes.records < 4096 && notes.start <= notes.end);
+            prop_assert!(events.iter().all(|event| event.time >= notes.start && event.time <= notes.end));
+        }
+    }
+}

@@ -4,6 +4,8 @@ pub mod catalog;
 pub mod decode;
 pub mod event;
 pub mod fields;
+#[cfg(test)]
+mod fixture;
 pub mod format;
 pub mod label;
 pub mod naming;

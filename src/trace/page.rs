@@ -176,3 +176,150 @@ impl<'a> Iterator for Page<'a> {
         record
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Item, Writer};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(writer: Writer, bytes: &[u8]) -> (Vec<(i64, Vec<u8>)>, Page<'_>) {
+        let mut page = Page::open(&writer.layout(), writer.words, bytes).unwrap();
+        let records = page.by_ref().map(|record| (record.time.0, record.data.to_vec())).collect();
+        (records, page)
+    }
+
+    const WRITERS: [(bool, usize, usize); 4] =
+        [(false, 8, 4096), (true, 8, 4096), (false, 4, 4096), (true, 4, 65536)];
+
+    #[test]
+    fn times_add_up_and_padding_is_passed_over() {
+        for (big, long, size) in WRITERS {
+            let writer = Writer::new(big, long, size);
+            let items = [
+                Item::Data(5, vec![1; 8]),
+                Item::Extend(1 << 40),
+                Item::Data(7, vec![2; 200]),
+                Item::Gone(1, 12),
+                Item::Gone(100, 8),
+                Item::Stamp(5 << 40),
+                Item::Long(3, vec![3; 12]),
+                Item::Empty,
+                Item::Data(9, vec![4; 8]),
+            ];
+            let (bytes, taken) = writer.page(1000, &items, None);
+            assert_eq!(taken, items.len());
+            let (records, page) = read(writer, &bytes);
+            let times: Vec<_> = records.iter().map(|record| record.0).collect();
+            assert_eq!(times, [1005, 1012 + (1 << 40), (5 << 40) + 3]);
+            let lengths: Vec<_> = records.iter().map(|record| record.1.len()).collect();
+            assert_eq!((lengths, page.cut, page.lost), (vec![8, 200, 12], false, Lost::Nothing));
+        }
+    }
+
+    #[test]
+    fn what_was_lost_is_told_with_its_number_where_there_was_room() {
+        for (big, long, size) in WRITERS {
+            let writer = Writer::new(big, long, size);
+            for (lost, told) in
+                [(None, Lost::Nothing), (Some(None), Lost::Some), (Some(Some(77)), Lost::Records(77))]
+            {
+                let (bytes, _) = writer.page(1, &[Item::Data(1, vec![0; 8])], lost);
+                let (records, page) = read(writer, &bytes);
+                assert_eq!((records.len(), page.lost, page.cut), (1, told, false));
+            }
+        }
+    }
+
+    #[test]
+    fn an_absolute_time_takes_the_upper_bits_of_the_page() {
+        let writer = Writer::new(false, 8, 4096);
+        let start = (1 << 59) + 500;
+        let (bytes, _) = writer.page(start, &[Item::Stamp(700), Item::Data(1, vec![0; 8])], None);
+        assert_eq!(read(writer, &bytes).0[0].0, (1 << 59) + 701);
+        let (bytes, _) = writer.page(start, &[Item::Stamp(400), Item::Data(1, vec![0; 8])], None);
+        assert_eq!(read(writer, &bytes).0[0].0, (2 << 59) + 401);
+        let (bytes, _) = writer.page(500, &[Item::Stamp(400), Item::Data(1, vec![0; 8])], None);
+        let (records, page) = read(writer, &bytes);
+        assert!(records.is_empty() && page.cut, "time went back");
+    }
+
+    #[test]
+    fn a_page_that_ends_early_says_so() {
+        let writer = Writer::new(false, 8, 4096);
+        let (bytes, _) = writer.page(1, &[Item::Data(1, vec![0; 8]), Item::Data(1, vec![0; 8])], None);
+        for (length, records) in [(40, 2), (39, 1), (28, 1), (27, 0), (16, 0)] {
+            let (found, page) = read(writer, &bytes[..length]);
+            assert_eq!((found.len(), page.cut), (records, length < 40), "{length} bytes");
+        }
+        assert!(Page::open(&writer.layout(), writer.words, &bytes[..15]).is_none());
+    }
+
+    fn item() -> impl Strategy<Value = Item> {
+        let delta = 2u32..1 << 27;
+        prop_oneof![
+            4 => (delta.clone(), proptest::collection::vec(any::<u8>(), 0..300))
+                .prop_map(|(delta, data)| Item::Data(delta, data)),
+            1 => (delta.clone(), proptest::collection::vec(any::<u8>(), 0..300))
+                .prop_map(|(delta, data)| Item::Long(delta, data)),
+            1 => (delta, 0usize..100).prop_map(|(delta, length)| Item::Gone(delta, length)),
+            1 => (0u64..1 << 50).prop_map(Item::Extend),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            which in 0usize..4, start in 0u64..1 << 60, items in proptest::collection::vec(item(), 0..60),
+        ) {
+            let (big, long, size) = WRITERS[which];
+            let writer = Writer::new(big, long, size);
+            let (bytes, taken) = writer.page(start, &items, None);
+            let (mut now, mut expected) = (start, Vec::new());
+            for item in &items[..taken] {
+                match item {
+                    Item::Data(delta, data) | Item::Long(delta, data) => {
+                        now += u64::from(*delta);
+                        let mut data = data.clone();
+                        data.resize(data.len().next_multiple_of(4), 0);
+                        expected.push((now as i64, data));
+                    }
+                    Item::Gone(delta, _) => now += u64::from(*delta),
+                    Item::Extend(delta) => now += delta,
+                    Item::Stamp(_) | Item::Empty => {}
+                }
+            }
+            let (records, page) = read(writer, &bytes);
+            prop_assert_eq!(records, expected);
+            prop_assert!(!page.cut);
+        }
+
+        #[test]
+        fn damage_is_bounded_and_time_goes_on(
+            which in 0usize..4, items in proptest::collection::vec(item(), 0..60),
+            damage in proptest::collection::vec((0usize..65536, any::<u8>()), 0..20), cut in 0usize..65536,
+        ) {
+            let (big, long, size) = WRITERS[which];
+            let writer = Writer::new(big, long, size);
+            let (mut bytes, _) = writer.page(1 << 50, &items, None);
+            for (at, byte) in damage {
+                bytes[at % size] = byte;
+            }
+            bytes.truncate(cut.max(16));
+            let (records, page) = read(writer, &bytes);
+            prop_assert!(records.len() <= bytes.len() / 4);
+            prop_assert!(records.iter().map(|record| record.1.len()).sum::<usize>() <= bytes.len());
+            let times: Vec<_> = records.iter().map(|record| record.0).collect();
+            prop_assert!(times.is_sorted() && times.iter().all(|&time| time >= page.start.0));
+        }
+
+        #[test]
+        fn any_bytes_do(bytes in proptest::collection::vec(any::<u8>(), 0..300), which in 0usize..4) {
+            let (big, long, size) = WRITERS[which];
+            let writer = Writer::new(big, long, size);
+            if let Some(page) = Page::open(&writer.layout(), writer.words, &bytes) {
+                prop_assert!(page.count() <= bytes.len());
+            }
+        }
+    }
+}

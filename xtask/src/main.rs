@@ -12,6 +12,7 @@ mod docs;
 mod elf;
 mod experiments;
 mod live;
+mod pages;
 mod tally;
 mod tools;
 
@@ -28,6 +29,7 @@ cargo xtask COMMAND
   corpus [--only NAME] [--keep]
                          boot the machines of tests/corpus under QEMU and capture them again; --only takes
                          the one called NAME, or those whose name contains it; --keep leaves the images
+  pages [--only NAME]    boot the machines of tests/pages under QEMU and record their trace buffers again
   dist                   static binaries target/dist/onbeat-ARCH
   bench [--quick] [--gate] [--only NAME]
                          onbeat beside cyclictest, interleaved, then its statistics of runs of days;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         "ci" => no_flags(rest).and_then(|()| ci::run()),
         "live" => live::Options::parse(rest).and_then(|options| live::run(&options)),
         "corpus" => corpus::Options::parse(rest).and_then(|options| corpus::run(&options)),
+        "pages" => pages::run(rest),
         "dist" => no_flags(rest).and_then(|()| dist::run()),
         "bench" => bench::Options::parse(rest).and_then(|options| bench::run(&options)),
         "experiments" => experiments::Options::parse(rest).and_then(|options| experiments::run(&options)),

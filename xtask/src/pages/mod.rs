@@ -1,0 +1,88 @@
+//! The recorded pages in `tests/pages/`: each machine is booted, recorded in a busy second, and its pages brought back.
+//!
+//! The kernel renders the same buffer as text before it is read, which is what the decoder is compared with.
+
+use std::path::PathBuf;
+
+use crate::debian::{self, Need};
+use crate::live::image::Item;
+use crate::live::machine::{ARM, Machine, OLD_RT, RT, X86};
+use crate::live::tree::{self, Tree};
+use crate::live::{frames, image, machine, qemu};
+use crate::tools::{Result, root};
+
+const MAIN: &str = include_str!("guest/main.sh");
+
+/// A machine whose pages are kept.
+struct Recorded {
+    machine: Machine,
+    /// KiB of a sub-buffer; other than 4 from 6.8 on.
+    subbuf: u32,
+    /// KiB of records per CPU.
+    buffer: u32,
+}
+
+const RECORDED: &[Recorded] = &[
+    Recorded { machine: Machine { name: "debian-6.12-rt", ..RT }, subbuf: 4, buffer: 20 },
+    Recorded {
+        machine: Machine { name: "debian-6.12", metapackage: "linux-image-6.12-amd64", ..X86 },
+        subbuf: 8,
+        buffer: 24,
+    },
+    Recorded { machine: Machine { name: "debian-6.1-rt", ..OLD_RT }, subbuf: 4, buffer: 20 },
+    Recorded { machine: Machine { name: "debian-6.12-arm64", ..ARM }, subbuf: 4, buffer: 20 },
+];
+
+/// Records the machines again, or the one of that name: `--only NAME`.
+pub fn run(args: &[String]) -> Result<()> {
+    let only = match args {
+        [] => None,
+        [flag, name] if flag == "--only" => Some(name.as_str()),
+        _ => return Err("pages takes --only NAME and nothing else".to_string()),
+    };
+    let wanted = |recorded: &&Recorded| only.is_none_or(|name| recorded.machine.name == name);
+    for recorded in RECORDED.iter().filter(wanted) {
+        println!("{}", recorded.machine.name);
+        let outcome = one(recorded);
+        qemu::remove_image(&recorded.machine);
+        outcome?;
+    }
+    Ok(())
+}
+
+fn one(recorded: &Recorded) -> Result<()> {
+    let machine = &recorded.machine;
+    debian::ensure(&[Need { program: machine.emulator, package: machine.package }])?;
+    let kernel = machine::kernel(machine)?;
+    let busybox = debian::busybox(machine.debian_arch)?;
+    let archive = image::initramfs(&busybox, b"", &kernel.config, &items(recorded));
+    let boot = qemu::boot_again(machine, &qemu::Image::write(machine, kernel.image, &archive)?)?;
+    let report = frames::parse(&boot.results);
+    let stopped = || format!("the machine stopped: {}; see {}", boot.last_words, boot.log.display());
+    let reply = report.replies.get("pages").filter(|reply| reply.over == Some(0)).ok_or_else(stopped)?;
+    keep(recorded, &tree::of(reply, "pages", &format!("{}-pages", machine.name))?)
+}
+
+fn items(recorded: &Recorded) -> Vec<Item> {
+    let events: String =
+        onbeat::trace::catalog::all().map(|wanted| format!("{}/{}\n", wanted.system, wanted.event)).collect();
+    vec![
+        ("lab/main.sh".to_string(), MAIN.into()),
+        ("lab/events".to_string(), events.into_bytes()),
+        ("lab/subbuf".to_string(), recorded.subbuf.to_string().into_bytes()),
+        ("lab/buffer".to_string(), recorded.buffer.to_string().into_bytes()),
+    ]
+}
+
+fn keep(recorded: &Recorded, tree: &Tree) -> Result<()> {
+    let dir: PathBuf = root().join("tests/pages").join(recorded.machine.name);
+    for (name, content) in tree {
+        println!("  {name}: {} bytes", content.len());
+        if name.ends_with(".raw") && content.is_empty() {
+            return Err(format!("{name} is empty: nothing was recorded"));
+        }
+    }
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    tree::store(tree, &dir)
+}
