@@ -9,6 +9,7 @@ pub mod balance;
 pub mod case;
 #[cfg(test)]
 mod corpus;
+pub mod culprits;
 mod edits;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -24,7 +25,7 @@ pub mod users;
 pub mod words;
 pub mod workqueues;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use case::Case;
 use judgement::{Judged, Severity};
@@ -127,7 +128,7 @@ pub enum Lasts {
 }
 
 /// The ways in which time is taken from a task: the kinds of a spike's slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)] // docs/bundle.md names them; the words are the kernel's.
 pub enum Slice {

@@ -28,7 +28,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: real-time kernel configuration, CONFIG_PREEMPT_RT", url: RT_CONFIG },
         Source { title: "kernel: command line, preempt=", url: PARAMETERS },
     ],
-    cures: &[Slice::PreemptOff, Slice::Softirq, Slice::Irq, Slice::LockContention],
+    cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Softirq, Slice::Irq, Slice::LockContention],
     after: &[],
     conflicts: &[],
     reads: &[],

@@ -1,0 +1,139 @@
+//! One culprit while it is counted: its time, its spikes, its functions and what matched, each bounded.
+
+use std::collections::BTreeMap;
+
+use super::patterns::recurring;
+use super::{Culprit, subsystems, who};
+use crate::bundle::run;
+use crate::units::Nanos;
+
+/// Functions, and observations, that are told apart; the rest is one more of each.
+const MOST_TOLD_APART: usize = 32;
+/// Observations that are told.
+const MOST_EVIDENCE: usize = 5;
+/// Functions that are told.
+const MOST_FUNCTIONS: usize = 8;
+/// Times of spikes that are kept for the period.
+const MOST_TIMES: usize = 1000;
+/// Fewer spikes than these have no period worth telling.
+const FEWEST_RECURRING: usize = 8;
+
+/// What one culprit took so far.
+#[derive(Clone)]
+pub struct Group {
+    rule: Option<&'static Culprit>,
+    total: i64,
+    spikes: u64,
+    last_spike: u64,
+    functions: BTreeMap<String, i64>,
+    modules: BTreeMap<String, String>,
+    evidence: BTreeMap<String, u64>,
+    other_evidence: u64,
+    times: Vec<Nanos>,
+}
+
+impl Group {
+    /// Nothing yet.
+    pub fn new(rule: Option<&'static Culprit>) -> Group {
+        Group {
+            rule,
+            total: 0,
+            spikes: 0,
+            last_spike: 0,
+            functions: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            evidence: BTreeMap::new(),
+            other_evidence: 0,
+            times: Vec::new(),
+        }
+    }
+
+    /// What it took.
+    pub fn total(&self) -> i64 {
+        self.total
+    }
+
+    /// Adds a slice of the spike of that number, which counts from one, and ended at `at`.
+    pub fn add(&mut self, spike: u64, slice: &run::Slice, evidence: String, at: Nanos) {
+        self.total = self.total.saturating_add(slice.ns.0.max(0));
+        if self.last_spike != spike {
+            self.last_spike = spike;
+            self.spikes += 1;
+            if self.times.len() < MOST_TIMES {
+                self.times.push(at);
+            }
+        }
+        let function = who::function(&slice.who);
+        if !function.is_empty() && room(&self.functions, &function) {
+            let took = self.functions.entry(function.clone()).or_default();
+            *took = took.saturating_add(slice.ns.0.max(0));
+            if let Some(subsystem) = subsystems::of(&slice.who.function, &slice.who.module) {
+                self.modules.insert(function, subsystem.to_owned());
+            }
+        }
+        if evidence.is_empty() {
+        } else if room(&self.evidence, &evidence) {
+            *self.evidence.entry(evidence).or_default() += 1;
+        } else {
+            self.other_evidence += 1;
+        }
+    }
+
+    /// The culprit for the bundle; `apart` is what tells it from others of its rule.
+    pub fn told(&self, kind: &str, apart: &str, share: f64, interval: Option<Nanos>) -> run::Culprit {
+        let rule = self.rule;
+        let name = match (rule, apart) {
+            (Some(rule), "") => rule.title.to_owned(),
+            (Some(rule), apart) => format!("{}: {apart}", rule.title),
+            (None, apart) => apart.to_owned(),
+        };
+        let mut functions: Vec<(&String, &i64)> = self.functions.iter().collect();
+        functions.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+        let functions: Vec<String> =
+            functions.into_iter().take(MOST_FUNCTIONS).map(|(name, _)| name.clone()).collect();
+        run::Culprit {
+            rule: rule.map(|rule| rule.id.to_owned()),
+            name,
+            kind: kind.to_owned(),
+            spikes: self.spikes,
+            total_ns: Nanos(self.total),
+            share,
+            evidence: self.observations(&functions, interval),
+            functions,
+            knobs: rule.map_or(&[][..], |rule| rule.cured_by).iter().map(|id| (*id).to_owned()).collect(),
+            remedy: rule.map_or(String::new(), |rule| rule.remedy.to_owned()),
+            provoke: rule.map_or(String::new(), |rule| rule.provoke.to_owned()),
+        }
+    }
+
+    /// What matched, most frequent first, and what is seen over all its spikes.
+    fn observations(&self, functions: &[String], interval: Option<Nanos>) -> Vec<String> {
+        let mut seen: Vec<(&String, u64)> =
+            self.evidence.iter().map(|(text, &count)| (text, count)).collect();
+        seen.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let others = self.other_evidence + seen.iter().skip(MOST_EVIDENCE).map(|seen| seen.1).sum::<u64>();
+        let counted = |(text, count): &(&String, u64)| match count {
+            1 => (*text).clone(),
+            _ => format!("{text} ({count} times)"),
+        };
+        let mut told: Vec<String> = seen.iter().take(MOST_EVIDENCE).map(counted).collect();
+        if others > 0 {
+            told.push(format!("{others} other observations"));
+        }
+        if let Some((function, subsystem)) =
+            functions.iter().find_map(|name| self.modules.get_key_value(name))
+        {
+            told.push(format!("{function} belongs to {subsystem}"));
+        }
+        let period = match self.times.len() {
+            FEWEST_RECURRING.. => recurring(&self.times, interval.unwrap_or(Nanos::MILLI)),
+            _ => None,
+        };
+        told.extend(period.filter(|period| period.most()).map(|period| period.sentence()));
+        told
+    }
+}
+
+fn room<V>(known: &BTreeMap<String, V>, key: &str) -> bool {
+    known.len() < MOST_TOLD_APART || known.contains_key(key)
+}

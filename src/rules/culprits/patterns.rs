@@ -1,0 +1,186 @@
+//! What is seen over many spikes: whether they recur with a period, and whether several CPUs have them at once.
+//!
+//! Source: Documentation/trace/hwlat_detector.rst for what comes from outside the software; the periods are
+//! those of `stats::time::period`.
+
+use crate::stats::time::period;
+use crate::units::{Cpu, Nanos};
+
+/// At most so many spikes are compared with each other.
+pub const MOST: usize = 4096;
+/// At most so many are searched for a period.
+const MOST_RECURRING: usize = 1000;
+/// Spikes that end closer together than this are one for the search of a period.
+const BURST: Nanos = Nanos::MILLI;
+
+/// A spike's place in time, and how much of it nothing explains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mark {
+    /// Where.
+    pub cpu: Cpu,
+    /// When the thread should have run.
+    pub from: Nanos,
+    /// When it ran.
+    pub to: Nanos,
+    /// What no event accounts for.
+    pub unexplained: Nanos,
+}
+
+impl Mark {
+    fn length(&self) -> i64 {
+        self.to.0.saturating_sub(self.from.0).max(0)
+    }
+
+    /// Whether most of it is unexplained.
+    pub fn from_outside(&self) -> bool {
+        self.unexplained.0.saturating_mul(2) > self.length()
+    }
+
+    /// Whether the shorter of the two lies in the other for at least half its length.
+    fn meets(&self, other: &Mark) -> bool {
+        let shared = self.to.min(other.to).0.saturating_sub(self.from.max(other.from).0);
+        shared > 0 && shared.saturating_mul(2) >= self.length().min(other.length())
+    }
+}
+
+/// Times that recur.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recurring {
+    /// How far apart.
+    pub period_s: f64,
+    /// Its standard error.
+    pub se_s: f64,
+    /// How many recur,
+    pub members: usize,
+    /// of so many.
+    pub among: usize,
+}
+
+impl Recurring {
+    /// For people: `32 of 40 recur every 1.000 s`.
+    pub fn sentence(&self) -> String {
+        let every = crate::stats::bounds::periods::seconds(self.period_s);
+        format!("{} of {} recur every {every}", self.members, self.among)
+    }
+
+    /// Whether most of the times belong to the period.
+    pub fn most(&self) -> bool {
+        2 * self.members > self.among
+    }
+}
+
+/// The period of times that were seen between the first and the last of them, if they have one.
+pub fn recurring(times: &[Nanos], resolution: Nanos) -> Option<Recurring> {
+    let mut at: Vec<i64> = times.iter().map(|time| time.0).collect();
+    at.sort_unstable();
+    at.dedup_by(|later, earlier| later.saturating_sub(*earlier) < BURST.0);
+    at.truncate(MOST_RECURRING);
+    let span = (*at.first()?, *at.last()?);
+    let combs = period::combs(&at, span, resolution.0.max(1), period::ALPHA);
+    let comb = combs.into_iter().max_by_key(|comb| comb.members.len())?;
+    Some(Recurring {
+        period_s: comb.period_ns / 1e9,
+        se_s: comb.period_se_ns / 1e9,
+        members: comb.members.len(),
+        among: at.len(),
+    })
+}
+
+/// What is seen over many spikes.
+#[derive(Clone, Debug, Default)]
+pub struct Patterns {
+    marks: Vec<Mark>,
+    longest: i64,
+    cpus: usize,
+    /// Of those that came from outside on all measured CPUs at once, which are two at least.
+    pub at_once: Option<Recurring>,
+}
+
+impl Patterns {
+    /// Of spikes in any order, on so many measured CPUs.
+    pub fn of(marks: &[Mark], cpus: usize, resolution: Nanos) -> Patterns {
+        let mut marks = marks.to_vec();
+        marks.truncate(MOST);
+        marks.sort_by_key(|mark| (mark.from, mark.to, mark.cpu));
+        let longest = marks.iter().map(Mark::length).max().unwrap_or(0);
+        let mut found = Patterns { marks, longest, cpus, at_once: None };
+        let together = found.marks.iter().filter(|mark| found.everywhere(mark)).map(|mark| mark.to);
+        found.at_once = recurring(&together.collect::<Vec<_>>(), resolution);
+        found
+    }
+
+    /// On how many CPUs there was a spike from outside at that time, this one's among them.
+    pub fn together(&self, mark: &Mark) -> usize {
+        let earliest = mark.from.0.saturating_sub(self.longest);
+        let begin = self.marks.partition_point(|other| other.from.0 < earliest);
+        let near = self.marks[begin..].iter().take_while(|other| other.from < mark.to);
+        let mut cpus: Vec<Cpu> = near
+            .filter(|other| other.from_outside() && (*other == mark || other.meets(mark)))
+            .map(|other| other.cpu)
+            .collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus.len()
+    }
+
+    /// Whether a spike from outside came on all measured CPUs at once; with one CPU nothing can be said.
+    pub fn everywhere(&self, mark: &Mark) -> bool {
+        self.cpus > 1 && mark.from_outside() && self.together(mark) >= self.cpus
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mark(cpu: u32, from: i64, to: i64, unexplained: i64) -> Mark {
+        Mark { cpu: Cpu(cpu), from: Nanos(from), to: Nanos(to), unexplained: Nanos(unexplained) }
+    }
+
+    #[test]
+    fn only_what_is_unexplained_and_overlaps_came_at_once() {
+        let one = mark(0, 0, 100, 90);
+        let at_once = |others: &[Mark]| {
+            let all: Vec<Mark> = [one].iter().chain(others).copied().collect();
+            Patterns::of(&all, 2, Nanos(1)).everywhere(&one)
+        };
+        assert!(at_once(&[mark(1, 20, 110, 80)]));
+        assert!(!at_once(&[mark(0, 20, 110, 80)]), "the same CPU");
+        assert!(!at_once(&[mark(1, 20, 110, 40)]), "explained");
+        assert!(!at_once(&[mark(1, 90, 200, 100)]), "hardly overlapping");
+        assert!(!Patterns::of(&[one], 1, Nanos(1)).everywhere(&one), "one CPU says nothing");
+    }
+
+    #[test]
+    fn what_recurs_is_told_with_its_period() {
+        let every = |n: i64| Nanos(n * 1_300_000_000 + (n * 7919) % 20_000);
+        let times: Vec<Nanos> = (0..40).map(every).collect();
+        let found = recurring(&times, Nanos(1_000_000)).expect("a period");
+        assert!((found.period_s - 1.3).abs() < 1e-3 && found.most(), "{found:?}");
+        assert_eq!(found.sentence(), "40 of 40 recur every 1.30 s");
+        let odd: Vec<Nanos> = (0..40u64)
+            .map(|n| {
+                Nanos(
+                    (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                        .rotate_left(29)
+                        .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+                        % 40_000_000_000) as i64,
+                )
+            })
+            .collect();
+        assert_eq!(recurring(&odd, Nanos(1_000_000)), None);
+        assert_eq!(recurring(&[], Nanos(0)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_times_are_too_strange(times in prop::collection::vec((0u32..4, any::<i64>(), any::<i64>(), any::<i64>()), 0..40)) {
+            let marks: Vec<Mark> = times.iter().map(|&(cpu, from, to, ns)| mark(cpu, from, to, ns)).collect();
+            let found = Patterns::of(&marks, 4, Nanos(1000));
+            for one in &marks {
+                prop_assert!(found.together(one) <= 4);
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A thread of higher or equal real-time priority.
+
+use super::sources::{RHEL_PRIORITIES, SCHED7};
+use super::who;
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "realtime-thread",
+    title: "a real-time thread that goes first",
+    looks: "Between the wake-up and the switch to the thread that came late another one runs, whose priority is higher or the same.",
+    tell: "By the priorities in the switch. A thread of the same priority is not preempted under SCHED_FIFO. Interrupt threads and the \
+           kernel's softirq threads have rules of their own; a thread of lower priority in this place was held by something else \
+           and is not named here.",
+    remedy: "give the thread that must be in time the higher priority, or the other one another CPU",
+    kinds: &[Slice::Thread],
+    sources: &[
+        Source { title: "sched(7), SCHED_FIFO: First in-first out scheduling", url: SCHED7 },
+        Source { title: "Red Hat: priority map", url: RHEL_PRIORITIES },
+    ],
+    evidence: Evidence::Documented,
+    cured_by: &["realtime-neighbours", "priority-99", "starvation-monitor", "cpu-isolation"],
+    provoke: "a thread under SCHED_FIFO above the victim's priority, pinned to its CPU, that spins for some milliseconds",
+    apart: Apart::Thread,
+    general: true,
+    matches: |sight| {
+        let who = &sight.slice.who;
+        let first = !who.comm.is_empty() && who.prio < 100 && who.prio <= sight.spike.victim.prio;
+        first.then(|| format!("{} ran before {}", who::described(who), who::described(&sight.spike.victim)))
+    },
+    examples: Examples {
+        fires: "victim comm=onbeat prio=19\nthread ns=2000000 comm=hog pid=812 prio=9",
+        silent: "victim comm=onbeat prio=19\nthread ns=2000000 comm=hog pid=812 prio=20",
+    },
+};

@@ -1,0 +1,118 @@
+//! Names of threads and functions as culprits have them: the same for the same cause, whatever the CPU or the number.
+
+use super::Apart;
+use crate::bundle::run::{Slice, Who};
+
+/// Threads of which the kernel has one per CPU: the name stands for all of them. Interrupt threads are no such.
+const PER_CPU: &[&str] = &[
+    "backlog_napi",
+    "cpuhp",
+    "idle_inject",
+    "irq_work",
+    "ksoftirqd",
+    "ktimers",
+    "kworker",
+    "migration",
+    "rcuc",
+    "rcuog",
+    "rcuop",
+    "rcuos",
+    "stopper",
+];
+
+/// The function without its module and its offset: `spin` of `spin+0x4/0x10 [faults]`.
+pub fn bare(frame: &str) -> &str {
+    frame.split([' ', '+', '[']).next().unwrap_or(frame)
+}
+
+/// The thread's name without the number of its CPU: `ksoftirqd` of `ksoftirqd/3`, `kworker` of `kworker/3:1-events`.
+pub fn thread(comm: &str) -> &str {
+    match comm.split_once('/') {
+        Some((name, _)) if PER_CPU.contains(&name) => name,
+        _ => comm,
+    }
+}
+
+/// The number and name in an interrupt thread's name: `24-eth0` of `irq/24-eth0`.
+pub fn irq_thread(comm: &str) -> Option<&str> {
+    let rest = comm.strip_prefix("irq/")?;
+    rest.starts_with(|c: char| c.is_ascii_digit()).then_some(rest)
+}
+
+/// The function with its module: `spin [faults]`.
+pub fn function(who: &Who) -> String {
+    match who.module.as_str() {
+        _ if who.function.is_empty() => String::new(),
+        "" => who.function.clone(),
+        module => format!("{} [{module}]", who.function),
+    }
+}
+
+/// What tells the slice's culprit from others of the same rule.
+pub fn apart(by: Apart, slice: &Slice) -> String {
+    match by {
+        Apart::Never => String::new(),
+        Apart::Function => function(&slice.who),
+        Apart::Thread => thread(&slice.who.comm).to_owned(),
+        Apart::Irq => slice.who.irq.clone(),
+    }
+}
+
+/// The name that says most of a slice that no rule knows: the function, else the interrupt, else the thread.
+pub fn most_telling(slice: &Slice) -> String {
+    let who = &slice.who;
+    let texts = [function(who), who.irq.clone(), thread(&who.comm).to_owned()];
+    let told = texts.into_iter().find(|text| !text.is_empty());
+    told.unwrap_or_else(|| "unnamed".to_owned())
+}
+
+/// `hog-812, priority 50`: the thread for people, its id left out where there are many of it.
+pub fn described(who: &Who) -> String {
+    let rank = match who.prio {
+        ..0 => "deadline".to_owned(),
+        0..=98 => format!("real-time priority {}", 99 - who.prio),
+        99 => "real-time priority 0".to_owned(),
+        100.. => format!("nice {}", who.prio.saturating_sub(120)),
+    };
+    match who.comm.as_str() {
+        "" => rank,
+        comm => format!("{comm}, {rank}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_cpus_make_no_other_thread() {
+        for (comm, name) in [
+            ("ksoftirqd/3", "ksoftirqd"),
+            ("kworker/u8:2-events_unbound", "kworker"),
+            ("irq/24-eth0", "irq/24-eth0"),
+            ("a/b", "a/b"),
+            ("", ""),
+        ] {
+            assert_eq!(thread(comm), name);
+        }
+        assert_eq!(irq_thread("irq/9-acpi"), Some("9-acpi"));
+        assert_eq!(irq_thread("irq_work/3"), None);
+        assert_eq!(irq_thread("irq/x"), None);
+    }
+
+    #[test]
+    fn frames_are_compared_without_offset_and_module() {
+        assert_eq!(bare("spin+0x4/0x10 [faults]"), "spin");
+        assert_eq!(bare("spin [faults]"), "spin");
+        assert_eq!(bare(""), "");
+    }
+
+    #[test]
+    fn priorities_are_told_as_people_set_them() {
+        let who = |prio| Who { comm: "hog".into(), prio, ..Who::default() };
+        assert_eq!(described(&who(19)), "hog, real-time priority 80");
+        assert_eq!(described(&who(-1)), "hog, deadline");
+        assert_eq!(described(&who(110)), "hog, nice -10");
+        assert_eq!(described(&Who { prio: i32::MAX, ..Who::default() }), "nice 2147483527");
+    }
+}
