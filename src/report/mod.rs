@@ -19,6 +19,7 @@ pub mod exceedance;
 pub mod heatmap;
 pub mod history;
 pub mod html;
+pub mod hunt;
 pub mod ink;
 pub mod junit;
 pub mod label;

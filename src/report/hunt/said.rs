@@ -1,0 +1,290 @@
+//! The sentences about what `hunt` found, the same on the terminal and on the page.
+
+use crate::bundle::run::{Recorder, Run, Slice, Spike, Who};
+use crate::report::words::{clean, duration, several, span, time_of_day};
+use crate::rules;
+use crate::units::Nanos;
+
+/// Events and notes beyond these are counted.
+const LISTED: usize = 3;
+/// Frames of a stack that a line holds.
+const FRAMES: usize = 3;
+
+/// Whose time it was: `rcuc/1:23 (FIFO 1), rcu_core`.
+pub fn who(who: &Who) -> String {
+    let mut words: Vec<String> = Vec::new();
+    if !who.comm.is_empty() || who.pid != 0 {
+        words.push(thread(who));
+    }
+    if !who.irq.is_empty() {
+        words.push(clean(&who.irq));
+    }
+    if !who.function.is_empty() {
+        let module = if who.module.is_empty() { String::new() } else { format!(" [{}]", clean(&who.module)) };
+        words.push(format!("{}{module}", clean(&who.function)));
+    }
+    words.extend(who.from_cpu.map(|cpu| format!("from CPU {cpu}")));
+    words.join(", ")
+}
+
+/// A thread with its id and priority.
+pub fn thread(who: &Who) -> String {
+    let comm = clean(&who.comm);
+    if who.pid == 0 {
+        return if comm.is_empty() { "idle".into() } else { comm };
+    }
+    format!("{comm}:{} ({})", who.pid, priority(who.prio))
+}
+
+/// The kernel's priority in the words of its policy.
+pub fn priority(prio: i32) -> String {
+    match prio {
+        ..0 => "deadline or stopper".into(),
+        0..=98 => format!("real-time {}", 99 - prio),
+        // nice 0 is 120.
+        99..=139 => format!("nice {}", prio - 120),
+        _ => format!("priority {prio}"),
+    }
+}
+
+/// Whose time a slice is, and what that rests on.
+pub fn slice(slice: &Slice) -> String {
+    let (who, evidence) = (who(&slice.who), clean(&slice.evidence));
+    match (who.is_empty(), evidence.is_empty()) {
+        (_, true) => who,
+        (true, false) => evidence,
+        (false, false) => format!("{who}: {evidence}"),
+    }
+}
+
+/// Where the CPU was, innermost first, as far as a line holds it; `""` without a stack.
+pub fn stack(slice: &Slice) -> String {
+    if slice.stack.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = slice.stack.iter().take(FRAMES).map(|frame| clean(frame)).collect();
+    let more = if slice.stack.len() > FRAMES { " < ..." } else { "" };
+    format!("; stack {}{more}", shown.join(" < "))
+}
+
+/// When a spike was: the time of day where it is among a CPU's worst, else the time since the start.
+pub fn when(spike: &Spike, run: &Run) -> String {
+    let worst = run.cpus.iter().filter(|cpu| cpu.cpu == spike.cpu).flat_map(|cpu| &cpu.worst);
+    let known = worst.filter(|worst| worst.mono_ns == Some(spike.actual_ns) && !worst.time.is_empty());
+    if let Some(worst) = known.last() {
+        return format!("at {}", time_of_day(&worst.time, &run.started));
+    }
+    let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).max();
+    let since =
+        start.map(|start| Nanos(spike.actual_ns.0.saturating_sub(start.0))).filter(|since| since.0 >= 0);
+    since.map_or_else(String::new, |since| format!("{} after the start", duration(since)))
+}
+
+/// The classes of a spike, `thread + timer-irq`.
+pub fn classes(spike: &Spike) -> String {
+    if spike.classes.is_empty() {
+        return "no class".into();
+    }
+    spike.classes.iter().map(|class| clean(class)).collect::<Vec<_>>().join(" + ")
+}
+
+/// The thread that came late, where it is not the measuring thread itself.
+pub fn victim(spike: &Spike) -> Option<String> {
+    let another = spike.cycle.is_none() && (spike.victim.pid != 0 || !spike.victim.comm.is_empty());
+    another.then(|| thread(&spike.victim))
+}
+
+/// How many spikes there were, and over which threshold.
+pub fn found(run: &Run) -> String {
+    let kept = run.spikes.len() as u64;
+    let all = kept.saturating_add(run.spikes_dropped);
+    let over = run.recorder.as_ref().map(|recorder| span(recorder.over_ns));
+    let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
+    let on = format!("on {}{length}", several(run.cpus.len() as u64, "CPU", "CPUs"));
+    let Some(over) = over else { return format!("{} {on}.", several(all, "spike", "spikes")) };
+    match (all, run.spikes_dropped) {
+        (0, _) => format!("No wake-up was later than {over} {on}."),
+        (_, 0) => format!("{} later than {over} {on}.", several(all, "wake-up", "wake-ups")),
+        (_, dropped) => {
+            format!("{all} wake-ups later than {over} {on}; of {dropped} only the number was kept.")
+        }
+    }
+}
+
+/// Why the largest values of a hunt are not the machine's latency.
+pub fn armed(run: &Run) -> String {
+    let cost = run.recorder.as_ref().and_then(|recorder| recorder.stacks_cost_ns.or(recorder.events_cost_ns));
+    let cost =
+        cost.map_or_else(String::new, |ns| format!(", which added {} to the median wake-up", span(ns)));
+    format!(
+        "All of this was measured with events armed{cost}: the maxima are not the machine's latency. `onbeat measure` traces nothing."
+    )
+}
+
+/// What the recorder has to say of itself: names and sentences.
+pub fn account(recorder: &Recorder) -> Vec<(&'static str, String)> {
+    let why =
+        if recorder.over_why.is_empty() { String::new() } else { format!(": {}", clean(&recorder.over_why)) };
+    let mut lines =
+        vec![("threshold", format!("{}{why}", span(recorder.over_ns))), ("armed", armed_events(recorder))];
+    lines.push(("reach", reach(recorder)));
+    lines.push(("lost", lost(recorder)));
+    lines.extend(cost(recorder).map(|cost| ("cost", cost)));
+    lines.extend(self_test(recorder).map(|test| ("self-test", test)));
+    lines.extend(tick(recorder).map(|tick| ("one tick", tick)));
+    lines.extend(recorder.notes.iter().map(|note| ("note", clean(note))));
+    lines
+}
+
+fn armed_events(recorder: &Recorder) -> String {
+    let mut words = several(recorder.events.len() as u64, "event", "events");
+    if !recorder.missing.is_empty() {
+        words += &format!("; this kernel does not offer {}", listed(&recorder.missing));
+    }
+    let stacks = if recorder.stacks.is_empty() {
+        "; no stacks".into()
+    } else {
+        format!("; stacks at {}", listed(&recorder.stacks))
+    };
+    words + &stacks
+}
+
+/// The first few, the others counted.
+pub fn listed(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(LISTED).map(|name| clean(name)).collect();
+    let more = names.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+fn reach(recorder: &Recorder) -> String {
+    let mut words = vec![format!("buffers of {} KiB per CPU", recorder.buffer_kib)];
+    words.extend(recorder.depth_ms.map(|ms| format!("{} back at the busiest", millis(ms))));
+    words.extend(recorder.bytes_per_s.map(|rate| format!("{:.1} MB/s per CPU", rate as f64 / 1e6)));
+    words.extend(recorder.slowest_response_ms.map(|ms| format!("slowest answer to a spike {}", millis(ms))));
+    words.join(", ")
+}
+
+fn millis(ms: f64) -> String {
+    span(Nanos((ms * 1e6) as i64))
+}
+
+fn lost(recorder: &Recorder) -> String {
+    let windows = match recorder.windows_lost {
+        0 => "no spike's events".into(),
+        n => format!("the events of {}", several(n, "spike", "spikes")),
+    };
+    let all = several(recorder.events_overwritten, "event", "events");
+    format!("{windows} before they could be read; {all} overwritten in all, as a flight recorder does")
+}
+
+fn cost(recorder: &Recorder) -> Option<String> {
+    let [bare, events, stacks] = recorder.median_ns;
+    let mut words = vec![format!("median wake-up {} with nothing armed", span(bare?))];
+    let one = |what: &str, median: Option<Nanos>, cost: Option<Nanos>| {
+        let cost = cost.map_or_else(String::new, |cost| format!(" (+{})", span(cost)));
+        median.map(|median| format!("{} {what}{cost}", span(median)))
+    };
+    words.extend(one("with events", events, recorder.events_cost_ns));
+    words.extend(one("with events and stacks", stacks, recorder.stacks_cost_ns));
+    if recorder.discarded > 0 {
+        words.push(format!(
+            "{} discarded while events were switched",
+            several(recorder.discarded, "sample", "samples")
+        ));
+    }
+    Some(words.join(", "))
+}
+
+fn self_test(recorder: &Recorder) -> Option<String> {
+    let tried = recorder.agreeing.saturating_add(recorder.disagreeing);
+    if tried == 0 {
+        return None;
+    }
+    let user = recorder.switch_to_user_ns.map_or_else(String::new, |ns| {
+        format!("; from the switch to the thread's clock read {} at the median", span(ns))
+    });
+    Some(format!(
+        "the trace has the switch to the thread where the thread's clock puts it in {} of {}{user}",
+        recorder.agreeing,
+        several(tried, "spike", "spikes")
+    ))
+}
+
+/// The cost of one tick.
+pub fn tick(recorder: &Recorder) -> Option<String> {
+    let tick = recorder.tick_ns?;
+    let of = several(recorder.ticks, "tick", "ticks");
+    Some(format!(
+        "{} from the interrupt's entry to its exit, the median of {of} with nothing else to do",
+        span(tick)
+    ))
+}
+
+/// Knob rules with their titles, as far as they are known.
+pub fn knobs(ids: &[String]) -> String {
+    let one = |id: &String| match rules::find(id) {
+        Some(knob) => format!("{} ({})", knob.id, knob.title),
+        None => clean(id),
+    };
+    ids.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A share as people read it.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::hunt::fixture;
+    use crate::units::Cpu;
+
+    #[test]
+    fn who_is_named_with_all_that_is_known() {
+        let thread = Who { comm: "rcuc/1".into(), pid: 23, prio: 98, ..Who::default() };
+        assert_eq!(who(&thread), "rcuc/1:23 (real-time 1)");
+        let ipi = Who {
+            irq: "call_function_single".into(),
+            function: "slow_call".into(),
+            module: "inject".into(),
+            from_cpu: Some(Cpu(0)),
+            ..Who::default()
+        };
+        assert_eq!(who(&ipi), "call_function_single, slow_call [inject], from CPU 0");
+        assert_eq!(who(&Who::default()), "");
+        for (prio, text) in
+            [(-1, "deadline or stopper"), (0, "real-time 99"), (120, "nice 0"), (100, "nice -20")]
+        {
+            assert_eq!(priority(prio), text);
+        }
+    }
+
+    #[test]
+    fn a_hunt_without_spikes_says_so() {
+        let mut run = fixture::run();
+        run.spikes.clear();
+        assert_eq!(found(&run), "No wake-up was later than 100 us on 2 CPUs in 60.0 s.");
+        run.spikes_dropped = 7;
+        assert!(found(&run).ends_with("of 7 only the number was kept."), "{}", found(&run));
+    }
+
+    #[test]
+    fn the_maxima_are_never_called_the_machines() {
+        let sentence = armed(&fixture::run());
+        assert!(
+            sentence.contains("not the machine's latency") && sentence.contains("added 2.90 us"),
+            "{sentence}"
+        );
+        assert!(armed(&Run::default()).contains("with events armed: "));
+    }
+
+    #[test]
+    fn small_shares_keep_a_digit() {
+        for (share, text) in [(0.0, "0 %"), (0.004, "0.4 %"), (0.612, "61 %"), (1.0, "100 %")] {
+            assert_eq!(percent(share), text);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What `hunt` found, for the terminal: what was measured, the recorder's account, the worst spikes as timelines, and
+//! the culprits by the time they took.
+
+use std::fmt::Write;
+
+use super::{PARTS, Part, kinds, longest, parts, said, share, total, worst};
+use crate::bundle::run::{Culprit, Run, Spike};
+use crate::report::ink::{BOLD, DIM, Ink, RED, YELLOW};
+use crate::report::table;
+use crate::report::words::{clean, filled, several, span, us, wrapped};
+use crate::units::Nanos;
+
+/// Spikes that are drawn; the others are counted.
+const SPIKES: usize = 5;
+/// Culprits that are listed; the others are counted.
+const CULPRITS: usize = 10;
+/// From this width on, who it was stands beside the bar, else below it.
+const BESIDE: usize = 120;
+/// Parts below this share of a spike are named without their evidence.
+const SMALL: f64 = 0.05;
+
+/// The hunt as text of at most so many columns, as far as that can be; with ANSI colours if asked for.
+pub fn render(run: &Run, columns: usize, color: bool) -> String {
+    let (ink, width) = (Ink(color), columns.clamp(40, 200));
+    let mut page = table::render(run, width, color);
+    let mut line = String::new();
+    wrapped(&mut line, &said::armed(run), width);
+    page.push_str(&ink.dye(YELLOW, line.trim_end()));
+    page.push('\n');
+    account(&mut page, run, width, ink);
+    let _ = writeln!(page);
+    heading(&mut page, &spikes_line(run), width, ink);
+    for (at, spike) in worst(run, SPIKES).into_iter().enumerate() {
+        let _ = writeln!(page);
+        timeline(&mut page, at + 1, spike, run, width, ink);
+    }
+    if !run.spikes.is_empty() {
+        culprits(&mut page, run, width, ink);
+    }
+    let _ = writeln!(page);
+    let last =
+        "The same again, here or elsewhere: onbeat explain DIR. As pictures: onbeat report DIR -o hunt.html.";
+    wrapped(&mut page, last, width);
+    page
+}
+
+fn heading(page: &mut String, line: &str, width: usize, ink: Ink) {
+    let mut text = String::new();
+    wrapped(&mut text, line, width);
+    page.push_str(&ink.dye(BOLD, text.trim_end()));
+    page.push('\n');
+}
+
+fn spikes_line(run: &Run) -> String {
+    let found = said::found(run);
+    if run.spikes.len() > SPIKES {
+        format!("{found} The worst {SPIKES}, each from the time it should have run:")
+    } else {
+        found
+    }
+}
+
+fn account(page: &mut String, run: &Run, width: usize, ink: Ink) {
+    let Some(recorder) = &run.recorder else { return };
+    let _ = writeln!(page, "\n{}", ink.dye(BOLD, "Flight recorder"));
+    for (name, words) in said::account(recorder) {
+        filled(page, &format!("  {name:<10} "), &words, 13, width);
+    }
+    if recorder.disagreeing > 0 {
+        let many = several(recorder.disagreeing, "spike", "spikes");
+        let line = format!(
+            "! In {many} the trace and the thread's clock do not agree: what is said of those is not to be relied on."
+        );
+        let mut text = String::new();
+        wrapped(&mut text, &line, width);
+        page.push_str(&ink.dye(RED, text.trim_end()));
+        page.push('\n');
+    }
+}
+
+/// One spike: a headline, and a bar for every part in order of time.
+fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: usize, ink: Ink) {
+    let late = span(spike.latency_ns);
+    let when = said::when(spike, run);
+    let mut rest = format!(" on CPU {}", spike.cpu);
+    if !when.is_empty() {
+        let _ = write!(rest, ", {when}");
+    }
+    if let Some(victim) = said::victim(spike) {
+        let _ = write!(rest, ", {victim}");
+    }
+    let _ = write!(rest, ": {}", said::classes(spike));
+    let first = format!("{number}. {late} late");
+    put(page, &first, &ink.dye(BOLD, &first), &rest, 3, width);
+    let (shown, others, length) = longest(parts(spike), PARTS);
+    let largest = shown.iter().map(|part| part.ns).max().unwrap_or_default();
+    let bar = Bar { width: (width / 5).clamp(10, 40), latency: spike.latency_ns };
+    for part in &shown {
+        row(page, part, &bar, part.ns == largest, width, ink);
+    }
+    if others > 0 {
+        let what = several(others as u64, "shorter part", "shorter parts");
+        let _ = writeln!(page, "   and {what}, {} together", span(length));
+    }
+    if spike.events_lost > 0 {
+        let lost = several(spike.events_lost, "event", "events");
+        filled(page, "   ! ", &format!("{lost} of this CPU lost: slices may be missing"), 5, width);
+    }
+    for note in &spike.notes {
+        filled(page, "   - ", &clean(note), 5, width);
+    }
+}
+
+/// How a spike's parts are laid out in a row of cells.
+struct Bar {
+    width: usize,
+    latency: Nanos,
+}
+
+impl Bar {
+    /// The cells of a part: those before it, itself, those after it.
+    fn cells(&self, part: &Part) -> [String; 3] {
+        let at =
+            |ns: i64| (share(Nanos(ns), self.latency).clamp(0.0, 1.0) * self.width as f64).round() as usize;
+        let length = at(part.ns.0);
+        let from = at(part.start.0).min(self.width - length.max(1));
+        let itself = match (length, part.slice) {
+            (0, _) => "\u{258c}".to_owned(),
+            (n, Some(_)) => "\u{2588}".repeat(n),
+            (n, None) => "\u{2591}".repeat(n),
+        };
+        let after = self.width - from - itself.chars().count();
+        [" ".repeat(from), itself, " ".repeat(after)]
+    }
+}
+
+fn row(page: &mut String, part: &Part, bar: &Bar, largest: bool, width: usize, ink: Ink) {
+    let [before, itself, after] = bar.cells(part);
+    let start = format!("+{}", us(part.start));
+    let numbers = format!("{:>9} us {:>5}  ", us(part.ns), said::percent(share(part.ns, bar.latency)));
+    let kind = clean(part.kind());
+    let small = share(part.ns, bar.latency) < SMALL;
+    let words = match part.slice {
+        None => kinds::of(kinds::UNEXPLAINED).words.to_owned(),
+        Some(slice) if small && !said::who(&slice.who).is_empty() => said::who(&slice.who),
+        Some(slice) => said::slice(slice) + &said::stack(slice),
+    };
+    let code = match part.slice {
+        None => YELLOW,
+        Some(_) if largest => RED,
+        Some(_) => "",
+    };
+    let plain = format!("{start:>10}  {before}{itself}{after}  {numbers}");
+    let dyed = format!("{start:>10}  {before}{}{after}  {numbers}", ink.dye(code, &itself));
+    if width >= BESIDE {
+        let named = format!("{kind:<15}");
+        let hang = plain.chars().count() + named.chars().count() + 1;
+        put(
+            page,
+            &format!("{plain}{named}"),
+            &format!("{dyed}{}", ink.dye(code, &named)),
+            &format!(" {words}"),
+            hang,
+            width,
+        );
+        return;
+    }
+    let line = format!("{dyed}{}", ink.dye(code, &kind));
+    let room = width.saturating_sub(plain.chars().count() + kind.chars().count() + 2);
+    if words.is_empty() || part.slice.is_none() {
+        let _ = writeln!(page, "{line}");
+    } else if words.chars().count() <= room {
+        let _ = writeln!(page, "{line}  {}", ink.dye(DIM, &words));
+    } else {
+        let mut text = String::new();
+        filled(&mut text, &" ".repeat(12), &words, 12, width);
+        let _ = writeln!(page, "{line}\n{}", ink.dye(DIM, text.trim_end_matches('\n')));
+    }
+}
+
+/// A line that begins with dyed text, broken as if it were plain.
+fn put(page: &mut String, plain: &str, dyed: &str, words: &str, hang: usize, width: usize) {
+    let mut text = String::new();
+    filled(&mut text, &format!("{plain} "), words, hang, width);
+    page.push_str(dyed);
+    page.push_str(text.get(plain.len()..).unwrap_or_default().trim_end());
+    page.push('\n');
+}
+
+fn culprits(page: &mut String, run: &Run, width: usize, ink: Ink) {
+    let whole = span(total(run));
+    let line = format!(
+        "Who took the time: {} late by {whole} in all",
+        several(run.spikes.len() as u64, "spike", "spikes")
+    );
+    let _ = writeln!(page);
+    heading(page, &line, width, ink);
+    for (at, culprit) in run.culprits.iter().take(CULPRITS).enumerate() {
+        one_culprit(page, at + 1, culprit, width, ink);
+    }
+    if run.culprits.len() > CULPRITS {
+        let _ = writeln!(page, "and {} more", run.culprits.len() - CULPRITS);
+    }
+}
+
+fn one_culprit(page: &mut String, number: usize, culprit: &Culprit, width: usize, ink: Ink) {
+    let cells = (width / 8).clamp(8, 20);
+    let full = (culprit.share.clamp(0.0, 1.0) * cells as f64).round() as usize;
+    let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
+    let empty = " ".repeat(cells.saturating_sub(bar.chars().count()));
+    let unexplained = culprit.kind == kinds::UNEXPLAINED;
+    let dyed = ink.dye(if unexplained { YELLOW } else { RED }, &bar);
+    let first = |bar: &str| {
+        format!("{number:>2}. {:>5} {bar}{empty} {:>8}", said::percent(culprit.share), span(culprit.total_ns))
+    };
+    let (name, kind) = (clean(&culprit.name), clean(&culprit.kind));
+    let kind = if kind == name { String::new() } else { format!(" ({kind})") };
+    let rest = format!("{name}{kind}, in {}", several(culprit.spikes, "spike", "spikes"));
+    put(page, &first(&bar), &first(&dyed), &rest, 11, width);
+    let mut say = |what: &str, words: String| {
+        if !words.is_empty() {
+            filled(page, &format!("           {what}"), &words, 13, width);
+        }
+    };
+    say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));
+    say("in: ", said::listed(&culprit.functions));
+    say("cure: ", clean(&culprit.remedy));
+    say("knobs: ", said::knobs(&culprit.knobs));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::hunt::fixture;
+
+    fn widest(text: &str) -> usize {
+        text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn every_width_holds_it() {
+        for width in [60, 80, 100, 132, 160, 200] {
+            let text = render(&fixture::run(), width, false);
+            for line in text.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+            assert!(!text.contains('\u{1b}'));
+        }
+    }
+
+    #[test]
+    fn colour_changes_no_letter() {
+        let run = fixture::run();
+        for width in [60, 120] {
+            let mut plain = render(&run, width, true);
+            for code in [BOLD, DIM, RED, YELLOW, crate::report::ink::PLAIN] {
+                plain = plain.replace(code, "");
+            }
+            assert_eq!(plain, render(&run, width, false));
+        }
+    }
+
+    #[test]
+    fn every_part_of_the_worst_is_there_and_the_rest_is_counted() {
+        let text = render(&fixture::run(), 120, false);
+        assert!(text.contains("1. 1.21 ms late on CPU 1, at "), "{text}");
+        assert!(text.contains("unexplained"), "{text}");
+        assert!(text.contains("hold_irqs_off [inject]"), "{text}");
+        assert!(text.contains("8 wake-ups later than 100 us on 2 CPUs in 60.0 s. The worst 5"), "{text}");
+        assert!(!text.contains("\n6. "), "{text}");
+    }
+
+    #[test]
+    fn a_hunt_that_found_nothing_is_short_and_ten_thousand_spikes_too() {
+        let mut run = fixture::run();
+        let one = run.spikes[0].clone();
+        run.spikes.clear();
+        assert!(render(&run, 80, false).contains("No wake-up was later than 100 us"));
+        run.spikes = vec![one; 10_000];
+        run.spikes_dropped = 12;
+        let text = render(&run, 80, false);
+        assert!(text.contains("10012 wake-ups later than"), "{text}");
+        assert!(text.lines().count() < 150);
+    }
+
+    #[test]
+    fn foreign_words_steer_no_terminal() {
+        let mut run = fixture::run();
+        for spike in &mut run.spikes {
+            spike.notes = vec!["\u{1b}[2J".into()];
+            spike.slices.iter_mut().for_each(|slice| slice.who.comm = "a\u{1b}[31m\n".into());
+        }
+        run.culprits[0].name = "\u{1b}]0;x\u{7}".into();
+        assert!(render(&run, 80, false).chars().all(|c| c == '\n' || !c.is_control()));
+    }
+}
