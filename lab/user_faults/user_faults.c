@@ -6,6 +6,7 @@
  *   user_faults fair CPU SECONDS                   a FIFO-50 spinner above a fair hog: the fair server
  *   user_faults throttle CPU SECONDS               the same spinner alone: throttling, where there is any
  *   user_faults inversion CPU COUNT                low holds a mutex that high wants, middle runs
+ *   user_faults raise PID PRIO                     gives another thread SCHED_FIFO
  *
  * Times are CLOCK_MONOTONIC in ns. The log is written at the end, to standard output.
  */
@@ -226,12 +227,20 @@ static void inversion(int count)
 	print_log("inversion", "priority-inversion", "inv_low");
 }
 
+static void raise_other(int pid, int prio)
+{
+	struct sched_param param = { .sched_priority = prio };
+
+	if (sched_setscheduler(pid, SCHED_FIFO, &param))
+		fail("sched_setscheduler");
+}
+
 int main(int argc, char **argv)
 {
 	int64_t n[5] = { 0 };
 
 	if (argc < 4 || argc > 7) {
-		fprintf(stderr, "usage: user_faults spin|fair|throttle|inversion CPU ...\n");
+		fprintf(stderr, "usage: user_faults spin|fair|throttle|inversion|raise ...\n");
 		return 2;
 	}
 	for (int i = 2; i < argc; i++)
@@ -247,6 +256,8 @@ int main(int argc, char **argv)
 		throttle(n[1]);
 	else if (!strcmp(argv[1], "inversion"))
 		inversion(n[1]);
+	else if (!strcmp(argv[1], "raise"))
+		raise_other(n[0], n[1]);
 	else
 		return 2;
 	return 0;
