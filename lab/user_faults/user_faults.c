@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Faults that need no kernel code, each logged in the words of the module:
+ *
+ *   user_faults spin CPU PRIO US COUNT PERIOD_MS   a FIFO thread that spins now and then
+ *   user_faults fair CPU SECONDS                   a FIFO-50 spinner above a fair hog: the fair server
+ *   user_faults throttle CPU SECONDS               the same spinner alone: throttling, where there is any
+ *   user_faults inversion CPU COUNT                low holds a mutex that high wants, middle runs
+ *   user_faults raise PID PRIO                     gives another thread SCHED_FIFO
+ *
+ * Times are CLOCK_MONOTONIC in ns. The log is written at the end, to standard output.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define MS 1000000ll
+#define RECORDS 4096
+
+struct record {
+	int seq;
+	int64_t start;
+	int64_t end;
+};
+
+static struct record records[RECORDS];
+static int taken;
+static int cpu;
+static _Atomic int over;
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+static void sleep_until(int64_t when)
+{
+	struct timespec t = { when / 1000000000, when % 1000000000 };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
+		;
+}
+
+static int64_t spin_until(int64_t when)
+{
+	int64_t at = now();
+
+	while (at < when)
+		at = now();
+	return at;
+}
+
+/* For what one thread of the program does; no lock. */
+static void note(int64_t start, int64_t end)
+{
+	if (taken < RECORDS)
+		records[taken] = (struct record){ taken + 1, start, end };
+	taken++;
+}
+
+static void print_log(const char *fault, const char *kind, const char *name)
+{
+	int held = taken < RECORDS ? taken : RECORDS;
+
+	for (int i = 0; i < held; i++)
+		printf("seq=%d fault=%s kind=%s cpu=%d from=-1 start=%lld end=%lld name=%s\n",
+		       records[i].seq, fault, kind, cpu, (long long)records[i].start,
+		       (long long)records[i].end, name);
+	printf("dropped=%d\n", taken - held);
+}
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+/* Name, place and priority of the calling thread; 0 is SCHED_OTHER. */
+static void become(const char *name, int prio)
+{
+	struct sched_param param = { .sched_priority = prio };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	prctl(PR_SET_NAME, name);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fail("sched_setaffinity");
+	if (sched_setscheduler(0, prio ? SCHED_FIFO : SCHED_OTHER, &param))
+		fail("sched_setscheduler");
+}
+
+static void spin(int prio, int64_t ns, int count, int64_t period)
+{
+	int64_t next = now() + period;
+
+	become("user_spin", prio);
+	for (int i = 0; i < count; i++, next += period) {
+		sleep_until(next + i * 2654435769u % 1000 * 1000);
+		int64_t start = now();
+		note(start, spin_until(start + ns));
+	}
+	print_log("user-spin", "thread", "user_spin");
+}
+
+/* Runs whenever it is let; each stretch in which it was is noted. */
+static void *fair_hog(void *unused)
+{
+	int64_t start, last;
+
+	(void)unused;
+	become("user_hog", 0);
+	for (start = last = now(); !over;) {
+		int64_t at = now();
+
+		if (at - last > 5 * MS) {
+			if (last - start > MS)
+				note(start, last);
+			start = at;
+		}
+		last = at;
+	}
+	return NULL;
+}
+
+static void fair(int64_t seconds)
+{
+	int64_t end = now() + seconds * 1000 * MS;
+	pthread_t hog;
+
+	become("user_spin", 50);
+	if (pthread_create(&hog, NULL, fair_hog, NULL))
+		fail("pthread_create");
+	spin_until(end);
+	over = 1;
+	pthread_join(hog, NULL);
+	print_log("fair-server", "fair-server", "user_hog");
+}
+
+/* Whenever it is stopped for long, nothing but throttling can have stopped it. */
+static void throttle(int64_t seconds)
+{
+	int64_t last = now(), end = last + seconds * 1000 * MS;
+
+	become("user_spin", 50);
+	while (last < end) {
+		int64_t at = now();
+
+		if (at - last > 10 * MS)
+			note(last, at);
+		last = at;
+	}
+	print_log("throttle", "throttled", "user_spin");
+}
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int64_t first;
+static int cycles;
+
+static int64_t cycle(int i)
+{
+	return first + i * 400 * MS;
+}
+
+static void *low(void *unused)
+{
+	(void)unused;
+	become("inv_low", 10);
+	for (int i = 0; i < cycles; i++) {
+		sleep_until(cycle(i) - 5 * MS);
+		pthread_mutex_lock(&mutex);
+		spin_until(cycle(i) + 3 * MS);
+		pthread_mutex_unlock(&mutex);
+	}
+	return NULL;
+}
+
+static void *middle(void *unused)
+{
+	(void)unused;
+	become("inv_middle", 20);
+	for (int i = 0; i < cycles; i++) {
+		sleep_until(cycle(i) + MS);
+		spin_until(cycle(i) + 25 * MS);
+	}
+	return NULL;
+}
+
+static void *high(void *unused)
+{
+	(void)unused;
+	become("inv_high", 30);
+	for (int i = 0; i < cycles; i++) {
+		sleep_until(cycle(i));
+		int64_t start = now();
+		pthread_mutex_lock(&mutex);
+		note(start, now());
+		pthread_mutex_unlock(&mutex);
+	}
+	return NULL;
+}
+
+static void inversion(int count)
+{
+	void *(*const parts[3])(void *) = { low, middle, high };
+	pthread_t threads[3];
+
+	cycles = count;
+	/* Time to be found by whoever looks for the one that suffers. */
+	first = now() + 4000 * MS;
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&threads[i], NULL, parts[i], NULL))
+			fail("pthread_create");
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	print_log("inversion", "priority-inversion", "inv_low");
+}
+
+static void raise_other(int pid, int prio)
+{
+	struct sched_param param = { .sched_priority = prio };
+
+	if (sched_setscheduler(pid, SCHED_FIFO, &param))
+		fail("sched_setscheduler");
+}
+
+int main(int argc, char **argv)
+{
+	int64_t n[5] = { 0 };
+
+	if (argc < 4 || argc > 7) {
+		fprintf(stderr, "usage: user_faults spin|fair|throttle|inversion|raise ...\n");
+		return 2;
+	}
+	for (int i = 2; i < argc; i++)
+		n[i - 2] = atoll(argv[i]);
+	cpu = n[0];
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		fail("mlockall");
+	if (!strcmp(argv[1], "spin"))
+		spin(n[1], n[2] * 1000, n[3], n[4] * MS);
+	else if (!strcmp(argv[1], "fair"))
+		fair(n[1]);
+	else if (!strcmp(argv[1], "throttle"))
+		throttle(n[1]);
+	else if (!strcmp(argv[1], "inversion"))
+		inversion(n[1]);
+	else if (!strcmp(argv[1], "raise"))
+		raise_other(n[0], n[1]);
+	else
+		return 2;
+	return 0;
+}
