@@ -56,7 +56,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let Begun { plan, run, core_types, before, mut desk } = begun;
     let online = CpuSet::parse(&run.host.online).unwrap_or_default();
     let host = Host::live();
-    let recorder = Recorder::open(&host, &online)?;
+    let recorder = Recorder::open(&online)?;
     let events = desk.writer.events()?;
     let mut hunt = Hunt::new(recorder, wanted, plan.clone(), &run, events, memory_kib(&host));
     rt::forget_code(); // what made the recorder

@@ -2,14 +2,15 @@
 
 use super::arm::{Armory, Arms};
 use super::cut::{Cut, Wish, cut};
-use super::names::Names;
+use super::names::{Lacking, Names};
 use super::scope::Scope;
 use super::sheets::Sheets;
 use crate::error::{Outcome, Trouble};
 use crate::host::tracefs::{NotHere, Tracing};
-use crate::host::{Host, clock};
+use crate::host::clock;
 use crate::trace::decode::Decoder;
 use crate::trace::event::{Raw, What};
+use crate::trace::symbols::NoNames;
 use crate::trace::window::Window;
 use crate::units::{Cpu, CpuSet, Nanos};
 
@@ -36,7 +37,7 @@ impl Recorder {
     /// Opens an instance with buffers for these CPUs; what a killed run left is removed first.
     ///
     /// Refuses where there is no tracing, or none for this user, with what is possible instead.
-    pub fn open(host: &Host, cpus: &CpuSet) -> Outcome<Recorder> {
+    pub fn open(cpus: &CpuSet) -> Outcome<Recorder> {
         let tracing = Tracing::open().map_err(refusal)?;
         let mut notes = Vec::new();
         let dead = tracing.remove_dead();
@@ -60,8 +61,9 @@ impl Recorder {
             )),
         };
         let armory = Armory::open(&tracing).map_err(failed)?;
-        let names = Names::read(host, &tracing);
-        let decoder = armory.decoder(&tracing, names.address_of("_stext").unwrap_or(0)).map_err(|what| {
+        let (names, lacking) = Names::of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
+        let text = names.symbols().and_then(|symbols| symbols.address_of("_stext")).unwrap_or(0);
+        let decoder = armory.decoder(&tracing, text).map_err(|what| {
             Trouble::not_supported(format!(
                 "the kernel's trace pages have an unknown form ({what}): `onbeat measure` works without"
             ))
@@ -69,7 +71,7 @@ impl Recorder {
         armory.resize(FIRST_KIB).map_err(failed)?;
         let mut sheets = Sheets::open(armory.instance(), cpus, decoder.layout().page_size()).map_err(failed)?;
         sheets.most = FIRST_KIB << 10;
-        notes.extend(names.notes());
+        notes.extend(remarks(&lacking));
         let scope = Scope::default();
         Ok(Recorder { sheets, armory, decoder, names, scope, notes, buffer_kib: FIRST_KIB, tracing })
     }
@@ -145,7 +147,7 @@ impl Recorder {
     /// Cuts a spike's window out of what was taken, with names instead of addresses; whether it began too early.
     pub fn window(&mut self, wish: &Wish, cycle: Option<u64>, own: bool) -> (Window, bool) {
         let Cut { events, lost, too_late, left_out } = cut(wish, &self.sheets, &self.decoder);
-        self.names.begin();
+        self.names.next_window();
         let events = events.into_iter().map(|event| event.named(&mut self.names)).collect();
         let window = Window {
             cpu: wish.cpu,
@@ -183,6 +185,28 @@ impl Recorder {
     pub fn tracing(&self) -> &Tracing {
         &self.tracing
     }
+}
+
+/// What is not said for want of names or code.
+fn remarks(lacking: &Lacking) -> Vec<String> {
+    let mut remarks = Vec::new();
+    match lacking.names {
+        None => {}
+        Some(NoNames::Hidden) => remarks.push(
+            "the kernel hides its addresses, so functions have no names: sysctl kernel.kptr_restrict=1 lets root see them".to_owned(),
+        ),
+        Some(_) => remarks.push("the kernel has no list of its functions (CONFIG_KALLSYMS): they have no names".to_owned()),
+    }
+    if let Some(errno) = lacking.code {
+        let why = match errno {
+            0 => "it is no core file".to_owned(),
+            errno => std::io::Error::from_raw_os_error(errno).to_string(),
+        };
+        remarks.push(format!(
+            "the kernel's code cannot be read through /proc/kcore ({why}): where interrupts came on again is told by the names of functions alone"
+        ));
+    }
+    remarks
 }
 
 /// Why there can be no hunt here, and what there can be.
