@@ -137,6 +137,8 @@ pub struct Host {
     pub cpuidle_driver: String,
     /// Idle states by name, shallow to deep, of the first CPU.
     pub idle_states: Vec<String>,
+    /// What each of them takes to leave by its own declaration, in the same order; empty where unknown.
+    pub idle_exit_ns: Vec<u64>,
     /// The real-time tasks' share of the period, -1 without limit.
     pub rt_runtime_us: Option<i64>,
     /// The period of RT throttling.

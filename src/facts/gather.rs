@@ -62,6 +62,7 @@ pub fn gather(host: &Host) -> Facts {
         governors: reader.policies("scaling_governor"),
         cpuidle_driver: reader.read("/sys/devices/system/cpu/cpuidle/current_driver", parse_word),
         idle_states: reader.idle_states(&cpus),
+        idle_exit_us: reader.idle_exit_us(&cpus),
         limits: reader.read("/proc/self/limits", limits::parse_limits),
         capabilities: reader.read("/proc/self/status", limits::parse_capabilities),
         troubles: reader.troubles(),
@@ -277,17 +278,30 @@ impl Reader<'_> {
         })
     }
 
-    /// Of the first CPU that is online: CPU 0 need not be.
     fn idle_states(&mut self, online: &CpuSet) -> Fact<Vec<String>> {
+        self.of_idle_states(online, "name", parse_line)
+    }
+
+    fn idle_exit_us(&mut self, online: &CpuSet) -> Fact<Vec<u64>> {
+        self.of_idle_states(online, "latency", parse_u64)
+    }
+
+    /// Of the first CPU that is online: CPU 0 need not be.
+    fn of_idle_states<T: Clone>(
+        &mut self,
+        online: &CpuSet,
+        file: &str,
+        parse: impl Fn(&str) -> Result<T, String> + Copy,
+    ) -> Fact<Vec<T>> {
         let first = online.iter().next().unwrap_or_default();
         let dir = format!("/sys/devices/system/cpu/cpu{first}/cpuidle");
         let names = self.host.list(&dir);
         self.noted(&dir, names).map(|names| {
-            let mut states = Vec::new();
+            let mut values = Vec::new();
             for state in power::in_order(&names, "state") {
-                states.extend(self.read(&format!("{dir}/{state}/name"), parse_line).known().cloned());
+                values.extend(self.read(&format!("{dir}/{state}/{file}"), parse).known().cloned());
             }
-            states
+            values
         })
     }
 }

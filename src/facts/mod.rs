@@ -100,6 +100,8 @@ pub struct Facts {
     pub cpuidle_driver: Fact<String>,
     /// Idle states of the first online CPU, shallow to deep.
     pub idle_states: Fact<Vec<String>>,
+    /// What each of them takes to leave, in microseconds, by its own declaration.
+    pub idle_exit_us: Fact<Vec<u64>>,
     /// Resource limits of this process.
     pub limits: Fact<limits::Limits>,
     /// Effective capabilities of this process.
@@ -145,6 +147,7 @@ pub fn describe(facts: &Facts) -> run::Host {
         cpufreq_driver: words(&facts.cpufreq_driver).join(","),
         cpuidle_driver: text(&facts.cpuidle_driver),
         idle_states: words(&facts.idle_states).to_vec(),
+        idle_exit_ns: idle_exit_ns(facts),
         rt_runtime_us: facts.rt_runtime_us.known().copied(),
         rt_period_us: facts.rt_period_us.known().copied(),
         fair_server_runtime_ns: facts.fair_servers.known().and_then(|all| sched::fair_server_runtime_ns(all)),
@@ -159,6 +162,13 @@ pub fn describe(facts: &Facts) -> run::Host {
         }),
         unknown: facts.unknown(),
     }
+}
+
+/// One per idle state, or none: a state without its latency would shift the others.
+fn idle_exit_ns(facts: &Facts) -> Vec<u64> {
+    let exits = facts.idle_exit_us.known().map_or(&[][..], Vec::as_slice);
+    let complete = exits.len() == words(&facts.idle_states).len();
+    exits.iter().filter(|_| complete).map(|us| us.saturating_mul(1_000)).collect()
 }
 
 fn text<T: ToString>(fact: &Fact<T>) -> String {

@@ -1,1 +1,32 @@
 //! A spike and the events around it to slices that add up to its latency.
+//!
+//! In reading order: [`state`] turns the events of one CPU into stretches, each with the context that ran;
+//! [`path`] finds the landmarks of the wake-up (interrupt, expiry, waking, switch); [`attribute`] says of each
+//! stretch whose time it was, with one file per judgement that needs care; [`mod@explain`] adds up.
+
+mod attribute;
+mod case;
+mod explain;
+mod frames;
+mod hard;
+mod idle;
+mod inversion;
+mod irqs_off;
+mod kind;
+mod lanes;
+mod path;
+mod preempt_off;
+mod silence;
+mod spans;
+mod starved;
+mod state;
+mod tasks;
+mod waits;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
+pub use explain::explain;
+pub use lanes::{Context, Lane, Stretch, lanes};

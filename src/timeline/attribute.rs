@@ -1,0 +1,232 @@
+//! Whose a stretch of time is: the context that ran, and how far the wake-up had come.
+
+use super::case::{Case, Cause, Phase};
+use super::frames::{is_timer_softirq, named, softirq};
+use super::kind::Kind;
+use super::spans::Spans;
+use super::state::{Stretch, Top};
+use super::tasks::{is_stopper, runs_softirqs, who};
+use super::{hard, idle, preempt_off, starved, waits};
+use crate::bundle::run::Who;
+use crate::trace::event::{Task, What};
+use crate::units::Cpu;
+
+/// What a path of bounded work takes at the very most between two events; a CPU that needs longer stood still.
+pub(super) const BOUND: i64 = 1_000_000;
+
+/// What lies over the contexts of a CPU.
+pub(super) struct Over {
+    /// Non-maskable interrupts.
+    pub nmi: Spans<Cause>,
+    /// Locks that a thread waits for by spinning: which thread, and whether interrupts were off.
+    pub spins: Spans<(i32, bool)>,
+    /// Leaving an idle state.
+    pub idle: Spans<Cause>,
+    /// The thread's own sleep or page fault between its switch and its end; none for what sleeps for another reason.
+    pub waits: Spans<Option<Cause>>,
+    /// Preemption switched off, where events tell of it.
+    pub preempt_off: Spans<Cause>,
+}
+
+impl Over {
+    /// Finds it for one CPU.
+    pub(super) fn new(case: &Case<'_>, cpu: Cpu) -> Over {
+        let (nmi, spins) = (nmi(case, cpu), spins(case, cpu));
+        let preempt_off = preempt_off::toggled(case, cpu);
+        Over { nmi, spins, idle: idle::find(case), waits: waits::find(case), preempt_off }
+    }
+
+    /// Where any of it begins or ends.
+    pub(super) fn edges(&self) -> impl Iterator<Item = i64> + '_ {
+        let (nmi, spins, idle) = (self.nmi.edges(), self.spins.edges(), self.idle.edges());
+        nmi.chain(spins).chain(idle).chain(self.waits.edges()).chain(self.preempt_off.edges())
+    }
+}
+
+/// Non-maskable interrupts tell how long they took when they end.
+fn nmi(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
+    let all = case.events(cpu).iter().filter_map(|event| match &event.what {
+        What::Nmi { handler, ns } => {
+            let who = named(Who { irq: "nmi".to_owned(), ..Who::default() }, handler);
+            let evidence = format!("nmi_handler tells that {handler} took {} ns", ns.0);
+            let start = event.time.0.saturating_sub(ns.0.max(0));
+            Some((start, event.time.0, Cause::new(Kind::Nmi, who, evidence)))
+        }
+        _ => None,
+    });
+    Spans::new(all.collect())
+}
+
+fn spins(case: &Case<'_>, cpu: Cpu) -> Spans<(i32, bool)> {
+    let mut open: Option<(u64, i64, i32, bool)> = None;
+    let mut found = Vec::new();
+    for event in case.events(cpu) {
+        match event.what {
+            What::ContentionBegin { lock, flags } if flags & 1 != 0 => {
+                open = Some((lock, event.time.0, event.pid, event.context.irqs_off()));
+            }
+            What::ContentionEnd { lock } => {
+                let begun = open.filter(|&(of, _, pid, _)| of == lock && pid == event.pid);
+                found.extend(begun.map(|(_, start, pid, off)| (start, event.time.0, (pid, off))));
+                open = open.filter(|_| begun.is_none());
+            }
+            What::Switch { .. } => open = None,
+            _ => {}
+        }
+    }
+    Spans::new(found)
+}
+
+/// Whose a piece of a stretch is; none where no event proves it.
+pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
+    if case.silent.at(piece.start).is_some() {
+        return None;
+    }
+    if let Some((.., nmi)) = over.nmi.at(piece.start) {
+        return Some(nmi.clone());
+    }
+    match &piece.top {
+        Top::Unknown => None,
+        Top::Hard(interrupt) => Some(hard::cause(case, cpu, interrupt)),
+        Top::Call { function, entry } => Some(hard::call(case, cpu, function, *entry)),
+        Top::Soft { vec, function } => Some(soft(case, piece, *vec, function)),
+        Top::Work(_) | Top::Thread => thread(case, over, piece),
+    }
+}
+
+fn soft(case: &Case<'_>, piece: &Stretch<'_>, vec: u8, function: &str) -> Cause {
+    let irq = softirq(vec).to_owned();
+    let phase = case.phase(piece.start);
+    if let Some((.., off)) = case.irqs_off.at(piece.start) {
+        return Cause { who: Who { irq, ..off.who.clone() }, ..off.clone() };
+    }
+    let thread = case.current(piece).filter(runs_softirqs).map(who).unwrap_or_default();
+    let own = matches!(phase, Phase::Raised | Phase::Expiring) && is_timer_softirq(vec);
+    let kind = if own { Kind::TimerSoftirq } else { Kind::Softirq };
+    let evidence = format!("the softirq {irq}, from its entry to its exit");
+    Cause::new(kind, named(Who { irq, ..thread }, function), evidence)
+}
+
+fn thread(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
+    match case.phase(piece.start) {
+        Phase::Unknown => case.inverted.at(piece.start).map(|found| found.2.clone()),
+        Phase::Before => before(case, over, piece),
+        Phase::Raised | Phase::Expiring => expiring(case, piece),
+        Phase::Runnable => runnable(case, over, piece),
+    }
+}
+
+/// The timer's interrupt is late.
+fn before(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
+    let off = case.irqs_off.at(piece.start).map(|found| found.2.clone());
+    let current = case.current(piece);
+    if let Some(&(.., (pid, irqs_off))) = over.spins.at(piece.start) {
+        if piece.pid == Some(pid) && (irqs_off || off.is_some()) {
+            let thread = current.map(who).unwrap_or_default();
+            let cause = Cause::new(Kind::LockContention, thread, "");
+            let cause = off.map_or(cause, |off| Cause { kind: Kind::LockContention, ..off });
+            let evidence = "it spun for a lock with interrupts off".to_owned();
+            return Some(Cause { evidence, ..cause });
+        }
+    }
+    let stopper = || current.filter(is_stopper).map(stop_machine);
+    let idle = || over.idle.at(piece.start).filter(|_| piece.pid == Some(0)).map(|found| found.2.clone());
+    off.or_else(stopper).or_else(idle)
+}
+
+/// The softirq that expires the timer has been raised, and has not woken the thread yet.
+fn expiring(case: &Case<'_>, piece: &Stretch<'_>) -> Option<Cause> {
+    let current = case.current(piece)?;
+    if runs_softirqs(&current) {
+        let evidence = format!("{} ran on the way to the timer's expiry", current.comm);
+        return Some(Cause::new(Kind::TimerSoftirq, who(current), evidence));
+    }
+    let expiry = case.path.expiry.as_ref()?;
+    let server = case.tasks.at(expiry.pid, expiry.time).filter(runs_softirqs);
+    let switch =
+        || Cause::new(Kind::Switch, Who::default(), "on the way from the interrupt to the timer's softirq");
+    let Some(server) = server else { return Some(switch()) };
+    if is_stopper(&current) {
+        return Some(stop_machine(current));
+    }
+    let shares = !server.real_time() && !current.idle();
+    if shares || current.not_below(server.prio) && !current.idle() {
+        let evidence = format!("it ran while {}, which expires the timer, was to run", server.comm);
+        return Some(Cause::new(Kind::Thread, who(current), evidence));
+    }
+    Some(work(piece, current).unwrap_or_else(switch))
+}
+
+/// The thread is in a run queue, or runs.
+fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
+    if let Some((.., wait)) = over.waits.at(piece.start) {
+        return wait.clone();
+    }
+    let current = case.current(piece)?;
+    let victim = case.window.victim;
+    if current.pid == victim.pid {
+        return runs(case, piece, current);
+    }
+    if is_stopper(&current) {
+        return Some(stop_machine(current));
+    }
+    if let Some(cause) = starved::cause(case, piece, current) {
+        return Some(cause);
+    }
+    let since_woken = case.path.queued.is_some_and(|queued| piece.since > queued);
+    let switch =
+        || Cause::new(Kind::Switch, Who::default(), "from the waking to the switch, with nothing between");
+    if current.idle() {
+        let exit = over.idle.at(piece.start).map(|found| found.2.clone());
+        return exit.or_else(|| (!since_woken).then(switch));
+    }
+    if current.prio < 0 && current.comm.text().starts_with("sugov:") {
+        let evidence = format!("{} sets the frequency", current.comm);
+        return Some(Cause::new(Kind::Frequency, who(current), evidence));
+    }
+    if let Some(cause) = work(piece, current) {
+        return Some(cause);
+    }
+    // Fair threads share the CPU: which of two runs is not a matter of priority alone.
+    if current.not_below(victim.prio) || !victim.real_time() {
+        let evidence = format!("it ran while {} was runnable", victim.comm);
+        return Some(Cause::new(Kind::Thread, who(current), evidence));
+    }
+    if since_woken {
+        return None;
+    }
+    let spins = over.spins.at(piece.start).is_some_and(|&(.., (pid, _))| pid == current.pid);
+    if spins {
+        return Some(Cause::new(
+            Kind::LockContention,
+            who(current),
+            "it spun for a lock with preemption off",
+        ));
+    }
+    let toggled = over.preempt_off.at(piece.start).map(|found| found.2.clone());
+    toggled.or_else(|| preempt_off::cause(case, piece, current)).or_else(|| Some(switch()))
+}
+
+/// The thread itself runs.
+fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
+    match case.path.switch.is_some_and(|switch| switch <= piece.start) {
+        true if case.window.own => {
+            let evidence = "from the switch to the thread's own clock read";
+            Some(Cause::new(Kind::ReturnToUser, Who::default(), evidence))
+        }
+        true => None,
+        false => {
+            Some(Cause::new(Kind::Thread, who(victim), "the thread itself ran and had not gone to sleep"))
+        }
+    }
+}
+
+fn work(piece: &Stretch<'_>, current: Task) -> Option<Cause> {
+    let Top::Work(function) = piece.top else { return None };
+    let evidence = format!("{} executed the work item {function}", current.comm);
+    Some(Cause::new(Kind::Workqueue, named(who(current), function), evidence))
+}
+
+fn stop_machine(task: Task) -> Cause {
+    Cause::new(Kind::StopMachine, who(task), "the stopper thread ran, which goes before every policy")
+}

@@ -1,0 +1,131 @@
+//! One spike with all that is known of it, as the judgements ask for it.
+
+use super::path::{self, Path, PerCpu};
+use super::spans::Spans;
+use super::state::Stretch;
+use super::tasks::Tasks;
+use super::{inversion, irqs_off, silence};
+use crate::bundle::run::{Host, Who};
+use crate::trace::event::{Named, Task, What};
+use crate::trace::window::Window;
+use crate::units::Cpu;
+
+use super::kind::Kind;
+
+/// Whose a stretch is, and what says so.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cause {
+    /// The kind.
+    pub kind: Kind,
+    /// Who.
+    pub who: Who,
+    /// What it rests on: a short sentence.
+    pub evidence: String,
+    /// Where the CPU was.
+    pub stack: Vec<String>,
+}
+
+impl Cause {
+    /// A cause without a stack.
+    pub(super) fn new(kind: Kind, who: Who, evidence: impl Into<String>) -> Cause {
+        Cause { kind, who, evidence: evidence.into(), stack: Vec::new() }
+    }
+}
+
+/// Where on its way the wake-up is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// No event tells of the waking, or the thread waits for another.
+    Unknown,
+    /// The timer's interrupt has not come.
+    Before,
+    /// The interrupt has come, the softirq that expires the timer has not.
+    Raised,
+    /// The timer expires.
+    Expiring,
+    /// The thread is runnable or runs.
+    Runnable,
+}
+
+/// A spike and what was found out about it.
+pub(super) struct Case<'w> {
+    /// The events.
+    pub window: &'w Window,
+    /// The machine.
+    pub host: &'w Host,
+    /// The events by CPU.
+    pub cpus: PerCpu<'w>,
+    /// Who is who.
+    pub tasks: Tasks,
+    /// The landmarks.
+    pub path: Path,
+    /// The begin of what is explained; `to` less this is the latency.
+    pub from: i64,
+    /// Its end.
+    pub to: i64,
+    /// Time in which interrupts were off for certain.
+    pub irqs_off: Spans<Cause>,
+    /// Time in which the whole machine stood still.
+    pub silent: Spans<()>,
+    /// Time in which the thread waited for one of lower priority.
+    pub inverted: Spans<Cause>,
+}
+
+impl<'w> Case<'w> {
+    /// Finds out what can be told beforehand.
+    pub(super) fn new(window: &'w Window, host: &'w Host, from: i64, to: i64) -> Case<'w> {
+        let cpus = path::per_cpu(window);
+        let mut ordered: Vec<&Named> = window.events.iter().collect();
+        ordered.sort_by_key(|event| event.time);
+        let tasks = Tasks::new(ordered.into_iter(), window.victim);
+        let path = path::find(window, &cpus, from, to);
+        let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
+        let mut case = Case { window, host, cpus, tasks, path, from, to, irqs_off, silent, inverted };
+        case.irqs_off = irqs_off::find(&case);
+        case.silent = silence::find(&case);
+        case.inverted = inversion::find(&case);
+        case
+    }
+
+    /// The CPU that had the wake-up at the beginning.
+    pub(super) fn home(&self) -> Cpu {
+        self.path.legs.first().map_or(self.window.cpu, |leg| leg.1)
+    }
+
+    /// The events of a CPU.
+    pub(super) fn events(&self, cpu: Cpu) -> &[&'w Named] {
+        self.cpus.get(&cpu).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where on its way the wake-up was.
+    pub(super) fn phase(&self, time: i64) -> Phase {
+        let path = &self.path;
+        if path.queued.is_some_and(|queued| queued <= time)
+            || path.waking.is_some_and(|waking| waking <= time)
+        {
+            return Phase::Runnable;
+        }
+        if path.waking.is_none() && path.switch.is_some_and(|switch| switch <= time) {
+            return Phase::Runnable;
+        }
+        match &path.expiry {
+            Some(expiry) if time < expiry.interrupt => Phase::Before,
+            Some(expiry) if time < expiry.time => Phase::Raised,
+            Some(_) => Phase::Expiring,
+            None => Phase::Unknown,
+        }
+    }
+
+    /// The thread that was current; none where no event names it.
+    pub(super) fn current(&self, stretch: &Stretch) -> Option<Task> {
+        stretch.pid.and_then(|pid| self.tasks.at(pid, stretch.start))
+    }
+
+    /// The frames that belong to an event of a CPU, and which of them let interrupts in.
+    pub(super) fn stack_of(&self, cpu: Cpu, index: usize) -> Option<(&'w [String], Option<usize>)> {
+        match &self.events(cpu).get(index + 1)?.what {
+            What::Stack { frames, enables } => Some((frames, *enables)),
+            _ => None,
+        }
+    }
+}

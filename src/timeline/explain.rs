@@ -1,0 +1,178 @@
+//! A spike in slices that add up.
+//!
+//! They do so by construction: time is walked once from begin to end, each piece is given to one cause or to
+//! none, and what no slice has is the unexplained rest.
+
+use std::collections::BTreeMap;
+
+use super::attribute::{BOUND, Over, cause};
+use super::case::{Case, Cause, Phase};
+use super::state::{Stretch, Top, stretches};
+use super::tasks::who;
+use crate::bundle::run::{Host, Slice, Spike};
+use crate::trace::window::Window;
+use crate::units::{Cpu, Nanos};
+
+/// Takes a late wake-up apart: whose time each nanosecond of its latency was, as far as events prove it.
+pub fn explain(window: &Window, host: &Host) -> Spike {
+    let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0);
+    let to = window.actual_ns.0;
+    // Equal to the expected time, unless the difference did not fit.
+    let from = to.saturating_sub(latency.max(0));
+    let case = Case::new(window, host, from, to);
+    let mut account = Account::default();
+    walk(&case, &mut account);
+    let explained: i64 = account.slices.iter().map(|slice| slice.ns.0).sum();
+    let mut spike = Spike {
+        cpu: window.cpu,
+        cycle: window.cycle,
+        expected_ns: window.expected_ns,
+        actual_ns: window.actual_ns,
+        latency_ns: Nanos(latency),
+        events_lost: window.events_lost,
+        unexplained_ns: Nanos(latency - explained),
+        victim: who(window.victim),
+        switched_ns: case.path.switch.map(Nanos),
+        notes: notes(&case, &account),
+        slices: account.slices,
+        ..Spike::default()
+    };
+    spike.classes = classes(&spike);
+    spike
+}
+
+/// What was given to whom so far.
+#[derive(Default)]
+struct Account {
+    slices: Vec<Slice>,
+    /// Where events contradict each other.
+    holes: i64,
+    /// Where a path of bounded work stood still, with the kinds' names.
+    stalled: BTreeMap<&'static str, i64>,
+    /// Where the machine was silent.
+    silent: i64,
+}
+
+fn walk(case: &Case<'_>, account: &mut Account) {
+    let mut known: BTreeMap<Cpu, (Vec<Stretch<'_>>, Over)> = BTreeMap::new();
+    let legs = &case.path.legs;
+    for (at, &(since, cpu)) in legs.iter().enumerate() {
+        let until = legs.get(at + 1).map_or(case.to, |next| next.0).min(case.to);
+        let since = since.max(case.from);
+        if since >= until {
+            continue;
+        }
+        let (stretches, over) =
+            known.entry(cpu).or_insert_with(|| (stretches(case.events(cpu), case.to), Over::new(case, cpu)));
+        let cuts = cuts(case, over);
+        let begin = stretches.partition_point(|stretch| stretch.end <= since);
+        for stretch in stretches[begin..].iter().take_while(|stretch| stretch.start < until) {
+            let mut start = stretch.start.max(since);
+            let end = stretch.end.min(until);
+            let first = cuts.partition_point(|&cut| cut <= start);
+            for &cut in cuts[first..].iter().take_while(|&&cut| cut < end).chain([&end]) {
+                let piece = Stretch { start, end: cut, ..stretch.clone() };
+                account.give(case, over, cpu, piece);
+                start = cut;
+            }
+        }
+    }
+}
+
+/// Where a cause can change between two events.
+fn cuts(case: &Case<'_>, over: &Over) -> Vec<i64> {
+    let path = &case.path;
+    let mut cuts: Vec<i64> = over.edges().collect();
+    cuts.extend(case.irqs_off.edges().chain(case.silent.edges()).chain(case.inverted.edges()));
+    cuts.extend([path.waking, path.queued, path.switch].into_iter().flatten());
+    cuts.extend(path.expiry.iter().flat_map(|expiry| [expiry.time, expiry.interrupt]));
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}
+
+impl Account {
+    fn give(&mut self, case: &Case<'_>, over: &Over, cpu: Cpu, piece: Stretch<'_>) {
+        let ns = piece.end - piece.start;
+        match cause(case, over, cpu, &piece) {
+            Some(cause) if cause.kind.bounded() && ns > BOUND => {
+                *self.stalled.entry(cause.kind.name()).or_default() += ns;
+            }
+            Some(cause) => self.add(&piece, cause),
+            None if case.silent.at(piece.start).is_some() => self.silent += ns,
+            None if piece.top == Top::Unknown => self.holes += ns,
+            None => {}
+        }
+    }
+
+    fn add(&mut self, piece: &Stretch<'_>, cause: Cause) {
+        let ns = Nanos(piece.end - piece.start);
+        if let Some(last) = self.slices.last_mut() {
+            let adjoins = last.start_ns.0 + last.ns.0 == piece.start;
+            if adjoins && last.kind == cause.kind.name() && last.who == cause.who {
+                last.ns = Nanos(last.ns.0 + ns.0);
+                return;
+            }
+        }
+        self.slices.push(Slice {
+            kind: cause.kind.name().to_owned(),
+            start_ns: Nanos(piece.start),
+            ns,
+            who: cause.who,
+            rule: None,
+            evidence: cause.evidence,
+            stack: cause.stack,
+        });
+    }
+}
+
+/// The kinds with at least a tenth of the latency, largest first.
+fn classes(spike: &Spike) -> Vec<String> {
+    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+    for slice in &spike.slices {
+        *sums.entry(&slice.kind).or_default() += slice.ns.0;
+    }
+    sums.insert("unexplained", spike.unexplained_ns.0);
+    let mut large: Vec<(&str, i64)> =
+        sums.into_iter().filter(|&(_, ns)| ns > 0 && ns >= spike.latency_ns.0 / 10).collect();
+    large.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
+    large.into_iter().map(|(kind, _)| kind.to_owned()).collect()
+}
+
+/// What is to be said beside the slices.
+fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
+    let mut notes = Vec::new();
+    let window = case.window;
+    if window.events_lost > 0 {
+        notes.push(format!(
+            "{} events of this CPU were overwritten before they could be read",
+            window.events_lost
+        ));
+    }
+    if window.left_out > 0 {
+        notes.push(format!("{} events of other CPUs were left out for want of space", window.left_out));
+    }
+    if account.holes > 0 {
+        let ns = Nanos(account.holes).spaced();
+        notes.push(format!("events contradict each other: some are missing, {ns} lies between them"));
+    }
+    if account.silent > 0 {
+        let ns = Nanos(account.silent).spaced();
+        notes.push(format!("all CPUs were silent for {ns}, busy and ticking ones too: stopped from outside"));
+    }
+    for (kind, &ns) in &account.stalled {
+        let ns = Nanos(ns).spaced();
+        notes.push(format!("{ns} on the path of {kind} without an event are more than its work takes"));
+    }
+    let home = case.events(case.home());
+    if home.first().is_none_or(|event| event.time.0 > case.from) {
+        notes.push("the trace begins after the expected time".to_owned());
+    }
+    if case.path.waking.is_none() && case.phase(case.from) == Phase::Unknown {
+        notes.push("no event tells of the thread's waking".to_owned());
+    }
+    if case.path.switch.is_none() && case.phase(case.from) != Phase::Runnable {
+        notes.push("no event tells of the switch to the thread".to_owned());
+    }
+    notes
+}

@@ -1,0 +1,135 @@
+//! What functions of the kernel say by their names: which only help, which belong to the kernel's own timers.
+//!
+//! Sources: kernel/sched/core.c, kernel/locking/spinlock.c, kernel/time/, arch/x86/entry.
+
+use crate::bundle::run::Who;
+
+/// Takes or lets go of locks, or switches interrupts, for whoever called it.
+pub(super) fn is_lock_helper(function: &str) -> bool {
+    let bare = function.trim_start_matches('_');
+    let raw = ["raw_spin_", "raw_read_", "raw_write_", "spin_", "read_unlock", "write_unlock", "local_bh_"];
+    raw.iter().any(|prefix| bare.starts_with(prefix))
+        || matches!(
+            bare,
+            "local_irq_enable"
+                | "local_irq_restore"
+                | "raw_local_irq_restore"
+                | "arch_local_irq_restore"
+                | "arch_local_irq_enable"
+                | "native_irq_enable"
+                | "trace_hardirqs_on"
+                | "trace_hardirqs_on_prepare"
+                | "rt_spin_lock"
+                | "rt_spin_unlock"
+                | "migrate_enable"
+                | "preempt_count_sub"
+                | "preempt_enable"
+        )
+}
+
+/// Switches threads, or asks whether to.
+pub(super) fn is_scheduler(function: &str) -> bool {
+    let bare = function.trim_start_matches('_');
+    let starts =
+        ["schedule", "preempt_schedule", "dynamic_preempt_schedule", "dynamic_cond_resched", "ttwu_"];
+    starts.iter().any(|prefix| bare.starts_with(prefix))
+        || matches!(
+            bare,
+            "cond_resched"
+                | "cond_resched_lock"
+                | "might_resched"
+                | "dynamic_might_resched"
+                | "try_to_wake_up"
+        )
+        || matches!(bare, "wake_up_process" | "wake_up_q" | "wake_up_state" | "default_wake_function")
+        || matches!(bare, "rt_mutex_schedule" | "io_schedule" | "traceiter_sched_switch")
+}
+
+/// The way out of an interrupt or a system call: what was interrupted lies below it, or is user space.
+pub(super) fn is_entry_code(function: &str) -> bool {
+    let starts = ["irqentry_exit", "raw_irqentry_exit", "exit_to_user_mode", "syscall_exit", "sysvec_"];
+    starts.iter().any(|prefix| function.starts_with(prefix))
+        || ["asm_", "el0", "el1", "do_el0", "ret_to_user", "ret_from_fork", "arm64_preempt_schedule_irq"]
+            .iter()
+            .any(|prefix| function.starts_with(prefix))
+        || matches!(function, "preempt_schedule_irq" | "do_syscall_64" | "invoke_syscall")
+        || function.starts_with("entry_SYSCALL")
+        || function.starts_with("do_notify_resume")
+}
+
+/// The functions that the kernel's own timers call: waking, ticking, bandwidth. None of them works for long.
+pub(super) fn is_core_timer(function: &str) -> bool {
+    matches!(
+        function,
+        "hrtimer_wakeup"
+            | "tick_nohz_handler"
+            | "tick_sched_timer"
+            | "posix_timer_fn"
+            | "timerfd_tmrproc"
+            | "timerfd_alarmproc"
+            | "it_real_fn"
+            | "sched_rt_period_timer"
+            | "dl_task_timer"
+            | "inactive_task_timer"
+            | "sched_cfs_period_timer"
+            | "sched_cfs_slack_timer"
+            | "hrtick"
+            | "alarmtimer_fired"
+            | "bc_handler"
+            | "perf_mux_hrtimer_handler"
+            | "psi_poll_timer"
+            | "napi_watchdog"
+            | "idle_inject_timer_fn"
+            | "watchdog_timer_fn"
+    )
+}
+
+/// The name of a softirq (include/linux/interrupt.h).
+pub(super) fn softirq(vec: u8) -> &'static str {
+    const NAMES: [&str; 10] =
+        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+    NAMES.get(usize::from(vec)).copied().unwrap_or("softirq")
+}
+
+/// Whether timers expire in that softirq.
+pub(super) fn is_timer_softirq(vec: u8) -> bool {
+    matches!(vec, 1 | 8)
+}
+
+/// Puts `function [module]` into its two fields.
+pub(super) fn named(who: Who, function: &str) -> Who {
+    let (function, module) = match function.split_once(" [") {
+        Some((function, module)) => (function, module.trim_end_matches(']')),
+        None => (function, ""),
+    };
+    Who { function: function.to_owned(), module: module.to_owned(), ..who }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_are_told_from_who_called_them() {
+        for helper in ["_raw_spin_unlock_irqrestore", "__raw_spin_unlock_irq", "_raw_read_unlock_irq"] {
+            assert!(is_lock_helper(helper), "{helper}");
+        }
+        for other in ["inject_irqs_off", "rawv6_rcv", "read_pages", "spi_sync"] {
+            assert!(!is_lock_helper(other) && !is_scheduler(other) && !is_entry_code(other), "{other}");
+        }
+        for scheduler in ["__schedule", "preempt_schedule_thunk", "__cond_resched", "schedule_timeout"] {
+            assert!(is_scheduler(scheduler), "{scheduler}");
+        }
+        assert!(
+            is_entry_code("irqentry_exit_cond_resched") && is_entry_code("asm_sysvec_apic_timer_interrupt")
+        );
+    }
+
+    #[test]
+    fn a_function_brings_its_module() {
+        let who = named(Who::default(), "hold [faults]");
+        assert_eq!((who.function.as_str(), who.module.as_str()), ("hold", "faults"));
+        assert_eq!(named(Who::default(), "do_exit").module, "");
+        assert_eq!((softirq(3), softirq(200)), ("NET_RX", "softirq"));
+    }
+}

@@ -1,0 +1,55 @@
+//! How long a CPU may take out of an idle state: what the state declares, and no longer.
+//!
+//! Source: drivers/cpuidle/cpuidle.c; Documentation/admin-guide/pm/cpuidle.rst (`latency`).
+
+use super::case::{Case, Cause};
+use super::kind::Kind;
+use super::spans::Spans;
+use crate::bundle::run::Who;
+use crate::trace::event::{Named, What};
+
+/// The stretch before the timer's interrupt, or after a waking from another CPU, in which the CPU left its state.
+pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
+    let one = before_interrupt(case).or_else(|| after_waking(case));
+    Spans::new(one.into_iter().collect())
+}
+
+fn before_interrupt(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
+    let expiry = case.path.expiry.as_ref().filter(|expiry| expiry.interrupt > case.from)?;
+    let events = case.events(case.home());
+    let end = events.partition_point(|event| event.time.0 < expiry.interrupt);
+    let state = entered(events[..end].iter())?;
+    let (latency, cause) = declared(case, state)?;
+    let start = expiry.interrupt.saturating_sub(latency).max(case.from);
+    (start < expiry.interrupt).then_some((start, expiry.interrupt, cause))
+}
+
+fn after_waking(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
+    let waking = case.path.waking.filter(|_| case.path.expiry.is_none())?;
+    let &(_, cpu) = case.path.legs.iter().rev().find(|leg| leg.0 <= waking)?;
+    let events = case.events(cpu);
+    let end = events.partition_point(|event| event.time.0 <= waking);
+    let state = entered(events[..end].iter())?;
+    let (latency, cause) = declared(case, state)?;
+    let next = events.get(end).map_or(case.to, |event| event.time.0);
+    let end = waking.saturating_add(latency).min(next);
+    (waking < end).then_some((waking, end, cause))
+}
+
+/// The state in which the CPU was, if the idle thread has not been left since it was entered.
+fn entered<'a, 'w: 'a>(events: impl DoubleEndedIterator<Item = &'a &'w Named>) -> Option<u32> {
+    let mut rest = events.rev().take(8).take_while(|event| event.pid == 0);
+    rest.find_map(|event| match event.what {
+        What::Idle { state: Some(state) } => Some(Some(state)),
+        What::Idle { state: None } | What::Nmi { .. } => None,
+        _ => Some(None),
+    })?
+}
+
+fn declared(case: &Case<'_>, state: u32) -> Option<(i64, Cause)> {
+    let at = usize::try_from(state).ok()?;
+    let latency = i64::try_from(*case.host.idle_exit_ns.get(at)?).ok().filter(|&ns| ns > 0)?;
+    let name = case.host.idle_states.get(at).cloned().unwrap_or_else(|| format!("state {state}"));
+    let evidence = format!("the CPU was in idle state {name}, which declares {latency} ns to leave");
+    Some((latency, Cause::new(Kind::IdleExit, Who { irq: name, ..Who::default() }, evidence)))
+}

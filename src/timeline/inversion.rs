@@ -1,0 +1,94 @@
+//! Priority inversion: a thread waits for one of lower priority, and others go before that one.
+//!
+//! Told where the thread is woken by another thread of lower priority: what it waited for, that one held. Who ran
+//! on the holder's CPU while the holder was runnable and did not run kept both from going on. Without inheritance
+//! (`sched_pi_setprio`) that is any thread between the two; with it, only what goes before the thread itself.
+//!
+//! Sources: kernel/locking/rtmutex.c, Documentation/locking/rt-mutex-design.rst.
+
+use super::case::{Case, Cause};
+use super::kind::Kind;
+use super::spans::Spans;
+use super::tasks::who;
+use crate::trace::event::{Named, Task, What};
+use crate::units::Cpu;
+
+/// Where the thread waited for a holder, and who ran.
+pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
+    Spans::new(inverted(case).unwrap_or_default())
+}
+
+fn inverted(case: &Case<'_>) -> Option<Vec<(i64, i64, Cause)>> {
+    let victim = case.window.victim;
+    let waking = case.path.waking.filter(|&waking| waking > case.from)?;
+    let (pid, true) = case.path.waker? else { return None };
+    let holder = base(case, pid, waking).filter(|task| task.prio > victim.prio && task.pid != 0)?;
+    let blocked = blocked_since(case, waking)?.max(case.from);
+    let cpu = where_it_ran(case, holder.pid, waking)?;
+    let mut found = Vec::new();
+    let mut runnable = false;
+    let mut since = blocked;
+    let mut current: Option<Task> = None;
+    for event in case.events(cpu).iter().take_while(|event| event.time.0 <= waking) {
+        if event.time.0 > blocked {
+            let span = (since, event.time.0.min(waking));
+            found.extend(cause(current, &holder, &victim, runnable).map(|cause| (span.0, span.1, cause)));
+            since = event.time.0;
+        }
+        step(event, &holder, &mut runnable, &mut current);
+    }
+    found.extend(cause(current, &holder, &victim, runnable).map(|cause| (since, waking, cause)));
+    Some(found)
+}
+
+fn step(event: &Named, holder: &Task, runnable: &mut bool, current: &mut Option<Task>) {
+    match &event.what {
+        What::Switch { prev, state, next } => {
+            if prev.pid == holder.pid {
+                *runnable = matches!(state, 0 | 256);
+            }
+            *runnable |= next.pid == holder.pid;
+            *current = Some(*next);
+        }
+        What::Waking { task, .. } if task.pid == holder.pid => *runnable = true,
+        _ => {}
+    }
+}
+
+fn cause(current: Option<Task>, holder: &Task, victim: &Task, runnable: bool) -> Option<Cause> {
+    let current = current.filter(|task| runnable && task.pid != 0)?;
+    let evidence = if current.pid == holder.pid {
+        format!("{} held what {} waited for: it woke it at the end", holder.comm, victim.comm)
+    } else if current.prio <= holder.prio && current.prio > victim.prio {
+        format!("{} ran while {}, which {} waited for, was runnable", current.comm, holder.comm, victim.comm)
+    } else {
+        return None;
+    };
+    Some(Cause::new(Kind::PriorityInversion, who(current), evidence))
+}
+
+/// The thread with the priority that it has by itself: an inherited one is given back at the waking.
+fn base(case: &Case<'_>, pid: i32, waking: i64) -> Option<Task> {
+    let task = case.tasks.at(pid, waking)?;
+    let lent = case.cpus.values().flatten().filter_map(|event| match event.what {
+        What::Inherit { pid: of, old, new } if of == pid && new < old => Some(old),
+        _ => None,
+    });
+    Some(Task { prio: lent.fold(task.prio, i32::max), ..task })
+}
+
+/// Since when the thread slept.
+fn blocked_since(case: &Case<'_>, waking: i64) -> Option<i64> {
+    let out = case.cpus.values().flatten().filter(|event| event.time.0 <= waking).filter_map(|event| {
+        let What::Switch { prev, state, .. } = &event.what else { return None };
+        let blocks = prev.pid == case.window.victim.pid && !matches!(state, 0 | 256);
+        blocks.then_some(event.time.0)
+    });
+    out.max()
+}
+
+/// The CPU that the holder was last seen on.
+fn where_it_ran(case: &Case<'_>, pid: i32, waking: i64) -> Option<Cpu> {
+    let all = case.cpus.values().flatten().filter(|event| event.time.0 <= waking && event.pid == pid);
+    all.max_by_key(|event| event.time).map(|event| event.cpu)
+}

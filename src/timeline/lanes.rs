@@ -1,0 +1,125 @@
+//! What each CPU did in a window, for pictures: one lane per CPU, one stretch per context.
+
+use super::frames::softirq;
+use super::path::per_cpu;
+use super::spans::Spans;
+use super::state::{Hard, Top, stretches};
+use super::tasks::Tasks;
+use crate::trace::event::{Named, Vector, What};
+use crate::trace::window::Window;
+use crate::units::{Cpu, Nanos};
+
+/// What a CPU was in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Its idle thread.
+    Idle,
+    /// A thread.
+    Thread,
+    /// A softirq.
+    Softirq,
+    /// A hard interrupt.
+    Irq,
+    /// A non-maskable interrupt.
+    Nmi,
+}
+
+/// Time of one CPU in one context.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stretch {
+    /// When it began, on the window's clock.
+    pub start: Nanos,
+    /// Its length in nanoseconds, above 0.
+    pub ns: Nanos,
+    /// What ran.
+    pub context: Context,
+    /// The thread, softirq, interrupt or function by name; `""` where no event names it.
+    pub label: String,
+    /// The thread's priority as the kernel counts it, also under an interrupt of it; none where no event tells.
+    pub prio: Option<i32>,
+}
+
+/// What one CPU did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane {
+    /// Which.
+    pub cpu: Cpu,
+    /// In order of time, without overlap; gaps are what no event tells.
+    pub stretches: Vec<Stretch>,
+}
+
+/// What each CPU did, ascending by CPU, from its first event to the window's actual time.
+pub fn lanes(window: &Window) -> Vec<Lane> {
+    let cpus = per_cpu(window);
+    let mut ordered: Vec<&Named> = window.events.iter().collect();
+    ordered.sort_by_key(|event| event.time);
+    let tasks = Tasks::new(ordered.into_iter(), window.victim);
+    cpus.iter()
+        .map(|(&cpu, events)| Lane { cpu, stretches: lane(events, &tasks, window.actual_ns.0) })
+        .collect()
+}
+
+fn lane(events: &[&Named], tasks: &Tasks, until: i64) -> Vec<Stretch> {
+    let nmi = events.iter().filter_map(|event| match &event.what {
+        What::Nmi { handler, ns } => Some((event.time.0.saturating_sub(ns.0.max(0)), event.time.0, handler)),
+        _ => None,
+    });
+    let nmi = Spans::new(nmi.collect());
+    let cuts: Vec<i64> = nmi.edges().collect();
+    let mut made: Vec<Stretch> = Vec::new();
+    for stretch in stretches(events, until) {
+        let mut start = stretch.start;
+        let first = cuts.partition_point(|&cut| cut <= start);
+        for &end in cuts[first..].iter().take_while(|&&cut| cut < stretch.end).chain([&stretch.end]) {
+            let task = stretch.pid.and_then(|pid| tasks.at(pid, start));
+            let prio = task.map(|task| task.prio);
+            let over = nmi.at(start).map(|found| (Context::Nmi, found.2.clone()));
+            let comm = || task.map(|task| task.comm.text().into_owned()).unwrap_or_default();
+            if let Some((context, label)) = over.or_else(|| shown(&stretch.top, stretch.pid, comm)) {
+                push(
+                    &mut made,
+                    Stretch {
+                        start: Nanos(start),
+                        ns: Nanos(end.saturating_sub(start)),
+                        context,
+                        label,
+                        prio,
+                    },
+                );
+            }
+            start = end;
+        }
+    }
+    made
+}
+
+fn shown(top: &Top<'_>, pid: Option<i32>, comm: impl Fn() -> String) -> Option<(Context, String)> {
+    match top {
+        Top::Unknown => None,
+        Top::Hard(hard) => Some((Context::Irq, interrupt(hard))),
+        Top::Soft { vec, .. } => Some((Context::Softirq, softirq(*vec).to_owned())),
+        Top::Call { function, .. } => Some((Context::Irq, (*function).to_owned())),
+        Top::Work(function) => Some((Context::Thread, format!("{}: {function}", comm()))),
+        Top::Thread if pid == Some(0) => Some((Context::Idle, String::new())),
+        Top::Thread => Some((Context::Thread, comm())),
+    }
+}
+
+fn interrupt(hard: &Hard<'_>) -> String {
+    let handler = hard.handler.map(|name| name.text().into_owned());
+    let call = hard.call.map(|(function, _)| function.to_owned());
+    let vector = hard.vector.map(|vector: Vector| vector.name().to_owned());
+    let rest = || hard.reason.or(hard.timer).unwrap_or_default().to_owned();
+    call.or(handler).or(vector).unwrap_or_else(rest)
+}
+
+fn push(made: &mut Vec<Stretch>, next: Stretch) {
+    if let Some(last) = made.last_mut() {
+        let adjoins = last.start.0.saturating_add(last.ns.0) == next.start.0;
+        if adjoins && (last.context, &last.label, last.prio) == (next.context, &next.label, next.prio) {
+            last.ns = Nanos(last.ns.0.saturating_add(next.ns.0));
+            return;
+        }
+    }
+    made.push(next);
+}

@@ -1,0 +1,247 @@
+//! The landmarks of one wake-up: the timer's interrupt, its expiry, the waking, the switch, and on which CPUs.
+//!
+//! Sources: kernel/time/hrtimer.c (`__run_hrtimer` calls the timer's function between its two events),
+//! kernel/sched/core.c (`try_to_wake_up`, `__schedule`).
+
+use std::collections::BTreeMap;
+
+use crate::trace::event::{Named, What};
+use crate::trace::window::Window;
+use crate::units::Cpu;
+
+/// The events of a window by CPU, in order of time.
+pub(super) type PerCpu<'w> = BTreeMap<Cpu, Vec<&'w Named>>;
+
+/// Sorts the events out.
+pub(super) fn per_cpu(window: &Window) -> PerCpu<'_> {
+    let mut all = PerCpu::new();
+    for event in &window.events {
+        all.entry(event.cpu).or_default().push(event);
+    }
+    for events in all.values_mut() {
+        events.sort_by_key(|event| event.time);
+    }
+    all
+}
+
+/// Where a timer expired that woke the thread.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Expiry {
+    /// When its function was called.
+    pub time: i64,
+    /// The interrupt that brought it: when it was entered, or what raised its softirq; the expiry itself if unknown.
+    pub interrupt: i64,
+    /// Whether it expired in a softirq.
+    pub soft: bool,
+    /// Preemption disabled in the code that the interrupt found.
+    pub preempt: u8,
+    /// The thread that was current.
+    pub pid: i32,
+    /// The expiry's place among the events of its CPU.
+    pub index: usize,
+}
+
+/// The landmarks, each none where no event tells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Path {
+    /// Where the timer expired.
+    pub expiry: Option<Expiry>,
+    /// When the thread was woken.
+    pub waking: Option<i64>,
+    /// Who was current there, and whether it was the thread's own word rather than an interrupt's.
+    pub waker: Option<(i32, bool)>,
+    /// From when on it was in a run queue: woken, or preempted since before.
+    pub queued: Option<i64>,
+    /// When it was switched to.
+    pub switch: Option<i64>,
+    /// The switch's place among the events of its CPU.
+    pub switch_index: Option<usize>,
+    /// The CPUs to look at, each from a time on, the first from the beginning.
+    pub legs: Vec<(i64, Cpu)>,
+}
+
+/// Finds them between the two times.
+pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Path {
+    let victim = window.victim.pid;
+    let mut path = Path::default();
+    let waking = first(
+        cpus,
+        window.cpu,
+        from,
+        to,
+        |event| matches!(&event.what, What::Waking { task, .. } if task.pid == victim),
+    );
+    let mut home = window.cpu;
+    if let Some((cpu, index, event)) = waking {
+        path.waking = Some(event.time.0);
+        path.expiry = expiry(&cpus[&cpu], index, from);
+        path.waker = Some((event.pid, !event.context.hard_irq() && !event.context.soft_irq()));
+        if path.expiry.is_some() {
+            home = cpu;
+        }
+    }
+    path.queued = queued(cpus, victim, path.waking, from, to);
+    let since = path.waking.unwrap_or(from);
+    let switch = first(
+        cpus,
+        window.cpu,
+        since,
+        to,
+        |event| matches!(&event.what, What::Switch { next, .. } if next.pid == victim),
+    );
+    path.switch = switch.map(|(.., event)| event.time.0);
+    path.queued = path.queued.map(|queued| match (path.switch, path.waking) {
+        (Some(switch), Some(waking)) if queued > switch => waking,
+        _ => queued,
+    });
+    path.switch_index = switch.map(|(_, index, _)| index);
+    path.legs = legs(window, waking.map(|found| found.2), switch.map(|found| found.2), home, to);
+    path
+}
+
+type Found<'w> = (Cpu, usize, &'w Named);
+
+/// The first such event between the two times, inclusive; of several at one time the one of the CPU.
+fn first<'w>(
+    cpus: &PerCpu<'w>,
+    home: Cpu,
+    from: i64,
+    to: i64,
+    is: impl Fn(&Named) -> bool,
+) -> Option<Found<'w>> {
+    let of = |(&cpu, events): (&Cpu, &Vec<&'w Named>)| {
+        let begin = events.partition_point(|event| event.time.0 < from);
+        let inside = events.iter().enumerate().skip(begin).take_while(|(_, event)| event.time.0 <= to);
+        let mut hits = inside.filter(|(_, event)| is(event)).map(|(index, &event)| (cpu, index, event));
+        hits.next()
+    };
+    cpus.iter().filter_map(of).min_by_key(|&(cpu, _, event)| (event.time, cpu != home))
+}
+
+/// The timer inside whose expiry the event at `index` lies.
+fn expiry(events: &[&Named], index: usize, from: i64) -> Option<Expiry> {
+    let waking = events.get(index)?;
+    let mut closed = 0usize;
+    for (at, event) in events[..index].iter().enumerate().rev().take(256) {
+        match &event.what {
+            What::TimerExit { .. } | What::WheelExit => closed += 1,
+            What::TimerEntry { .. } | What::WheelEntry { .. } if closed > 0 => closed -= 1,
+            What::TimerEntry { .. } | What::WheelEntry { .. } => {
+                let (same, hard) = (event.context == waking.context, event.context.hard_irq());
+                let context = same || hard == waking.context.hard_irq();
+                return (event.pid == waking.pid && context).then(|| of_timer(events, at, from));
+            }
+            What::Switch { .. } => break,
+            _ => {}
+        }
+    }
+    hardware(events, index)
+}
+
+fn of_timer(events: &[&Named], index: usize, from: i64) -> Expiry {
+    let event = events[index];
+    let soft = !event.context.hard_irq();
+    let vec = if matches!(event.what, What::WheelEntry { .. }) { 1 } else { 8 };
+    let raised = || {
+        let raises =
+            |event: &&Named| matches!(event.what, What::SoftirqRaise { vec: raised } if raised == vec);
+        let after = events.partition_point(|event| event.time.0 < from).min(index);
+        let pending = || events[..after].iter().rposition(raises);
+        events[after..index].iter().position(raises).map(|at| after + at).or_else(pending)
+    };
+    let cause = if soft { raised() } else { Some(index) };
+    let entry = cause.map(|at| entry_of(events, at));
+    let time = event.time.0;
+    Expiry {
+        time,
+        interrupt: entry.map_or(time, |(interrupt, _)| interrupt).min(time),
+        soft,
+        preempt: entry.map_or(event.preempt, |(_, preempt)| preempt),
+        pid: event.pid,
+        index,
+    }
+}
+
+/// When the hard interrupt around an event was entered, and how deep preemption was off in what it interrupted.
+fn entry_of(events: &[&Named], index: usize) -> (i64, u8) {
+    let own = (events[index].time.0, events[index].preempt);
+    if !events[index].context.hard_irq() {
+        return own;
+    }
+    for event in events[..index].iter().rev().take(256) {
+        if matches!(event.what, What::VectorEntry { .. } | What::IrqEntry { .. } | What::IpiEntry { .. }) {
+            return (event.time.0, event.preempt);
+        }
+        let left =
+            matches!(event.what, What::VectorExit { .. } | What::IrqExit { .. } | What::IpiExit { .. });
+        if left || !event.context.hard_irq() {
+            return own;
+        }
+    }
+    own
+}
+
+/// A waking by an interrupt without a timer's expiry around it.
+fn hardware(events: &[&Named], index: usize) -> Option<Expiry> {
+    let event = events[index];
+    if !event.context.hard_irq() {
+        return None;
+    }
+    let (interrupt, preempt) = entry_of(events, index);
+    Some(Expiry { time: event.time.0, interrupt, soft: false, preempt, pid: event.pid, index })
+}
+
+/// From when on the thread was in a run queue.
+fn queued(cpus: &PerCpu<'_>, victim: i32, waking: Option<i64>, from: i64, to: i64) -> Option<i64> {
+    if let Some(waking) = waking {
+        // Woken from afar, it is in the queue only when the other CPU has taken it up.
+        let wakeup = first(
+            cpus,
+            Cpu::default(),
+            waking,
+            to,
+            |event| matches!(&event.what, What::Wakeup { task, .. } if task.pid == victim),
+        );
+        return Some(wakeup.map_or(waking, |(.., event)| event.time.0));
+    }
+    // Else it may have been preempted, or woken, before the window began.
+    let mut last: Option<(i64, bool)> = None;
+    for event in cpus.values().flatten().filter(|event| event.time.0 <= from) {
+        let runnable = match &event.what {
+            What::Switch { prev, state, .. } if prev.pid == victim => matches!(state, 0 | 256),
+            What::Switch { next, .. } if next.pid == victim => true,
+            What::Waking { task, .. } if task.pid == victim => true,
+            _ => continue,
+        };
+        if last.is_none_or(|(time, _)| time <= event.time.0) {
+            last = Some((event.time.0, runnable));
+        }
+    }
+    last.filter(|&(_, runnable)| runnable).map(|_| from)
+}
+
+/// Which CPU had the wake-up when.
+fn legs(
+    window: &Window,
+    waking: Option<&Named>,
+    switch: Option<&Named>,
+    home: Cpu,
+    to: i64,
+) -> Vec<(i64, Cpu)> {
+    let mut legs = vec![(i64::MIN, home)];
+    if let Some(Named { time, what: What::Waking { target, .. }, .. }) = waking {
+        legs.push((time.0, *target));
+        let end = switch.map_or(to, |event| event.time.0);
+        let moved = window.events.iter().filter(|event| (time.0..=end).contains(&event.time.0));
+        let moves = moved.filter_map(|event| match event.what {
+            What::Migrate { pid, to, .. } if pid == window.victim.pid => Some((event.time.0, to)),
+            _ => None,
+        });
+        legs.extend(moves);
+    }
+    if let Some(event) = switch {
+        legs.push((event.time.0, event.cpu));
+    }
+    legs.sort_by_key(|leg| leg.0);
+    legs
+}

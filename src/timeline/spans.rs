@@ -1,0 +1,47 @@
+//! Stretches of time with something to say each, sorted and disjoint, to be asked by time.
+
+/// Half-open stretches of time, ascending, without overlap.
+#[derive(Debug)]
+pub(super) struct Spans<T>(Vec<(i64, i64, T)>);
+
+impl<T> Spans<T> {
+    /// From stretches in any order; where two overlap, the later one loses what the earlier has.
+    pub(super) fn new(mut all: Vec<(i64, i64, T)>) -> Spans<T> {
+        all.sort_by_key(|&(start, end, _)| (start, end));
+        let mut kept: Vec<(i64, i64, T)> = Vec::with_capacity(all.len());
+        for (start, end, what) in all {
+            let start = kept.last().map_or(start, |last| start.max(last.1));
+            if start < end {
+                kept.push((start, end, what));
+            }
+        }
+        Spans(kept)
+    }
+
+    /// The stretch that holds the time.
+    pub(super) fn at(&self, time: i64) -> Option<&(i64, i64, T)> {
+        let after = self.0.partition_point(|&(start, ..)| start <= time);
+        self.0[..after].last().filter(|&&(_, end, _)| time < end)
+    }
+
+    /// Where stretches begin and end.
+    pub(super) fn edges(&self) -> impl Iterator<Item = i64> + '_ {
+        self.0.iter().flat_map(|&(start, end, _)| [start, end])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlap_goes_to_the_earlier() {
+        let spans = Spans::new(vec![(5, 20, 'b'), (0, 10, 'a'), (30, 30, 'c'), (12, 18, 'd')]);
+        let at = |time| spans.at(time).map(|s| s.2);
+        assert_eq!(
+            [at(-1), at(0), at(9), at(10), at(19), at(20)],
+            [None, Some('a'), Some('a'), Some('b'), Some('b'), None]
+        );
+        assert_eq!(spans.edges().collect::<Vec<_>>(), [0, 10, 10, 20]);
+    }
+}

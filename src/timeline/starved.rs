@@ -1,0 +1,79 @@
+//! A real-time thread that is runnable and yet passed over: by the fair server, or by real-time throttling.
+//!
+//! From 6.12 on fair threads have a deadline server, and classic throttling is left only with groups
+//! (RT_GROUP_SCHED); before, throttling takes the whole real-time queue off the CPU, which may then even idle.
+//!
+//! Sources: kernel/sched/deadline.c, kernel/sched/rt.c, Documentation/scheduler/sched-rt-group.rst.
+
+use super::case::{Case, Cause};
+use super::kind::Kind;
+use super::state::Stretch;
+use super::tasks::who;
+use crate::bundle::run::Host;
+use crate::trace::event::Task;
+
+/// What let a thread of lower priority, or none, run since `queued`, while the victim was runnable.
+pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
+    let queued = case.path.queued?;
+    let victim = case.window.victim;
+    let passed_over =
+        stretch.since > queued && stretch.since <= stretch.start && (0..100).contains(&victim.prio);
+    if !passed_over || current.real_time() && !current.idle() {
+        return None;
+    }
+    let comm = victim.comm;
+    if current.idle() {
+        let evidence = format!("the CPU went idle while {comm} was runnable");
+        return throttles(case.host).then(|| Cause::new(Kind::Throttled, who(current), evidence));
+    }
+    let evidence = format!("{} was switched to while {comm}, a real-time thread, was runnable", current.comm);
+    if serves(case.host) {
+        return Some(Cause::new(Kind::FairServer, who(current), evidence));
+    }
+    throttles(case.host).then(|| Cause::new(Kind::Throttled, who(current), evidence))
+}
+
+/// Whether the kernel has a fair server that is not switched off.
+fn serves(host: &Host) -> bool {
+    host.fair_server_runtime_ns.map_or_else(|| version(host) >= Some((6, 12)), |ns| ns > 0)
+}
+
+/// Whether real-time threads have a limit that the kernel holds them to.
+fn throttles(host: &Host) -> bool {
+    let classic = version(host).is_some_and(|version| version < (6, 12));
+    let global = classic && host.rt_runtime_us.is_some_and(|us| us >= 0);
+    global || host.cgroup_rt_runtime_us.is_some_and(|us| us >= 0)
+}
+
+/// `6.12.4-rt` as (6, 12).
+fn version(host: &Host) -> Option<(u32, u32)> {
+    let mut numbers = host.release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(release: &str, server: Option<u64>, runtime: Option<i64>) -> Host {
+        let (fair_server_runtime_ns, rt_runtime_us) = (server, runtime);
+        Host { release: release.to_owned(), fair_server_runtime_ns, rt_runtime_us, ..Host::default() }
+    }
+
+    #[test]
+    fn kernels_pass_over_in_their_own_way() {
+        let judged = |release, server, runtime| {
+            let host = host(release, server, runtime);
+            (serves(&host), throttles(&host))
+        };
+        assert_eq!(judged("6.12.4-rt-amd64", None, Some(950_000)), (true, false));
+        assert_eq!(judged("6.1.0-30-rt", None, Some(950_000)), (false, true));
+        assert_eq!(judged("6.1.0-30-rt", None, Some(-1)), (false, false));
+        assert_eq!(judged("6.12.4", Some(0), Some(-1)), (false, false));
+        assert_eq!(judged("6.12.4", Some(50_000_000), Some(-1)), (true, false));
+        assert_eq!(judged("", None, Some(950_000)), (false, false));
+    }
+}

@@ -1,0 +1,70 @@
+//! Who a thread id was at a time: names and priorities, from every event that carries them.
+
+use std::collections::HashMap;
+
+use crate::bundle::run::Who;
+use crate::trace::event::{Named, Task, What};
+
+/// The threads of a window, by id and time.
+pub(super) struct Tasks(HashMap<i32, Vec<(i64, Task)>>);
+
+impl Tasks {
+    /// From events in order of time.
+    pub(super) fn new<'w>(events: impl Iterator<Item = &'w Named>, victim: Task) -> Tasks {
+        let mut tasks = Tasks(HashMap::new());
+        for event in events {
+            let time = event.time.0;
+            match &event.what {
+                What::Switch { prev, next, .. } => {
+                    tasks.see(time, *prev);
+                    tasks.see(time, *next);
+                }
+                What::Waking { task, .. } | What::Wakeup { task, .. } => tasks.see(time, *task),
+                What::Inherit { pid, new, .. } => {
+                    let known = tasks.0.get(pid).and_then(|seen| seen.last()).map(|&(_, task)| task);
+                    if let Some(task) = known {
+                        tasks.see(time, Task { prio: *new, ..task });
+                    }
+                }
+                _ => {}
+            }
+        }
+        tasks.0.entry(victim.pid).or_insert_with(|| vec![(i64::MIN, victim)]);
+        tasks
+    }
+
+    fn see(&mut self, time: i64, task: Task) {
+        let seen = self.0.entry(task.pid).or_default();
+        if seen.last().is_none_or(|&(_, last)| last != task) {
+            seen.push((time, task));
+        }
+    }
+
+    /// The thread as last seen by then, else as first seen after; none if no event names it.
+    pub(super) fn at(&self, pid: i32, time: i64) -> Option<Task> {
+        let seen = self.0.get(&pid)?;
+        let before = seen.partition_point(|&(when, _)| when <= time);
+        seen.get(before.saturating_sub(1)).map(|&(_, task)| task)
+    }
+
+    /// The thread as a culprit.
+    pub(super) fn who(&self, pid: i32, time: i64) -> Who {
+        self.at(pid, time).map_or_else(|| Who { pid, ..Who::default() }, who)
+    }
+}
+
+/// A thread as a culprit.
+pub(super) fn who(task: Task) -> Who {
+    Who { comm: task.comm.text().into_owned(), pid: task.pid, prio: task.prio, ..Who::default() }
+}
+
+/// Whether the thread runs `stop_machine` and migrations on its CPU, above every policy (kernel/stop_machine.c).
+pub(super) fn is_stopper(task: &Task) -> bool {
+    task.comm.text().starts_with("migration/")
+}
+
+/// Whether the thread runs softirqs: `ksoftirqd/N`, and on PREEMPT_RT `ktimers/N` (kernel/softirq.c).
+pub(super) fn runs_softirqs(task: &Task) -> bool {
+    let comm = task.comm.text();
+    comm.starts_with("ksoftirqd/") || comm.starts_with("ktimers/")
+}
