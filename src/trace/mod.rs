@@ -3,4 +3,5 @@
 pub mod event;
 pub mod label;
 pub mod naming;
+pub mod symbols;
 pub mod window;
