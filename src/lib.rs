@@ -11,6 +11,7 @@ pub mod config;
 pub mod facts;
 pub mod foreign;
 pub mod host;
+pub mod hunt;
 pub mod measure;
 pub mod plan;
 pub mod report;
