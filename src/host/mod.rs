@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod dir;
 mod fact;
+pub mod kernel_text;
 mod machine;
 pub mod record;
 pub mod rt;

@@ -37,7 +37,7 @@ pub fn automatic(rows: &Rows) -> (Nanos, String) {
     };
     let wanted = late.max(Nanos(2 * median.0)).max(Nanos(1_000));
     let unit = 10i64.pow(wanted.0.ilog10() - 1);
-    let over = Nanos(wanted.0.div_ceil(unit) * unit);
+    let over = Nanos((wanted.0 + unit - 1) / unit * unit);
     let count: u64 = rows.iter().map(|row| row.1).sum();
     let of = match late.0 >= 2 * median.0 {
         true => "one in 200 was later",

@@ -2,6 +2,7 @@
 
 pub mod catalog;
 pub mod decode;
+pub mod enables;
 pub mod event;
 pub mod fields;
 #[cfg(test)]
@@ -10,5 +11,7 @@ pub mod format;
 pub mod label;
 pub mod naming;
 pub mod page;
+pub mod symbols;
 pub mod window;
 pub mod words;
+pub mod x86;

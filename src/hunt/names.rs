@@ -1,0 +1,259 @@
+//! The names of this machine's kernel, for the events that are kept: addresses stay here.
+
+use std::collections::HashMap;
+
+use crate::host::kernel_text::KernelText;
+use crate::host::{self, Fact, Host};
+use crate::trace::enables::{self, Code};
+use crate::trace::event::Address;
+use crate::trace::naming::Naming;
+use crate::trace::symbols::{self, NoNames, Symbols};
+
+/// More names are not kept at hand; a kernel calls some thousands.
+const AT_HAND: usize = 1 << 16;
+
+/// More objects in one window share the number 0.
+const OBJECTS: usize = 1 << 16;
+
+/// No longer function is decoded from its beginning.
+const DECODED: u64 = 32 << 10;
+
+/// Reads the kernel's code at an address; false where it cannot.
+pub type ReadCode = Box<dyn Fn(Address, &mut [u8]) -> bool + Send>;
+
+/// Names for addresses, and what is asked of the code there.
+pub struct Names {
+    symbols: Option<Symbols>,
+    /// Strings that events point at, sorted by address.
+    formats: Vec<(Address, String)>,
+    code: Code,
+    read: Option<ReadCode>,
+    at_hand: HashMap<Address, String>,
+    /// Whether interrupts were let in before an address, as the frame's distance: 0 itself, 1 its caller.
+    judged: HashMap<(Address, Address), Option<usize>>,
+    objects: HashMap<u64, u64>,
+}
+
+/// What the names of a machine lack, for a note.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lacking {
+    /// There are no names: everything stays without one.
+    pub names: Option<NoNames>,
+    /// The code cannot be read (errno, 0 where it is no core file): only names tell where interrupts come on.
+    pub code: Option<i32>,
+}
+
+impl Names {
+    /// From what is known of a kernel; `machine` as `uname -m`.
+    pub fn new(
+        symbols: Option<Symbols>,
+        printk_formats: &str,
+        machine: &str,
+        read: Option<ReadCode>,
+    ) -> Names {
+        Names {
+            symbols,
+            formats: symbols::printk_formats(printk_formats),
+            code: Code::of(machine),
+            read,
+            at_hand: HashMap::new(),
+            judged: HashMap::new(),
+            objects: HashMap::new(),
+        }
+    }
+
+    /// Those of the running kernel, and what they lack; takes some tens of milliseconds.
+    pub fn of_this_machine(printk_formats: &str) -> (Names, Lacking) {
+        let mut lacking = Lacking::default();
+        // Not through a host that records: the addresses stay here.
+        let symbols = match Host::live().read_at_most("/proc/kallsyms", symbols::READ_LIMIT) {
+            Fact::Known(bytes) => Symbols::parse(&bytes),
+            _ => Err(NoNames::Empty),
+        };
+        let symbols = symbols.map_err(|why| lacking.names = Some(why)).ok();
+        let text = KernelText::open().map_err(|error| lacking.code = Some(error.raw_os_error().unwrap_or(0)));
+        let read =
+            text.ok().map(|text| -> ReadCode { Box::new(move |at, into| text.read(at, into).is_ok()) });
+        (Names::new(symbols, printk_formats, &host::machine(), read), lacking)
+    }
+
+    /// Begins a window: objects are numbered anew.
+    pub fn next_window(&mut self) {
+        self.objects.clear();
+    }
+
+    /// The kernel's functions, if they are known.
+    pub fn symbols(&self) -> Option<&Symbols> {
+        self.symbols.as_ref()
+    }
+
+    fn name(&mut self, address: Address) -> String {
+        if let Some(name) = self.at_hand.get(&address) {
+            return name.clone();
+        }
+        let place = self.symbols.as_ref().and_then(|symbols| symbols.name_of(address));
+        let format = || self.formats.binary_search_by_key(&address, |entry| entry.0).ok();
+        let name = match place {
+            Some(place) if place.module.is_empty() => place.function.to_owned(),
+            Some(place) => format!("{} [{}]", place.function, place.module),
+            None => format().map(|at| self.formats[at].1.clone()).unwrap_or_default(),
+        };
+        if self.at_hand.len() >= AT_HAND {
+            self.at_hand.clear();
+        }
+        self.at_hand.insert(address, name.clone());
+        name
+    }
+
+    /// Whether the frame at an address, or its caller, had just let interrupts in.
+    fn judge(&mut self, at: Address, caller: Address, name: &str) -> Option<usize> {
+        let key = (at, caller);
+        if let Some(&known) = self.judged.get(&key) {
+            return known;
+        }
+        let verdict = if enables::idles(name) {
+            None
+        } else if enables::unlocks(name) {
+            Some(0)
+        } else {
+            match (self.code_up_to(at), self.code_up_to(caller)) {
+                // The first instruction of a function: what called it may have let interrupts in just before.
+                (Some(code), Some(calling)) if code.is_empty() => {
+                    self.code.enables_and_calls(&calling).then_some(1)
+                }
+                (Some(code), _) => self.code.enables(&code).then_some(0),
+                (None, _) => enables::opens(name).then_some(0),
+            }
+        };
+        if self.judged.len() >= AT_HAND {
+            self.judged.clear();
+        }
+        self.judged.insert(key, verdict);
+        verdict
+    }
+
+    /// The code of a function from its beginning to an address.
+    fn code_up_to(&self, address: Address) -> Option<Vec<u8>> {
+        let read = self.read.as_ref()?;
+        let place = self.symbols.as_ref()?.name_of(address)?;
+        if place.offset > DECODED {
+            return None;
+        }
+        let mut code = vec![0; place.offset as usize];
+        (code.is_empty() || read(address - place.offset, &mut code)).then_some(code)
+    }
+}
+
+impl Naming<Address, String> for Names {
+    fn function(&mut self, place: Address) -> String {
+        self.name(place)
+    }
+
+    fn object(&mut self, address: u64) -> u64 {
+        let next = self.objects.len() as u64 + 1;
+        match self.objects.get(&address) {
+            Some(&number) => number,
+            None if address == 0 || self.objects.len() >= OBJECTS => 0,
+            None => {
+                self.objects.insert(address, next);
+                next
+            }
+        }
+    }
+
+    fn stack(&mut self, frames: Vec<Address>) -> (Vec<String>, Option<usize>) {
+        // Frames are return addresses: what lies before one is the call, and in the function that called.
+        let mut names: Vec<String> = frames.iter().map(|&at| self.name(at.saturating_sub(1))).collect();
+        let shown: Vec<&str> = names.iter().map(String::as_str).collect();
+        let Some(at) = enables::interrupted(&shown) else { return (names, None) };
+        // But that of an interrupt is the instruction that would have come next.
+        names[at] = self.name(frames[at]);
+        let caller = frames.get(at + 1).copied().unwrap_or(0);
+        let enables = self.judge(frames[at], caller, &names[at]).map(|up| at + up);
+        (names, enables)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &[u8] = b"ffffffff81000000 T hrtimer_interrupt
+ffffffff81000100 T asm_sysvec_apic_timer_interrupt
+ffffffff81000200 t _raw_spin_unlock_irqrestore
+ffffffff81000300 t do_it.isra.0
+ffffffff81000400 t finish_task_switch.isra.0
+ffffffff81000500 t noreturn
+ffffffff81000600 T default_idle
+ffffffff81000700 t last
+ffffffffc0000000 t driver_poll\t[driver]
+";
+    const TIMER: [u64; 2] = [0xffff_ffff_8100_0010, 0xffff_ffff_8100_0110];
+
+    fn names(code: bool) -> Names {
+        // do_it: nop, sti, nop, call.
+        let read: ReadCode = Box::new(|at, into| {
+            let code = [0x90, 0xfb, 0x90, 0xe8, 0, 0, 0, 0, 0xfb, 0xe8, 0, 0, 0, 0];
+            let from = (at & 0xff) as usize;
+            into.iter_mut().enumerate().for_each(|(n, b)| *b = *code.get(from + n).unwrap_or(&0x90));
+            true
+        });
+        let formats = "0xffffffff82000010 : \"Rescheduling interrupts\"\n";
+        Names::new(Symbols::parse(LIST).ok(), formats, "x86_64", code.then_some(read))
+    }
+
+    fn enables(code: bool, interrupted: u64, caller: u64) -> Option<usize> {
+        names(code).stack(vec![TIMER[0], TIMER[1], interrupted, caller]).1
+    }
+
+    #[test]
+    fn addresses_get_names_or_none() {
+        let mut names = names(false);
+        assert_eq!(names.function(0xffff_ffff_8100_0310), "do_it");
+        assert_eq!(names.function(0xffff_ffff_c000_0001), "driver_poll [driver]");
+        assert_eq!(names.function(0xffff_ffff_8200_0010), "Rescheduling interrupts");
+        assert_eq!(names.function(0), "");
+        assert_eq!(names.function(0x1234), "");
+    }
+
+    #[test]
+    fn objects_have_small_numbers_within_a_window() {
+        let mut names = names(false);
+        assert_eq!([7, 9, 7, 0].map(|at| names.object(at)), [1, 2, 1, 0]);
+        names.next_window();
+        assert_eq!(names.object(9), 1);
+    }
+
+    #[test]
+    fn a_return_address_belongs_to_the_call_before_it() {
+        let frames = vec![0xffff_ffff_8100_0600, TIMER[1], 0xffff_ffff_8100_0600];
+        assert_eq!(
+            names(false).stack(frames).0,
+            ["noreturn", "asm_sysvec_apic_timer_interrupt", "default_idle"]
+        );
+    }
+
+    #[test]
+    fn interrupts_come_on_where_the_code_says_so() {
+        let (caller, do_it) = (0xffff_ffff_8100_0710, 0xffff_ffff_8100_0300);
+        assert_eq!(enables(true, do_it + 3, caller), Some(2));
+        assert_eq!(enables(true, do_it + 2, caller), None);
+        assert_eq!(enables(true, do_it + 8, caller), None);
+        assert_eq!(enables(false, do_it + 3, caller), None);
+        // Called between sti and its effect.
+        assert_eq!(enables(true, do_it, 0xffff_ffff_8100_070e), Some(3));
+        assert_eq!(enables(true, do_it, 0xffff_ffff_8100_0708), None);
+        // No code before it that could have.
+        assert_eq!(enables(true, 0xffff_ffff_8100_0600, caller), None);
+    }
+
+    #[test]
+    fn names_tell_where_no_code_does() {
+        let caller = 0xffff_ffff_8100_0710;
+        assert_eq!(enables(false, 0xffff_ffff_8100_0210, caller), Some(2));
+        assert_eq!(enables(true, 0xffff_ffff_8100_0210, caller), Some(2));
+        assert_eq!(enables(false, 0xffff_ffff_8100_0410, caller), Some(2));
+        assert_eq!(enables(true, 0xffff_ffff_8100_0410, caller), None);
+        assert_eq!(names(true).stack(vec![TIMER[0], TIMER[1]]).1, None);
+    }
+}

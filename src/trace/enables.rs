@@ -1,0 +1,274 @@
+//! Whether an interrupt came right after the instruction that lets interrupts in again: then it had been waiting, and
+//! the function is the one that kept it waiting. Anywhere else, or in user mode, that cannot be said.
+//!
+//! Sources: local_irq_enable and local_irq_restore in arch/x86/include/asm/irqflags.h and
+//! arch/arm64/include/asm/irqflags.h; Intel's manual on STI, Arm's on DAIF (DDI 0487); entry_64.S and entry.S.
+
+use super::x86;
+
+/// The architectures whose code can be judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// x86-64.
+    X86,
+    /// 64-bit Arm.
+    Arm,
+    /// Any other: only names tell.
+    Unknown,
+}
+
+impl Code {
+    /// By `uname -m`.
+    pub fn of(machine: &str) -> Code {
+        match machine {
+            "x86_64" => Code::X86,
+            "aarch64" => Code::Arm,
+            _ => Code::Unknown,
+        }
+    }
+
+    /// Whether the last of these instructions let interrupts in: the code of a function from its beginning up to where
+    /// it was interrupted. What cannot be decoded did not.
+    pub fn enables(self, code: &[u8]) -> bool {
+        match self {
+            Code::X86 => x86::last_two(code).is_some_and(|(before, last)| {
+                // POPF works at once; STI after one more instruction, unless that waits or leads elsewhere. An interrupt
+                // between the two means that interrupts were on before.
+                last == POPF || (before == STI && !waits(last) && !leads_away(last))
+            }),
+            Code::Arm => arm_enables(code),
+            Code::Unknown => false,
+        }
+    }
+
+    /// Whether the last of these instructions is a call that an instruction before it let interrupts in for: they come
+    /// at the first instruction of what is called. The code of the calling function up to the return address.
+    pub fn enables_and_calls(self, code: &[u8]) -> bool {
+        let calls = |last: &[u8]| last.first() == Some(&0xe8);
+        self == Code::X86 && x86::last_two(code).is_some_and(|(before, last)| before == STI && calls(last))
+    }
+}
+
+const STI: &[u8] = &[0xfb];
+const POPF: &[u8] = &[0x9d];
+
+/// HLT, MWAIT and MWAITX behind STI are how a CPU idles: what comes then was not kept waiting.
+fn waits(instruction: &[u8]) -> bool {
+    matches!(instruction, [0xf4] | [0x0f, 0x01, 0xc9 | 0xfb])
+}
+
+/// Calls, jumps and returns: what stands behind them is not what ran after them.
+fn leads_away(instruction: &[u8]) -> bool {
+    let prefix =
+        |b: &u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
+    let opcode = instruction.iter().find(|b| !prefix(b));
+    match opcode {
+        Some(0xc2 | 0xc3 | 0xca..=0xcf | 0xe8..=0xeb) => true,
+        Some(0xff) => {
+            instruction.iter().skip_while(|b| **b != 0xff).nth(1).is_some_and(|m| matches!(m >> 3 & 7, 2..=5))
+        }
+        _ => false,
+    }
+}
+
+/// How many barriers and nops may stand between the instruction and where the interrupt is taken: pmr_sync and its like.
+const BARRIERS: usize = 2;
+
+fn arm_enables(code: &[u8]) -> bool {
+    let words = code.rchunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    // nop, isb, dsb sy.
+    let mut words = words
+        .enumerate()
+        .skip_while(|&(at, word)| at < BARRIERS && matches!(word, 0xd503_201f | 0xd503_3fdf | 0xd503_3f9f));
+    words.next().is_some_and(|(_, word)| {
+        let clears_i = word & 0xffff_f0ff == 0xd503_40ff && word & 0x200 != 0; // msr daifclr, #imm
+        let restores = word & 0xffff_ffe0 == 0xd51b_4220; // msr daif, xN
+        let unmasks = word & 0xffff_ffe0 == 0xd518_4600; // msr icc_pmr_el1, xN
+        clears_i || restores || unmasks
+    })
+}
+
+/// Which frame an interrupt stopped, of a stack taken in its handler, innermost first; none in user mode or without one.
+///
+/// It is the frame behind the entry code that saved the registers. That this is the exact place relies on an unwinder
+/// that goes through saved registers (ORC and frame pointers on x86, frame records on arm64): all that distributions
+/// build. The guessing one (CONFIG_UNWINDER_GUESS) can put stale frames there.
+pub fn interrupted(frames: &[&str]) -> Option<usize> {
+    let entry = frames.iter().position(|name| is_entry(name))?;
+    let from_user = frames[entry].starts_with("el0") || frames[entry].ends_with("_user");
+    (!from_user && frames.get(entry + 1).is_some_and(|name| !name.is_empty())).then_some(entry + 1)
+}
+
+fn is_entry(name: &str) -> bool {
+    // arch/x86/include/asm/idtentry.h; before Linux 5.8, entry_64.S; with FRED, entry_64_fred.S.
+    let x86 = name.starts_with("asm_sysvec_")
+        || matches!(
+            name,
+            "asm_common_interrupt" | "asm_exc_xen_hypervisor_callback" | "apic_timer_interrupt"
+        )
+        || name.starts_with("asm_fred_entrypoint_");
+    // arch/arm64/kernel/entry.S; the names without a suffix are those before Linux 5.14.
+    let arm =
+        matches!(name, "el1h_64_irq" | "el1t_64_irq" | "el1h_64_fiq" | "el1t_64_fiq" | "el1_irq" | "el0_irq")
+            || (name.starts_with("el0t_") && (name.ends_with("_irq") || name.ends_with("_fiq")));
+    x86 || arm
+}
+
+/// Functions that are called with interrupts off and let them in with next to their last instructions: an interrupt in
+/// one can have come only then (include/linux/spinlock_api_smp.h, rwlock_api_smp.h).
+const UNLOCKS: [&str; 6] = [
+    "_raw_spin_unlock_irq",
+    "_raw_spin_unlock_irqrestore",
+    "_raw_read_unlock_irq",
+    "_raw_read_unlock_irqrestore",
+    "_raw_write_unlock_irq",
+    "_raw_write_unlock_irqrestore",
+];
+
+/// Functions that are entered with interrupts off and let them in, and then do something short: where no code can be
+/// read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the second name since Linux 6.10.
+const OPENERS: [&str; 3] = ["finish_task_switch", "__do_softirq", "handle_softirqs"];
+
+/// Functions in which an idle CPU lets interrupts in: waiting for one is not keeping it waiting.
+const IDLE: [&str; 17] = [
+    "acpi_idle_do_entry",
+    "acpi_idle_enter",
+    "acpi_safe_halt",
+    "arch_cpu_idle",
+    "cpu_do_idle",
+    "cpu_idle_poll",
+    "cpu_startup_entry",
+    "cpuidle_enter_state",
+    "default_idle",
+    "default_idle_call",
+    "do_idle",
+    "intel_idle",
+    "intel_idle_irq",
+    "mwait_idle",
+    "poll_idle",
+    "pv_native_safe_halt",
+    "native_safe_halt",
+];
+
+/// Whether interrupts are let in there whatever the place in it.
+pub fn unlocks(function: &str) -> bool {
+    UNLOCKS.contains(&function)
+}
+
+/// Whether the name alone must do, and does.
+pub fn opens(function: &str) -> bool {
+    unlocks(function) || OPENERS.contains(&function)
+}
+
+/// Whether it is a place where a CPU idles.
+pub fn idles(function: &str) -> bool {
+    IDLE.contains(&function)
+}
+
+/// Who kept interrupts off, from the frame that let them in: an unlocking helper did it for its caller.
+pub fn keeper<S: AsRef<str>>(frames: &[S], enables: usize) -> Option<usize> {
+    (enables..frames.len())
+        .find(|&at| !unlocks(frames[at].as_ref()))
+        .filter(|&at| !frames[at].as_ref().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// _raw_spin_unlock_irq of a kernel with CONFIG_PREEMPTION: movb, sti, decl, je, jmp to the return thunk.
+    const UNLOCK: &[u8] = &[
+        0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc6, 0x07, 0x00, 0xfb, 0x65, 0xff, 0x0d, 0xd9,
+        0x28, 0xbc, 0x7d, 0x74, 0x05, 0xe9, 1, 2, 3, 4,
+    ];
+
+    #[test]
+    fn sti_works_after_one_more_instruction() {
+        let at: Vec<usize> = (0..=UNLOCK.len()).filter(|&at| Code::X86.enables(&UNLOCK[..at])).collect();
+        assert_eq!(at, [20]);
+        assert!(Code::X86.enables(&[0xfb, 0x0f, 0x1f, 0x44, 0x00, 0x00]));
+        assert!(!Code::X86.enables(&[0xfb, 0x90, 0x90]));
+        assert!(Code::X86.enables(&[0x57, 0x9d]));
+        assert!(!Code::X86.enables(&[0x9d, 0x90]));
+    }
+
+    #[test]
+    fn idling_and_what_leads_away_prove_nothing() {
+        for last in
+            [&[0xf4][..], &[0x0f, 0x01, 0xc9], &[0xc3], &[0xe8, 0, 0, 0, 0], &[0xeb, 1], &[0x41, 0xff, 0xd0]]
+        {
+            assert!(!Code::X86.enables(&[&[0xfb], last].concat()), "{last:x?}");
+        }
+        assert!(Code::X86.enables(&[0xfb, 0xff, 0xc0]), "inc is no call");
+        assert!(Code::X86.enables_and_calls(&[0xfb, 0xe8, 0, 0, 0, 0]));
+        assert!(!Code::X86.enables_and_calls(&[0x90, 0xe8, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn an_operand_is_no_instruction() {
+        // mov -5(%rbx),%rax; pop %rbx
+        assert!(!Code::X86.enables(&[0x48, 0x8b, 0x43, 0xfb, 0x5b]));
+        // mov $0x9d,%al
+        assert!(!Code::X86.enables(&[0xb0, 0x9d]));
+    }
+
+    #[test]
+    fn arm_enables_at_once_or_behind_barriers() {
+        let code = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let (nop, isb, clear_i, clear_a, set_i) =
+            (0xd503_201f, 0xd503_3fdf, 0xd503_42ff, 0xd503_44ff, 0xd503_42df);
+        for enabling in [clear_i, 0xd503_43ff, 0xd51b_4220, 0xd51b_4233, 0xd518_4601] {
+            assert!(Code::Arm.enables(&code(&[nop, enabling])), "{enabling:x}");
+            assert!(Code::Arm.enables(&code(&[enabling, isb, nop])), "{enabling:x}");
+            assert!(!Code::Arm.enables(&code(&[enabling, nop, nop, nop])), "{enabling:x}");
+            assert!(!Code::Arm.enables(&code(&[enabling, 0x9100_0400])), "{enabling:x}");
+        }
+        for other in [clear_a, set_i, nop, 0xd53b_4220] {
+            assert!(!Code::Arm.enables(&code(&[other])), "{other:x}");
+        }
+    }
+
+    #[test]
+    fn the_interrupted_frame_is_behind_the_entry() {
+        let x86 = [
+            "hrtimer_interrupt",
+            "__sysvec_apic_timer_interrupt",
+            "sysvec_apic_timer_interrupt",
+            "asm_sysvec_apic_timer_interrupt",
+            "_raw_spin_unlock_irqrestore",
+            "e1000_watchdog",
+            "asm_common_interrupt",
+            "memcpy",
+        ];
+        assert_eq!(interrupted(&x86), Some(4));
+        assert_eq!(interrupted(&x86[..4]), None);
+        assert_eq!(keeper(&x86, 4), Some(5));
+        assert_eq!(keeper(&x86[..5], 4), None);
+        let arm = [
+            "hrtimer_interrupt",
+            "gic_handle_irq",
+            "el1_interrupt",
+            "el1h_64_irq_handler",
+            "el1h_64_irq",
+            "f",
+        ];
+        assert_eq!(interrupted(&arm), Some(5));
+        assert_eq!(interrupted(&["gic_handle_irq", "el0t_64_irq", "stale"]), None);
+        assert_eq!(interrupted(&["hrtimer_run_softirq", "handle_softirqs", "kthread"]), None);
+        assert_eq!(interrupted(&["asm_common_interrupt", ""]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_code_and_any_stack_is_survived(code in proptest::collection::vec(any::<u8>(), 0..64), names in proptest::collection::vec("(el1h_64_irq|asm_sysvec_a|_raw_spin_unlock_irq|f|)", 0..6), at in 0usize..8) {
+            for kind in [Code::X86, Code::Arm, Code::Unknown] {
+                kind.enables(&code);
+                kind.enables_and_calls(&code);
+            }
+            let frames: Vec<&str> = names.iter().map(String::as_str).collect();
+            prop_assert!(interrupted(&frames).is_none_or(|found| found < frames.len()));
+            keeper(&frames, at);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The kernel's list of its functions, and which of them an address lies in.
+//!
+//! Source: Documentation/filesystems/proc.rst ("kallsyms"), kernel/kallsyms.c, scripts/kallsyms.c. A distribution's
+//! kernel with its modules lists some 200,000 symbols in 10 to 15 MB; only those of code are kept.
+
+/// More of /proc/kallsyms is not read: four times what large configurations have.
+pub const READ_LIMIT: u64 = 64 << 20;
+
+/// More functions are not kept.
+const LIMIT: usize = 1 << 20;
+
+/// No function of the kernel is longer; what lies further behind one is no part of it.
+const LONGEST: u64 = 128 << 10;
+
+/// The last function before foreign ground is believed to reach no further than this: what comes behind a module may be
+/// code that is not listed.
+const LAST: u64 = 4 << 10;
+
+/// Why there are no names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoNames {
+    /// The kernel lists its functions and hides their addresses (kernel.kptr_restrict, no CAP_SYSLOG).
+    Hidden,
+    /// It lists none that could be read.
+    Empty,
+}
+
+/// The functions of a running kernel, by address.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    /// Sorted by address; of several names of one address the first is kept, as the kernel itself has it.
+    functions: Vec<Function>,
+    /// All names, one after the other.
+    names: String,
+    modules: Vec<String>,
+    skipped: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    address: u64,
+    name: u32,
+    length: u16,
+    /// Place in `modules`; 0 is the kernel itself.
+    module: u16,
+}
+
+/// Where an address lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The function, without what the compiler put behind its name (`.cold`, `.isra.0`).
+    pub function: &'a str,
+    /// Its module; `""` is the kernel itself.
+    pub module: &'a str,
+    /// Bytes from the function's beginning, or from that of its cold part.
+    pub offset: u64,
+}
+
+impl Symbols {
+    /// From the text of /proc/kallsyms.
+    pub fn parse(text: &[u8]) -> Result<Symbols, NoNames> {
+        let mut symbols = Symbols { modules: vec![String::new()], ..Symbols::default() };
+        let mut hidden = false;
+        for line in text.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
+            match Line::parse(line) {
+                Some(line) if line.address == 0 => hidden |= line.code,
+                Some(line) if !line.code || line.name.starts_with("__pfx_") => {}
+                Some(line) => symbols.add(&line),
+                None => symbols.skipped += 1,
+            }
+        }
+        if symbols.functions.is_empty() {
+            return Err(if hidden { NoNames::Hidden } else { NoNames::Empty });
+        }
+        symbols.functions.sort_by_key(|function| function.address);
+        symbols.functions.dedup_by_key(|function| function.address);
+        Ok(symbols)
+    }
+
+    fn add(&mut self, line: &Line) {
+        let name = display(line.name);
+        let module = match self.modules.iter().rposition(|known| known == line.module) {
+            Some(at) => at,
+            None => {
+                self.modules.push(line.module.to_owned());
+                self.modules.len() - 1
+            }
+        };
+        let (Ok(at), Ok(length), Ok(module)) =
+            (u32::try_from(self.names.len()), u16::try_from(name.len()), u16::try_from(module))
+        else {
+            self.skipped += 1;
+            return;
+        };
+        if self.functions.len() >= LIMIT {
+            self.skipped += 1;
+            return;
+        }
+        self.names.push_str(name);
+        self.functions.push(Function { address: line.address, name: at, length, module });
+    }
+
+    /// How many functions are known.
+    pub fn count(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// How many lines were not understood, or too many.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// The function that an address lies in.
+    pub fn name_of(&self, address: u64) -> Option<Place<'_>> {
+        let at = self.functions.partition_point(|function| function.address <= address).checked_sub(1)?;
+        let found = self.functions.get(at)?;
+        let next = self.functions.get(at + 1).filter(|next| next.module == found.module);
+        let reach = next.map_or(LAST, |next| (next.address - found.address).min(LONGEST));
+        let offset = address - found.address;
+        (offset < reach).then(|| Place {
+            function: self.text(found),
+            module: self.modules.get(usize::from(found.module)).map_or("", String::as_str),
+            offset,
+        })
+    }
+
+    /// Where a function of that name begins, if there is exactly one; its cold part is another of the same name.
+    pub fn address_of(&self, name: &str) -> Option<u64> {
+        let mut found = self.functions.iter().filter(|function| self.text(function) == name);
+        match (found.next(), found.next()) {
+            (Some(only), None) => Some(only.address),
+            _ => None,
+        }
+    }
+
+    fn text(&self, function: &Function) -> &str {
+        let at = function.name as usize;
+        self.names.get(at..at + usize::from(function.length)).unwrap_or_default()
+    }
+}
+
+/// A name without the compiler's suffixes: no function of C has a dot in its name.
+fn display(name: &str) -> &str {
+    match name.find('.') {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
+}
+
+struct Line<'a> {
+    address: u64,
+    code: bool,
+    name: &'a str,
+    module: &'a str,
+}
+
+impl<'a> Line<'a> {
+    /// `ffffffff81000000 T name`, and `\t[module]` behind those of modules.
+    fn parse(line: &'a [u8]) -> Option<Line<'a>> {
+        let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+        let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let code = matches!(fields.next()?, "t" | "T" | "w" | "W");
+        let name = fields.next()?;
+        let module = fields.next().unwrap_or_default();
+        Some(Line { address, code, name, module: module.trim_start_matches('[').trim_end_matches(']') })
+    }
+}
+
+/// The strings that events point at, such as the reasons of Arm's IPIs, by address.
+///
+/// Source: `printk_formats` of tracefs, t_show in kernel/trace/trace_printk.c: `0xADDRESS : "text"`.
+pub fn printk_formats(text: &str) -> Vec<(u64, String)> {
+    let line = |line: &str| {
+        let (address, text) = line.split_once(" : ")?;
+        let address = u64::from_str_radix(address.trim().strip_prefix("0x")?, 16).ok()?;
+        let text = text.trim().strip_prefix('"')?.strip_suffix('"')?;
+        (address != 0).then(|| (address, unescape(text)))
+    };
+    let mut found: Vec<_> = text.lines().filter_map(line).take(LIMIT).collect();
+    found.sort_by_key(|entry| entry.0);
+    found.dedup_by_key(|entry| entry.0);
+    found
+}
+
+/// A reason or a format on one line.
+fn unescape(text: &str) -> String {
+    let text = text.replace("\\n", " ").replace("\\t", " ").replace("\\\"", "\"").replace("\\\\", "\\");
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &[u8] = b"0000000000000000 A fixed_percpu_data
+ffffffff81000000 T first
+ffffffff81000000 T _text
+ffffffff81000010 t __pfx_second
+ffffffff81000020 t second.isra.0
+ffffffff81000100 t twin
+ffffffff81000200 t twin
+ffffffff81000300 t second.isra.0.cold
+ffffffff81100300 T _etext
+ffffffff82000000 D jiffies
+ffffffffc0001000 t probe\t[driver]
+ffffffffc0001100 t remove\t[driver]
+ffffffffc0003000 t bpf_prog_1\t[bpf]
+nonsense
+";
+
+    fn place(address: u64) -> Option<(String, String, u64)> {
+        let symbols = Symbols::parse(TEXT).unwrap();
+        symbols.name_of(address).map(|at| (at.function.into(), at.module.into(), at.offset))
+    }
+
+    #[test]
+    fn an_address_lies_in_the_function_before_it() {
+        let is = |name: &str, module: &str, offset| Some((name.to_owned(), module.to_owned(), offset));
+        assert_eq!(place(0xffff_ffff_8100_0004), is("first", "", 4));
+        assert_eq!(place(0xffff_ffff_8100_0020), is("second", "", 0));
+        assert_eq!(place(0xffff_ffff_8100_0301), is("second", "", 1));
+        assert_eq!(place(0xffff_ffff_c000_10ff), is("probe", "driver", 0xff));
+        assert_eq!(place(0xffff_ffff_c000_1104), is("remove", "driver", 4));
+    }
+
+    #[test]
+    fn foreign_ground_has_no_name() {
+        for address in [
+            0,
+            0x40_0000,
+            0xffff_ffff_80ff_ffff,
+            0xffff_ffff_8100_0300 + LONGEST,
+            0xffff_ffff_8200_0000,
+            0xffff_ffff_c000_2100,
+            u64::MAX,
+        ] {
+            assert_eq!(place(address), None, "{address:x}");
+        }
+    }
+
+    #[test]
+    fn a_name_has_an_address_if_it_is_the_only_one() {
+        let symbols = Symbols::parse(TEXT).unwrap();
+        assert_eq!(symbols.address_of("probe"), Some(0xffff_ffff_c000_1000));
+        assert_eq!(symbols.address_of("twin"), None);
+        assert_eq!(symbols.address_of("jiffies"), None);
+        assert_eq!((symbols.count(), symbols.skipped()), (9, 1));
+    }
+
+    #[test]
+    fn hidden_addresses_are_told_from_none() {
+        let hidden = b"0000000000000000 T _text\n0000000000000000 t second\n";
+        assert_eq!(Symbols::parse(hidden).err(), Some(NoNames::Hidden));
+        assert_eq!(Symbols::parse(b"").err(), Some(NoNames::Empty));
+        assert_eq!(Symbols::parse(b"0000000000000000 A x\n").err(), Some(NoNames::Empty));
+    }
+
+    #[test]
+    fn formats_are_strings_by_address() {
+        let text = "0xffffffff82000020 : \"say \\\"%s\\\"\\n\"\n0xffffffff82000010 : \"Rescheduling interrupts\"\n0x1 : no\n";
+        let found = printk_formats(text);
+        assert_eq!(found[0], (0xffff_ffff_8200_0010, "Rescheduling interrupts".to_owned()));
+        assert_eq!(found[1], (0xffff_ffff_8200_0020, "say \"%s\"".to_owned()));
+        assert_eq!(found.len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400), at: u64) {
+            if let Ok(symbols) = Symbols::parse(&bytes) {
+                symbols.name_of(at);
+            }
+        }
+
+        #[test]
+        fn any_list_is_survived(text in "([0-9a-f]{0,17}[ \t][tTwD][ \t][a-z._]{0,6}(\t\\[[a-z]{0,3}\\]?)?\n){0,12}", at: u64) {
+            if let Ok(symbols) = Symbols::parse(text.as_bytes()) {
+                for function in &symbols.functions {
+                    let named = symbols.name_of(function.address);
+                    prop_assert_eq!(named.map(|place| place.offset), Some(0));
+                }
+                symbols.name_of(at);
+                symbols.address_of("a");
+            }
+            printk_formats(&text);
+        }
+    }
+}
