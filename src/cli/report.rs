@@ -125,6 +125,7 @@ impl Loaded {
             history: &self.history,
             series: &self.subject.series,
             bounds: self.bounds.as_ref(),
+            windows: None,
             remarks: &self.subject.remarks,
             title: &self.subject.title,
         })

@@ -27,6 +27,7 @@ impl Sample {
             history: &self.history,
             series: &self.series,
             bounds: self.bounds.as_ref(),
+            windows: None,
             remarks: &self.remarks,
             title: &self.title,
         }

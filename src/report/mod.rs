@@ -74,6 +74,8 @@ pub struct Input<'a> {
     pub series: &'a Series,
     /// What it supports, where that was asked and there is something to answer with.
     pub bounds: Option<&'a Bounds>,
+    /// What was traced around its spikes, for a hunt.
+    pub windows: Option<&'a hunt::windows::Windows>,
     /// What reading the bundle had to repair or leave out.
     pub remarks: &'a [String],
     /// What to call it, usually the bundle's name.

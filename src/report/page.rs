@@ -8,7 +8,7 @@ use super::svg::{Picture, Size};
 use super::theme::PAGE;
 use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash, verdict};
 use super::{
-    Input, clock, conditions, exceedance, heatmap, latency, peaks, rates, supports, table, timeline,
+    Input, clock, conditions, exceedance, heatmap, hunt, latency, peaks, rates, supports, table, timeline,
 };
 use crate::bundle::run::{CpuRun, Run, Worst};
 use crate::stats::histogram::Row;
@@ -36,6 +36,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             (integrity(input))
             h2 { "Latency per CPU" }
             (cpus(run))
+            (hunt::section::section(run, input.windows))
             @for note in words::oddities(run) { p { (note) } }
             // What a run supports ends with the same in other words.
             @if let Some(sentence) = words::limits(run).filter(|_| input.bounds.is_none()) { p class="muted" { (sentence) } }

@@ -1,5 +1,6 @@
 //! A hunt made up for tests: a spike of every sort, with the events that it was explained from.
 
+use super::windows::Windows;
 use crate::bundle::run::{Culprit, Recorder, Run, Slice, Spike, Who};
 use crate::report::fixture;
 use crate::trace::event::{Context, Named, Task, Vector, What};
@@ -395,4 +396,11 @@ fn recorder() -> Recorder {
         ticks: 5_871,
         ..Recorder::default()
     }
+}
+
+/// The windows of [`run`].
+pub fn windows() -> Windows {
+    let mut windows = Windows::default();
+    cases().into_iter().for_each(|case| windows.add(case.window));
+    windows
 }

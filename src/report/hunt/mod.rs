@@ -3,8 +3,17 @@
 //! A spike is a row of parts without a gap: its slices in order of time, and between them what no event accounts for.
 
 pub mod kinds;
+pub mod lanes;
+pub mod nest;
+pub mod path;
+pub mod picture;
 pub mod said;
+pub mod section;
+pub mod stages;
+pub mod strip;
+pub mod swatches;
 pub mod text;
+pub mod windows;
 
 #[cfg(test)]
 pub(crate) mod fixture;

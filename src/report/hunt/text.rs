@@ -233,10 +233,6 @@ mod tests {
     use super::*;
     use crate::report::hunt::fixture;
 
-    fn widest(text: &str) -> usize {
-        text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
-    }
-
     #[test]
     fn every_width_holds_it() {
         for width in [60, 80, 100, 132, 160, 200] {

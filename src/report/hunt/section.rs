@@ -1,0 +1,181 @@
+//! What `hunt` found, as a part of a run's page: the recorder's account, the worst spikes, the culprits, the mean path.
+
+use maud::{Markup, html};
+
+use super::windows::{KEPT, Windows};
+use super::{Part, kinds, parts, path, picture, said, share, total, unexplained, worst};
+use crate::bundle::run::{Culprit, Run, Spike};
+use crate::report::axis::number;
+use crate::report::page::{figure, scroll};
+use crate::report::theme::PAGE;
+use crate::report::words::{clean, several, span, us};
+
+/// Rows of a spike's table.
+const ROWS: usize = 40;
+/// Rows of the culprits' table.
+const CULPRITS: usize = 40;
+
+/// The section; nothing for a run that is no hunt.
+pub fn section(run: &Run, windows: Option<&Windows>) -> Markup {
+    if run.command != "hunt" {
+        return html! {};
+    }
+    html! {
+        h2 { "Who took the time" }
+        p { (said::found(run)) " " (said::armed(run)) }
+        @if !run.spikes.is_empty() {
+            (culprits(run))
+            h2 { "The worst spikes" }
+            p class="muted" { "Each from the time at which the thread should have run. Point at a bar to read what it is." }
+            @for (at, spike) in worst(run, KEPT).into_iter().enumerate() { (one(at + 1, spike, run, windows)) }
+            @if run.spikes.len() > KEPT {
+                p class="muted" { (run.spikes.len() - KEPT) " more are in the data at the end of this file." }
+            }
+        }
+        @if let Some(windows) = windows.filter(|windows| windows.mean.windows > 0) {
+            h2 { "The mean path from the timer to user space" }
+            (figure(&format!("Mean over {} in which every landmark is known; not of the ordinary wake-ups.", several(windows.mean.windows, "spike", "spikes")),
+                |size| path::draw(&windows.mean, "spikes", size, &PAGE)))
+        }
+        (account(run))
+    }
+}
+
+fn account(run: &Run) -> Markup {
+    let Some(recorder) = &run.recorder else { return html! {} };
+    html! {
+        h2 { "The flight recorder" }
+        @if recorder.disagreeing > 0 {
+            div class="banner" role="alert" {
+                "In " (several(recorder.disagreeing, "spike", "spikes"))
+                " the trace and the thread's clock do not agree: what is said of those is not to be relied on."
+            }
+        }
+        dl { @for (name, words) in said::account(recorder) { div { dt { (name) } dd { (words) } } } }
+    }
+}
+
+fn culprits(run: &Run) -> Markup {
+    let rest = unexplained(run);
+    html! {
+        (scroll("Culprits by the time they took", html! {
+            table {
+                thead { tr {
+                    th { "share" } th { "time" } th { "spikes" } th class="left" { "who" } th class="left" { "as" }
+                    th class="left" { "evidence" } th class="left" { "what cures it" }
+                } }
+                tbody { @for culprit in run.culprits.iter().take(CULPRITS) { (culprit_row(culprit)) } }
+            }
+        }))
+        @if run.culprits.len() > CULPRITS { p class="muted" { (run.culprits.len() - CULPRITS) " more are in the data at the end of this file." } }
+        p class="muted" {
+            "Shares are of " (span(total(run))) ", the latency of " (several(run.spikes.len() as u64, "spike", "spikes")) ". "
+            "No event accounts for " (span(rest)) " of it (" (said::percent(share(rest, total(run)))) ")."
+        }
+    }
+}
+
+fn culprit_row(culprit: &Culprit) -> Markup {
+    let lines = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join("; ");
+    html! {
+        tr {
+            td class="top" { (said::percent(culprit.share)) } td { (span(culprit.total_ns)) } td { (culprit.spikes) }
+            td class="wrap" {
+                strong { (clean(&culprit.name)) }
+                @if !culprit.functions.is_empty() { br; span class="muted" { "in " (said::listed(&culprit.functions)) } }
+            }
+            td class="left" { (swatch(&culprit.kind)) " " (clean(&culprit.kind)) }
+            td class="wrap" { (lines(&culprit.evidence)) }
+            td class="wrap" {
+                (clean(&culprit.remedy))
+                @if !culprit.knobs.is_empty() { " Knobs: " (said::knobs(&culprit.knobs)) "." }
+            }
+        }
+    }
+}
+
+fn swatch(kind: &str) -> Markup {
+    let kind = kinds::of(kind);
+    let colour = kind.colour(&PAGE);
+    html! {
+        svg class="swatch" viewBox="0 0 12 12" aria-hidden="true" {
+            rect x="0.5" y="0.5" width="11" height="11" fill=(colour) fill-opacity=(number(kind.strength)) stroke=(colour) {}
+        }
+    }
+}
+
+fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Markup {
+    let window = windows.and_then(|windows| windows.of(spike));
+    let when = said::when(spike, run);
+    let when = if when.is_empty() { when } else { format!(", {when}") };
+    let (shown, others, length) = super::longest(parts(spike), ROWS);
+    html! {
+        section class="spike" {
+            h3 { (number) ". " (span(spike.latency_ns)) " late on CPU " (spike.cpu) (when) ": " (said::classes(spike)) }
+            @if let Some(victim) = said::victim(spike) { p { "The late thread: " (victim) "." } }
+            @if spike.events_lost > 0 {
+                p { strong { (several(spike.events_lost, "event", "events")) " of this CPU lost: slices may be missing." } }
+            }
+            (figure("", |size| picture::draw(spike, window, size, &PAGE)))
+            (scroll("The parts of this spike", html! {
+                table {
+                    thead { tr {
+                        th { "from, us" } th { "length, us" } th { "share" } th class="left" { "kind" }
+                        th class="left" { "who" } th class="left" { "what it rests on" }
+                    } }
+                    tbody { @for part in &shown { (row(part, spike)) } }
+                }
+            }))
+            @if others > 0 { p class="muted" { "And " (several(others as u64, "shorter part", "shorter parts")) ", " (span(length)) " together." } }
+            @for note in &spike.notes { p class="muted" { (clean(note)) } }
+        }
+    }
+}
+
+fn row(part: &Part, spike: &Spike) -> Markup {
+    html! {
+        tr {
+            td { (us(part.start)) } td class="top" { (us(part.ns)) } td { (said::percent(share(part.ns, spike.latency_ns))) }
+            td class="left" { (swatch(part.kind())) " " (clean(part.kind())) }
+            @match part.slice {
+                None => { td {} td class="wrap" { (kinds::of(kinds::UNEXPLAINED).words) } }
+                Some(slice) => {
+                    td class="left" { (said::who(&slice.who)) }
+                    td class="wrap" {
+                        (clean(&slice.evidence))
+                        @if !slice.stack.is_empty() {
+                            details { summary { "stack, innermost first" }
+                                pre { @for frame in &slice.stack { (clean(frame)) "\n" } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::hunt::fixture;
+
+    #[test]
+    fn every_spike_has_a_picture_and_a_table() {
+        let run = fixture::run();
+        let text = section(&run, Some(&fixture::windows())).into_string();
+        assert_eq!(text.matches("<section class=\"spike\"").count(), 8);
+        assert_eq!(text.matches("<svg class=\"wide\"").count(), 9);
+        assert!(text.contains("not the machine's latency"));
+        assert!(section(&run, None).into_string().contains("is not in this bundle"));
+    }
+
+    #[test]
+    fn other_commands_have_none_and_a_hunt_without_spikes_a_sentence() {
+        let mut run = fixture::run();
+        run.spikes.clear();
+        let text = section(&run, None).into_string();
+        assert!(text.contains("No wake-up was later than 100 us") && !text.contains("The worst spikes"));
+        run.command = "measure".into();
+        assert_eq!(section(&run, None).into_string(), "");
+    }
+}
