@@ -25,6 +25,7 @@ pub struct Group {
     total: i64,
     spikes: u64,
     last_spike: u64,
+    kinds: BTreeMap<String, i64>,
     functions: BTreeMap<String, i64>,
     modules: BTreeMap<String, String>,
     evidence: BTreeMap<String, u64>,
@@ -40,6 +41,7 @@ impl Group {
             total: 0,
             spikes: 0,
             last_spike: 0,
+            kinds: BTreeMap::new(),
             functions: BTreeMap::new(),
             modules: BTreeMap::new(),
             evidence: BTreeMap::new(),
@@ -53,6 +55,11 @@ impl Group {
         self.total
     }
 
+    /// The kind of most of its time.
+    pub fn kind(&self) -> &str {
+        self.kinds.iter().max_by_key(|kind| kind.1).map_or("", |kind| kind.0)
+    }
+
     /// Adds a slice of the spike of that number, which counts from one, and ended at `at`.
     pub fn add(&mut self, spike: u64, slice: &run::Slice, evidence: String, at: Nanos) {
         self.total = self.total.saturating_add(slice.ns.0.max(0));
@@ -62,6 +69,10 @@ impl Group {
             if self.times.len() < MOST_TIMES {
                 self.times.push(at);
             }
+        }
+        if room(&self.kinds, &slice.kind) {
+            let took = self.kinds.entry(slice.kind.clone()).or_default();
+            *took = took.saturating_add(slice.ns.0.max(0));
         }
         let function = who::function(&slice.who);
         if !function.is_empty() && room(&self.functions, &function) {
@@ -80,7 +91,7 @@ impl Group {
     }
 
     /// The culprit for the bundle; `apart` is what tells it from others of its rule.
-    pub fn told(&self, kind: &str, apart: &str, share: f64, interval: Option<Nanos>) -> run::Culprit {
+    pub fn told(&self, apart: &str, share: f64, interval: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
         let name = match (rule, apart) {
             (Some(rule), "") => rule.title.to_owned(),
@@ -94,7 +105,7 @@ impl Group {
         run::Culprit {
             rule: rule.map(|rule| rule.id.to_owned()),
             name,
-            kind: kind.to_owned(),
+            kind: self.kind().to_owned(),
             spikes: self.spikes,
             total_ns: Nanos(self.total),
             share,

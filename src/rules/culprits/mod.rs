@@ -17,8 +17,49 @@ pub mod tally;
 mod tests;
 pub mod who;
 
+mod clock_set;
+mod clocksource_check;
+mod code_patching;
+mod console_output;
+mod contended_lock;
+mod counter_access;
+mod counter_interrupt;
+mod cpu_stopper;
+mod device_interrupt;
+mod edac_poll;
+mod expedited_grace_period;
+mod fair_neighbour;
+mod fair_server_turn;
+mod firmware_interrupt;
+mod frequency_change;
+mod hypervisor_steal;
+mod idle_exit;
+mod injected_idle;
+mod inverted_priority;
+mod irq_thread;
 mod irqs_off_section;
+mod load_balancing;
+mod lockup_detector;
+mod machine_check_poll;
+mod memory_barrier_call;
+mod network_softirq;
+mod page_fault;
+mod preempt_off_section;
+mod rcu_softirq;
+mod rcu_thread;
 mod realtime_thread;
+mod register_access;
+mod remote_call;
+mod rt_throttled;
+mod slab_statistics;
+mod softirq_thread;
+mod softirq_work;
+mod starved_timer_thread;
+mod tick;
+mod timer_function;
+mod tlb_flush;
+mod vmstat_work;
+mod work_item;
 
 use super::{Evidence, Slice, Source};
 use crate::bundle::run;
@@ -157,7 +198,51 @@ impl Sight<'_> {
 }
 
 /// Every culprit, in the alphabet's order; the first exact one that knows a slice has it, then the first general one.
-pub static ALL: &[&Culprit] = &[&irqs_off_section::CULPRIT, &realtime_thread::CULPRIT];
+pub static ALL: &[&Culprit] = &[
+    &clock_set::CULPRIT,
+    &clocksource_check::CULPRIT,
+    &code_patching::CULPRIT,
+    &console_output::CULPRIT,
+    &contended_lock::CULPRIT,
+    &counter_access::CULPRIT,
+    &counter_interrupt::CULPRIT,
+    &cpu_stopper::CULPRIT,
+    &device_interrupt::CULPRIT,
+    &edac_poll::CULPRIT,
+    &expedited_grace_period::CULPRIT,
+    &fair_neighbour::CULPRIT,
+    &fair_server_turn::CULPRIT,
+    &firmware_interrupt::CULPRIT,
+    &frequency_change::CULPRIT,
+    &hypervisor_steal::CULPRIT,
+    &idle_exit::CULPRIT,
+    &injected_idle::CULPRIT,
+    &inverted_priority::CULPRIT,
+    &irq_thread::CULPRIT,
+    &irqs_off_section::CULPRIT,
+    &load_balancing::CULPRIT,
+    &lockup_detector::CULPRIT,
+    &machine_check_poll::CULPRIT,
+    &memory_barrier_call::CULPRIT,
+    &network_softirq::CULPRIT,
+    &page_fault::CULPRIT,
+    &preempt_off_section::CULPRIT,
+    &rcu_softirq::CULPRIT,
+    &rcu_thread::CULPRIT,
+    &realtime_thread::CULPRIT,
+    &register_access::CULPRIT,
+    &remote_call::CULPRIT,
+    &rt_throttled::CULPRIT,
+    &slab_statistics::CULPRIT,
+    &softirq_thread::CULPRIT,
+    &softirq_work::CULPRIT,
+    &starved_timer_thread::CULPRIT,
+    &tick::CULPRIT,
+    &timer_function::CULPRIT,
+    &tlb_flush::CULPRIT,
+    &vmstat_work::CULPRIT,
+    &work_item::CULPRIT,
+];
 
 /// The kind that unexplained time is judged as.
 pub const UNEXPLAINED: &str = "unexplained";

@@ -169,7 +169,7 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(recurring(&odd, Nanos(1_000_000)), None);
+        assert!(!recurring(&odd, Nanos(1_000_000)).is_some_and(|found| found.most()));
         assert_eq!(recurring(&[], Nanos(0)), None);
     }
 

@@ -13,7 +13,7 @@ use crate::units::Nanos;
 
 /// At most so many culprits are told apart; those beyond are pooled by kind.
 pub const MOST_GROUPS: usize = 512;
-/// The work that every wake-up has: such slices without a rule are a culprit only from this share of the latency on.
+/// The work that every wake-up has: such slices are a culprit only from this share of the latency on.
 const BOOKKEEPING: &[&str] = &["switch", "return-to-user", "timer-irq", "timer-softirq"];
 const WORTH_A_LINE: f64 = 0.02;
 const POOLED: &str = "many others";
@@ -112,12 +112,12 @@ impl Tally {
         let mut minor = 0i64;
         let share = |ns: i64| if self.latency > 0 { ns as f64 / self.latency as f64 } else { 0.0 };
         let mut culprits = Vec::new();
-        for ((rule, kind, name), group) in &groups {
-            let little = rule.is_empty() && BOOKKEEPING.contains(&kind.as_str());
+        for ((_, _, name), group) in &groups {
+            let little = BOOKKEEPING.contains(&group.kind());
             if little && share(group.total()) < WORTH_A_LINE {
                 minor = minor.saturating_add(group.total());
             } else {
-                culprits.push(group.told(kind, name, share(group.total()), about.interval));
+                culprits.push(group.told(name, share(group.total()), about.interval));
             }
         }
         culprits.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));

@@ -33,7 +33,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 },
         Source { title: "kernel: command line, isolcpus=", url: PARAMETERS },
     ],
-    cures: &[Slice::Thread, Slice::Workqueue, Slice::Switch],
+    cures: &[Slice::Thread, Slice::Workqueue, Slice::Switch, Slice::Softirq],
     after: &["cgroup-cpuset"],
     conflicts: &[],
     reads: &[],

@@ -27,7 +27,7 @@ pub static KNOB: Knob = Knob {
     contested: "",
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 }],
-    cures: &[Slice::Thread, Slice::Workqueue],
+    cures: &[Slice::Thread, Slice::Workqueue, Slice::Softirq],
     after: &["cgroup-cpuset"],
     conflicts: &[],
     reads: &[],

@@ -1,0 +1,36 @@
+//! A lock that another thread or CPU holds.
+
+use super::sources::{LOCK_EVENTS_H, LOCKTYPES};
+use super::who;
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "contended-lock",
+    title: "waiting for a lock of the kernel",
+    looks: "The thread that came late, or the one that held it up, waits in the kernel for a lock; the kernel says when waiting \
+           begins and ends.",
+    tell: "By the events of lock contention (from 5.19 on) or by a function that spins, in the stack. Who held the lock is told \
+           only if it ran on another CPU in the window and is then in the evidence of the slice.",
+    remedy: "see from the stack which lock it is and what takes it on the other CPU; keep that away while the real-time task runs",
+    kinds: &[Slice::LockContention],
+    sources: &[
+        Source { title: "kernel: lock types and their rules", url: LOCKTYPES },
+        Source { title: "kernel: include/trace/events/lock.h", url: LOCK_EVENTS_H },
+    ],
+    evidence: Evidence::Observed,
+    cured_by: &["preemption-model", "lock-debugging", "memory-debugging"],
+    provoke: "a kernel module that holds a raw spinlock on one CPU while a thread takes it on another",
+    apart: Apart::Function,
+    general: true,
+    matches: |sight| {
+        Some(match who::function(&sight.slice.who) {
+            function if function.is_empty() => "the kernel's events of contention".to_owned(),
+            function => format!("contention in {function}"),
+        })
+    },
+    examples: Examples {
+        fires: "lock-contention ns=20000000 comm=taker prio=9 function=take_lock module=faults",
+        silent: "irqs-off ns=20000000 comm=taker prio=9 function=take_lock module=faults",
+    },
+};

@@ -1,0 +1,35 @@
+//! The stopper thread, which no priority is above.
+
+use super::sources::{ISOLATION, STOP_MACHINE_C};
+use super::who;
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "cpu-stopper",
+    title: "the stopper thread at work",
+    looks: "The thread migration/N runs in the place of all others, alone or on all CPUs at once.",
+    tell: "By the thread. What it does is a function that the kernel's events do not name: moving a thread, stopping the whole \
+           machine for a change of code or a module, or a CPU that goes on or off line.",
+    remedy: "set affinities, load modules, switch CPUs on and off and change microcode before real time begins",
+    kinds: &[Slice::StopMachine],
+    sources: &[
+        Source { title: "kernel: kernel/stop_machine.c", url: STOP_MACHINE_C },
+        Source { title: "kernel: CPU isolation", url: ISOLATION },
+    ],
+    evidence: Evidence::Observed,
+    cured_by: &["watchdog"],
+    provoke: "a kernel module that calls stop_machine with a function that takes long",
+    apart: Apart::Function,
+    general: true,
+    matches: |sight| {
+        Some(match who::function(&sight.slice.who) {
+            function if function.is_empty() => "the thread migration ran".to_owned(),
+            function => format!("{function} ran in the thread migration"),
+        })
+    },
+    examples: Examples {
+        fires: "stop-machine ns=20000000 comm=migration/1 pid=19 prio=0",
+        silent: "thread ns=20000000 comm=migrationd pid=19 prio=0",
+    },
+};

@@ -1,0 +1,35 @@
+//! Memory controllers are asked for errors.
+
+use super::sources::{EDAC_MC_C, WORKQUEUE};
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "edac-poll",
+    title: "the polling for memory errors",
+    looks: "A kernel worker runs a function of EDAC, every second by default.",
+    tell: "By the work's exact function; drivers that get an interrupt for each error have none.",
+    remedy: "lengthen edac_mc_poll_msec of the module edac_core, at the price that corrected errors are told later, or keep its \
+           worker off this CPU",
+    kinds: &[Slice::Workqueue],
+    sources: &[
+        Source { title: "kernel: drivers/edac/edac_mc.c", url: EDAC_MC_C },
+        Source { title: "kernel: workqueues", url: WORKQUEUE },
+    ],
+    evidence: Evidence::Source,
+    cured_by: &["workqueue-cpumask"],
+    provoke: "edac_mc_poll_msec of 100 on hardware with a polled EDAC driver",
+    apart: Apart::Never,
+    general: false,
+    matches: |sight| {
+        sight.function_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker"))
+    },
+    examples: Examples {
+        fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=edac_mc_workq_function comm=kworker/1:2 pid=60 prio=120",
+        silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update comm=kworker/1:2 pid=60 prio=120",
+    },
+};
+
+/// Its work, by function.
+const FUNCTIONS: &[&str] =
+    &["edac_device_workq_function", "edac_mc_workq_function", "edac_pci_workq_function"];

@@ -1,0 +1,74 @@
+//! The firmware takes the processor for itself, in system management mode.
+
+use super::sources::{HWLAT, RT_HARDWARE};
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "firmware-interrupt",
+    title: "the firmware's system management mode",
+    looks: "Time in which nothing happens that the kernel sees, at the same moment on all measured CPUs of a machine that is not \
+           virtual.",
+    tell: "Firmware is named only on x86 hardware, if two or more CPUs were measured and all came late at once, and either the \
+           processor counted such interrupts in the run or the times recur with a period. One CPU alone, or a virtual machine, \
+           stays unexplained: memory, buses and hypervisors look the same.",
+    remedy: "look for a setting of the firmware (USB legacy support, fan control, error reporting, TCO), a newer firmware, or the \
+           vendor's real-time profile; onbeat cannot change it",
+    kinds: &[Slice::Unexplained],
+    sources: &[
+        Source { title: "kernel: hardware latency detector", url: HWLAT },
+        Source { title: "kernel: real-time hardware, system management interrupts", url: RT_HARDWARE },
+    ],
+    evidence: Evidence::Documented,
+    cured_by: &[],
+    provoke: "nothing can from Linux on machines in general: it is the firmware's; the times of day, the temperature and USB devices \
+           may",
+    apart: Apart::Never,
+    general: false,
+    matches: known,
+    examples: Examples {
+        fires: "host virtual=none machine=x86_64\nintegrity kind=smi\nunexplained ns=300000\nagain times=3 every=700000000 cpus=0,1",
+        silent: "host virtual=none machine=x86_64\nintegrity kind=smi\nunexplained ns=300000\nagain times=3 every=700000000 cpus=1",
+    },
+};
+
+fn known(sight: &super::Sight) -> Option<String> {
+    let (spike, about) = (sight.spike, sight.about);
+    let metal =
+        about.host.virtualization == "none" && matches!(about.host.machine.as_str(), "x86_64" | "i686");
+    let mark = super::patterns::Mark {
+        cpu: spike.cpu,
+        from: spike.expected_ns,
+        to: spike.actual_ns,
+        unexplained: spike.unexplained_ns,
+    };
+    if !metal || !sight.all.everywhere(&mark) {
+        return None;
+    }
+    if about.integrity.iter().any(|entry| entry.kind == "smi") {
+        return Some(
+            "all measured CPUs stood still at once, and the processor counted management interrupts"
+                .to_owned(),
+        );
+    }
+    let period = sight.all.at_once.filter(|period| period.most())?;
+    Some(format!("all measured CPUs stood still at once, and {}", period.sentence()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::culprits::fixture::Scene;
+
+    #[test]
+    fn without_a_count_it_takes_a_period_and_never_a_virtual_machine() {
+        let named = |host: &str, again: &str| {
+            let text =
+                format!("host machine=x86_64 virtual={host}\nunexplained ns=300000\nagain {again} cpus=0,1");
+            Scene::of(&text).rules() == ["firmware-interrupt"]
+        };
+        assert!(named("none", "times=40 every=1300000000"));
+        assert!(!named("none", "times=3 every=1300000000"), "three times are no period");
+        assert!(!named("kvm", "times=40 every=1300000000"));
+        assert!(!named("", "times=40 every=1300000000"), "not known to be hardware");
+    }
+}

@@ -1,0 +1,85 @@
+//! The hypervisor ran something else on the CPU under the virtual one.
+
+use super::sources::{OSNOISE, PROC_STAT5};
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "hypervisor-steal",
+    title: "time that the hypervisor took",
+    looks: "Time in which nothing happens that the kernel sees, in a virtual machine whose hypervisor says that it took time from \
+           this CPU.",
+    tell: "By steal, which the hypervisor counts, in the seconds of the spike or, where that is not recorded, over the run. \
+           Unexplained time in a virtual machine that counts no steal is not named.",
+    remedy: "on the host: give the virtual CPU a physical one of its own, isolated, and keep the host's work off it; nothing inside \
+           the guest helps",
+    kinds: &[Slice::Unexplained],
+    sources: &[
+        Source { title: "proc_stat(5), steal", url: PROC_STAT5 },
+        Source { title: "kernel: osnoise tracer, hardware noise", url: OSNOISE },
+    ],
+    evidence: Evidence::Documented,
+    cured_by: &["virtual-machine"],
+    provoke: "another virtual machine that spins on the same physical CPU",
+    apart: Apart::Never,
+    general: false,
+    matches: known,
+    examples: Examples {
+        fires: "host virtual=kvm\nintegrity kind=steal cpu=1\nunexplained ns=4000000",
+        silent: "host virtual=none\nintegrity kind=steal cpu=1\nunexplained ns=4000000",
+    },
+};
+
+/// The kernel counts steal in ticks, of 10 ms at the coarsest: what lies that close to a second may belong to it.
+const TICK: i64 = 10_000_000;
+
+fn known(sight: &super::Sight) -> Option<String> {
+    let (spike, about) = (sight.spike, sight.about);
+    if matches!(about.host.virtualization.as_str(), "" | "none") {
+        return None;
+    }
+    if about.stolen.iter().any(|stolen| stolen.cpu == spike.cpu) {
+        let near = about.stolen.iter().filter(|stolen| {
+            stolen.cpu == spike.cpu
+                && stolen.from.0.saturating_sub(TICK) <= spike.actual_ns.0
+                && spike.expected_ns.0 <= stolen.to.0.saturating_add(TICK)
+        });
+        let counted = near.fold(0i64, |sum, stolen| sum.saturating_add(stolen.ns.0));
+        let enough = counted > 0 && counted.saturating_add(TICK) >= spike.unexplained_ns.0;
+        return enough.then(|| "the hypervisor counted steal in the same second".to_owned());
+    }
+    let counted = about.integrity.iter().any(|entry| entry.kind == "steal" && entry.cpu == Some(spike.cpu));
+    counted.then(|| "the hypervisor counted steal on this CPU in the run".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CULPRIT;
+    use crate::bundle::run::{Host, Slice, Spike};
+    use crate::rules::culprits::patterns::Patterns;
+    use crate::rules::culprits::{About, Sight, Stolen};
+    use crate::units::{Cpu, Nanos};
+
+    #[test]
+    fn steal_of_another_second_or_too_little_of_it_is_none() {
+        let host = Host { virtualization: "kvm".into(), ..Host::default() };
+        let fires = |from: i64, ns: i64| {
+            let stolen =
+                [Stolen { cpu: Cpu(1), from: Nanos(from), to: Nanos(from + 1_000_000_000), ns: Nanos(ns) }];
+            let spike = Spike {
+                cpu: Cpu(1),
+                expected_ns: Nanos(5_000_000_000),
+                actual_ns: Nanos(5_040_000_000),
+                unexplained_ns: Nanos(40_000_000),
+                ..Spike::default()
+            };
+            let about = About { stolen: &stolen, ..About::machine(&host) };
+            let (slice, all) = (Slice::default(), Patterns::default());
+            (CULPRIT.matches)(&Sight { spike: &spike, slice: &slice, about: &about, all: &all }).is_some()
+        };
+        assert!(fires(4_500_000_000, 30_000_000));
+        assert!(!fires(4_500_000_000, 20_000_000), "too little");
+        assert!(!fires(4_500_000_000, 0), "none");
+        assert!(!fires(2_000_000_000, 40_000_000), "another second");
+    }
+}

@@ -1,0 +1,28 @@
+//! RCU's callbacks in a softirq.
+
+use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "rcu-softirq",
+    title: "callbacks of RCU on this CPU",
+    looks: "The softirq RCU runs on the CPU before the thread does.",
+    tell: "By the softirq's name. Which callbacks ran is not told.",
+    remedy: "offload the callbacks of this CPU: rcu_nocbs=, with the threads bound to others",
+    kinds: &[Slice::Softirq],
+    sources: &[
+        Source { title: "kernel: jitter of per-CPU threads, RCU_SOFTIRQ", url: PER_CPU_KTHREADS },
+        Source { title: "kernel: kernel-parameters, rcu_nocbs", url: PARAMETERS },
+    ],
+    evidence: Evidence::Documented,
+    cured_by: &["rcu-callbacks"],
+    provoke: "closing many files or forking in a loop on the victim's CPU, without rcu_nocbs",
+    apart: Apart::Never,
+    general: false,
+    matches: |sight| (sight.slice.who.irq == "RCU").then(|| "the softirq RCU ran".to_owned()),
+    examples: Examples {
+        fires: "softirq ns=300000 irq=RCU comm=sh",
+        silent: "softirq ns=300000 irq=SCHED comm=sh",
+    },
+};

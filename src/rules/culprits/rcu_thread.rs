@@ -1,0 +1,38 @@
+//! A thread of RCU, of higher or equal priority.
+
+use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
+use super::who;
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "rcu-thread",
+    title: "a thread of RCU that goes first",
+    looks: "Between the wake-up and the switch to the thread that came late, rcuc/N, rcub/N or a grace-period thread of RCU runs \
+           with a priority as high.",
+    tell: "By the thread's name and the priorities in the switch. Offloaded callbacks run in rcuop/N and rcuog/N, which are under \
+           the fair scheduler unless somebody changed that.",
+    remedy: "offload the callbacks of this CPU (rcu_nocbs=) and bind their threads to others, or set the task above \
+           rcutree.kthread_prio",
+    kinds: &[Slice::Thread],
+    sources: &[
+        Source { title: "kernel: jitter of per-CPU threads, rcuc and rcuo", url: PER_CPU_KTHREADS },
+        Source { title: "kernel: kernel-parameters, rcutree.kthread_prio", url: PARAMETERS },
+    ],
+    evidence: Evidence::Documented,
+    cured_by: &["rcu-thread-priority", "rcu-callbacks", "rcu-offload-affinity", "rcu-nocb-poll"],
+    provoke: "rcutree.kthread_prio above the victim's priority, and a load that frees much (closing files, forking) on its CPU",
+    apart: Apart::Thread,
+    general: false,
+    matches: |sight| {
+        let who = &sight.slice.who;
+        let of_rcu = ["rcub/", "rcuc/", "rcuog/", "rcuop/", "rcuos/", "rcu_preempt", "rcu_sched"];
+        let first =
+            of_rcu.iter().any(|name| who.comm.starts_with(name)) && who.prio <= sight.spike.victim.prio;
+        first.then(|| format!("{} ran before {}", who::described(who), who::described(&sight.spike.victim)))
+    },
+    examples: Examples {
+        fires: "victim comm=onbeat prio=98\nthread ns=90000 comm=rcuc/1 pid=23 prio=98",
+        silent: "victim comm=onbeat prio=97\nthread ns=90000 comm=rcuc/1 pid=23 prio=98",
+    },
+};

@@ -1,0 +1,62 @@
+//! A function that another CPU has run here.
+
+use super::sources::{ISOLATION, SMP_C};
+use super::who;
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "remote-call",
+    title: "a function run for another CPU",
+    looks: "An interrupt from another CPU, in which a function runs that was queued there; with its sender, where the kernel has \
+           events for that.",
+    tell: "By the interrupt and the function's name. Calls that are known by name have rules of their own; interrupts that only \
+           make the scheduler look again are none.",
+    remedy: "see from the sender and the function what asks for it, and keep that from running while the real-time task does, or \
+           let it leave this CPU out",
+    kinds: &[Slice::Ipi],
+    sources: &[
+        Source { title: "kernel: kernel/smp.c", url: SMP_C },
+        Source { title: "kernel: CPU isolation", url: ISOLATION },
+    ],
+    evidence: Evidence::Observed,
+    cured_by: &[],
+    provoke: "a kernel module that calls smp_call_function_single for the victim's CPU with a function that takes long",
+    apart: Apart::Function,
+    general: true,
+    matches: |sight| {
+        (!sight.slice.who.function.is_empty()).then(|| asked(&who::function(&sight.slice.who), sight.slice))
+    },
+    examples: Examples {
+        fires: "ipi ns=20000000 function=long_call module=faults irq=call_function_single from=0 comm=insmod",
+        silent: "ipi ns=2000 irq=reschedule from=0 comm=cat",
+    },
+};
+
+/// Which function was run, and who asked for it.
+pub(super) fn asked(function: &str, slice: &crate::bundle::run::Slice) -> String {
+    let who = &slice.who;
+    match (who.from_cpu, who.comm.as_str()) {
+        (None, _) => format!("{function} ran in an interrupt from another CPU"),
+        (Some(cpu), "") => format!("{function} ran for CPU {cpu}"),
+        (Some(cpu), comm) => format!("{function} ran for {} on CPU {cpu}", who::thread(comm)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::asked;
+    use crate::bundle::run::{Slice, Who};
+    use crate::units::Cpu;
+
+    #[test]
+    fn the_sender_is_named_as_far_as_it_is_known() {
+        let slice = |comm: &str, from_cpu| Slice {
+            who: Who { comm: comm.into(), from_cpu, ..Who::default() },
+            ..Slice::default()
+        };
+        assert_eq!(asked("f", &slice("kworker/0:1", Some(Cpu(0)))), "f ran for kworker on CPU 0");
+        assert_eq!(asked("f", &slice("", Some(Cpu(2)))), "f ran for CPU 2");
+        assert_eq!(asked("f", &slice("cat", None)), "f ran in an interrupt from another CPU");
+    }
+}

@@ -1,0 +1,31 @@
+//! A softirq that has no rule of its own.
+
+use super::sources::{PER_CPU_KTHREADS, SOFTIRQ_C};
+use super::{Apart, Culprit, Examples};
+use crate::rules::{Evidence, Slice, Source};
+
+pub static CULPRIT: Culprit = Culprit {
+    id: "softirq-work",
+    title: "a softirq on this CPU",
+    looks: "A softirq runs on the CPU before the thread does: of block devices, tasklets, or polling.",
+    tell: "By the softirq's name; networking, RCU and load balancing have rules of their own.",
+    remedy: "move the interrupts that raise it to other CPUs; under PREEMPT_RT or threadirqs softirqs of devices run in threads, \
+           which have a priority",
+    kinds: &[Slice::Softirq],
+    sources: &[
+        Source { title: "kernel: jitter of per-CPU threads, ksoftirqd", url: PER_CPU_KTHREADS },
+        Source { title: "kernel: kernel/softirq.c", url: SOFTIRQ_C },
+    ],
+    evidence: Evidence::Documented,
+    cured_by: &["irq-affinity", "threaded-interrupts", "preemption-model", "kernel-thread-priorities"],
+    provoke: "a kernel module that schedules a tasklet that takes long",
+    apart: Apart::Irq,
+    general: true,
+    matches: |sight| {
+        (!sight.slice.who.irq.is_empty()).then(|| format!("the softirq {} ran", sight.slice.who.irq))
+    },
+    examples: Examples {
+        fires: "softirq ns=20000000 irq=TASKLET comm=insmod function=hold_tasklet module=faults",
+        silent: "softirq ns=20000000",
+    },
+};
