@@ -75,6 +75,12 @@ impl Archive {
         resolve_in(&depends).ok_or_else(|| format!("{metapackage} names no kernel package"))
     }
 
+    /// The packages that a package depends on, alternatives included.
+    pub fn depends(&self, package: &str) -> Result<Vec<String>> {
+        let depends = self.apt("apt-cache").args(["depends", package]).quiet().text()?;
+        Ok(depends_in(&depends).map(str::to_string).collect())
+    }
+
     /// Downloads a package and unpacks it into a folder.
     pub fn unpack(&self, package: &str, into: &Path) -> Result<()> {
         let fetch = self.apt("apt-get").args(["-q", "download", package]).dir(&self.cache);
@@ -108,9 +114,17 @@ fn config_of(dir: &Path, arch: &str) -> String {
     )
 }
 
+fn depends_in(depends: &str) -> impl Iterator<Item = &str> {
+    depends.lines().filter_map(|line| line.trim().trim_start_matches('|').strip_prefix("Depends: "))
+}
+
+/// Debian's name of the architecture that we run on.
+pub fn own_architecture() -> &'static str {
+    if std::env::consts::ARCH == "aarch64" { "arm64" } else { "amd64" }
+}
+
 fn resolve_in(depends: &str) -> Option<String> {
-    let names = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-    let mut kernels = names.filter(|name| name.starts_with("linux-image-"));
+    let mut kernels = depends_in(depends).filter(|name| name.starts_with("linux-image-"));
     kernels.next().map(str::to_string)
 }
 

@@ -44,16 +44,22 @@ pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &Item, items: &[Item]) -
     archive.entry("init", 0o100_755, INIT.as_bytes());
     archive.entry("lab/helpers.sh", 0o100_644, HELPERS.as_bytes());
     for (name, content) in items {
-        archive.entry(name, 0o100_644, content);
+        let mode = if name.starts_with("bin/") { 0o100_755 } else { 0o100_644 };
+        archive.entry(name, mode, content);
     }
     archive.finish()
 }
 
-/// What the checks bring: their main script, one script each, and their order.
-pub fn of_checks(checks: &[Check]) -> Vec<Item> {
+/// The main script of the checks.
+pub fn main_script() -> Item {
+    ("lab/main.sh".to_string(), CHECKS.into())
+}
+
+/// What the checks bring: one script each, and their order, beside what else they need.
+pub fn of_checks(checks: &[Check], others: &[Item]) -> Vec<Item> {
     let script = |check: &Check| (format!("lab/{}.sh", check.name), check.script.clone().into_bytes());
     let order: String = checks.iter().map(|check| format!("{}\n", check.name)).collect();
-    let mut items = vec![("lab/main.sh".to_string(), CHECKS.into())];
+    let mut items = others.to_vec();
     items.extend(checks.iter().map(script));
     items.push(("lab/order".to_string(), order.into_bytes()));
     items
@@ -113,7 +119,9 @@ mod tests {
 
     #[test]
     fn the_same_input_gives_the_same_bytes() {
-        let image = || initramfs(b"b", b"o", &("config-6".to_string(), Vec::new()), &of_checks(&[]));
+        let image = || {
+            initramfs(b"b", b"o", &("config-6".to_string(), Vec::new()), &of_checks(&[], &[main_script()]))
+        };
         assert_eq!(image(), image());
     }
 }

@@ -4,6 +4,7 @@
 //! plain values, so that every judge can be tested with good and bad answers.
 
 mod checks;
+mod faults;
 pub mod frames;
 pub mod image;
 pub mod judge;
@@ -44,6 +45,10 @@ impl Options {
         }
         Ok(options)
     }
+
+    fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|part| name.contains(part.as_str()))
+    }
 }
 
 /// Boots the machines and closes with the count.
@@ -55,10 +60,11 @@ pub fn run(options: &Options) -> Result<()> {
 pub fn all_machines(options: &Options) -> Tally {
     let mut tally = Tally::default();
     for machine in machine::MACHINES.iter().filter(|machine| machine.first || options.all) {
-        let checks = checks::of(machine);
-        let wanted =
-            |check: &Check| options.only.as_ref().is_none_or(|part| check.name.contains(part.as_str()));
-        let checks: Vec<Check> = checks.into_iter().filter(wanted).collect();
+        let checks: Vec<Check> =
+            checks::of(machine).into_iter().filter(|check| options.wants(&check.name)).collect();
+        if checks.is_empty() {
+            continue;
+        }
         println!("\n{}: {} checks", machine.name, checks.len());
         match prepare(machine, &checks) {
             Ok(image) => one_machine(machine, &checks, &image, &mut tally),
@@ -68,6 +74,7 @@ pub fn all_machines(options: &Options) -> Tally {
             qemu::remove_image(machine);
         }
     }
+    faults::all_machines(options, &mut tally);
     tally
 }
 
@@ -93,7 +100,14 @@ enum Reason {
     Broken(String),
 }
 
-fn prepare(machine: &Machine, checks: &[Check]) -> std::result::Result<qemu::Image, Reason> {
+/// What every image has.
+struct Base {
+    kernel: machine::Kernel,
+    busybox: Vec<u8>,
+    onbeat: Vec<u8>,
+}
+
+fn base(machine: &Machine) -> std::result::Result<Base, Reason> {
     let need = Need { program: machine.emulator, package: machine.package };
     debian::ensure(&[need]).map_err(Reason::Missing)?;
     let kernel = machine::kernel(machine).map_err(Reason::Missing)?;
@@ -102,7 +116,13 @@ fn prepare(machine: &Machine, checks: &[Check]) -> std::result::Result<qemu::Ima
     let own = machine.arch == std::env::consts::ARCH;
     let onbeat = dist::build(machine.arch).map_err(if own { Reason::Broken } else { Reason::Missing })?;
     let onbeat = crate::tools::read(&onbeat).map_err(Reason::Broken)?;
-    let archive = image::initramfs(&busybox, &onbeat, &kernel.config, &image::of_checks(checks));
+    Ok(Base { kernel, busybox, onbeat })
+}
+
+fn prepare(machine: &Machine, checks: &[Check]) -> std::result::Result<qemu::Image, Reason> {
+    let Base { kernel, busybox, onbeat } = base(machine)?;
+    let items = image::of_checks(checks, &[image::main_script()]);
+    let archive = image::initramfs(&busybox, &onbeat, &kernel.config, &items);
     qemu::Image::write(machine, kernel.image, &archive).map_err(Reason::Broken)
 }
 

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::faults::stops;
 use super::machine::{Machine, SERIAL};
 use crate::tools::{Result, Tool, read, target, write};
 
@@ -64,7 +65,7 @@ pub fn boot_again(machine: &Machine, image: &Image) -> Result<Boot> {
 }
 
 /// Boots, waits for the machine to switch itself off, and reads what it said.
-fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
+pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
     let logs = target("lab/logs")?;
     let log = logs.join(format!("{}.log", machine.name));
     let channel = logs.join(format!("{}.results", machine.name));
@@ -72,9 +73,10 @@ fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
         write(stale, "")?;
     }
     let emulator = Tool::new(machine.emulator).args(arguments(machine, image, &log, &channel));
-    let ended = emulator.start(Some(&logs.join(format!("{}.qemu", machine.name))))?.finish(LIMIT);
+    let emulator = emulator.start(Some(&logs.join(format!("{}.qemu", machine.name))))?;
+    let (ended, stops) = stops::attend(emulator, &channel, LIMIT);
     let console = String::from_utf8_lossy(&read(&log)?).into_owned();
-    let results = String::from_utf8_lossy(&read(&channel)?).into_owned();
+    let results = stops::with_logs(&String::from_utf8_lossy(&read(&channel)?), &stops);
     let over = results.lines().any(|line| line == "=== DONE");
     let last_words = match (&ended, over) {
         (Err(why), _) => why.clone(),

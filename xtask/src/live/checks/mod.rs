@@ -27,7 +27,8 @@ pub struct Check {
 }
 
 impl Check {
-    fn new(name: &str, script: &str, judge: impl Fn(&Reply, &Machine) -> Verdict + 'static) -> Check {
+    /// A check by its name, script and judge.
+    pub fn new(name: &str, script: &str, judge: impl Fn(&Reply, &Machine) -> Verdict + 'static) -> Check {
         Check { name: name.to_string(), script: script.to_string(), judge: Box::new(judge) }
     }
 }

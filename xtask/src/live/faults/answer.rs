@@ -1,0 +1,159 @@
+//! What `hunt` answered, read from its run.json without onbeat's own types: a score that shares the code
+//! it judges agrees with any mistake in it.
+
+use serde_json::Value;
+
+/// A spike and how it was explained; times in ns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spike {
+    pub cpu: u64,
+    pub expected: i64,
+    pub actual: i64,
+    pub latency: i64,
+    pub slices: Vec<Slice>,
+    pub unexplained: i64,
+    pub classes: Vec<String>,
+    pub lost: u64,
+}
+
+/// A stretch of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Slice {
+    pub kind: String,
+    pub ns: i64,
+    /// Thread, function and interrupt.
+    pub who: [String; 3],
+}
+
+/// What took time over all spikes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Culprit {
+    pub kind: String,
+    pub spikes: u64,
+    pub share: f64,
+    /// Its name and the functions that it was seen in.
+    pub names: Vec<String>,
+}
+
+/// All that a hunt says of its spikes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// When measuring began.
+    pub t0: i64,
+    pub spikes: Vec<Spike>,
+    pub culprits: Vec<Culprit>,
+}
+
+impl Spike {
+    /// Whether the contract's sum holds: slices and what is unexplained are the latency.
+    pub fn adds_up(&self) -> bool {
+        let slices: i64 = self.slices.iter().map(|slice| slice.ns).sum();
+        slices + self.unexplained == self.latency
+            && self.actual - self.expected == self.latency
+            && self.unexplained >= 0
+            && self.slices.iter().all(|slice| slice.ns >= 0)
+    }
+}
+
+/// Reads `spikes` and `culprits`; a field that is missing is a fault of the document.
+pub fn of(run: &Value) -> Result<Answer, String> {
+    let t0 = list(run, "cpus")?.iter().filter_map(|cpu| cpu["t0_mono_ns"].as_i64()).min();
+    Ok(Answer {
+        t0: t0.unwrap_or(0),
+        spikes: list(run, "spikes")?.iter().map(spike).collect::<Result<_, _>>()?,
+        culprits: list(run, "culprits")?.iter().map(culprit).collect::<Result<_, _>>()?,
+    })
+}
+
+fn spike(value: &Value) -> Result<Spike, String> {
+    Ok(Spike {
+        cpu: whole(value, "cpu")?.unsigned_abs(),
+        expected: whole(value, "expected_ns")?,
+        actual: whole(value, "actual_ns")?,
+        latency: whole(value, "latency_ns")?,
+        slices: list(value, "slices")?.iter().map(slice).collect::<Result<_, _>>()?,
+        unexplained: whole(value, "unexplained_ns")?,
+        classes: texts(value, "classes")?,
+        lost: whole(value, "events_lost")?.unsigned_abs(),
+    })
+}
+
+fn slice(value: &Value) -> Result<Slice, String> {
+    let who =
+        ["comm", "function", "irq"].map(|field| value["who"][field].as_str().unwrap_or_default().into());
+    Ok(Slice { kind: text(value, "kind")?, ns: whole(value, "ns")?, who })
+}
+
+fn culprit(value: &Value) -> Result<Culprit, String> {
+    let mut names = texts(value, "functions")?;
+    names.push(text(value, "name")?);
+    let share = value["share"].as_f64().ok_or("a culprit has no share")?;
+    Ok(Culprit { kind: text(value, "kind")?, spikes: whole(value, "spikes")?.unsigned_abs(), share, names })
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> Result<&'a Vec<Value>, String> {
+    value[field].as_array().ok_or_else(|| format!("{field} is not a list"))
+}
+
+fn whole(value: &Value, field: &str) -> Result<i64, String> {
+    super::super::judge::whole(value, field)
+}
+
+fn text(value: &Value, field: &str) -> Result<String, String> {
+    value[field]
+        .as_str()
+        .map(str::to_string)
+        .ok_or_else(|| format!("{field} is not a text: {}", value[field]))
+}
+
+fn texts(value: &Value, field: &str) -> Result<Vec<String>, String> {
+    let texts = list(value, field)?.iter().map(|text| text.as_str().map(str::to_string));
+    texts.collect::<Option<_>>().ok_or_else(|| format!("{field} does not hold texts"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn run() -> Value {
+        json!({ "cpus": [{ "cpu": 1, "t0_mono_ns": 500 }],
+            "spikes": [{ "cpu": 1, "cycle": 7, "expected_ns": 1000, "actual_ns": 1100, "latency_ns": 100, "events_lost": 0,
+                "slices": [{ "kind": "thread", "start_ns": 1000, "ns": 90, "who": { "comm": "a", "function": "", "irq": "" } }],
+                "unexplained_ns": 10, "classes": ["thread", "unexplained"] }],
+            "culprits": [{ "name": "a", "kind": "thread", "spikes": 1, "share": 0.9, "functions": ["f"] }] })
+    }
+
+    #[test]
+    fn an_answer_is_read() {
+        let answer = of(&run()).unwrap();
+        assert_eq!((answer.t0, answer.spikes[0].slices[0].who[0].as_str()), (500, "a"));
+        assert!(answer.spikes[0].adds_up());
+        assert_eq!(answer.culprits[0].names, ["f", "a"]);
+    }
+
+    #[test]
+    fn a_sum_that_is_one_off_does_not_add_up() {
+        for (field, value) in [("unexplained_ns", 11), ("latency_ns", 101), ("actual_ns", 1101)] {
+            let mut run = run();
+            run["spikes"][0][field] = json!(value);
+            assert!(!of(&run).unwrap().spikes[0].adds_up(), "{field}");
+        }
+        let mut negative = run();
+        negative["spikes"][0]["unexplained_ns"] = json!(-5);
+        negative["spikes"][0]["slices"][0]["ns"] = json!(105);
+        assert!(!of(&negative).unwrap().spikes[0].adds_up());
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        for field in ["spikes", "culprits", "cpus"] {
+            let mut run = run();
+            run[field] = Value::Null;
+            assert!(of(&run).unwrap_err().contains(field));
+        }
+        let mut run = run();
+        run["spikes"][0]["classes"] = json!([1]);
+        assert!(of(&run).is_err());
+    }
+}

@@ -1,0 +1,270 @@
+//! Ground truth for `onbeat hunt`: faults of known kind, place, time and length, and the score of what it says of them.
+//!
+//! A module in the guest (`lab/onbeat_fault`) and a program (`lab/user_faults`) inject and log; the emulator is stopped from
+//! outside. These boots are their own: hunting switches tracepoints, which makes emulated machines panic now and then. What
+//! was over before such a panic counts, the rest is booted again, and the panics are counted.
+
+mod answer;
+mod build;
+mod log;
+mod outside;
+mod score;
+pub mod stops;
+mod table;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::checks::Check;
+use super::frames::{self, Reply};
+use super::judge::{document, exit};
+use super::machine::{ARM, Machine, OLD_RT, RT, X86};
+use super::{Base, Options, Reason, image, qemu};
+use crate::tally::{Outcome, Tally};
+use crate::tools;
+use table::{By, FAULTS, Fault, On};
+
+/// How often a machine is booted again after a panic of the emulator's kind.
+const PANICS: usize = 6;
+
+/// The machines, the gate's first.
+const MACHINES: &[Machine] = &[
+    Machine { name: "6.12-rt-faults", first: true, ..RT },
+    Machine { name: "6.12-faults", metapackage: "linux-image-6.12-amd64", ..X86 },
+    Machine { name: "6.1-rt-faults", ..OLD_RT },
+    Machine { name: "arm64-faults", measure_only: true, ..ARM },
+];
+
+/// A series of faults of one kind, or the stops of the emulator.
+enum Trial {
+    Fault(&'static Fault),
+    Stopped,
+}
+
+/// Boots the machines and prints a table for each.
+pub fn all_machines(options: &Options, tally: &mut Tally) {
+    for machine in MACHINES.iter().filter(|machine| machine.first || options.all) {
+        let trials: Vec<Trial> =
+            trials(machine, options.all).into_iter().filter(|trial| options.wants(&trial.name())).collect();
+        if trials.is_empty() {
+            continue;
+        }
+        println!("\n{}: {} series of faults", machine.name, trials.len());
+        match ingredients(machine) {
+            Ok(ingredients) => one_machine(machine, trials, &ingredients, tally),
+            Err(why) => super::leave_out(machine, &checks(&trials), &why, tally),
+        }
+        if !options.keep {
+            qemu::remove_image(machine);
+        }
+    }
+}
+
+fn trials(machine: &Machine, all: bool) -> Vec<Trial> {
+    let old = machine.metapackage == OLD_RT.metapackage;
+    let fits = |fault: &Fault| match fault.on {
+        On::All => true,
+        On::Rt => machine.rt,
+        On::New => !old,
+        On::Old => old,
+    };
+    let wanted = |fault: &Fault| if machine.measure_only { fault.foreign } else { all || fault.first };
+    let faults = FAULTS.iter().filter(|fault| fits(fault) && wanted(fault));
+    let mut trials: Vec<Trial> = faults.map(Trial::Fault).collect();
+    if !machine.measure_only {
+        trials.push(Trial::Stopped);
+    }
+    trials
+}
+
+impl Trial {
+    fn name(&self) -> String {
+        match self {
+            Trial::Fault(fault) => format!("fault-{}", fault.word),
+            Trial::Stopped => "fault-stopped".to_string(),
+        }
+    }
+
+    fn script(&self) -> String {
+        match self {
+            Trial::Fault(fault) => script(fault),
+            // Longer than the emulator's own noise; both CPUs see each.
+            Trial::Stopped => "hunting -a 0-1 -p 80 -i 1000\n\
+                echo \"=== STOP 60 60 350 $(now_ms)\" >&3\n\
+                usleep 24000000\n\
+                : >log\n\
+                hunted\n"
+                .to_string(),
+        }
+    }
+
+    /// The row of the table and the verdict.
+    fn judge(&self, reply: &Reply) -> Result<(String, Outcome), String> {
+        // An interrupted run saves its results, and says so.
+        exit(reply, "h", 6)?;
+        let answer = answer::of(&document(reply, "run")?)?;
+        Ok(match self {
+            Trial::Fault(fault) => {
+                let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer);
+                (score.row(fault.word), Outcome::from(score.verdict(fault)))
+            }
+            Trial::Stopped => {
+                let outside = outside::of(&log::parse(reply.file("stops")?)?, &answer);
+                (outside.row(), Outcome::from(outside.verdict()))
+            }
+        })
+    }
+}
+
+/// The victim of its own kind must be there before it is looked for.
+fn script(fault: &Fault) -> String {
+    let hunt = fault.hunt;
+    match fault.by {
+        By::Module(length) => {
+            let raised = match fault.word {
+                "softirq" => "user_faults raise $(pidof ksoftirqd/1) 90\n",
+                _ => "",
+            };
+            let word = fault.word;
+            format!(
+                "{raised}hunting {hunt}\ninject {word} cpu=1 from=0 {length} count=34 period_ms=200 jitter_ms=61\nhunted\n"
+            )
+        }
+        By::Program(arguments) if hunt.contains("--victim") => format!(
+            "user_faults {arguments} >log &\nfaults=$!\nusleep 300000\nhunting {hunt}\nwait $faults\nhunted\n"
+        ),
+        By::Program(arguments) => format!("hunting {hunt}\nuser_faults {arguments} >log\nhunted\n"),
+    }
+}
+
+fn checks(trials: &[Trial]) -> Vec<Check> {
+    let check = |trial: &Trial| Check::new(&trial.name(), &trial.script(), |_, _| Ok(()));
+    trials.iter().map(check).collect()
+}
+
+/// What the image is made of beside the checks.
+struct Ingredients {
+    base: Base,
+    items: Vec<image::Item>,
+}
+
+fn ingredients(machine: &Machine) -> Result<Ingredients, Reason> {
+    let base = super::base(machine)?;
+    // The own architecture must build; a foreign one needs a compiler that may not be had.
+    let own = machine.arch == std::env::consts::ARCH;
+    let module =
+        build::module(machine, &base.kernel).map_err(if own { Reason::Broken } else { Reason::Missing })?;
+    let mut items: Vec<image::Item> = vec![
+        ("lab/main.sh".to_string(), include_bytes!("../guest/faults.sh").into()),
+        ("lab/fault-helpers.sh".to_string(), include_bytes!("../guest/fault-helpers.sh").into()),
+        ("lab/onbeat_fault.ko".to_string(), module),
+    ];
+    if own {
+        items.push(("bin/user_faults".to_string(), build::program().map_err(Reason::Broken)?));
+    }
+    Ok(Ingredients { base, items })
+}
+
+fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients, tally: &mut Tally) {
+    let start = Instant::now();
+    let (replies, panics, last_words) = match replies(machine, &trials, ingredients) {
+        Ok(replies) => replies,
+        Err(why) => return super::leave_out(machine, &checks(&trials), &Reason::Broken(why), tally),
+    };
+    println!("{}: {} s, {panics} panics of the emulator's kind", machine.name, start.elapsed().as_secs());
+    let (rows, outcomes) = table_of(&trials, &replies, &last_words);
+    println!("{}\n{}", score::head(), rows.join("\n"));
+    for (trial, outcome) in trials.iter().zip(outcomes) {
+        tally.note(format!("{}: {}", machine.name, trial.name()), outcome);
+    }
+}
+
+/// Boots until every check has ended, or the machine stopped for a reason of its own.
+fn replies(machine: &Machine, trials: &[Trial], ingredients: &Ingredients) -> tools::Result<Replies> {
+    let Ingredients { base, items } = ingredients;
+    let (mut done, mut panics) = (BTreeMap::new(), 0);
+    loop {
+        let rest =
+            checks(trials).into_iter().filter(|check| !done.contains_key(&check.name)).collect::<Vec<_>>();
+        let items: Vec<image::Item> = image::of_checks(&rest, items);
+        let archive = image::initramfs(&base.busybox, &base.onbeat, &base.kernel.config, &items);
+        let boot = qemu::boot(machine, &qemu::Image::write(machine, base.kernel.image.clone(), &archive)?)?;
+        let ended = |(_, reply): &(String, Reply)| reply.over.is_some();
+        let replies: Vec<(String, Reply)> =
+            frames::parse(&boot.results).replies.into_iter().filter(ended).collect();
+        let none = replies.is_empty();
+        done.extend(replies);
+        if !boot.emulator_fault || panics == PANICS {
+            return Ok((done, panics, format!("{}; see {}", boot.last_words, boot.log.display())));
+        }
+        panics += 1;
+        let got = if none { "nothing was over" } else { "what was over counts" };
+        println!("  a panic of the emulator's kind ({panics}); {got}, booting again");
+    }
+}
+
+/// Replies by check, panics of the emulator's kind, and the last words of the last boot.
+type Replies = (BTreeMap<String, Reply>, usize, String);
+
+/// The rows of the table and the outcomes, one of each per trial.
+fn table_of(
+    trials: &[Trial],
+    replies: &BTreeMap<String, Reply>,
+    last_words: &str,
+) -> (Vec<String>, Vec<Outcome>) {
+    let judge = |trial: &Trial| match replies.get(&trial.name()) {
+        None => Err(format!("the machine stopped before its end: {last_words}")),
+        Some(reply) if reply.over != Some(0) => {
+            Err(format!("the series' script ended with {:?}", reply.over))
+        }
+        Some(reply) => trial.judge(reply),
+    };
+    let failed =
+        |trial: &Trial, why: String| (format!("  {:<14} no score", trial.name()), Outcome::Failed(why));
+    trials.iter().map(|trial| judge(trial).unwrap_or_else(|why| failed(trial, why))).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_machine_has_faults_and_the_other_architecture_three() {
+        for machine in MACHINES {
+            let count = trials(machine, true).len();
+            assert!(if machine.measure_only { count == 3 } else { count > 12 }, "{}", machine.name);
+        }
+        let name = |trial: Trial| trial.name();
+        let first: Vec<String> = trials(&MACHINES[0], false).into_iter().map(name).collect();
+        assert!(first.contains(&"fault-hog".into()) && first.contains(&"fault-stopped".into()));
+        let old: Vec<String> = trials(&MACHINES[2], true).into_iter().map(name).collect();
+        assert!(old.contains(&"fault-throttle".into()) && !old.contains(&"fault-fair-server".into()));
+    }
+
+    #[test]
+    fn silence_and_a_script_that_was_killed_have_no_score() {
+        let trials = trials(&MACHINES[0], true);
+        let silent =
+            |over| trials.iter().map(|trial| (trial.name(), Reply { over, ..Reply::default() })).collect();
+        for replies in [BTreeMap::new(), silent(Some(0)), silent(Some(137))] {
+            let (rows, outcomes) = table_of(&trials, &replies, "Kernel panic");
+            assert!(rows.iter().all(|row| row.contains("no score")));
+            assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Failed(_))));
+        }
+    }
+
+    #[test]
+    fn a_hunt_without_a_spike_fails_every_series() {
+        let empty = json!({ "cpus": [], "spikes": [], "culprits": [] }).to_string();
+        let mut reply = Reply { over: Some(0), ..Reply::default() };
+        reply.values.insert("h.exit".into(), "6".into());
+        for (label, text) in [("run", empty.as_str()), ("log", "dropped=0\n"), ("stops", "dropped=0\n")] {
+            reply.files.insert(label.into(), Some(text.into()));
+        }
+        for trial in trials(&MACHINES[0], true) {
+            let (row, outcome) = trial.judge(&reply).unwrap();
+            assert!(!row.contains("no score") && matches!(outcome, Outcome::Failed(_)), "{row}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The score of an explanation against the log of what was injected.
+//!
+//! A spike belongs to the injection that covers at least half of it. The emulator makes spikes of its own: those on
+//! no injection are counted and left out, and so are those that are mostly something else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::answer::{Answer, Culprit, Slice, Spike};
+use super::log::Record;
+use super::table::{Fault, Part};
+
+/// What of a series was seen, and how well it was explained.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Score {
+    /// Injections while the hunt measured.
+    pub injected: usize,
+    /// Those that made a spike.
+    pub seen: usize,
+    /// Spikes that were scored.
+    pub spikes: usize,
+    /// Spikes on no injection, and on one that covers less than half of them.
+    pub strays: usize,
+    /// Spikes whose class is right; of two causes both.
+    pub class: usize,
+    /// Spikes whose culprit is named; of two causes both.
+    pub named: usize,
+    /// Mean distance between the time said and the time injected, as a share of the latency.
+    pub share_error: f64,
+    /// Share of all latency that nothing explains.
+    pub unexplained: f64,
+    /// Spikes whose parts are not their whole, strays included.
+    pub wrong_sums: usize,
+    /// Spikes of which events were lost.
+    pub lost: usize,
+}
+
+/// Scores an answer for one kind of fault.
+pub fn of(fault: &Fault, log: &[Record], answer: &Answer) -> Score {
+    let log: Vec<&Record> =
+        log.iter().filter(|record| record.fault == fault.word && record.start >= answer.t0).collect();
+    let mut injections: BTreeMap<u64, Vec<&Record>> = BTreeMap::new();
+    for record in &log {
+        injections.entry(record.seq).or_default().push(record);
+    }
+    let mut score = Score {
+        injected: injections.len(),
+        wrong_sums: answer.spikes.iter().filter(|spike| !spike.adds_up()).count(),
+        ..Score::default()
+    };
+    let mut seen = BTreeSet::new();
+    let (mut error, mut unexplained, mut latency) = (0.0, 0, 0);
+    for spike in &answer.spikes {
+        let Some((seq, records)) = injection_of(spike, &injections) else {
+            score.strays += 1;
+            continue;
+        };
+        seen.insert(seq);
+        score.spikes += 1;
+        score.lost += usize::from(spike.lost > 0);
+        score.class += usize::from(class_is_right(fault.parts, spike));
+        score.named += usize::from(fault.parts.iter().all(|part| is_named(part, spike)));
+        error += fault.parts.iter().map(|part| share_error(part, spike, records)).fold(0.0, f64::max);
+        unexplained += spike.unexplained;
+        latency += spike.latency;
+    }
+    score.seen = seen.len();
+    score.named = score.named.max(named_by_culprits(fault.parts, &answer.culprits).min(score.spikes));
+    score.share_error = ratio(error, score.spikes as f64);
+    score.unexplained = ratio(unexplained as f64, latency as f64);
+    score
+}
+
+/// Without anything to divide by there is no good score.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 1.0 }
+}
+
+fn injection_of<'a, 'b>(
+    spike: &Spike,
+    injections: &'a BTreeMap<u64, Vec<&'b Record>>,
+) -> Option<(u64, &'a [&'b Record])> {
+    let covered = |records: &[&Record]| covered(records.iter().copied(), spike);
+    let most = injections.iter().max_by_key(|(_, records)| covered(records))?;
+    (covered(most.1) * 2 >= spike.latency && spike.latency > 0).then_some((*most.0, most.1))
+}
+
+fn covered<'a>(records: impl Iterator<Item = &'a Record>, spike: &Spike) -> i64 {
+    let here = records.filter(|record| record.cpu == spike.cpu);
+    here.map(|record| record.overlap(spike.expected, spike.actual)).sum()
+}
+
+/// A single cause must come first, two must both be among the classes.
+fn class_is_right(parts: &[Part], spike: &Spike) -> bool {
+    match parts {
+        [part] => spike.classes.first().is_some_and(|class| part.kinds.contains(&class.as_str())),
+        _ => parts.iter().all(|part| spike.classes.iter().any(|class| part.kinds.contains(&class.as_str()))),
+    }
+}
+
+/// At least half of the time that is said to be of this kind must bear a right name.
+fn is_named(part: &Part, spike: &Spike) -> bool {
+    let of_kind = || spike.slices.iter().filter(|slice| part.kinds.contains(&slice.kind.as_str()));
+    let right = |slice: &&Slice| slice.who.iter().any(|text| names(text, part.names));
+    let named: i64 = of_kind().filter(right).map(|slice| slice.ns).sum();
+    named > 0 && named * 2 >= of_kind().map(|slice| slice.ns).sum()
+}
+
+/// For how many spikes the list of culprits names all the causes.
+fn named_by_culprits(parts: &[Part], culprits: &[Culprit]) -> usize {
+    let spikes_of = |part: &Part| {
+        let right = |culprit: &&Culprit| {
+            part.kinds.contains(&culprit.kind.as_str())
+                && culprit.names.iter().any(|text| names(text, part.names))
+        };
+        culprits.iter().filter(right).map(|culprit| culprit.spikes).max().unwrap_or(0)
+    };
+    parts.iter().map(spikes_of).min().unwrap_or(0) as usize
+}
+
+/// A name must be a whole word outside of the brackets that hold a module's name: the module's is not the function's.
+fn names(text: &str, wanted: &[&str]) -> bool {
+    let outside = text.split('[').enumerate().map(|(at, part)| match at {
+        0 => part,
+        _ => part.split_once(']').map_or("", |(_, after)| after),
+    });
+    let word = |symbol: char| symbol.is_ascii_alphanumeric() || symbol == '_' || symbol == '-';
+    outside
+        .flat_map(|part| part.split(move |symbol| !word(symbol)))
+        .any(|found| wanted.iter().any(|name| name.eq_ignore_ascii_case(found)))
+}
+
+/// How far the time of the part's kinds is from what was injected, as a share of the latency.
+fn share_error(part: &Part, spike: &Spike, records: &[&Record]) -> f64 {
+    let injected = covered(records.iter().copied().filter(|record| record.kind == part.logged), spike);
+    let of_kind = spike.slices.iter().filter(|slice| part.kinds.contains(&slice.kind.as_str()));
+    let said: i64 = of_kind.map(|slice| slice.ns).sum();
+    ratio((said - injected).abs() as f64, spike.latency as f64)
+}
+
+impl Score {
+    /// What falls short, in one line; nothing where all is well.
+    pub fn verdict(&self, fault: &Fault) -> Result<(), String> {
+        let share = |n: usize| ratio(n as f64, self.spikes as f64);
+        let mut complaints = Vec::new();
+        let mut require = |holds: bool, complaint: String| {
+            if !holds {
+                complaints.push(complaint);
+            }
+        };
+        require(self.seen >= fault.least, format!("saw {} of {} injections", self.seen, self.injected));
+        require(self.wrong_sums == 0, format!("{} spikes do not add up", self.wrong_sums));
+        require(share(self.class) >= 0.95, format!("class right in {}", percent(share(self.class))));
+        require(share(self.named) >= 0.90, format!("culprit named in {}", percent(share(self.named))));
+        require(self.share_error <= 0.10, format!("share of time off by {}", percent(self.share_error)));
+        require(self.unexplained < 0.05, format!("{} unexplained", percent(self.unexplained)));
+        if complaints.is_empty() { Ok(()) } else { Err(complaints.join("; ")) }
+    }
+
+    /// The line of the table.
+    pub fn row(&self, word: &str) -> String {
+        let share =
+            |n: usize| if self.spikes == 0 { "-".into() } else { percent(n as f64 / self.spikes as f64) };
+        let mean = |value: f64| if self.spikes == 0 { "-".into() } else { percent(value) };
+        format!(
+            "  {word:<14}{:>9}{:>6}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}",
+            self.injected,
+            self.seen,
+            self.strays,
+            share(self.class),
+            share(self.named),
+            mean(self.share_error),
+            mean(self.unexplained),
+            self.lost,
+            self.wrong_sums
+        )
+    }
+}
+
+/// The head of the table.
+pub fn head() -> String {
+    format!(
+        "  {:<14}{:>9}{:>6}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}",
+        "fault", "injected", "seen", "strays", "class", "named", "share +-", "unexplained", "lost", "sums"
+    )
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

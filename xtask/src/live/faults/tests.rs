@@ -1,0 +1,222 @@
+//! Good answers and bad ones: a score that passes everything is worth nothing.
+
+use super::super::table::FAULTS;
+use super::*;
+
+const MS: i64 = 1_000_000;
+
+fn fault(word: &str) -> &'static Fault {
+    FAULTS.iter().find(|fault| fault.word == word).unwrap()
+}
+
+fn record(fault: &str, kind: &str, seq: u64, start: i64, length: i64) -> Record {
+    let (start, end) = (start * MS, (start + length) * MS);
+    Record { seq, fault: fault.into(), kind: kind.into(), cpu: 1, start, end }
+}
+
+fn slice(kind: &str, ns: i64, function: &str) -> Slice {
+    Slice { kind: kind.into(), ns, who: [String::new(), function.into(), String::new()] }
+}
+
+/// A spike that begins half a millisecond into a fault of 20 ms and outlasts it by as much.
+fn spike(start: i64, slices: Vec<Slice>) -> Spike {
+    let latency = 20 * MS;
+    let explained: i64 = slices.iter().map(|slice| slice.ns).sum();
+    let mut classes: Vec<String> = slices.iter().map(|slice| slice.kind.clone()).collect();
+    classes.dedup();
+    let expected = start * MS + MS / 2;
+    Spike {
+        cpu: 1,
+        expected,
+        actual: expected + latency,
+        latency,
+        slices,
+        unexplained: latency - explained,
+        classes,
+        lost: 0,
+    }
+}
+
+/// Forty faults, a second apart, and what is said of each.
+fn series(of: impl Fn(i64) -> Spike) -> (Vec<Record>, Answer) {
+    let log = (0..40).map(|at| record("irqs-off", "irqs-off", at as u64, at * 1000, 20)).collect();
+    let spikes = (0..40).map(|at| of(at * 1000)).collect();
+    (log, Answer { t0: 0, spikes, culprits: Vec::new() })
+}
+
+fn right(start: i64) -> Spike {
+    let mut spike = spike(
+        start,
+        vec![
+            slice("irqs-off", 19 * MS + MS / 2, "fault_irqs_off [onbeat_fault]"),
+            slice("switch", MS / 4, ""),
+        ],
+    );
+    spike.classes = vec!["irqs-off".into()];
+    spike
+}
+
+fn judged(of: impl Fn(i64) -> Spike) -> (Score, Result<(), String>) {
+    let (log, answer) = series(of);
+    let score = super::of(fault("irqs-off"), &log, &answer);
+    let verdict = score.verdict(fault("irqs-off"));
+    (score, verdict)
+}
+
+/// All answers as given, but each of the first `n` changed.
+fn with(n: i64, change: impl Fn(&mut Spike)) -> Result<(), String> {
+    judged(|start| {
+        let mut spike = right(start);
+        if start < n * 1000 {
+            change(&mut spike);
+        }
+        spike
+    })
+    .1
+}
+
+#[test]
+fn a_right_answer_passes() {
+    let (score, verdict) = judged(right);
+    assert_eq!(verdict, Ok(()));
+    assert_eq!((score.injected, score.seen, score.spikes, score.strays), (40, 40, 40, 0));
+    assert!(score.share_error < 0.001 && score.unexplained < 0.02, "{score:?}");
+}
+
+#[test]
+fn silence_fails() {
+    let log: Vec<Record> =
+        (0..40).map(|at| record("irqs-off", "irqs-off", at, at as i64 * 1000, 20)).collect();
+    for log in [log, Vec::new()] {
+        let score = super::of(fault("irqs-off"), &log, &Answer::default());
+        assert!(score.verdict(fault("irqs-off")).unwrap_err().contains("saw 0"));
+    }
+}
+
+#[test]
+fn a_wrong_class_fails_from_the_third_of_forty_on() {
+    let wrong = |spike: &mut Spike| spike.classes.insert(0, "thread".into());
+    assert_eq!(with(2, wrong), Ok(()));
+    assert!(with(3, wrong).unwrap_err().contains("class right in 92.5 %"));
+}
+
+#[test]
+fn a_wrong_name_fails_from_the_fifth_of_forty_on() {
+    for other in ["", "fault_irqs", "fault_irqs_off_x", "x [fault_irqs_off]", "_raw_spin_unlock"] {
+        let wrong = |spike: &mut Spike| spike.slices[0].who[1] = other.into();
+        assert_eq!(with(4, wrong), Ok(()), "{other}");
+        assert!(with(5, wrong).unwrap_err().contains("named in 87.5 %"), "{other}");
+    }
+}
+
+#[test]
+fn a_name_on_a_slice_of_another_kind_is_none() {
+    let wrong = |spike: &mut Spike| {
+        spike.slices[1].who[1] = std::mem::take(&mut spike.slices[0].who[1]);
+    };
+    assert!(with(40, wrong).unwrap_err().contains("named in 0.0 %"));
+}
+
+#[test]
+fn the_list_of_culprits_names_as_many_as_it_says() {
+    let (log, mut answer) = series(|start| {
+        let mut spike = right(start);
+        spike.slices[0].who[1] = "_raw_spin_unlock_irqrestore".into();
+        spike
+    });
+    let culprit = |kind: &str, spikes| Culprit {
+        kind: kind.into(),
+        spikes,
+        share: 0.9,
+        names: vec!["fault_irqs_off [onbeat_fault]".into()],
+    };
+    for (listed, named) in
+        [(culprit("irqs-off", 39), 39), (culprit("irqs-off", 500), 40), (culprit("thread", 40), 0)]
+    {
+        answer.culprits = vec![listed];
+        assert_eq!(super::of(fault("irqs-off"), &log, &answer).named, named);
+    }
+}
+
+#[test]
+fn time_given_to_another_fails() {
+    let half = |spike: &mut Spike| {
+        spike.slices[0].ns -= 5 * MS;
+        spike.slices[1].ns += 5 * MS;
+    };
+    assert!(with(40, half).unwrap_err().contains("share of time off by 25"));
+    let unsaid = |spike: &mut Spike| {
+        spike.slices[0].ns -= 2 * MS;
+        spike.unexplained += 2 * MS;
+    };
+    let why = with(40, unsaid).unwrap_err();
+    assert!(why.contains("11.2 % unexplained") && !why.contains("add up"), "{why}");
+}
+
+#[test]
+fn one_nanosecond_too_many_in_one_spike_fails() {
+    assert!(with(1, |spike| spike.unexplained += 1).unwrap_err().contains("1 spikes do not add up"));
+    // Also in one that lies on no injection.
+    let (log, mut answer) = series(right);
+    answer.spikes.push(Spike { latency: 1, ..spike(500, Vec::new()) });
+    let score = super::of(fault("irqs-off"), &log, &answer);
+    assert_eq!((score.strays, score.wrong_sums), (1, 1));
+}
+
+#[test]
+fn spikes_of_the_emulators_own_are_counted_and_left_out() {
+    let (log, mut answer) = series(right);
+    answer.spikes.push(spike(500, vec![slice("thread", 19 * MS, "other")]));
+    // Nine of its twenty milliseconds lie on an injection.
+    answer.spikes.push(spike(1011, vec![slice("thread", 19 * MS, "other")]));
+    // On the other CPU.
+    answer.spikes.push(Spike { cpu: 0, ..right(3000) });
+    let score = super::of(fault("irqs-off"), &log, &answer);
+    assert_eq!((score.spikes, score.strays, score.verdict(fault("irqs-off"))), (40, 3, Ok(())));
+}
+
+#[test]
+fn spikes_that_were_not_reported_fail() {
+    let (log, mut answer) = series(right);
+    answer.spikes.truncate(29);
+    let why = super::of(fault("irqs-off"), &log, &answer).verdict(fault("irqs-off")).unwrap_err();
+    assert_eq!(why, "saw 29 of 40 injections");
+    // One injection seen twice is one.
+    let (_, mut answer) = series(right);
+    answer.spikes = vec![right(0); 40];
+    assert_eq!(super::of(fault("irqs-off"), &log, &answer).seen, 1);
+}
+
+#[test]
+fn faults_before_the_run_and_of_other_kinds_are_none_of_its() {
+    let (mut log, mut answer) = series(right);
+    log.push(record("fifo", "thread", 99, 500, 20));
+    answer.t0 = 10_000 * MS - 1;
+    let score = super::of(fault("irqs-off"), &log, &answer);
+    assert_eq!((score.injected, score.seen, score.strays), (30, 30, 10));
+}
+
+/// Of two causes, both must be there, each with its name and its time.
+#[test]
+fn one_of_two_causes_is_not_enough() {
+    let log: Vec<Record> = (0..30)
+        .flat_map(|at| {
+            [
+                record("double", "irqs-off", at, at as i64 * 1000, 10),
+                record("double", "thread", at, at as i64 * 1000 + 10, 11),
+            ]
+        })
+        .collect();
+    let score = |slices: Vec<Slice>| {
+        let spikes = (0..30).map(|at| spike(at * 1000, slices.clone())).collect();
+        super::of(fault("double"), &log, &Answer { t0: 0, spikes, culprits: Vec::new() })
+            .verdict(fault("double"))
+    };
+    let off = |ns| slice("irqs-off", ns, "fault_then_above [onbeat_fault]");
+    let above =
+        |ns| Slice { kind: "thread".into(), ns, who: ["fault_above".into(), String::new(), String::new()] };
+    assert_eq!(score(vec![off(9 * MS + MS / 2), above(10 * MS + MS / 2)]), Ok(()));
+    assert!(score(vec![above(20 * MS)]).unwrap_err().contains("class right in 0.0 %"));
+    assert!(score(vec![off(20 * MS)]).unwrap_err().contains("named in 0.0 %"));
+    assert!(score(vec![off(3 * MS), above(17 * MS)]).unwrap_err().contains("share of time"));
+}
