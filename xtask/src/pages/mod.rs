@@ -23,14 +23,14 @@ struct Recorded {
 }
 
 const RECORDED: &[Recorded] = &[
-    Recorded { machine: Machine { name: "debian-6.12-rt", ..RT }, subbuf: 4, buffer: 20 },
+    Recorded { machine: Machine { name: "debian-6.12-rt", ..RT }, subbuf: 4, buffer: 16 },
     Recorded {
         machine: Machine { name: "debian-6.12", metapackage: "linux-image-6.12-amd64", ..X86 },
         subbuf: 8,
-        buffer: 24,
+        buffer: 16,
     },
-    Recorded { machine: Machine { name: "debian-6.1-rt", ..OLD_RT }, subbuf: 4, buffer: 20 },
-    Recorded { machine: Machine { name: "debian-6.12-arm64", ..ARM }, subbuf: 4, buffer: 20 },
+    Recorded { machine: Machine { name: "debian-6.1-rt", ..OLD_RT }, subbuf: 4, buffer: 16 },
+    Recorded { machine: Machine { name: "debian-6.12-arm64", ..ARM }, subbuf: 4, buffer: 16 },
 ];
 
 /// Records the machines again, or the one of that name: `--only NAME`.

@@ -19,6 +19,8 @@ cat /lab/buffer >$here/buffer_size_kb
 for event in sys_enter sys_exit; do
     echo 'id == 230 || id == 115' >$here/events/raw_syscalls/$event/filter
 done
+# New processes fault all the time: of these, the fetches of instructions.
+echo 'error_code == 20' >$here/events/exceptions/page_fault_user/filter 2>/dev/null
 echo stacktrace >$here/events/sched/sched_migrate_task/trigger
 
 while read -r event; do
