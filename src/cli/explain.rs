@@ -9,7 +9,7 @@ use crate::bundle::read::Bundle;
 use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::hunt::hunter::KEPT;
-use crate::report::hunt::{perfetto, text};
+use crate::report::hunt::text;
 use crate::rules::culprits::About;
 use crate::rules::culprits::tally::Tally;
 use crate::timeline;
@@ -20,7 +20,7 @@ use crate::timeline;
 /// the rules of this version. Nothing is read of the machine that this runs on.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat explain ~/.local/state/onbeat/runs/ID\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev"
+    after_help = "Examples:\n  onbeat explain ~/.local/state/onbeat/runs/ID\n  onbeat explain run --json explained.json"
 )]
 pub struct Args {
     /// A bundle of `onbeat hunt`
@@ -29,9 +29,6 @@ pub struct Args {
     /// Write the run with its explanation as JSON; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the spikes' events and slices for ui.perfetto.dev
-    #[arg(long, value_name = "FILE")]
-    perfetto: Option<PathBuf>,
     /// No remarks on standard error
     #[arg(short, long)]
     quiet: bool,
@@ -39,7 +36,7 @@ pub struct Args {
 
 /// Explains.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
-    let outputs = [&args.json, &args.perfetto];
+    let outputs = [&args.json];
     super::check_outputs(&outputs)?;
     let Bundle { mut run, mut remarks, .. } = Bundle::open(&args.bundle)?;
     if run.command != "hunt" {
@@ -51,7 +48,9 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     let unread = explain(&args.bundle, &mut run)?;
     if unread > 0 {
-        remarks.push(format!("{unread} windows of events could not be read, and their spikes are as they were explained"));
+        remarks.push(format!(
+            "{unread} windows of events could not be read, and their spikes are as they were explained"
+        ));
     }
     if !args.quiet {
         remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", args.bundle.display())));
@@ -61,9 +60,6 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     if let Some(path) = &args.json {
         write_output(path, &[serde_json::to_vec(&run).unwrap_or_default(), b"\n".to_vec()].concat())?;
-    }
-    if let Some(path) = &args.perfetto {
-        write_perfetto(&args.bundle, &run, path)?;
     }
     Ok(Exit::Fine)
 }
@@ -89,11 +85,4 @@ fn explain(bundle: &Path, run: &mut Run) -> Outcome<u64> {
     run.spikes.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
     run.culprits = tally.ranked(&About::run(run)).culprits;
     Ok(unread)
-}
-
-/// Writes what ui.perfetto.dev opens, of the worst spikes whose windows the bundle has.
-pub fn write_perfetto(bundle: &Path, run: &Run, to: &Path) -> Outcome<()> {
-    let mut writer = perfetto::Perfetto::of(run);
-    each_window(bundle, |window| writer.add(&window))?;
-    write_output(to, &writer.finish())
 }

@@ -74,7 +74,11 @@ impl Armory {
 
     /// Names of what [`Arms::Events`] arms.
     pub fn events(&self) -> Vec<String> {
-        self.formats.iter().filter(|(wanted, _)| is_armed(wanted, Arms::Events)).map(|(w, _)| name_of(w)).collect()
+        self.formats
+            .iter()
+            .filter(|(wanted, _)| is_armed(wanted, Arms::Events))
+            .map(|(w, _)| name_of(w))
+            .collect()
     }
 
     /// Sets the buffer of each CPU; what was recorded is gone.

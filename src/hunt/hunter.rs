@@ -14,8 +14,8 @@ use crate::host::clock;
 use crate::measure::block::Taken;
 use crate::measure::hunter::{Catch, Hunter, Measurer, PULSE};
 use crate::plan::Plan;
-use crate::rules::culprits::tally::Tally;
 use crate::rules::culprits::About;
+use crate::rules::culprits::tally::Tally;
 use crate::timeline;
 use crate::trace::event::Task;
 use crate::trace::label::Label;
@@ -73,7 +73,14 @@ pub struct Hunt {
 
 impl Hunt {
     /// A hunt by the plan, with a recorder that is open and silent.
-    pub fn new(recorder: Recorder, wanted: Wanted, plan: Plan, run: &Run, events: Events, memory_kib: Option<u64>) -> Hunt {
+    pub fn new(
+        recorder: Recorder,
+        wanted: Wanted,
+        plan: Plan,
+        run: &Run,
+        events: Events,
+        memory_kib: Option<u64>,
+    ) -> Hunt {
         Hunt {
             recorder,
             wanted,
@@ -203,7 +210,8 @@ impl Hunter for Hunt {
         self.account.median_ns = medians;
         let cost = |with: Option<Nanos>| Some(with? - medians[0]?);
         (self.account.events_cost_ns, self.account.stacks_cost_ns) = (cost(medians[1]), cost(medians[2]));
-        run.overhead.recorder_ns_per_cycle = if self.wanted.stacks { cost(medians[2]) } else { cost(medians[1]) };
+        run.overhead.recorder_ns_per_cycle =
+            if self.wanted.stacks { cost(medians[2]) } else { cost(medians[1]) };
         let armed = &self.rows[if self.wanted.stacks { 2 } else { 1 }];
         (self.account.over_ns, self.account.over_why) = match self.wanted.over {
             Some(over) => (over, "as asked".to_owned()),
@@ -250,11 +258,16 @@ impl Hunter for Hunt {
         let mut account = self.account.clone();
         account.windows_lost += self.lost;
         if self.lost > 0 {
-            account.notes.push(format!("{} spikes came faster than they could be looked at, and are not explained", self.lost));
+            account.notes.push(format!(
+                "{} spikes came faster than they could be looked at, and are not explained",
+                self.lost
+            ));
         }
         if self.unwritten > 0 {
             let why = self.trouble.as_deref().unwrap_or("the space for them is used up");
-            account.notes.push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
+            account
+                .notes
+                .push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
         }
         run.recorder = Some(account);
         run.culprits = self.tally.ranked(&About::run(run)).culprits;

@@ -6,8 +6,8 @@ use super::names::{Lacking, Names};
 use super::scope::Scope;
 use super::sheets::Sheets;
 use crate::error::{Outcome, Trouble};
-use crate::host::tracefs::{NotHere, Tracing};
 use crate::host::clock;
+use crate::host::tracefs::{NotHere, Tracing};
 use crate::trace::decode::Decoder;
 use crate::trace::event::{Raw, What};
 use crate::trace::symbols::NoNames;
@@ -69,7 +69,8 @@ impl Recorder {
             ))
         })?;
         armory.resize(FIRST_KIB).map_err(failed)?;
-        let mut sheets = Sheets::open(armory.instance(), cpus, decoder.layout().page_size()).map_err(failed)?;
+        let mut sheets =
+            Sheets::open(armory.instance(), cpus, decoder.layout().page_size()).map_err(failed)?;
         sheets.most = FIRST_KIB << 10;
         notes.extend(remarks(&lacking));
         let scope = Scope::default();
@@ -165,7 +166,8 @@ impl Recorder {
 
     /// Events that the kernel overwrote in all, and those it could not write at all.
     pub fn overwritten(&self) -> u64 {
-        let stats = self.sheets.stacks.iter().filter_map(|stack| self.armory.instance().stats(stack.cpu).ok());
+        let stats =
+            self.sheets.stacks.iter().filter_map(|stack| self.armory.instance().stats(stack.cpu).ok());
         stats.map(|stats| stats.overrun + stats.commit_overrun + stats.dropped).sum()
     }
 

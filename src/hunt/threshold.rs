@@ -21,11 +21,12 @@ pub fn quantile(rows: &Rows, per_mille: u64) -> Option<Nanos> {
     let total: u64 = rows.iter().map(|row| row.1).sum();
     let rank = (total * per_mille).div_ceil(1_000).max(1);
     let mut below = 0;
-    rows.iter().find(|row| {
-        below += row.1;
-        below >= rank
-    })
-    .map(|&(row, _)| edges_of(row).1)
+    rows.iter()
+        .find(|row| {
+            below += row.1;
+            below >= rank
+        })
+        .map(|&(row, _)| edges_of(row).1)
 }
 
 /// One wake-up in two hundred was later, and twice the median: enough spikes to learn from, not all there is.

@@ -22,7 +22,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("bundle", &["units", "error", "stats", "trace", "host"]),
     ("measure", &["units", "error", "bundle", "stats", "plan", "facts", "host"]),
     ("load", &["units", "error", "bundle", "plan", "host"]),
-    ("hunt", &["units", "error", "bundle", "stats", "facts", "plan", "measure", "trace", "timeline", "rules", "host"]),
+    (
+        "hunt",
+        &[
+            "units", "error", "bundle", "stats", "facts", "plan", "measure", "trace", "timeline", "rules",
+            "host",
+        ],
+    ),
     ("tune", &["units", "error", "bundle", "facts", "rules", "host"]),
 ];
 
