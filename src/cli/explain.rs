@@ -13,6 +13,7 @@ use crate::report::hunt::text;
 use crate::rules::culprits::About;
 use crate::rules::culprits::tally::Tally;
 use crate::timeline;
+use crate::trace::window::Window;
 
 /// Explain a hunt again, from its bundle, without root
 ///
@@ -46,7 +47,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             run.command
         )));
     }
-    let unread = explain(&args.bundle, &mut run)?;
+    let unread = again(&args.bundle, &mut run, |_| ())?;
     if unread > 0 {
         remarks.push(format!(
             "{unread} windows of events could not be read, and their spikes are as they were explained"
@@ -64,14 +65,16 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Explains all windows anew; spikes without a window stay as they are. How many windows could not be read.
-fn explain(bundle: &Path, run: &mut Run) -> Outcome<u64> {
+/// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not
+/// be read.
+pub fn again(bundle: &Path, run: &mut Run, mut each: impl FnMut(Window)) -> Outcome<u64> {
     let mut tally = Tally::default();
     let before = std::mem::take(&mut run.spikes);
     let unread = each_window(bundle, |window| {
         let mut spike = timeline::explain(&window, &run.host);
         tally.add(&mut spike, &run.host);
         run.spikes.push(spike);
+        each(window);
     })?;
     let known: std::collections::BTreeSet<_> =
         run.spikes.iter().map(|spike| (spike.cpu, spike.actual_ns)).collect();

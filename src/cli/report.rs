@@ -4,14 +4,17 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use super::bounds::{Asked, answer};
+use super::explain;
 use super::subject::Subject;
 use super::{Environment, columns, print, say, write_output};
 use crate::bundle::capture::is_capture;
+use crate::bundle::events::each_window;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::Peak;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::foreign;
 use crate::report::history::History;
+use crate::report::hunt::{self, windows::Windows};
 use crate::report::{self, Format, Input, table};
 use crate::stats::bounds::{Bounds, Question, REACH};
 use crate::stats::series::Collector;
@@ -110,6 +113,7 @@ struct Loaded {
     subject: Subject,
     history: History,
     bounds: Option<Bounds>,
+    windows: Option<Windows>,
 }
 
 impl Loaded {
@@ -125,7 +129,7 @@ impl Loaded {
             history: &self.history,
             series: &self.subject.series,
             bounds: self.bounds.as_ref(),
-            windows: None,
+            windows: self.windows.as_ref(),
             remarks: &self.subject.remarks,
             title: &self.subject.title,
         })
@@ -146,11 +150,25 @@ fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
             "{unread} lines of blocks.jsonl could not be read; the pictures over time lack them"
         ));
     }
+    let windows = if bundle.run.command == "hunt" { Some(windows(path, &mut bundle)?) } else { None };
     let subject = Subject::of_bundle(path, bundle, collector, Nanos(1));
     if !quiet {
         subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
     }
-    Ok(Loaded { subject, history, bounds: None })
+    Ok(Loaded { subject, history, bounds: None, windows })
+}
+
+/// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last checkpoint, too.
+fn windows(path: &Path, bundle: &mut Bundle) -> Outcome<Windows> {
+    let mut windows = Windows::default();
+    let unread = match bundle.run.complete {
+        true => each_window(path, |window| windows.add(window))?,
+        false => explain::again(path, &mut bundle.run, |window| windows.add(window))?,
+    };
+    if unread > 0 {
+        bundle.remarks.push(format!("{unread} windows of events could not be read; the pictures lack them"));
+    }
+    Ok(windows)
 }
 
 fn tables(inputs: &[Input], color: bool) -> String {
@@ -159,7 +177,9 @@ fn tables(inputs: &[Input], color: bool) -> String {
         if inputs.len() > 1 {
             text.push_str(&format!("{}\n", input.title));
         }
-        text.push_str(&table::render(input.run, columns(), color));
+        let hunted = input.run.command == "hunt";
+        let render = if hunted { hunt::text::render } else { table::render };
+        text.push_str(&render(input.run, columns(), color));
     }
     text
 }
