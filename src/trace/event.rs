@@ -171,6 +171,7 @@ pub enum What<N> {
     /// sched_migrate_task.
     Migrate {
         /// The thread.
+        #[serde(rename = "task")]
         pid: i32,
         /// From there.
         from: Cpu,
@@ -180,6 +181,7 @@ pub enum What<N> {
     /// sched_pi_setprio: a priority was inherited, or given back.
     Inherit {
         /// The thread.
+        #[serde(rename = "task")]
         pid: i32,
         /// The kernel's priority before.
         old: i32,
@@ -344,6 +346,7 @@ pub enum What<N> {
         /// Interrupts rather than preemption.
         irqs: bool,
         /// Off rather than on.
+        #[serde(rename = "to_off")]
         off: bool,
         /// Who did it.
         caller: N,

@@ -80,3 +80,82 @@ impl<N> What<N> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::event::{Context, Named, Task, Vector, What::*};
+    use crate::units::{Cpu, Nanos};
+
+    /// Names that show what they were asked for.
+    struct Plain;
+
+    impl Naming<u64, String> for Plain {
+        fn function(&mut self, place: u64) -> String {
+            format!("f{place}")
+        }
+
+        fn object(&mut self, address: u64) -> u64 {
+            address & 0xff
+        }
+
+        fn stack(&mut self, frames: Vec<u64>) -> (Vec<String>, Option<usize>) {
+            (frames.iter().map(|frame| self.function(*frame)).collect(), Some(1))
+        }
+    }
+
+    fn one_of_each() -> Vec<What<u64>> {
+        let task = Task { comm: "a b".into(), pid: 7, prio: 120 };
+        let targets = [Cpu(1), Cpu(3)].into_iter().collect();
+        vec![
+            Switch { prev: task, state: 256, next: Task::default() },
+            Waking { task, target: Cpu(2) },
+            Wakeup { task, target: Cpu(2) },
+            Migrate { pid: 7, from: Cpu(0), to: Cpu(1) },
+            Inherit { pid: 7, old: 120, new: 19 },
+            IrqEntry { irq: -1, name: "eth0".into() },
+            IrqExit { irq: 9 },
+            SoftirqRaise { vec: 1 },
+            SoftirqEntry { vec: 1 },
+            SoftirqExit { vec: 1 },
+            VectorEntry { vector: Vector::CallFunctionSingle },
+            VectorExit { vector: Vector::LocalTimer },
+            IpiEntry { reason: 1 },
+            IpiExit { reason: 1 },
+            IpiSend { targets, callsite: 2, callback: 0 },
+            CallQueue { target: Cpu(1), callsite: 2, function: 3 },
+            CallEntry { function: 3 },
+            CallExit { function: 3 },
+            TimerStart { timer: u64::MAX, function: 4, expires: Nanos(-1) },
+            TimerEntry { timer: 0x1ff, function: 4, now: Nanos(i64::MAX) },
+            TimerExit { timer: 0x1ff },
+            WheelEntry { function: 5 },
+            WheelExit,
+            Nmi { handler: 6, ns: Nanos(9) },
+            WorkEntry { function: 7 },
+            WorkExit { function: 0 },
+            Idle { state: Some(2) },
+            Idle { state: None },
+            Frequency { of: Cpu(1), khz: 1_800_000 },
+            Fault { user: true },
+            ContentionBegin { lock: 0xffff_8880_0000_0001, flags: 1 },
+            ContentionEnd { lock: 0xffff_8880_0000_0001 },
+            Console,
+            Toggle { irqs: true, off: false, caller: 8 },
+            SyscallEntry { id: 202, args: [u64::MAX, 1, 2, 3] },
+            SyscallExit { id: 202 },
+            Stack { frames: vec![1, 2], enables: None },
+        ]
+    }
+
+    #[test]
+    fn each_event_comes_back_from_a_bundle_as_it_was_and_holds_no_address() {
+        for what in one_of_each() {
+            let event = Event { time: Nanos(5), cpu: Cpu(1), pid: 3, context: Context(9), preempt: 2, what };
+            let named: Named = event.named(&mut Plain);
+            let line = serde_json::to_string(&named).expect("written");
+            assert_eq!(serde_json::from_str::<Named>(&line).expect(&line), named, "{line}");
+            assert!(!line.contains("ffff8880") && !line.contains("18446612682070"), "{line}");
+        }
+    }
+}
