@@ -280,18 +280,10 @@ fn recorded(name: &str) -> (Vec<u8>, String, String) {
     (std::fs::read(dir.join(name)).unwrap(), text("header_page"), text("formats"))
 }
 
-/// The formats by their events.
-fn formats(all: &str) -> Vec<(&'static catalog::Wanted, &str)> {
-    let starts: Vec<_> = all.match_indices("name: ").map(|(at, _)| at).chain([all.len()]).collect();
-    let texts = starts.windows(2).map(|ends| &all[ends[0]..ends[1]]);
-    let wanted = |text: &str| catalog::all().find(|w| text.starts_with(&format!("name: {}\n", w.event)));
-    texts.filter_map(|text| Some((wanted(text)?, text))).collect()
-}
-
 #[test]
 fn trace_pages_survive_damage() {
     let (pages, header, all) = recorded("cpu0.raw");
-    let decoder = Decoder::new(&header, false, &formats(&all)).unwrap();
+    let decoder = Decoder::new(&header, false, &catalog::formats(&all)).unwrap();
     let page = &pages[..decoder.layout().page_size()];
     batter("trace page", page, |bytes| {
         let mut times = Vec::new();
@@ -307,7 +299,8 @@ fn trace_pages_survive_damage() {
 #[test]
 fn trace_formats_survive_damage() {
     let (pages, header, all) = recorded("cpu0.raw");
-    let (wanted, switch) = formats(&all).into_iter().find(|(w, _)| w.event == "sched_switch").unwrap();
+    let (wanted, switch) =
+        catalog::formats(&all).into_iter().find(|(w, _)| w.event == "sched_switch").unwrap();
     batter("format", switch.as_bytes(), |bytes| {
         let text = String::from_utf8_lossy(bytes);
         let format = Format::parse(&text)?;

@@ -10,17 +10,10 @@ use onbeat::units::Cpu;
 const HEADER: &str = include_str!("../../tests/pages/debian-6.12-rt/header_page");
 const FORMATS: &str = include_str!("../../tests/pages/debian-6.12-rt/formats");
 
-fn formats(all: &str) -> Vec<(&'static catalog::Wanted, &str)> {
-    let starts: Vec<_> = all.match_indices("name: ").map(|(at, _)| at).chain([all.len()]).collect();
-    let texts = starts.windows(2).map(|ends| &all[ends[0]..ends[1]]);
-    let wanted = |text: &str| catalog::all().find(|w| text.lines().next() == Some(&format!("name: {}", w.event)));
-    texts.filter_map(|text| Some((wanted(text)?, text))).collect()
-}
-
 fuzz_target!(|input: (bool, bool, String, Vec<u8>)| {
     let (big, own, text, bytes) = input;
     let all = if own { text.as_str() } else { FORMATS };
-    let Ok(decoder) = Decoder::new(HEADER, big, &formats(all)) else { return };
+    let Ok(decoder) = Decoder::new(HEADER, big, &catalog::formats(all)) else { return };
     let mut events = 0;
     let notes = decoder.page(Cpu(0), &bytes, &mut |event| {
         events += 1;

@@ -1,20 +1,20 @@
 //! How fast pages become events, beside `trace-cmd report` on the same pages, and that memory does not follow the length.
 //!
 //! The trace is made of recorded pages (`tests/pages`), one after another with their times moved on. trace-cmd
-//! prints what it reads; with a filter that nothing passes it only reads and judges.
+//! prints what it reads; with a filter that nothing passes it only reads and judges. Both are asked for processor time.
 
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use onbeat::trace::catalog::{self, Wanted};
+use onbeat::trace::catalog;
 use onbeat::trace::decode::Decoder;
 use onbeat::trace::event::Raw;
 use onbeat::units::Cpu;
 
-use super::program::timed;
+use super::program::tool;
 use super::{Folder, Row, Rows, ratio};
 use crate::debian::{self, Need};
 use crate::tools::{Result, Tool, read, root, target};
@@ -25,6 +25,8 @@ const KERNEL: &str = "tests/pages/debian-6.12-rt";
 const LENGTH: u64 = 200 << 20;
 const LEAST: f64 = 5.0;
 const REPEATS: usize = 6;
+/// Of a quick run, whose trace has this part of the length.
+const QUICK: (usize, u64) = (3, 5);
 /// A filter that is false for every record.
 const NOTHING: &str = "sched_switch:prev_pid==-77";
 const HEADER_EVENT: &str = "# compressed entry header\n\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\
@@ -46,19 +48,8 @@ impl Kernel {
         Ok(Kernel { header: text("header_page")?, formats: text("formats")? })
     }
 
-    /// Each event's format.
-    fn formats(&self) -> Vec<(&'static Wanted, &str)> {
-        let all = self.formats.as_str();
-        let starts: Vec<_> = all.match_indices("name: ").map(|(at, _)| at).chain([all.len()]).collect();
-        let texts = starts.windows(2).map(|ends| &all[ends[0]..ends[1]]);
-        let name = |text: &str| text.lines().next().map(|line| line["name: ".len()..].to_string());
-        texts
-            .filter_map(|text| Some((catalog::all().find(|w| Some(w.event) == name(text).as_deref())?, text)))
-            .collect()
-    }
-
     fn decoder(&self) -> Result<Decoder> {
-        Decoder::new(&self.header, false, &self.formats())
+        Decoder::new(&self.header, false, &catalog::formats(&self.formats))
     }
 }
 
@@ -66,7 +57,7 @@ pub fn measure(quick: bool) -> Rows {
     debian::ensure(&[Need { program: "trace-cmd", package: "trace-cmd" }])?;
     let folder = Folder(target("lab/bench")?.join("decode"));
     std::fs::create_dir_all(&folder.0).map_err(|error| error.to_string())?;
-    let long = if quick { LENGTH / 5 } else { LENGTH };
+    let long = if quick { LENGTH / QUICK.1 } else { LENGTH };
     let [short, long] = [("short", long / 10), ("long", long)].map(|(name, length)| {
         let path = folder.0.join(name);
         make(&path, length).map(|events| (path, events))
@@ -85,7 +76,7 @@ pub fn measure(quick: bool) -> Rows {
     let millions = events as f64 / 1e6;
     let (mut speeds, mut printing, mut filtering) = (Vec::new(), Vec::new(), Vec::new());
     let (mut peak, mut peer) = (0, 0);
-    for _ in 0..if quick { 3 } else { REPEATS } {
+    for _ in 0..if quick { QUICK.0 } else { REPEATS } {
         let (seconds, kib) = ours(&long)?;
         speeds.push(millions / seconds);
         let (printed, kib_printed) = report(&[])?;
@@ -107,7 +98,7 @@ fn rows(speeds: &[f64], beside: &[Pairs], (brief, peak, peer): (u64, u64, u64)) 
     let speed = ratio::median(speeds.to_vec()).ok_or("nothing was measured")?;
     let ends = [f64::min, f64::max].map(|end| speeds.iter().copied().fold(speed, end));
     let mut rows = vec![Row {
-        what: "decode, million events/s on one core".to_string(),
+        what: "decode, million events per CPU second".to_string(),
         ours: format!("{speed:.1} [{:.1}, {:.1}]", ends[0], ends[1]),
         peer: String::new(),
         limit: format!("{LEAST}"),
@@ -135,11 +126,17 @@ fn rows(speeds: &[f64], beside: &[Pairs], (brief, peak, peer): (u64, u64, u64)) 
     Ok(rows)
 }
 
-/// Seconds by our own clock, for `time` tells hundredths, and peak KiB.
+/// Seconds of processor time, which other programs do not lengthen as they do the clock's, and peak KiB.
 fn run(line: &[String]) -> Result<(f64, u64)> {
-    let start = Instant::now();
-    let (_, peak) = timed(line, Duration::from_secs(300))?;
-    Ok((start.elapsed().as_secs_f64(), peak))
+    let report = target("lab/bench")?.join("decoded");
+    let mut timed: Vec<String> = ["time", "-q", "-f", "%U %S %M", "-o"].map(str::to_string).to_vec();
+    timed.push(report.display().to_string());
+    timed.extend_from_slice(line);
+    tool(&timed).within(Duration::from_secs(300)).text()?;
+    let text = String::from_utf8_lossy(&read(&report)?).into_owned();
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [user, system, peak] = numbers[..] else { return Err(format!("time says {text}")) };
+    Ok(((user + system).max(0.01), peak as u64))
 }
 
 /// The other side of the measurement: decodes a file of pages, one at a time in memory.
@@ -214,7 +211,7 @@ fn head(kernel: &Kernel, page: usize, length: u64) -> Vec<u8> {
     text(&mut bytes, &kernel.header);
     bytes.extend(b"header_event\0");
     text(&mut bytes, HEADER_EVENT);
-    let formats = kernel.formats();
+    let formats = catalog::formats(&kernel.formats);
     let (own, others): (Vec<_>, Vec<_>) = formats.into_iter().partition(|(wanted, _)| !wanted.has_switch());
     small(&mut bytes, own.len());
     own.iter().for_each(|(_, format)| text(&mut bytes, format));
