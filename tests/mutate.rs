@@ -13,6 +13,9 @@ use onbeat::foreign::maxima::Maxima;
 use onbeat::foreign::{self, Context, cyclictest_hist, cyclictest_json};
 use onbeat::stats::histogram::{quantile, total_of};
 use onbeat::stats::series::Collector;
+use onbeat::trace::catalog;
+use onbeat::trace::decode::Decoder;
+use onbeat::trace::format::Format;
 use onbeat::units::{Bare, Cpu, CpuSet, Nanos, parse_span};
 
 const SEED: u64 = 0x6f6e_6265_6174;
@@ -267,6 +270,49 @@ fn flags_survive_damage() {
     });
     batter("span", b"1.5ms", |bytes| {
         parse_span(&text(bytes), Bare::Micros).map(drop).map_err(|_| "refused".to_owned())
+    });
+}
+
+/// What a kernel of `tests/pages` says of its events and pages.
+fn recorded(name: &str) -> (Vec<u8>, String, String) {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/debian-6.12-rt");
+    let text = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    (std::fs::read(dir.join(name)).unwrap(), text("header_page"), text("formats"))
+}
+
+#[test]
+fn trace_pages_survive_damage() {
+    let (pages, header, all) = recorded("cpu0.raw");
+    let decoder = Decoder::new(&header, false, &catalog::formats(&all)).unwrap();
+    let page = &pages[..decoder.layout().page_size()];
+    batter("trace page", page, |bytes| {
+        let mut times = Vec::new();
+        let mut each = |event: onbeat::trace::event::Raw| times.push(event.time);
+        let notes = decoder.page(Cpu(0), bytes, &mut each);
+        assert_eq!(times.len() as u64 + notes.unknown + notes.malformed, notes.records);
+        assert!(times.is_sorted() && times.iter().all(|&time| time >= notes.start && time <= notes.end));
+        assert!(notes.records <= bytes.len() as u64 / 4);
+        if notes.cut { Err("the page is cut".to_owned()) } else { Ok(()) }
+    });
+}
+
+#[test]
+fn trace_formats_survive_damage() {
+    let (pages, header, all) = recorded("cpu0.raw");
+    let (wanted, switch) =
+        catalog::formats(&all).into_iter().find(|(w, _)| w.event == "sched_switch").unwrap();
+    batter("format", switch.as_bytes(), |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let format = Format::parse(&text)?;
+        assert!(format.fields.len() <= 256);
+        let decoder = Decoder::new(&header, false, &[(wanted, &text)])?;
+        decoder.page(Cpu(0), &pages[..4096], &mut |_| {});
+        decoder.refused().first().map_or(Ok(()), |refused| Err(refused.1.clone()))
+    });
+    batter("header_page", header.as_bytes(), |bytes| {
+        let decoder = Decoder::new(&String::from_utf8_lossy(bytes), false, &[(wanted, switch)])?;
+        decoder.page(Cpu(0), &pages[..4096], &mut |_| {});
+        Ok(())
     });
 }
 

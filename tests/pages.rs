@@ -74,16 +74,9 @@ fn lines_of(trace: &str) -> Vec<Line> {
 /// The decoder of a folder, with every format that is there.
 fn decoder(dir: &Path) -> Decoder {
     let all = text(dir.join("formats"));
-    let formats: Vec<_> = all.split_inclusive("\nprint fmt:").collect();
-    let wanted: Vec<_> = formats
-        .iter()
-        .filter_map(|text| {
-            let text = &text[text.find("name: ")?..];
-            let name = text.lines().next()?.strip_prefix("name: ")?;
-            let wanted = catalog::all().find(|wanted| wanted.event == name);
-            Some((wanted.unwrap_or_else(|| panic!("nobody wants {name}")), text))
-        })
-        .collect();
+    let wanted = catalog::formats(&all);
+    let there = all.lines().filter(|line| line.starts_with("name: ")).count();
+    assert_eq!(wanted.len(), there, "{}", dir.display());
     assert!(wanted.len() > 30, "{}: {} formats", dir.display(), wanted.len());
     let decoder = Decoder::new(&text(dir.join("header_page")), false, &wanted).unwrap();
     assert!(decoder.refused().is_empty(), "{:?}", decoder.refused());

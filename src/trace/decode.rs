@@ -162,7 +162,7 @@ fn check_common(format: &Format) -> Result<(), String> {
     const COMMON: [(&str, usize, usize); 4] =
         [("common_type", 0, 2), ("common_flags", 2, 1), ("common_preempt_count", 3, 1), ("common_pid", 4, 4)];
     for (name, offset, size) in COMMON {
-        if !format.field(name).is_some_and(|field| (field.offset, field.size) == (offset, size)) {
+        if format.field(name).is_none_or(|field| (field.offset, field.size) != (offset, size)) {
             return Err(format!("{}: {name} is not where it should be", format.name));
         }
     }

@@ -136,7 +136,7 @@ fn fields_of<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Field>, Str
     Ok(fields)
 }
 
-/// `__data_loc char[] name; offset:12; size:4; signed:0;`
+/// `__data_loc char[] name; offset:12; size:4; signed:0;`, with tabs.
 fn field_of(line: &str) -> Option<Field> {
     let mut parts = line.split(';').map(str::trim);
     let declaration = parts.next()?;

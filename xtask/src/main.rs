@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         "pages" => pages::run(rest),
         "dist" => no_flags(rest).and_then(|()| dist::run()),
         "bench" => bench::Options::parse(rest).and_then(|options| bench::run(&options)),
+        // What the bench of decoding starts.
+        "decode-pages" => bench::decode_pages(rest),
         "experiments" => experiments::Options::parse(rest).and_then(|options| experiments::run(&options)),
         "docs" => docs::run(rest),
         "help" | "--help" | "-h" => {

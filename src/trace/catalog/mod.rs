@@ -59,17 +59,35 @@ pub fn find(system: &str, event: &str) -> Option<&'static Wanted> {
     all().find(|wanted| wanted.system == system && wanted.event == event)
 }
 
+/// The wanted events of which a text has the formats, one `format` file after another, each with its own.
+pub fn formats(texts: &str) -> Vec<(&'static Wanted, &str)> {
+    const NAME: &str = "name: ";
+    let begins = |at: &usize| *at == 0 || texts.as_bytes()[at - 1] == b'\n';
+    let mut ends: Vec<usize> = texts.match_indices(NAME).map(|found| found.0).filter(begins).collect();
+    ends.push(texts.len());
+    let wanted = |text: &str| {
+        let name = text.strip_prefix(NAME)?.lines().next()?.trim();
+        all().find(|wanted| wanted.event == name)
+    };
+    let parts = ends.windows(2).map(|ends| &texts[ends[0]..ends[1]]);
+    parts.filter_map(|text| Some((wanted(text)?, text))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn each_event_is_there_once() {
-        let mut names: Vec<_> = all().map(|wanted| (wanted.system, wanted.event)).collect();
+        let mut names: Vec<_> = all().map(|wanted| wanted.event).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!((names.len(), count > 60), (count, true));
+        let texts =
+            formats("name: softirq_exit\nID: 1\nprint fmt: \"name: x\"\nname: other\nname: cpu_idle\n");
+        let found: Vec<_> = texts.iter().map(|(wanted, text)| (wanted.event, text.len())).collect();
+        assert_eq!(found, [("softirq_exit", 46), ("cpu_idle", 15)]);
         assert!(find("sched", "sched_switch").is_some() && find("sched", "sched_exit").is_none());
     }
 }

@@ -4,6 +4,7 @@
 //! the code. `--gate` is for machines that are quiet.
 
 mod audit;
+mod decode;
 mod held;
 mod instructions;
 mod lossless;
@@ -30,10 +31,20 @@ const NEEDS: [Need; 3] = [
 
 const STATISTICS: &str = "statistics";
 const AUDIT: &str = "audit";
+const DECODE: &str = "decode";
 
 /// The measurements, in their order.
-const PARTS: [&str; 8] =
-    ["own wake-ups", "memory", "instructions", "held process", "nothing lost", "median", STATISTICS, AUDIT];
+const PARTS: [&str; 9] = [
+    "own wake-ups",
+    "memory",
+    "instructions",
+    "held process",
+    "nothing lost",
+    "median",
+    STATISTICS,
+    AUDIT,
+    DECODE,
+];
 
 /// How long to measure and whether a missed limit is an error.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +70,8 @@ impl Options {
         Ok(options)
     }
 }
+
+pub use decode::decode_pages;
 
 /// One line of the result.
 pub struct Row {
@@ -91,9 +104,15 @@ pub fn run(options: &Options) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT].contains(part));
+    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE].contains(part));
     debian::ensure(if alone { &NEEDS[2..] } else { &NEEDS })?;
-    Tool::new("cargo").args(["build", "--quiet", "--release", "--package", "onbeat"]).dir(&root()).show()?;
+    // Decoding is measured in a program of its own.
+    if chosen != [DECODE] {
+        Tool::new("cargo")
+            .args(["build", "--quiet", "--release", "--package", "onbeat"])
+            .dir(&root())
+            .show()?;
+    }
     let binary = target("release")?.join("onbeat");
     let quick = options.quick;
     let measured: Vec<(&str, Rows)> =
@@ -133,6 +152,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         "nothing lost" => lossless::measure(&default, quick),
         "median" => median::measure(&default, quick),
         AUDIT => audit::measure(binary),
+        DECODE => decode::measure(quick),
         _ => statistics::measure(binary, quick),
     }
 }

@@ -1,0 +1,239 @@
+//! How fast pages become events, beside `trace-cmd report` on the same pages, and that memory does not follow the length.
+//!
+//! The trace is made of recorded pages (`tests/pages`), one after another with their times moved on. trace-cmd
+//! prints what it reads; with a filter that nothing passes it only reads and judges. Both are asked for processor time.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use onbeat::trace::catalog;
+use onbeat::trace::decode::Decoder;
+use onbeat::trace::event::Raw;
+use onbeat::units::Cpu;
+
+use super::program::tool;
+use super::{Folder, Row, Rows, ratio};
+use crate::debian::{self, Need};
+use crate::tools::{Result, Tool, read, root, target};
+
+/// The recorded kernel; its pages are memory pages, which trace-cmd's old format wants.
+const KERNEL: &str = "tests/pages/debian-6.12-rt";
+/// Bytes of the long trace; the short one has a tenth.
+const LENGTH: u64 = 200 << 20;
+const LEAST: f64 = 5.0;
+const REPEATS: usize = 6;
+/// Of a quick run, whose trace has this part of the length.
+const QUICK: (usize, u64) = (3, 5);
+/// A filter that is false for every record.
+const NOTHING: &str = "sched_switch:prev_pid==-77";
+const HEADER_EVENT: &str = "# compressed entry header\n\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\
+    \tarray       :   32 bits\n\n\tpadding     : type == 29\n\ttime_extend : type == 30\n\
+    \ttime_stamp : type == 31\n\tdata max type_len  == 28\n";
+
+/// What is known of the kernel.
+struct Kernel {
+    header: String,
+    formats: String,
+}
+
+impl Kernel {
+    fn load() -> Result<Kernel> {
+        let text = |name: &str| {
+            let bytes = read(&root().join(KERNEL).join(name))?;
+            String::from_utf8(bytes).map_err(|error| format!("{name}: {error}"))
+        };
+        Ok(Kernel { header: text("header_page")?, formats: text("formats")? })
+    }
+
+    fn decoder(&self) -> Result<Decoder> {
+        Decoder::new(&self.header, false, &catalog::formats(&self.formats))
+    }
+}
+
+pub fn measure(quick: bool) -> Rows {
+    debian::ensure(&[Need { program: "trace-cmd", package: "trace-cmd" }])?;
+    let folder = Folder(target("lab/bench")?.join("decode"));
+    std::fs::create_dir_all(&folder.0).map_err(|error| error.to_string())?;
+    let long = if quick { LENGTH / QUICK.1 } else { LENGTH };
+    let [short, long] = [("short", long / 10), ("long", long)].map(|(name, length)| {
+        let path = folder.0.join(name);
+        make(&path, length).map(|events| (path, events))
+    });
+    let (short, (long, events)) = (short?, long?);
+    Tool::new("cargo").args(["build", "--quiet", "--profile", "experiments", "--package", "xtask"]).show()?;
+    let ours = |path: &Path| {
+        let own = target("experiments")?.join("xtask").display().to_string();
+        run(&[own, "decode-pages".to_string(), path.display().to_string()])
+    };
+    let report = |more: &[&str]| {
+        let file = long.with_extension("dat").display().to_string();
+        let line = ["sh", "-c", "exec trace-cmd report -i \"$0\" \"$@\" >/dev/null", &file];
+        run(&line.iter().chain(more).map(|word| (*word).to_string()).collect::<Vec<_>>())
+    };
+    let millions = events as f64 / 1e6;
+    let (mut speeds, mut printing, mut filtering) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut peak, mut peer) = (0, 0);
+    for _ in 0..if quick { QUICK.0 } else { REPEATS } {
+        let (seconds, kib) = ours(&long)?;
+        speeds.push(millions / seconds);
+        let (printed, kib_printed) = report(&[])?;
+        printing.push((millions / seconds, millions / printed));
+        filtering.push((millions / seconds, millions / report(&["-F", NOTHING])?.0));
+        (peak, peer) = (peak.max(kib), peer.max(kib_printed));
+    }
+    let (_, brief) = ours(&short.0)?;
+    rows(
+        &speeds,
+        &[("printing", printing), ("with a filter that nothing passes", filtering)],
+        (brief, peak, peer),
+    )
+}
+
+type Pairs = (&'static str, Vec<(f64, f64)>);
+
+fn rows(speeds: &[f64], beside: &[Pairs], (brief, peak, peer): (u64, u64, u64)) -> Rows {
+    let speed = ratio::median(speeds.to_vec()).ok_or("nothing was measured")?;
+    let ends = [f64::min, f64::max].map(|end| speeds.iter().copied().fold(speed, end));
+    let mut rows = vec![Row {
+        what: "decode, million events per CPU second".to_string(),
+        ours: format!("{speed:.1} [{:.1}, {:.1}]", ends[0], ends[1]),
+        peer: String::new(),
+        limit: format!("{LEAST}"),
+        holds: Some(speed >= LEAST),
+    }];
+    for (how, pairs) in beside {
+        let ratio = ratio::of_pairs(pairs).ok_or("no ratio")?;
+        let theirs = ratio::median(pairs.iter().map(|pair| pair.1)).unwrap_or_default();
+        let interval = ratio.interval.map_or(String::new(), |(low, high)| format!(" [{low:.0}, {high:.0}]"));
+        rows.push(Row {
+            what: format!("times trace-cmd report, {how}"),
+            ours: format!("{:.0}{interval}", ratio.median),
+            peer: format!("{theirs:.2} M/s"),
+            limit: String::new(),
+            holds: None,
+        });
+    }
+    rows.push(Row {
+        what: format!("decode, peak KiB (a tenth of it: {brief})"),
+        ours: peak.to_string(),
+        peer: format!("trace-cmd {peer}"),
+        limit: format!("{}", brief + 512),
+        holds: Some(peak <= brief + 512),
+    });
+    Ok(rows)
+}
+
+/// Seconds of processor time, which other programs do not lengthen as they do the clock's, and peak KiB.
+fn run(line: &[String]) -> Result<(f64, u64)> {
+    let report = target("lab/bench")?.join("decoded");
+    let mut timed: Vec<String> = ["time", "-q", "-f", "%U %S %M", "-o"].map(str::to_string).to_vec();
+    timed.push(report.display().to_string());
+    timed.extend_from_slice(line);
+    tool(&timed).within(Duration::from_secs(300)).text()?;
+    let text = String::from_utf8_lossy(&read(&report)?).into_owned();
+    let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [user, system, peak] = numbers[..] else { return Err(format!("time says {text}")) };
+    Ok(((user + system).max(0.01), peak as u64))
+}
+
+/// The other side of the measurement: decodes a file of pages, one at a time in memory.
+pub fn decode_pages(args: &[String]) -> Result<()> {
+    let [path] = args else { return Err("decode-pages takes a file".to_string()) };
+    let decoder = Kernel::load()?.decoder()?;
+    let mut page = vec![0; decoder.layout().page_size()];
+    let mut file = File::open(path).map_err(|error| format!("{path}: {error}"))?;
+    let mut events = 0u64;
+    while file.read_exact(&mut page).is_ok() {
+        let notes = decoder.page(Cpu(0), &page, &mut |event: Raw| {
+            events += 1;
+            black_box(event);
+        });
+        if notes.cut || notes.malformed + notes.unknown > 0 {
+            return Err(format!("{path}: a page was not read whole: {notes:?}"));
+        }
+    }
+    println!("{events} events");
+    Ok(())
+}
+
+/// Writes the pages, and beside them a `.dat` for trace-cmd; tells how many events there are.
+fn make(path: &Path, length: u64) -> Result<u64> {
+    let kernel = Kernel::load()?;
+    let decoder = kernel.decoder()?;
+    let recorded = read(&root().join(KERNEL).join("cpu0.raw"))?;
+    let size = decoder.layout().page_size();
+    let of = |page: &[u8]| decoder.page(Cpu(0), page, &mut |_| {});
+    // Whole pages only, without times of their own: those cannot be moved on.
+    let pages: Vec<&[u8]> = recorded
+        .chunks_exact(size)
+        .filter(|page| !of(&moved(page, 1 << 50)).cut && of(page).records > 20)
+        .collect();
+    let (first, last) = pages.first().zip(pages.last()).ok_or("no page to repeat")?;
+    let span = (of(last).end.0 - of(first).start.0 + 1000) as u64;
+    let fault = |error: std::io::Error| format!("{}: {error}", path.display());
+    let dat: PathBuf = path.with_extension("dat");
+    let mut plain = BufWriter::new(File::create(path).map_err(fault)?);
+    let mut dat = BufWriter::new(File::create(dat).map_err(fault)?);
+    let count = length / size as u64;
+    dat.write_all(&head(&kernel, size, count * size as u64)).map_err(fault)?;
+    let mut events = 0;
+    for n in 0..count {
+        let page = pages[n as usize % pages.len()];
+        let page = moved(page, n / pages.len() as u64 * span);
+        events += of(&page).records;
+        plain.write_all(&page).and_then(|()| dat.write_all(&page)).map_err(fault)?;
+    }
+    plain.flush().and_then(|()| dat.flush()).map_err(fault)?;
+    Ok(events)
+}
+
+fn moved(page: &[u8], by: u64) -> Vec<u8> {
+    let mut page = page.to_vec();
+    if let Some(time) = page.first_chunk_mut::<8>() {
+        *time = (u64::from_le_bytes(*time) + by).to_le_bytes();
+    }
+    page
+}
+
+/// Everything of a trace.dat (version 6) before its one CPU's pages: trace-cmd.dat.v6(5).
+fn head(kernel: &Kernel, page: usize, length: u64) -> Vec<u8> {
+    let mut bytes = b"\x17\x08\x44tracing6\0\0\x08".to_vec();
+    let small = |bytes: &mut Vec<u8>, n: usize| bytes.extend((n as u32).to_le_bytes());
+    let text = |bytes: &mut Vec<u8>, text: &str| {
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend(text.bytes());
+    };
+    small(&mut bytes, page);
+    bytes.extend(b"header_page\0");
+    text(&mut bytes, &kernel.header);
+    bytes.extend(b"header_event\0");
+    text(&mut bytes, HEADER_EVENT);
+    let formats = catalog::formats(&kernel.formats);
+    let (own, others): (Vec<_>, Vec<_>) = formats.into_iter().partition(|(wanted, _)| !wanted.has_switch());
+    small(&mut bytes, own.len());
+    own.iter().for_each(|(_, format)| text(&mut bytes, format));
+    let mut systems: Vec<&str> = others.iter().map(|(wanted, _)| wanted.system).collect();
+    systems.sort_unstable();
+    systems.dedup();
+    small(&mut bytes, systems.len());
+    for system in systems {
+        bytes.extend(system.bytes().chain([0]));
+        let of: Vec<_> = others.iter().filter(|(wanted, _)| wanted.system == system).collect();
+        small(&mut bytes, of.len());
+        of.iter().for_each(|(_, format)| text(&mut bytes, format));
+    }
+    // No symbols, no formats of printk, no names of threads.
+    small(&mut bytes, 0);
+    small(&mut bytes, 0);
+    text(&mut bytes, "");
+    small(&mut bytes, 1);
+    bytes.extend(b"options  \0\0\0flyrecord\0");
+    let begin = (bytes.len() + 16).next_multiple_of(page);
+    bytes.extend((begin as u64).to_le_bytes());
+    bytes.extend(length.to_le_bytes());
+    bytes.resize(begin, 0);
+    bytes
+}
