@@ -178,3 +178,135 @@ pub fn blame(spikes: &mut [Spike], about: &About) -> Ranked {
     spikes.iter_mut().for_each(|spike| tally.add(spike, about.host));
     tally.ranked(about)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::run::{Host, Slice, Who};
+    use crate::units::Cpu;
+    use proptest::prelude::*;
+
+    fn slice(kind: &str, ns: i64, comm: &str, prio: i32, function: &str) -> Slice {
+        let who = Who { comm: comm.into(), prio, function: function.into(), ..Who::default() };
+        Slice { kind: kind.into(), ns: Nanos(ns), who, ..Slice::default() }
+    }
+
+    fn spike(at: i64, slices: Vec<Slice>, unexplained: i64) -> Spike {
+        let latency = slices.iter().map(|slice| slice.ns.0).sum::<i64>() + unexplained;
+        Spike {
+            cpu: Cpu(1),
+            expected_ns: Nanos(at),
+            actual_ns: Nanos(at + latency),
+            latency_ns: Nanos(latency),
+            unexplained_ns: Nanos(unexplained),
+            victim: Who { comm: "onbeat".into(), prio: 19, ..Who::default() },
+            slices,
+            ..Spike::default()
+        }
+    }
+
+    /// What goes in comes out: as culprits, as small change, or as what nothing explains.
+    fn whole(ranked: &Ranked) -> i64 {
+        ranked.culprits.iter().map(|culprit| culprit.total_ns.0).sum::<i64>()
+            + ranked.unexplained.0
+            + ranked.minor.0
+    }
+
+    #[test]
+    fn culprits_are_ranked_and_add_up() {
+        let mut spikes: Vec<Spike> = (0..10)
+            .map(|n| {
+                let hog = || slice("thread", 300, "hog", 9, "");
+                let section = slice("irqs-off", 500, "cat", 120, "hold");
+                let switch = slice("switch", 10, "onbeat", 19, "");
+                spike(n * 1_000_000, vec![section, hog(), hog(), switch], 90)
+            })
+            .collect();
+        let host = Host::default();
+        let ranked = blame(&mut spikes, &About::machine(&host));
+        let told: Vec<_> =
+            ranked.culprits.iter().map(|culprit| (culprit.name.as_str(), culprit.total_ns.0)).collect();
+        assert_eq!(
+            told,
+            [
+                ("a real-time thread that goes first: hog", 6000),
+                ("a section with interrupts off: hold", 5000)
+            ]
+        );
+        assert_eq!((ranked.culprits[0].spikes, ranked.culprits[0].kind.as_str()), (10, "thread"));
+        assert!((ranked.culprits[0].share - 0.5).abs() < 1e-12);
+        assert_eq!(
+            ranked.culprits[0].evidence[0],
+            "hog, real-time priority 90 ran before onbeat, real-time priority 80 (20 times)"
+        );
+        assert_eq!(ranked.culprits[1].functions, ["hold"]);
+        assert_eq!((ranked.minor.0, ranked.unexplained.0, whole(&ranked)), (100, 900, 12_000));
+        assert_eq!(spikes[3].slices[0].rule.as_deref(), Some("irqs-off-section"));
+        assert_eq!(spikes[3].slices[3].rule, None);
+    }
+
+    #[test]
+    fn what_no_rule_knows_is_ranked_by_its_own_name() {
+        let nmi = slice("nmi", 700, "", 0, "ghes_notify_nmi");
+        let unknown = slice("thread", 200, "low", 30, "");
+        let ranked = blame(&mut [spike(0, vec![nmi, unknown], 0)], &About::machine(&Host::default()));
+        let told: Vec<_> = ranked
+            .culprits
+            .iter()
+            .map(|culprit| (culprit.rule.clone(), culprit.name.as_str(), culprit.kind.as_str()))
+            .collect();
+        assert_eq!(told, [(None, "ghes_notify_nmi", "nmi"), (None, "low", "thread")]);
+    }
+
+    #[test]
+    fn too_many_to_tell_apart_are_pooled_and_counted() {
+        let many = MOST_GROUPS as i64 + 100;
+        let mut spikes: Vec<Spike> = (0..many)
+            .map(|n| spike(n * 1000, vec![slice("irqs-off", 10, "cat", 120, &format!("hold_{n}"))], 0))
+            .collect();
+        let ranked = blame(&mut spikes, &About::machine(&Host::default()));
+        assert_eq!((ranked.culprits.len(), ranked.pooled), (MOST_GROUPS + 1, 100));
+        assert_eq!(
+            (ranked.culprits[0].name.as_str(), ranked.culprits[0].spikes),
+            ("a section with interrupts off: many others", 100)
+        );
+        assert_eq!(whole(&ranked), 10 * many);
+    }
+
+    #[test]
+    fn one_at_a_time_is_the_same_as_all_together() {
+        let made = || {
+            (0..50)
+                .map(|n| spike(n * n * 1000, vec![slice("thread", n, "hog", 9, "")], n))
+                .collect::<Vec<_>>()
+        };
+        let host = Host::default();
+        let mut tally = Tally::default();
+        made().iter_mut().for_each(|spike| tally.add(spike, &host));
+        assert_eq!(tally.ranked(&About::machine(&host)), blame(&mut made(), &About::machine(&host)));
+    }
+
+    #[test]
+    fn unexplained_time_beyond_the_bound_is_still_counted() {
+        let count = 3 * patterns::MOST as i64;
+        let mut spikes: Vec<Spike> = (0..count).map(|n| spike(n * 1_000_000, Vec::new(), 100)).collect();
+        let ranked = blame(&mut spikes, &About::machine(&Host::default()));
+        assert_eq!((ranked.unexplained.0, ranked.culprits.len()), (100 * count, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_bundle_says_adds_up(made in prop::collection::vec(
+            (prop::collection::vec(("[a-z-]{0,12}|thread|irqs-off|ipi|timer-irq", 0i64..1_000_000, "[a-z/0-9]{0,6}", -2i32..140, "[a-z_]{0,5}"), 0..6), 0i64..1000), 0..20))
+        {
+            let mut spikes: Vec<Spike> = made.iter().enumerate().map(|(n, (slices, unexplained))| {
+                let slices = slices.iter().map(|(kind, ns, comm, prio, function)| slice(kind, *ns, comm, *prio, function));
+                spike(n as i64 * 1_000_000, slices.collect(), *unexplained)
+            }).collect();
+            let ranked = blame(&mut spikes, &About::machine(&Host::default()));
+            prop_assert_eq!(whole(&ranked), ranked.latency.0);
+            prop_assert!(ranked.culprits.windows(2).all(|pair| pair[0].total_ns >= pair[1].total_ns));
+            prop_assert!(ranked.culprits.iter().all(|culprit| culprit.evidence.len() <= 8 && culprit.functions.len() <= 8));
+        }
+    }
+}
