@@ -16,6 +16,8 @@ pub mod tally;
 #[cfg(test)]
 mod tests;
 pub mod who;
+#[cfg(test)]
+mod windows;
 
 mod clock_set;
 mod clocksource_check;

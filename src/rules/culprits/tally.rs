@@ -16,6 +16,10 @@ pub const MOST_GROUPS: usize = 512;
 /// The work that every wake-up has: such slices are a culprit only from this share of the latency on.
 const BOOKKEEPING: &[&str] = &["switch", "return-to-user", "timer-irq", "timer-softirq"];
 const WORTH_A_LINE: f64 = 0.02;
+/// What takes less than this share of the latency is small change, whatever it is.
+const WORTH_A_NAME: f64 = 0.000_1;
+/// So many culprits, those that took most, are searched for a period.
+const WITH_PERIODS: usize = 16;
 const POOLED: &str = "many others";
 
 /// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.
@@ -42,7 +46,7 @@ pub struct Ranked {
     pub latency: Nanos,
     /// What nothing explains and no rule names.
     pub unexplained: Nanos,
-    /// Switches and timer interrupts that are not worth a line.
+    /// Switches, timer interrupts and small change, not worth a line.
     pub minor: Nanos,
     /// Slices whose culprit was pooled with others, because there were too many to tell apart.
     pub pooled: u64,
@@ -111,15 +115,20 @@ impl Tally {
         let named = self.name_unexplained(about, &mut groups);
         let mut minor = 0i64;
         let share = |ns: i64| if self.latency > 0 { ns as f64 / self.latency as f64 } else { 0.0 };
-        let mut culprits = Vec::new();
+        let mut kept: Vec<(&String, &Group)> = Vec::new();
         for ((_, _, name), group) in &groups {
-            let little = BOOKKEEPING.contains(&group.kind());
-            if little && share(group.total()) < WORTH_A_LINE {
-                minor = minor.saturating_add(group.total());
-            } else {
-                culprits.push(group.told(name, share(group.total()), about.interval));
+            let least = if BOOKKEEPING.contains(&group.kind()) { WORTH_A_LINE } else { WORTH_A_NAME };
+            match share(group.total()) < least {
+                true => minor = minor.saturating_add(group.total()),
+                false => kept.push((name, group)),
             }
         }
+        kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
+        let resolution = about.interval.unwrap_or(Nanos::MILLI);
+        let told = |(place, (name, group)): (usize, &(&String, &Group))| {
+            group.told(name, share(group.total()), (place < WITH_PERIODS).then_some(resolution))
+        };
+        let mut culprits: Vec<run::Culprit> = kept.iter().enumerate().map(told).collect();
         culprits.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
         Ranked {
             culprits,
