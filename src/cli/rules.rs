@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use super::{check_outputs, columns, print, write_output};
 use crate::error::{Exit, Outcome, Trouble};
 use crate::report::rules as pages;
-use crate::rules::{self, knobs};
+use crate::rules::Rule;
 
 /// List the rules, or print all about one
 ///
 /// A knob is a setting that `onbeat audit` judges: what it is, why it matters, how it is told, what changing it costs,
-/// and where that is written.
+/// and where that is written. A culprit is what takes the time of a spike: what it looks like, how it is told from
+/// others, what to do about it, what provokes it, and which knobs cure it.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  onbeat rules\n  onbeat rules rt-throttling")]
+#[command(
+    after_help = "Examples:\n  onbeat rules\n  onbeat rules rt-throttling\n  onbeat rules irqs-off-section"
+)]
 pub struct Args {
     /// The rule's id
     id: Option<String>,
@@ -25,15 +28,15 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome<Exit> {
     check_outputs(&[&args.json])?;
     let chosen = match args.id.as_deref() {
-        None => knobs::ALL.to_vec(),
-        Some(id) => vec![rules::find(id).ok_or_else(|| unknown(id))?],
+        None => Rule::all(),
+        Some(id) => vec![Rule::find(id).ok_or_else(|| unknown(id))?],
     };
     if let Some(path) = &args.json {
         write_output(path, &pages::json(&chosen))?;
     }
     if args.json.as_deref() != Some(Path::new("-")) {
         let text = match (&args.id, &chosen[..]) {
-            (Some(_), [knob]) => pages::page(knob),
+            (Some(_), [rule]) => pages::page(*rule),
             _ => pages::list(&chosen, columns()),
         };
         print(text.as_bytes())?;
@@ -47,7 +50,7 @@ fn unknown(id: &str) -> Trouble {
     let asked: Vec<String> =
         id.split(['-', '_', ' ', '.']).map(start).filter(|start| start.len() > 2).collect();
     let alike = |known: &&str| known.split('-').any(|word| asked.contains(&start(word)));
-    let near: Vec<&str> = knobs::ALL.iter().map(|knob| knob.id).filter(alike).take(5).collect();
+    let near: Vec<&str> = Rule::all().iter().map(|rule| rule.id()).filter(alike).take(5).collect();
     let hint = if near.is_empty() { String::new() } else { format!(" (perhaps {}?)", near.join(", ")) };
     Trouble::usage(format!("there is no rule '{id}'{hint}: `onbeat rules` lists them"))
 }

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::words::filled;
-use crate::rules::{Evidence, Knob, Lasts, knobs};
+use crate::rules::culprits::{self, Culprit};
+use crate::rules::{Evidence, Knob, Lasts, Rule, Source, knobs};
 
 /// The name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.rules/1";
@@ -23,29 +24,31 @@ struct Entry<'a> {
     title: &'a str,
     doc: String,
     sources: Vec<&'a str>,
-    /// The kinds of slices that the setting takes away.
+    /// What the setting takes away: kinds of slices, and the culprits that it cures.
     cures: Vec<String>,
+    /// The knobs that cure the culprit.
     cured_by: Vec<&'a str>,
-    severity: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    severity: Option<&'a str>,
     evidence: Evidence,
-    lasts: Lasts,
-    reads: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lasts: Option<Lasts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reads: Option<Vec<&'a str>>,
+    /// The kinds of slices that the culprit's may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kinds: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provoke: Option<&'a str>,
 }
 
 /// The rules as JSON, one document with a newline at its end.
-pub fn json(rules: &[&'static Knob]) -> Vec<u8> {
-    let entry = |knob: &&'static Knob| Entry {
-        id: knob.id,
-        kind: "knob",
-        title: knob.title,
-        doc: page(knob),
-        sources: knob.sources.iter().map(|source| source.url).collect(),
-        cures: knob.cures.iter().map(|slice| slice.name()).collect(),
-        cured_by: Vec::new(),
-        severity: knob.severity.name(),
-        evidence: knob.evidence,
-        lasts: knob.lasts,
-        reads: reads(knob),
+pub fn json(rules: &[Rule]) -> Vec<u8> {
+    let entry = |rule: &Rule| match rule {
+        Rule::Knob(knob) => of_knob(knob),
+        Rule::Culprit(culprit) => of_culprit(culprit),
     };
     let document = Document { schema: SCHEMA, rules: rules.iter().map(entry).collect() };
     let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
@@ -53,23 +56,120 @@ pub fn json(rules: &[&'static Knob]) -> Vec<u8> {
     bytes
 }
 
+fn of_knob(knob: &'static Knob) -> Entry<'static> {
+    let culprits = culprits::cured_by(knob.id).into_iter().map(|culprit| culprit.id.to_owned());
+    Entry {
+        id: knob.id,
+        kind: "knob",
+        title: knob.title,
+        doc: knob_page(knob),
+        sources: knob.sources.iter().map(|source| source.url).collect(),
+        cures: knob.cures.iter().map(|slice| slice.name()).chain(culprits).collect(),
+        cured_by: Vec::new(),
+        severity: Some(knob.severity.name()),
+        evidence: knob.evidence,
+        lasts: Some(knob.lasts),
+        reads: Some(reads(knob)),
+        kinds: None,
+        remedy: None,
+        provoke: None,
+    }
+}
+
+fn of_culprit(culprit: &'static Culprit) -> Entry<'static> {
+    Entry {
+        id: culprit.id,
+        kind: "culprit",
+        title: culprit.title,
+        doc: culprit_page(culprit),
+        sources: culprit.sources.iter().map(|source| source.url).collect(),
+        cures: Vec::new(),
+        cured_by: culprit.cured_by.to_vec(),
+        severity: None,
+        evidence: culprit.evidence,
+        lasts: None,
+        reads: None,
+        kinds: Some(culprit.kinds.iter().map(|slice| slice.name()).collect()),
+        remedy: Some(culprit.remedy),
+        provoke: Some(culprit.provoke),
+    }
+}
+
 fn reads(knob: &'static Knob) -> Vec<&'static str> {
     knob.reads.iter().chain(knob.facts).copied().collect()
 }
 
 /// The rules as a list for the terminal.
-pub fn list(rules: &[&'static Knob], width: usize) -> String {
-    let widest = rules.iter().map(|knob| knob.id.len()).max().unwrap_or(0);
+pub fn list(rules: &[Rule], width: usize) -> String {
+    let widest = rules.iter().map(|rule| rule.id().len()).max().unwrap_or(0);
     let mut text = String::new();
-    for knob in rules {
-        let line = format!("{:<widest$}  knob  {:<6}  {}", knob.id, knob.severity.name(), knob.title);
+    for rule in rules {
+        let line = match rule {
+            Rule::Knob(knob) => {
+                format!("{:<widest$}  knob     {:<6}  {}", knob.id, knob.severity.name(), knob.title)
+            }
+            Rule::Culprit(culprit) => {
+                format!("{:<widest$}  culprit  {:<6}  {}", culprit.id, "", culprit.title)
+            }
+        };
         let _ = writeln!(text, "{}", line.chars().take(width).collect::<String>());
     }
     text
 }
 
 /// All about a rule, as Markdown that reads well as text.
-pub fn page(knob: &'static Knob) -> String {
+pub fn page(rule: Rule) -> String {
+    match rule {
+        Rule::Knob(knob) => knob_page(knob),
+        Rule::Culprit(culprit) => culprit_page(culprit),
+    }
+}
+
+fn culprit_page(culprit: &'static Culprit) -> String {
+    let mut page = format!("# {}\n\n{}: a culprit.\n\n", culprit.id, capital(culprit.title));
+    section(&mut page, "What it looks like", culprit.looks);
+    section(&mut page, "How onbeat tells", culprit.tell);
+    section(&mut page, "What to do", &sentence(culprit.remedy));
+    section(&mut page, "What provokes it", &sentence(culprit.provoke));
+    let kinds: Vec<String> = culprit.kinds.iter().map(|slice| slice.name()).collect();
+    let mut lines = vec![format!("- has slices of the kinds {}", kinds.join(", "))];
+    lines.push(match culprit.cured_by {
+        [] => "- no setting that `onbeat audit` judges cures it".to_owned(),
+        ids => format!("- cured by {}", related(ids)),
+    });
+    if culprit.general {
+        lines.push("- goes by the kind of the slice: rules that know it by name come first".to_owned());
+    }
+    let _ = writeln!(page, "## Where it stands\n\n{}\n", lines.join("\n"));
+    tried(&mut page, &[("fires", culprit.examples.fires), ("silent", culprit.examples.silent)]);
+    sources(&mut page, culprit.evidence, culprit.sources);
+    page
+}
+
+/// Ids as links between pages.
+fn related(ids: &[&str]) -> String {
+    ids.iter().map(|id| format!("[{id}]({id}.md)")).collect::<Vec<String>>().join(", ")
+}
+
+fn tried(page: &mut String, examples: &[(&str, &str)]) {
+    let _ = writeln!(page, "## Tried with\n\n```text");
+    for (name, text) in examples {
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines =
+            if lines.is_empty() { "a well-set machine".to_owned() } else { lines.join("\n         ") };
+        let _ = writeln!(page, "{name:<7}  {lines}");
+    }
+    let _ = writeln!(page, "```\n");
+}
+
+fn sources(page: &mut String, known: Evidence, sources: &[Source]) {
+    let _ = writeln!(page, "## Sources ({})\n", evidence(known));
+    for source in sources {
+        let _ = writeln!(page, "- [{}]({})", source.title, source.url);
+    }
+}
+
+fn knob_page(knob: &'static Knob) -> String {
     let mut page = format!("# {}\n\n", knob.id);
     let _ = writeln!(
         page,
@@ -89,19 +189,12 @@ pub fn page(knob: &'static Knob) -> String {
         section(&mut page, "What experts disagree about", &sentence(knob.contested));
     }
     links(&mut page, knob);
-    let _ = writeln!(page, "## Tried with\n\n```text");
-    for (name, edits) in
-        [("fails", knob.examples.fires), ("passes", knob.examples.silent), ("unknown", knob.examples.unknown)]
-    {
-        let lines: Vec<&str> = edits.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let lines =
-            if lines.is_empty() { "a well-set machine".to_owned() } else { lines.join("\n         ") };
-        let _ = writeln!(page, "{name:<7}  {lines}");
-    }
-    let _ = writeln!(page, "```\n\n## Sources ({})\n", evidence(knob.evidence));
-    for source in knob.sources {
-        let _ = writeln!(page, "- [{}]({})", source.title, source.url);
-    }
+    let examples = &knob.examples;
+    tried(
+        &mut page,
+        &[("fails", examples.fires), ("passes", examples.silent), ("unknown", examples.unknown)],
+    );
+    sources(&mut page, knob.evidence, knob.sources);
     page
 }
 
@@ -120,7 +213,10 @@ fn links(page: &mut String, knob: &'static Knob) {
         lines.push(format!("- looks for {}", quoted(knob.programs)));
     }
     lines.push(format!("- takes away {}", list(knob.cures.iter().map(|slice| slice.name()).collect())));
-    let related = |ids: &[&str]| list(ids.iter().map(|id| format!("[{id}]({id}.md)")).collect());
+    let culprits: Vec<&str> = culprits::cured_by(knob.id).iter().map(|culprit| culprit.id).collect();
+    if !culprits.is_empty() {
+        lines.push(format!("- cures {}", related(&culprits)));
+    }
     if !knob.after.is_empty() {
         lines.push(format!("- is set after {}, and undone before", related(knob.after)));
     }
@@ -161,12 +257,16 @@ fn sentence(text: &str) -> String {
 /// The pages below `docs/rules`, by name, the index among them.
 pub fn pages() -> Vec<(String, String)> {
     let mut index = String::from(
-        "# The rules\n\nMade by `cargo xtask docs` from the records in `src/rules/knobs`; change them there.\n\n\
-         | rule | severity | what it is about |\n|---|---|---|\n",
+        "# The rules\n\nMade by `cargo xtask docs` from the records in `src/rules/knobs` and `src/rules/culprits`; change them \
+         there.\n\n## Knobs: settings that can be judged\n\n| rule | severity | what it is about |\n|---|---|---|\n",
     );
     for knob in knobs::ALL {
         let _ = writeln!(index, "| [{0}]({0}.md) | {1} | {2} |", knob.id, knob.severity.name(), knob.title);
     }
-    let one = |knob: &&'static Knob| (format!("{}.md", knob.id), page(knob));
-    std::iter::once(("README.md".to_owned(), index)).chain(knobs::ALL.iter().map(one)).collect()
+    index.push_str("\n## Culprits: what takes the time\n\n| rule | what it is |\n|---|---|\n");
+    for culprit in culprits::ALL {
+        let _ = writeln!(index, "| [{0}]({0}.md) | {1} |", culprit.id, culprit.title);
+    }
+    let one = |rule: Rule| (format!("{}.md", rule.id()), page(rule));
+    std::iter::once(("README.md".to_owned(), index)).chain(Rule::all().into_iter().map(one)).collect()
 }

@@ -2,7 +2,8 @@
 //!
 //! A knob is a setting that can be judged. Its record holds the words (the page in `docs/rules`, `onbeat rules`,
 //! the findings), the files it reads, the function that judges them, and one case each in which it fires, stays
-//! silent, and cannot tell. `CONTRIBUTING.md` says in four steps how to add one.
+//! silent, and cannot tell. A culprit is a pattern of events that costs time ([`culprits`]). `CONTRIBUTING.md` says
+//! in four steps each how to add one.
 
 pub mod audit;
 pub mod balance;
@@ -162,6 +163,36 @@ impl Slice {
             .ok()
             .and_then(|value| value.as_str().map(str::to_owned))
             .unwrap_or_default()
+    }
+}
+
+/// A rule of either kind.
+#[derive(Clone, Copy)]
+pub enum Rule {
+    /// A setting that can be judged.
+    Knob(&'static Knob),
+    /// A way in which time is lost.
+    Culprit(&'static culprits::Culprit),
+}
+
+impl Rule {
+    /// Every rule, the knobs first, each kind in the alphabet's order.
+    pub fn all() -> Vec<Rule> {
+        let knobs = knobs::ALL.iter().map(|knob| Rule::Knob(knob));
+        knobs.chain(culprits::ALL.iter().map(|culprit| Rule::Culprit(culprit))).collect()
+    }
+
+    /// The rule of an id.
+    pub fn find(id: &str) -> Option<Rule> {
+        find(id).map(Rule::Knob).or_else(|| culprits::find(id).map(Rule::Culprit))
+    }
+
+    /// Its id, which no other rule of either kind has.
+    pub fn id(self) -> &'static str {
+        match self {
+            Rule::Knob(knob) => knob.id,
+            Rule::Culprit(culprit) => culprit.id,
+        }
     }
 }
 

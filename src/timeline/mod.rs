@@ -24,7 +24,7 @@ mod tasks;
 mod waits;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,7 @@ pub static CULPRIT: Culprit = Culprit {
            from another CPU that compares clocks.",
     tell: "By the functions' exact names. A period of half a second alone would prove nothing: other work has it too.",
     remedy: "say that the TSC is to be trusted, tsc=reliable, where it is: then nothing compares it",
-    kinds: &[Slice::TimerSoftirq, Slice::TimerIrq, Slice::Ipi],
+    kinds: &[Slice::Softirq, Slice::TimerSoftirq, Slice::Ipi],
     sources: &[
         Source { title: "kernel: kernel/time/clocksource.c", url: CLOCKSOURCE_C },
         Source { title: "kernel: kernel-parameters, tsc=", url: PARAMETERS },
@@ -27,7 +27,7 @@ pub static CULPRIT: Culprit = Culprit {
             .map(|function| format!("{function} ran"))
     },
     examples: Examples {
-        fires: "timer-softirq ns=40000 function=clocksource_watchdog irq=TIMER comm=swapper/1",
-        silent: "timer-softirq ns=40000 function=process_timeout irq=TIMER comm=swapper/1",
+        fires: "softirq ns=40000 function=clocksource_watchdog irq=TIMER comm=swapper/1",
+        silent: "softirq ns=40000 function=process_timeout irq=TIMER comm=swapper/1",
     },
 };

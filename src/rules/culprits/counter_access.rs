@@ -31,4 +31,4 @@ pub static CULPRIT: Culprit = Culprit {
 };
 
 /// What other CPUs are asked to run.
-const FUNCTIONS: &[&str] = &["__perf_event_read", "__perf_event_stop", "remote_function"];
+const FUNCTIONS: &[&str] = &["__perf_event_read", "remote_function"];

@@ -9,7 +9,7 @@ pub static CULPRIT: Culprit = Culprit {
     id: "cpu-stopper",
     title: "the stopper thread at work",
     looks: "The thread migration/N runs in the place of all others, alone or on all CPUs at once.",
-    tell: "By the thread. What it does is a function that the kernel's events do not name: moving a thread, stopping the whole \
+    tell: "By the thread. What it does is told where the timer's interrupt found it with interrupts off: moving a thread, stopping the whole \
            machine for a change of code or a module, or a CPU that goes on or off line.",
     remedy: "set affinities, load modules, switch CPUs on and off and change microcode before real time begins",
     kinds: &[Slice::StopMachine],
@@ -20,7 +20,7 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Observed,
     cured_by: &["watchdog"],
     provoke: "a kernel module that calls stop_machine with a function that takes long",
-    apart: Apart::Function,
+    apart: Apart::Never,
     general: true,
     matches: |sight| {
         Some(match who::function(&sight.slice.who) {

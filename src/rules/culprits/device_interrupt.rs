@@ -30,7 +30,25 @@ pub static CULPRIT: Culprit = Culprit {
     apart: Apart::Irq,
     general: true,
     matches: |sight| {
-        (!sight.slice.who.irq.is_empty()).then(|| format!("the handler of {} ran", sight.slice.who.irq))
+        let irq = sight.slice.who.irq.as_str();
+        let device = !irq.is_empty() && sight.slice.who.function.is_empty() && !VECTORS.contains(&irq);
+        device.then(|| format!("the handler of {irq} ran"))
     },
-    examples: Examples { fires: "irq ns=80000 irq=nvme0q1", silent: "irq ns=80000" },
+    examples: Examples { fires: "irq ns=80000 irq=nvme0q1", silent: "irq ns=80000 irq=irq_work" },
 };
+
+/// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and the timers of Arm.
+const VECTORS: &[&str] = &[
+    "arch_timer",
+    "call_function",
+    "call_function_single",
+    "deferred_error_apic",
+    "error_apic",
+    "irq_work",
+    "local_timer",
+    "reschedule",
+    "spurious_apic",
+    "thermal_apic",
+    "threshold_apic",
+    "x86_platform_ipi",
+];

@@ -21,7 +21,8 @@ pub static CULPRIT: Culprit = Culprit {
     general: true,
     matches: |sight| {
         let who = &sight.slice.who;
-        let both = who.prio >= 100 && sight.spike.victim.prio >= 100 && !who.comm.is_empty();
+        let both =
+            who.prio >= 100 && sight.spike.victim.prio >= 100 && !who.comm.is_empty() && !sight.of_victim();
         both.then(|| format!("{} had the CPU", who::described(who)))
     },
     examples: Examples {

@@ -90,8 +90,9 @@ impl Group {
         }
     }
 
-    /// The culprit for the bundle; `apart` is what tells it from others of its rule.
-    pub fn told(&self, apart: &str, share: f64, interval: Option<Nanos>) -> run::Culprit {
+    /// The culprit for the bundle; `apart` is what tells it from others of its rule; with the
+    /// resolution of its times a period is looked for.
+    pub fn told(&self, apart: &str, share: f64, resolution: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
         let name = match (rule, apart) {
             (Some(rule), "") => rule.title.to_owned(),
@@ -109,7 +110,7 @@ impl Group {
             spikes: self.spikes,
             total_ns: Nanos(self.total),
             share,
-            evidence: self.observations(&functions, interval),
+            evidence: self.observations(&functions, resolution),
             functions,
             knobs: rule.map_or(&[][..], |rule| rule.cured_by).iter().map(|id| (*id).to_owned()).collect(),
             remedy: rule.map_or(String::new(), |rule| rule.remedy.to_owned()),
@@ -118,7 +119,7 @@ impl Group {
     }
 
     /// What matched, most frequent first, and what is seen over all its spikes.
-    fn observations(&self, functions: &[String], interval: Option<Nanos>) -> Vec<String> {
+    fn observations(&self, functions: &[String], resolution: Option<Nanos>) -> Vec<String> {
         let mut seen: Vec<(&String, u64)> =
             self.evidence.iter().map(|(text, &count)| (text, count)).collect();
         seen.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
@@ -136,10 +137,9 @@ impl Group {
         {
             told.push(format!("{function} belongs to {subsystem}"));
         }
-        let period = match self.times.len() {
-            FEWEST_RECURRING.. => recurring(&self.times, interval.unwrap_or(Nanos::MILLI)),
-            _ => None,
-        };
+        let period = resolution
+            .filter(|_| self.times.len() >= FEWEST_RECURRING)
+            .and_then(|resolution| recurring(&self.times, resolution));
         told.extend(period.filter(|period| period.most()).map(|period| period.sentence()));
         told
     }

@@ -7,16 +7,17 @@ use crate::rules::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "inverted-priority",
-    title: "a priority inversion in user space",
-    looks: "The thread that came late sleeps on a lock in user space, and is woken by a thread of lower priority, which itself was \
-           held up by others in between.",
-    tell: "By the waking: it comes from the task that held the lock, not from a timer, and no priority was inherited. The kernel \
-           does not know locks of user space that have no waiters, so who held it is who woke.",
+    title: "a priority inversion",
+    looks: "The thread that came late sleeps, and is woken at last by a thread of lower priority, which others kept from running in \
+            between.",
+    tell: "By the waking: it comes from a thread of lower priority, and not from a timer or an interrupt. Who ran while that one was ready and \
+           did not run is named, and so is that one itself while it held what was waited for. What it held, a lock or a promise, \
+           is not told.",
     remedy: "give the mutex the protocol PTHREAD_PRIO_INHERIT, and share none without it between threads of different priority",
     kinds: &[Slice::PriorityInversion],
     sources: &[
-        Source { title: "kernel: priority inheritance of futexes", url: PI_FUTEX },
-        Source { title: "sched(7)", url: SCHED7 },
+        Source { title: "a priority inversion", url: PI_FUTEX },
+        Source { title: "a priority inversion", url: SCHED7 },
     ],
     evidence: Evidence::Documented,
     cured_by: &["rcu-boost"],
@@ -25,13 +26,9 @@ pub static CULPRIT: Culprit = Culprit {
     apart: Apart::Thread,
     general: true,
     matches: |sight| {
-        Some(match sight.slice.who.comm.as_str() {
-            "" => "no priority was inherited".to_owned(),
-            _ => format!(
-                "{} had the CPU meanwhile, and no priority was inherited",
-                who::described(&sight.slice.who)
-            ),
-        })
+        let slice = sight.slice;
+        let told = (!slice.evidence.is_empty()).then(|| slice.evidence.clone());
+        Some(told.unwrap_or_else(|| format!("{} had the CPU meanwhile", who::described(&slice.who))))
     },
     examples: Examples {
         fires: "priority-inversion ns=20000000 comm=low prio=98",

@@ -24,11 +24,7 @@ pub static CULPRIT: Culprit = Culprit {
            49 or less",
     apart: Apart::Thread,
     general: false,
-    matches: |sight| {
-        let who = &sight.slice.who;
-        let first = who::irq_thread(&who.comm).is_some() && who.prio <= sight.spike.victim.prio;
-        first.then(|| format!("{} ran before {}", who::described(who), who::described(&sight.spike.victim)))
-    },
+    matches: |sight| sight.goes_first().filter(|_| who::irq_thread(&sight.slice.who.comm).is_some()),
     examples: Examples {
         fires: "victim comm=audio prio=49\nthread ns=400000 comm=irq/24-eth0 pid=300 prio=49",
         silent: "victim comm=audio prio=48\nthread ns=400000 comm=irq/24-eth0 pid=300 prio=49",

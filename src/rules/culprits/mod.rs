@@ -16,6 +16,8 @@ pub mod tally;
 #[cfg(test)]
 mod tests;
 pub mod who;
+#[cfg(test)]
+mod windows;
 
 mod clock_set;
 mod clocksource_check;
@@ -39,10 +41,10 @@ mod inverted_priority;
 mod irq_thread;
 mod irqs_off_section;
 mod load_balancing;
-mod lockup_detector;
 mod machine_check_poll;
 mod memory_barrier_call;
 mod network_softirq;
+mod own_work;
 mod page_fault;
 mod preempt_off_section;
 mod rcu_softirq;
@@ -55,7 +57,7 @@ mod slab_statistics;
 mod softirq_thread;
 mod softirq_work;
 mod starved_timer_thread;
-mod tick;
+mod thermal_interrupt;
 mod timer_function;
 mod tlb_flush;
 mod vmstat_work;
@@ -190,6 +192,25 @@ impl Sight<'_> {
         names.contains(&function).then_some(function)
     }
 
+    /// Whether the slice is of the thread that came late.
+    pub fn of_victim(&self) -> bool {
+        self.slice.who.pid != 0 && self.slice.who.pid == self.spike.victim.pid
+    }
+
+    /// That another thread of higher or equal priority ran, in words.
+    pub fn goes_first(&self) -> Option<String> {
+        let (who, victim) = (&self.slice.who, &self.spike.victim);
+        let first = !who.comm.is_empty() && !self.of_victim() && who.prio <= victim.prio;
+        first.then(|| format!("{} ran before {}", who::described(who), who::described(victim)))
+    }
+
+    /// The function of a timer that expired, if it is one's time.
+    pub fn timer_function(&self) -> Option<&str> {
+        let who = &self.slice.who;
+        let of_timers = ["HRTIMER", "TIMER", "arch_timer", "local_timer"].contains(&who.irq.as_str());
+        Some(who.function.as_str()).filter(|function| of_timers && !function.is_empty())
+    }
+
     /// The first of these functions that the CPU was in, by the slice's function and stack.
     pub fn in_stack(&self, names: &[&str]) -> Option<&str> {
         let frames = std::iter::once(&self.slice.who.function).chain(&self.slice.stack);
@@ -221,10 +242,10 @@ pub static ALL: &[&Culprit] = &[
     &irq_thread::CULPRIT,
     &irqs_off_section::CULPRIT,
     &load_balancing::CULPRIT,
-    &lockup_detector::CULPRIT,
     &machine_check_poll::CULPRIT,
     &memory_barrier_call::CULPRIT,
     &network_softirq::CULPRIT,
+    &own_work::CULPRIT,
     &page_fault::CULPRIT,
     &preempt_off_section::CULPRIT,
     &rcu_softirq::CULPRIT,
@@ -237,7 +258,7 @@ pub static ALL: &[&Culprit] = &[
     &softirq_thread::CULPRIT,
     &softirq_work::CULPRIT,
     &starved_timer_thread::CULPRIT,
-    &tick::CULPRIT,
+    &thermal_interrupt::CULPRIT,
     &timer_function::CULPRIT,
     &tlb_flush::CULPRIT,
     &vmstat_work::CULPRIT,

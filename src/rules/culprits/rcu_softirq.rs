@@ -7,8 +7,8 @@ use crate::rules::{Evidence, Slice, Source};
 pub static CULPRIT: Culprit = Culprit {
     id: "rcu-softirq",
     title: "callbacks of RCU on this CPU",
-    looks: "The softirq RCU runs on the CPU before the thread does.",
-    tell: "By the softirq's name. Which callbacks ran is not told.",
+    looks: "The softirq RCU runs on the CPU before the thread does, most often after a tick.",
+    tell: "By the softirq's name. Which callbacks ran, and whose they were, is not told.",
     remedy: "offload the callbacks of this CPU: rcu_nocbs=, with the threads bound to others",
     kinds: &[Slice::Softirq],
     sources: &[

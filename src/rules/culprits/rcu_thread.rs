@@ -1,7 +1,6 @@
 //! A thread of RCU, of higher or equal priority.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use super::who;
 use super::{Apart, Culprit, Examples};
 use crate::rules::{Evidence, Slice, Source};
 
@@ -25,14 +24,13 @@ pub static CULPRIT: Culprit = Culprit {
     apart: Apart::Thread,
     general: false,
     matches: |sight| {
-        let who = &sight.slice.who;
-        let of_rcu = ["rcub/", "rcuc/", "rcuog/", "rcuop/", "rcuos/", "rcu_preempt", "rcu_sched"];
-        let first =
-            of_rcu.iter().any(|name| who.comm.starts_with(name)) && who.prio <= sight.spike.victim.prio;
-        first.then(|| format!("{} ran before {}", who::described(who), who::described(&sight.spike.victim)))
+        sight.goes_first().filter(|_| THREADS.iter().any(|name| sight.slice.who.comm.starts_with(name)))
     },
     examples: Examples {
         fires: "victim comm=onbeat prio=98\nthread ns=90000 comm=rcuc/1 pid=23 prio=98",
         silent: "victim comm=onbeat prio=97\nthread ns=90000 comm=rcuc/1 pid=23 prio=98",
     },
 };
+
+/// How the names of its threads begin.
+const THREADS: &[&str] = &["rcub/", "rcuc/", "rcuog/", "rcuop/", "rcuos/", "rcu_preempt", "rcu_sched"];

@@ -1,7 +1,6 @@
 //! A thread of higher or equal real-time priority.
 
 use super::sources::{RHEL_PRIORITIES, SCHED7};
-use super::who;
 use super::{Apart, Culprit, Examples};
 use crate::rules::{Evidence, Slice, Source};
 
@@ -23,11 +22,7 @@ pub static CULPRIT: Culprit = Culprit {
     provoke: "a thread under SCHED_FIFO above the victim's priority, pinned to its CPU, that spins for some milliseconds",
     apart: Apart::Thread,
     general: true,
-    matches: |sight| {
-        let who = &sight.slice.who;
-        let first = !who.comm.is_empty() && who.prio < 100 && who.prio <= sight.spike.victim.prio;
-        first.then(|| format!("{} ran before {}", who::described(who), who::described(&sight.spike.victim)))
-    },
+    matches: |sight| sight.goes_first().filter(|_| sight.slice.who.prio < 100),
     examples: Examples {
         fires: "victim comm=onbeat prio=19\nthread ns=2000000 comm=hog pid=812 prio=9",
         silent: "victim comm=onbeat prio=19\nthread ns=2000000 comm=hog pid=812 prio=20",

@@ -1,7 +1,6 @@
 //! A thread that runs softirqs, of higher or equal priority.
 
 use super::sources::{PER_CPU_KTHREADS, SOFTIRQ_C};
-use super::who;
 use super::{Apart, Culprit, Examples};
 use crate::rules::{Evidence, Slice, Source};
 
@@ -25,10 +24,9 @@ pub static CULPRIT: Culprit = Culprit {
     apart: Apart::Thread,
     general: false,
     matches: |sight| {
-        let who = &sight.slice.who;
-        let softirqs = ["ksoftirqd/", "ktimers/"].iter().any(|name| who.comm.starts_with(name));
-        let first = softirqs && who.prio <= sight.spike.victim.prio;
-        first.then(|| format!("{} ran before {}", who::described(who), who::described(&sight.spike.victim)))
+        sight
+            .goes_first()
+            .filter(|_| ["ksoftirqd/", "ktimers/"].iter().any(|name| sight.slice.who.comm.starts_with(name)))
     },
     examples: Examples {
         fires: "victim comm=onbeat prio=19\nthread ns=900000 comm=ksoftirqd/1 pid=22 prio=9",

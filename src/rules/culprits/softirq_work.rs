@@ -22,7 +22,9 @@ pub static CULPRIT: Culprit = Culprit {
     apart: Apart::Irq,
     general: true,
     matches: |sight| {
-        (!sight.slice.who.irq.is_empty()).then(|| format!("the softirq {} ran", sight.slice.who.irq))
+        let irq = sight.slice.who.irq.as_str();
+        let other = !irq.is_empty() && sight.timer_function().is_none();
+        other.then(|| format!("the softirq {irq} ran"))
     },
     examples: Examples {
         fires: "softirq ns=20000000 irq=TASKLET comm=insmod function=hold_tasklet module=faults",

@@ -58,8 +58,6 @@ pub const SOFTIRQ_C: &str =
 /// Stopping CPUs, source.
 pub const STOP_MACHINE_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/stop_machine.c?h=v6.12";
-/// The tick, source.
-pub const TICK_SCHED_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/time/tick-sched.c?h=v6.12";
 /// TLB flushes on x86.
 pub const TLB: &str = "https://docs.kernel.org/arch/x86/tlb.html";
 /// TLB flushes on x86, source: `flush_tlb_func`, `do_kernel_range_flush`.
@@ -68,6 +66,3 @@ pub const TLB_C: &str =
 /// Statistics of memory, source: `vmstat_update`.
 pub const VMSTAT_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/mm/vmstat.c?h=v6.12";
-/// The lockup detector, source: `watchdog_timer_fn`, `softlockup_fn`.
-pub const WATCHDOG_C: &str =
-    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/watchdog.c?h=v6.12";

@@ -10,7 +10,7 @@ pub static CULPRIT: Culprit = Culprit {
     title: "ktimers kept waiting by a real-time thread",
     looks: "On PREEMPT_RT the interrupt of the timer comes in time, but a thread runs on that is below the one that came late and \
            above ktimers/N, which is at priority 1; when it ends, ktimers expires the timer and wakes.",
-    tell: "By the priorities, by the kernel being PREEMPT_RT, and by the timer's expiry in a softirq after it. Timers of \
+    tell: "By the priorities, by the kernel being PREEMPT_RT, and by ktimers running after it. Timers of \
            clock_nanosleep by real-time threads expire in the interrupt and are not concerned; timerfd, POSIX timers and \
            setitimer are.",
     remedy: "wait with clock_nanosleep instead of timerfd or POSIX timers, or give ktimers/N of this CPU a priority above the \
@@ -28,7 +28,7 @@ pub static CULPRIT: Culprit = Culprit {
     matches: known,
     examples: Examples {
         fires: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 prio=89\ntimer-softirq ns=20000 comm=ktimers/1 pid=20 prio=98 irq=HRTIMER",
-        silent: "host preempt=full\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 prio=89\ntimer-softirq ns=20000 comm=onbeat irq=HRTIMER",
+        silent: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 prio=89\ntimer-softirq ns=20000 comm=ksoftirqd/1 pid=21 prio=120 irq=TIMER",
     },
 };
 
@@ -40,7 +40,7 @@ fn known(sight: &super::Sight) -> Option<String> {
     let between = sight.spike.victim.prio < who.prio && who.prio <= KTIMERS && !who.comm.is_empty();
     // Equal slices are told apart by where they begin; a later one is by time or, with the same time, by place.
     let place = slices.iter().position(|slice| slice == sight.slice)?;
-    let after = slices.iter().skip(place + 1).any(|slice| slice.kind == "timer-softirq");
+    let after = slices.iter().skip(place + 1).any(|slice| slice.who.comm.starts_with("ktimers/"));
     let rt = sight.about.host.preempt == "rt";
     (between && after && rt).then(|| format!("{} ran before ktimers", who::described(who)))
 }

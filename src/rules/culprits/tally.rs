@@ -16,6 +16,10 @@ pub const MOST_GROUPS: usize = 512;
 /// The work that every wake-up has: such slices are a culprit only from this share of the latency on.
 const BOOKKEEPING: &[&str] = &["switch", "return-to-user", "timer-irq", "timer-softirq"];
 const WORTH_A_LINE: f64 = 0.02;
+/// What takes less than this share of the latency is small change, whatever it is.
+const WORTH_A_NAME: f64 = 0.000_1;
+/// So many culprits, those that took most, are searched for a period.
+const WITH_PERIODS: usize = 16;
 const POOLED: &str = "many others";
 
 /// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.
@@ -42,7 +46,7 @@ pub struct Ranked {
     pub latency: Nanos,
     /// What nothing explains and no rule names.
     pub unexplained: Nanos,
-    /// Switches and timer interrupts that are not worth a line.
+    /// Switches, timer interrupts and small change, not worth a line.
     pub minor: Nanos,
     /// Slices whose culprit was pooled with others, because there were too many to tell apart.
     pub pooled: u64,
@@ -111,15 +115,20 @@ impl Tally {
         let named = self.name_unexplained(about, &mut groups);
         let mut minor = 0i64;
         let share = |ns: i64| if self.latency > 0 { ns as f64 / self.latency as f64 } else { 0.0 };
-        let mut culprits = Vec::new();
+        let mut kept: Vec<(&String, &Group)> = Vec::new();
         for ((_, _, name), group) in &groups {
-            let little = BOOKKEEPING.contains(&group.kind());
-            if little && share(group.total()) < WORTH_A_LINE {
-                minor = minor.saturating_add(group.total());
-            } else {
-                culprits.push(group.told(name, share(group.total()), about.interval));
+            let least = if BOOKKEEPING.contains(&group.kind()) { WORTH_A_LINE } else { WORTH_A_NAME };
+            match share(group.total()) < least {
+                true => minor = minor.saturating_add(group.total()),
+                false => kept.push((name, group)),
             }
         }
+        kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
+        let resolution = about.interval.unwrap_or(Nanos::MILLI);
+        let told = |(place, (name, group)): (usize, &(&String, &Group))| {
+            group.told(name, share(group.total()), (place < WITH_PERIODS).then_some(resolution))
+        };
+        let mut culprits: Vec<run::Culprit> = kept.iter().enumerate().map(told).collect();
         culprits.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
         Ranked {
             culprits,
@@ -177,4 +186,136 @@ pub fn blame(spikes: &mut [Spike], about: &About) -> Ranked {
     let mut tally = Tally::default();
     spikes.iter_mut().for_each(|spike| tally.add(spike, about.host));
     tally.ranked(about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::run::{Host, Slice, Who};
+    use crate::units::Cpu;
+    use proptest::prelude::*;
+
+    fn slice(kind: &str, ns: i64, comm: &str, prio: i32, function: &str) -> Slice {
+        let who = Who { comm: comm.into(), prio, function: function.into(), ..Who::default() };
+        Slice { kind: kind.into(), ns: Nanos(ns), who, ..Slice::default() }
+    }
+
+    fn spike(at: i64, slices: Vec<Slice>, unexplained: i64) -> Spike {
+        let latency = slices.iter().map(|slice| slice.ns.0).sum::<i64>() + unexplained;
+        Spike {
+            cpu: Cpu(1),
+            expected_ns: Nanos(at),
+            actual_ns: Nanos(at + latency),
+            latency_ns: Nanos(latency),
+            unexplained_ns: Nanos(unexplained),
+            victim: Who { comm: "onbeat".into(), prio: 19, ..Who::default() },
+            slices,
+            ..Spike::default()
+        }
+    }
+
+    /// What goes in comes out: as culprits, as small change, or as what nothing explains.
+    fn whole(ranked: &Ranked) -> i64 {
+        ranked.culprits.iter().map(|culprit| culprit.total_ns.0).sum::<i64>()
+            + ranked.unexplained.0
+            + ranked.minor.0
+    }
+
+    #[test]
+    fn culprits_are_ranked_and_add_up() {
+        let mut spikes: Vec<Spike> = (0..10)
+            .map(|n| {
+                let hog = || slice("thread", 300, "hog", 9, "");
+                let section = slice("irqs-off", 500, "cat", 120, "hold");
+                let switch = slice("switch", 10, "onbeat", 19, "");
+                spike(n * 1_000_000, vec![section, hog(), hog(), switch], 90)
+            })
+            .collect();
+        let host = Host::default();
+        let ranked = blame(&mut spikes, &About::machine(&host));
+        let told: Vec<_> =
+            ranked.culprits.iter().map(|culprit| (culprit.name.as_str(), culprit.total_ns.0)).collect();
+        assert_eq!(
+            told,
+            [
+                ("a real-time thread that goes first: hog", 6000),
+                ("a section with interrupts off: hold", 5000)
+            ]
+        );
+        assert_eq!((ranked.culprits[0].spikes, ranked.culprits[0].kind.as_str()), (10, "thread"));
+        assert!((ranked.culprits[0].share - 0.5).abs() < 1e-12);
+        assert_eq!(
+            ranked.culprits[0].evidence[0],
+            "hog, real-time priority 90 ran before onbeat, real-time priority 80 (20 times)"
+        );
+        assert_eq!(ranked.culprits[1].functions, ["hold"]);
+        assert_eq!((ranked.minor.0, ranked.unexplained.0, whole(&ranked)), (100, 900, 12_000));
+        assert_eq!(spikes[3].slices[0].rule.as_deref(), Some("irqs-off-section"));
+        assert_eq!(spikes[3].slices[3].rule, None);
+    }
+
+    #[test]
+    fn what_no_rule_knows_is_ranked_by_its_own_name() {
+        let nmi = slice("nmi", 700, "", 0, "ghes_notify_nmi");
+        let unknown = slice("thread", 200, "low", 30, "");
+        let ranked = blame(&mut [spike(0, vec![nmi, unknown], 0)], &About::machine(&Host::default()));
+        let told: Vec<_> = ranked
+            .culprits
+            .iter()
+            .map(|culprit| (culprit.rule.clone(), culprit.name.as_str(), culprit.kind.as_str()))
+            .collect();
+        assert_eq!(told, [(None, "ghes_notify_nmi", "nmi"), (None, "low", "thread")]);
+    }
+
+    #[test]
+    fn too_many_to_tell_apart_are_pooled_and_counted() {
+        let many = MOST_GROUPS as i64 + 100;
+        let mut spikes: Vec<Spike> = (0..many)
+            .map(|n| spike(n * 1000, vec![slice("irqs-off", 10, "cat", 120, &format!("hold_{n}"))], 0))
+            .collect();
+        let ranked = blame(&mut spikes, &About::machine(&Host::default()));
+        assert_eq!((ranked.culprits.len(), ranked.pooled), (MOST_GROUPS + 1, 100));
+        assert_eq!(
+            (ranked.culprits[0].name.as_str(), ranked.culprits[0].spikes),
+            ("a section with interrupts off: many others", 100)
+        );
+        assert_eq!(whole(&ranked), 10 * many);
+    }
+
+    #[test]
+    fn one_at_a_time_is_the_same_as_all_together() {
+        let made = || {
+            (0..50)
+                .map(|n| spike(n * n * 1000, vec![slice("thread", n, "hog", 9, "")], n))
+                .collect::<Vec<_>>()
+        };
+        let host = Host::default();
+        let mut tally = Tally::default();
+        made().iter_mut().for_each(|spike| tally.add(spike, &host));
+        assert_eq!(tally.ranked(&About::machine(&host)), blame(&mut made(), &About::machine(&host)));
+    }
+
+    #[test]
+    fn unexplained_time_beyond_the_bound_is_still_counted() {
+        let count = 3 * patterns::MOST as i64;
+        let mut spikes: Vec<Spike> = (0..count).map(|n| spike(n * 1_000_000, Vec::new(), 100)).collect();
+        let ranked = blame(&mut spikes, &About::machine(&Host::default()));
+        assert_eq!((ranked.unexplained.0, ranked.culprits.len()), (100 * count, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_bundle_says_adds_up(made in prop::collection::vec(
+            (prop::collection::vec(("[a-z-]{0,12}|thread|irqs-off|ipi|timer-irq", 0i64..1_000_000, "[a-z/0-9]{0,6}", -2i32..140, "[a-z_]{0,5}"), 0..6), 0i64..1000), 0..20))
+        {
+            let mut spikes: Vec<Spike> = made.iter().enumerate().map(|(n, (slices, unexplained))| {
+                let slices = slices.iter().map(|(kind, ns, comm, prio, function)| slice(kind, *ns, comm, *prio, function));
+                spike(n as i64 * 1_000_000, slices.collect(), *unexplained)
+            }).collect();
+            let ranked = blame(&mut spikes, &About::machine(&Host::default()));
+            prop_assert_eq!(whole(&ranked), ranked.latency.0);
+            prop_assert!(ranked.culprits.windows(2).all(|pair| pair[0].total_ns >= pair[1].total_ns));
+            prop_assert!(ranked.culprits.iter().all(|culprit| culprit.evidence.len() <= 8 && culprit.functions.len() <= 8));
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! A timer of the kernel or of a driver, whose function takes its time.
 
 use super::sources::PER_CPU_KTHREADS;
-use super::who;
 use super::{Apart, Culprit, Examples};
 use crate::rules::{Evidence, Slice, Source};
 
@@ -12,7 +11,7 @@ pub static CULPRIT: Culprit = Culprit {
     tell: "By the function's name. The functions that only wake a thread are none, nor is the thread's own timer; some timers \
            have rules of their own.",
     remedy: "see from the function which driver it is of; timers follow the CPU that set them, so keep that work off this one",
-    kinds: &[Slice::TimerIrq, Slice::TimerSoftirq],
+    kinds: &[Slice::Irq, Slice::Softirq, Slice::TimerSoftirq],
     sources: &[Source { title: "kernel: jitter of per-CPU threads, TIMER_SOFTIRQ", url: PER_CPU_KTHREADS }],
     evidence: Evidence::Documented,
     cured_by: &["timer-migration", "isolation-support"],
@@ -20,18 +19,18 @@ pub static CULPRIT: Culprit = Culprit {
     apart: Apart::Function,
     general: true,
     matches: |sight| {
-        let who = &sight.slice.who;
-        let wakes = WAKING.contains(&who.function.as_str());
-        (!who.function.is_empty() && !wakes).then(|| format!("{} expired", who::function(who)))
+        let function = sight.timer_function().filter(|function| !WAKING.contains(function))?;
+        Some(format!("{function} expired"))
     },
     examples: Examples {
-        fires: "timer-softirq ns=20000000 function=slow_timer module=faults irq=TIMER comm=insmod",
+        fires: "softirq ns=20000000 function=slow_timer module=faults irq=TIMER comm=insmod",
         silent: "timer-softirq ns=20000 function=timerfd_tmrproc irq=HRTIMER comm=ktimers/1",
     },
 };
 
 /// Functions of timers that wake a thread and do nothing else.
 const WAKING: &[&str] = &[
+    "alarmtimer_fired",
     "delayed_work_timer_fn",
     "hrtimer_wakeup",
     "it_real_fn",

@@ -30,7 +30,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel source: kernel/time/hrtimer.c, switch_hrtimer_base()", url: HRTIMER_C },
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
     ],
-    cures: &[Slice::Ipi, Slice::TimerIrq],
+    cures: &[Slice::Ipi, Slice::TimerIrq, Slice::Softirq],
     after: &[],
     conflicts: &[],
     reads: &[SYSCTL],
