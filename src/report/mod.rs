@@ -33,6 +33,7 @@ pub mod outlook;
 pub mod overlay;
 pub mod page;
 pub mod peaks;
+pub mod perfetto;
 pub mod rates;
 pub mod rules;
 pub mod shift;

@@ -7,12 +7,14 @@ pub mod lanes;
 pub mod nest;
 pub mod path;
 pub mod picture;
+pub mod pins;
 pub mod said;
 pub mod section;
 pub mod stages;
 pub mod strip;
 pub mod swatches;
 pub mod text;
+pub mod tracks;
 pub mod windows;
 
 #[cfg(test)]

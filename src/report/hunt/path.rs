@@ -28,13 +28,13 @@ pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Pictur
     let time = Scale::linear(0.0, whole.max(1) as f64, left, right);
     let (unit, unit_ns) = unit_of(time.hi());
     let ticks = time.ticks(if wide { 8 } else { 4 }, |ns| number(ns / unit_ns));
-    let mut from = 0i64;
+    let from = |at: usize| stages[..at].iter().map(|stage| stage.0).sum::<i64>();
     let body = html! {
         (plot.x_axis(&time, &ticks, &format!("{unit} since the thread should have run, mean"), theme))
         @for (at, (stage, (name, why))) in stages.iter().zip(NAMES).enumerate() {
             @let top = plot.top + at as f64 * step;
             @let bar = if wide { top + 8.0 } else { top + 2.0 * LINE - 4.0 };
-            @let (x1, x2) = (time.at(from as f64), time.at((from + stage.0) as f64));
+            @let (x1, x2) = (time.at(from(at) as f64), time.at(from(at + 1) as f64));
             @let kind = kinds::of(COLOURS[at]);
             @let words = format!("{} ({})", span(*stage), super::said::percent(super::share(*stage, Nanos(whole))));
             @let after = x2 + 6.0 + text_width(&words) < right;
@@ -57,7 +57,6 @@ pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Pictur
             } @else {
                 (svg::text_over((x1 + x2) / 2.0, bar + 14.0, "middle", theme.ink, theme, &words))
             }
-            @let _next = from += stage.0;
         }
         (plot.frame(theme))
     };

@@ -70,8 +70,8 @@ pub fn stack(slice: &Slice) -> String {
 /// When a spike was: the time of day where it is among a CPU's worst, else the time since the start.
 pub fn when(spike: &Spike, run: &Run) -> String {
     let worst = run.cpus.iter().filter(|cpu| cpu.cpu == spike.cpu).flat_map(|cpu| &cpu.worst);
-    let known = worst.filter(|worst| worst.mono_ns == Some(spike.actual_ns) && !worst.time.is_empty());
-    if let Some(worst) = known.last() {
+    let mut known = worst.filter(|worst| worst.mono_ns == Some(spike.actual_ns) && !worst.time.is_empty());
+    if let Some(worst) = known.next() {
         return format!("at {}", time_of_day(&worst.time, &run.started));
     }
     let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).max();

@@ -61,7 +61,7 @@ fn culprits(run: &Run) -> Markup {
         (scroll("Culprits by the time they took", html! {
             table {
                 thead { tr {
-                    th { "share" } th { "time" } th { "spikes" } th class="left" { "who" } th class="left" { "as" }
+                    th { "share" } th { "time" } th class="more" { "spikes" } th class="left" { "who" } th class="left" { "as" }
                     th class="left" { "evidence" } th class="left" { "what cures it" }
                 } }
                 tbody { @for culprit in run.culprits.iter().take(CULPRITS) { (culprit_row(culprit)) } }
@@ -79,7 +79,7 @@ fn culprit_row(culprit: &Culprit) -> Markup {
     let lines = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join("; ");
     html! {
         tr {
-            td class="top" { (said::percent(culprit.share)) } td { (span(culprit.total_ns)) } td { (culprit.spikes) }
+            td class="top" { (said::percent(culprit.share)) } td { (span(culprit.total_ns)) } td class="more" { (culprit.spikes) }
             td class="wrap" {
                 strong { (clean(&culprit.name)) }
                 @if !culprit.functions.is_empty() { br; span class="muted" { "in " (said::listed(&culprit.functions)) } }
@@ -120,7 +120,7 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
             (scroll("The parts of this spike", html! {
                 table {
                     thead { tr {
-                        th { "from, us" } th { "length, us" } th { "share" } th class="left" { "kind" }
+                        th class="more" { "from, us" } th { "length, us" } th class="more" { "share" } th class="left" { "kind" }
                         th class="left" { "who" } th class="left" { "what it rests on" }
                     } }
                     tbody { @for part in &shown { (row(part, spike)) } }
@@ -135,7 +135,7 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
 fn row(part: &Part, spike: &Spike) -> Markup {
     html! {
         tr {
-            td { (us(part.start)) } td class="top" { (us(part.ns)) } td { (said::percent(share(part.ns, spike.latency_ns))) }
+            td class="more" { (us(part.start)) } td class="top" { (us(part.ns)) } td class="more" { (said::percent(share(part.ns, spike.latency_ns))) }
             td class="left" { (swatch(part.kind())) " " (clean(part.kind())) }
             @match part.slice {
                 None => { td {} td class="wrap" { (kinds::of(kinds::UNEXPLAINED).words) } }

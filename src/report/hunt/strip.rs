@@ -1,9 +1,12 @@
 //! A spike as one strip: its parts as labelled bars on a scale of time, from the expected time to the actual one.
 
+use std::cmp::Ordering;
+
 use maud::{Markup, html};
 
 use super::kinds::{self, UNEXPLAINED};
 use super::{Part, said};
+use crate::bundle::run::Who;
 use crate::report::axis::Scale;
 use crate::report::svg::{FONT, Px, text, text_width};
 use crate::report::theme::Theme;
@@ -15,6 +18,8 @@ pub const HEIGHT: f64 = 32.0;
 const LEAST: f64 = 1.6;
 /// Rows of labels below the bars.
 const ROWS: usize = 4;
+/// Of more labels below the bars only the first of each sort is there.
+const LABELS: usize = 8;
 /// Distance of these rows.
 const ROW: f64 = 15.0;
 
@@ -26,26 +31,73 @@ struct Below {
     words: String,
 }
 
-/// The strip, and the height it takes with its labels.
-pub fn draw(parts: &[Part], scale: &Scale, top: f64, theme: &Theme) -> (Markup, f64) {
-    let mut below: Vec<Below> = Vec::new();
-    let mut ends = [f64::MIN; ROWS];
-    let (left, right) = (scale.at(scale.lo()), scale.at(scale.hi()));
+/// Places labels in rows so that no stroke from a bar to its label crosses another label: those that reach to the right
+/// of their stroke from the last on, those that reach to the left from the first on.
+fn place(labels: Vec<(f64, String)>, left: f64, right: f64) -> Vec<Below> {
+    let fits = |(x, words): &(f64, String)| x - 4.0 + text_width(words) <= right;
+    let (to_right, to_left): (Vec<_>, Vec<_>) = labels.into_iter().partition(fits);
+    let mut placed: Vec<Below> = Vec::new();
+    let all = to_right
+        .into_iter()
+        .rev()
+        .map(|label| (label, true))
+        .chain(to_left.into_iter().map(|label| (label, false)));
+    for ((x, words), rightwards) in all {
+        // Without its length where there is no room for that, and to the other side.
+        let short = words.split(' ').next().unwrap_or_default().to_owned();
+        let choices =
+            [(&words, rightwards), (&words, !rightwards), (&short, rightwards), (&short, !rightwards)];
+        let found = choices.into_iter().find_map(|(words, rightwards)| {
+            let wide = text_width(words);
+            let from = if rightwards { x - 4.0 } else { x + 4.0 - wide };
+            let within = from >= left && from + wide <= right;
+            let row = (0..ROWS).find(|&row| within && free(&placed, row, x, from, from + wide))?;
+            Some(Below { x, from, row, words: words.clone() })
+        });
+        placed.extend(found);
+    }
+    placed
+}
+
+/// Whether a label fits into a row, its stroke crosses none above it, and no stroke from below crosses it.
+fn free(placed: &[Below], row: usize, x: f64, from: f64, to: f64) -> bool {
+    let beside = |x: f64, from: f64, to: f64| x < from - 1.0 || to + 1.0 < x;
+    placed.iter().all(|had| {
+        let end = had.from + text_width(&had.words);
+        match had.row.cmp(&row) {
+            Ordering::Equal => end + 8.0 <= from || to + 8.0 <= had.from,
+            Ordering::Less => beside(x, had.from, end),
+            Ordering::Greater => beside(had.x, from, to),
+        }
+    })
+}
+
+/// The strip, and the height it takes with its labels. Parts that begin at `until` or later have none below their
+/// bars: they are drawn again, larger.
+pub fn draw(parts: &[Part], scale: &Scale, top: f64, until: i64, theme: &Theme) -> (Markup, f64) {
+    let right = scale.at(scale.hi());
     let mut order: Vec<&Part> = parts.iter().collect();
     order.sort_by_key(|part| part.start);
     let inside: Vec<Option<String>> =
         order.iter().map(|part| label_inside(part, extent(part, scale).1)).collect();
-    for (part, _) in order.iter().zip(&inside).filter(|(_, inside)| inside.is_none()) {
-        let (x, width) = extent(part, scale);
-        let words = format!("{} {}", clean(part.kind()), span(part.ns));
-        let wide = text_width(&words);
-        let middle = x + width / 2.0;
-        let from = (middle - 4.0).min(right - wide).max(left);
-        if let Some(row) = (0..ROWS).find(|&row| ends[row] + 8.0 <= from) {
-            ends[row] = from + wide;
-            below.push(Below { x: middle, from, row, words });
-        }
+    let mut outside: Vec<&Part> =
+        order.iter().zip(&inside).filter(|had| had.1.is_none()).map(|had| *had.0).collect();
+    outside.retain(|part| part.start.0 < until);
+    if outside.len() > LABELS {
+        // In a storm the first of each sort speaks for the others.
+        let mut seen: Vec<(&str, Option<&Who>)> = Vec::new();
+        outside.retain(|part| {
+            let sort = (part.kind(), part.slice.map(|slice| &slice.who));
+            let fresh = !seen.contains(&sort);
+            seen.push(sort);
+            fresh
+        });
     }
+    let label = |part: &Part| {
+        let (x, width) = extent(part, scale);
+        (x + width / 2.0, format!("{} {}", clean(part.kind()), span(part.ns)))
+    };
+    let below = place(outside.into_iter().map(label).collect(), scale.at(scale.lo()) - 8.0, right);
     let rows = below.iter().map(|label| label.row + 1).max().unwrap_or(0);
     let base = top + HEIGHT;
     let markup = html! {
@@ -75,7 +127,7 @@ fn label_inside(part: &Part, width: f64) -> Option<String> {
     if !who.is_empty() {
         choices.push(format!("{kind}: {who}, {long}"));
     }
-    choices.extend([format!("{kind} {long}"), long]);
+    choices.push(format!("{kind} {long}"));
     choices.into_iter().find(|words| text_width(words) + 8.0 <= width)
 }
 
@@ -133,9 +185,23 @@ mod tests {
         for case in fixture::cases() {
             let parts = parts(&case.spike);
             let scale = Scale::linear(0.0, case.spike.latency_ns.0 as f64, 80.0, 900.0);
-            let text = draw(&parts, &scale, 0.0, &PAPER).0.into_string();
+            let text = draw(&parts, &scale, 0.0, i64::MAX, &PAPER).0.into_string();
             assert_eq!(text.matches("<rect").count(), parts.len());
             assert_eq!(text.matches("<title>").count(), parts.len());
+        }
+    }
+
+    #[test]
+    fn no_stroke_crosses_a_label() {
+        let labels = (0..12).map(|at| (100.0 + f64::from(at) * 72.0, format!("timer-softirq {at}")));
+        let crowd = (0..4).map(|at| (990.0 + f64::from(at), "return-to-user".to_owned()));
+        let placed = place(labels.chain(crowd).collect(), 0.0, 1_000.0);
+        assert!(placed.len() > 8, "{}", placed.len());
+        for one in &placed {
+            for other in placed.iter().filter(|other| other.row < one.row) {
+                let end = other.from + text_width(&other.words);
+                assert!(one.x < other.from || end < one.x, "{} crosses {}", one.words, other.words);
+            }
         }
     }
 

@@ -1,0 +1,71 @@
+//! Names of points in time above a strip: a stroke for each, one name for those that stand too close together.
+
+use maud::{Markup, html};
+
+use crate::report::svg::{Px, text, text_width};
+use crate::report::theme::Theme;
+
+/// What the names and strokes take.
+pub const HEIGHT: f64 = 26.0;
+/// From the names to the strip.
+const FOOT: f64 = 8.0;
+/// Between two names.
+const APART: f64 = 8.0;
+
+/// Points with one name, and where it begins.
+struct Pin {
+    xs: Vec<f64>,
+    words: String,
+    from: f64,
+}
+
+impl Pin {
+    fn new(xs: Vec<f64>, words: String, edges: (f64, f64)) -> Pin {
+        let wide = text_width(&words);
+        let middle = xs.iter().sum::<f64>() / xs.len().max(1) as f64;
+        Pin { xs, words, from: (middle - wide / 2.0).min(edges.1 - wide).max(edges.0) }
+    }
+}
+
+/// The names at their positions, ascending, between two edges.
+pub fn draw(points: &[(&str, f64)], edges: (f64, f64), top: f64, theme: &Theme) -> Markup {
+    let mut pins: Vec<Pin> = Vec::new();
+    for &(name, x) in points {
+        let mut pin = Pin::new(vec![x], name.to_owned(), edges);
+        while let Some(mut last) = pins.pop() {
+            if last.from + text_width(&last.words) + APART <= pin.from {
+                pins.push(last);
+                break;
+            }
+            last.xs.append(&mut pin.xs);
+            pin = Pin::new(last.xs, format!("{}, {}", last.words, pin.words), edges);
+        }
+        pins.push(pin);
+    }
+    let base = top + HEIGHT;
+    html! {
+        @for pin in &pins {
+            @for x in &pin.xs {
+                path d=(format!("M{} {}V{}", Px(*x), Px(base - FOOT + 3.0), Px(base)))
+                    stroke=(theme.ink) stroke-width="1" fill="none" {}
+            }
+            (text(pin.from, base - FOOT, "start", theme.ink, &pin.words))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::theme::PAPER;
+
+    #[test]
+    fn names_that_would_overlap_are_one() {
+        let points = [("a", 10.0), ("b", 15.0), ("interrupt", 300.0), ("waking", 330.0), ("actual", 500.0)];
+        let text = draw(&points, (0.0, 600.0), 0.0, &PAPER).into_string();
+        for words in [">a, b<", ">interrupt, waking<", ">actual<"] {
+            assert!(text.contains(words), "{text}");
+        }
+        assert_eq!(text.matches("<path").count(), 5);
+    }
+}

@@ -1,0 +1,199 @@
+//! What every CPU did around a spike, drawn as one lane each below the spike's own strip.
+
+use maud::{Markup, html};
+
+use super::lanes::{Lane, Stretch, lanes};
+use super::nest::Context;
+use super::swatches::Swatch;
+use crate::bundle::run::Spike;
+use crate::report::axis::{Scale, number};
+use crate::report::svg::{Plot, Px, text, text_width};
+use crate::report::theme::Theme;
+use crate::report::words::{clean, several, span};
+use crate::trace::window::Window;
+use crate::units::Nanos;
+
+/// CPUs that have a lane; of more, those that did most.
+const LANES: usize = 9;
+/// Height of a lane, and the distance of two.
+const HEIGHT: f64 = 18.0;
+const STEP: f64 = HEIGHT + 5.0;
+/// Narrower stretches could not be seen.
+const LEAST: f64 = 1.2;
+
+/// How strong which of the theme's colours is, and what for.
+const LOOKS: [(f64, usize, &str); 6] = [
+    (1.0, 2, "lanes: the late thread"),
+    (0.5, 0, "lanes: a real-time thread"),
+    (0.2, 0, "lanes: another thread"),
+    (1.0, 5, "lanes: a soft interrupt"),
+    (1.0, 1, "lanes: an interrupt"),
+    (1.0, 6, "lanes: a non-maskable interrupt"),
+];
+
+/// The lanes of a window.
+pub struct Tracks<'a> {
+    lanes: Vec<Lane>,
+    spike: &'a Spike,
+    time: &'a Scale,
+    plot: Plot,
+    theme: &'a Theme,
+    /// What is to be said of CPUs that have no lane.
+    pub notes: Vec<String>,
+}
+
+impl<'a> Tracks<'a> {
+    /// The lanes on a scale of nanoseconds since the expected time; none without a window.
+    pub fn new(
+        spike: &'a Spike,
+        window: Option<&Window>,
+        time: &'a Scale,
+        plot: Plot,
+        theme: &'a Theme,
+    ) -> Tracks<'a> {
+        let mut tracks = Tracks { lanes: Vec::new(), spike, time, plot, theme, notes: Vec::new() };
+        let Some(window) = window else {
+            tracks.notes.push("What the CPUs did meanwhile is not in this bundle.".into());
+            return tracks;
+        };
+        tracks.lanes = busiest(lanes(window), &mut tracks.notes);
+        if window.left_out > 0 {
+            let events = several(window.left_out, "event", "events");
+            tracks.notes.push(format!("{events} of other CPUs were left out."));
+        }
+        tracks
+    }
+
+    /// What the lanes take.
+    pub fn height(&self) -> f64 {
+        self.lanes.len() as f64 * STEP + 3.0
+    }
+
+    /// What their colours stand for, as far as they occur.
+    pub fn keys(&self) -> Vec<Swatch> {
+        let mut looks: Vec<usize> =
+            self.lanes.iter().flat_map(|lane| &lane.stretches).filter_map(|s| self.look(s)).collect();
+        looks.sort_unstable();
+        looks.dedup();
+        let key = |look: usize| {
+            let (strength, colour, words) = LOOKS[look];
+            Swatch { colour: self.theme.lines[colour], strength, words: words.into() }
+        };
+        looks.into_iter().map(key).collect()
+    }
+
+    /// The lanes from a height on.
+    pub fn draw(&self, top: f64) -> Markup {
+        html! { @for (at, lane) in self.lanes.iter().enumerate() { (self.lane(lane, top + at as f64 * STEP)) } }
+    }
+
+    fn since(&self, time: Nanos) -> f64 {
+        time.0.saturating_sub(self.spike.expected_ns.0) as f64
+    }
+
+    fn end(&self, stretch: &Stretch) -> f64 {
+        self.since(Nanos(stretch.start.0.saturating_add(stretch.ns.0)))
+    }
+
+    fn lane(&self, lane: &Lane, top: f64) -> Markup {
+        let shown = |stretch: &&Stretch| {
+            self.end(stretch) >= self.time.lo() && self.since(stretch.start) <= self.time.hi()
+        };
+        let middle = top + HEIGHT / 2.0;
+        html! {
+            (text(self.plot.left - 7.0, middle + 4.0, "end", self.theme.ink, &format!("CPU {}", lane.cpu)))
+            path d=(format!("M{} {}H{}", Px(self.plot.left), Px(middle), Px(self.plot.right)))
+                stroke=(self.theme.grid) stroke-width="2" fill="none" {}
+            @for stretch in lane.stretches.iter().filter(shown) { (self.stretch(stretch, top)) }
+        }
+    }
+
+    fn stretch(&self, stretch: &Stretch, top: f64) -> Markup {
+        let from = self.time.at(self.since(stretch.start));
+        let width = (self.time.at(self.end(stretch)) - from).max(LEAST);
+        let words = clean(&stretch.label);
+        let rect = |fill: &str, opacity: f64| {
+            html! {
+                rect x=(Px(from)) y=(Px(top)) width=(Px(width)) height=(Px(HEIGHT)) fill=(fill) fill-opacity=(number(opacity)) {}
+            }
+        };
+        let look = self.look(stretch).map(|look| LOOKS[look]);
+        html! {
+            g {
+                title { (words) ": " (span(stretch.ns)) " from +" (span(Nanos(self.since(stretch.start) as i64))) " on" }
+                @match look {
+                    // To be pointed at all the same.
+                    None => { (rect(self.theme.ground, 0.0)) }
+                    Some((strength, colour, _)) => {
+                        (rect(self.theme.ground, 1.0)) (rect(self.theme.lines[colour], strength))
+                        @if width > 6.0 {
+                            path d=(format!("M{} {}v{}", Px(from), Px(top), Px(HEIGHT))) stroke=(self.theme.ground) stroke-width="1.5" fill="none" {}
+                        }
+                        @if text_width(&words) + 6.0 <= width {
+                            @let ink = if strength > 0.75 { self.theme.ground } else { self.theme.ink };
+                            (text(from + width / 2.0, top + HEIGHT - 5.0, "middle", ink, &words))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The place in [`LOOKS`] of a stretch; none for an idle CPU.
+    fn look(&self, stretch: &Stretch) -> Option<usize> {
+        let victim = || format!("{}:{}", self.spike.victim.comm, self.spike.victim.pid);
+        Some(match stretch.context {
+            Context::Idle => return None,
+            Context::Thread if stretch.label == victim() => 0,
+            Context::Thread if stretch.prio.is_some_and(|prio| prio < 100) => 1,
+            Context::Thread => 2,
+            Context::Softirq => 3,
+            Context::Irq | Context::Function => 4,
+            Context::Nmi => 5,
+        })
+    }
+}
+
+/// Of many lanes the first, the victim's, and those with most in them.
+fn busiest(mut all: Vec<Lane>, notes: &mut Vec<String>) -> Vec<Lane> {
+    let others = all.len().saturating_sub(LANES);
+    if others == 0 {
+        return all;
+    }
+    let mut order: Vec<usize> = (1..all.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(all[at].stretches.len()));
+    let dropped: Vec<usize> = order.split_off(LANES - 1);
+    let mut at = 0;
+    all.retain(|_| {
+        at += 1;
+        !dropped.contains(&(at - 1))
+    });
+    notes.push(format!("{} with fewer events not drawn.", several(others as u64, "CPU", "CPUs")));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::hunt::fixture;
+    use crate::report::svg::Size;
+    use crate::report::theme::PAPER;
+    use crate::trace::event::Event;
+    use crate::units::Cpu;
+
+    #[test]
+    fn many_cpus_have_few_lanes_and_the_victims_is_the_first() {
+        let mut case = fixture::fifo();
+        let some = case.window.events.clone();
+        for cpu in 3..40 {
+            let copies = some.iter().take(5).cloned().map(|event| Event { cpu: Cpu(cpu), ..event });
+            case.window.events.extend(copies);
+        }
+        let time = Scale::linear(0.0, 4e5, 0.0, 1e3);
+        let tracks =
+            Tracks::new(&case.spike, Some(&case.window), &time, Plot::new(Size::Wide, 0.0, 0.0), &PAPER);
+        assert_eq!((tracks.lanes.len(), tracks.lanes[0].cpu), (LANES, Cpu(1)));
+        assert_eq!(tracks.notes, ["31 CPUs with fewer events not drawn."]);
+        assert!(tracks.keys().iter().any(|key| key.words.contains("the late thread")));
+    }
+}
