@@ -97,6 +97,12 @@ impl<'w> Case<'w> {
         self.cpus.get(&cpu).map_or(&[], Vec::as_slice)
     }
 
+    /// Since when the victim was runnable at that time, if an event tells.
+    pub(super) fn runnable_since(&self, time: i64) -> Option<i64> {
+        let all = &self.path.runnable;
+        all[..all.partition_point(|&since| since <= time)].last().copied()
+    }
+
     /// Where on its way the wake-up was.
     pub(super) fn phase(&self, time: i64) -> Phase {
         let path = &self.path;
@@ -123,7 +129,9 @@ impl<'w> Case<'w> {
 
     /// The frames that belong to an event of a CPU, and which of them let interrupts in.
     pub(super) fn stack_of(&self, cpu: Cpu, index: usize) -> Option<(&'w [String], Option<usize>)> {
-        match &self.events(cpu).get(index + 1)?.what {
+        // Nothing but a non-maskable interrupt comes between the two.
+        let mut next = self.events(cpu).get(index + 1..)?.iter().take(4);
+        match &next.find(|event| !matches!(event.what, What::Nmi { .. }))?.what {
             What::Stack { frames, enables } => Some((frames, *enables)),
             _ => None,
         }
