@@ -96,7 +96,8 @@ impl Account {
     fn give(&mut self, case: &Case<'_>, over: &Over, cpu: Cpu, piece: Stretch<'_>) {
         let ns = piece.end - piece.start;
         match cause(case, over, cpu, &piece) {
-            Some(cause) if cause.kind.bounded() && ns > BOUND => {
+            // A softirq is known by its entry and exit, whatever expires in it.
+            Some(cause) if cause.kind.bounded() && ns > BOUND && !matches!(piece.top, Top::Soft { .. }) => {
                 *self.stalled.entry(cause.kind.name()).or_default() += ns;
             }
             Some(cause) => self.add(&piece, cause),

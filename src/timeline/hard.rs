@@ -12,8 +12,8 @@ use crate::units::Cpu;
 
 /// How far back the sender of an interrupt is looked for.
 const SENT: i64 = 1_000_000_000;
-/// And among how many events of a CPU.
-const FAR: usize = 16_384;
+/// And among how many that were sent.
+const FAR: usize = 1_024;
 
 /// Whose time a hard interrupt is.
 pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
@@ -66,13 +66,9 @@ fn sender(case: &Case<'_>, cpu: Cpu, before: i64, function: Option<&str>) -> Who
         }
         _ => false,
     };
-    let mut last: Option<&Named> = None;
-    for (_, events) in case.cpus.iter().filter(|&(&other, _)| other != cpu) {
-        let end = events.partition_point(|event| event.time.0 <= before);
-        let near = |event: &&&Named| before.saturating_sub(event.time.0) <= SENT;
-        let found = events[..end].iter().rev().take(FAR).take_while(near).find(|event| sent(event));
-        last = found.copied().into_iter().chain(last).max_by_key(|event| event.time);
-    }
+    let end = case.sent.partition_point(|event| event.time.0 <= before);
+    let mut near = case.sent[..end].iter().rev().take(FAR).filter(|event| event.cpu != cpu);
+    let last = near.find(|event| sent(event) && before.saturating_sub(event.time.0) <= SENT);
     last.map_or_else(Who::default, |event| {
         let who = case.tasks.who(event.pid, event.time.0);
         Who { from_cpu: Some(event.cpu), ..who }

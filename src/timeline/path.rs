@@ -9,6 +9,9 @@ use crate::trace::event::{Named, What};
 use crate::trace::window::Window;
 use crate::units::Cpu;
 
+/// Migrations that are followed: more of them are no path of a thread's.
+const MOVES: usize = 64;
+
 /// The events of a window by CPU, in order of time.
 pub(super) type PerCpu<'w> = BTreeMap<Cpu, Vec<&'w Named>>;
 
@@ -254,7 +257,7 @@ fn legs(
             What::Migrate { pid, to, .. } if pid == window.victim.pid => Some((event.time.0, to)),
             _ => None,
         });
-        legs.extend(moves);
+        legs.extend(moves.take(MOVES));
     }
     if let Some(event) = switch {
         legs.push((event.time.0, event.cpu));
