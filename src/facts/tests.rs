@@ -90,8 +90,11 @@ fn debian_6_1() {
          /sys/devices/system/cpu/cpufreq/policy1/scaling_driver: intel_pstate
          /sys/devices/system/cpu/cpuidle/current_driver: intel_idle
          /sys/devices/system/cpu/cpu0/cpuidle/state10/name: C10
+         /sys/devices/system/cpu/cpu0/cpuidle/state10/latency: 890
          /sys/devices/system/cpu/cpu0/cpuidle/state2/name: C1E
+         /sys/devices/system/cpu/cpu0/cpuidle/state2/latency: 10
          /sys/devices/system/cpu/cpu0/cpuidle/state0/name: POLL
+         /sys/devices/system/cpu/cpu0/cpuidle/state0/latency: 0
          /sys/devices/system/clocksource/clocksource0/current_clocksource: tsc
          /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm
          /sys/class/dmi/id/sys_vendor: LENOVO",
@@ -110,6 +113,7 @@ fn debian_6_1() {
          cpufreq_driver: intel_pstate
          cpuidle_driver: intel_idle
          idle_states: ["POLL","C1E","C10"]
+         idle_exit_ns: [0,10000,890000]
          rt_runtime_us: 950000
          rt_period_us: 1000000
          fair_server_runtime_ns: null

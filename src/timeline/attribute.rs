@@ -173,7 +173,7 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
     if let Some(cause) = starved::cause(case, piece, current) {
         return Some(cause);
     }
-    let since_woken = case.path.queued.is_some_and(|queued| piece.since > queued);
+    let since_woken = case.runnable_since(piece.start).is_some_and(|since| piece.since > since);
     let switch =
         || Cause::new(Kind::Switch, Who::default(), "from the waking to the switch, with nothing between");
     if current.idle() {

@@ -55,6 +55,8 @@ pub(super) struct Case<'w> {
     pub host: &'w Host,
     /// The events by CPU.
     pub cpus: PerCpu<'w>,
+    /// What was sent from CPU to CPU, in order of time.
+    pub sent: Vec<&'w Named>,
     /// Who is who.
     pub tasks: Tasks,
     /// The landmarks.
@@ -77,10 +79,12 @@ impl<'w> Case<'w> {
         let cpus = path::per_cpu(window);
         let mut ordered: Vec<&Named> = window.events.iter().collect();
         ordered.sort_by_key(|event| event.time);
-        let tasks = Tasks::new(ordered.into_iter(), window.victim);
+        let tasks = Tasks::new(ordered.iter().copied(), window.victim);
+        let sends = |event: &&Named| matches!(event.what, What::CallQueue { .. } | What::IpiSend { .. });
+        let sent = ordered.into_iter().filter(sends).collect();
         let path = path::find(window, &cpus, from, to);
         let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
-        let mut case = Case { window, host, cpus, tasks, path, from, to, irqs_off, silent, inverted };
+        let mut case = Case { window, host, cpus, sent, tasks, path, from, to, irqs_off, silent, inverted };
         case.irqs_off = irqs_off::find(&case);
         case.silent = silence::find(&case);
         case.inverted = inversion::find(&case);
@@ -95,6 +99,12 @@ impl<'w> Case<'w> {
     /// The events of a CPU.
     pub(super) fn events(&self, cpu: Cpu) -> &[&'w Named] {
         self.cpus.get(&cpu).map_or(&[], Vec::as_slice)
+    }
+
+    /// Since when the victim was runnable at that time, if an event tells.
+    pub(super) fn runnable_since(&self, time: i64) -> Option<i64> {
+        let all = &self.path.runnable;
+        all[..all.partition_point(|&since| since <= time)].last().copied()
     }
 
     /// Where on its way the wake-up was.
@@ -123,7 +133,9 @@ impl<'w> Case<'w> {
 
     /// The frames that belong to an event of a CPU, and which of them let interrupts in.
     pub(super) fn stack_of(&self, cpu: Cpu, index: usize) -> Option<(&'w [String], Option<usize>)> {
-        match &self.events(cpu).get(index + 1)?.what {
+        // Nothing but a non-maskable interrupt comes between the two.
+        let mut next = self.events(cpu).get(index + 1..)?.iter().take(4);
+        match &next.find(|event| !matches!(event.what, What::Nmi { .. }))?.what {
             What::Stack { frames, enables } => Some((frames, *enables)),
             _ => None,
         }

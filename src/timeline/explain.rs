@@ -84,6 +84,7 @@ fn cuts(case: &Case<'_>, over: &Over) -> Vec<i64> {
     let path = &case.path;
     let mut cuts: Vec<i64> = over.edges().collect();
     cuts.extend(case.irqs_off.edges().chain(case.silent.edges()).chain(case.inverted.edges()));
+    cuts.extend(&path.runnable);
     cuts.extend([path.waking, path.queued, path.switch].into_iter().flatten());
     cuts.extend(path.expiry.iter().flat_map(|expiry| [expiry.time, expiry.interrupt]));
     cuts.sort_unstable();
@@ -95,7 +96,8 @@ impl Account {
     fn give(&mut self, case: &Case<'_>, over: &Over, cpu: Cpu, piece: Stretch<'_>) {
         let ns = piece.end - piece.start;
         match cause(case, over, cpu, &piece) {
-            Some(cause) if cause.kind.bounded() && ns > BOUND => {
+            // A softirq is known by its entry and exit, whatever expires in it.
+            Some(cause) if cause.kind.bounded() && ns > BOUND && !matches!(piece.top, Top::Soft { .. }) => {
                 *self.stalled.entry(cause.kind.name()).or_default() += ns;
             }
             Some(cause) => self.add(&piece, cause),
@@ -175,4 +177,147 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
         notes.push("no event tells of the switch to the thread".to_owned());
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fixture::{adds_up, host};
+    use super::super::lanes;
+    use super::*;
+    use crate::trace::event::{Context, Event, Named, Task, Vector, What};
+
+    fn task() -> impl Strategy<Value = Task> {
+        let names =
+            ["rt", "hog", "swapper", "ktimers/1", "ksoftirqd/1", "kworker/1:0", "migration/1", "sugov:0"];
+        (0..8i32, -1..130i32).prop_map(move |(pid, prio)| Task {
+            comm: names[pid as usize].into(),
+            pid,
+            prio,
+        })
+    }
+
+    fn function() -> impl Strategy<Value = String> {
+        prop::sample::select(vec![
+            "",
+            "hrtimer_wakeup",
+            "tick_nohz_handler",
+            "hold [m]",
+            "_raw_spin_unlock",
+            "__schedule",
+        ])
+        .prop_map(str::to_owned)
+    }
+
+    fn what() -> impl Strategy<Value = What<String>> {
+        let cpu = || (0..3u32).prop_map(Cpu);
+        let scheduling = prop_oneof![
+            (task(), prop::sample::select(vec![0i64, 1, 256]), task())
+                .prop_map(|(prev, state, next)| What::Switch { prev, state, next }),
+            (task(), cpu()).prop_map(|(task, target)| What::Waking { task, target }),
+            (task(), cpu()).prop_map(|(task, target)| What::Wakeup { task, target }),
+            (0..8i32, cpu(), cpu()).prop_map(|(pid, from, to)| What::Migrate { pid, from, to }),
+            (0..8i32, 0..130i32, 0..130i32).prop_map(|(pid, old, new)| What::Inherit { pid, old, new }),
+            prop::option::of(0..4u32).prop_map(|state| What::Idle { state }),
+            Just(What::Fault { user: true }),
+        ];
+        let vector = || prop::sample::select(vec![Vector::LocalTimer, Vector::Reschedule, Vector::IrqWork]);
+        let interrupts = prop_oneof![
+            vector().prop_map(|vector| What::VectorEntry { vector }),
+            vector().prop_map(|vector| What::VectorExit { vector }),
+            (0..2i32).prop_map(|irq| What::IrqEntry { irq, name: "eth0".into() }),
+            (0..2i32).prop_map(|irq| What::IrqExit { irq }),
+            function().prop_map(|reason| What::IpiEntry { reason }),
+            function().prop_map(|reason| What::IpiExit { reason }),
+            (function(), any::<i64>()).prop_map(|(handler, ns)| What::Nmi { handler, ns: Nanos(ns) }),
+            (function(), 0..90_000i64).prop_map(|(handler, ns)| What::Nmi { handler, ns: Nanos(ns) }),
+            (cpu(), function()).prop_map(|(target, function)| What::CallQueue {
+                target,
+                callsite: String::new(),
+                function
+            }),
+            function().prop_map(|function| What::CallEntry { function }),
+            function().prop_map(|function| What::CallExit { function }),
+        ];
+        let soft = prop_oneof![
+            (0..10u8).prop_map(|vec| What::SoftirqRaise { vec }),
+            (0..10u8).prop_map(|vec| What::SoftirqEntry { vec }),
+            (0..10u8).prop_map(|vec| What::SoftirqExit { vec }),
+            (0..2u64, function()).prop_map(|(timer, function)| What::TimerEntry {
+                timer,
+                function,
+                now: Nanos(0)
+            }),
+            (0..2u64).prop_map(|timer| What::TimerExit { timer }),
+            function().prop_map(|function| What::WheelEntry { function }),
+            Just(What::WheelExit),
+            function().prop_map(|function| What::WorkEntry { function }),
+            function().prop_map(|function| What::WorkExit { function }),
+            (0..2u64, 0..4u32).prop_map(|(lock, flags)| What::ContentionBegin { lock, flags }),
+            (0..2u64).prop_map(|lock| What::ContentionEnd { lock }),
+            (any::<bool>(), any::<bool>(), function()).prop_map(|(irqs, off, caller)| What::Toggle {
+                irqs,
+                off,
+                caller
+            }),
+            (prop::collection::vec(function(), 0..4), prop::option::of(0..5usize))
+                .prop_map(|(frames, enables)| What::Stack { frames, enables }),
+        ];
+        prop_oneof![scheduling, interrupts, soft]
+    }
+
+    fn event() -> impl Strategy<Value = Named> {
+        let time = prop_oneof![20 => 0..100_000i64, 1 => any::<i64>()];
+        let cpu = prop_oneof![4 => Just(1u32), 1 => 0..3u32];
+        (time, cpu, 0..8i32, any::<u8>(), 0..3u8, what()).prop_map(
+            |(time, cpu, pid, flags, preempt, what)| Event {
+                time: Nanos(time),
+                cpu: Cpu(cpu),
+                pid,
+                context: Context(flags & 0x1d),
+                preempt,
+                what,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_events_it_adds_up(
+            events in prop::collection::vec(event(), 0..200),
+            expected in prop_oneof![9 => 0..60_000i64, 1 => any::<i64>()],
+            actual in prop_oneof![9 => 40_000..100_000i64, 1 => any::<i64>()],
+            own in any::<bool>(),
+            victim in task(),
+            sorted in any::<bool>(),
+            preempt in prop::sample::select(vec!["rt", "none"]),
+        ) {
+            let mut window = Window {
+                cpu: Cpu(1),
+                expected_ns: Nanos(expected),
+                actual_ns: Nanos(actual),
+                own,
+                victim,
+                events,
+                ..Window::default()
+            };
+            if sorted {
+                window.events.sort_by_key(|event| event.time);
+            }
+            // A short tick, so that gaps count.
+            let declares = vec![0, 500, 20_000];
+            let host = Host { hz: Some(100_000), idle_exit_ns: declares, preempt: preempt.to_owned(), ..host() };
+            let spike = explain(&window, &host);
+            adds_up(&spike);
+            prop_assert!(spike.classes.len() <= 10);
+            for lane in lanes(&window) {
+                let mut cursor = i64::MIN;
+                for stretch in &lane.stretches {
+                    prop_assert!(stretch.start.0 >= cursor && stretch.ns.0 > 0);
+                    cursor = stretch.start.0.saturating_add(stretch.ns.0);
+                }
+            }
+        }
+    }
 }

@@ -77,6 +77,7 @@ pub(super) fn is_core_timer(function: &str) -> bool {
             | "alarmtimer_fired"
             | "bc_handler"
             | "perf_mux_hrtimer_handler"
+            | "perf_swevent_hrtimer"
             | "psi_poll_timer"
             | "napi_watchdog"
             | "idle_inject_timer_fn"

@@ -12,8 +12,8 @@ use crate::units::Cpu;
 
 /// How far back the sender of an interrupt is looked for.
 const SENT: i64 = 1_000_000_000;
-/// And among how many events of a CPU.
-const FAR: usize = 16_384;
+/// And among how many that were sent.
+const FAR: usize = 1_024;
 
 /// Whose time a hard interrupt is.
 pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
@@ -34,7 +34,7 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
             Cause::new(Kind::TimerIrq, Who { irq, ..Who::default() }, "the timer's interrupt")
         }
         (Some(vector), _) if vector.is_ipi() && name.is_empty() => ipi(case, cpu, vector.name(), hard.entry),
-        (None, Some(reason)) if name.is_empty() => ipi(case, cpu, reason, hard.entry),
+        (None, Some(reason)) => ipi(case, cpu, reason, hard.entry),
         (vector, _) => {
             let irq = if name.is_empty() { vector.map_or("", Vector::name).to_owned() } else { name };
             let evidence = format!("the interrupt {irq}, from its entry to its exit");
@@ -66,15 +66,96 @@ fn sender(case: &Case<'_>, cpu: Cpu, before: i64, function: Option<&str>) -> Who
         }
         _ => false,
     };
-    let mut last: Option<&Named> = None;
-    for (_, events) in case.cpus.iter().filter(|&(&other, _)| other != cpu) {
-        let end = events.partition_point(|event| event.time.0 <= before);
-        let near = |event: &&&Named| before.saturating_sub(event.time.0) <= SENT;
-        let found = events[..end].iter().rev().take(FAR).take_while(near).find(|event| sent(event));
-        last = found.copied().into_iter().chain(last).max_by_key(|event| event.time);
-    }
+    let end = case.sent.partition_point(|event| event.time.0 <= before);
+    let mut near = case.sent[..end].iter().rev().take(FAR).filter(|event| event.cpu != cpu);
+    let last = near.find(|event| sent(event) && before.saturating_sub(event.time.0) <= SENT);
     last.map_or_else(Who::default, |event| {
         let who = case.tasks.who(event.pid, event.time.0);
         Who { from_cpu: Some(event.cpu), ..who }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{explained, told};
+
+    const AFTER: &str = "
+        40 1 60 dh   vector+ local_timer
+        41 1 60 dh   timer+ 1 hrtimer_wakeup
+        42 1 60 dh   waking rt/50/19
+        43 1 60 dNh  vector- local_timer
+        44 1 60 d    switch busy/60/120 P rt/50/19";
+
+    fn first(before: &str) -> String {
+        let events = format!("-500 1 50 d switch rt/50/19 S busy/60/120\n{before}\n{AFTER}");
+        told(&explained(45.0, &events)).swap_remove(0)
+    }
+
+    #[test]
+    fn a_device_by_its_handler_and_a_vector_by_its_name() {
+        assert_eq!(first("-5 1 60 dh irq+ 24 eth0\n39 1 60 dh irq- 24"), "irq eth0 39");
+        assert_eq!(first("-5 1 60 dh vector+ irq_work\n39 1 60 dh vector- irq_work"), "irq irq_work 39");
+    }
+
+    #[test]
+    fn a_timers_function_that_is_not_the_kernels_own() {
+        let timer = |function: &str| {
+            first(&format!(
+                "-9 1 60 dh vector+ local_timer\n-5 1 60 dh timer+ 3 {function}\n38 1 60 dh timer- 3\n38 1 60 dh vector- local_timer"
+            ))
+        };
+        assert_eq!(timer("poll_sensor+[sensor]"), "irq local_timer/poll_sensor 38");
+        assert_eq!(timer("tick_nohz_handler"), "timer-irq local_timer 38");
+    }
+
+    #[test]
+    fn another_cpus_call_has_its_sender() {
+        let call = |queue: &str| {
+            format!(
+                "-900 0 7 d switch a/1/120 R asker/7/120\n{queue}\n-6 1 60 dh vector+ call_function_single\n\
+                 -6 1 60 dh call+ flush_all\n38 1 60 dh call- flush_all\n38 1 60 dh vector- call_function_single"
+            )
+        };
+        let of = |before: &str| {
+            let events = format!("-950 1 50 d switch rt/50/19 S busy/60/120\n{before}\n{AFTER}");
+            explained(45.0, &events).slices.swap_remove(0)
+        };
+        let known = of(&call("-8 0 7 . queue 1 asks flush_all"));
+        assert_eq!((known.kind.as_str(), known.who.function.as_str()), ("ipi", "flush_all"));
+        assert_eq!((known.who.comm.as_str(), known.who.from_cpu), ("asker", Some(crate::units::Cpu(0))));
+        // Another function, for another CPU, or later: not its sender.
+        for other in [
+            "-8 0 7 . queue 1 asks other",
+            "-8 0 7 . queue 2 asks flush_all",
+            "-1 0 7 . queue 1 asks flush_all",
+        ] {
+            assert_eq!(of(&call(other)).who.from_cpu, None, "{other}");
+        }
+    }
+
+    #[test]
+    fn without_vectors_the_handlers_and_reasons_tell() {
+        let events = "
+            -500 1 50 d  switch rt/50/19 S busy/60/120
+            -1  1 60 dh  irq+ 2 IPI
+            -1  1 60 dh  ipi+ Rescheduling+interrupts
+            19  1 60 dh  ipi- Rescheduling+interrupts
+            20  1 60 dh  irq- 2
+            20  1 60 dh  irq+ 11 arch_timer
+            20  1 60 dh  timer+ 1 hrtimer_wakeup
+            22  1 60 dh  waking rt/50/19
+            23  1 60 dNh timer- 1
+            24  1 60 dNh irq- 11
+            25  1 60 d   switch busy/60/120 P rt/50/19";
+        assert_eq!(
+            told(&explained(25.0, events)),
+            [
+                "ipi Rescheduling interrupts 19",
+                "irq IPI 1",
+                "timer-irq arch_timer 4",
+                "switch 1",
+                "unexplained 0"
+            ]
+        );
+    }
 }

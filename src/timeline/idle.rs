@@ -53,3 +53,42 @@ fn declared(case: &Case<'_>, state: u32) -> Option<(i64, Cause)> {
     let evidence = format!("the CPU was in idle state {name}, which declares {latency} ns to leave");
     Some((latency, Cause::new(Kind::IdleExit, Who { irq: name, ..Who::default() }, evidence)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{explained_on, host, told, window};
+    use crate::bundle::run::Host;
+
+    fn with(host: &Host, before: &str) -> Vec<String> {
+        let events = format!(
+            "-500 1 50 d switch rt/50/19 S swapper/0/120
+             {before}
+             150  1 0 dh  vector+ local_timer
+             151  1 0 dh  timer+ 1 hrtimer_wakeup
+             152  1 0 dh  waking rt/50/19
+             153  1 0 dNh timer- 1
+             153  1 0 dNh vector- local_timer
+             154  1 0 d   switch swapper/0/120 R rt/50/19"
+        );
+        told(&explained_on(host, &window(154.0, &events)))
+    }
+
+    #[test]
+    fn a_state_takes_what_it_declares_and_no_more() {
+        let idle_states = ["POLL", "C1", "C6"].map(str::to_owned).to_vec();
+        let declares = Host { idle_states, idle_exit_ns: vec![0, 2_000, 133_000], ..host() };
+        let rest = ["timer-irq local_timer 3", "switch 1"];
+        let of = |first: &'static str, last: &'static str| [&[first], &rest[..], &[last]].concat();
+        let told = |host, before: &str| with(host, before);
+        assert_eq!(
+            told(&declares, "-400 1 0 d idle 2\n149 1 0 d idle -"),
+            of("idle-exit C6 133", "unexplained 17")
+        );
+        assert_eq!(told(&declares, "-400 1 0 d idle 1"), of("idle-exit C1 2", "unexplained 148"));
+        let nothing = [&rest[..], &["unexplained 150"]].concat();
+        assert_eq!(told(&declares, "-400 1 0 d idle 0"), nothing);
+        assert_eq!(told(&declares, "-400 1 0 d idle 7"), nothing);
+        assert_eq!(told(&declares, ""), nothing);
+        assert_eq!(told(&host(), "-400 1 0 d idle 2"), nothing);
+    }
+}

@@ -92,3 +92,47 @@ fn where_it_ran(case: &Case<'_>, pid: i32, waking: i64) -> Option<Cpu> {
     let all = case.cpus.values().flatten().filter(|event| event.time.0 <= waking && event.pid == pid);
     all.max_by_key(|event| event.time).map(|event| event.cpu)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{explained_on, host, told, window};
+
+    /// The thread waits for `low`, which `mid` keeps from running; then `low` wakes it.
+    const EVENTS: &str = "
+        -300 1 70 d  switch low/70/89 P rt/50/19
+        -200 1 50 d  switch rt/50/19 S mid/60/49
+        9000 1 60 d  switch mid/60/49 S low/70/89
+        9500 1 70 d2 waking rt/50/19
+        9501 1 70 d  switch low/70/89 P rt/50/19";
+
+    fn with(events: &str) -> Vec<String> {
+        let mut window = window(9_501.0, events);
+        window.own = false;
+        told(&explained_on(&host(), &window))
+    }
+
+    #[test]
+    fn whoever_ran_instead_of_the_holder_is_named() {
+        assert_eq!(
+            with(EVENTS),
+            ["priority-inversion mid 9000", "priority-inversion low 500", "switch 1", "unexplained 0"]
+        );
+    }
+
+    #[test]
+    fn waiting_for_others_is_no_inversion() {
+        let unexplained = ["switch 1", "unexplained 9500"];
+        // Woken by a thread of higher priority, or by an interrupt that tells of no timer.
+        assert_eq!(with(&EVENTS.replace("low/70/89", "low/70/9"))[..1], ["thread low 1"]);
+        assert_eq!(
+            with(&EVENTS.replace("d2 waking", "dh waking")).last().map(String::as_str),
+            Some("unexplained 9500")
+        );
+        // The holder slept of itself while the other ran.
+        let slept = EVENTS.replace("-300 1 70 d  switch low/70/89 P", "-300 1 70 d  switch low/70/89 S");
+        assert_eq!(with(&slept), ["priority-inversion low 500", "switch 1", "unexplained 9000"]);
+        // Nobody waited: the thread was only preempted.
+        let preempted = EVENTS.replace("rt/50/19 S mid", "rt/50/19 P mid");
+        assert_eq!(with(&preempted), unexplained);
+    }
+}

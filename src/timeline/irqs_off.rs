@@ -31,7 +31,8 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
 }
 
 fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Option<(i64, i64, Cause)> {
-    let expiry = case.path.expiry.as_ref()?;
+    // An idle CPU always lets interrupts in at the same place, when it has left its state: that is no proof.
+    let expiry = case.path.expiry.as_ref().filter(|expiry| expiry.pid != 0)?;
     let (frames, enables) = case.stack_of(case.home(), expiry.index)?;
     let stack = frames.get(enables?..)?;
     let function = stack.iter().find(|frame| !is_lock_helper(frame)).or(stack.first())?;
@@ -98,4 +99,99 @@ fn toggled(case: &Case<'_>, before: &[&Named]) -> Vec<(i64, i64, Cause)> {
         found.push((start, end, Cause::new(Kind::IrqsOff, who, evidence)));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{explained, told};
+
+    const BEFORE: &str = "-500 1 50 d switch rt/50/19 S busy/60/120";
+    const STACK: &str = "hrtimer_interrupt,asm_sysvec,hold,write";
+
+    fn with(between: &str, thread: &str, enables: &str) -> Vec<String> {
+        let events = format!(
+            "{}
+             {between}
+             20000 1 60 dh  vector+ local_timer
+             20001 1 60 dh  timer+ 1 hrtimer_wakeup
+             20001 1 60 dh  stack {STACK} {enables}
+             20002 1 60 dh  waking rt/50/19
+             20003 1 60 dNh timer- 1
+             20004 1 60 dNh vector- local_timer
+             20004 1 60 d   switch {thread} P rt/50/19",
+            BEFORE.replace("busy/60/120", thread),
+        );
+        told(&explained(20_004.0, &events))
+    }
+
+    #[test]
+    fn from_the_last_sign_that_they_were_on() {
+        let rest = ["timer-irq local_timer 4"];
+        let busy = |between| with(between, "busy/60/120", "2");
+        let of = |us: u32, unexplained: u32| {
+            let off = format!("irqs-off hold/busy {us}");
+            [&[off], &rest.map(str::to_owned)[..], &[format!("unexplained {unexplained}")]].concat()
+        };
+        assert_eq!(busy(""), of(20_000, 0));
+        assert_eq!(busy("100 1 60 . work- x"), of(19_900, 100));
+        assert_eq!(busy("100 1 60 d work- x"), of(20_000, 0));
+    }
+
+    #[test]
+    fn interrupts_let_in_together_waited_together() {
+        let between = "19990 1 60 dh irq+ 24 eth0\n19995 1 60 dh irq- 24";
+        assert_eq!(
+            with(between, "busy/60/120", "2"),
+            ["irqs-off hold/busy 19990", "irq eth0 5", "timer-irq local_timer 4", "unexplained 5"]
+        );
+        // One that came in long before proves that interrupts were on then.
+        let between = "9990 1 60 dh irq+ 24 eth0\n9995 1 60 dh irq- 24";
+        assert_eq!(
+            with(between, "busy/60/120", "2"),
+            ["irq eth0 5", "irqs-off hold/busy 10005", "timer-irq local_timer 4", "unexplained 9990"]
+        );
+    }
+
+    #[test]
+    fn waiting_for_a_lock_and_stopping_the_machine_have_their_own_kinds() {
+        let between = "-5 1 60 d spin+ 3\n19000 1 60 d spin- 3";
+        assert_eq!(
+            with(between, "busy/60/120", "2")[..2],
+            ["lock-contention hold/busy 19000", "irqs-off hold/busy 1000"]
+        );
+        // Spinning with interrupts on keeps nothing out; sleeping for a lock is no spinning.
+        let on = with("-5 1 60 . spin+ 3\n19000 1 60 . spin- 3", "busy/60/120", "");
+        assert_eq!(on, ["timer-irq local_timer 4", "unexplained 20000"]);
+        let asleep = with("-5 1 60 d spin+ 3 8\n19000 1 60 d spin- 3", "busy/60/120", "2");
+        assert_eq!(asleep[0], "irqs-off hold/busy 20000");
+        assert_eq!(with("", "migration/1/60/-1", "2")[0], "stop-machine hold/migration/1 20000");
+        assert_eq!(with("", "migration/1/60/-1", "")[0], "stop-machine migration/1 20000");
+    }
+
+    #[test]
+    fn switching_off_and_on_is_told_where_the_kernel_tells() {
+        let between = "10 1 60 d irqs_off hold\n15010 1 60 d irqs_on hold";
+        assert_eq!(
+            with(between, "busy/60/120", ""),
+            ["irqs-off hold/busy 15000", "timer-irq local_timer 4", "unexplained 5000"]
+        );
+    }
+
+    #[test]
+    fn a_frame_that_is_not_there_proves_nothing() {
+        assert_eq!(with("", "busy/60/120", "9"), ["timer-irq local_timer 4", "unexplained 20000"]);
+    }
+
+    #[test]
+    fn an_idle_cpu_lets_interrupts_in_where_it_always_does() {
+        let events = "
+            -500  1 50 d  switch rt/50/19 S swapper/0/120
+            20000 1 0 dh  vector+ local_timer
+            20001 1 0 dh  timer+ 1 hrtimer_wakeup
+            20001 1 0 dh  stack hrtimer_interrupt,asm_sysvec,cpuidle_enter_state,do_idle 2
+            20002 1 0 dh  waking rt/50/19
+            20004 1 0 dNh vector- local_timer
+            20004 1 0 d   switch swapper/0/120 R rt/50/19";
+        assert_eq!(told(&explained(20_004.0, events)), ["timer-irq local_timer 4", "unexplained 20000"]);
+    }
 }

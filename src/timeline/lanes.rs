@@ -123,3 +123,33 @@ fn push(made: &mut Vec<Stretch>, next: Stretch) {
     }
     made.push(next);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::window;
+    use super::*;
+
+    #[test]
+    fn each_cpu_has_its_contexts() {
+        let events = "
+            0  0 7  d  switch a/7/120 S swapper/0/120
+            10 0 0  dh irq+ 24 eth0
+            12 0 0  dh irq- 24
+            0  1 60 d  switch b/60/120 S rt/50/19
+            5  1 50 s  soft+ 3
+            9  1 50 s  soft- 3
+            16 1 50 .  nmi watchdog 4";
+        let shown = |lane: &Lane| {
+            let one = |s: &Stretch| format!("{:?} {} {}", s.context, s.label, s.ns.0 / 1_000);
+            lane.stretches.iter().map(one).collect::<Vec<_>>()
+        };
+        let lanes = lanes(&window(20.0, events));
+        assert_eq!(lanes.iter().map(|lane| lane.cpu.0).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(shown(&lanes[0]), ["Idle  10", "Irq eth0 2", "Idle  8"]);
+        assert_eq!(
+            shown(&lanes[1]),
+            ["Thread rt 5", "Softirq NET_RX 4", "Thread rt 3", "Nmi watchdog 4", "Thread rt 4"]
+        );
+        assert_eq!(lanes[1].stretches[0].prio, Some(19));
+    }
+}

@@ -9,6 +9,9 @@ use crate::trace::event::{Named, What};
 use crate::trace::window::Window;
 use crate::units::Cpu;
 
+/// Migrations that are followed: more of them are no path of a thread's.
+const MOVES: usize = 64;
+
 /// The events of a window by CPU, in order of time.
 pub(super) type PerCpu<'w> = BTreeMap<Cpu, Vec<&'w Named>>;
 
@@ -52,6 +55,8 @@ pub(super) struct Path {
     pub waker: Option<(i32, bool)>,
     /// From when on it was in a run queue: woken, or preempted since before.
     pub queued: Option<i64>,
+    /// Each time at which it came into a run queue, ascending: woken, or right before it was preempted.
+    pub runnable: Vec<i64>,
     /// When it was switched to.
     pub switch: Option<i64>,
     /// The switch's place among the events of its CPU.
@@ -80,6 +85,7 @@ pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Pa
             home = cpu;
         }
     }
+    path.runnable = runnable(cpus, victim);
     path.queued = queued(cpus, victim, path.waking, from, to);
     let since = path.waking.unwrap_or(from);
     let switch = first(
@@ -220,6 +226,20 @@ fn queued(cpus: &PerCpu<'_>, victim: i32, waking: Option<i64>, from: i64, to: i6
     last.filter(|&(_, runnable)| runnable).map(|_| from)
 }
 
+fn runnable(cpus: &PerCpu<'_>, victim: i32) -> Vec<i64> {
+    let all = cpus.values().flatten().filter_map(|event| match &event.what {
+        What::Waking { task, .. } | What::Wakeup { task, .. } if task.pid == victim => Some(event.time.0),
+        // Whoever is switched to there runs although the thread could.
+        What::Switch { prev, state: 0 | 256, .. } if prev.pid == victim => {
+            Some(event.time.0.saturating_sub(1))
+        }
+        _ => None,
+    });
+    let mut all: Vec<i64> = all.collect();
+    all.sort_unstable();
+    all
+}
+
 /// Which CPU had the wake-up when.
 fn legs(
     window: &Window,
@@ -237,7 +257,7 @@ fn legs(
             What::Migrate { pid, to, .. } if pid == window.victim.pid => Some((event.time.0, to)),
             _ => None,
         });
-        legs.extend(moves);
+        legs.extend(moves.take(MOVES));
     }
     if let Some(event) = switch {
         legs.push((event.time.0, event.cpu));

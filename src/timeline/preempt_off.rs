@@ -19,26 +19,49 @@ const SHORT: i64 = 50_000;
 
 /// What a thread of lower priority did that runs on from before the victim was runnable; none without proof.
 pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
-    let held = case.path.expiry.as_ref().map_or(0, |expiry| expiry.preempt) > 0;
-    let stack = case.path.switch_index.and_then(|index| {
-        let cpu = case.path.legs.last()?.1;
-        let What::Switch { prev, .. } = &case.events(cpu).get(index)?.what else { return None };
-        (prev.pid == current.pid).then(|| case.stack_of(cpu, index).map(|(frames, _)| frames))?
-    });
-    let below = stack.and_then(|frames| let_in(frames).map(|at| &frames[at..]));
-    let waited = case.path.queued?.abs_diff(case.path.switch.unwrap_or(case.to));
-    let long = i64::try_from(waited).unwrap_or(i64::MAX) > SHORT;
-    if !held && !(below.is_some() && long) || stretch.since > case.path.queued? {
+    let queued = case.path.queued.filter(|&queued| stretch.since <= queued)?;
+    if case.path.switch.is_some_and(|switch| switch <= stretch.start) {
         return None;
     }
-    let function = below.and_then(|frames| frames.first()).map_or("", String::as_str);
-    let evidence = match (function, held) {
-        ("", _) => "the timer's interrupt found preemption off".to_owned(),
-        (_, true) => format!("the interrupt found preemption off; {function} let it in again"),
-        (_, false) => format!("{function} let preemption in again"),
+    let held = case.path.expiry.as_ref().map_or(0, |expiry| expiry.preempt) > 0;
+    let long = case.path.switch.unwrap_or(case.to).saturating_sub(queued) > SHORT;
+    let (frames, slept) = at_switch(case, current).unwrap_or((&[], false));
+    let below = let_in(frames).map(|at| &frames[at..]);
+    let whole = case.host.preempt == "none" || case.host.preempt == "voluntary";
+    let (function, evidence) = match below.and_then(|frames| frames.first()) {
+        Some(function) if held => {
+            (function.as_str(), format!("the interrupt found preemption off; {function} let it in again"))
+        }
+        Some(function) if long => (function.as_str(), format!("{function} let preemption in again")),
+        None if held => ("", "the interrupt found preemption off".to_owned()),
+        None if long && whole && ends_call(frames) => {
+            ("", "the kernel gave the CPU away only at the end of a system call".to_owned())
+        }
+        None if long && whole && slept && !frames.is_empty() => (
+            "",
+            "the kernel does not preempt its own code, and the thread ran in it until it slept".to_owned(),
+        ),
+        _ => return None,
     };
     let who = named(who(current), function);
     Some(Cause { stack: below.unwrap_or_default().to_vec(), ..Cause::new(Kind::PreemptOff, who, evidence) })
+}
+
+/// The stack at the switch from this thread to the victim, and whether the thread slept of itself.
+fn at_switch<'w>(case: &Case<'w>, current: Task) -> Option<(&'w [String], bool)> {
+    let (index, cpu) = (case.path.switch_index?, case.path.legs.last()?.1);
+    let What::Switch { prev, state, .. } = &case.events(cpu).get(index)?.what else { return None };
+    let frames = case.stack_of(cpu, index).map_or(&[][..], |(frames, _)| frames);
+    (prev.pid == current.pid).then_some((frames, !matches!(state, 0 | 256)))
+}
+
+/// Whether the thread came from a system call that was about to return, not from an interrupt.
+fn ends_call(frames: &[String]) -> bool {
+    let any =
+        |starts: &[&str]| frames.iter().any(|frame| starts.iter().any(|start| frame.starts_with(start)));
+    let interrupts =
+        ["irqentry_", "asm_sysvec", "asm_common_interrupt", "asm_exc", "el0_irq", "el0_interrupt"];
+    any(&["do_syscall_64", "syscall_exit_to_user_mode", "el0_svc", "invoke_syscall"]) && !any(&interrupts)
 }
 
 /// By the events that tell of each switching off and on, where the kernel has them.
@@ -75,7 +98,9 @@ fn let_in(frames: &[String]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::{explained, explained_on, host, told, window};
     use super::*;
+    use crate::bundle::run::Host;
 
     fn name(frames: &[&str]) -> Option<String> {
         let frames: Vec<String> = frames.iter().map(|&frame| frame.to_owned()).collect();
@@ -96,5 +121,74 @@ mod tests {
         assert_eq!(name(&["__schedule", "schedule", "do_nanosleep"]), None);
         assert_eq!(name(&["__schedule", "preempt_schedule"]), None);
         assert_eq!(name(&[]), None);
+    }
+
+    const HELD: &str = "__schedule,preempt_schedule,preempt_schedule_thunk,hold+[faults],write";
+
+    fn events(depth: u8, us: u32, stack: &str) -> String {
+        format!(
+            "-500 1 50 d  switch rt/50/19 S busy/60/120
+             2    1 60 dh{depth} vector+ local_timer
+             3    1 60 dh{depth} timer+ 1 hrtimer_wakeup
+             4    1 60 dh2 waking rt/50/19
+             5    1 60 dNh timer- 1
+             5    1 60 dNh vector- local_timer
+             {us} 1 60 d   switch busy/60/120 P rt/50/19
+             {us} 1 60 d   stack {stack}"
+        )
+    }
+
+    fn third(depth: u8, us: u32, stack: &str) -> String {
+        told(&explained(f64::from(us), &events(depth, us, stack))).swap_remove(1)
+    }
+
+    #[test]
+    fn the_function_that_held_it_is_named() {
+        assert_eq!(third(1, 20_005, HELD), "preempt-off hold/busy 20000");
+        assert_eq!(third(0, 20_005, HELD), "preempt-off hold/busy 20000");
+        assert_eq!(third(1, 20_005, "__schedule,schedule,nap"), "preempt-off busy 20000");
+        assert_eq!(third(1, 9, HELD), "preempt-off hold/busy 4");
+    }
+
+    #[test]
+    fn without_proof_it_is_a_switch_or_nothing() {
+        assert_eq!(third(0, 9, HELD), "switch 4");
+        let way_out = "__schedule,preempt_schedule_irq,irqentry_exit,asm_sysvec_apic_timer_interrupt,hold";
+        assert_eq!(third(0, 900, way_out), "switch 895");
+        assert_eq!(third(0, 20_005, way_out), "unexplained 20002");
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_preempt_itself_holds_until_the_end_of_a_call() {
+        let on = |preempt: &str, stack: &str| {
+            let host = Host { preempt: preempt.to_owned(), ..host() };
+            let window = window(20_005.0, &events(0, 20_005, stack));
+            told(&explained_on(&host, &window)).swap_remove(1)
+        };
+        let call = "__schedule,schedule,exit_to_user_mode_loop,do_syscall_64,entry_SYSCALL_64_after_hwframe";
+        assert_eq!(on("none", call), "preempt-off busy 20000");
+        assert_eq!(on("full", call), "unexplained 20002");
+        assert_eq!(
+            on("none", "__schedule,schedule,irqentry_exit_to_user_mode,asm_sysvec"),
+            "unexplained 20002"
+        );
+    }
+
+    #[test]
+    fn a_thread_that_spins_waits_for_a_lock() {
+        let spun = events(1, 20_005, HELD).replace(
+            "5    1 60 dNh vector-",
+            "5 1 60 dNh vector- local_timer\n6 1 60 N2 spin+ 9\n20004 1 60 N2 spin- 9\n#",
+        );
+        assert_eq!(told(&explained(20_005.0, &spun))[2], "lock-contention busy 19998");
+    }
+
+    #[test]
+    fn switching_it_off_and_on_is_told_where_the_kernel_tells() {
+        let told_of =
+            events(0, 20_005, "__schedule").replace("\n             2 ", "\n1 1 60 . preempt_off hold\n2 ");
+        let told_of =
+            told_of.replace("20005 1 60 d   switch", "20004 1 60 . preempt_on hold\n20005 1 60 d switch");
+        assert_eq!(told(&explained(20_005.0, &told_of))[1], "preempt-off hold/busy 19999");
     }
 }

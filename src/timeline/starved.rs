@@ -14,7 +14,7 @@ use crate::trace::event::Task;
 
 /// What let a thread of lower priority, or none, run since `queued`, while the victim was runnable.
 pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
-    let queued = case.path.queued?;
+    let queued = case.runnable_since(stretch.start)?;
     let victim = case.window.victim;
     let passed_over =
         stretch.since > queued && stretch.since <= stretch.start && (0..100).contains(&victim.prio);
@@ -56,6 +56,7 @@ fn version(host: &Host) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::{explained_on, told, window};
     use super::*;
 
     fn host(release: &str, server: Option<u64>, runtime: Option<i64>) -> Host {
@@ -75,5 +76,44 @@ mod tests {
         assert_eq!(judged("6.12.4", Some(0), Some(-1)), (false, false));
         assert_eq!(judged("6.12.4", Some(50_000_000), Some(-1)), (true, false));
         assert_eq!(judged("", None, Some(950_000)), (false, false));
+    }
+
+    /// A real-time spinner of equal priority is taken off the CPU for 50 ms, with the victim waiting behind it.
+    fn with(host: &Host, next: &str, victim: &str) -> Vec<String> {
+        let pid = next.split('/').nth(1).unwrap();
+        let events = format!(
+            "-500  1 50 d  switch VICTIM S spin/60/19
+             2     1 60 dh vector+ local_timer
+             3     1 60 dh timer+ 1 hrtimer_wakeup
+             4     1 60 dh waking VICTIM
+             5     1 60 dh wakeup VICTIM
+             5     1 60 dh timer- 1
+             5     1 60 dh vector- local_timer
+             105   1 60 d  switch spin/60/19 R {next}
+             50105 1 {pid} d switch {next} R VICTIM"
+        );
+        let mut window = window(50_105.0, &events.replace("VICTIM", &format!("rt/50/{victim}")));
+        window.victim.prio = victim.parse().unwrap();
+        told(&explained_on(host, &window))[1..].to_vec()
+    }
+
+    #[test]
+    fn who_passes_a_real_time_thread_over() {
+        let (new, old) = (host("6.12.4", None, Some(950_000)), host("6.1.0", None, Some(950_000)));
+        let free = host("6.1.0", None, Some(-1));
+        let told = |host, next| with(host, next, "19").swap_remove(1);
+        assert_eq!(told(&new, "fair/61/120"), "fair-server fair 50000");
+        assert_eq!(told(&old, "fair/61/120"), "throttled fair 50000");
+        assert_eq!(told(&old, "swapper/0/120"), "throttled swapper 50000");
+        assert_eq!(told(&free, "fair/61/120"), "unexplained 50002");
+        assert_eq!(told(&new, "swapper/0/120"), "unexplained 50002");
+    }
+
+    #[test]
+    fn others_are_no_starvation() {
+        let new = host("6.12.4", None, Some(950_000));
+        assert_eq!(with(&new, "other/61/19", "19")[1], "thread other 50000");
+        assert_eq!(with(&new, "fair/61/120", "120")[1], "thread fair 50000");
+        assert_eq!(with(&new, "sugov:0/61/-1", "19")[1], "frequency sugov:0 50000");
     }
 }

@@ -151,8 +151,9 @@ impl<'w> Machine<'w> {
             self.hard.clear();
             self.idle = self.idle.filter(|_| event.pid == 0);
         }
-        // One interrupt does not enter another: the entry of a vector while one is open, or the thread's own word.
-        let enters = matches!(event.what, What::VectorEntry { .. } | What::IpiEntry { .. });
+        // A vector does not enter another interrupt, nor does a thread run in one: its exit was missed. Elsewhere
+        // than on x86 the event of an interrupt between CPUs stands inside that of its handler.
+        let enters = matches!(event.what, What::VectorEntry { .. });
         if !self.hard.is_empty() && (enters || !context.hard_irq()) {
             self.hard.clear();
             whole = false;

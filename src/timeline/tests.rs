@@ -1,6 +1,6 @@
 //! One window per kind of slice, and one that comes close to it.
 
-use super::fixture::{explained, told, window};
+use super::fixture::{explained, explained_on, host, told, window};
 use super::kind::Kind;
 
 /// A timer's interrupt that comes in time and wakes the thread, up to its exit.
@@ -101,5 +101,238 @@ fn a_late_interrupt_without_proof_stays_unexplained() {
         ["timer-irq local_timer 4", "switch 2", "return-to-user 4", "unexplained 20000"]
     );
     assert_eq!(explained(20_010.0, events).classes, ["unexplained"]);
-    assert!(window(1.0, events).events.len() == 7);
+}
+
+/// From the waking on: `events` go on behind the timer's interrupt, up to `late` microseconds.
+fn after(late: f64, events: &str) -> Vec<String> {
+    let mut lines = told(&explained(late, &with("-500 1 50 d switch rt/50/19 S busy/60/120", events)));
+    assert_eq!(lines.remove(0), "timer-irq local_timer 5");
+    lines
+}
+
+#[test]
+fn softirqs_by_name_and_function() {
+    let events = "
+        8   1 60 s  soft+ 3
+        508 1 60 s  soft- 3
+        508 1 60 s  soft+ 1
+        510 1 60 s  wheel+ flush_cache
+        610 1 60 s  wheel-
+        611 1 60 s  soft- 1
+        612 1 60 d  switch busy/60/120 P rt/50/19";
+    assert_eq!(
+        after(613.0, events),
+        [
+            "switch 1",
+            "softirq NET_RX 500",
+            "softirq TIMER 2",
+            "softirq TIMER/flush_cache 100",
+            "softirq TIMER 1",
+            "switch 1",
+            "return-to-user 1",
+            "unexplained 2"
+        ]
+    );
+}
+
+#[test]
+fn a_softirq_thread_of_higher_priority_runs_softirqs() {
+    let events = "
+        8   1 60 d  switch busy/60/120 P ksoftirqd/1/17/9
+        9   1 17 s  soft+ 6
+        509 1 17 s  soft- 6
+        510 1 17 d  switch ksoftirqd/1/17/9 S rt/50/19";
+    assert_eq!(
+        after(510.0, events),
+        [
+            "switch 1",
+            "thread ksoftirqd/1 1",
+            "softirq TASKLET/ksoftirqd/1 500",
+            "thread ksoftirqd/1 1",
+            "unexplained 2"
+        ]
+    );
+}
+
+#[test]
+fn non_maskable_interrupts_are_laid_over() {
+    let events = "
+        8   1 60 d  switch busy/60/120 P hog/61/9
+        300 1 61 d  nmi perf_event_nmi_handler 200
+        510 1 61 d  switch hog/61/9 S rt/50/19";
+    assert_eq!(
+        after(510.0, events),
+        [
+            "switch 1",
+            "thread hog 92",
+            "nmi nmi/perf_event_nmi_handler 200",
+            "thread hog 210",
+            "unexplained 2"
+        ]
+    );
+}
+
+#[test]
+fn work_is_named_by_its_function() {
+    let events = "
+        8    1 60 d  switch busy/60/120 P kworker/1:0/61/9
+        10   1 61 .  work+ refresh+[driver]
+        5010 1 61 .  work- refresh+[driver]
+        5012 1 61 d  switch kworker/1:0/61/9 S rt/50/19";
+    assert_eq!(
+        after(5_012.0, events),
+        [
+            "switch 1",
+            "thread kworker/1:0 2",
+            "workqueue refresh/kworker/1:0 5000",
+            "thread kworker/1:0 2",
+            "unexplained 2"
+        ]
+    );
+}
+
+#[test]
+fn the_stopper_stops_the_machine() {
+    let events = "
+        8    1 60 d  switch busy/60/120 P migration/1/16/-1
+        5012 1 16 d  switch migration/1/16/-1 S rt/50/19";
+    assert_eq!(after(5_012.0, events), ["switch 1", "stop-machine migration/1 5004", "unexplained 2"]);
+}
+
+#[test]
+fn page_faults_before_the_clock_is_read() {
+    let switch = "8 1 60 d switch busy/60/120 P rt/50/19";
+    let fault = "10 1 50 . fault";
+    assert_eq!(
+        after(500.0, &format!("{switch}\n{fault}")),
+        ["switch 1", "return-to-user 2", "page-fault rt 490", "unexplained 2"]
+    );
+    let sleeps = "
+        12  1 50 d  switch rt/50/19 S other/70/120
+        400 1 70 dh waking rt/50/19
+        401 1 70 d  switch other/70/120 P rt/50/19";
+    assert_eq!(after(500.0, &format!("{switch}\n{fault}\n{sleeps}"))[2], "page-fault rt 390");
+    // A sleep without a fault is the thread's own, and of unknown reason.
+    assert_eq!(
+        after(500.0, &format!("{switch}\n{sleeps}")),
+        ["switch 1", "return-to-user 4", "switch 1", "return-to-user 99", "unexplained 390"]
+    );
+}
+
+#[test]
+fn paths_of_bounded_work_do_not_explain_a_stop() {
+    let switch = "8 1 60 d switch busy/60/120 P rt/50/19";
+    assert_eq!(after(908.0, switch)[1..], ["return-to-user 900", "unexplained 2"]);
+    assert_eq!(after(30_008.0, switch)[1..], ["unexplained 30002"]);
+    let spike = explained(30_008.0, &with("", switch));
+    assert!(spike.notes.iter().any(|note| note.contains("return-to-user")), "{:?}", spike.notes);
+    // The timer's interrupt itself.
+    let events = "
+        -500 1 50 d   switch rt/50/19 S busy/60/120
+        0    1 60 dh  vector+ local_timer
+        5000 1 60 dh  timer+ 1 hrtimer_wakeup
+        5001 1 60 dh  waking rt/50/19
+        5002 1 60 dNh vector- local_timer
+        5002 1 60 d   switch busy/60/120 P rt/50/19";
+    assert_eq!(told(&explained(5_002.0, events)), ["timer-irq local_timer 2", "unexplained 5000"]);
+}
+
+#[test]
+fn a_thread_preempted_before_it_read_the_clock_is_passed_over_like_any() {
+    let switch = "8 1 60 d switch busy/60/120 P rt/50/19";
+    let of = |next: &str| {
+        let pid = next.split('/').nth(1).unwrap();
+        let out = format!("10 1 50 d switch rt/50/19 P {next}\n900 1 {pid} d switch {next} S rt/50/19");
+        after(901.0, &format!("{switch}\n{out}"))
+    };
+    let told =
+        |middle: &'static str| ["switch 1", "return-to-user 2", middle, "return-to-user 1", "unexplained 2"];
+    assert_eq!(of("hog/70/9"), told("thread hog 890"));
+    assert_eq!(of("fair/70/120"), told("fair-server fair 890"));
+}
+
+/// On PREEMPT_RT soft timers expire in a thread.
+#[test]
+fn a_soft_timer_waits_for_its_thread() {
+    let events = "
+        -500  1 50 d  switch rt/50/19 S hog/60/89
+        2     1 60 dh vector+ local_timer
+        3     1 60 dh raise 8
+        4     1 60 dh waking ktimers/1/18/98
+        5     1 60 dh vector- local_timer
+        40005 1 60 d  switch hog/60/89 S ktimers/1/18/98
+        40006 1 18 s  soft+ 8
+        40007 1 18 s  timer+ 1 timerfd_tmrproc
+        40008 1 18 s  waking rt/50/19
+        40009 1 18 s  timer- 1
+        40010 1 18 s  soft- 8
+        40011 1 18 d  switch ktimers/1/18/98 P rt/50/19";
+    assert_eq!(
+        told(&explained(40_012.0, events)),
+        [
+            "timer-irq local_timer 3",
+            "thread hog 40000",
+            "timer-softirq ktimers/1 1",
+            "timer-softirq HRTIMER/ktimers/1 1",
+            "timer-softirq HRTIMER/timerfd_tmrproc/ktimers/1 1",
+            "softirq HRTIMER/timerfd_tmrproc/ktimers/1 1",
+            "softirq HRTIMER/ktimers/1 1",
+            "switch 1",
+            "return-to-user 1",
+            "unexplained 2"
+        ]
+    );
+    // A thread below ktimers cannot keep it from running.
+    let lower = events.replace("hog/60/89", "low/60/120");
+    assert_eq!(explained(40_012.0, &lower).classes, ["unexplained"]);
+}
+
+#[test]
+fn a_waking_from_another_cpu_and_a_thread_that_moves() {
+    let events = "
+        -500 2 60 d  switch a/1/120 R hog/60/9
+        -400 1 70 d  switch rt/50/19 S swapper/0/120
+        0    0 7  d2 waking rt/50/19 2
+        3    2 60 dh vector+ reschedule
+        4    2 60 dh vector- reschedule
+        900  0 7  d  migrate 50 2 1
+        901  1 0  d  switch swapper/0/120 R rt/50/19";
+    let mut window = window(901.0, events);
+    window.own = false;
+    assert_eq!(
+        told(&explained_on(&host(), &window)),
+        ["thread hog 3", "ipi reschedule 1", "thread hog 896", "switch 1", "unexplained 0"]
+    );
+}
+
+#[test]
+fn what_is_missing_stays_unexplained_and_is_said() {
+    // The switch to the hog is missing: from the last event on nobody knows who ran.
+    let missing = "
+        300 1 61 d  work+ job
+        510 1 61 d  switch hog/61/9 S rt/50/19";
+    let before = "-500 1 50 d switch rt/50/19 S busy/60/120";
+    let spike = explained(510.0, &with(before, missing));
+    assert_eq!(told(&spike)[1..], ["workqueue job/hog 210", "unexplained 295"]);
+    assert!(spike.notes.iter().any(|note| note.contains("missing")), "{:?}", spike.notes);
+    let mut lossy = window(10.0, &with(before, "8 1 60 d switch busy/60/120 P rt/50/19"));
+    (lossy.events_lost, lossy.left_out) = (12, 5);
+    assert_eq!(explained_on(&host(), &lossy).notes.len(), 2);
+    let nothing = explained(1_000.0, "");
+    assert_eq!((nothing.classes.len(), nothing.unexplained_ns.0), (1, 1_000_000));
+    assert_eq!(nothing.notes.len(), 3);
+}
+
+#[test]
+fn a_thread_that_had_not_gone_to_sleep_was_late_by_itself() {
+    let events = "-500 1 60 d switch busy/60/120 S rt/50/19\n-100 1 50 . fault";
+    assert_eq!(told(&explained(700.0, events)), ["thread rt 700", "unexplained 0"]);
+}
+
+#[test]
+fn early_and_punctual_wake_ups_have_no_slices() {
+    for late in [0.0, -5.0] {
+        let spike = explained(late, WOKEN);
+        assert_eq!((spike.slices.len(), spike.unexplained_ns), (0, spike.latency_ns));
+    }
 }
