@@ -6,7 +6,7 @@
 #ifndef ONBEAT_FAULT_H
 #define ONBEAT_FAULT_H
 
-#include <linux/processor.h>
+#include <linux/compiler.h>
 #include <linux/timekeeping.h>
 #include <linux/types.h>
 
@@ -66,6 +66,9 @@ static __always_inline u64 fault_now(void)
 	return ktime_get_mono_fast_ns();
 }
 
+/* Reading the clock may be slow, and take a lock with interrupts off (HPET): not too often. */
+#define FAULT_LOOPS 500
+
 /*
  * Keeps the CPU for a time that is exact on CLOCK_MONOTONIC; mdelay() is not
  * where the emulator has calibrated it badly. Returns when it began.
@@ -73,9 +76,11 @@ static __always_inline u64 fault_now(void)
 static __always_inline u64 fault_spin(u64 us)
 {
 	u64 start = fault_now();
+	unsigned int i;
 
 	while (fault_now() - start < us * 1000)
-		cpu_relax();
+		for (i = 0; i < FAULT_LOOPS; i++)
+			barrier();
 	return start;
 }
 

@@ -20,6 +20,7 @@ pub struct Spike {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Slice {
     pub kind: String,
+    pub start: i64,
     pub ns: i64,
     /// Thread, function and interrupt.
     pub who: [String; 3],
@@ -81,7 +82,7 @@ fn spike(value: &Value) -> Result<Spike, String> {
 fn slice(value: &Value) -> Result<Slice, String> {
     let who =
         ["comm", "function", "irq"].map(|field| value["who"][field].as_str().unwrap_or_default().into());
-    Ok(Slice { kind: text(value, "kind")?, ns: whole(value, "ns")?, who })
+    Ok(Slice { kind: text(value, "kind")?, start: whole(value, "start_ns")?, ns: whole(value, "ns")?, who })
 }
 
 fn culprit(value: &Value) -> Result<Culprit, String> {

@@ -26,7 +26,7 @@ pub struct Score {
     pub named: usize,
     /// Mean distance between the time said and the time injected, as a share of the latency.
     pub share_error: f64,
-    /// Share of all latency that nothing explains.
+    /// Share of the injected time that nothing explains. What the emulator adds behind it nobody knows the truth of.
     pub unexplained: f64,
     /// Spikes whose parts are not their whole, strays included.
     pub wrong_sums: usize,
@@ -48,7 +48,7 @@ pub fn of(fault: &Fault, log: &[Record], answer: &Answer) -> Score {
         ..Score::default()
     };
     let mut seen = BTreeSet::new();
-    let (mut error, mut unexplained, mut latency) = (0.0, 0, 0);
+    let (mut error, mut unexplained, mut injected) = (0.0, 0, 0);
     for spike in &answer.spikes {
         let Some((seq, records)) = injection_of(spike, &injections) else {
             score.strays += 1;
@@ -60,13 +60,14 @@ pub fn of(fault: &Fault, log: &[Record], answer: &Answer) -> Score {
         score.class += usize::from(class_is_right(fault.parts, spike));
         score.named += usize::from(fault.parts.iter().all(|part| is_named(part, spike)));
         error += fault.parts.iter().map(|part| share_error(part, spike, records)).fold(0.0, f64::max);
-        unexplained += spike.unexplained;
-        latency += spike.latency;
+        let whole = covered(records.iter().copied(), spike);
+        unexplained += whole - explained(records, spike);
+        injected += whole;
     }
     score.seen = seen.len();
     score.named = score.named.max(named_by_culprits(fault.parts, &answer.culprits).min(score.spikes));
     score.share_error = ratio(error, score.spikes as f64);
-    score.unexplained = ratio(unexplained as f64, latency as f64);
+    score.unexplained = ratio(unexplained as f64, injected as f64);
     score
 }
 
@@ -87,6 +88,19 @@ fn injection_of<'a, 'b>(
 fn covered<'a>(records: impl Iterator<Item = &'a Record>, spike: &Spike) -> i64 {
     let here = records.filter(|record| record.cpu == spike.cpu);
     here.map(|record| record.overlap(spike.expected, spike.actual)).sum()
+}
+
+/// How much of the injected time lies in slices of any kind.
+fn explained(records: &[&Record], spike: &Spike) -> i64 {
+    let within = |slice: &Slice| {
+        let (from, to) = (slice.start.max(spike.expected), (slice.start + slice.ns).min(spike.actual));
+        records
+            .iter()
+            .filter(|record| record.cpu == spike.cpu)
+            .map(|record| record.overlap(from, to))
+            .sum::<i64>()
+    };
+    spike.slices.iter().map(within).sum()
 }
 
 /// A single cause must come first, two must both be among the classes.

@@ -15,16 +15,21 @@ fn record(fault: &str, kind: &str, seq: u64, start: i64, length: i64) -> Record 
 }
 
 fn slice(kind: &str, ns: i64, function: &str) -> Slice {
-    Slice { kind: kind.into(), ns, who: [String::new(), function.into(), String::new()] }
+    Slice { kind: kind.into(), ns, start: 0, who: [String::new(), function.into(), String::new()] }
 }
 
 /// A spike that begins half a millisecond into a fault of 20 ms and outlasts it by as much.
-fn spike(start: i64, slices: Vec<Slice>) -> Spike {
+fn spike(start: i64, mut slices: Vec<Slice>) -> Spike {
     let latency = 20 * MS;
     let explained: i64 = slices.iter().map(|slice| slice.ns).sum();
     let mut classes: Vec<String> = slices.iter().map(|slice| slice.kind.clone()).collect();
     classes.dedup();
     let expected = start * MS + MS / 2;
+    let mut at = expected;
+    for slice in &mut slices {
+        slice.start = at;
+        at += slice.ns;
+    }
     Spike {
         cpu: 1,
         expected,
@@ -150,7 +155,25 @@ fn time_given_to_another_fails() {
         spike.unexplained += 2 * MS;
     };
     let why = with(40, unsaid).unwrap_err();
-    assert!(why.contains("11.2 % unexplained") && !why.contains("add up"), "{why}");
+    assert!(why.contains("10.3 % unexplained") && !why.contains("add up"), "{why}");
+}
+
+#[test]
+fn only_what_was_injected_must_be_explained() {
+    // The emulator held everything up for another 15 ms after the fault.
+    let longer = |spike: &mut Spike| {
+        spike.latency += 15 * MS;
+        spike.actual += 15 * MS;
+        spike.unexplained += 15 * MS;
+        spike.classes.push("unexplained".into());
+    };
+    assert_eq!(with(40, longer), Ok(()));
+    // The same time said to lie within the fault.
+    let within = |spike: &mut Spike| {
+        longer(spike);
+        spike.slices.iter_mut().for_each(|slice| slice.start += 15 * MS);
+    };
+    assert!(with(40, within).unwrap_err().contains("% unexplained"));
 }
 
 #[test]
@@ -213,8 +236,12 @@ fn one_of_two_causes_is_not_enough() {
             .verdict(fault("double"))
     };
     let off = |ns| slice("irqs-off", ns, "fault_then_above [onbeat_fault]");
-    let above =
-        |ns| Slice { kind: "thread".into(), ns, who: ["fault_above".into(), String::new(), String::new()] };
+    let above = |ns| Slice {
+        kind: "thread".into(),
+        ns,
+        start: 0,
+        who: ["fault_above".into(), String::new(), String::new()],
+    };
     assert_eq!(score(vec![off(9 * MS + MS / 2), above(10 * MS + MS / 2)]), Ok(()));
     assert!(score(vec![above(20 * MS)]).unwrap_err().contains("class right in 0.0 %"));
     assert!(score(vec![off(20 * MS)]).unwrap_err().contains("named in 0.0 %"));
