@@ -10,6 +10,7 @@ use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::hunt::hunter::KEPT;
 use crate::report::hunt::text;
+use crate::report::perfetto;
 use crate::rules::culprits::About;
 use crate::rules::culprits::tally::Tally;
 use crate::timeline;
@@ -21,7 +22,7 @@ use crate::trace::window::Window;
 /// the rules of this version. Nothing is read of the machine that this runs on.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat explain ~/.local/state/onbeat/runs/ID\n  onbeat explain run --json explained.json"
+    after_help = "Examples:\n  onbeat explain ~/.local/state/onbeat/runs/ID\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev"
 )]
 pub struct Args {
     /// A bundle of `onbeat hunt`
@@ -30,6 +31,9 @@ pub struct Args {
     /// Write the run with its explanation as JSON; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the worst spikes' events and slices for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
     /// No remarks on standard error
     #[arg(short, long)]
     quiet: bool,
@@ -37,7 +41,7 @@ pub struct Args {
 
 /// Explains.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
-    let outputs = [&args.json];
+    let outputs = [&args.json, &args.perfetto];
     super::check_outputs(&outputs)?;
     let Bundle { mut run, mut remarks, .. } = Bundle::open(&args.bundle)?;
     if run.command != "hunt" {
@@ -61,6 +65,9 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     if let Some(path) = &args.json {
         write_output(path, &[serde_json::to_vec(&run).unwrap_or_default(), b"\n".to_vec()].concat())?;
+    }
+    if let Some(path) = &args.perfetto {
+        write_perfetto(&args.bundle, &run, path)?;
     }
     Ok(Exit::Fine)
 }
@@ -88,4 +95,23 @@ pub fn again(bundle: &Path, run: &mut Run, mut each: impl FnMut(Window)) -> Outc
     run.spikes.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
     run.culprits = tally.ranked(&About::run(run)).culprits;
     Ok(unread)
+}
+
+/// Spikes whose events go into a trace for Perfetto: more than anybody looks at, and few enough for its memory.
+const TRACED: usize = 200;
+
+/// Writes what ui.perfetto.dev opens, of the worst spikes whose windows the bundle has.
+pub fn write_perfetto(bundle: &Path, run: &Run, to: &Path) -> Outcome<()> {
+    let mut latencies: Vec<_> = run.spikes.iter().map(|spike| spike.latency_ns).collect();
+    latencies.sort_unstable_by(|a, b| b.cmp(a));
+    let least = latencies.get(TRACED - 1).copied().unwrap_or_default();
+    let mut windows = Vec::new();
+    each_window(bundle, |window| {
+        if window.latency() >= least && windows.len() < TRACED {
+            windows.push(window);
+        }
+    })?;
+    let title = bundle.file_name().map_or_else(|| run.id.clone(), |name| name.to_string_lossy().into_owned());
+    let traced = perfetto::Traced { title: &title, run, windows: &windows };
+    write_output(to, perfetto::render(&[traced]).as_bytes())
 }

@@ -1,6 +1,7 @@
 //! `onbeat hunt`: measuring with the flight recorder armed, every spike explained.
 
 use std::io;
+use std::path::PathBuf;
 
 use super::course::Course;
 use super::flags::positive_span;
@@ -30,7 +31,7 @@ use crate::units::{Bare, CpuSet};
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -D 60s --no-stacks               less cost, no function where interrupts were off"
+    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -D 60s --no-stacks               less cost, no function where interrupts were off\n  onbeat hunt -D 60s --perfetto spikes.json    open it in ui.perfetto.dev"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -41,12 +42,15 @@ pub struct Args {
     /// Take no stacks: cheaper, and nobody is named for interrupts or preemption that was off
     #[arg(long)]
     no_stacks: bool,
+    /// Write the worst spikes' events and slices for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
 }
 
 /// Hunts.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
-    super::check_outputs(&[&args.course.json])?;
+    super::check_outputs(&[&args.course.json, &args.perfetto])?;
     let wanted = Wanted { over, stacks: !args.no_stacks };
     let begun = begin(&args.course, "hunt", environment)?;
     let Begun { plan, run, core_types, before, mut desk } = begun;
@@ -71,7 +75,7 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     let path = writer.path().to_owned();
     let kept = writer.finish(run);
     rt::unblock_signals();
-    let outputs = [&args.course.json];
+    let outputs = [&args.course.json, &args.perfetto];
     if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
         print(text::render(run, columns(), environment.color(&io::stdout())).as_bytes())?;
         if kept.is_ok() {
@@ -83,6 +87,9 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     if let Some(to) = &args.course.json {
         let json = [serde_json::to_vec(run).unwrap_or_default(), b"\n".to_vec()].concat();
         first = first.or(write_output(to, &json).err());
+    }
+    if let Some(to) = &args.perfetto {
+        first = first.or(super::explain::write_perfetto(&path, run, to).err());
     }
     exit_of(run, first)
 }
