@@ -92,3 +92,22 @@ fn threads_are_named_by_their_priorities() {
     assert_eq!(ran("hog/70/120"), ["fair-server-turn"]);
     assert!(!ran("hog/70/30").contains(&"realtime-thread".to_owned()));
 }
+
+#[test]
+fn stacks_tell_known_sections_from_others() {
+    let section = |frames: &str| {
+        named(
+            &host(),
+            20_004.0,
+            &format!(
+                "-900 1 50 d switch rt/50/19 S busy/60/120\n-500 1 60 . waking other/61/120\n20000 1 60 dh vector+ local_timer\n\
+                 20001 1 60 dh timer+ 1 hrtimer_wakeup\n20001 1 60 dh stack hrtimer_interrupt,asm_sysvec,{frames} 2\n\
+                 20002 1 60 dh waking rt/50/19\n20003 1 60 dNh vector- local_timer\n20004 1 60 d switch busy/60/120 P rt/50/19"
+            ),
+        )
+    };
+    assert_eq!(section("_raw_spin_unlock_irqrestore,hold+[faults],write"), ["irqs-off-section"]);
+    assert_eq!(section("__up_console_sem,console_unlock,vprintk_emit,write"), ["console-output"]);
+    assert_eq!(section("clk_set_rate,od_dbs_update,dbs_work_handler"), ["frequency-change"]);
+    assert_eq!(section("_raw_spin_unlock_irqrestore,count_partial,get_slabinfo"), ["slab-statistics"]);
+}
