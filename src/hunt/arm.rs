@@ -20,6 +20,10 @@ pub enum Arms {
     Events,
     /// The events, and stacks where they tell something.
     Stacks,
+    /// The same for threads that are not ours: their timers' starts and their waits for locks of user space, too.
+    Victims,
+    /// That without stacks.
+    VictimsBare,
 }
 
 /// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some machines.
@@ -98,7 +102,7 @@ impl Armory {
             }
         }
         self.armed = arms;
-        if arms == Arms::Stacks {
+        if matches!(arms, Arms::Stacks | Arms::Victims) {
             self.add_stacks(scope);
         }
         self.instance.write("tracing_on", if arms == Arms::None { "0" } else { "1" })
@@ -120,7 +124,7 @@ impl Armory {
 
     /// Stacks are taken where the timer interrupts something, and where something makes way for a measuring thread. From
     /// the idle thread there is nothing to learn, and the stack would cost every calm wake-up microseconds.
-    fn add_stacks(&mut self, scope: &Scope) {
+    pub fn add_stacks(&mut self, scope: &Scope) {
         let wanted = [
             ("events/timer/hrtimer_expire_entry/trigger", scope.timers("hrtimer"), "common_pid"),
             ("events/sched/sched_switch/trigger", scope.threads("next_pid"), "prev_pid"),
@@ -128,6 +132,9 @@ impl Armory {
         for (path, who, current) in wanted {
             let Some(who) = who else { continue };
             let trigger = format!("stacktrace if ({who}) && {current} != 0");
+            if self.stacks.iter().any(|(there, _)| *there == path) {
+                continue;
+            }
             match self.instance.write(path, &trigger) {
                 Ok(()) => self.stacks.push((path, trigger)),
                 Err(error) => self.refused.push(format!("stacks at {path}: {error}")),
@@ -157,9 +164,10 @@ fn name_of(wanted: &Wanted) -> String {
 /// than it tells: it is for those who look at one task.
 fn is_armed(wanted: &Wanted, arms: Arms) -> bool {
     match (arms, wanted.system, wanted.event) {
-        (Arms::None, ..) | (_, "raw_syscalls", _) => false,
+        (Arms::None, ..) => false,
         (Arms::Timers, _, event) => event == "hrtimer_start",
-        (_, _, event) => event != "hrtimer_start",
+        (Arms::Victims | Arms::VictimsBare, _, event) => event != "sys_exit",
+        (_, system, event) => system != "raw_syscalls" && event != "hrtimer_start",
     }
 }
 
@@ -167,6 +175,7 @@ fn is_armed(wanted: &Wanted, arms: Arms) -> bool {
 fn filter_of(wanted: &Wanted, scope: &Scope) -> Option<String> {
     match (wanted.system, wanted.event) {
         ("timer", "hrtimer_start") | ("exceptions", _) => scope.threads("common_pid"),
+        ("raw_syscalls", _) => scope.threads("common_pid").map(|who| format!("({who}) && id == {}", libc::SYS_futex)),
         _ => None,
     }
 }

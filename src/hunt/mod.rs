@@ -1,14 +1,20 @@
 //! The flight recorder armed while measuring goes on, and what it caught around each spike.
 //!
 //! `scope` (whom it looks at), `arm` (events, filters, triggers), `sheets` (pages as far back as needed), `cut` (one
-//! spike's window), `names` (no address stays), `recorder` (all of it together), `threshold` (what a spike is),
-//! `hunter` (what the measuring loop's housekeeping calls).
+//! spike's window), `names` (no address stays), `recorder` (all of it together), `explainer` (from late to explained),
+//! `threshold` (what a spike is), `hunter` (what the measuring loop's housekeeping calls); `victims`, `watch` and `chase`
+//! do the same for threads that are not onbeat's.
 
 pub mod arm;
+pub mod chase;
 mod cut;
+pub mod explainer;
 pub mod hunter;
 pub mod names;
 pub mod recorder;
 pub mod scope;
 mod sheets;
 pub mod threshold;
+mod ticks;
+pub mod victims;
+pub mod watch;

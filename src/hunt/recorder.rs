@@ -118,6 +118,22 @@ impl Recorder {
         }
     }
 
+    /// Takes what the buffers hold, and shows each event of it.
+    pub fn take_seeing(&mut self, each: &mut impl FnMut(Raw)) {
+        self.take();
+        for stack in &mut self.sheets.stacks {
+            let fresh = std::mem::take(&mut stack.fresh).min(stack.sheets.len());
+            for sheet in stack.sheets.iter().skip(stack.sheets.len() - fresh) {
+                self.decoder.page(stack.cpu, &sheet.bytes, each);
+            }
+        }
+    }
+
+    /// Takes stacks where the timers expire that were learned of meanwhile.
+    pub fn stacks_at_timers(&mut self) {
+        self.armory.add_stacks(&self.scope);
+    }
+
     /// Learns which timers the threads sleep on from what was recorded while only those were armed.
     pub fn learn(&mut self) {
         self.take();

@@ -26,6 +26,8 @@ pub struct Stack {
     /// Oldest first.
     pub sheets: VecDeque<Sheet>,
     kept: u64,
+    /// How many of the youngest nobody has looked at.
+    pub fresh: usize,
     /// Bytes taken in all.
     pub taken: u64,
 }
@@ -45,7 +47,7 @@ impl Sheets {
         let mut stacks = Vec::new();
         for cpu in cpus.iter() {
             let pipe = instance.pipe(cpu)?;
-            stacks.push(Stack { cpu, pipe, sheets: VecDeque::new(), kept: 0, taken: 0 });
+            stacks.push(Stack { cpu, pipe, sheets: VecDeque::new(), kept: 0, fresh: 0, taken: 0 });
         }
         Ok(Sheets { stacks, page: vec![0; page_size].into(), most: 1 << 20 })
     }
@@ -62,7 +64,7 @@ impl Sheets {
     pub fn forget(&mut self) {
         for stack in &mut self.stacks {
             stack.sheets.clear();
-            (stack.kept, stack.taken) = (0, 0);
+            (stack.kept, stack.fresh, stack.taken) = (0, 0, 0);
         }
     }
 
@@ -81,6 +83,7 @@ impl Stack {
             self.taken += length as u64;
             let Some(start) = decoder.start_of(&page[..length]) else { continue };
             self.kept += length as u64;
+            self.fresh += 1;
             self.sheets.push_back(Sheet { start, bytes: page[..length].into() });
             while self.kept > most && self.sheets.len() > 1 {
                 let oldest = self.sheets.pop_front();

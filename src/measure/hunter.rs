@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
 
 use super::block::Taken;
-use crate::bundle::run::Run;
+use crate::bundle::run::{Block, Run};
 use crate::error::Outcome;
 use crate::units::{Cpu, Nanos};
 
@@ -118,6 +118,9 @@ pub trait Hunter {
 
     /// Takes catches, and how many in all found no room to wait in; called every [`PULSE`], catches or not.
     fn caught(&mut self, catches: &[Catch], lost: u64, run: &mut Run);
+
+    /// The records of a second.
+    fn second(&mut self, blocks: &[Block]);
 
     /// Before `run` is written: at checkpoints and at the end.
     fn fill(&mut self, run: &mut Run);

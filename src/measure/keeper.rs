@@ -133,6 +133,9 @@ impl Keeper {
                 continue;
             }
             self.second(sink);
+            if let Some(hunter) = hunter {
+                hunter.second(&self.blocks);
+            }
             seconds += 1;
             if seconds % CHECKPOINT_BLOCKS == 0 {
                 if let Some(hunter) = hunter {
@@ -299,6 +302,7 @@ impl Keeper {
         }
         self.hand_over(sink);
         if let Some(hunter) = hunter {
+            hunter.second(&self.blocks);
             hunter.fill(&mut self.run);
         }
         self.close(ended, signalled);

@@ -9,6 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Label<const L: usize>([u8; L]);
 
 impl<const L: usize> Label<L> {
+    /// No text.
+    pub const fn empty() -> Label<L> {
+        Label([0; L])
+    }
+
     /// The text up to the first zero byte, cut after `L - 1` bytes.
     pub fn new(text: &[u8]) -> Label<L> {
         let mut bytes = [0; L];

@@ -173,6 +173,16 @@ pub struct Stolen {
     pub ns: Nanos,
 }
 
+impl Stolen {
+    /// What a second's record says; nothing where no time was taken, or that is not counted.
+    pub fn of(block: &run::Block) -> Option<Stolen> {
+        let ns = block.steal_ns.filter(|ns| ns.0 > 0)?;
+        let length = block.span_ns.unwrap_or(Nanos::SECOND).0.max(0);
+        let to = Nanos(block.mono_ns.0.saturating_add(length));
+        Some(Stolen { cpu: block.cpu, from: block.mono_ns, to, ns })
+    }
+}
+
 /// A slice as a rule sees it. Unexplained time is seen as a slice of the kind `unexplained`.
 pub struct Sight<'a> {
     /// The spike; of unexplained time only its times and its CPU.

@@ -1,0 +1,295 @@
+//! A hunt that follows somebody else's threads: no measuring thread, the trace itself tells how late they ran.
+
+use std::collections::BTreeMap;
+
+use super::arm::Arms;
+use super::explainer::Explainer;
+use super::recorder::Recorder;
+use super::scope::Scope;
+use super::threshold::{Rows, add, automatic};
+use super::victims::Victim;
+use super::watch::{Wakeup, Watch};
+use crate::bundle::run::{Block, Integrity, Run};
+use crate::bundle::time::wall_time;
+use crate::error::Outcome;
+use crate::host::rt::{self, Woken};
+use crate::host::{Host, clock};
+use crate::measure::block::{BLOCK, Sample, TOP, Taken};
+use crate::measure::hunter::{Catch, PULSE};
+use crate::measure::sink::{Sink, Tick};
+use crate::measure::total::{Total, block_line, fill_tail, levels};
+use crate::measure::watch::Steal;
+use crate::stats::histogram::row_of;
+use crate::trace::event::{Raw, What};
+use crate::units::{Cpu, Nanos};
+
+/// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
+const FIRST: u64 = 400;
+const FIRST_WAIT: Nanos = Nanos(2_000_000_000);
+
+/// `run.json` is replaced this often, in seconds.
+const CHECKPOINT: u64 = 10;
+
+/// What ends the chase, beside a signal and the end of all victims.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Length.
+    pub duration: Option<Nanos>,
+    /// A latency at which it stops.
+    pub latency: Option<Nanos>,
+    /// Wake-ups of all victims together.
+    pub wakeups: Option<u64>,
+}
+
+/// The chase.
+pub struct Chase {
+    explainer: Explainer,
+    victims: Vec<Victim>,
+    watch: Watch,
+    limits: Limits,
+    over: Option<Nanos>,
+    rows: Rows,
+    began: Nanos,
+    /// Events that are younger than what was read of the other CPUs wait here.
+    waiting: Vec<Raw>,
+    starts: Vec<(i32, u64, u64)>,
+    learned: bool,
+    seconds: BTreeMap<Cpu, Taken>,
+    totals: Vec<Total>,
+    /// Wake-ups before there was a threshold: counted, not looked at.
+    early: u64,
+    wakeups: u64,
+    limit_reached: bool,
+}
+
+impl Chase {
+    /// Follows these threads.
+    pub fn new(explainer: Explainer, victims: Vec<Victim>, limits: Limits, over: Option<Nanos>) -> Chase {
+        let futex = libc::SYS_futex;
+        let watch = Watch::new(victims.iter().map(|victim| victim.thread), futex);
+        Chase {
+            explainer,
+            victims,
+            watch,
+            limits,
+            over,
+            rows: Rows::new(),
+            began: Nanos(0),
+            waiting: Vec::new(),
+            starts: Vec::new(),
+            learned: false,
+            seconds: BTreeMap::new(),
+            totals: Vec::new(),
+            early: 0,
+            wakeups: 0,
+            limit_reached: false,
+        }
+    }
+
+    /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
+    pub fn follow(&mut self, mut run: Run, host: &Host, sink: &mut dyn Sink) -> Outcome<Run> {
+        rt::block_signals().map_err(|error| {
+            crate::error::Trouble::internal(format!("cannot block signals: {error}"))
+        })?;
+        self.arm(&mut run)?;
+        self.began = clock::monotonic();
+        run.started = wall_time(self.began + clock::wall_offset());
+        let mut next = self.began + BLOCK;
+        let mut steal: Option<Steal> = None;
+        let mut seconds = 0;
+        run.ended = loop {
+            let woken = rt::wait_until(clock::monotonic() + PULSE);
+            self.pulse(&mut run);
+            let now = clock::monotonic();
+            let over = self.limits.duration.is_some_and(|length| now - self.began >= length);
+            if now >= next || over || woken == Woken::Stop {
+                self.second(&mut run, &mut steal, sink);
+                next = next + Nanos((now - next).0.max(0) / BLOCK.0 * BLOCK.0) + BLOCK;
+                seconds += 1;
+                if seconds % CHECKPOINT == 0 {
+                    self.fill(&mut run);
+                    self.tell(sink.checkpoint(&run), &mut run);
+                }
+            }
+            let gone = !self.victims.iter().any(|victim| victim.lives(host));
+            match (self.limit_reached, woken) {
+                (true, _) => break "limit",
+                (_, Woken::Stop) => break "signal",
+                _ if self.limits.wakeups.is_some_and(|most| self.wakeups >= most) => break "loops",
+                _ if over => break "duration",
+                _ if gone => {
+                    run.integrity.push(self.ended(now));
+                    break "victim";
+                }
+                _ => {}
+            }
+        }
+        .into();
+        self.pulse(&mut run);
+        self.second(&mut run, &mut steal, sink);
+        self.fill(&mut run);
+        run.complete = true;
+        Ok(run)
+    }
+
+    fn arm(&mut self, run: &mut Run) -> Outcome<()> {
+        let threads = self.victims.iter().map(|victim| victim.thread).collect();
+        let explainer = &mut self.explainer;
+        explainer.recorder.scope = Scope::new(threads);
+        explainer.arm_for_victims(run)?;
+        if let Some(over) = self.over {
+            explainer.set_threshold(over, "as asked".to_owned());
+        }
+        Ok(())
+    }
+
+    fn ended(&self, now: Nanos) -> Integrity {
+        let detail = format!(
+            "every thread that was followed has ended after {}: what was seen until then is kept",
+            (now - self.began).spoken()
+        );
+        Integrity { kind: "victim".into(), cpu: None, detail, invalidates: false }
+    }
+
+    /// Reads what came, and follows the victims through it.
+    fn pulse(&mut self, run: &mut Run) {
+        let upto = clock::monotonic();
+        let (watch, waiting, starts) = (&self.watch, &mut self.waiting, &mut self.starts);
+        let learning = !self.learned;
+        self.explainer.recorder.take_seeing(&mut |event| {
+            if let What::TimerStart { timer, function, .. } = event.what {
+                if learning {
+                    starts.push((event.pid, function, timer));
+                }
+            }
+            if watch.wants(&event) {
+                waiting.push(event);
+            }
+        });
+        self.waiting.sort_by_key(|event| event.time);
+        let ready = self.waiting.partition_point(|event| event.time <= upto);
+        let mut catches = Vec::new();
+        for event in self.waiting.drain(..ready).collect::<Vec<_>>() {
+            if let Some(wakeup) = self.watch.see(&event) {
+                catches.extend(self.count(&wakeup).map(|over| (over, wakeup)));
+            }
+        }
+        let catches: Vec<(Catch, crate::trace::event::Task)> = catches
+            .into_iter()
+            .map(|(_, it)| (Catch { cpu: it.cpu, cycle: 0, expected: it.expected, actual: it.actual }, it.task))
+            .collect();
+        self.explainer.looked();
+        for (catch, task) in &catches {
+            self.explainer.explain(catch, None, *task, false, run);
+        }
+        self.learn();
+    }
+
+    /// After a second of looking on, stacks are taken where the victims' own timers expire.
+    fn learn(&mut self) {
+        if self.learned || clock::monotonic() - self.began < BLOCK || self.starts.is_empty() {
+            return;
+        }
+        self.learned = true;
+        let starts = std::mem::take(&mut self.starts);
+        self.explainer.recorder.scope.learn(&starts);
+        self.explainer.recorder.stacks_at_timers();
+    }
+
+    /// Counts a wake-up; the threshold if it was beyond.
+    fn count(&mut self, wakeup: &Wakeup) -> Option<Nanos> {
+        let latency = wakeup.actual - wakeup.expected;
+        self.wakeups += 1;
+        let block = self.seconds.entry(wakeup.cpu).or_default();
+        let cycle = block.cycles;
+        add(&mut block.rows, &[(row_of(latency), 1)]);
+        block.min = if block.cycles == 0 { latency } else { block.min.min(latency) };
+        block.cycles += 1;
+        block.sum = block.sum.saturating_add(latency.0);
+        let place = block.top.partition_point(|kept| kept.latency >= latency);
+        if place < TOP {
+            block.top.insert(place, Sample { latency, cycle, time: wakeup.actual });
+            block.top.truncate(TOP);
+        }
+        self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);
+        let over = self.threshold(latency)?;
+        (latency >= over).then_some(over)
+    }
+
+    fn threshold(&mut self, latency: Nanos) -> Option<Nanos> {
+        if let Some(over) = self.over {
+            return Some(over);
+        }
+        add(&mut self.rows, &[(row_of(latency), 1)]);
+        self.early += 1;
+        if self.early >= FIRST || clock::monotonic() - self.began >= FIRST_WAIT {
+            let (over, why) = automatic(&self.rows);
+            self.over = Some(over);
+            self.explainer.set_threshold(over, why.replace("before the run", "at its begin"));
+            self.explainer.account.discarded = self.early;
+        }
+        None
+    }
+
+    fn second(&mut self, run: &mut Run, steal: &mut Option<Steal>, sink: &mut dyn Sink) {
+        let (now, wall) = (clock::monotonic(), clock::wall_offset());
+        for cpu in self.seconds.keys() {
+            if !self.totals.iter().any(|total| total.cpu == *cpu) {
+                self.totals.push(Total::new(*cpu, String::new(), Nanos(0), self.began, 0));
+                *steal = None;
+            }
+        }
+        self.totals.sort_by_key(|total| total.cpu);
+        let cpus = self.totals.iter().map(|total| total.cpu);
+        let steal = steal.get_or_insert_with(|| Steal::new(cpus, &run.host.virtualization));
+        steal.read();
+        let (mut blocks, mut tails): (Vec<Block>, Vec<_>) = (Vec::new(), Vec::new());
+        for total in &mut self.totals {
+            let Some(mut taken) = self.seconds.remove(&total.cpu) else { continue };
+            (taken.start, taken.end) = (Nanos((now - BLOCK).0.max(self.began.0)), now);
+            let mut line = block_line(total.cpu, &taken, &levels());
+            line.steal_ns = steal.take(total.cpu);
+            total.absorb(&taken, wall);
+            blocks.push(line);
+            let mut tail = Default::default();
+            fill_tail(&mut tail, total.cpu, &taken, wall);
+            tails.push(tail);
+        }
+        self.explainer.second(&blocks);
+        let tick = Tick {
+            blocks: &blocks,
+            tails: &tails,
+            totals: &self.totals,
+            elapsed: now - self.began,
+            duration: self.limits.duration,
+        };
+        let written = sink.second(&tick);
+        self.tell(written, run);
+    }
+
+    fn tell(&self, written: Result<(), String>, run: &mut Run) {
+        if let Err(detail) = written {
+            if !run.integrity.iter().any(|entry| entry.kind == "storage") {
+                run.integrity.push(Integrity { kind: "storage".into(), cpu: None, detail, invalidates: false });
+            }
+        }
+    }
+
+    fn fill(&mut self, run: &mut Run) {
+        let now = clock::monotonic();
+        (run.elapsed_ns, run.checkpoint_mono_ns) = (Some(now - self.began), Some(now));
+        run.cpus = self.totals.iter().map(Total::document).collect();
+        for cpu in &mut run.cpus {
+            // No schedule of ours: slots were neither kept nor missed.
+            (cpu.interval_ns, cpu.until_mono_ns) = (None, Some(now));
+        }
+        run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
+        run.overhead.max_rss_kib = crate::host::peak_memory_kib();
+        self.explainer.fill(run);
+    }
+
+    /// The recorder, to be let go before the result is told.
+    pub fn recorder(&self) -> &Recorder {
+        &self.explainer.recorder
+    }
+}

@@ -1,0 +1,192 @@
+//! From a wake-up that came late to a spike in the run: cut, named, explained, kept, counted. And the recorder's account.
+
+use super::arm::Arms;
+use super::cut::Wish;
+use super::recorder::Recorder;
+use super::scope::buffer_kib;
+use super::ticks::Ticks;
+use crate::bundle::events::Events;
+use crate::bundle::run::{self, Block, Run, Spike};
+use crate::error::Outcome;
+use crate::host::clock;
+use crate::measure::hunter::{Catch, PULSE};
+use crate::rules::culprits::tally::Tally;
+use crate::rules::culprits::{About, Stolen};
+use crate::timeline;
+use crate::trace::event::Task;
+use crate::units::{CpuSet, Nanos};
+
+/// Spikes that stand in `run.json` with their slices; of more, the largest.
+pub const KEPT: usize = 2_000;
+
+/// Values from which a median is taken.
+const VALUES: usize = 100_000;
+
+/// Seconds with steal that are kept, more than a day of a CPU has.
+const STOLEN: usize = 100_000;
+
+/// What takes spikes apart, and what it has seen of them.
+pub struct Explainer {
+    /// Where events come from.
+    pub recorder: Recorder,
+    /// What `run.json` says of it.
+    pub account: run::Recorder,
+    host: run::Host,
+    events: Events,
+    tally: Tally,
+    ticks: Ticks,
+    stolen: Vec<Stolen>,
+    memory_kib: Option<u64>,
+    last_look: Nanos,
+    slowest: Nanos,
+    /// From the switch to the thread's own clock, of spikes that have both.
+    to_user: Vec<Nanos>,
+    /// Spikes that could not be taken over from the loop, and those beyond the list.
+    lost: u64,
+    dropped: u64,
+    /// Windows that are not in the bundle, and why one could not be written.
+    unwritten: u64,
+    trouble: Option<String>,
+    unsorted: bool,
+}
+
+impl Explainer {
+    /// With a recorder that is open and silent.
+    pub fn new(recorder: Recorder, run: &Run, events: Events, memory_kib: Option<u64>) -> Explainer {
+        Explainer {
+            recorder,
+            account: run::Recorder::default(),
+            host: run.host.clone(),
+            events,
+            tally: Tally::default(),
+            ticks: Ticks::default(),
+            stolen: Vec::new(),
+            memory_kib,
+            last_look: Nanos(0),
+            slowest: Nanos(0),
+            to_user: Vec::new(),
+            lost: 0,
+            dropped: 0,
+            unwritten: 0,
+            trouble: None,
+            unsorted: false,
+        }
+    }
+
+    /// The latency from which on a wake-up is a spike, and how that came about.
+    pub fn set_threshold(&mut self, over: Nanos, why: String) {
+        (self.account.over_ns, self.account.over_why) = (over, why);
+    }
+
+    /// Sets the buffers by what was seen, and arms for the run itself.
+    pub fn arm(&mut self, arms: Arms, run: &mut Run) -> Outcome<()> {
+        let rate = self.account.bytes_per_s.unwrap_or(0);
+        let cpus = CpuSet::parse(&run.host.online).map_or(1, |set| set.len());
+        self.recorder.arm(Arms::None)?;
+        self.recorder.resize(buffer_kib(rate, self.slowest, cpus, self.memory_kib));
+        self.recorder.arm(arms)?;
+        self.recorder.account(&mut self.account);
+        self.last_look = clock::monotonic();
+        run.recorder = Some(self.account.clone());
+        Ok(())
+    }
+
+    /// The housekeeping thread was here: how long it was away is how far back the buffers have to reach.
+    pub fn looked(&mut self) {
+        let now = clock::monotonic();
+        self.slowest = self.slowest.max(Nanos((now - self.last_look).0 - PULSE.0));
+        self.last_look = now;
+    }
+
+    /// How many spikes found no room to wait for the housekeeping thread.
+    pub fn set_lost(&mut self, lost: u64) {
+        self.lost = lost;
+    }
+
+    /// Seconds in which the hypervisor took time.
+    pub fn second(&mut self, blocks: &[Block]) {
+        self.stolen.extend(blocks.iter().filter_map(Stolen::of));
+        self.stolen.truncate(STOLEN);
+    }
+
+    /// Takes one spike apart, keeps its window, and puts it into the run; what was recorded has been taken before.
+    pub fn explain(&mut self, catch: &Catch, cycle: Option<u64>, victim: Task, own: bool, run: &mut Run) {
+        let depth = self.recorder.depth(catch.cpu).map(|depth| depth.0 as f64 / 1e6);
+        self.account.depth_ms = match (self.account.depth_ms, depth) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let wish = Wish { cpu: catch.cpu, expected: catch.expected, actual: catch.actual, victim };
+        let (window, too_late) = self.recorder.window(&wish, cycle, own);
+        self.ticks.add(&window);
+        let mut spike = timeline::explain(&window, &self.host);
+        if too_late {
+            self.account.windows_lost += 1;
+            spike.notes.push("the buffer did not reach back to where the spike began".to_owned());
+        }
+        self.compare(&spike);
+        match self.events.add(&window) {
+            Ok(true) => {}
+            Ok(false) => self.unwritten += 1,
+            Err(error) => {
+                self.unwritten += 1;
+                self.trouble.get_or_insert(error.to_string());
+            }
+        }
+        self.tally.add(&mut spike, &self.host);
+        self.keep(spike, run);
+    }
+
+    /// The trace and the thread's own clock tell of the same wake-up.
+    fn compare(&mut self, spike: &Spike) {
+        match spike.switched_ns {
+            Some(switched) => {
+                self.account.agreeing += 1;
+                if self.to_user.len() < VALUES {
+                    self.to_user.push(spike.actual_ns - switched);
+                }
+            }
+            None => self.account.disagreeing += 1,
+        }
+    }
+
+    /// The largest spikes stay; the list is put in order when it is written.
+    fn keep(&mut self, spike: Spike, run: &mut Run) {
+        self.unsorted = true;
+        if run.spikes.len() < KEPT {
+            run.spikes.push(spike);
+            return;
+        }
+        self.dropped += 1;
+        let least = (0..run.spikes.len()).min_by_key(|&at| run.spikes[at].latency_ns);
+        if let Some(at) = least.filter(|&at| run.spikes[at].latency_ns < spike.latency_ns) {
+            run.spikes[at] = spike;
+        }
+    }
+
+    /// Before the run is written.
+    pub fn fill(&mut self, run: &mut Run) {
+        if std::mem::take(&mut self.unsorted) {
+            run.spikes.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
+        }
+        run.spikes_dropped = self.dropped + self.lost;
+        self.account.slowest_response_ms = Some(self.slowest.0 as f64 / 1e6);
+        self.account.events_overwritten = self.recorder.overwritten();
+        self.account.switch_to_user_ns = super::ticks::median(&mut self.to_user);
+        (self.account.tick_ns, self.account.ticks) = self.ticks.told();
+        let mut account = self.account.clone();
+        account.windows_lost += self.lost;
+        if self.lost > 0 {
+            let lost = self.lost;
+            account
+                .notes
+                .push(format!("{lost} spikes came faster than they could be looked at: they are counted only"));
+        }
+        if self.unwritten > 0 {
+            let why = self.trouble.as_deref().unwrap_or("the space for them is used up");
+            account.notes.push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
+        }
+        run.recorder = Some(account);
+        run.culprits = self.tally.ranked(&About { stolen: &self.stolen, ..About::run(run) }).culprits;
+    }
+}

@@ -1,0 +1,105 @@
+//! What one tick costs: a timer interrupt with nothing to do but the tick, from entry to exit. It comes for free. Pure.
+
+use crate::trace::event::{Vector, What};
+use crate::trace::window::Window;
+use crate::units::Nanos;
+
+/// Ticks beyond this are not looked at.
+const MOST: usize = 100_000;
+
+/// The functions of the tick by the kernel's version (kernel/time/tick-sched.c).
+const FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
+
+/// The ticks that were seen in the windows of spikes.
+#[derive(Clone, Debug, Default)]
+pub struct Ticks {
+    lengths: Vec<Nanos>,
+}
+
+impl Ticks {
+    /// Takes in the ticks of all CPUs in a window.
+    pub fn add(&mut self, window: &Window) {
+        let mut cpus: Vec<_> = window.events.iter().map(|event| event.cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        for cpu in cpus {
+            let mut begun: Option<(Nanos, u32, bool)> = None;
+            for event in window.events.iter().filter(|event| event.cpu == cpu) {
+                begun = match (&event.what, begun) {
+                    (What::VectorEntry { vector: Vector::LocalTimer }, _) => Some((event.time, 0, false)),
+                    (What::IrqEntry { name, .. }, _) if name.text().contains("timer") => {
+                        Some((event.time, 0, false))
+                    }
+                    (What::TimerEntry { function, .. }, Some((start, timers, tick))) => {
+                        Some((start, timers + 1, tick || FUNCTIONS.contains(&function.as_str())))
+                    }
+                    (What::TimerExit { .. } | What::SoftirqRaise { .. }, begun) => begun,
+                    (What::VectorExit { .. } | What::IrqExit { .. }, Some((start, 1, true))) => {
+                        if self.lengths.len() < MOST {
+                            self.lengths.push(event.time - start);
+                        }
+                        None
+                    }
+                    // Whatever else happens in it makes it more than a tick.
+                    _ => None,
+                };
+            }
+        }
+    }
+
+    /// The median, and of how many.
+    pub fn told(&mut self) -> (Option<Nanos>, u64) {
+        (median(&mut self.lengths), self.lengths.len() as u64)
+    }
+}
+
+/// The middle value, the upper of two; the order of the values is not kept.
+pub fn median(values: &mut [Nanos]) -> Option<Nanos> {
+    let middle = values.len() / 2;
+    (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::event::{Context, Event, Named};
+    use crate::units::Cpu;
+
+    fn at(time: i64, cpu: u32, what: What<String>) -> Named {
+        Event { time: Nanos(time), cpu: Cpu(cpu), pid: 0, context: Context(8), preempt: 0, what }
+    }
+
+    fn enter(time: i64, cpu: u32) -> Named {
+        at(time, cpu, What::VectorEntry { vector: Vector::LocalTimer })
+    }
+
+    fn leave(time: i64, cpu: u32) -> Named {
+        at(time, cpu, What::VectorExit { vector: Vector::LocalTimer })
+    }
+
+    fn fires(time: i64, cpu: u32, function: &str) -> Named {
+        at(time, cpu, What::TimerEntry { timer: 1, function: function.into(), now: Nanos(time) })
+    }
+
+    #[test]
+    fn an_interrupt_with_the_tick_alone_counts() {
+        let mut ticks = Ticks::default();
+        let events = vec![
+            enter(0, 0),
+            enter(1, 1),
+            fires(2, 0, "tick_nohz_handler"),
+            fires(3, 1, "hrtimer_wakeup"),
+            at(4, 0, What::SoftirqRaise { vec: 1 }),
+            at(5, 0, What::TimerExit { timer: 1 }),
+            leave(7, 0),
+            leave(9, 1),
+            enter(10, 0),
+            fires(11, 0, "tick_nohz_handler"),
+            fires(12, 0, "hrtimer_wakeup"),
+            leave(20, 0),
+        ];
+        ticks.add(&Window { events, ..Window::default() });
+        assert_eq!(ticks.told(), (Some(Nanos(7)), 1));
+        assert_eq!(Ticks::default().told(), (None, 0));
+    }
+}

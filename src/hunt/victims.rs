@@ -1,0 +1,156 @@
+//! Whose wake-ups are looked at, when it is not onbeat's own threads: a process, a thread, or all of a name.
+//!
+//! Source: `/proc/PID/task/TID/{comm,stat,status}` in Documentation/filesystems/proc.rst.
+
+use crate::error::{Outcome, Trouble};
+use crate::facts::tasks::parse_task_stat;
+use crate::host::Host;
+
+/// More threads at once are refused: their filters would cost every wake-up on the machine.
+const MOST: usize = 64;
+
+/// A thread whose wake-ups are looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// Its id.
+    pub thread: i32,
+    /// Its name.
+    pub comm: String,
+    /// Whether it is under a real-time policy.
+    pub real_time: bool,
+    /// Its priority there.
+    pub priority: u32,
+    /// Its start in ticks since boot: a number is used again, a start is not.
+    start: u64,
+}
+
+impl Victim {
+    /// Whether it is still there.
+    pub fn lives(&self, host: &Host) -> bool {
+        thread(host, self.thread).is_some_and(|now| now.start == self.start)
+    }
+}
+
+/// The threads that `wanted` names: a thread's id, a process's, or a name of threads.
+///
+/// Of a process those under a real-time policy are taken, or its first where there is none.
+pub fn find(host: &Host, wanted: &str) -> Outcome<Vec<Victim>> {
+    let found = match wanted.parse::<i32>() {
+        Ok(id) => by_id(host, id),
+        Err(_) => by_name(host, wanted),
+    };
+    if found.is_empty() {
+        return Err(Trouble::usage(format!(
+            "--victim {wanted}: no such thread: give the id of a process or thread, or the name that `ps -eLo tid,comm` shows"
+        )));
+    }
+    if found.len() > MOST {
+        return Err(Trouble::usage(format!(
+            "--victim {wanted}: {} threads are more than can be watched at once ({MOST}): give the id of one",
+            found.len()
+        )));
+    }
+    Ok(found)
+}
+
+fn by_id(host: &Host, id: i32) -> Vec<Victim> {
+    let leads = host.read_text(&format!("/proc/{id}/status"));
+    let leads = leads.known().and_then(|text| {
+        text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse::<i32>().ok()
+    });
+    if leads != Some(id) {
+        return thread(host, id).into_iter().collect();
+    }
+    let mut all: Vec<Victim> =
+        numbers(host, &format!("/proc/{id}/task")).into_iter().filter_map(|tid| thread(host, tid)).collect();
+    if all.iter().any(|victim| victim.real_time) {
+        all.retain(|victim| victim.real_time);
+    } else {
+        all.retain(|victim| victim.thread == id);
+    }
+    all
+}
+
+fn by_name(host: &Host, name: &str) -> Vec<Victim> {
+    // The kernel cuts names after 15 bytes; so does whoever asks for them, or not.
+    let wanted = name.as_bytes();
+    let wanted = &wanted[..wanted.len().min(15)];
+    let processes = numbers(host, "/proc");
+    let tids = processes.iter().flat_map(|pid| numbers(host, &format!("/proc/{pid}/task")));
+    tids.filter_map(|tid| thread(host, tid)).filter(|victim| victim.comm.as_bytes() == wanted).collect()
+}
+
+fn thread(host: &Host, tid: i32) -> Option<Victim> {
+    let bytes = host.read(&format!("/proc/{tid}/stat"));
+    let stat = parse_task_stat(bytes.known()?).ok()?;
+    Some(Victim {
+        thread: tid,
+        real_time: stat.policy.is_some(),
+        priority: stat.priority,
+        comm: stat.comm,
+        start: stat.start_ticks,
+    })
+}
+
+fn numbers(host: &Host, dir: &str) -> Vec<i32> {
+    let names = host.list(dir);
+    let mut found: Vec<i32> =
+        names.known().into_iter().flatten().filter_map(|name| name.parse().ok()).collect();
+    found.sort_unstable();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Exit;
+    use crate::host::record::Seen;
+
+    fn stat(tid: i32, comm: &str, policy: u32, priority: u32) -> Seen {
+        let zeros = "0 ".repeat(16);
+        Seen::File(
+            format!("{tid} ({comm}) S 1 {zeros}1 0 {} 0 {}0 {priority} {policy} 0 0 0\n", 1000 + tid, "0 ".repeat(16))
+                .into_bytes(),
+        )
+    }
+
+    fn host() -> Host {
+        let list = |names: &[&str]| Seen::List(names.iter().map(|name| (*name).to_owned()).collect());
+        let status = |tgid: i32| Seen::File(format!("Name:\tx\nTgid:\t{tgid}\n").into_bytes());
+        let mut answers = std::collections::BTreeMap::new();
+        for (path, seen) in [
+            ("/proc", list(&["10", "20", "self"])),
+            ("/proc/10/task", list(&["10", "11", "12"])),
+            ("/proc/20/task", list(&["20"])),
+            ("/proc/10/status", status(10)),
+            ("/proc/11/status", status(10)),
+            ("/proc/20/status", status(20)),
+            ("/proc/10/stat", stat(10, "main", 0, 0)),
+            ("/proc/11/stat", stat(11, "a b) control", 1, 80)),
+            ("/proc/12/stat", stat(12, "log", 0, 0)),
+            ("/proc/20/stat", stat(20, "log", 0, 0)),
+        ] {
+            answers.insert(path.to_owned(), seen);
+        }
+        Host::made(answers)
+    }
+
+    fn threads(wanted: &str) -> Vec<i32> {
+        find(&host(), wanted).expect("found").iter().map(|victim| victim.thread).collect()
+    }
+
+    #[test]
+    fn a_process_is_its_real_time_threads_and_a_name_all_that_bear_it() {
+        assert_eq!(threads("10"), [11]);
+        assert_eq!(threads("11"), [11]);
+        assert_eq!(threads("20"), [20]);
+        assert_eq!(threads("log"), [12, 20]);
+        assert_eq!(threads("a b) control"), [11]);
+        for nobody in ["99", "nobody", "", "-1"] {
+            assert_eq!(find(&host(), nobody).expect_err("none").exit, Exit::Usage);
+        }
+        let victim = &find(&host(), "11").expect("found")[0];
+        assert!(victim.lives(&host()) && (victim.real_time, victim.priority) == (true, 80));
+        assert!(!Victim { start: 5, ..victim.clone() }.lives(&host()));
+    }
+}

@@ -1,0 +1,195 @@
+//! Follows other people's threads through the events: from the timer or the waker to the switch that lets them run. Pure.
+//!
+//! When a thread should have run is when its timer was to expire, where it sleeps on one; when it was woken, where
+//! somebody else wakes it; and where it waited for a mutex, when it began to wait.
+
+use std::collections::BTreeMap;
+
+use crate::trace::event::{Address, Raw, Task, What};
+use crate::units::{Cpu, Nanos};
+
+/// A wake-up of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// Who.
+    pub task: Task,
+    /// Where it ran.
+    pub cpu: Cpu,
+    /// When it should have run.
+    pub expected: Nanos,
+    /// When it was switched to.
+    pub actual: Nanos,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// The timer it started last, and its expiry on that timer's clock.
+    timer: Option<(Address, Nanos)>,
+    /// Since when it sleeps.
+    asleep: Option<Nanos>,
+    /// It waits for a mutex of user space.
+    for_mutex: bool,
+    /// It was woken: when it should have run.
+    due: Option<Nanos>,
+}
+
+/// The threads that are followed.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    states: BTreeMap<i32, State>,
+    /// Per CPU the timer that is expiring, and when it was to.
+    expiring: BTreeMap<Cpu, (Address, Nanos)>,
+    /// The number of the futex system call.
+    futex: i64,
+}
+
+impl Watch {
+    /// Of these threads; `futex` is that system call's number on this machine.
+    pub fn new(threads: impl IntoIterator<Item = i32>, futex: i64) -> Watch {
+        let states = threads.into_iter().map(|thread| (thread, State::default())).collect();
+        Watch { states, futex, ..Watch::default() }
+    }
+
+    /// Whether an event can matter to [`Watch::see`].
+    pub fn wants(&self, event: &Raw) -> bool {
+        match &event.what {
+            What::Waking { task, .. } => self.states.contains_key(&task.pid),
+            What::Switch { prev, next, .. } => {
+                self.states.contains_key(&prev.pid) || self.states.contains_key(&next.pid)
+            }
+            What::TimerStart { .. } | What::SyscallEntry { .. } => self.states.contains_key(&event.pid),
+            What::TimerEntry { .. } | What::TimerExit { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Takes the events in order of time; a wake-up when one is complete.
+    pub fn see(&mut self, event: &Raw) -> Option<Wakeup> {
+        match &event.what {
+            What::TimerStart { timer, expires, .. } => {
+                self.states.get_mut(&event.pid)?.timer = Some((*timer, *expires));
+            }
+            What::TimerEntry { timer, now, .. } => {
+                // The timer's clock may not be the trace's: `now` tells what lies between them.
+                let offset = now.0.wrapping_sub(event.time.0);
+                let mut sleepers = self.states.values().filter_map(|state| state.timer);
+                let expires = sleepers.find(|known| known.0 == *timer).map(|known| known.1);
+                let due = expires.map_or(event.time, |at| Nanos(at.0.wrapping_sub(offset)).min(event.time));
+                self.expiring.insert(event.cpu, (*timer, due));
+            }
+            What::TimerExit { .. } => {
+                self.expiring.remove(&event.cpu);
+            }
+            What::SyscallEntry { id, args } => {
+                let futex = self.futex;
+                self.states.get_mut(&event.pid)?.for_mutex = *id == futex && waits_for_mutex(args);
+            }
+            What::Waking { task, .. } => self.woken(task.pid, event),
+            What::Switch { prev, state, next } => {
+                if let Some(left) = self.states.get_mut(&prev.pid).filter(|_| !matches!(state, 0 | 256)) {
+                    left.asleep = Some(event.time);
+                }
+                let came = self.states.get_mut(&next.pid)?;
+                let (due, _) = (came.due.take()?, came.asleep.take());
+                came.for_mutex = false;
+                return Some(Wakeup { task: *next, cpu: event.cpu, expected: due, actual: event.time });
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn woken(&mut self, thread: i32, event: &Raw) {
+        let expiring = self.expiring.get(&event.cpu).copied();
+        let Some(state) = self.states.get_mut(&thread) else { return };
+        let own_timer = expiring.filter(|now| state.timer.is_some_and(|timer| timer.0 == now.0));
+        let interrupt = event.context.hard_irq() || event.context.soft_irq() || event.context.nmi();
+        state.due = Some(match own_timer {
+            Some((_, due)) => due,
+            // Handed over by a thread: it had the lock for as long as this one waited.
+            None if state.for_mutex && !interrupt => state.asleep.unwrap_or(event.time),
+            None => event.time,
+        });
+    }
+}
+
+/// FUTEX_WAIT or FUTEX_WAIT_BITSET on a word with the value that says "locked, and somebody waits": 2 in glibc's
+/// and Rust's mutexes, the highest bit in musl's. A condition variable waits on a counter.
+fn waits_for_mutex(args: &[u64; 4]) -> bool {
+    const WAIT: u64 = 0;
+    const WAIT_BITSET: u64 = 9;
+    let (op, value) = (args[1] & 0x7f, args[2] as u32);
+    matches!(op, WAIT | WAIT_BITSET) && (value == 2 || value >> 31 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::event::{Context, Event};
+
+    const ME: Task = Task { comm: crate::trace::label::Label::empty(), pid: 7, prio: 19 };
+
+    fn at(time: i64, cpu: u32, pid: i32, hard: bool, what: What<Address>) -> Raw {
+        let context = Context(if hard { 8 } else { 0 });
+        Event { time: Nanos(time), cpu: Cpu(cpu), pid, context, preempt: 0, what }
+    }
+
+    fn switch(time: i64, from: i32, to: i32) -> Raw {
+        let task = |pid| Task { pid, ..ME };
+        at(time, 0, from, false, What::Switch { prev: task(from), state: 1, next: task(to) })
+    }
+
+    fn waking(time: i64, pid: i32, hard: bool) -> Raw {
+        at(time, 0, pid, hard, What::Waking { task: ME, target: Cpu(0) })
+    }
+
+    fn watched(events: &[Raw]) -> Vec<(i64, i64)> {
+        let mut watch = Watch::new([7], 202);
+        let mut wakeups = Vec::new();
+        for event in events {
+            let wakeup = watch.see(event);
+            assert!(wakeup.is_none() || watch.wants(event));
+            wakeups.extend(wakeup.map(|wakeup| (wakeup.expected.0, wakeup.actual.0)));
+        }
+        wakeups
+    }
+
+    #[test]
+    fn from_the_timer_s_own_time_on_any_clock() {
+        let start = |expires| What::TimerStart { timer: 5, function: 1, expires: Nanos(expires) };
+        let fires = |now| What::TimerEntry { timer: 5, function: 1, now: Nanos(now) };
+        // Once on CLOCK_MONOTONIC, once on a clock that is 1,000,000 ahead.
+        for ahead in [0, 1_000_000] {
+            let wakeups = watched(&[
+                at(10, 0, 7, false, start(100 + ahead)),
+                switch(11, 7, 0),
+                at(130, 0, 0, true, fires(130 + ahead)),
+                waking(131, 0, true),
+                at(132, 0, 0, true, What::TimerExit { timer: 5 }),
+                switch(140, 0, 7),
+            ]);
+            assert_eq!(wakeups, [(100, 140)]);
+        }
+    }
+
+    #[test]
+    fn from_the_waker_or_from_where_the_wait_for_a_mutex_began() {
+        let futex = |op, value| What::SyscallEntry { id: 202, args: [9, op, value, 0] };
+        for (op, value, expected) in [(128, 2, 20), (9 + 128, 2, 20), (128, 0x8000_0010, 20), (128, 5, 60), (1, 2, 60)] {
+            let events =
+                [at(15, 0, 7, false, futex(op, value)), switch(20, 7, 3), waking(60, 3, false), switch(70, 3, 7)];
+            assert_eq!(watched(&events), [(expected, 70)], "{op} {value}");
+        }
+        // An interrupt hands over no mutex.
+        let events = [at(15, 0, 7, false, futex(0, 2)), switch(20, 7, 3), waking(60, 3, true), switch(70, 3, 7)];
+        assert_eq!(watched(&events), [(60, 70)]);
+    }
+
+    #[test]
+    fn somebody_else_s_timer_and_a_switch_without_a_waking_are_nothing() {
+        let other = What::TimerEntry { timer: 6, function: 1, now: Nanos(30) };
+        let events = [switch(20, 7, 3), at(30, 0, 3, true, other), waking(31, 3, true), switch(40, 3, 7)];
+        assert_eq!(watched(&events), [(31, 40)]);
+        assert_eq!(watched(&[switch(20, 7, 3), switch(40, 3, 7)]), []);
+    }
+}
