@@ -100,17 +100,11 @@ fn flag(events: &mut [Named]) {
     let mut open = [[0u8; 2]; 8];
     for event in events {
         let [hard, soft] = &mut open[event.cpu.0 as usize];
-        match event.what {
-            What::VectorEntry { .. } | What::IrqEntry { .. } => *hard += 1,
-            What::SoftirqEntry { .. } => *soft += 1,
-            _ => {}
-        }
+        *hard += u8::from(matches!(event.what, What::VectorEntry { .. } | What::IrqEntry { .. }));
+        *soft += u8::from(matches!(event.what, What::SoftirqEntry { .. }));
         event.context = Context(u8::from(*hard > 0) * 0x09 + u8::from(*soft > 0) * 0x10);
-        match event.what {
-            What::VectorExit { .. } | What::IrqExit { .. } => *hard -= 1,
-            What::SoftirqExit { .. } => *soft -= 1,
-            _ => {}
-        }
+        *hard -= u8::from(matches!(event.what, What::VectorExit { .. } | What::IrqExit { .. }));
+        *soft -= u8::from(matches!(event.what, What::SoftirqExit { .. }));
     }
 }
 
@@ -384,7 +378,7 @@ fn culprits() -> Vec<Culprit> {
     let mut ipi = culprit("ipi", "slow_call [inject] from CPU 0", 1, 218_600);
     ipi.knobs = vec!["isolation".into()];
     let mut net = culprit("softirq", "NET_RX", 1, 148_000);
-    net.evidence = vec!["one softirq of 148 us".into()];
+    net.evidence = vec!["one softirq".into()];
     vec![culprit("unexplained", "nothing in software", 1, 1_208_000), off, busy, thread, ipi, net]
 }
 
