@@ -95,6 +95,19 @@ fn irq(name: &str) -> Who {
     Who { irq: name.into(), ..Who::default() }
 }
 
+/// Notes at every event in which interrupt it was, as the kernel does.
+fn flag(events: &mut [Named]) {
+    let mut open = [[0u8; 2]; 8];
+    for event in events {
+        let [hard, soft] = &mut open[event.cpu.0 as usize];
+        *hard += u8::from(matches!(event.what, What::VectorEntry { .. } | What::IrqEntry { .. }));
+        *soft += u8::from(matches!(event.what, What::SoftirqEntry { .. }));
+        event.context = Context(u8::from(*hard > 0) * 0x09 + u8::from(*soft > 0) * 0x10);
+        *hard -= u8::from(matches!(event.what, What::VectorExit { .. } | What::IrqExit { .. }));
+        *soft -= u8::from(matches!(event.what, What::SoftirqExit { .. }));
+    }
+}
+
 /// A spike of these slices, at starts since the expected time, and its window.
 fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Script)) -> Case {
     // The slots are a millisecond apart.
@@ -103,6 +116,7 @@ fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Scri
     script(&mut story);
     story.others(latency);
     story.events.sort_by_key(|event| event.time);
+    flag(&mut story.events);
     let explained: i64 = slices.iter().map(|slice| slice.ns.0).sum();
     let mut classes: Vec<(i64, String)> = Vec::new();
     let unexplained = slice("unexplained", 0, latency - explained, Who::default(), "");
@@ -364,7 +378,7 @@ fn culprits() -> Vec<Culprit> {
     let mut ipi = culprit("ipi", "slow_call [inject] from CPU 0", 1, 218_600);
     ipi.knobs = vec!["isolation".into()];
     let mut net = culprit("softirq", "NET_RX", 1, 148_000);
-    net.evidence = vec!["one softirq of 148 us".into()];
+    net.evidence = vec!["one softirq".into()];
     vec![culprit("unexplained", "nothing in software", 1, 1_208_000), off, busy, thread, ipi, net]
 }
 

@@ -3,7 +3,6 @@
 //! A spike is a row of parts without a gap: its slices in order of time, and between them what no event accounts for.
 
 pub mod kinds;
-pub mod lanes;
 pub mod nest;
 pub mod path;
 pub mod picture;

@@ -1,4 +1,5 @@
-//! The events of a window as nested stretches per CPU: what ran within what, from entry to exit.
+//! The events of a window as nested stretches per CPU: what ran within what, from entry to exit, for the landmarks and
+//! for Perfetto. The lanes of the pictures lie flat and come from the timeline.
 //!
 //! Entries without an exit end with the window, exits without an entry begin with it. On PREEMPT_RT a softirq runs in a
 //! thread and is switched away with it: its stretch ends at the switch, and goes on where the thread does.

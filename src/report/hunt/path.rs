@@ -12,8 +12,8 @@ use crate::units::Nanos;
 
 /// Height of a bar.
 const BAR: f64 = 20.0;
-/// The kinds whose colours the stages have.
-const COLOURS: [&str; 5] = ["irqs-off", "timer-irq", "timer-softirq", "thread", "return-to-user"];
+/// The kinds whose colours the stages have; the first stage has many causes and the colour of a rare one.
+const COLOURS: [&str; 5] = ["idle-exit", "timer-irq", "timer-softirq", "thread", "return-to-user"];
 
 /// The figure; `None` where no window has every landmark. `what` are the wake-ups that it is of, `spikes`.
 pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Picture> {
@@ -42,8 +42,8 @@ pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Pictur
                 (text(12.0, top + 15.0, "start", theme.ink, name))
                 g font-size="10" { (text(12.0, top + 29.0, "start", theme.muted, &svg::fit(why, 280.0))) }
             } @else {
-                (text(left, top + 13.0, "start", theme.ink, name))
-                g font-size="10.5" { (text(left, top + 26.0, "start", theme.muted, &svg::fit(why, 395.0))) }
+                (text(left + 4.0, top + 13.0, "start", theme.ink, name))
+                g font-size="10.5" { (text(left + 4.0, top + 26.0, "start", theme.muted, &svg::fit(why, 395.0))) }
             }
             g {
                 title { (name) ": " (words) ", " (why) }

@@ -170,6 +170,39 @@ mod tests {
     }
 
     #[test]
+    fn foreign_words_are_only_words() {
+        let mut run = fixture::run();
+        let attack = "</td><script src=http://x>\u{1b}[2J";
+        for spike in &mut run.spikes {
+            (spike.notes, spike.classes) = (vec![attack.into()], vec![attack.into()]);
+            for slice in &mut spike.slices {
+                (slice.kind, slice.evidence, slice.who.comm) = (attack.into(), attack.into(), attack.into());
+                slice.stack = vec![attack.into()];
+            }
+        }
+        run.culprits.iter_mut().for_each(|culprit| culprit.name = attack.into());
+        let text = section(&run, Some(&fixture::windows())).into_string();
+        assert!(!text.contains("<script") && !text.contains('\u{1b}'));
+        let text = section(&fixture::run(), Some(&fixture::windows())).into_string();
+        assert!(!text.contains("http"), "an address on the page");
+    }
+
+    #[test]
+    fn a_page_has_the_hunt_and_says_that_events_were_armed() {
+        let sample = crate::report::fixture::quiet();
+        let (run, windows) = (fixture::run(), fixture::windows());
+        let text = crate::report::html(&[crate::report::Input {
+            run: &run,
+            windows: Some(&windows),
+            ..sample.input()
+        }]);
+        assert!(
+            text.contains("Who took the time") && text.contains("on 2 CPUs, with events armed, was 1.21 ms")
+        );
+        assert!(!crate::report::html(&[sample.input()]).contains("armed"));
+    }
+
+    #[test]
     fn other_commands_have_none_and_a_hunt_without_spikes_a_sentence() {
         let mut run = fixture::run();
         run.spikes.clear();

@@ -11,12 +11,9 @@ pub const STAGES: usize = 5;
 /// The stages in order: from what to what, and what takes time there.
 pub const NAMES: [(&str, &str); STAGES] = [
     ("expected \u{2192} timer interrupt", "the hardware's delay, and interrupts off"),
-    (
-        "interrupt \u{2192} the timer's expiry",
-        "the interrupt's begin; with expiry in a softirq, also its thread",
-    ),
+    ("interrupt \u{2192} the timer's expiry", "the interrupt, or the timer's thread"),
     ("expiry \u{2192} waking", "the timer's function"),
-    ("waking \u{2192} switch", "whoever went first, preemption off, the scheduler"),
+    ("waking \u{2192} switch", "who went first, and the scheduler"),
     ("switch \u{2192} user space", "the return from the kernel"),
 ];
 

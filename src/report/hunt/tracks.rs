@@ -2,16 +2,15 @@
 
 use maud::{Markup, html};
 
-use super::lanes::{Lane, Stretch, lanes};
-use super::nest::Context;
 use super::swatches::Swatch;
 use crate::bundle::run::Spike;
 use crate::report::axis::{Scale, number};
 use crate::report::svg::{Plot, Px, text, text_width};
 use crate::report::theme::Theme;
 use crate::report::words::{clean, several, span};
+use crate::timeline::{Context, Lane, Stretch, lanes};
 use crate::trace::window::Window;
-use crate::units::Nanos;
+use crate::units::{Cpu, Nanos};
 
 /// CPUs that have a lane; of more, those that did most.
 const LANES: usize = 9;
@@ -56,7 +55,9 @@ impl<'a> Tracks<'a> {
             tracks.notes.push("What the CPUs did meanwhile is not in this bundle.".into());
             return tracks;
         };
-        tracks.lanes = busiest(lanes(window), &mut tracks.notes);
+        let mut all = lanes(window);
+        all.sort_by_key(|lane| (lane.cpu != window.cpu, lane.cpu));
+        tracks.lanes = busiest(all, &mut tracks.notes);
         if window.left_out > 0 {
             let events = several(window.left_out, "event", "events");
             tracks.notes.push(format!("{events} of other CPUs were left out."));
@@ -71,8 +72,11 @@ impl<'a> Tracks<'a> {
 
     /// What their colours stand for, as far as they occur.
     pub fn keys(&self) -> Vec<Swatch> {
-        let mut looks: Vec<usize> =
-            self.lanes.iter().flat_map(|lane| &lane.stretches).filter_map(|s| self.look(s)).collect();
+        let mut looks: Vec<usize> = self
+            .lanes
+            .iter()
+            .flat_map(|lane| lane.stretches.iter().filter_map(|s| self.look(s, lane.cpu)))
+            .collect();
         looks.sort_unstable();
         looks.dedup();
         let key = |look: usize| {
@@ -104,20 +108,24 @@ impl<'a> Tracks<'a> {
             (text(self.plot.left - 7.0, middle + 4.0, "end", self.theme.ink, &format!("CPU {}", lane.cpu)))
             path d=(format!("M{} {}H{}", Px(self.plot.left), Px(middle), Px(self.plot.right)))
                 stroke=(self.theme.grid) stroke-width="2" fill="none" {}
-            @for stretch in lane.stretches.iter().filter(shown) { (self.stretch(stretch, top)) }
+            @for stretch in lane.stretches.iter().filter(shown) { (self.stretch(stretch, lane.cpu, top)) }
         }
     }
 
-    fn stretch(&self, stretch: &Stretch, top: f64) -> Markup {
+    fn stretch(&self, stretch: &Stretch, cpu: Cpu, top: f64) -> Markup {
         let from = self.time.at(self.since(stretch.start));
         let width = (self.time.at(self.end(stretch)) - from).max(LEAST);
-        let words = clean(&stretch.label);
+        let words = match (stretch.label.as_str(), stretch.context) {
+            ("", Context::Idle) => "idle".to_owned(),
+            ("", _) => "no name".to_owned(),
+            (label, _) => clean(label),
+        };
         let rect = |fill: &str, opacity: f64| {
             html! {
                 rect x=(Px(from)) y=(Px(top)) width=(Px(width)) height=(Px(HEIGHT)) fill=(fill) fill-opacity=(number(opacity)) {}
             }
         };
-        let look = self.look(stretch).map(|look| LOOKS[look]);
+        let look = self.look(stretch, cpu).map(|look| LOOKS[look]);
         html! {
             g {
                 title { (words) ": " (span(stretch.ns)) " from +" (span(Nanos(self.since(stretch.start) as i64))) " on" }
@@ -140,15 +148,16 @@ impl<'a> Tracks<'a> {
     }
 
     /// The place in [`LOOKS`] of a stretch; none for an idle CPU.
-    fn look(&self, stretch: &Stretch) -> Option<usize> {
-        let victim = || format!("{}:{}", self.spike.victim.comm, self.spike.victim.pid);
+    fn look(&self, stretch: &Stretch, cpu: Cpu) -> Option<usize> {
+        // Threads that measure other CPUs can have the same name.
+        let late = cpu == self.spike.cpu && stretch.label == self.spike.victim.comm;
         Some(match stretch.context {
             Context::Idle => return None,
-            Context::Thread if stretch.label == victim() => 0,
+            Context::Thread if late => 0,
             Context::Thread if stretch.prio.is_some_and(|prio| prio < 100) => 1,
             Context::Thread => 2,
             Context::Softirq => 3,
-            Context::Irq | Context::Function => 4,
+            Context::Irq => 4,
             Context::Nmi => 5,
         })
     }
@@ -179,7 +188,6 @@ mod tests {
     use crate::report::svg::Size;
     use crate::report::theme::PAPER;
     use crate::trace::event::Event;
-    use crate::units::Cpu;
 
     #[test]
     fn many_cpus_have_few_lanes_and_the_victims_is_the_first() {
