@@ -8,10 +8,10 @@ use crate::bundle::events::each_window;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
-use crate::hunt::hunter::KEPT;
+use crate::hunt::explainer::KEPT;
 use crate::report::hunt::text;
 use crate::report::perfetto;
-use crate::rules::culprits::About;
+use crate::rules::culprits::{About, Stolen};
 use crate::rules::culprits::tally::Tally;
 use crate::timeline;
 use crate::trace::window::Window;
@@ -43,7 +43,10 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let outputs = [&args.json, &args.perfetto];
     super::check_outputs(&outputs)?;
-    let Bundle { mut run, mut remarks, .. } = Bundle::open(&args.bundle)?;
+    let mut bundle = Bundle::open(&args.bundle)?;
+    let mut stolen = Vec::new();
+    bundle.each_block(|block| stolen.extend(Stolen::of(block)))?;
+    let (mut run, mut remarks) = (std::mem::take(&mut bundle.run), std::mem::take(&mut bundle.remarks));
     if run.command != "hunt" {
         return Err(Trouble::usage(format!(
             "{} is a run of `onbeat {}`, in which nothing was traced: give one of `onbeat hunt`",
@@ -51,7 +54,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             run.command
         )));
     }
-    let unread = again(&args.bundle, &mut run, |_| ())?;
+    let unread = again(&args.bundle, &mut run, &stolen, |_| ())?;
     if unread > 0 {
         remarks.push(format!(
             "{unread} windows of events could not be read, and their spikes are as they were explained"
@@ -74,7 +77,12 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 
 /// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not
 /// be read.
-pub fn again(bundle: &Path, run: &mut Run, mut each: impl FnMut(Window)) -> Outcome<u64> {
+pub fn again(
+    bundle: &Path,
+    run: &mut Run,
+    stolen: &[Stolen],
+    mut each: impl FnMut(Window),
+) -> Outcome<u64> {
     let mut tally = Tally::default();
     let before = std::mem::take(&mut run.spikes);
     let unread = each_window(bundle, |window| {
@@ -93,7 +101,7 @@ pub fn again(bundle: &Path, run: &mut Run, mut each: impl FnMut(Window)) -> Outc
     run.spikes.sort_by_key(|spike| std::cmp::Reverse(spike.latency_ns));
     run.spikes.truncate(KEPT);
     run.spikes.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
-    run.culprits = tally.ranked(&About::run(run)).culprits;
+    run.culprits = tally.ranked(&About { stolen, ..About::run(run) }).culprits;
     Ok(unread)
 }
 

@@ -5,14 +5,19 @@ use std::path::PathBuf;
 
 use super::course::Course;
 use super::flags::positive_span;
+use super::live::Live;
 use super::running::{Begun, Desk, begin, exit_of};
 use super::{Environment, columns, print, write_output};
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
 use crate::error::{Exit, Outcome};
+use crate::plan::Plan;
 use crate::host::{Host, rt};
+use crate::hunt::chase::{Chase, Limits};
+use crate::hunt::explainer::Explainer;
 use crate::hunt::hunter::{Hunt, Wanted};
 use crate::hunt::recorder::Recorder;
+use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use crate::report::hunt::text;
 use crate::units::{Bare, CpuSet};
@@ -31,7 +36,7 @@ use crate::units::{Bare, CpuSet};
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -D 60s --no-stacks               less cost, no function where interrupts were off\n  onbeat hunt -D 60s --perfetto spikes.json    open it in ui.perfetto.dev"
+    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -D 60s --no-stacks               less cost, no function where interrupts were off\n  onbeat hunt -D 60s --victim jackd            a real task: all threads of that name\n  onbeat hunt -D 60s --perfetto spikes.json    open it in ui.perfetto.dev"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -42,6 +47,14 @@ pub struct Args {
     /// Take no stacks: cheaper, and nobody is named for interrupts or preemption that was off
     #[arg(long)]
     no_stacks: bool,
+    /// Follow another's threads instead of measuring: a process, a thread, or all threads of a name. From the timer or the
+    /// waker of each wake-up to the switch to the thread; where it waited for a mutex, from the begin of the wait
+    #[arg(
+        long,
+        value_name = "PID|COMM",
+        conflicts_with_all = ["cpus", "interval", "distance", "priority", "policy", "wake", "phase", "idle", "default_system"]
+    )]
+    victim: Option<String>,
     /// Write the worst spikes' events and slices for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
@@ -52,22 +65,55 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
     super::check_outputs(&[&args.course.json, &args.perfetto])?;
     let wanted = Wanted { over, stacks: !args.no_stacks };
-    let begun = begin(&args.course, "hunt", environment)?;
-    let Begun { plan, run, core_types, before, mut desk } = begun;
-    let online = CpuSet::parse(&run.host.online).unwrap_or_default();
     let host = Host::live();
+    let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
+    let Begun { plan, mut run, core_types, before, mut desk } = begin(&args.course, "hunt", environment)?;
+    let online = CpuSet::parse(&run.host.online).unwrap_or_default();
     let recorder = Recorder::open(&online)?;
-    let events = desk.writer.events()?;
-    let mut hunt = Hunt::new(recorder, wanted, plan.clone(), &run, events, memory_kib(&host));
+    let explainer = Explainer::new(recorder, &run, desk.writer.events()?, memory_kib(&host));
     rt::forget_code(); // what made the recorder
-    let measured = start::measure(plan, run, &core_types, &mut desk, Some(&mut hunt));
-    // The instance goes with it, before anything can fail.
-    drop(hunt);
+    // The instance goes with the hunt, before anything can fail.
+    let measured = match followed {
+        None => {
+            let mut hunt = Hunt::new(explainer, wanted, plan.clone());
+            start::measure(plan, run, &core_types, &mut desk, Some(&mut hunt))
+        }
+        Some(victims) => {
+            describe(&mut run, &plan, &victims);
+            desk.live = desk.live.and(Live::titled(following(&victims), environment));
+            let limits = Limits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
+            Chase::new(explainer, victims, limits, &wanted).follow(run, &host, &mut desk)
+        }
+    };
     let Desk { writer, live } = desk;
     drop(live);
     let mut run = measured?;
     run.integrity.extend(before.changes(&run));
     finish(args, environment, &run, writer)
+}
+
+fn following(victims: &[Victim]) -> String {
+    let name = |victim: &Victim| format!("{} ({})", victim.comm, victim.thread);
+    let shown: Vec<String> = victims.iter().take(3).map(name).collect();
+    let more = if victims.len() > 3 { format!(" and {} more", victims.len() - 3) } else { String::new() };
+    format!("following {}{more}", shown.join(", "))
+}
+
+/// A run without measuring threads: what is known of the victims stands in their place.
+fn describe(run: &mut Run, plan: &Plan, victims: &[Victim]) {
+    let document = &mut run.plan;
+    (document.interval_ns, document.distance_ns) = (None, None);
+    document.cpus.clear();
+    (document.wake, document.expiry, document.phase) = Default::default();
+    document.idle = "as-is".into();
+    let real_time = victims.iter().all(|victim| victim.real_time);
+    document.policy = if real_time { "fifo".into() } else { "other".into() };
+    document.priority = victims.iter().map(|victim| victim.priority).max();
+    document.housekeeping = plan.housekeeping.iter().collect();
+    document.notes = vec![
+        following(victims),
+        "what the recorder adds to a wake-up is measured on onbeat's own threads: run `onbeat hunt` without --victim".into(),
+    ];
 }
 
 /// Tells, writes and ends: the text even where writing fails, so that nothing measured is lost.

@@ -45,7 +45,15 @@ impl Live {
     /// Takes some lines of the terminal.
     pub fn new(plan: &Plan, environment: &Environment) -> Live {
         let Plan { policy, priority, interval, wake, .. } = plan;
-        let title = format!("{} {priority}, every {interval}, {}", policy.name(), wake.name());
+        Live::draws(format!("{} {priority}, every {interval}, {}", policy.name(), wake.name()), environment)
+    }
+
+    /// The same under another title.
+    pub fn titled(title: String, environment: &Environment) -> Option<Live> {
+        Some(Live::draws(title, environment))
+    }
+
+    fn draws(title: String, environment: &Environment) -> Live {
         let mut live = Live { title, color: environment.color(&io::stderr()), drawn: 0 };
         live.draw(&[(format!("{}: the first second is on", live.title), Look::Plain)]);
         live

@@ -16,6 +16,7 @@ use crate::foreign;
 use crate::report::history::History;
 use crate::report::hunt::{self, windows::Windows};
 use crate::report::{self, Format, Input, table};
+use crate::rules::culprits::Stolen;
 use crate::stats::bounds::{Bounds, Question, REACH};
 use crate::stats::series::Collector;
 use crate::units::Nanos;
@@ -141,7 +142,9 @@ fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
     let mut bundle = Bundle::open(path)?;
     let mut history = History::for_run(&bundle.run, COLUMNS);
     let mut collector = Collector::new(None, bundle.run.plan.interval_ns.unwrap_or_default());
+    let mut stolen = Vec::new();
     let unread = bundle.each_block(|block| {
+        stolen.extend(Stolen::of(block));
         collector.add(&Peak::of(block));
         history.add(block);
     })?;
@@ -150,7 +153,7 @@ fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
             "{unread} lines of blocks.jsonl could not be read; the pictures over time lack them"
         ));
     }
-    let windows = if bundle.run.command == "hunt" { Some(windows(path, &mut bundle)?) } else { None };
+    let windows = if bundle.run.command == "hunt" { Some(windows(path, &mut bundle, &stolen)?) } else { None };
     let subject = Subject::of_bundle(path, bundle, collector, Nanos(1));
     if !quiet {
         subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
@@ -159,11 +162,11 @@ fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
 }
 
 /// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last checkpoint, too.
-fn windows(path: &Path, bundle: &mut Bundle) -> Outcome<Windows> {
+fn windows(path: &Path, bundle: &mut Bundle, stolen: &[Stolen]) -> Outcome<Windows> {
     let mut windows = Windows::default();
     let unread = match bundle.run.complete {
         true => each_window(path, |window| windows.add(window))?,
-        false => explain::again(path, &mut bundle.run, |window| windows.add(window))?,
+        false => explain::again(path, &mut bundle.run, stolen, |window| windows.add(window))?,
     };
     if unread > 0 {
         bundle.remarks.push(format!("{unread} windows of events could not be read; the pictures lack them"));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::arm::Arms;
 use super::explainer::Explainer;
-use super::recorder::Recorder;
+use super::hunter::Wanted;
 use super::scope::Scope;
 use super::threshold::{Rows, add, automatic};
 use super::victims::Victim;
@@ -48,6 +48,7 @@ pub struct Chase {
     watch: Watch,
     limits: Limits,
     over: Option<Nanos>,
+    stacks: bool,
     rows: Rows,
     began: Nanos,
     /// Events that are younger than what was read of the other CPUs wait here.
@@ -64,7 +65,7 @@ pub struct Chase {
 
 impl Chase {
     /// Follows these threads.
-    pub fn new(explainer: Explainer, victims: Vec<Victim>, limits: Limits, over: Option<Nanos>) -> Chase {
+    pub fn new(explainer: Explainer, victims: Vec<Victim>, limits: Limits, wanted: &Wanted) -> Chase {
         let futex = libc::SYS_futex;
         let watch = Watch::new(victims.iter().map(|victim| victim.thread), futex);
         Chase {
@@ -72,7 +73,8 @@ impl Chase {
             victims,
             watch,
             limits,
-            over,
+            over: wanted.over,
+            stacks: wanted.stacks,
             rows: Rows::new(),
             began: Nanos(0),
             waiting: Vec::new(),
@@ -136,7 +138,7 @@ impl Chase {
         let threads = self.victims.iter().map(|victim| victim.thread).collect();
         let explainer = &mut self.explainer;
         explainer.recorder.scope = Scope::new(threads);
-        explainer.arm_for_victims(run)?;
+        explainer.arm(if self.stacks { Arms::Victims } else { Arms::VictimsBare }, run)?;
         if let Some(over) = self.over {
             explainer.set_threshold(over, "as asked".to_owned());
         }
@@ -168,26 +170,21 @@ impl Chase {
         });
         self.waiting.sort_by_key(|event| event.time);
         let ready = self.waiting.partition_point(|event| event.time <= upto);
-        let mut catches = Vec::new();
-        for event in self.waiting.drain(..ready).collect::<Vec<_>>() {
-            if let Some(wakeup) = self.watch.see(&event) {
-                catches.extend(self.count(&wakeup).map(|over| (over, wakeup)));
-            }
-        }
-        let catches: Vec<(Catch, crate::trace::event::Task)> = catches
-            .into_iter()
-            .map(|(_, it)| (Catch { cpu: it.cpu, cycle: 0, expected: it.expected, actual: it.actual }, it.task))
-            .collect();
+        let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
+        let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.watch.see(event)).collect();
         self.explainer.looked();
-        for (catch, task) in &catches {
-            self.explainer.explain(catch, None, *task, false, run);
+        for wakeup in wakeups {
+            if self.count(&wakeup) {
+                let Wakeup { task, cpu, expected, actual } = wakeup;
+                self.explainer.explain(&Catch { cpu, cycle: 0, expected, actual }, None, task, false, run);
+            }
         }
         self.learn();
     }
 
     /// After a second of looking on, stacks are taken where the victims' own timers expire.
     fn learn(&mut self) {
-        if self.learned || clock::monotonic() - self.began < BLOCK || self.starts.is_empty() {
+        if self.learned || !self.stacks || clock::monotonic() - self.began < BLOCK || self.starts.is_empty() {
             return;
         }
         self.learned = true;
@@ -196,8 +193,8 @@ impl Chase {
         self.explainer.recorder.stacks_at_timers();
     }
 
-    /// Counts a wake-up; the threshold if it was beyond.
-    fn count(&mut self, wakeup: &Wakeup) -> Option<Nanos> {
+    /// Counts a wake-up; whether it is a spike.
+    fn count(&mut self, wakeup: &Wakeup) -> bool {
         let latency = wakeup.actual - wakeup.expected;
         self.wakeups += 1;
         let block = self.seconds.entry(wakeup.cpu).or_default();
@@ -212,8 +209,7 @@ impl Chase {
             block.top.truncate(TOP);
         }
         self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);
-        let over = self.threshold(latency)?;
-        (latency >= over).then_some(over)
+        self.threshold(latency).is_some_and(|over| latency >= over)
     }
 
     fn threshold(&mut self, latency: Nanos) -> Option<Nanos> {
@@ -286,10 +282,5 @@ impl Chase {
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
         run.overhead.max_rss_kib = crate::host::peak_memory_kib();
         self.explainer.fill(run);
-    }
-
-    /// The recorder, to be let go before the result is told.
-    pub fn recorder(&self) -> &Recorder {
-        &self.explainer.recorder
     }
 }

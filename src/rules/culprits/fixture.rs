@@ -1,6 +1,6 @@
 //! The examples of culprit rules as spikes: the language is explained on `Examples`.
 
-use super::{About, Examples};
+use super::{About, Examples, Stolen};
 use crate::bundle::run::{Host, Integrity, Slice, Spike, Who};
 use crate::units::{Cpu, Nanos};
 
@@ -11,6 +11,7 @@ pub struct Scene {
     pub host: Host,
     pub integrity: Vec<Integrity>,
     pub cpus: Vec<Cpu>,
+    pub stolen: Vec<Stolen>,
 }
 
 impl Scene {
@@ -26,6 +27,7 @@ impl Scene {
                 "victim" => who(&mut spike.victim, &pairs),
                 "host" => host(&mut scene.host, &pairs),
                 "integrity" => scene.integrity.push(integrity(&pairs)),
+                "stolen" => scene.stolen.push(stolen(&pairs)),
                 "unexplained" => spike.unexplained_ns = Nanos(number(&pairs, "ns").unwrap()),
                 "again" => copies = again(&pairs),
                 kind => spike.slices.push(slice(kind, &pairs)),
@@ -43,7 +45,7 @@ impl Scene {
 
     /// The run as rules see it.
     pub fn about(&self) -> About<'_> {
-        About { integrity: &self.integrity, cpus: &self.cpus, ..About::machine(&self.host) }
+        About { integrity: &self.integrity, cpus: &self.cpus, stolen: &self.stolen, ..About::machine(&self.host) }
     }
 
     /// Ids of the rules that know something in it.
@@ -95,6 +97,13 @@ fn integrity(pairs: &Pairs) -> Integrity {
         detail: value(pairs, "detail").unwrap_or_default().into(),
         invalidates: false,
     }
+}
+
+/// Steal in the second of the spike.
+fn stolen(pairs: &Pairs) -> Stolen {
+    let cpu = Cpu(number(pairs, "cpu").unwrap() as u32);
+    let (from, to) = (Nanos(500_000_000), Nanos(1_500_000_000));
+    Stolen { cpu, from, to, ns: Nanos(number(pairs, "ns").unwrap()) }
 }
 
 fn again(pairs: &Pairs) -> Vec<(Cpu, i64)> {

@@ -8,9 +8,8 @@ pub static CULPRIT: Culprit = Culprit {
     id: "hypervisor-steal",
     title: "time that the hypervisor took",
     looks: "Time in which nothing happens that the kernel sees, in a virtual machine whose hypervisor says that it took time from \
-           this CPU.",
-    tell: "By steal, which the hypervisor counts, in the seconds of the spike or, where that is not recorded, over the run. \
-           Unexplained time in a virtual machine that counts no steal is not named.",
+           this CPU in that second.",
+    tell: "By steal, which the hypervisor counts, in the second of the spike, and as much of it as is unexplained. Unexplained time in a virtual machine that counts no steal is not named.",
     remedy: "on the host: give the virtual CPU a physical one of its own, isolated, and keep the host's work off it; nothing inside \
            the guest helps",
     kinds: &[Slice::Unexplained],
@@ -25,8 +24,8 @@ pub static CULPRIT: Culprit = Culprit {
     general: false,
     matches: known,
     examples: Examples {
-        fires: "host virtual=kvm\nintegrity kind=steal cpu=1\nunexplained ns=4000000",
-        silent: "host virtual=none\nintegrity kind=steal cpu=1\nunexplained ns=4000000",
+        fires: "host virtual=kvm\nstolen cpu=1 ns=10000000\nunexplained ns=4000000",
+        silent: "host virtual=kvm\nstolen cpu=0 ns=10000000\nunexplained ns=4000000",
     },
 };
 
@@ -38,18 +37,14 @@ fn known(sight: &super::Sight) -> Option<String> {
     if matches!(about.host.virtualization.as_str(), "" | "none") {
         return None;
     }
-    if about.stolen.iter().any(|stolen| stolen.cpu == spike.cpu) {
-        let near = about.stolen.iter().filter(|stolen| {
-            stolen.cpu == spike.cpu
-                && stolen.from.0.saturating_sub(TICK) <= spike.actual_ns.0
-                && spike.expected_ns.0 <= stolen.to.0.saturating_add(TICK)
-        });
-        let counted = near.fold(0i64, |sum, stolen| sum.saturating_add(stolen.ns.0));
-        let enough = counted > 0 && counted.saturating_add(TICK) >= spike.unexplained_ns.0;
-        return enough.then(|| "the hypervisor counted steal in the same second".to_owned());
-    }
-    let counted = about.integrity.iter().any(|entry| entry.kind == "steal" && entry.cpu == Some(spike.cpu));
-    counted.then(|| "the hypervisor counted steal on this CPU in the run".to_owned())
+    let near = about.stolen.iter().filter(|stolen| {
+        stolen.cpu == spike.cpu
+            && stolen.from.0.saturating_sub(TICK) <= spike.actual_ns.0
+            && spike.expected_ns.0 <= stolen.to.0.saturating_add(TICK)
+    });
+    let counted = near.fold(0i64, |sum, stolen| sum.saturating_add(stolen.ns.0));
+    let enough = counted > 0 && counted.saturating_add(TICK) >= spike.unexplained_ns.0;
+    enough.then(|| "the hypervisor counted steal in the same second".to_owned())
 }
 
 #[cfg(test)]

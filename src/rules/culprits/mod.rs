@@ -122,7 +122,7 @@ pub enum Apart {
 
 /// Spikes that show what a rule does, in lines of `word key=value ...`.
 ///
-/// `victim comm= prio= cpu=`, `host virtual= preempt= machine=`, `integrity kind= cpu= detail=`, a slice by its kind with
+/// `victim comm= prio= cpu=`, `host virtual= preempt= machine=`, `integrity kind= cpu= detail=`, `stolen cpu= ns=`, a slice by its kind with
 /// `ns= comm= pid= prio= function= module= irq= from= stack=inner<outer`, `unexplained ns=`, and
 /// `again times= every= cpus=` for the same spike over and over, on several CPUs.
 pub struct Examples {
