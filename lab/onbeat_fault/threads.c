@@ -26,18 +26,20 @@ static noinline void fault_fifo(const struct fault_request *rq)
 	fault_log_add(rq, "thread", rq->kind->thread, -1, start);
 }
 
-static noinline int fault_stop_machine(void *unused)
+static noinline int fault_stop_machine(void *start)
 {
-	u64 start = fault_spin(current_rq->us);
-
+	fault_spin(current_rq->us);
 	fault_log_add(current_rq, "stop-machine", "fault_stop_machine",
-		      current_rq->from, start);
+		      current_rq->from, *(u64 *)start);
 	return 0;
 }
 
+/* It begins with the call: until all CPUs have come, those that are there wait with interrupts off. */
 static void inject_stop(const struct fault_request *rq)
 {
-	stop_machine(fault_stop_machine, NULL, cpumask_of(rq->cpu));
+	u64 start = fault_now();
+
+	stop_machine(fault_stop_machine, &start, cpumask_of(rq->cpu));
 }
 
 /* Work is preemptible on PREEMPT_RT: only one that says otherwise is in the way. */

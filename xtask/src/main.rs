@@ -25,7 +25,8 @@ cargo xtask COMMAND
   live [--all] [--keep] [--only NAME]
                          boot Debian kernels under QEMU and check onbeat there: 6.12 PREEMPT_RT, with
                          --all also stock 6.12, 6.1 PREEMPT_RT and arm64; --keep leaves the images,
-                         --only runs the checks whose name contains NAME
+                         --only runs the checks whose name contains NAME; the last boots inject faults and
+                         score what hunt says of them (--only fault-)
   corpus [--only NAME] [--keep]
                          boot the machines of tests/corpus under QEMU and capture them again; --only takes
                          the one called NAME, or those whose name contains it; --keep leaves the images
