@@ -11,8 +11,8 @@ use crate::error::{Exit, Outcome, Trouble};
 use crate::hunt::explainer::KEPT;
 use crate::report::hunt::text;
 use crate::report::perfetto;
-use crate::rules::culprits::{About, Stolen};
 use crate::rules::culprits::tally::Tally;
+use crate::rules::culprits::{About, Stolen};
 use crate::timeline;
 use crate::trace::window::Window;
 
@@ -77,12 +77,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 
 /// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not
 /// be read.
-pub fn again(
-    bundle: &Path,
-    run: &mut Run,
-    stolen: &[Stolen],
-    mut each: impl FnMut(Window),
-) -> Outcome<u64> {
+pub fn again(bundle: &Path, run: &mut Run, stolen: &[Stolen], mut each: impl FnMut(Window)) -> Outcome<u64> {
     let mut tally = Tally::default();
     let before = std::mem::take(&mut run.spikes);
     let unread = each_window(bundle, |window| {

@@ -11,7 +11,6 @@ use super::{Environment, columns, print, write_output};
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
 use crate::error::{Exit, Outcome};
-use crate::plan::Plan;
 use crate::host::{Host, rt};
 use crate::hunt::chase::{Chase, Limits};
 use crate::hunt::explainer::Explainer;
@@ -19,6 +18,7 @@ use crate::hunt::hunter::{Hunt, Wanted};
 use crate::hunt::recorder::Recorder;
 use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
+use crate::plan::Plan;
 use crate::report::hunt::text;
 use crate::units::{Bare, CpuSet};
 

@@ -153,7 +153,8 @@ fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
             "{unread} lines of blocks.jsonl could not be read; the pictures over time lack them"
         ));
     }
-    let windows = if bundle.run.command == "hunt" { Some(windows(path, &mut bundle, &stolen)?) } else { None };
+    let windows =
+        if bundle.run.command == "hunt" { Some(windows(path, &mut bundle, &stolen)?) } else { None };
     let subject = Subject::of_bundle(path, bundle, collector, Nanos(1));
     if !quiet {
         subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));

@@ -160,22 +160,26 @@ fn name_of(wanted: &Wanted) -> String {
     format!("{}:{}", wanted.system, wanted.event)
 }
 
-/// Whether an event belongs to that much. What happens at each system call or each start of a timer would cost more
-/// than it tells: it is for those who look at one task.
+/// Whether an event belongs to that much. What happens at each system call would cost more than it tells: it is for those
+/// who look at one task. Starts of timers are filtered to the threads in scope and to onbeat's own: they are not on the
+/// way of a wake-up, and a timer that was due on another CPU and did not expire there tells of a stop from outside.
 fn is_armed(wanted: &Wanted, arms: Arms) -> bool {
     match (arms, wanted.system, wanted.event) {
         (Arms::None, ..) => false,
         (Arms::Timers, _, event) => event == "hrtimer_start",
         (Arms::Victims | Arms::VictimsBare, _, event) => event != "sys_exit",
-        (_, system, event) => system != "raw_syscalls" && event != "hrtimer_start",
+        (_, system, _) => system != "raw_syscalls",
     }
 }
 
 /// Whom an event is about, where only some matter.
 fn filter_of(wanted: &Wanted, scope: &Scope) -> Option<String> {
     match (wanted.system, wanted.event) {
-        ("timer", "hrtimer_start") | ("exceptions", _) => scope.threads("common_pid"),
-        ("raw_syscalls", _) => scope.threads("common_pid").map(|who| format!("({who}) && id == {}", libc::SYS_futex)),
+        ("timer", "hrtimer_start") => scope.with_housekeeping().threads("common_pid"),
+        ("exceptions", _) => scope.threads("common_pid"),
+        ("raw_syscalls", _) => {
+            scope.threads("common_pid").map(|who| format!("({who}) && id == {}", libc::SYS_futex))
+        }
         _ => None,
     }
 }

@@ -90,9 +90,8 @@ impl Chase {
 
     /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
     pub fn follow(&mut self, mut run: Run, host: &Host, sink: &mut dyn Sink) -> Outcome<Run> {
-        rt::block_signals().map_err(|error| {
-            crate::error::Trouble::internal(format!("cannot block signals: {error}"))
-        })?;
+        rt::block_signals()
+            .map_err(|error| crate::error::Trouble::internal(format!("cannot block signals: {error}")))?;
         self.arm(&mut run)?;
         self.began = clock::monotonic();
         run.started = wall_time(self.began + clock::wall_offset());
@@ -137,7 +136,7 @@ impl Chase {
     fn arm(&mut self, run: &mut Run) -> Outcome<()> {
         let threads = self.victims.iter().map(|victim| victim.thread).collect();
         let explainer = &mut self.explainer;
-        explainer.recorder.scope = Scope::new(threads);
+        explainer.recorder.scope = Scope::new(threads, rt::thread_id());
         explainer.arm(if self.stacks { Arms::Victims } else { Arms::VictimsBare }, run)?;
         if let Some(over) = self.over {
             explainer.set_threshold(over, "as asked".to_owned());
@@ -266,7 +265,12 @@ impl Chase {
     fn tell(&self, written: Result<(), String>, run: &mut Run) {
         if let Err(detail) = written {
             if !run.integrity.iter().any(|entry| entry.kind == "storage") {
-                run.integrity.push(Integrity { kind: "storage".into(), cpu: None, detail, invalidates: false });
+                run.integrity.push(Integrity {
+                    kind: "storage".into(),
+                    cpu: None,
+                    detail,
+                    invalidates: false,
+                });
             }
         }
     }

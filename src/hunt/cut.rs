@@ -2,12 +2,15 @@
 
 use super::sheets::{Sheets, Stack};
 use crate::trace::decode::Decoder;
-use crate::trace::event::{Raw, Task, What};
+use crate::trace::event::{Raw, Task, Vector, What};
 use crate::trace::page::Lost;
 use crate::units::{Cpu, Nanos};
 
 /// From here on before the spike everything is kept: what was going on when the thread should have run.
 const LEAD: Nanos = Nanos(1_000_000);
+
+/// Of other CPUs what tells that they go on: their ticks, and onbeat's own timers, of which one starts every 10 ms.
+const LEAD_OF_OTHERS: Nanos = Nanos(25_000_000);
 
 /// How many pages further back the thread that was running is looked for.
 const BACK: usize = 64;
@@ -64,14 +67,17 @@ pub fn cut(wish: &Wish, sheets: &Sheets, decoder: &Decoder) -> Cut {
 
 fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder) -> Cut {
     let lead = wish.expected - LEAD;
+    let own = stack.cpu == wish.cpu;
+    let from = if own { lead } else { wish.expected - LEAD_OF_OTHERS };
     let mut cut = Cut::default();
     let Some(oldest) = stack.sheets.front() else {
         // Nothing at all was recorded: a CPU without events, or all are gone.
         return Cut { too_late: true, ..cut };
     };
     cut.too_late = oldest.start > wish.expected;
-    let at = stack.holding(lead);
-    let mut before = switch_before(stack, at, lead, decoder);
+    let at = stack.holding(from);
+    let mut before = switch_before(stack, at, from, decoder);
+    let mut ticks = Vec::new();
     for (number, sheet) in stack.sheets.iter().enumerate().skip(at) {
         if sheet.start > wish.actual {
             break;
@@ -79,6 +85,9 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder) -> Cut {
         let notes = decoder.page(stack.cpu, &sheet.bytes, &mut |event: Raw| {
             if event.time > wish.actual {
             } else if event.time < lead {
+                if !own && event.time >= from && tells_of_life(&event) && ticks.len() < MOST {
+                    ticks.push(event.clone());
+                }
                 before.push(event);
             } else if cut.events.len() < MOST {
                 cut.events.push(event);
@@ -91,9 +100,20 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder) -> Cut {
         }
     }
     let mut events = since_last_switch(before);
-    events.append(&mut cut.events);
-    cut.events = events;
+    // What is both a tick and after the last switch is there once.
+    let first = events.first().map(|event| event.time);
+    ticks.retain(|tick| first.is_none_or(|first| tick.time < first));
+    ticks.append(&mut events);
+    ticks.append(&mut cut.events);
+    cut.events = ticks;
     cut
+}
+
+/// Whether an event shows that a CPU takes its timer's interrupts.
+fn tells_of_life(event: &Raw) -> bool {
+    matches!(event.what, What::TimerStart { .. } | What::TimerEntry { .. } | What::TimerExit { .. })
+        || matches!(event.what, What::VectorEntry { vector: Vector::LocalTimer })
+        || matches!(event.what, What::VectorExit { vector: Vector::LocalTimer })
 }
 
 fn count(lost: Lost) -> u64 {

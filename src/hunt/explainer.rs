@@ -178,13 +178,15 @@ impl Explainer {
         account.windows_lost += self.lost;
         if self.lost > 0 {
             let lost = self.lost;
-            account
-                .notes
-                .push(format!("{lost} spikes came faster than they could be looked at: they are counted only"));
+            account.notes.push(format!(
+                "{lost} spikes came faster than they could be looked at: they are counted only"
+            ));
         }
         if self.unwritten > 0 {
             let why = self.trouble.as_deref().unwrap_or("the space for them is used up");
-            account.notes.push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
+            account
+                .notes
+                .push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
         }
         run.recorder = Some(account);
         run.culprits = self.tally.ranked(&About { stolen: &self.stolen, ..About::run(run) }).culprits;

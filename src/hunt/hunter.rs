@@ -8,7 +8,7 @@ use super::scope::Scope;
 use super::threshold::{Rows, add, automatic, quantile};
 use crate::bundle::run::{Block, Run};
 use crate::error::Outcome;
-use crate::host::clock;
+use crate::host::{clock, rt};
 use crate::measure::block::Taken;
 use crate::measure::hunter::{Catch, Hunter, Measurer};
 use crate::plan::Plan;
@@ -68,7 +68,8 @@ impl Hunt {
             let comm = Label::from(format!("onbeat/{}", own.cpu).as_str());
             self.victims.insert(own.cpu, Task { comm, pid: own.thread, prio });
         }
-        self.explainer.recorder.scope = Scope::new(measurers.iter().map(|own| own.thread).collect());
+        self.explainer.recorder.scope =
+            Scope::new(measurers.iter().map(|own| own.thread).collect(), rt::thread_id());
     }
 }
 

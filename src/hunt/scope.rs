@@ -14,21 +14,24 @@ const TERMS: usize = 24;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     threads: Vec<i32>,
+    /// onbeat's own thread, 0 if there is none.
+    housekeeping: i32,
     /// Ranges, end not included.
     timers: Vec<(u64, u64)>,
 }
 
 impl Scope {
-    /// These threads, nothing known of their timers.
-    pub fn new(mut threads: Vec<i32>) -> Scope {
+    /// These threads, nothing known of their timers; `housekeeping` is onbeat's own.
+    pub fn new(mut threads: Vec<i32>, housekeeping: i32) -> Scope {
         threads.sort_unstable();
         threads.dedup();
-        Scope { threads, timers: Vec::new() }
+        Scope { threads, housekeeping, timers: Vec::new() }
     }
 
-    /// Whether a thread is among them.
-    pub fn has(&self, thread: i32) -> bool {
-        self.threads.binary_search(&thread).is_ok()
+    /// The same with onbeat's own thread, whose pulse tells that its CPU lives.
+    pub fn with_housekeeping(&self) -> Scope {
+        let threads = self.threads.iter().copied().chain([self.housekeeping]).collect();
+        Scope::new(threads, self.housekeeping)
     }
 
     /// A filter's condition on a field that holds a thread.
@@ -120,18 +123,18 @@ mod tests {
 
     #[test]
     fn threads_next_to_each_other_are_one_term() {
-        let scope = Scope::new(vec![12, 10, 11, 20]);
+        let scope = Scope::new(vec![12, 10, 11, 20], 5);
         let wanted = "(p >= 10 && p <= 12) || p == 20";
         assert_eq!(scope.threads("p").as_deref(), Some(wanted));
         assert_eq!(Scope::default().threads("p"), None);
-        assert!(scope.has(11) && !scope.has(13));
-        let many = Scope::new((0..100).map(|n| 2 * n).collect());
+        assert_eq!(scope.with_housekeeping().threads("p"), Some(format!("p == 5 || {wanted}")));
+        let many = Scope::new((0..100).map(|n| 2 * n).collect(), 5);
         assert_eq!(many.threads("p").as_deref(), Some("(p >= 0 && p <= 198)"));
     }
 
     #[test]
     fn a_timer_on_the_stack_is_a_range_and_one_elsewhere_an_address() {
-        let mut scope = Scope::new(vec![7, 8, 9]);
+        let mut scope = Scope::new(vec![7, 8, 9], 5);
         let on_stack = 0xffff_c900_0012_3c80u64;
         scope.learn(&[
             (7, 1, on_stack),
@@ -143,7 +146,7 @@ mod tests {
         ]);
         let wanted = "h == 0xffff888000001000 || (h >= 0xffffc90000120000 && h < 0xffffc90000124000)";
         assert_eq!(scope.timers("h").as_deref(), Some(wanted));
-        assert_eq!(Scope::new(vec![1]).timers("h"), None);
+        assert_eq!(Scope::new(vec![1], 5).timers("h"), None);
     }
 
     #[test]

@@ -109,8 +109,12 @@ mod tests {
     fn stat(tid: i32, comm: &str, policy: u32, priority: u32) -> Seen {
         let zeros = "0 ".repeat(16);
         Seen::File(
-            format!("{tid} ({comm}) S 1 {zeros}1 0 {} 0 {}0 {priority} {policy} 0 0 0\n", 1000 + tid, "0 ".repeat(16))
-                .into_bytes(),
+            format!(
+                "{tid} ({comm}) S 1 {zeros}1 0 {} 0 {}0 {priority} {policy} 0 0 0\n",
+                1000 + tid,
+                "0 ".repeat(16)
+            )
+            .into_bytes(),
         )
     }
 

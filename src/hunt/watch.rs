@@ -175,13 +175,20 @@ mod tests {
     #[test]
     fn from_the_waker_or_from_where_the_wait_for_a_mutex_began() {
         let futex = |op, value| What::SyscallEntry { id: 202, args: [9, op, value, 0] };
-        for (op, value, expected) in [(128, 2, 20), (9 + 128, 2, 20), (128, 0x8000_0010, 20), (128, 5, 60), (1, 2, 60)] {
-            let events =
-                [at(15, 0, 7, false, futex(op, value)), switch(20, 7, 3), waking(60, 3, false), switch(70, 3, 7)];
+        for (op, value, expected) in
+            [(128, 2, 20), (9 + 128, 2, 20), (128, 0x8000_0010, 20), (128, 5, 60), (1, 2, 60)]
+        {
+            let events = [
+                at(15, 0, 7, false, futex(op, value)),
+                switch(20, 7, 3),
+                waking(60, 3, false),
+                switch(70, 3, 7),
+            ];
             assert_eq!(watched(&events), [(expected, 70)], "{op} {value}");
         }
         // An interrupt hands over no mutex.
-        let events = [at(15, 0, 7, false, futex(0, 2)), switch(20, 7, 3), waking(60, 3, true), switch(70, 3, 7)];
+        let events =
+            [at(15, 0, 7, false, futex(0, 2)), switch(20, 7, 3), waking(60, 3, true), switch(70, 3, 7)];
         assert_eq!(watched(&events), [(60, 70)]);
     }
 

@@ -13,8 +13,8 @@ use crate::units::{Cpu, Nanos};
 /// Catches that wait for the housekeeping thread; more than that are counted.
 pub const ROOM: usize = 256;
 
-/// How often the housekeeping thread looks for catches.
-pub const PULSE: Nanos = Nanos(20_000_000);
+/// How often the housekeeping thread looks for catches; its own timer shows that its CPU goes on.
+pub const PULSE: Nanos = Nanos(10_000_000);
 
 /// A wake-up beyond the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

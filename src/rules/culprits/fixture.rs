@@ -45,7 +45,12 @@ impl Scene {
 
     /// The run as rules see it.
     pub fn about(&self) -> About<'_> {
-        About { integrity: &self.integrity, cpus: &self.cpus, stolen: &self.stolen, ..About::machine(&self.host) }
+        About {
+            integrity: &self.integrity,
+            cpus: &self.cpus,
+            stolen: &self.stolen,
+            ..About::machine(&self.host)
+        }
     }
 
     /// Ids of the rules that know something in it.
