@@ -78,12 +78,15 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder) -> Cut {
     let at = stack.holding(from);
     let mut before = switch_before(stack, at, from, decoder);
     let mut ticks = Vec::new();
+    // A stack belongs to the event before it, which may be the last of the window.
+    let mut within = false;
     for (number, sheet) in stack.sheets.iter().enumerate().skip(at) {
         if sheet.start > wish.actual {
             break;
         }
         let notes = decoder.page(stack.cpu, &sheet.bytes, &mut |event: Raw| {
-            if event.time > wish.actual {
+            within = event.time <= wish.actual || (within && matches!(event.what, What::Stack { .. }));
+            if !within {
             } else if event.time < lead {
                 if !own && event.time >= from && tells_of_life(&event) && ticks.len() < MOST {
                     ticks.push(event.clone());

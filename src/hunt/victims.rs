@@ -107,15 +107,10 @@ mod tests {
     use crate::host::record::Seen;
 
     fn stat(tid: i32, comm: &str, policy: u32, priority: u32) -> Seen {
-        let zeros = "0 ".repeat(16);
-        Seen::File(
-            format!(
-                "{tid} ({comm}) S 1 {zeros}1 0 {} 0 {}0 {priority} {policy} 0 0 0\n",
-                1000 + tid,
-                "0 ".repeat(16)
-            )
-            .into_bytes(),
-        )
+        // Fields 4 to 21, 22 the start, 23 to 39, 40 the priority, 41 the policy (proc_pid_stat(5)).
+        let (before, between) = (" 0".repeat(18), " 0".repeat(17));
+        let text = format!("{tid} ({comm}) S{before} {}{between} {priority} {policy} 0 0\n", 1000 + tid);
+        Seen::File(text.into_bytes())
     }
 
     fn host() -> Host {
