@@ -4,6 +4,7 @@
 
 mod auditing;
 mod comparing;
+mod hunting;
 mod place;
 
 use onbeat::bundle::run::Integrity;

@@ -52,12 +52,12 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// A list of maxima, recorded in steps of 1 us.
     /// A path in it, for what is not there yet.
     pub fn path(&self, name: &str) -> String {
         self.at(name).display().to_string()
     }
 
+    /// A list of maxima, recorded in steps of 1 us.
     pub fn list(&self, name: &str, us: &[f64]) -> String {
         let text: String = us.iter().map(|us| format!("{}\n", us.floor() as i64 * 1_000)).collect();
         self.text(name, &text)

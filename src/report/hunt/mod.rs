@@ -74,6 +74,21 @@ pub fn longest(mut parts: Vec<Part<'_>>, most: usize) -> (Vec<Part<'_>>, usize, 
     (parts, others.len(), Nanos(others.iter().fold(0i64, |sum, part| sum.saturating_add(part.ns.0))))
 }
 
+/// Parts of one kind and one culprit together: the kind, whose, how long, how many; the longest first.
+pub fn sums<'a>(parts: &[Part<'a>]) -> Vec<(&'a str, String, Nanos, usize)> {
+    let mut sums: std::collections::BTreeMap<(&'a str, String), (i64, usize)> = Default::default();
+    for part in parts {
+        let kind = part.slice.map_or(kinds::UNEXPLAINED, |slice| slice.kind.as_str());
+        let whose = part.slice.map(|slice| said::who(&slice.who)).unwrap_or_default();
+        let sum = sums.entry((kind, whose)).or_default();
+        *sum = (sum.0.saturating_add(part.ns.0), sum.1 + 1);
+    }
+    let told = |((kind, whose), (ns, count))| (kind, whose, Nanos(ns), count);
+    let mut sums: Vec<_> = sums.into_iter().map(told).collect();
+    sums.sort_by_key(|sum| std::cmp::Reverse(sum.2));
+    sums
+}
+
 /// The latest spikes, at most so many, latest first.
 pub fn worst(run: &Run, most: usize) -> Vec<&Spike> {
     let mut spikes: Vec<&Spike> = run.spikes.iter().collect();

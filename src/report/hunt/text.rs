@@ -3,12 +3,15 @@
 
 use std::fmt::Write;
 
-use super::{PARTS, Part, kinds, longest, parts, said, share, total, worst};
+use super::{PARTS, Part, kinds, longest, parts, said, share, sums, total, worst};
 use crate::bundle::run::{Culprit, Run, Spike};
 use crate::report::ink::{BOLD, DIM, Ink, RED, YELLOW};
 use crate::report::table;
 use crate::report::words::{clean, filled, several, span, us, wrapped};
 use crate::units::Nanos;
+
+/// So many of a spike's sums are said.
+const SUMS: usize = 6;
 
 /// Spikes that are drawn; the others are counted.
 const SPIKES: usize = 5;
@@ -92,7 +95,9 @@ fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: u
     let _ = write!(rest, ": {}", said::classes(spike));
     let first = format!("{number}. {late} late");
     put(page, &first, &ink.dye(BOLD, &first), &rest, 3, width);
-    let (shown, others, length) = longest(parts(spike), PARTS);
+    let all = parts(spike);
+    let sums = sums(&all);
+    let (shown, others, length) = longest(all, PARTS);
     let largest = shown.iter().map(|part| part.ns).max().unwrap_or_default();
     let bar = Bar { width: (width / 5).clamp(10, 40), latency: spike.latency_ns };
     for part in &shown {
@@ -101,6 +106,7 @@ fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: u
     if others > 0 {
         let what = several(others as u64, "shorter part", "shorter parts");
         let _ = writeln!(page, "   and {what}, {} together", span(length));
+        filled(page, "   in all: ", &in_all(&sums), 11, width);
     }
     if spike.events_lost > 0 {
         let lost = several(spike.events_lost, "event", "events");
@@ -109,6 +115,15 @@ fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: u
     for note in &spike.notes {
         filled(page, "   - ", &clean(note), 5, width);
     }
+}
+
+/// Of a spike in too many parts to look at: whose time it was, added up.
+fn in_all(sums: &[(&str, String, Nanos, usize)]) -> String {
+    let one = |(kind, whose, ns, count): &(&str, String, Nanos, usize)| {
+        let whose = if whose.is_empty() { String::new() } else { format!(" {whose}") };
+        format!("{}{whose} {} in {}", clean(kind), span(*ns), several(*count as u64, "part", "parts"))
+    };
+    sums.iter().take(SUMS).map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// How a spike's parts are laid out in a row of cells.

@@ -63,7 +63,17 @@ pub fn most_telling(slice: &Slice) -> String {
     let who = &slice.who;
     let texts = [function(who), who.irq.clone(), thread(&who.comm).to_owned()];
     let told = texts.into_iter().find(|text| !text.is_empty());
-    told.unwrap_or_else(|| "unnamed".to_owned())
+    told.unwrap_or_else(|| nobody(&slice.kind).to_owned())
+}
+
+/// What takes the time of slices that are nobody's.
+fn nobody(kind: &str) -> &'static str {
+    match kind {
+        "switch" => "the way from the waking to the switch",
+        "return-to-user" => "the way from the switch to the thread's own code",
+        "timer-irq" | "timer-softirq" => "the timer's own way",
+        _ => "nobody that the events name",
+    }
 }
 
 /// `hog-812, priority 50`: the thread for people, its id left out where there are many of it.
