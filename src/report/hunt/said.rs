@@ -1,6 +1,6 @@
 //! The sentences about what `hunt` found, the same on the terminal and on the page.
 
-use crate::bundle::run::{Recorder, Run, Slice, Spike, Who};
+use crate::bundle::run::{Culprit, Recorder, Run, Slice, Spike, Who};
 use crate::report::words::{clean, duration, several, span, time_of_day};
 use crate::rules;
 use crate::units::Nanos;
@@ -219,6 +219,25 @@ pub fn tick(recorder: &Recorder) -> Option<String> {
         "{} from the interrupt's entry to its exit, the median of {of} with nothing else to do",
         span(tick)
     ))
+}
+
+/// What to do about the culprit at a place: the remedy and the knobs, or the place of one above with the same.
+pub fn cure(culprits: &[Culprit], at: usize) -> Cure {
+    let this = &culprits[at];
+    let same = |other: &Culprit| (&other.remedy, &other.knobs) == (&this.remedy, &this.knobs);
+    match culprits[..at].iter().position(same) {
+        Some(above) if !this.remedy.is_empty() => Cure::As(above),
+        _ => Cure::Said(clean(&this.remedy), knobs(&this.knobs)),
+    }
+}
+
+/// What to do, said once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// The same as for the culprit at that place.
+    As(usize),
+    /// The remedy, and the knobs that cure it; empty where there is none.
+    Said(String, String),
 }
 
 /// Knob rules with their titles, as far as they are known.

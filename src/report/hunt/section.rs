@@ -64,7 +64,7 @@ fn culprits(run: &Run) -> Markup {
                     th { "share" } th { "time" } th class="more" { "spikes" } th class="left" { "who" } th class="left" { "as" }
                     th class="left" { "evidence" } th class="left" { "what cures it" }
                 } }
-                tbody { @for culprit in run.culprits.iter().take(CULPRITS) { (culprit_row(culprit)) } }
+                tbody { @for at in 0..run.culprits.len().min(CULPRITS) { (culprit_row(&run.culprits, at)) } }
             }
         }))
         @if run.culprits.len() > CULPRITS { p class="muted" { (run.culprits.len() - CULPRITS) " more are in the data at the end of this file." } }
@@ -75,20 +75,24 @@ fn culprits(run: &Run) -> Markup {
     }
 }
 
-fn culprit_row(culprit: &Culprit) -> Markup {
+fn culprit_row(culprits: &[Culprit], at: usize) -> Markup {
+    let culprit = &culprits[at];
+    let named = matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str()));
     let lines = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join("; ");
     html! {
         tr {
             td class="top" { (said::percent(culprit.share)) } td { (span(culprit.total_ns)) } td class="more" { (culprit.spikes) }
             td class="wrap" {
                 strong { (clean(&culprit.name)) }
-                @if !culprit.functions.is_empty() { br; span class="muted" { "in " (said::listed(&culprit.functions)) } }
+                @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (said::listed(&culprit.functions)) } }
             }
             td class="left" { (swatch(&culprit.kind)) " " (clean(&culprit.kind)) }
             td class="wrap" { (lines(&culprit.evidence)) }
             td class="wrap" {
-                (clean(&culprit.remedy))
-                @if !culprit.knobs.is_empty() { " Knobs: " (said::knobs(&culprit.knobs)) "." }
+                @match said::cure(culprits, at) {
+                    said::Cure::As(above) => { "as for " (clean(&culprits[above].name)) "." }
+                    said::Cure::Said(remedy, knobs) => { (remedy) @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
+                }
             }
         }
     }

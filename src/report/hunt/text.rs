@@ -210,15 +210,16 @@ fn culprits(page: &mut String, run: &Run, width: usize, ink: Ink) {
     );
     let _ = writeln!(page);
     heading(page, &line, width, ink);
-    for (at, culprit) in run.culprits.iter().take(CULPRITS).enumerate() {
-        one_culprit(page, at + 1, culprit, width, ink);
+    for at in 0..run.culprits.len().min(CULPRITS) {
+        one_culprit(page, &run.culprits, at, width, ink);
     }
     if run.culprits.len() > CULPRITS {
         let _ = writeln!(page, "and {} more", run.culprits.len() - CULPRITS);
     }
 }
 
-fn one_culprit(page: &mut String, number: usize, culprit: &Culprit, width: usize, ink: Ink) {
+fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize, ink: Ink) {
+    let (number, culprit) = (at + 1, &culprits[at]);
     let cells = (width / 8).clamp(8, 20);
     let full = (culprit.share.clamp(0.0, 1.0) * cells as f64).round() as usize;
     let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
@@ -238,9 +239,17 @@ fn one_culprit(page: &mut String, number: usize, culprit: &Culprit, width: usize
         }
     };
     say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));
-    say("in: ", said::listed(&culprit.functions));
-    say("cure: ", clean(&culprit.remedy));
-    say("knobs: ", said::knobs(&culprit.knobs));
+    // A culprit that is called by its one function needs no list of it.
+    if !matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str())) {
+        say("in: ", said::listed(&culprit.functions));
+    }
+    match said::cure(culprits, at) {
+        said::Cure::As(above) => say("cure: ", format!("as for {}.", above + 1)),
+        said::Cure::Said(remedy, knobs) => {
+            say("cure: ", remedy);
+            say("knobs: ", knobs);
+        }
+    }
 }
 
 #[cfg(test)]
