@@ -138,8 +138,22 @@ pub fn parse_span(text: &str, bare: Bare) -> Result<Nanos, String> {
 
 /// The number of a logical CPU, as the kernel counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "u32", into = "u32")]
 pub struct Cpu(pub u32);
+
+impl TryFrom<u32> for Cpu {
+    type Error = String;
+
+    fn try_from(number: u32) -> Result<Cpu, String> {
+        if number < CPU_LIMIT { Ok(Cpu(number)) } else { Err(format!("{number} is no number of a CPU")) }
+    }
+}
+
+impl From<Cpu> for u32 {
+    fn from(cpu: Cpu) -> u32 {
+        cpu.0
+    }
+}
 
 impl fmt::Display for Cpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,6 @@
 //! `onbeat explain`: a hunt's explanation again, from what its bundle holds.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use crate::bundle::events::each_window;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
-use crate::hunt::explainer::KEPT;
+use crate::hunt::kept::Kept;
 use crate::report::hunt::text;
 use crate::report::perfetto;
 use crate::rules::culprits::tally::Tally;
@@ -78,39 +79,41 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 /// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not
 /// be read.
 pub fn again(bundle: &Path, run: &mut Run, stolen: &[Stolen], mut each: impl FnMut(Window)) -> Outcome<u64> {
-    let mut tally = Tally::default();
-    let before = std::mem::take(&mut run.spikes);
+    let (mut tally, mut kept) = (Tally::default(), Kept::default());
+    let spikes = std::mem::take(&mut run.spikes);
+    let mut before: BTreeMap<_, _> =
+        spikes.into_iter().map(|spike| ((spike.cpu, spike.actual_ns), spike)).collect();
     let unread = each_window(bundle, |window| {
         let mut spike = timeline::explain(&window, &run.host);
+        before.remove(&(spike.cpu, spike.actual_ns));
         tally.add(&mut spike, &run.host);
-        run.spikes.push(spike);
+        kept.add(&mut run.spikes, spike);
         each(window);
     })?;
-    let known: std::collections::BTreeSet<_> =
-        run.spikes.iter().map(|spike| (spike.cpu, spike.actual_ns)).collect();
-    for mut spike in before.into_iter().filter(|spike| !known.contains(&(spike.cpu, spike.actual_ns))) {
+    for mut spike in before.into_values() {
         tally.add(&mut spike, &run.host);
-        run.spikes.push(spike);
+        kept.add(&mut run.spikes, spike);
     }
-    // The same list that the hunt has: the largest, in order of time.
-    run.spikes.sort_by_key(|spike| std::cmp::Reverse(spike.latency_ns));
-    run.spikes.truncate(KEPT);
-    run.spikes.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
+    kept.sort(&mut run.spikes);
+    run.spikes_dropped = run.spikes_dropped.max(kept.dropped);
     run.culprits = tally.ranked(&About { stolen, ..About::run(run) }).culprits;
     Ok(unread)
 }
 
 /// Spikes whose events go into a trace for Perfetto: more than anybody looks at, and few enough for its memory.
 const TRACED: usize = 200;
+/// And so many events of theirs.
+const MOST_EVENTS: usize = 500_000;
 
 /// Writes what ui.perfetto.dev opens, of the worst spikes whose windows the bundle has.
 pub fn write_perfetto(bundle: &Path, run: &Run, to: &Path) -> Outcome<()> {
     let mut latencies: Vec<_> = run.spikes.iter().map(|spike| spike.latency_ns).collect();
     latencies.sort_unstable_by(|a, b| b.cmp(a));
     let least = latencies.get(TRACED - 1).copied().unwrap_or_default();
-    let mut windows = Vec::new();
+    let (mut windows, mut events) = (Vec::new(), 0);
     each_window(bundle, |window| {
-        if window.latency() >= least && windows.len() < TRACED {
+        if window.latency() >= least && windows.len() < TRACED && events < MOST_EVENTS {
+            events += window.events.len();
             windows.push(window);
         }
     })?;

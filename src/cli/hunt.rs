@@ -10,7 +10,7 @@ use super::running::{Begun, Desk, begin, exit_of};
 use super::{Environment, columns, print, write_output};
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome};
+use crate::error::{Exit, Outcome, Trouble};
 use crate::host::{Host, rt};
 use crate::hunt::chase::{Chase, Limits};
 use crate::hunt::explainer::Explainer;
@@ -69,6 +69,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     let Begun { plan, mut run, core_types, before, mut desk } = begin(&args.course, "hunt", environment)?;
     let online = CpuSet::parse(&run.host.online).unwrap_or_default();
+    // From here on something is on the machine that Ctrl-C must not leave there.
+    rt::block_signals().map_err(|error| Trouble::internal(format!("cannot block signals: {error}")))?;
     let recorder = Recorder::open(&online)?;
     let explainer = Explainer::new(recorder, &run, desk.writer.events()?, memory_kib(&host));
     rt::forget_code(); // what made the recorder
@@ -82,7 +84,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             describe(&mut run, &plan, &victims);
             desk.live = desk.live.and(Live::titled(following(&victims), environment));
             let limits = Limits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
-            Chase::new(explainer, victims, limits, &wanted).follow(run, &host, &mut desk)
+            Chase::new(explainer, victims, limits, &wanted).follow(run, &host, &plan.housekeeping, &mut desk)
         }
     };
     let Desk { writer, live } = desk;
@@ -108,8 +110,7 @@ fn describe(run: &mut Run, plan: &Plan, victims: &[Victim]) {
     document.cpus.clear();
     (document.wake, document.expiry, document.phase) = Default::default();
     document.idle = "as-is".into();
-    let real_time = victims.iter().all(|victim| victim.real_time);
-    document.policy = if real_time { "fifo".into() } else { "other".into() };
+    document.policy = victims.iter().map(|victim| victim.policy).min().unwrap_or_default().into();
     document.priority = victims.iter().map(|victim| victim.priority).max();
     document.housekeeping = plan.housekeeping.iter().collect();
     document.notes = vec![

@@ -5,11 +5,12 @@ use std::io::{self, IsTerminal};
 use super::Environment;
 use super::course::Course;
 use super::live::Live;
-use crate::bundle::run::{Run, SCHEMA};
+use crate::bundle::run::{Integrity, Run, SCHEMA};
 use crate::bundle::time::wall_time;
 use crate::bundle::write::Writer;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::{self, Facts};
+use crate::host::tracefs::Tracing;
 use crate::host::{Host, clock, random_u64, rt};
 use crate::measure::around::Before;
 use crate::measure::sink::{Sink, Tick};
@@ -52,9 +53,17 @@ pub fn begin(course: &Course, command: &str, environment: &Environment) -> Outco
         plan.cpus.iter().map(|own| facts.core_types.get(&own.cpu).cloned().unwrap_or_default()).collect();
     let before = Before::look(&facts);
     run.integrity.extend(before.entries());
+    run.integrity.extend(clear_away());
     let live = (!course.quiet && !environment.dumb && io::stderr().is_terminal())
         .then(|| Live::new(&plan, environment));
     Ok(Begun { plan, run, core_types, before, desk: Desk { writer, live } })
+}
+
+/// What a killed hunt left armed costs every wake-up: it goes before anything is measured.
+fn clear_away() -> Option<Integrity> {
+    let removed = Tracing::open().ok()?.remove_dead();
+    let detail = format!("removed what a killed hunt had left armed: {}", removed.join(", "));
+    (!removed.is_empty()).then(|| Integrity { kind: "tracing".into(), cpu: None, detail, invalidates: false })
 }
 
 /// The bundle and the screen, side by side.

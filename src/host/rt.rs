@@ -287,6 +287,8 @@ pub fn keep_heap() {
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
         libc::mallopt(libc::M_MMAP_THRESHOLD, libc::c_int::MAX);
+        // Some versions refuse so large a threshold: then no block is mapped by itself at all.
+        libc::mallopt(libc::M_MMAP_MAX, 0);
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }

@@ -11,7 +11,7 @@ use super::victims::Victim;
 use super::watch::{Wakeup, Watch};
 use crate::bundle::run::{Block, Integrity, Run};
 use crate::bundle::time::wall_time;
-use crate::error::Outcome;
+use crate::error::{Outcome, Trouble};
 use crate::host::rt::{self, Woken};
 use crate::host::{Host, clock};
 use crate::measure::block::{BLOCK, Sample, TOP, Taken};
@@ -21,7 +21,7 @@ use crate::measure::total::{Total, block_line, fill_tail, levels};
 use crate::measure::watch::Steal;
 use crate::stats::histogram::row_of;
 use crate::trace::event::{Raw, What};
-use crate::units::{Cpu, Nanos};
+use crate::units::{Cpu, CpuSet, Nanos, Policy};
 
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
 const FIRST: u64 = 400;
@@ -89,9 +89,21 @@ impl Chase {
     }
 
     /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
-    pub fn follow(&mut self, mut run: Run, host: &Host, sink: &mut dyn Sink) -> Outcome<Run> {
-        rt::block_signals()
-            .map_err(|error| crate::error::Trouble::internal(format!("cannot block signals: {error}")))?;
+    pub fn follow(
+        &mut self,
+        mut run: Run,
+        host: &Host,
+        housekeeping: &CpuSet,
+        sink: &mut dyn Sink,
+    ) -> Outcome<Run> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: std::io::Error| Trouble::internal(format!("{what}: {error}"))
+        };
+        rt::block_signals().map_err(failed("cannot block signals"))?;
+        // Whatever onbeat was started with, its own thread must not go before anybody.
+        rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER"))?;
+        rt::pin(housekeeping).map_err(failed("cannot move the housekeeping thread"))?;
         self.arm(&mut run)?;
         self.began = clock::monotonic();
         run.started = wall_time(self.began + clock::wall_offset());
@@ -108,7 +120,7 @@ impl Chase {
                 next = next + Nanos((now - next).0.max(0) / BLOCK.0 * BLOCK.0) + BLOCK;
                 seconds += 1;
                 if seconds % CHECKPOINT == 0 {
-                    self.fill(&mut run);
+                    self.fill(&mut run, false);
                     self.tell(sink.checkpoint(&run), &mut run);
                 }
             }
@@ -128,7 +140,7 @@ impl Chase {
         .into();
         self.pulse(&mut run);
         self.second(&mut run, &mut steal, sink);
-        self.fill(&mut run);
+        self.fill(&mut run, true);
         run.complete = true;
         Ok(run)
     }
@@ -157,7 +169,7 @@ impl Chase {
         let upto = clock::monotonic();
         let (watch, waiting, starts) = (&self.watch, &mut self.waiting, &mut self.starts);
         let learning = !self.learned;
-        self.explainer.recorder.take_seeing(&mut |event| {
+        let missing = self.explainer.recorder.take_seeing(&mut |event| {
             if let What::TimerStart { timer, function, .. } = event.what {
                 if learning {
                     starts.push((event.pid, function, timer));
@@ -167,6 +179,12 @@ impl Chase {
                 waiting.push(event);
             }
         });
+        if missing {
+            // A waking whose switch is lost would make the next switch a spike.
+            self.waiting.clear();
+            self.watch.forget();
+            self.explainer.account.windows_lost += 1;
+        }
         self.waiting.sort_by_key(|event| event.time);
         let ready = self.waiting.partition_point(|event| event.time <= upto);
         let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
@@ -221,7 +239,6 @@ impl Chase {
             let (over, why) = automatic(&self.rows);
             self.over = Some(over);
             self.explainer.set_threshold(over, why.replace("before the run", "at its begin"));
-            self.explainer.account.discarded = self.early;
         }
         None
     }
@@ -275,7 +292,7 @@ impl Chase {
         }
     }
 
-    fn fill(&mut self, run: &mut Run) {
+    fn fill(&mut self, run: &mut Run, last: bool) {
         let now = clock::monotonic();
         (run.elapsed_ns, run.checkpoint_mono_ns) = (Some(now - self.began), Some(now));
         run.cpus = self.totals.iter().map(Total::document).collect();
@@ -285,6 +302,6 @@ impl Chase {
         }
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
         run.overhead.max_rss_kib = crate::host::peak_memory_kib();
-        self.explainer.fill(run);
+        self.explainer.fill(run, last);
     }
 }

@@ -18,8 +18,10 @@ const BACK: usize = 64;
 /// Of the events before the lead only the last switch and what came after it matter, and of those only the last.
 const BEFORE: usize = 256;
 
-/// Events of one CPU in one window.
+/// Events in one window: of the late thread's CPU, and of all others together, of each at least some.
 const MOST: usize = 20_000;
+const MOST_OF_OTHERS: usize = 40_000;
+const LEAST_OF_EACH: usize = 500;
 
 /// What is to be cut.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +45,10 @@ pub struct Cut {
     pub lost: u64,
     /// Whether the buffer did not reach back to where the spike began.
     pub too_late: bool,
-    /// Events that found no room.
+    /// Events of other CPUs that found no room or were overwritten.
     pub left_out: u64,
+    /// Records that could not be understood, and pages that ended within one.
+    pub unread: u64,
 }
 
 /// Cuts; `sheets` hold what was taken after the spike.
@@ -52,12 +56,15 @@ pub fn cut(wish: &Wish, sheets: &Sheets, decoder: &Decoder) -> Cut {
     let mut cut = Cut::default();
     for stack in &sheets.stacks {
         let own = stack.cpu == wish.cpu;
-        let found = of_cpu(stack, wish, decoder);
+        let others = (MOST_OF_OTHERS / sheets.stacks.len().max(1)).clamp(LEAST_OF_EACH, MOST);
+        let found = of_cpu(stack, wish, decoder, if own { MOST } else { others });
         if own {
-            cut.lost = found.lost;
-            cut.too_late = found.too_late;
+            // What found no room of the late thread's own CPU is missing like what was overwritten.
+            (cut.lost, cut.too_late) = (found.lost + found.left_out, found.too_late);
+        } else {
+            cut.left_out += found.left_out + found.lost;
         }
-        cut.left_out += found.left_out;
+        cut.unread += found.unread;
         cut.events.extend(found.events);
     }
     // Stable: what one CPU did at the same nanosecond stays in its order.
@@ -65,7 +72,7 @@ pub fn cut(wish: &Wish, sheets: &Sheets, decoder: &Decoder) -> Cut {
     cut
 }
 
-fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder) -> Cut {
+fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder, most: usize) -> Cut {
     let lead = wish.expected - LEAD;
     let own = stack.cpu == wish.cpu;
     let from = if own { lead } else { wish.expected - LEAD_OF_OTHERS };
@@ -88,16 +95,17 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder) -> Cut {
             within = event.time <= wish.actual || (within && matches!(event.what, What::Stack { .. }));
             if !within {
             } else if event.time < lead {
-                if !own && event.time >= from && tells_of_life(&event) && ticks.len() < MOST {
+                if !own && event.time >= from && tells_of_life(&event) && ticks.len() < most {
                     ticks.push(event.clone());
                 }
                 before.push(event);
-            } else if cut.events.len() < MOST {
+            } else if cut.events.len() < most {
                 cut.events.push(event);
             } else {
                 cut.left_out += 1;
             }
         });
+        cut.unread += notes.malformed + u64::from(notes.cut);
         if number > at || sheet.start > lead {
             cut.lost += count(notes.lost);
         }

@@ -2,6 +2,7 @@
 
 use super::arm::Arms;
 use super::cut::Wish;
+use super::kept::Kept;
 use super::recorder::Recorder;
 use super::scope::buffer_kib;
 use super::ticks::Ticks;
@@ -16,14 +17,11 @@ use crate::timeline;
 use crate::trace::event::Task;
 use crate::units::{CpuSet, Nanos};
 
-/// Spikes that stand in `run.json` with their slices; of more, the largest.
-pub const KEPT: usize = 2_000;
-
 /// Values from which a median is taken.
 const VALUES: usize = 100_000;
 
-/// Seconds with steal that are kept, more than a day of a CPU has.
-const STOLEN: usize = 100_000;
+/// Seconds with steal that are kept.
+const STOLEN: usize = 20_000;
 
 /// What takes spikes apart, and what it has seen of them.
 pub struct Explainer {
@@ -41,13 +39,12 @@ pub struct Explainer {
     slowest: Nanos,
     /// From the switch to the thread's own clock, of spikes that have both.
     to_user: Vec<Nanos>,
-    /// Spikes that could not be taken over from the loop, and those beyond the list.
+    kept: Kept,
+    /// Spikes that could not be taken over from the loop.
     lost: u64,
-    dropped: u64,
     /// Windows that are not in the bundle, and why one could not be written.
     unwritten: u64,
     trouble: Option<String>,
-    unsorted: bool,
 }
 
 impl Explainer {
@@ -65,11 +62,10 @@ impl Explainer {
             last_look: Nanos(0),
             slowest: Nanos(0),
             to_user: Vec::new(),
+            kept: Kept::default(),
             lost: 0,
-            dropped: 0,
             unwritten: 0,
             trouble: None,
-            unsorted: false,
         }
     }
 
@@ -94,8 +90,13 @@ impl Explainer {
     /// The housekeeping thread was here: how long it was away is how far back the buffers have to reach.
     pub fn looked(&mut self) {
         let now = clock::monotonic();
-        self.slowest = self.slowest.max(Nanos((now - self.last_look).0 - PULSE.0));
+        self.came_late(Nanos((now - self.last_look).0 - PULSE.0));
         self.last_look = now;
+    }
+
+    /// The housekeeping thread came that late.
+    pub fn came_late(&mut self, by: Nanos) {
+        self.slowest = self.slowest.max(by);
     }
 
     /// How many spikes found no room to wait for the housekeeping thread.
@@ -124,7 +125,9 @@ impl Explainer {
             self.account.windows_lost += 1;
             spike.notes.push("the buffer did not reach back to where the spike began".to_owned());
         }
-        self.compare(&spike);
+        if own {
+            self.compare(&spike);
+        }
         match self.events.add(&window) {
             Ok(true) => {}
             Ok(false) => self.unwritten += 1,
@@ -134,7 +137,7 @@ impl Explainer {
             }
         }
         self.tally.add(&mut spike, &self.host);
-        self.keep(spike, run);
+        self.kept.add(&mut run.spikes, spike);
     }
 
     /// The trace and the thread's own clock tell of the same wake-up.
@@ -150,30 +153,15 @@ impl Explainer {
         }
     }
 
-    /// The largest spikes stay; the list is put in order when it is written.
-    fn keep(&mut self, spike: Spike, run: &mut Run) {
-        self.unsorted = true;
-        if run.spikes.len() < KEPT {
-            run.spikes.push(spike);
-            return;
-        }
-        self.dropped += 1;
-        let least = (0..run.spikes.len()).min_by_key(|&at| run.spikes[at].latency_ns);
-        if let Some(at) = least.filter(|&at| run.spikes[at].latency_ns < spike.latency_ns) {
-            run.spikes[at] = spike;
-        }
-    }
-
-    /// Before the run is written.
-    pub fn fill(&mut self, run: &mut Run) {
-        if std::mem::take(&mut self.unsorted) {
-            run.spikes.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
-        }
-        run.spikes_dropped = self.dropped + self.lost;
+    /// Before the run is written; `last` when it is over.
+    pub fn fill(&mut self, run: &mut Run, last: bool) {
+        self.kept.sort(&mut run.spikes);
+        run.spikes_dropped = self.kept.dropped + self.lost;
         self.account.slowest_response_ms = Some(self.slowest.0 as f64 / 1e6);
         self.account.events_overwritten = self.recorder.overwritten();
         self.account.switch_to_user_ns = super::ticks::median(&mut self.to_user);
         (self.account.tick_ns, self.account.ticks) = self.ticks.told();
+        self.recorder.account(&mut self.account);
         let mut account = self.account.clone();
         account.windows_lost += self.lost;
         if self.lost > 0 {
@@ -189,6 +177,8 @@ impl Explainer {
                 .push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
         }
         run.recorder = Some(account);
-        run.culprits = self.tally.ranked(&About { stolen: &self.stolen, ..About::run(run) }).culprits;
+        let about = About { stolen: &self.stolen, ..About::run(run) };
+        let ranked = if last { self.tally.ranked(&about) } else { self.tally.standing(&about) };
+        run.culprits = ranked.culprits;
     }
 }

@@ -10,7 +10,7 @@ use crate::bundle::run::{Block, Run};
 use crate::error::Outcome;
 use crate::host::{clock, rt};
 use crate::measure::block::Taken;
-use crate::measure::hunter::{Catch, Hunter, Measurer};
+use crate::measure::hunter::{Catch, Hunter, Measurer, ROUND_INTERVAL};
 use crate::plan::Plan;
 use crate::trace::event::Task;
 use crate::trace::label::Label;
@@ -54,7 +54,7 @@ impl Hunt {
     }
 
     fn loops(&self) -> u64 {
-        let interval = self.plan.interval.0.max(1);
+        let interval = self.plan.interval.0.clamp(1, ROUND_INTERVAL.0);
         let share = self.plan.duration.map_or(ROUND, |duration| Nanos(duration.0 / SHARE));
         let by_loops = self.plan.loops.map_or(u64::MAX, |loops| loops / 10);
         let wanted = (share.0.min(ROUND.0) / interval) as u64;
@@ -87,7 +87,8 @@ impl Hunter for Hunt {
         Ok(self.loops())
     }
 
-    fn heard(&mut self, round: usize, blocks: &[Taken]) {
+    fn heard(&mut self, round: usize, blocks: &[Taken], slowest: Nanos) {
+        self.explainer.came_late(slowest);
         let account = &mut self.explainer.account;
         account.discarded += blocks.iter().map(|block| block.cycles).sum::<u64>();
         let place = match ROUNDS[round] {
@@ -99,13 +100,16 @@ impl Hunter for Hunt {
         blocks.iter().for_each(|block| add(&mut self.rows[place], &block.rows));
         if place > 0 {
             self.explainer.recorder.take();
-            let seconds = (clock::monotonic() - self.round_began).as_secs().max(1e-3);
-            let rate = (self.explainer.recorder.busiest_bytes() as f64 / seconds) as u64;
+            let rate = self.explainer.recorder.busiest_rate(clock::monotonic() - self.round_began);
             self.explainer.account.bytes_per_s = self.explainer.account.bytes_per_s.max(Some(rate));
         }
     }
 
     fn arm(&mut self, run: &mut Run) -> Outcome<Nanos> {
+        if run.plan.policy == Policy::Other.name() {
+            // The planned policy was refused: nobody has to make way for these threads.
+            self.victims.values_mut().for_each(|own| own.prio = 120);
+        }
         let medians = [0, 1, 2].map(|at: usize| quantile(&self.rows[at], 500));
         let cost = |with: Option<Nanos>| Some(with? - medians[0]?);
         let (arms, place) = if self.wanted.stacks { (Arms::Stacks, 2) } else { (Arms::Events, 1) };
@@ -138,7 +142,7 @@ impl Hunter for Hunt {
         self.explainer.second(blocks);
     }
 
-    fn fill(&mut self, run: &mut Run) {
-        self.explainer.fill(run);
+    fn fill(&mut self, run: &mut Run, last: bool) {
+        self.explainer.fill(run, last);
     }
 }

@@ -10,6 +10,7 @@ pub mod chase;
 mod cut;
 pub mod explainer;
 pub mod hunter;
+pub mod kept;
 pub mod names;
 pub mod recorder;
 pub mod scope;

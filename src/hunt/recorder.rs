@@ -10,12 +10,16 @@ use crate::host::clock;
 use crate::host::tracefs::{NotHere, Tracing};
 use crate::trace::decode::Decoder;
 use crate::trace::event::{Raw, What};
+use crate::trace::page::Lost;
 use crate::trace::symbols::NoNames;
 use crate::trace::window::Window;
 use crate::units::{Cpu, CpuSet, Nanos};
 
 /// The buffer per CPU while the rounds are on.
 const FIRST_KIB: u64 = 1 << 10;
+
+/// Less than this holds no window.
+const LEAST_KIB: u64 = 64;
 
 /// An instance of our own, armed or not, and what was taken from it.
 pub struct Recorder {
@@ -30,20 +34,19 @@ pub struct Recorder {
     pub notes: Vec<String>,
     /// Size of the buffer per CPU.
     pub buffer_kib: u64,
-    tracing: Tracing,
+    /// Records that could not be understood, and pages that ended within one.
+    unread: u64,
+    /// Kept open for as long as the instance: what was mounted for it goes with it.
+    _tracing: Tracing,
 }
 
 impl Recorder {
-    /// Opens an instance with buffers for these CPUs; what a killed run left is removed first.
+    /// Opens an instance with buffers for these CPUs.
     ///
     /// Refuses where there is no tracing, or none for this user, with what is possible instead.
     pub fn open(cpus: &CpuSet) -> Outcome<Recorder> {
         let tracing = Tracing::open().map_err(refusal)?;
         let mut notes = Vec::new();
-        let dead = tracing.remove_dead();
-        if !dead.is_empty() {
-            notes.push(format!("removed what a killed run left: {}", dead.join(", ")));
-        }
         let others = tracing.others();
         let foreign = others.tracer != "nop" && !others.tracer.is_empty() && others.on != Some(false);
         if foreign {
@@ -74,7 +77,17 @@ impl Recorder {
         sheets.most = FIRST_KIB << 10;
         notes.extend(remarks(&lacking));
         let scope = Scope::default();
-        Ok(Recorder { sheets, armory, decoder, names, scope, notes, buffer_kib: FIRST_KIB, tracing })
+        Ok(Recorder {
+            sheets,
+            armory,
+            decoder,
+            names,
+            scope,
+            notes,
+            buffer_kib: FIRST_KIB,
+            unread: 0,
+            _tracing: tracing,
+        })
     }
 
     /// Switches to that much; what was taken so far is forgotten. Nobody must be measuring meanwhile.
@@ -93,7 +106,7 @@ impl Recorder {
     /// Gives each CPU a buffer of that size, or as near as the kernel has memory for.
     pub fn resize(&mut self, kib: u64) {
         let mut wanted = kib;
-        while wanted > self.buffer_kib / 2 {
+        while wanted != self.buffer_kib && wanted >= LEAST_KIB {
             match self.armory.resize(wanted) {
                 Ok(()) => {
                     self.buffer_kib = wanted;
@@ -118,15 +131,19 @@ impl Recorder {
         }
     }
 
-    /// Takes what the buffers hold, and shows each event of it.
-    pub fn take_seeing(&mut self, each: &mut impl FnMut(Raw)) {
+    /// Takes what the buffers hold, and shows each event of it; whether events are missing before or among them.
+    pub fn take_seeing(&mut self, each: &mut impl FnMut(Raw)) -> bool {
         self.take();
+        let mut missing = false;
         for stack in &mut self.sheets.stacks {
-            let fresh = std::mem::take(&mut stack.fresh).min(stack.sheets.len());
-            for sheet in stack.sheets.iter().skip(stack.sheets.len() - fresh) {
-                self.decoder.page(stack.cpu, &sheet.bytes, each);
+            let fresh = std::mem::take(&mut stack.fresh);
+            missing |= fresh > stack.sheets.len();
+            for sheet in stack.sheets.iter().skip(stack.sheets.len().saturating_sub(fresh)) {
+                let notes = self.decoder.page(stack.cpu, &sheet.bytes, each);
+                missing |= notes.lost != Lost::Nothing;
             }
         }
+        missing
     }
 
     /// Takes stacks where the timers expire that were learned of meanwhile.
@@ -150,9 +167,9 @@ impl Recorder {
         self.scope.learn(&starts);
     }
 
-    /// Bytes that the busiest CPU has brought since it was armed.
-    pub fn busiest_bytes(&self) -> u64 {
-        self.sheets.stacks.iter().map(|stack| stack.taken).max().unwrap_or(0)
+    /// Bytes per second of the busiest CPU, from what was taken of it since it was armed, `elapsed` ago.
+    pub fn busiest_rate(&self, elapsed: Nanos) -> u64 {
+        self.sheets.stacks.iter().map(|stack| stack.rate(elapsed)).max().unwrap_or(0)
     }
 
     /// How far back the CPU's buffer and what was taken of it reach.
@@ -163,7 +180,8 @@ impl Recorder {
 
     /// Cuts a spike's window out of what was taken, with names instead of addresses; whether it began too early.
     pub fn window(&mut self, wish: &Wish, cycle: Option<u64>, own: bool) -> (Window, bool) {
-        let Cut { events, lost, too_late, left_out } = cut(wish, &self.sheets, &self.decoder);
+        let Cut { events, lost, too_late, left_out, unread } = cut(wish, &self.sheets, &self.decoder);
+        self.unread += unread;
         self.names.next_window();
         let events = events.into_iter().map(|event| event.named(&mut self.names)).collect();
         let window = Window {
@@ -184,7 +202,7 @@ impl Recorder {
     pub fn overwritten(&self) -> u64 {
         let stats =
             self.sheets.stacks.iter().filter_map(|stack| self.armory.instance().stats(stack.cpu).ok());
-        stats.map(|stats| stats.overrun + stats.commit_overrun + stats.dropped).sum()
+        stats.map(|stats| stats.lost()).sum()
     }
 
     /// The events that are armed, those that the kernel lacks, and where stacks are taken.
@@ -197,11 +215,9 @@ impl Recorder {
         let refused = self.decoder.refused().iter();
         let unread = refused.map(|(wanted, why)| format!("{}:{}: {why}", wanted.system, wanted.event));
         into.notes = self.notes.iter().cloned().chain(unread).collect();
-    }
-
-    /// The tracing that the instance is part of.
-    pub fn tracing(&self) -> &Tracing {
-        &self.tracing
+        if self.unread > 0 {
+            into.notes.push(format!("{} records of the trace could not be understood", self.unread));
+        }
     }
 }
 

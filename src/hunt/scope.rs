@@ -112,8 +112,9 @@ pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: Opt
     let reach = Nanos(500_000_000 + 4 * slowest.0.clamp(0, 10 * Nanos::SECOND.0));
     // Noise comes after the rounds, too: twice what they brought.
     let needed = (2.0 * bytes_per_s as f64 * reach.as_secs() / 1024.0) as u64;
-    // A machine's memory is for its own work: a sixteenth of it for all CPUs together.
-    let share = memory_kib.map_or(MOST, |kib| kib / 16 / cpus.max(1) as u64);
+    // A machine's memory is for its own work: a sixteenth of it for all CPUs together, and what is taken of a buffer is
+    // kept once more.
+    let share = memory_kib.map_or(MOST, |kib| kib / 32 / cpus.max(1) as u64);
     needed.clamp(LEAST, MOST).min(share.max(256))
 }
 
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(buffer_kib(0, Nanos(0), 2, None), 1 << 10);
         assert_eq!(buffer_kib(8 << 20, Nanos(100_000_000), 2, None), (2.0 * 8192.0 * 0.9) as u64);
         assert_eq!(buffer_kib(u64::MAX / 4, Nanos(0), 2, None), 32 << 10);
-        assert_eq!(buffer_kib(u64::MAX / 4, Nanos(0), 64, Some(1 << 20)), 1 << 10);
+        assert_eq!(buffer_kib(u64::MAX / 4, Nanos(0), 64, Some(1 << 20)), 512);
         assert_eq!(buffer_kib(1, Nanos(0), 4096, Some(1 << 20)), 256);
     }
 }

@@ -54,10 +54,9 @@ impl Sheets {
 
     /// Takes all there is, without waiting; a buffer that fills as fast as it is read is left after its size twice over.
     pub fn take(&mut self, decoder: &Decoder) -> io::Result<()> {
-        for stack in &mut self.stacks {
-            stack.take(decoder, &mut self.page, self.most)?;
-        }
-        Ok(())
+        // What cannot be read of one CPU keeps nobody from the others.
+        let (page, most) = (&mut self.page, self.most);
+        self.stacks.iter_mut().map(|stack| stack.take(decoder, page, most)).fold(Ok(()), Result::and)
     }
 
     /// Forgets what was taken.
@@ -91,6 +90,17 @@ impl Stack {
             }
         }
         Ok(())
+    }
+
+    /// Bytes per second: over what the pages span, where they are many enough to tell that what came before them was
+    /// overwritten, else over the time since it began.
+    pub fn rate(&self, elapsed: Nanos) -> u64 {
+        const MANY: usize = 64;
+        let span = match (self.sheets.front(), self.sheets.back()) {
+            (Some(first), Some(last)) if self.sheets.len() > MANY => last.start - first.start,
+            _ => elapsed,
+        };
+        (self.kept as f64 / span.as_secs().max(1e-3)) as u64
     }
 
     /// The number of the page that holds an instant: the last that begins at or before it.

@@ -3,7 +3,7 @@
 //! Source: `/proc/PID/task/TID/{comm,stat,status}` in Documentation/filesystems/proc.rst.
 
 use crate::error::{Outcome, Trouble};
-use crate::facts::tasks::parse_task_stat;
+use crate::facts::tasks::{RtPolicy, parse_task_stat};
 use crate::host::Host;
 
 /// More threads at once are refused: their filters would cost every wake-up on the machine.
@@ -18,6 +18,8 @@ pub struct Victim {
     pub comm: String,
     /// Whether it is under a real-time policy.
     pub real_time: bool,
+    /// `deadline`, `fifo`, `rr` or `other`.
+    pub policy: &'static str,
     /// Its priority there.
     pub priority: u32,
     /// Its start in ticks since boot: a number is used again, a start is not.
@@ -82,14 +84,28 @@ fn by_name(host: &Host, name: &str) -> Vec<Victim> {
 
 fn thread(host: &Host, tid: i32) -> Option<Victim> {
     let bytes = host.read(&format!("/proc/{tid}/stat"));
-    let stat = parse_task_stat(bytes.known()?).ok()?;
+    let line = bytes.known().filter(|line| !has_ended(line))?;
+    let stat = parse_task_stat(line).ok()?;
+    let policy = match stat.policy {
+        Some(RtPolicy::Deadline) => "deadline",
+        Some(RtPolicy::Fifo) => "fifo",
+        Some(RtPolicy::RoundRobin) => "rr",
+        None => "other",
+    };
     Some(Victim {
         thread: tid,
+        policy,
         real_time: stat.policy.is_some(),
         priority: stat.priority,
         comm: stat.comm,
         start: stat.start_ticks,
     })
+}
+
+/// Whether the state, after the last bracket of the line, is that of a task that only waits to be reaped.
+fn has_ended(stat: &[u8]) -> bool {
+    let after = stat.iter().rposition(|&byte| byte == b')').map_or(&[][..], |end| &stat[end + 1..]);
+    after.iter().find(|byte| **byte != b' ').is_some_and(|state| b"ZXx".contains(state))
 }
 
 fn numbers(host: &Host, dir: &str) -> Vec<i32> {
@@ -150,6 +166,7 @@ mod tests {
         }
         let victim = &find(&host(), "11").expect("found")[0];
         assert!(victim.lives(&host()) && (victim.real_time, victim.priority) == (true, 80));
+        assert!(has_ended(b"7 (a) b) Z 1") && !has_ended(b"7 (Z) S 1") && !has_ended(b""));
         assert!(!Victim { start: 5, ..victim.clone() }.lives(&host()));
     }
 }

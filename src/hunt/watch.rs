@@ -86,8 +86,12 @@ impl Watch {
             }
             What::Waking { task, .. } => self.woken(task.pid, event),
             What::Switch { prev, state, next } => {
-                if let Some(left) = self.states.get_mut(&prev.pid).filter(|_| !matches!(state, 0 | 256)) {
-                    left.asleep = Some(event.time);
+                if let Some(left) = self.states.get_mut(&prev.pid) {
+                    match state {
+                        // A waking of a thread that runs (try_to_wake_up, kernel/sched/core.c) is served: it made no switch.
+                        0 | 256 => left.due = None,
+                        _ => left.asleep = Some(event.time),
+                    }
                 }
                 let came = self.states.get_mut(&next.pid)?;
                 let (due, _) = (came.due.take()?, came.asleep.take());
@@ -97,6 +101,12 @@ impl Watch {
             _ => {}
         }
         None
+    }
+
+    /// Forgets what the threads were about: events are missing, and what is not known is not guessed.
+    pub fn forget(&mut self) {
+        self.states.values_mut().for_each(|state| *state = State::default());
+        self.expiring.clear();
     }
 
     fn woken(&mut self, thread: i32, event: &Raw) {
@@ -190,6 +200,26 @@ mod tests {
         let events =
             [at(15, 0, 7, false, futex(0, 2)), switch(20, 7, 3), waking(60, 3, true), switch(70, 3, 7)];
         assert_eq!(watched(&events), [(60, 70)]);
+    }
+
+    #[test]
+    fn a_waking_of_a_thread_that_runs_is_no_wake_up() {
+        let preempted = |time| {
+            let task = |pid| Task { pid, ..ME };
+            at(time, 0, 7, false, What::Switch { prev: task(7), state: 0, next: task(3) })
+        };
+        assert_eq!(watched(&[waking(20, 7, true), preempted(50), switch(60, 3, 7)]), []);
+        // Woken from elsewhere while it was on its way to sleep: that one counts.
+        let asleep = [waking(20, 3, false), switch(21, 7, 3), switch(60, 3, 7)];
+        assert_eq!(watched(&asleep), [(20, 60)]);
+    }
+
+    #[test]
+    fn after_lost_events_nothing_is_guessed() {
+        let mut watch = Watch::new([7], 202);
+        assert_eq!(watch.see(&waking(20, 3, false)), None);
+        watch.forget();
+        assert_eq!(watch.see(&switch(60, 3, 7)), None);
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub const ROOM: usize = 256;
 /// How often the housekeeping thread looks for catches; its own timer shows that its CPU goes on.
 pub const PULSE: Nanos = Nanos(10_000_000);
 
+/// No slot of a round takes longer, so that a long interval does not make long rounds.
+pub const ROUND_INTERVAL: Nanos = Nanos(20_000_000);
+
 /// A wake-up beyond the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Catch {
@@ -110,8 +113,8 @@ pub trait Hunter {
     /// Makes ready for a round, while the measuring threads wait; returns its wake-ups per CPU. A refusal ends the run.
     fn prepare(&mut self, round: usize, measurers: &[Measurer]) -> Outcome<u64>;
 
-    /// What the round brought, a block per CPU.
-    fn heard(&mut self, round: usize, blocks: &[Taken]);
+    /// What the round brought, a block per CPU, and the latest that the housekeeping thread came meanwhile.
+    fn heard(&mut self, round: usize, blocks: &[Taken], slowest: Nanos);
 
     /// Makes ready for the run itself, while the measuring threads wait; returns the threshold of a spike.
     fn arm(&mut self, run: &mut Run) -> Outcome<Nanos>;
@@ -122,8 +125,8 @@ pub trait Hunter {
     /// The records of a second.
     fn second(&mut self, blocks: &[Block]);
 
-    /// Before `run` is written: at checkpoints and at the end.
-    fn fill(&mut self, run: &mut Run);
+    /// Before `run` is written: at checkpoints, and at last at the end.
+    fn fill(&mut self, run: &mut Run, last: bool);
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ impl Keeper {
             seconds += 1;
             if seconds % CHECKPOINT_BLOCKS == 0 {
                 if let Some(hunter) = hunter {
-                    hunter.fill(&mut self.run);
+                    hunter.fill(&mut self.run, false);
                 }
                 self.checkpoint(sink);
             }
@@ -274,6 +274,9 @@ impl Keeper {
     ) -> Outcome<Run> {
         self.look_for_catches(hunter);
         self.second(sink);
+        if let Some(hunter) = hunter {
+            hunter.second(&self.blocks);
+        }
         self.blocks.clear();
         let mut ended = None;
         for (index, end) in ends.into_iter().enumerate() {
@@ -303,7 +306,7 @@ impl Keeper {
         self.hand_over(sink);
         if let Some(hunter) = hunter {
             hunter.second(&self.blocks);
-            hunter.fill(&mut self.run);
+            hunter.fill(&mut self.run, true);
         }
         self.close(ended, signalled);
         Ok(self.run)

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use super::block::{BLOCK, Lane, Taken};
 use super::cycle::{self, Course, End};
-use super::hunter::ROOM;
+use super::hunter::{ROOM, ROUND_INTERVAL};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
 use crate::host::clock;
@@ -197,7 +197,8 @@ fn rehearse<W: Wake, const DITHER: bool>(
     let never = Nanos(i64::MAX);
     let loops = shared.round_loops.load(Ordering::Acquire);
     let course = Course { loops, end: never, block_end: never, limit: never, over: never, ..*course };
-    let schedule = Schedule::<DITHER>::new(course.start, own.interval, 1);
+    let interval = own.interval.min(ROUND_INTERVAL);
+    let schedule = Schedule::<DITHER>::new(course.start, interval, 1);
     lane.begin(course.start);
     cycle::run(wake, schedule, &course, lane, place, &shared.stop);
     shared.ended.fetch_add(1, Ordering::Release);

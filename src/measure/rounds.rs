@@ -29,8 +29,12 @@ pub fn rounds(
         shared.round_loops.store(loops, Ordering::Release);
         shared.ended.store(0, Ordering::Release);
         shared.gate.wait();
+        let mut slowest = Nanos(0);
         while shared.ended.load(Ordering::Acquire) < lanes.len() {
-            if rt::wait_until(clock::monotonic() + LOOK) == rt::Woken::Stop {
+            let due = clock::monotonic() + LOOK;
+            let woken = rt::wait_until(due);
+            slowest = slowest.max(clock::monotonic() - due);
+            if woken == rt::Woken::Stop {
                 signalled = true;
                 shared.stop.store(true, Ordering::Relaxed);
             }
@@ -42,7 +46,7 @@ pub fn rounds(
         for ((_, lane), block) in lanes.iter().zip(&mut blocks) {
             lane.take_last(clock::monotonic(), block);
         }
-        hunter.heard(round, &blocks);
+        hunter.heard(round, &blocks, slowest);
         shared.gate.wait();
     }
     shared.ended.store(0, Ordering::Release);

@@ -71,7 +71,8 @@ impl<N> What<N> {
             ContentionEnd { lock } => ContentionEnd { lock: by.object(lock) },
             Console => Console,
             Toggle { irqs, off, caller } => Toggle { irqs, off, caller: by.function(caller) },
-            SyscallEntry { id, args } => SyscallEntry { id, args },
+            // The first and the last are addresses of the program's; what it asks for is in between.
+            SyscallEntry { id, args } => SyscallEntry { id, args: [by.object(args[0]), args[1], args[2], 0] },
             SyscallExit { id } => SyscallExit { id },
             Stack { frames, .. } => {
                 let (frames, enables) = by.stack(frames);
@@ -142,7 +143,7 @@ mod tests {
             ContentionEnd { lock: 0xffff_8880_0000_0001 },
             Console,
             Toggle { irqs: true, off: false, caller: 8 },
-            SyscallEntry { id: 202, args: [u64::MAX, 1, 2, 3] },
+            SyscallEntry { id: 202, args: [0xffff_8880_0000_0001, 1, 2, 0xffff_8880_0000_0001] },
             SyscallExit { id: 202 },
             Stack { frames: vec![1, 2], enables: None },
         ]

@@ -104,7 +104,8 @@ fn what_was_cut_short_or_damaged_is_counted_and_the_rest_is_explained() {
     let whole = line(&window(1));
     let backwards = Window { actual_ns: Nanos(1), ..window(2) };
     let far = Window { expected_ns: Nanos(i64::MIN), actual_ns: Nanos(i64::MAX), ..window(3) };
-    let text = format!("{whole}not json\n{{}}\n{}{}{}", line(&backwards), line(&far), &whole[..whole.len() / 2]);
+    let text =
+        format!("{whole}not json\n{{}}\n{}{}{}", line(&backwards), line(&far), &whole[..whole.len() / 2]);
     let dir = bundle(&place, &text);
     let (code, out, err) = said(&["explain", &dir]);
     assert_eq!(code, 0, "{err}");
@@ -119,7 +120,8 @@ fn what_was_cut_short_or_damaged_is_counted_and_the_rest_is_explained() {
     let dir = bundle(&place, &line(&wild));
     let run = json(&["explain", &dir], 0);
     let spike = &run["spikes"][0];
-    let sum: i64 = spike["slices"].as_array().unwrap().iter().map(|slice| slice["ns"].as_i64().unwrap()).sum();
+    let sum: i64 =
+        spike["slices"].as_array().unwrap().iter().map(|slice| slice["ns"].as_i64().unwrap()).sum();
     assert_eq!(sum + spike["unexplained_ns"].as_i64().unwrap(), 20_010_000);
 }
 

@@ -14,6 +14,9 @@ use crate::units::{Cpu, Nanos};
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
+/// How deep contexts nest: NMI, interrupt, softirq, work, each with functions in it.
+const DEEPEST: usize = 16;
+
 /// In what a CPU was, from the outermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Context {
@@ -145,6 +148,10 @@ impl<'a> Walk<'a> {
             let start = Nanos(time.0.saturating_sub(ns.0)).max(self.last);
             self.push_done(start, time, Context::Nmi, handler.clone(), self.open.len() + 1);
         } else if let Some((key, context, label)) = entry(&event.what) {
+            // No kernel nests deeper; a made-up file may say so.
+            if self.open.len() >= DEEPEST {
+                return;
+            }
             self.open.push(Open { key, since: time, context, label });
         } else if let Some((key, context)) = exit(&event.what) {
             self.close(time, &key, context);

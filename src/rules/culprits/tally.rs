@@ -109,8 +109,17 @@ impl Tally {
         self.outside.truncate(patterns::MOST);
     }
 
-    /// The culprits as of now.
+    /// The culprits of a run that is over.
     pub fn ranked(&self, about: &About) -> Ranked {
+        self.rank(about, WITH_PERIODS)
+    }
+
+    /// The culprits as of now, without looking for periods, which takes time.
+    pub fn standing(&self, about: &About) -> Ranked {
+        self.rank(about, 0)
+    }
+
+    fn rank(&self, about: &About, with_periods: usize) -> Ranked {
         let mut groups = self.groups.clone();
         let named = self.name_unexplained(about, &mut groups);
         let mut minor = 0i64;
@@ -126,7 +135,7 @@ impl Tally {
         kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
         let resolution = about.interval.unwrap_or(Nanos::MILLI);
         let told = |(place, (name, group)): (usize, &(&String, &Group))| {
-            group.told(name, share(group.total()), (place < WITH_PERIODS).then_some(resolution))
+            group.told(name, share(group.total()), (place < with_periods).then_some(resolution))
         };
         let mut culprits: Vec<run::Culprit> = kept.iter().enumerate().map(told).collect();
         culprits.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
