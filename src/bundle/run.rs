@@ -26,7 +26,7 @@ pub struct Run {
     pub command: String,
     /// Whether the run came to its end, whatever ended it; false in a checkpoint.
     pub complete: bool,
-    /// `duration`, `loops`, `limit`, `signal` or `error`; `""` in a checkpoint.
+    /// `duration`, `loops`, `limit`, `signal`, `error` or `victim` (all threads that were followed have ended); `""` in a checkpoint.
     pub ended: String,
     /// The version of onbeat that wrote this.
     pub version: String,

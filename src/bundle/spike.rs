@@ -124,7 +124,7 @@ pub struct Recorder {
     pub bytes_per_s: Option<u64>,
     /// The longest that housekeeping took to come for a spike.
     pub slowest_response_ms: Option<f64>,
-    /// Spikes whose events were overwritten before they could be read.
+    /// Spikes whose events were overwritten before they could be read, or that came too fast to be looked at.
     pub windows_lost: u64,
     /// Events overwritten in all, as the kernel counts them; only those within windows matter.
     pub events_overwritten: u64,
@@ -134,7 +134,7 @@ pub struct Recorder {
     pub events_cost_ns: Option<Nanos>,
     /// What events and stacks add; null without stacks.
     pub stacks_cost_ns: Option<Nanos>,
-    /// Samples that were discarded while events were switched.
+    /// Wake-ups of the rounds before slot 0, in which events were switched: they do not count.
     pub discarded: u64,
     /// Spikes in which the trace has the switch to the thread between expected and actual time.
     pub agreeing: u64,

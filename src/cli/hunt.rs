@@ -36,7 +36,7 @@ use crate::units::{Bare, CpuSet};
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -D 60s --no-stacks               less cost, no function where interrupts were off\n  onbeat hunt -D 60s --victim jackd            a real task: all threads of that name\n  onbeat hunt -D 60s --perfetto spikes.json    open it in ui.perfetto.dev"
+    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -D 60s --no-stacks               less cost, and more time unexplained\n  onbeat hunt -D 60s --victim jackd            a real task: all threads of that name\n  onbeat hunt -D 60s --perfetto spikes.json    open it in ui.perfetto.dev"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -44,11 +44,12 @@ pub struct Args {
     /// A wake-up this late is a spike; a bare number is in us; from the first wake-ups by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     over: Option<String>,
-    /// Take no stacks: cheaper, and nobody is named for interrupts or preemption that was off
+    /// Take no stacks: cheaper; time with interrupts off then stays unexplained, and preemption off has no function
     #[arg(long)]
     no_stacks: bool,
     /// Follow another's threads instead of measuring: a process, a thread, or all threads of a name. From the timer or the
-    /// waker of each wake-up to the switch to the thread; where it waited for a mutex, from the begin of the wait
+    /// waker of each wake-up to the switch to the thread; where it waited for a mutex without priority inheritance, from the
+    /// begin of the wait. Threads that start later are not followed
     #[arg(
         long,
         value_name = "PID|COMM",

@@ -29,7 +29,7 @@ pub enum Arms {
 /// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some machines.
 const CLOCK: &str = "mono";
 
-/// Options that are on by default and cost something: names of threads are in the events already.
+/// Options that cost something and tell nothing: names of threads are in the events already.
 const NEEDLESS: [&str; 2] = ["options/record-cmd", "options/record-tgid"];
 
 /// An instance with the events that this kernel offers.
@@ -53,14 +53,14 @@ impl Armory {
         for option in NEEDLESS.iter().filter(|option| instance.exists(option)) {
             instance.write(option, "0")?;
         }
-        let (mut formats, mut missing) = (Vec::new(), Vec::new());
+        let (mut formats, mut missing, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         for wanted in catalog::all() {
             match tracing.read(&format!("events/{}/{}/format", wanted.system, wanted.event)) {
                 Ok(text) => formats.push((wanted, text)),
-                Err(_) => missing.push(name_of(wanted)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(name_of(wanted)),
+                Err(error) => refused.push(format!("{}: {error}", name_of(wanted))),
             }
         }
-        let refused = Vec::new();
         Ok(Armory { instance, formats, missing, refused, armed: Arms::None, stacks: Vec::new() })
     }
 
@@ -76,13 +76,12 @@ impl Armory {
         Ok(Decoder::new(&header, cfg!(target_endian = "big"), &formats)?.with_text(text))
     }
 
-    /// Names of what [`Arms::Events`] arms.
+    /// Names of what is armed.
     pub fn events(&self) -> Vec<String> {
-        self.formats
-            .iter()
-            .filter(|(wanted, _)| is_armed(wanted, Arms::Events))
-            .map(|(w, _)| name_of(w))
-            .collect()
+        let armed = |wanted: &Wanted| wanted.has_switch() && is_armed(wanted, self.armed);
+        let named =
+            self.formats.iter().filter(|(wanted, _)| armed(wanted)).map(|(wanted, _)| name_of(wanted));
+        named.filter(|name| !self.refused.iter().any(|refused| refused.starts_with(name.as_str()))).collect()
     }
 
     /// Sets the buffer of each CPU; what was recorded is gone.

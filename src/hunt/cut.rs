@@ -78,10 +78,10 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder, most: usize) -> Cut {
     let from = if own { lead } else { wish.expected - LEAD_OF_OTHERS };
     let mut cut = Cut::default();
     let Some(oldest) = stack.sheets.front() else {
-        // Nothing at all was recorded: a CPU without events, or all are gone.
-        return Cut { too_late: true, ..cut };
+        return cut;
     };
-    cut.too_late = oldest.start > wish.expected;
+    // A page begins with its first event: what was silent before has lost nothing.
+    cut.too_late = oldest.start > wish.expected && stack.lacks_older(decoder);
     let at = stack.holding(from);
     let mut before = switch_before(stack, at, from, decoder);
     let mut ticks = Vec::new();

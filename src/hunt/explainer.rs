@@ -14,7 +14,8 @@ use crate::measure::hunter::{Catch, PULSE};
 use crate::rules::culprits::tally::Tally;
 use crate::rules::culprits::{About, Stolen};
 use crate::timeline;
-use crate::trace::event::Task;
+use crate::trace::event::{Task, What};
+use crate::trace::window::Window;
 use crate::units::{CpuSet, Nanos};
 
 /// Values from which a median is taken.
@@ -125,7 +126,7 @@ impl Explainer {
             self.account.windows_lost += 1;
             spike.notes.push("the buffer did not reach back to where the spike began".to_owned());
         }
-        if own {
+        if own && !woken_while_running(&window) {
             self.compare(&spike);
         }
         match self.events.add(&window) {
@@ -181,4 +182,14 @@ impl Explainer {
         let ranked = if last { self.tally.ranked(&about) } else { self.tally.standing(&about) };
         run.culprits = ranked.culprits;
     }
+}
+
+/// Whether the thread was still running when its timer woke it, on its way to sleep: then there is no switch to it.
+fn woken_while_running(window: &Window) -> bool {
+    let victim = window.victim.pid;
+    window.events.iter().any(|event| {
+        matches!(&event.what, What::Waking { task, .. } if task.pid == victim)
+            && event.pid == victim
+            && event.time >= window.expected_ns
+    })
 }

@@ -8,6 +8,7 @@ use std::io;
 
 use crate::host::tracefs::{Instance, RawPipe};
 use crate::trace::decode::Decoder;
+use crate::trace::page::Lost;
 use crate::units::{Cpu, CpuSet, Nanos};
 
 /// A page as it was taken.
@@ -26,6 +27,8 @@ pub struct Stack {
     /// Oldest first.
     pub sheets: VecDeque<Sheet>,
     kept: u64,
+    /// Whether pages were let go.
+    let_go: bool,
     /// How many of the youngest nobody has looked at.
     pub fresh: usize,
     /// Bytes taken in all.
@@ -47,7 +50,15 @@ impl Sheets {
         let mut stacks = Vec::new();
         for cpu in cpus.iter() {
             let pipe = instance.pipe(cpu)?;
-            stacks.push(Stack { cpu, pipe, sheets: VecDeque::new(), kept: 0, fresh: 0, taken: 0 });
+            stacks.push(Stack {
+                cpu,
+                pipe,
+                sheets: VecDeque::new(),
+                kept: 0,
+                let_go: false,
+                fresh: 0,
+                taken: 0,
+            });
         }
         Ok(Sheets { stacks, page: vec![0; page_size].into(), most: 1 << 20 })
     }
@@ -63,7 +74,7 @@ impl Sheets {
     pub fn forget(&mut self) {
         for stack in &mut self.stacks {
             stack.sheets.clear();
-            (stack.kept, stack.fresh, stack.taken) = (0, 0, 0);
+            (stack.kept, stack.fresh, stack.taken, stack.let_go) = (0, 0, 0, false);
         }
     }
 
@@ -85,11 +96,18 @@ impl Stack {
             self.fresh += 1;
             self.sheets.push_back(Sheet { start, bytes: page[..length].into() });
             while self.kept > most && self.sheets.len() > 1 {
+                self.let_go = true;
                 let oldest = self.sheets.pop_front();
                 self.kept -= oldest.map_or(0, |sheet| sheet.bytes.len() as u64);
             }
         }
         Ok(())
+    }
+
+    /// Whether there were events before the oldest page that is left.
+    pub fn lacks_older(&self, decoder: &Decoder) -> bool {
+        let lost = |sheet: &Sheet| decoder.page(self.cpu, &sheet.bytes, &mut |_| ()).lost != Lost::Nothing;
+        self.let_go || self.sheets.front().is_some_and(lost)
     }
 
     /// Bytes per second: over what the pages span, where they are many enough to tell that what came before them was

@@ -114,8 +114,9 @@ pub fn found(run: &Run) -> String {
 /// Why the largest values of a hunt are not the machine's latency.
 pub fn armed(run: &Run) -> String {
     let cost = run.recorder.as_ref().and_then(|recorder| recorder.stacks_cost_ns.or(recorder.events_cost_ns));
-    let cost =
-        cost.map_or_else(String::new, |ns| format!(", which added {} to the median wake-up", span(ns)));
+    let cost = cost.map_or_else(String::new, |ns| {
+        format!(", which added {} to the median wake-up", span(ns.max(Nanos(0))))
+    });
     format!(
         "All of this was measured with events armed{cost}: the maxima are not the machine's latency. `onbeat measure` traces nothing."
     )
@@ -182,15 +183,16 @@ fn cost(recorder: &Recorder) -> Option<String> {
     let [bare, events, stacks] = recorder.median_ns;
     let mut words = vec![format!("median wake-up {} with nothing armed", span(bare?))];
     let one = |what: &str, median: Option<Nanos>, cost: Option<Nanos>| {
-        let cost = cost.map_or_else(String::new, |cost| format!(" (+{})", span(cost)));
+        // Less than the noise of the medians is no gain.
+        let cost = cost.map_or_else(String::new, |cost| format!(" (+{})", span(cost.max(Nanos(0)))));
         median.map(|median| format!("{} {what}{cost}", span(median)))
     };
     words.extend(one("with events", events, recorder.events_cost_ns));
     words.extend(one("with events and stacks", stacks, recorder.stacks_cost_ns));
     if recorder.discarded > 0 {
         words.push(format!(
-            "{} discarded while events were switched",
-            several(recorder.discarded, "sample", "samples")
+            "{} of the rounds before the run not counted",
+            several(recorder.discarded, "wake-up", "wake-ups")
         ));
     }
     Some(words.join(", "))

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{PARTS, Part, kinds, longest, parts, said, share, sums, total, worst};
+use super::{PARTS, Part, kinds, longest, parts, said, share, sums, total, unexplained, worst};
 use crate::bundle::run::{Culprit, Run, Spike};
 use crate::report::ink::{BOLD, DIM, Ink, RED, YELLOW};
 use crate::report::table;
@@ -215,6 +215,15 @@ fn culprits(page: &mut String, run: &Run, width: usize, ink: Ink) {
     }
     if run.culprits.len() > CULPRITS {
         let _ = writeln!(page, "and {} more", run.culprits.len() - CULPRITS);
+    }
+    let rest = unexplained(run);
+    if rest.0 > 0 {
+        let of = said::percent(share(rest, total(run)));
+        let line = format!(
+            "No event accounts for {} of it ({of}), part of which a culprit above may name.",
+            span(rest)
+        );
+        wrapped(page, &line, width);
     }
 }
 
