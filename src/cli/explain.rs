@@ -96,6 +96,7 @@ pub fn again(bundle: &Path, run: &mut Run, stolen: &[Stolen], mut each: impl FnM
     run.spikes.sort_by_key(|spike| std::cmp::Reverse(spike.latency_ns));
     run.spikes.truncate(KEPT);
     run.spikes.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
+    timeline::doubt(&run.host, &mut run.spikes);
     run.culprits = tally.ranked(&About { stolen, ..About::run(run) }).culprits;
     Ok(unread)
 }

@@ -20,6 +20,7 @@ use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use crate::plan::Plan;
 use crate::report::hunt::text;
+use crate::timeline;
 use crate::units::{Bare, CpuSet};
 
 /// Measure, and explain every spike: who took the time, to the nanosecond
@@ -89,6 +90,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     drop(live);
     let mut run = measured?;
     run.integrity.extend(before.changes(&run));
+    timeline::doubt(&run.host, &mut run.spikes);
     finish(args, environment, &run, writer)
 }
 

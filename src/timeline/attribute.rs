@@ -82,7 +82,13 @@ fn spins(case: &Case<'_>, cpu: Cpu) -> Spans<(i32, bool)> {
 pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
     match case.silent.at(piece.start) {
         Some((.., Stop::Proven)) => return None,
-        Some((.., Stop::Likely)) if case.irqs_off.at(piece.start).is_none() => return None,
+        // An interrupt keeps ticks out as a section with interrupts off does.
+        Some((.., Stop::Likely))
+            if case.irqs_off.at(piece.start).is_none()
+                && !matches!(piece.top, Top::Hard(_) | Top::Call { .. }) =>
+        {
+            return None;
+        }
         _ => {}
     }
     if let Some((.., nmi)) = over.nmi.at(piece.start) {

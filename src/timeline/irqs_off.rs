@@ -8,6 +8,7 @@
 
 use super::attribute::BOUND;
 use super::case::{Case, Cause};
+use super::doubt::is_virtual;
 use super::frames::{is_lock_helper, named};
 use super::kind::Kind;
 use super::silence::Stop;
@@ -48,6 +49,10 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     }
     let on = events[..before].iter().rev().find(|event| event.time.0 < begun && proves_on(event));
     let start = on.map_or(case.from, |event| event.time.0.max(case.from));
+    // Every switch ends there: however often, it tells nothing of one virtual CPU's stops.
+    if function == SWITCHED && is_virtual(case.host) {
+        return None;
+    }
     let begun = before_the_switch(&events[..before], begun, function);
     // Found behind such an instruction or not: a machine that stood still for most of it had the time from outside.
     let stopped = case.silent.covered(start, begun, |stop| *stop == Stop::Proven);

@@ -25,6 +25,9 @@ const MOST: usize = 64;
 /// Events of a CPU before a gap among which a timer's start is looked for.
 const FAR: usize = 4_096;
 
+/// How long a CPU may go on after a timer was due before it takes its interrupt: with interrupts off, on a slow machine.
+const STRAGGLING: i64 = 4 * BOUND;
+
 /// How certain it is that the machine stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
@@ -127,16 +130,25 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
             continue;
         }
         seen.push(timer);
-        let Some(due) = due.map(|due| due.max(gap.start)) else { continue };
+        // What lay behind at the start is not on this clock. What is long overdue while the CPU works is not pending.
+        let pending = |due: &i64| {
+            *due >= event.time.0 && stretch.start.saturating_sub(*due) <= STRAGGLING && sleep(event)
+        };
+        let Some(due) = due.filter(pending) else { continue };
+        let due = due.max(gap.start);
         let long = gap.end.saturating_sub(due) > BOUND;
         let waits = || sleeps(case, event, gap.start) && late(case, cpu, timer, gap, due, idle);
-        // A time that lies behind what the CPU did since is not on this clock, or the timer was cancelled.
-        let clock = matches!(event.what, What::TimerStart { expires, .. } if expires.0 >= stretch.start);
-        if timer != 0 && long && clock && waits() {
+        if timer != 0 && long && waits() {
             first = Some(first.map_or(due, |first| first.min(due)));
         }
     }
     first
+}
+
+/// Whether a thread started the timer to sleep on it: others are cancelled without a word, the tick's above all.
+fn sleep(event: &Named) -> bool {
+    let own = !event.context.hard_irq() && !event.context.soft_irq();
+    own && matches!(&event.what, What::TimerStart { function, .. } if function == "hrtimer_wakeup")
 }
 
 /// Whether whoever started a timer has not been woken since: who is, cancels it.
@@ -335,6 +347,8 @@ mod tests {
                 "started anew",
                 IDLE.replace("-3980 0 0", "-3985 0 0 dh start 7 hrtimer_wakeup 30000\n-3980 0 0"),
             ),
+            ("a tick, which may be stopped", IDLE.replace("hrtimer_wakeup 1000", "tick_nohz_handler 1000")),
+            ("started in an interrupt", IDLE.replace("0 8 .  start", "0 8 dh start")),
             ("another clock", IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup -100000")),
             ("stop_machine", IDLE.replace("swapper/0/120", "migration/0/9/-1").replace(" 0 0 ", " 0 9 ")),
             ("no timer", IDLE.replace("-4000", "-4000 0 8 . waking x/3/120\n#")),
