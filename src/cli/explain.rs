@@ -96,6 +96,7 @@ pub fn again(bundle: &Path, run: &mut Run, stolen: &[Stolen], mut each: impl FnM
     }
     kept.sort(&mut run.spikes);
     run.spikes_dropped = run.spikes_dropped.max(kept.dropped);
+    timeline::doubt(&run.host, &mut run.spikes);
     run.culprits = tally.ranked(&About { stolen, ..About::run(run) }).culprits;
     Ok(unread)
 }

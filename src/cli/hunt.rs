@@ -20,6 +20,7 @@ use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use crate::plan::Plan;
 use crate::report::hunt::text;
+use crate::timeline;
 use crate::units::{Bare, CpuSet};
 
 /// Measure, and explain every spike: who took the time, to the nanosecond
@@ -94,6 +95,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let changes = before.changes(&run).into_iter();
     // Whom a hunt follows is no competitor of its own threads: there are none.
     run.integrity.extend(changes.filter(|entry| args.victim.is_none() || entry.kind != "rt-competitor"));
+    timeline::doubt(&run.host, &mut run.spikes);
     finish(args, environment, &run, writer)
 }
 

@@ -105,6 +105,24 @@ impl Names {
         name
     }
 
+    /// The frame that had just let interrupts in, from the interrupted one outwards: an interrupt that waited with the timer's
+    /// and was taken before it lets the timer's in on its way out.
+    fn enabling(&mut self, frames: &[Address], names: &mut [String], at: usize) -> Option<usize> {
+        let mut at = at;
+        loop {
+            // That of an interrupt is the instruction that would have come next.
+            names[at] = self.name(frames[at]);
+            let caller = frames.get(at + 1).copied().unwrap_or(0);
+            let found = at + self.judge(frames[at], caller, &names[at])?;
+            let shown: Vec<&str> = names.iter().map(String::as_str).collect();
+            let below = enables::outward(&shown, found)?;
+            if below == found {
+                return Some(found);
+            }
+            at = below;
+        }
+    }
+
     /// Whether the frame at an address, or its caller, had just let interrupts in.
     fn judge(&mut self, at: Address, caller: Address, name: &str) -> Option<usize> {
         let key = (at, caller);
@@ -166,10 +184,7 @@ impl Naming<Address, String> for Names {
         let mut names: Vec<String> = frames.iter().map(|&at| self.name(at.saturating_sub(1))).collect();
         let shown: Vec<&str> = names.iter().map(String::as_str).collect();
         let Some(at) = enables::interrupted(&shown) else { return (names, None) };
-        // But that of an interrupt is the instruction that would have come next.
-        names[at] = self.name(frames[at]);
-        let caller = frames.get(at + 1).copied().unwrap_or(0);
-        let enables = self.judge(frames[at], caller, &names[at]).map(|up| at + up);
+        let enables = self.enabling(&frames, &mut names, at);
         (names, enables)
     }
 }
@@ -186,6 +201,9 @@ ffffffff81000400 t finish_task_switch.isra.0
 ffffffff81000500 t noreturn
 ffffffff81000600 T default_idle
 ffffffff81000700 t last
+ffffffff81000800 T preempt_schedule_irq
+ffffffff81000900 T asm_sysvec_reschedule_ipi
+ffffffff81000a00 T handle_softirqs
 ffffffffc0000000 t driver_poll\t[driver]
 ";
     const TIMER: [u64; 2] = [0xffff_ffff_8100_0010, 0xffff_ffff_8100_0110];
@@ -245,6 +263,23 @@ ffffffffc0000000 t driver_poll\t[driver]
         assert_eq!(enables(true, do_it, 0xffff_ffff_8100_0708), None);
         // No code before it that could have.
         assert_eq!(enables(true, 0xffff_ffff_8100_0600, caller), None);
+    }
+
+    #[test]
+    fn who_kept_two_interrupts_waiting_is_below_the_first() {
+        let stack = |code, way: u64, interrupted: u64| {
+            let ipi = 0xffff_ffff_8100_0910;
+            names(code).stack(vec![TIMER[0], TIMER[1], way, ipi, interrupted, 0xffff_ffff_8100_0710]).1
+        };
+        let (way, do_it) = (0xffff_ffff_8100_0800, 0xffff_ffff_8100_0300);
+        assert_eq!(stack(true, way + 3, do_it + 3), Some(4));
+        assert_eq!(stack(true, way + 3, do_it + 2), None, "it had interrupts on");
+        assert_eq!(stack(true, way + 2, do_it + 3), None, "the timer did not wait");
+        assert_eq!(stack(true, 0xffff_ffff_8100_0a03, do_it + 3), Some(4));
+        assert_eq!(stack(false, way + 2, 0xffff_ffff_8100_0210), Some(4));
+        assert_eq!(stack(false, way + 2, do_it + 3), None);
+        // Without an interrupt below, nobody.
+        assert_eq!(names(true).stack(vec![TIMER[0], TIMER[1], way + 3, do_it + 3]).1, None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::case::{Case, Cause, Phase};
 use super::frames::{is_timer_softirq, named, softirq};
 use super::kind::Kind;
+use super::silence::Stop;
 use super::spans::Spans;
 use super::state::{Stretch, Top};
 use super::tasks::{is_stopper, runs_softirqs, who};
@@ -79,8 +80,16 @@ fn spins(case: &Case<'_>, cpu: Cpu) -> Spans<(i32, bool)> {
 
 /// Whose a piece of a stretch is; none where no event proves it.
 pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
-    if case.silent.at(piece.start).is_some() {
-        return None;
+    match case.silent.at(piece.start) {
+        Some((.., Stop::Proven)) => return None,
+        // An interrupt keeps ticks out as a section with interrupts off does.
+        Some((.., Stop::Likely))
+            if case.irqs_off.at(piece.start).is_none()
+                && !matches!(piece.top, Top::Hard(_) | Top::Call { .. }) =>
+        {
+            return None;
+        }
+        _ => {}
     }
     if let Some((.., nmi)) = over.nmi.at(piece.start) {
         return Some(nmi.clone());

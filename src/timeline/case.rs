@@ -1,6 +1,7 @@
 //! One spike with all that is known of it, as the judgements ask for it.
 
 use super::path::{self, Path, PerCpu};
+use super::silence::Stop;
 use super::spans::Spans;
 use super::state::Stretch;
 use super::tasks::Tasks;
@@ -68,7 +69,7 @@ pub(super) struct Case<'w> {
     /// Time in which interrupts were off for certain.
     pub irqs_off: Spans<Cause>,
     /// Time in which the whole machine stood still.
-    pub silent: Spans<()>,
+    pub silent: Spans<Stop>,
     /// Time in which the thread waited for one of lower priority.
     pub inverted: Spans<Cause>,
 }
@@ -85,8 +86,8 @@ impl<'w> Case<'w> {
         let path = path::find(window, &cpus, from, to);
         let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
         let mut case = Case { window, host, cpus, sent, tasks, path, from, to, irqs_off, silent, inverted };
-        case.irqs_off = irqs_off::find(&case);
         case.silent = silence::find(&case);
+        case.irqs_off = irqs_off::find(&case);
         case.inverted = inversion::find(&case);
         case
     }

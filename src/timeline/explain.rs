@@ -129,7 +129,7 @@ impl Account {
 }
 
 /// The kinds with at least a tenth of the latency, largest first.
-fn classes(spike: &Spike) -> Vec<String> {
+pub(super) fn classes(spike: &Spike) -> Vec<String> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for slice in &spike.slices {
         *sums.entry(&slice.kind).or_default() += slice.ns.0;
@@ -160,7 +160,9 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     }
     if account.silent > 0 {
         let ns = Nanos(account.silent).spaced();
-        notes.push(format!("all CPUs were silent for {ns}, busy and ticking ones too: stopped from outside"));
+        notes.push(format!(
+            "all CPUs were silent for {ns}, though a timer was due on another: stopped from outside"
+        ));
     }
     for (kind, &ns) in &account.stalled {
         let ns = Nanos(ns).spaced();

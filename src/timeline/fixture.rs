@@ -162,6 +162,11 @@ fn what(name: &str, args: &[&str]) -> Option<What<String>> {
         "queue" => What::CallQueue { target: cpu(0)?, callsite: text(1)?, function: text(2)? },
         "call+" => What::CallEntry { function: function()? },
         "call-" => What::CallExit { function: function()? },
+        "start" => What::TimerStart {
+            timer: number(0)? as u64,
+            function: text(1)?,
+            expires: Nanos(E + ns(args[2].parse().unwrap())),
+        },
         "timer+" => What::TimerEntry { timer: number(0)? as u64, function: text(1)?, now: Nanos(0) },
         "timer-" => What::TimerExit { timer: number(0)? as u64 },
         "wheel+" => What::WheelEntry { function: function()? },

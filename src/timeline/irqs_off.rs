@@ -6,11 +6,15 @@
 //!
 //! Sources: include/linux/irqflags.h, kernel/trace/trace_preemptirq.c.
 
+use super::attribute::BOUND;
 use super::case::{Case, Cause};
+use super::doubt::is_virtual;
 use super::frames::{is_lock_helper, named};
 use super::kind::Kind;
+use super::silence::Stop;
 use super::spans::Spans;
 use super::tasks::is_stopper;
+use crate::trace::enables::{interrupted, is_entry};
 use crate::trace::event::{Named, What};
 
 /// Interrupts that were pending together follow each other with nothing but the way out of one and into the next
@@ -37,8 +41,24 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     let stack = frames.get(enables?..)?;
     let function = stack.iter().find(|frame| !is_lock_helper(frame)).or(stack.first())?;
     let begun = first_of_cluster(&events[..before], until);
+    // Behind the way out of another interrupt: it waited with that one, or not at all.
+    let behind = interrupted(&frames.iter().map(String::as_str).collect::<Vec<_>>());
+    let between = behind.and_then(|first| frames.get(first..enables?)).unwrap_or_default();
+    if begun == until && between.iter().any(|name| is_entry(name)) {
+        return None;
+    }
     let on = events[..before].iter().rev().find(|event| event.time.0 < begun && proves_on(event));
     let start = on.map_or(case.from, |event| event.time.0.max(case.from));
+    // Every switch ends there: however often, it tells nothing of one virtual CPU's stops.
+    if function == SWITCHED && is_virtual(case.host) {
+        return None;
+    }
+    let begun = before_the_switch(&events[..before], begun, function);
+    // Found behind such an instruction or not: a machine that stood still for most of it had the time from outside.
+    let stopped = case.silent.covered(start, begun, |stop| *stop == Stop::Proven);
+    if stopped.saturating_mul(2) > begun.saturating_sub(start) {
+        return None;
+    }
     let thread = case.tasks.who(expiry.pid, until);
     let stopper = case.tasks.at(expiry.pid, until).is_some_and(|task| is_stopper(&task));
     let kind = if stopper { Kind::StopMachine } else { Kind::IrqsOff };
@@ -46,6 +66,20 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     let cause = Cause { kind, who: named(thread, function), evidence, stack: stack.to_vec() };
     (start < begun).then_some((start, begun, cause))
 }
+
+/// What lies between a switch and the end of its own section with interrupts off is bounded work: a CPU that takes far
+/// longer there did not run it. What lies before the switch is the scheduler's.
+fn before_the_switch(before: &[&Named], begun: i64, function: &str) -> i64 {
+    let end = before.partition_point(|event| event.time.0 < begun);
+    let last = before[..end].iter().rev().find(|event| matches!(event.what, What::Switch { .. }));
+    match last {
+        Some(switch) if function == SWITCHED && begun.saturating_sub(switch.time.0) > BOUND => switch.time.0,
+        _ => begun,
+    }
+}
+
+/// Lets interrupts in after a switch (kernel/sched/core.c).
+const SWITCHED: &str = "finish_task_switch";
 
 /// When the first of the interrupts began that were let in together with the one at `until`.
 fn first_of_cluster(before: &[&Named], until: i64) -> i64 {
@@ -106,15 +140,19 @@ mod tests {
     use super::super::fixture::{explained, told};
 
     const BEFORE: &str = "-500 1 50 d switch rt/50/19 S busy/60/120";
-    const STACK: &str = "hrtimer_interrupt,asm_sysvec,hold,write";
+    const STACK: &str = "hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,hold,write";
 
     fn with(between: &str, thread: &str, enables: &str) -> Vec<String> {
+        with_stack(between, thread, &format!("{STACK} {enables}"))
+    }
+
+    fn with_stack(between: &str, thread: &str, stack: &str) -> Vec<String> {
         let events = format!(
             "{}
              {between}
              20000 1 60 dh  vector+ local_timer
              20001 1 60 dh  timer+ 1 hrtimer_wakeup
-             20001 1 60 dh  stack {STACK} {enables}
+             20001 1 60 dh  stack {stack}
              20002 1 60 dh  waking rt/50/19
              20003 1 60 dNh timer- 1
              20004 1 60 dNh vector- local_timer
@@ -177,6 +215,36 @@ mod tests {
         );
     }
 
+    /// With the way out of another interrupt between the timer's and the function.
+    #[test]
+    fn what_came_in_before_the_timer_waited_with_it_or_not_at_all() {
+        let with = |between: &str| {
+            let stack = "asm_sysvec_apic_timer_interrupt,preempt_schedule_irq,asm_sysvec_reschedule_ipi,hold";
+            with_stack(between, "busy/60/120", &format!("{stack} 3"))
+        };
+        assert_eq!(
+            with("19990 1 60 dh vector+ reschedule\n19995 1 60 dNh vector- reschedule")[0],
+            "irqs-off hold/busy 19990"
+        );
+        assert_eq!(
+            with("90 1 60 dh vector+ reschedule\n95 1 60 dNh vector- reschedule"),
+            ["ipi reschedule 5", "timer-irq local_timer 4", "unexplained 19995"]
+        );
+    }
+
+    #[test]
+    fn a_switch_takes_no_milliseconds() {
+        let stack = STACK.replace("hold", "finish_task_switch");
+        let with = |switch: &str| with_stack(switch, "busy/60/120", &format!("{stack} 2"));
+        let after = "50 1 60 d switch busy/60/120 S b/61/120\n100 1 61 d switch b/61/120 S busy/60/120";
+        assert_eq!(
+            with(after)[..],
+            ["irqs-off finish_task_switch/busy 100", "timer-irq local_timer 4", "unexplained 19900"]
+        );
+        let before = "19850 1 60 d switch busy/60/120 S b/61/120\n19900 1 61 d switch b/61/120 S busy/60/120";
+        assert_eq!(with(before)[0], "irqs-off finish_task_switch/busy 20000");
+    }
+
     #[test]
     fn a_frame_that_is_not_there_proves_nothing() {
         assert_eq!(with("", "busy/60/120", "9"), ["timer-irq local_timer 4", "unexplained 20000"]);
@@ -188,7 +256,7 @@ mod tests {
             -500  1 50 d  switch rt/50/19 S swapper/0/120
             20000 1 0 dh  vector+ local_timer
             20001 1 0 dh  timer+ 1 hrtimer_wakeup
-            20001 1 0 dh  stack hrtimer_interrupt,asm_sysvec,cpuidle_enter_state,do_idle 2
+            20001 1 0 dh  stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,cpuidle_enter_state,do_idle 2
             20002 1 0 dh  waking rt/50/19
             20004 1 0 dNh vector- local_timer
             20004 1 0 d   switch swapper/0/120 R rt/50/19";

@@ -6,6 +6,7 @@
 
 mod attribute;
 mod case;
+mod doubt;
 mod explain;
 mod frames;
 mod hard;
@@ -28,5 +29,6 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub use doubt::{SPIKES, doubt, doubted};
 pub use explain::explain;
 pub use lanes::{Context, Lane, Stretch, lanes};

@@ -83,9 +83,14 @@ pub(super) fn toggled(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
     Spans::new(found)
 }
 
+/// Frames of the tracing itself that stand above the scheduler's at most.
+const TRACING: usize = 8;
+
 /// The frame of whoever called the scheduler to let it preempt; none where an interrupt or a sleep did.
 fn let_in(frames: &[String]) -> Option<usize> {
-    let top = frames.iter().position(|frame| !is_scheduler(frame) || is_entry_code(frame))?;
+    let scheduler = frames.iter().take(TRACING).position(|frame| is_scheduler(frame)).unwrap_or(0);
+    let below = frames[scheduler..].iter().position(|frame| !is_scheduler(frame) || is_entry_code(frame));
+    let top = scheduler + below?;
     let helped = frames[top..].iter().position(|frame| !is_lock_helper(frame) && !is_scheduler(frame))?;
     let found = top + helped;
     let called = frames[..found].iter().any(|frame| {
@@ -113,6 +118,11 @@ mod tests {
             ["__schedule", "preempt_schedule", "preempt_schedule_thunk", "_raw_spin_unlock", "hold [faults]"];
         assert_eq!(name(&frames).as_deref(), Some("hold [faults]"));
         assert_eq!(name(&["__schedule", "__cond_resched", "shrink_slab"]).as_deref(), Some("shrink_slab"));
+        // What takes the stack is on it.
+        let traced =
+            [&["trace_event_raw_event_sched_switch", "__traceiter_sched_switch"][..], &frames].concat();
+        assert_eq!(name(&traced).as_deref(), Some("hold [faults]"));
+        assert_eq!(name(&["trace_event_raw_event_sched_switch", "__schedule", "schedule", "nap"]), None);
     }
 
     #[test]

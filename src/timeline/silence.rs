@@ -1,63 +1,194 @@
 //! Gaps in which the whole machine stood still: a hypervisor or firmware stopped it from outside.
 //!
-//! A CPU that is busy and ticking ticks once per period; that it is silent for several, at the very time at which
-//! the victim's CPU is silent too, is nothing that the victim's CPU does. Two things inside do silence all CPUs:
-//! `stop_machine`, in the threads `migration/N`, and a lock that is waited for with interrupts off. So a gap
-//! counts only if, at its begin, a CPU other than the victim's runs a thread that is neither idle nor the stopper,
-//! is in no interrupt, waits for no lock, and has ticked just before; and if it goes on right after. Where
-//! events are missing, silence says nothing.
+//! It is proven by a timer that was due on a CPU where nothing stood in its way, and did not expire while no CPU did
+//! anything at all: that CPU was idle, or its stack at the late expiry shows that interrupts were on. onbeat's own pulse
+//! and the measuring threads' timers are such. It is likely where a CPU that is busy and ticking misses several ticks:
+//! that CPU may have had interrupts off itself, so what is known of the victim's CPU goes before it.
 //!
-//! Source: kernel/time/tick-sched.c.
+//! Two things inside do silence busy CPUs: `stop_machine`, in the threads `migration/N`, and a lock that is waited for
+//! with interrupts off. Where events are missing, silence says nothing.
+//!
+//! Source: kernel/time/hrtimer.c, kernel/time/tick-sched.c.
 
+use super::attribute::BOUND;
 use super::case::Case;
 use super::spans::Spans;
 use super::state::{Stretch, Top, stretches};
 use super::tasks::is_stopper;
 use crate::trace::event::{Named, Vector, What};
-use crate::units::CpuSet;
+use crate::units::{Cpu, CpuSet};
 
-/// Periods of the tick that a gap is longer than.
+/// Periods of the tick that a gap is longer than in which ticks are missed.
 const PERIODS: i64 = 3;
+/// Gaps that are looked at, the longest ones.
+const MOST: usize = 64;
+/// Events of a CPU before a gap among which a timer's start is looked for.
+const FAR: usize = 4_096;
+
+/// How long a CPU may go on after a timer was due before it takes its interrupt: with interrupts off, on a slow machine.
+const STRAGGLING: i64 = 4 * BOUND;
+
+/// How certain it is that the machine stood still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A timer was due where nothing stood in its way.
+    Proven,
+    /// A busy CPU missed its ticks.
+    Likely,
+}
+
+#[derive(Clone, Copy)]
+struct Gap {
+    start: i64,
+    end: i64,
+    /// Since when a timer was due.
+    due: Option<i64>,
+    /// Whether a busy CPU missed its ticks.
+    missed: bool,
+    /// Whether a CPU does what silences others.
+    inside: bool,
+}
 
 /// Where everything was silent.
-pub(super) fn find(case: &Case<'_>) -> Spans<()> {
+pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
     if case.window.left_out > 0 || case.window.events_lost > 0 || case.cpus.len() < 2 {
         return Spans::new(Vec::new());
     }
-    let tick = case.host.hz.filter(|&hz| hz > 0).map_or(10_000_000, |hz| 1_000_000_000 / i64::from(hz));
-    let mut times: Vec<i64> = case.window.events.iter().map(|event| event.time.0).collect();
-    times.sort_unstable();
-    let gaps = times.windows(2).map(|pair| (pair[0], pair[1]));
-    let long = |&(start, end): &(i64, i64)| {
-        end.saturating_sub(start) > tick.saturating_mul(PERIODS) && end > case.from && start < case.to
-    };
-    let gaps: Vec<(i64, i64)> = gaps.filter(long).collect();
+    let mut gaps = gaps(case);
     if gaps.is_empty() {
         return Spans::new(Vec::new());
     }
+    let tick = case.host.hz.filter(|&hz| hz > 0).map_or(10_000_000, |hz| 1_000_000_000 / i64::from(hz));
     let tickless = CpuSet::parse(&case.host.nohz_full).unwrap_or_default();
-    let mut stopped = vec![false; gaps.len()];
-    let mut inside = vec![false; gaps.len()];
     for (&cpu, events) in &case.cpus {
         let stretches = stretches(events, case.to);
-        for (at, &(start, end)) in gaps.iter().enumerate() {
-            let after = stretches.partition_point(|stretch| stretch.start <= start);
-            let Some(stretch) = stretches[..after].last().filter(|stretch| stretch.end > start) else {
+        let other = cpu != case.home() && cpu != case.window.cpu;
+        for gap in &mut gaps {
+            let after = stretches.partition_point(|stretch| stretch.start <= gap.start);
+            let Some(stretch) = stretches[..after].last().filter(|stretch| stretch.end > gap.start) else {
                 continue;
             };
-            inside[at] |= works(case, events, stretch);
-            let busy =
-                cpu != case.home() && cpu != case.window.cpu && is_busy(stretch) && !tickless.contains(cpu);
-            stopped[at] |= busy && ticks(events, start, end, tick);
+            gap.inside |= works(case, events, stretch);
+            if other {
+                let due = overdue(case, cpu, stretch, gap);
+                gap.due = [gap.due, due].into_iter().flatten().min();
+                let long = gap.end.saturating_sub(gap.start) > tick.saturating_mul(PERIODS);
+                let busy = long && is_busy(stretch) && !tickless.contains(cpu);
+                gap.missed |= busy && ticks(events, gap.start, gap.end, tick);
+            }
         }
     }
-    let certain = gaps.into_iter().zip(stopped.into_iter().zip(inside));
-    Spans::new(
-        certain
-            .filter(|(_, (stopped, inside))| *stopped && !inside)
-            .map(|(gap, _)| (gap.0, gap.1, ()))
-            .collect(),
-    )
+    Spans::new(gaps.iter().filter_map(Gap::told).collect())
+}
+
+/// The longest times without an event of any CPU.
+fn gaps(case: &Case<'_>) -> Vec<Gap> {
+    let mut times: Vec<i64> = case.window.events.iter().map(|event| event.time.0).collect();
+    times.sort_unstable();
+    let pairs = times.windows(2).map(|pair| (pair[0], pair[1]));
+    let long =
+        |&(start, end): &(i64, i64)| end.saturating_sub(start) > BOUND && end > case.from && start < case.to;
+    let made = |(start, end)| Gap { start, end, due: None, missed: false, inside: false };
+    let mut gaps: Vec<Gap> = pairs.filter(long).map(made).collect();
+    gaps.sort_by_key(|gap| gap.start.saturating_sub(gap.end));
+    gaps.truncate(MOST);
+    gaps
+}
+
+impl Gap {
+    fn told(&self) -> Option<(i64, i64, Stop)> {
+        match self.due {
+            // Nothing tells what the time before was, and a stop has most of it.
+            Some(due) if due.saturating_sub(self.start) <= self.end.saturating_sub(due) => {
+                Some((self.start, self.end, Stop::Proven))
+            }
+            Some(due) => Some((due, self.end, Stop::Proven)),
+            None if self.missed && !self.inside => Some((self.start, self.end, Stop::Likely)),
+            None => None,
+        }
+    }
+}
+
+/// Since when, within the gap, a timer was due on a CPU where nothing stood in its way.
+fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i64> {
+    let idle = stretch.top == Top::Thread && stretch.pid == Some(0);
+    if case.current(stretch).is_some_and(|task| is_stopper(&task)) {
+        return None;
+    }
+    let events = case.events(cpu);
+    let end = events.partition_point(|event| event.time.0 <= gap.start);
+    let mut seen: Vec<u64> = Vec::new();
+    let mut first: Option<i64> = None;
+    for event in events[..end].iter().rev().take(FAR) {
+        let (timer, due) = match event.what {
+            What::TimerStart { timer, expires, .. } => (timer, Some(expires.0)),
+            What::TimerEntry { timer, .. } => (timer, None),
+            _ => continue,
+        };
+        // What came last of a timer counts.
+        if seen.contains(&timer) {
+            continue;
+        }
+        seen.push(timer);
+        // What lay behind at the start is not on this clock. What is long overdue while the CPU works is not pending.
+        let pending = |due: &i64| {
+            *due >= event.time.0 && stretch.start.saturating_sub(*due) <= STRAGGLING && sleep(event)
+        };
+        let Some(due) = due.filter(pending) else { continue };
+        let due = due.max(gap.start);
+        let long = gap.end.saturating_sub(due) > BOUND;
+        let waits = || sleeps(case, event, gap.start) && late(case, cpu, timer, gap, due, idle);
+        if timer != 0 && long && waits() {
+            first = Some(first.map_or(due, |first| first.min(due)));
+        }
+    }
+    first
+}
+
+/// Whether a thread started the timer to sleep on it: others are cancelled without a word, the tick's above all.
+fn sleep(event: &Named) -> bool {
+    let own = !event.context.hard_irq() && !event.context.soft_irq();
+    own && matches!(&event.what, What::TimerStart { function, .. } if function == "hrtimer_wakeup")
+}
+
+/// Whether whoever started a timer has not been woken since: who is, cancels it.
+fn sleeps(case: &Case<'_>, start: &Named, until: i64) -> bool {
+    let woken = |event: &&Named| {
+        (start.time.0..=until).contains(&event.time.0)
+            && match &event.what {
+                What::Waking { task, .. } | What::Switch { next: task, .. } => task.pid == start.pid,
+                _ => false,
+            }
+    };
+    let slept = |event: &&Named| match &event.what {
+        What::Switch { prev, state, .. } => {
+            prev.pid == start.pid
+                && !matches!(state, 0 | 256)
+                && event.time >= start.time
+                && event.time.0 <= until
+        }
+        _ => false,
+    };
+    case.window.events.iter().any(|event| slept(&event))
+        && !case.window.events.iter().any(|event| woken(&event))
+}
+
+/// Whether the CPU goes on as one that was stopped: it does nothing for longer than the gap, and if it was not idle its stack
+/// at the expiry shows that interrupts were on.
+fn late(case: &Case<'_>, cpu: Cpu, timer: u64, gap: &Gap, due: i64, idle: bool) -> bool {
+    let events = case.events(cpu);
+    let after = events.partition_point(|event| event.time.0 < gap.end);
+    let soon = gap.end.saturating_add(gap.end.saturating_sub(due));
+    if events.get(after).is_some_and(|event| event.time.0 > soon) {
+        return false;
+    }
+    let is =
+        |event: &&Named| matches!(event.what, What::TimerEntry { timer: expired, .. } if expired == timer);
+    let expiry = events[after..].iter().take(FAR).position(is);
+    idle || expiry.is_some_and(|at| {
+        let stack = case.stack_of(cpu, after + at);
+        stack.is_some_and(|(frames, enables)| !frames.is_empty() && enables.is_none())
+    })
 }
 
 fn is_busy(stretch: &Stretch) -> bool {
@@ -145,5 +276,90 @@ mod tests {
             assert_eq!(with(HOG, &other), hog, "{why}");
         }
         assert_eq!(with("migration/1/60/-1", BUSY)[2], "stop-machine migration/1 20000");
+    }
+
+    const IDLE: &str = "
+        -4000 0 8 .  start 7 hrtimer_wakeup 1000
+        -3990 0 8 d  switch pulse/8/120 S swapper/0/120
+        -3980 0 0 d  idle 1
+        20005 0 0 dh vector+ local_timer
+        20006 0 0 dh timer+ 7 hrtimer_wakeup";
+
+    /// The victim's timer comes in where interrupts come on, 20 ms late; the other CPU does as told.
+    fn off(other: &str) -> Vec<String> {
+        let events = format!(
+            "-500  1 50 d  switch rt/50/19 S busy/60/120
+             20000 1 60 dh vector+ local_timer
+             20001 1 60 dh timer+ 1 hrtimer_wakeup
+             20001 1 60 dh stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,hold,write 2
+             20002 1 60 dh waking rt/50/19
+             20003 1 60 dNh timer- 1
+             20004 1 60 dNh vector- local_timer
+             20004 1 60 d  switch busy/60/120 P rt/50/19
+             {other}"
+        );
+        told(&explained(20_010.0, &events))
+    }
+
+    #[test]
+    fn a_timer_that_was_due_on_an_idle_cpu_shows_a_stop() {
+        let stopped = ["timer-irq local_timer 4", "return-to-user 6", "unexplained 20000"];
+        assert_eq!(off(IDLE), stopped);
+        // The end of the window may come before the other CPU's first event.
+        assert_eq!(off(&IDLE.lines().take(4).collect::<Vec<_>>().join("\n")), stopped);
+        // Of a softirq, a thread, or whatever else, too.
+        assert_eq!(with(HOG, IDLE), ["timer-irq local_timer 3", "unexplained 20002"]);
+        // Due late in the gap: what was before may have been inside.
+        let late = IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup 15000");
+        assert_eq!(off(&late)[0], "irqs-off hold/busy 15000");
+    }
+
+    #[test]
+    fn a_busy_cpu_shows_a_stop_where_its_stack_shows_that_interrupts_were_on() {
+        let busy = |stack: &str| {
+            let events = "
+                -4000 0 8 .  start 7 hrtimer_wakeup 1000
+                -3990 0 8 d  switch pulse/8/120 S load/9/120
+                20005 0 9 dh vector+ local_timer
+                20006 0 9 dh timer+ 7 hrtimer_wakeup";
+            off(&format!("{events}\n{stack}")).swap_remove(0)
+        };
+        let off = "irqs-off hold/busy 20000";
+        let stack = "20006 0 9 dh stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,memcpy,read";
+        assert_eq!(busy(stack), "timer-irq local_timer 4");
+        assert_eq!(busy(&format!("{stack} 2")), off, "it had interrupts off itself");
+        assert_eq!(busy(""), off);
+    }
+
+    #[test]
+    fn a_timer_that_was_not_due_or_not_waited_for_shows_nothing() {
+        for (why, other) in [
+            ("not due", IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup 19500")),
+            (
+                "it goes on",
+                format!(
+                    "{IDLE}\n9000 0 0 dh vector+ reschedule\n9001 0 0 dh vector- reschedule\n14000 0 0 d idle"
+                ),
+            ),
+            ("cancelled", IDLE.replace("-3980 0 0", "-3985 1 60 . waking pulse/8/120\n-3980 0 0")),
+            ("expired", IDLE.replace("-3980 0 0", "-3985 0 0 dh timer+ 7 hrtimer_wakeup\n-3980 0 0")),
+            (
+                "started anew",
+                IDLE.replace("-3980 0 0", "-3985 0 0 dh start 7 hrtimer_wakeup 30000\n-3980 0 0"),
+            ),
+            ("a tick, which may be stopped", IDLE.replace("hrtimer_wakeup 1000", "tick_nohz_handler 1000")),
+            ("started in an interrupt", IDLE.replace("0 8 .  start", "0 8 dh start")),
+            ("another clock", IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup -100000")),
+            ("stop_machine", IDLE.replace("swapper/0/120", "migration/0/9/-1").replace(" 0 0 ", " 0 9 ")),
+            ("no timer", IDLE.replace("-4000", "-4000 0 8 . waking x/3/120\n#")),
+        ] {
+            let first = off(&other).swap_remove(0);
+            assert!(first.starts_with("irqs-off hold/busy"), "{why}: {first}");
+        }
+    }
+
+    #[test]
+    fn missed_ticks_do_not_outweigh_what_is_known_of_the_victims_cpu() {
+        assert_eq!(off(BUSY)[0], "irqs-off hold/busy 20000");
     }
 }

@@ -24,6 +24,15 @@ impl<T> Spans<T> {
         self.0[..after].last().filter(|&&(_, end, _)| time < end)
     }
 
+    /// How much of a time lies in such stretches.
+    pub(super) fn covered(&self, from: i64, to: i64, is: impl Fn(&T) -> bool) -> i64 {
+        let within = |&(start, end, ref what): &(i64, i64, T)| match is(what) {
+            true => end.min(to).saturating_sub(start.max(from)).max(0),
+            false => 0,
+        };
+        self.0.iter().map(within).fold(0, i64::saturating_add)
+    }
+
     /// Where stretches begin and end.
     pub(super) fn edges(&self) -> impl Iterator<Item = i64> + '_ {
         self.0.iter().flat_map(|&(start, end, _)| [start, end])
@@ -42,6 +51,7 @@ mod tests {
             [at(-1), at(0), at(9), at(10), at(19), at(20)],
             [None, Some('a'), Some('a'), Some('b'), Some('b'), None]
         );
+        assert_eq!([spans.covered(5, 12, |_| true), spans.covered(5, 12, |what| *what == 'b')], [7, 2]);
         assert_eq!(spans.edges().collect::<Vec<_>>(), [0, 10, 10, 20]);
     }
 }

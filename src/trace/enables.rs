@@ -99,7 +99,62 @@ pub fn interrupted(frames: &[&str]) -> Option<usize> {
     (!from_user && frames.get(entry + 1).is_some_and(|name| !name.is_empty())).then_some(entry + 1)
 }
 
-fn is_entry(name: &str) -> bool {
+/// Who was interrupted in the first place, where a frame is on the way in or out of an interrupt: that way lets the next
+/// interrupt in as a matter of course, and it is the code below that kept both waiting, if any did. None where the way leads
+/// to user mode, or was taken for an exception, a system call or a softirq: those let in nothing that they had kept.
+pub fn outward(frames: &[&str], at: usize) -> Option<usize> {
+    let mut at = at;
+    while passes(frames.get(at)?) {
+        let entry = at + frames[at..].iter().position(|name| !passes(name))?;
+        let rest = &frames[entry..];
+        at = interrupted(rest).filter(|_| is_entry(rest[0])).map(|below| entry + below)?;
+    }
+    Some(at)
+}
+
+/// Whether a function belongs to the way in or out of interrupts, exceptions and system calls, on which interrupts are off and
+/// come on again without anybody's doing (kernel/entry/common.c, arch/x86/mm/fault.c, arch/arm64/kernel/entry-common.c).
+fn passes(name: &str) -> bool {
+    let starts = [
+        "irqentry_",
+        "raw_irqentry_",
+        "dynamic_irqentry_",
+        "exit_to_user_mode",
+        "syscall_exit_",
+        "syscall_enter_",
+        "sysvec_",
+        "__sysvec_",
+        "exc_",
+        "asm_exc_",
+        "el0_",
+        "el0t_",
+        "el1_",
+        "__el1_",
+        "el1h_64_irq_",
+        "el1h_64_sync",
+        "do_el0_",
+    ];
+    let exact = [
+        "preempt_schedule_irq",
+        "arm64_preempt_schedule_irq",
+        "exit_to_kernel_mode",
+        "common_interrupt",
+        "__common_interrupt",
+        "do_user_addr_fault",
+        "do_syscall_64",
+        "do_notify_resume",
+        "handle_softirqs",
+        "__do_softirq",
+        "irq_exit",
+        "irq_exit_rcu",
+        "__irq_exit_rcu",
+    ];
+    // What saves the registers on behalf of Xen is the entry itself.
+    !is_entry(name) && (exact.contains(&name) || starts.iter().any(|start| name.starts_with(start)))
+}
+
+/// Whether it is the entry code of an interrupt, which saves the registers.
+pub fn is_entry(name: &str) -> bool {
     // arch/x86/include/asm/idtentry.h; before Linux 5.8, entry_64.S; with FRED, entry_64_fred.S.
     let x86 = name.starts_with("asm_sysvec_")
         || matches!(
@@ -126,8 +181,8 @@ const UNLOCKS: [&str; 6] = [
 ];
 
 /// Functions that are entered with interrupts off and let them in, and then do something short: where no code can be
-/// read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the second name since Linux 6.10.
-const OPENERS: [&str; 3] = ["finish_task_switch", "__do_softirq", "handle_softirqs"];
+/// read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the last name since Linux 6.10.
+const OPENERS: [&str; 4] = ["finish_task_switch", "preempt_schedule_irq", "__do_softirq", "handle_softirqs"];
 
 /// Functions in which an idle CPU lets interrupts in: waiting for one is not keeping it waiting.
 const IDLE: [&str; 17] = [
@@ -259,15 +314,48 @@ mod tests {
         assert_eq!(interrupted(&["asm_common_interrupt", ""]), None);
     }
 
+    #[test]
+    fn the_way_out_of_one_interrupt_is_not_who_kept_the_next_waiting() {
+        let out = |frames: &str| {
+            let frames: Vec<&str> = frames.split(' ').collect();
+            outward(&frames, interrupted(&frames)?).map(|at| frames[at].to_owned())
+        };
+        let timer = "hrtimer_interrupt sysvec_apic_timer_interrupt asm_sysvec_apic_timer_interrupt";
+        let of = |below: &str| out(&format!("{timer} {below}"));
+        assert_eq!(of("hold write").as_deref(), Some("hold"));
+        let way = "preempt_schedule_irq raw_irqentry_exit_cond_resched irqentry_exit sysvec_reschedule_ipi";
+        assert_eq!(of(&format!("{way} asm_sysvec_reschedule_ipi hold write")).as_deref(), Some("hold"));
+        let twice = "preempt_schedule_irq asm_sysvec_reschedule_ipi handle_softirqs __irq_exit_rcu asm_common_interrupt hold";
+        assert_eq!(of(twice).as_deref(), Some("hold"));
+        for nobody in [
+            "preempt_schedule_irq asm_sysvec_reschedule_ipi",
+            "exit_to_user_mode_loop irqentry_exit_to_user_mode asm_sysvec_reschedule_ipi",
+            "do_user_addr_fault exc_page_fault asm_exc_page_fault copy_from_user",
+            "handle_softirqs run_ksoftirqd smpboot_thread_fn kthread",
+            "do_syscall_64 entry_SYSCALL_64_after_hwframe",
+        ] {
+            assert_eq!(of(nobody), None, "{nobody}");
+        }
+        let arm = |below: &str| {
+            out(&format!("gic_handle_irq el1_interrupt el1h_64_irq_handler el1h_64_irq {below}"))
+        };
+        assert_eq!(
+            arm("arm64_preempt_schedule_irq el1_interrupt el1h_64_irq_handler el1h_64_irq hold").as_deref(),
+            Some("hold")
+        );
+        assert_eq!(arm("el0_svc el0t_64_sync_handler el0t_64_sync"), None);
+    }
+
     proptest! {
         #[test]
-        fn any_code_and_any_stack_is_survived(code in proptest::collection::vec(any::<u8>(), 0..64), names in proptest::collection::vec("(el1h_64_irq|asm_sysvec_a|_raw_spin_unlock_irq|f|)", 0..6), at in 0usize..8) {
+        fn any_code_and_any_stack_is_survived(code in proptest::collection::vec(any::<u8>(), 0..64), names in proptest::collection::vec("(el1h_64_irq|asm_sysvec_a|_raw_spin_unlock_irq|preempt_schedule_irq|f|)", 0..6), at in 0usize..8) {
             for kind in [Code::X86, Code::Arm, Code::Unknown] {
                 kind.enables(&code);
                 kind.enables_and_calls(&code);
             }
             let frames: Vec<&str> = names.iter().map(String::as_str).collect();
             prop_assert!(interrupted(&frames).is_none_or(|found| found < frames.len()));
+            prop_assert!(outward(&frames, at).is_none_or(|found| found < frames.len() && found >= at));
             keeper(&frames, at);
         }
     }

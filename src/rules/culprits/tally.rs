@@ -9,6 +9,7 @@ use super::group::Group;
 use super::patterns::{self, Mark, Patterns};
 use super::{About, Culprit, Sight, known, who};
 use crate::bundle::run::{self, Spike};
+use crate::timeline;
 use crate::units::Nanos;
 
 /// At most so many culprits are told apart; those beyond are pooled by kind.
@@ -35,7 +36,19 @@ pub struct Tally {
     /// Spikes with unexplained time, the largest at least, for what is seen only over many.
     outside: Vec<Mark>,
     pooled: u64,
+    /// What has to be seen in several spikes, until it is.
+    held: BTreeMap<(String, String), Held>,
 }
+
+/// A function in the spikes that are not enough to name it.
+#[derive(Default)]
+struct Held {
+    spikes: usize,
+    last_spike: u64,
+    waiting: Vec<(u64, run::Slice, Found, Mark)>,
+}
+
+type Found = Option<(&'static Culprit, String)>;
 
 /// The culprits of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,17 +70,58 @@ impl Tally {
     pub fn add(&mut self, spike: &mut Spike, host: &run::Host) {
         let (about, all) = (About::machine(host), Patterns::default());
         let told = |slice| known(&Sight { spike, slice, about: &about, all: &all });
-        let found: Vec<Option<(&'static Culprit, String)>> = spike.slices.iter().map(told).collect();
+        let found: Vec<Found> = spike.slices.iter().map(told).collect();
         self.spikes += 1;
         self.latency = self.latency.saturating_add(spike.latency_ns.0.max(0));
         for (slice, found) in spike.slices.iter_mut().zip(found) {
             slice.rule = found.as_ref().map(|(rule, _)| rule.id.to_owned());
-            self.count(slice, found, spike.actual_ns);
+            let mark = Mark {
+                cpu: spike.cpu,
+                from: spike.expected_ns,
+                to: spike.actual_ns,
+                unexplained: Nanos(slice.ns.0.max(0)),
+            };
+            match timeline::doubted(host, slice) {
+                None => self.count(self.spikes, slice, found, spike.actual_ns),
+                Some(function) => self.hold(function, slice, found, mark),
+            }
         }
         self.note_unexplained(spike);
     }
 
-    fn count(&mut self, slice: &run::Slice, found: Option<(&'static Culprit, String)>, at: Nanos) {
+    /// Counts what was seen often enough, with what was held back of it, and holds back the rest.
+    fn hold(&mut self, function: (String, String), slice: &run::Slice, found: Found, mark: Mark) {
+        if self.held.len() >= MOST_GROUPS && !self.held.contains_key(&function) {
+            self.unexplained = self.unexplained.saturating_add(mark.unexplained.0);
+            return;
+        }
+        let (number, at) = (self.spikes, mark.to);
+        let held = self.held.entry(function).or_default();
+        if held.last_spike != number {
+            (held.last_spike, held.spikes) = (number, held.spikes + 1);
+        }
+        if held.spikes < timeline::SPIKES {
+            // A spike has few slices of one function; a damaged one may have any number.
+            if let Some(last) = held.waiting.last_mut().filter(|last| last.0 == number) {
+                last.1.ns = Nanos(last.1.ns.0.saturating_add(slice.ns.0.max(0)));
+                last.3.unexplained = last.1.ns;
+            } else {
+                held.waiting.push((number, slice.clone(), found, mark));
+            }
+            return;
+        }
+        for (number, slice, found, mark) in std::mem::take(&mut held.waiting) {
+            self.count(number, &slice, found, mark.to);
+        }
+        self.count(number, slice, found, at);
+    }
+
+    /// The time that was held back, by spike.
+    fn held_back(&self) -> impl Iterator<Item = &Mark> {
+        self.held.values().flat_map(|held| held.waiting.iter().map(|waiting| &waiting.3))
+    }
+
+    fn count(&mut self, spike: u64, slice: &run::Slice, found: Found, at: Nanos) {
         let key = match &found {
             Some((rule, _)) => (rule.id, String::new(), who::apart(rule.apart, slice)),
             None => ("", slice.kind.clone(), who::most_telling(slice)),
@@ -75,7 +129,7 @@ impl Tally {
         let (rule, evidence) = found.unzip();
         let key = self.placed(key, &slice.kind);
         let group = self.groups.entry(key).or_insert_with(|| Group::new(rule));
-        group.add(self.spikes, slice, evidence.unwrap_or_else(|| slice.evidence.clone()), at);
+        group.add(spike, slice, evidence.unwrap_or_else(|| slice.evidence.clone()), at);
     }
 
     /// The key itself while there is room, else that of the pool.
@@ -123,6 +177,8 @@ impl Tally {
         let mut groups = self.groups.clone();
         let named = self.name_unexplained(about, &mut groups);
         let mut minor = 0i64;
+        let held = self.held_back().map(|mark| mark.unexplained.0);
+        let unexplained = held.fold(self.unexplained, i64::saturating_add);
         let share = |ns: i64| if self.latency > 0 { ns as f64 / self.latency as f64 } else { 0.0 };
         let mut kept: Vec<(&String, &Group)> = Vec::new();
         for ((_, _, name), group) in &groups {
@@ -142,7 +198,7 @@ impl Tally {
         Ranked {
             culprits,
             latency: Nanos(self.latency),
-            unexplained: Nanos(self.unexplained.saturating_sub(named)),
+            unexplained: Nanos(unexplained.saturating_sub(named)),
             minor: Nanos(minor),
             pooled: self.pooled,
         }
@@ -151,6 +207,13 @@ impl Tally {
     /// Adds what rules name of the unexplained time; how much that is.
     fn name_unexplained(&self, about: &About, groups: &mut BTreeMap<Key, Group>) -> i64 {
         let mut marks = self.outside.clone();
+        for held in self.held_back() {
+            let same = |mark: &&mut Mark| (mark.cpu, mark.from, mark.to) == (held.cpu, held.from, held.to);
+            match marks.iter_mut().find(same) {
+                Some(mark) => mark.unexplained = Nanos(mark.unexplained.0.saturating_add(held.unexplained.0)),
+                None => marks.push(held.clone()),
+            }
+        }
         marks.sort_by_key(|mark| std::cmp::Reverse(mark.unexplained));
         marks.truncate(patterns::MOST);
         let all = Patterns::of(&marks, about.cpus.len(), about.interval.unwrap_or(Nanos::MILLI));
@@ -274,6 +337,27 @@ mod tests {
             .map(|culprit| (culprit.rule.clone(), culprit.name.as_str(), culprit.kind.as_str()))
             .collect();
         assert_eq!(told, [(None, "ghes_notify_nmi", "nmi"), (None, "low", "thread")]);
+    }
+
+    #[test]
+    fn in_a_virtual_machine_a_function_is_named_from_the_third_spike_on() {
+        let host = Host { virtualization: "kvm".into(), ..Host::default() };
+        let of = |count: i64| {
+            let off = || slice("irqs-off", 300, "cat", 120, "hold");
+            let mut spikes: Vec<Spike> =
+                (0..count).map(|n| spike(n * 1_000_000, vec![off(), off()], 90)).collect();
+            let ranked = blame(&mut spikes, &About::machine(&host));
+            assert_eq!(whole(&ranked), 690 * count);
+            let named = ranked
+                .culprits
+                .iter()
+                .map(|culprit| (culprit.spikes, culprit.total_ns.0))
+                .collect::<Vec<_>>();
+            (named, ranked.unexplained.0)
+        };
+        assert_eq!(of(2), (vec![], 1380));
+        assert_eq!(of(3), (vec![(3, 1800)], 270));
+        assert_eq!(of(5), (vec![(5, 3000)], 450));
     }
 
     #[test]

@@ -11,13 +11,16 @@ pub struct Report {
     pub replies: BTreeMap<String, Reply>,
 }
 
+/// Contents by label; `None`: the file was not there.
+pub type Files = BTreeMap<String, Option<String>>;
+
 /// What came back from one check.
 #[derive(Debug, Default, PartialEq)]
 pub struct Reply {
     /// Short values by label; exit codes as `LABEL.exit`.
     pub values: BTreeMap<String, String>,
-    /// Contents by label; `LABEL.out` and `LABEL.err` are outputs. `None`: the file was not there.
-    pub files: BTreeMap<String, Option<String>>,
+    /// `LABEL.out` and `LABEL.err` are outputs.
+    pub files: Files,
     /// The script's exit code; none if the machine stopped before its end.
     pub over: Option<i32>,
 }

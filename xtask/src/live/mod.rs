@@ -27,6 +27,7 @@ use machine::Machine;
 pub struct Options {
     all: bool,
     keep: bool,
+    again: bool,
     only: Option<String>,
 }
 
@@ -39,6 +40,7 @@ impl Options {
             match arg.as_str() {
                 "--all" => options.all = true,
                 "--keep" => options.keep = true,
+                "--again" => options.again = true,
                 "--only" => options.only = Some(args.next().ok_or("--only takes a part of a name")?.clone()),
                 other => return Err(format!("live does not know {other}")),
             }
@@ -59,6 +61,10 @@ pub fn run(options: &Options) -> Result<()> {
 /// Boots the machines; what cannot be booted is left out, check by check.
 pub fn all_machines(options: &Options) -> Tally {
     let mut tally = Tally::default();
+    if options.again {
+        faults::all_machines(options, &mut tally);
+        return tally;
+    }
     for machine in machine::MACHINES.iter().filter(|machine| machine.first || options.all) {
         let checks: Vec<Check> =
             checks::of(machine).into_iter().filter(|check| options.wants(&check.name)).collect();
@@ -176,7 +182,7 @@ mod tests {
             |text: &str| Options::parse(&text.split_whitespace().map(str::to_string).collect::<Vec<_>>());
         assert_eq!(
             parse("--all --only stall"),
-            Ok(Options { all: true, keep: false, only: Some("stall".into()) })
+            Ok(Options { all: true, only: Some("stall".into()), ..Options::default() })
         );
         assert!(parse("--only").is_err() && parse("--al").is_err());
     }

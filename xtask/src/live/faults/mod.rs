@@ -6,6 +6,7 @@
 
 mod answer;
 mod build;
+mod kept;
 mod log;
 mod outside;
 mod score;
@@ -54,7 +55,11 @@ pub fn all_machines(options: &Options, tally: &mut Tally) {
             continue;
         }
         println!("\n{}: {} series of faults", machine.name, trials.len());
-        match ingredients(machine) {
+        if options.again {
+            again(machine, trials, tally);
+            continue;
+        }
+        match ingredients(machine, options.keep) {
             Ok(ingredients) => one_machine(machine, trials, &ingredients, tally),
             Err(why) => super::leave_out(machine, &checks(&trials), &why, tally),
         }
@@ -152,7 +157,7 @@ struct Ingredients {
     items: Vec<image::Item>,
 }
 
-fn ingredients(machine: &Machine) -> Result<Ingredients, Reason> {
+fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
     let base = super::base(machine)?;
     // The own architecture must build; a foreign one needs a compiler that may not be had.
     let own = machine.arch == std::env::consts::ARCH;
@@ -163,6 +168,9 @@ fn ingredients(machine: &Machine) -> Result<Ingredients, Reason> {
         ("lab/fault-helpers.sh".to_string(), include_bytes!("../guest/fault-helpers.sh").into()),
         ("lab/onbeat_fault.ko".to_string(), module),
     ];
+    if keep {
+        items.push(("lab/keep".to_string(), Vec::new()));
+    }
     if own {
         items.push(("bin/user_faults".to_string(), build::program().map_err(Reason::Broken)?));
     }
@@ -176,7 +184,35 @@ fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients,
         Err(why) => return super::leave_out(machine, &checks(&trials), &Reason::Broken(why), tally),
     };
     println!("{}: {} s, {panics} panics of the emulator's kind", machine.name, start.elapsed().as_secs());
-    let (rows, outcomes) = table_of(&trials, &replies, &last_words);
+    for trial in &trials {
+        let stored = replies.get(&trial.name()).map_or(Ok(()), |reply| kept::store(machine, trial, reply));
+        stored.unwrap_or_else(|why| println!("  {} is not kept: {why}", trial.name()));
+    }
+    print_table(machine, &trials, &replies, &last_words, tally);
+}
+
+/// Scores what was kept, as it is explained now.
+fn again(machine: &Machine, trials: Vec<Trial>, tally: &mut Tally) {
+    let built =
+        tools::Tool::new("cargo").args(["build", "--quiet"]).text().and_then(|_| tools::target("debug"));
+    let onbeat = match built {
+        Ok(dir) => dir.join("onbeat").display().to_string(),
+        Err(why) => return tally.note(machine.name, Outcome::Failed(why)),
+    };
+    let reply = |trial: &Trial| Some((trial.name(), kept::again(machine, trial, &onbeat).ok()?));
+    let replies: BTreeMap<String, Reply> = trials.iter().filter_map(reply).collect();
+    let there: Vec<Trial> = trials.into_iter().filter(|trial| replies.contains_key(&trial.name())).collect();
+    print_table(machine, &there, &replies, "", tally);
+}
+
+fn print_table(
+    machine: &Machine,
+    trials: &[Trial],
+    replies: &BTreeMap<String, Reply>,
+    last_words: &str,
+    tally: &mut Tally,
+) {
+    let (rows, outcomes) = table_of(trials, replies, last_words);
     println!("{}\n{}", score::head(), rows.join("\n"));
     for (trial, outcome) in trials.iter().zip(outcomes) {
         tally.note(format!("{}: {}", machine.name, trial.name()), outcome);

@@ -32,4 +32,5 @@ hunted() {
     reap
     send log log
     send run b/run.json
+    if [ -f /lab/keep ]; then sendtree bundle b; fi
 }
