@@ -8,7 +8,7 @@ use std::process::ExitCode;
 /// Keeps what is freed: see `host::rt::keep_heap`, which asks the same of glibc.
 #[cfg(target_env = "musl")]
 #[global_allocator]
-static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static HEAP: onbeat::host::heap::Heap = onbeat::host::heap::Heap::new();
 
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();

@@ -7,6 +7,8 @@
 pub mod clock;
 pub mod dir;
 mod fact;
+#[cfg(target_env = "musl")]
+pub mod heap;
 pub mod kernel_text;
 mod machine;
 pub mod record;

@@ -3,7 +3,7 @@
 use super::tree::{Source, code_of, documents, root, rust_files};
 
 /// The only files with `unsafe`.
-const UNSAFE_FILES: &[&str] = &["src/host/rt.rs", "src/host/kernel.rs"];
+const UNSAFE_FILES: &[&str] = &["src/host/rt.rs", "src/host/heap.rs"];
 
 // Written in two halves, so that this file passes its own check.
 const UNFINISHED: &[&str] = &[

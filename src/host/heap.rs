@@ -1,0 +1,97 @@
+//! The static build's heap, which gives nothing back while the process lives.
+//!
+//! Unmapping memory interrupts every CPU that runs a thread of the process (TLB shootdown): the measured ones among them,
+//! just after each spike, when a hunt lets go of what it needed. `rt::keep_heap` asks the same of glibc; musl's own
+//! allocator cannot be asked, and dlmalloc by itself trims what is beyond 2 MiB.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dlmalloc::{Allocator, Dlmalloc};
+
+/// Memory from the kernel, for good.
+struct Pages;
+
+// SAFETY: `alloc` hands out fresh anonymous memory of the size it says, page-aligned, and nothing ever takes it back.
+unsafe impl Allocator for Pages {
+    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new private mapping at a place of the kernel's choice touches no other memory.
+        match unsafe { mmap_anonymous(ptr::null_mut(), size, access, MapFlags::PRIVATE) } {
+            Ok(memory) => (memory.cast(), size, 0),
+            Err(_) => (ptr::null_mut(), 0, 0),
+        }
+    }
+
+    fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
+        ptr::null_mut()
+    }
+
+    fn free_part(&self, _: *mut u8, _: usize, _: usize) -> bool {
+        false
+    }
+
+    fn free(&self, _: *mut u8, _: usize) -> bool {
+        false
+    }
+
+    fn can_release_part(&self, _: u32) -> bool {
+        false
+    }
+
+    fn allocates_zeros(&self) -> bool {
+        true
+    }
+
+    fn page_size(&self) -> usize {
+        rustix::param::page_size()
+    }
+}
+
+/// The process's heap.
+///
+/// Behind a lock that sleeps: a real-time thread that spun for it could keep the thread that has it from ever running.
+pub struct Heap(Mutex<Dlmalloc<Pages>>);
+
+impl Heap {
+    /// Nothing taken from the kernel yet.
+    #[allow(clippy::new_without_default)] // A default cannot be made at compile time.
+    pub const fn new() -> Heap {
+        Heap(Mutex::new(Dlmalloc::new_with_allocator(Pages)))
+    }
+
+    fn alone(&self) -> MutexGuard<'_, Dlmalloc<Pages>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// SAFETY: dlmalloc keeps the contract of `GlobalAlloc` for sizes and alignments, and is used by one thread at a time.
+unsafe impl GlobalAlloc for Heap {
+    // SAFETY: asked of the caller as `GlobalAlloc` asks it.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: size and alignment are those of a valid layout.
+        unsafe { self.alone().malloc(layout.size(), layout.align()) }
+    }
+
+    // SAFETY: asked of the caller as `GlobalAlloc` asks it.
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller gives back what this allocator gave out with this layout.
+        unsafe { self.alone().free(memory, layout.size(), layout.align()) };
+    }
+
+    // SAFETY: asked of the caller as `GlobalAlloc` asks it.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as in `alloc`.
+        unsafe { self.alone().calloc(layout.size(), layout.align()) }
+    }
+
+    // SAFETY: asked of the caller as `GlobalAlloc` asks it.
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as in `dealloc`.
+        unsafe { self.alone().realloc(memory, layout.size(), layout.align(), size) }
+    }
+}
