@@ -72,7 +72,7 @@ pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Pa
     let waking = first(
         cpus,
         window.cpu,
-        from,
+        asleep(window, cpus, from, to),
         to,
         |event| matches!(&event.what, What::Waking { task, .. } if task.pid == victim),
     );
@@ -106,6 +106,16 @@ pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Pa
 }
 
 type Found<'w> = (Cpu, usize, &'w Named);
+
+/// From when on a waking is the one that was to come: a thread that was still at its last cycle starts its timer only
+/// after the expected time, and what woke it before was something else.
+fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> i64 {
+    let starts = |event: &Named| {
+        let own = event.pid == window.victim.pid && !event.context.hard_irq() && !event.context.soft_irq();
+        own && matches!(event.what, What::TimerStart { expires, .. } if expires == window.expected_ns)
+    };
+    first(cpus, window.cpu, from, to, starts).map_or(from, |(.., event)| event.time.0)
+}
 
 /// The first such event between the two times, inclusive; of several at one time the one of the CPU.
 fn first<'w>(

@@ -12,6 +12,7 @@
 
 use super::attribute::BOUND;
 use super::case::Case;
+use super::doubt::is_virtual;
 use super::spans::Spans;
 use super::state::{Stretch, Top, stretches};
 use super::tasks::is_stopper;
@@ -27,6 +28,9 @@ const FAR: usize = 4_096;
 
 /// How long a CPU may go on after a timer was due before it takes its interrupt: with interrupts off, on a slow machine.
 const STRAGGLING: i64 = 4 * BOUND;
+
+/// How long a host may take to run a virtual CPU again that was idle: others ran there meanwhile, that is no stop of all.
+const ROUSED: i64 = 8 * BOUND;
 
 /// How certain it is that the machine stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +140,8 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
         };
         let Some(due) = due.filter(pending) else { continue };
         let due = due.max(gap.start);
-        let long = gap.end.saturating_sub(due) > BOUND;
+        let least = if is_virtual(case.host) { ROUSED } else { BOUND };
+        let long = gap.end.saturating_sub(due) > least;
         let waits = || sleeps(case, event, gap.start) && late(case, cpu, timer, gap, due, idle);
         if timer != 0 && long && waits() {
             first = Some(first.map_or(due, |first| first.min(due)));
@@ -227,7 +232,8 @@ fn is_tick(event: &Named) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained, told};
+    use super::super::fixture::{explained, explained_on, host, told, window};
+    use crate::bundle::run::Host;
 
     /// A FIFO thread has the victim's CPU for 20 ms; the other CPU does as told.
     fn with(hog: &str, other: &str) -> Vec<String> {
@@ -287,7 +293,11 @@ mod tests {
 
     /// The victim's timer comes in where interrupts come on, 20 ms late; the other CPU does as told.
     fn off(other: &str) -> Vec<String> {
-        let events = format!(
+        told(&explained(20_010.0, &events(other)))
+    }
+
+    fn events(other: &str) -> String {
+        format!(
             "-500  1 50 d  switch rt/50/19 S busy/60/120
              20000 1 60 dh vector+ local_timer
              20001 1 60 dh timer+ 1 hrtimer_wakeup
@@ -297,8 +307,7 @@ mod tests {
              20004 1 60 dNh vector- local_timer
              20004 1 60 d  switch busy/60/120 P rt/50/19
              {other}"
-        );
-        told(&explained(20_010.0, &events))
+        )
     }
 
     #[test]
@@ -307,6 +316,18 @@ mod tests {
         assert_eq!(off(IDLE), stopped);
         // The end of the window may come before the other CPU's first event.
         assert_eq!(off(&IDLE.lines().take(4).collect::<Vec<_>>().join("\n")), stopped);
+        // A virtual CPU that was idle may be slow to run again by itself.
+        let slow = "
+            -4000 0 8 .  start 7 hrtimer_wakeup 15000
+            -3990 0 8 d  switch pulse/8/120 S swapper/0/120
+            20005 0 0 dh vector+ local_timer";
+        let of = |virtualization: &str, other: &str| {
+            let host = Host { virtualization: virtualization.to_owned(), ..host() };
+            told(&explained_on(&host, &window(20_010.0, &events(other)))).swap_remove(0)
+        };
+        assert_eq!(of("none", slow), "irqs-off hold/busy 15000");
+        assert_eq!(of("kvm", slow), "irqs-off hold/busy 20000");
+        assert_eq!(of("kvm", IDLE), "timer-irq local_timer 4");
         // Of a softirq, a thread, or whatever else, too.
         assert_eq!(with(HOG, IDLE), ["timer-irq local_timer 3", "unexplained 20002"]);
         // Due late in the gap: what was before may have been inside.

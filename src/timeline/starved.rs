@@ -10,18 +10,20 @@ use super::kind::Kind;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::bundle::run::Host;
-use crate::trace::event::Task;
+use crate::trace::event::{Task, What};
+use crate::trace::label::Label;
 
 /// What let a thread of lower priority, or none, run since `queued`, while the victim was runnable.
 pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
     let queued = case.runnable_since(stretch.start)?;
     let victim = case.window.victim;
-    let passed_over =
-        stretch.since > queued && stretch.since <= stretch.start && (0..100).contains(&victim.prio);
-    if !passed_over || current.real_time() && !current.idle() {
+    let begun = stretch.since > queued && stretch.since <= stretch.start;
+    // Whoever came before the victim was runnable may have passed over another, and goes on.
+    let comm = if begun { Some(victim.comm) } else { passed_over(case, stretch, current) };
+    let Some(comm) = comm.filter(|_| (0..100).contains(&victim.prio)) else { return None };
+    if current.real_time() && !current.idle() {
         return None;
     }
-    let comm = victim.comm;
     if current.idle() {
         let evidence = format!("the CPU went idle while {comm} was runnable");
         return throttles(case.host).then(|| Cause::new(Kind::Throttled, who(current), evidence));
@@ -31,6 +33,20 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
         return Some(Cause::new(Kind::FairServer, who(current), evidence));
     }
     throttles(case.host).then(|| Cause::new(Kind::Throttled, who(current), evidence))
+}
+
+/// Who had to make way for the thread when it was switched to, although real-time and runnable.
+fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Label<16>> {
+    let before = case.cpus.values().find_map(|events| {
+        let at = events.partition_point(|event| event.time.0 < stretch.since);
+        events[at..].iter().take_while(|event| event.time.0 == stretch.since).find_map(|event| {
+            match event.what {
+                What::Switch { prev, state: 0 | 256, next } if next.pid == current.pid => Some(prev),
+                _ => None,
+            }
+        })
+    })?;
+    ((0..100).contains(&before.prio) && !before.idle()).then_some(before.comm)
 }
 
 /// Whether the kernel has a fair server that is not switched off.
@@ -107,6 +123,27 @@ mod tests {
         assert_eq!(told(&old, "swapper/0/120"), "throttled swapper 50000");
         assert_eq!(told(&free, "fair/61/120"), "unexplained 50002");
         assert_eq!(told(&new, "swapper/0/120"), "unexplained 50002");
+    }
+
+    #[test]
+    fn who_passed_another_over_before_goes_on() {
+        let of = |from: &str| {
+            let events = format!(
+                "-900  1 50 d  switch rt/50/19 S spin/60/49
+                 -300  1 60 d  switch {from} fair/61/120
+                 2     1 61 dh vector+ local_timer
+                 3     1 61 dh timer+ 1 hrtimer_wakeup
+                 4     1 61 dh waking rt/50/19
+                 5     1 61 dh timer- 1
+                 5     1 61 dh vector- local_timer
+                 40105 1 61 d  switch fair/61/120 R rt/50/19"
+            );
+            told(&explained_on(&host("6.12.4", None, Some(950_000)), &window(40_105.0, &events)))
+                .swap_remove(1)
+        };
+        assert_eq!(of("spin/60/49 R"), "fair-server fair 40100");
+        assert_eq!(of("spin/60/49 S"), "unexplained 40102");
+        assert_eq!(of("spin/60/120 R"), "unexplained 40102");
     }
 
     #[test]

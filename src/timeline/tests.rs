@@ -103,6 +103,37 @@ fn a_late_interrupt_without_proof_stays_unexplained() {
     assert_eq!(explained(20_010.0, events).classes, ["unexplained"]);
 }
 
+#[test]
+fn what_woke_a_thread_that_was_still_at_its_last_cycle_is_not_its_timer() {
+    let events = "
+        -40   1 50 d  switch rt/50/19 S ktimers/1/33/98
+        2     1 33 d  waking rt/50/19                    # the lock of its last cycle is free
+        5     1 33 d  switch ktimers/1/33/98 P rt/50/19
+        20    1 50 d  start 1 timerfd_tmrproc 0
+        30    1 50 d  switch rt/50/19 S hog/60/89
+        50    1 60 dh vector+ local_timer
+        51    1 60 dh raise 8
+        55    1 60 dh vector- local_timer
+        20055 1 60 d  switch hog/60/89 S ktimers/1/33/98
+        20056 1 33 s  soft+ 8
+        20057 1 33 s  timer+ 1 timerfd_tmrproc
+        20058 1 33 ds waking rt/50/19
+        20060 1 33 ds switch ktimers/1/33/98 P rt/50/19";
+    assert_eq!(
+        told(&explained(20_061.0, events)),
+        [
+            "timer-irq local_timer 5",
+            "thread hog 20000",
+            "timer-softirq ktimers/1 1",
+            "timer-softirq HRTIMER/ktimers/1 1",
+            "timer-softirq HRTIMER/timerfd_tmrproc/ktimers/1 1",
+            "softirq HRTIMER/timerfd_tmrproc/ktimers/1 2",
+            "return-to-user 1",
+            "unexplained 50"
+        ]
+    );
+}
+
 /// From the waking on: `events` go on behind the timer's interrupt, up to `late` microseconds.
 fn after(late: f64, events: &str) -> Vec<String> {
     let mut lines = told(&explained(late, &with("-500 1 50 d switch rt/50/19 S busy/60/120", events)));
