@@ -27,6 +27,10 @@ pub(super) fn timespec_of(time: Nanos) -> Timespec {
 /// CLOCK_MONOTONIC, through the vDSO where the clocksource allows it.
 #[inline(always)]
 pub fn monotonic() -> Nanos {
+    // In a static program rustix finds no vDSO and makes a system call of it; musl's own function does find it.
+    #[cfg(target_env = "musl")]
+    return super::rt::musl_monotonic();
+    #[cfg(not(target_env = "musl"))]
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
 }
 

@@ -293,6 +293,19 @@ pub fn keep_heap() {
     }
 }
 
+/// CLOCK_MONOTONIC by the C library's function.
+#[cfg(target_env = "musl")]
+#[inline(always)]
+pub fn musl_monotonic() -> Nanos {
+    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: the clock exists on every Linux, so that the call fills the structure.
+    let time = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, time.as_mut_ptr());
+        time.assume_init()
+    };
+    Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
+}
+
 /// The calling thread's id.
 pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_pid()

@@ -20,7 +20,7 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     let begun = stretch.since > queued && stretch.since <= stretch.start;
     // Whoever came before the victim was runnable may have passed over another, and goes on.
     let comm = if begun { Some(victim.comm) } else { passed_over(case, stretch, current) };
-    let Some(comm) = comm.filter(|_| (0..100).contains(&victim.prio)) else { return None };
+    let comm = comm.filter(|_| (0..100).contains(&victim.prio))?;
     if current.real_time() && !current.idle() {
         return None;
     }

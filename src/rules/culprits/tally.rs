@@ -211,7 +211,7 @@ impl Tally {
             let same = |mark: &&mut Mark| (mark.cpu, mark.from, mark.to) == (held.cpu, held.from, held.to);
             match marks.iter_mut().find(same) {
                 Some(mark) => mark.unexplained = Nanos(mark.unexplained.0.saturating_add(held.unexplained.0)),
-                None => marks.push(held.clone()),
+                None => marks.push(*held),
             }
         }
         marks.sort_by_key(|mark| std::cmp::Reverse(mark.unexplained));
