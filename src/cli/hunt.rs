@@ -132,7 +132,10 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
         print(text::render(run, columns(), environment.color(&io::stdout())).as_bytes())?;
         if kept.is_ok() {
             let shown = path.display();
-            print(format!("kept in {shown}; draw it: onbeat report {shown} -o hunt.html\n").as_bytes())?;
+            let again = format!(
+                "\nkept in {shown}\nthe same again, here or elsewhere: onbeat explain {shown}\nas pictures: onbeat report {shown} -o hunt.html\n"
+            );
+            print(again.as_bytes())?;
         }
     }
     let mut first = kept.err();

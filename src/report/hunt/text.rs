@@ -40,10 +40,6 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
     if !run.spikes.is_empty() {
         culprits(&mut page, run, width, ink);
     }
-    let _ = writeln!(page);
-    let last =
-        "The same again, here or elsewhere: onbeat explain DIR. As pictures: onbeat report DIR -o hunt.html.";
-    wrapped(&mut page, last, width);
     page
 }
 
