@@ -80,12 +80,6 @@ pub fn write(dir: impl AsFd, path: &str, text: &str) -> io::Result<()> {
     File::from(open(dir, path, OFlags::WRONLY)?).write_all(text.as_bytes())
 }
 
-/// Opens a file such that the kernel forgets what was set there: triggers, lists of events.
-pub fn clear(dir: impl AsFd, path: &str) -> io::Result<()> {
-    open(dir, path, OFlags::WRONLY | OFlags::TRUNC)?;
-    Ok(())
-}
-
 /// The names in a directory, sorted.
 pub fn list(dir: &OwnedFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();

@@ -4,8 +4,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -29,8 +28,7 @@ struct Made {
     instances: OwnedFd,
     dir: OwnedFd,
     /// Its `tracing_on`, kept open: as long as it is, nobody can remove the instance (trace_array_get).
-    held: Mutex<Option<OwnedFd>>,
-    removed: AtomicBool,
+    held: Option<OwnedFd>,
 }
 
 impl Instance {
@@ -40,8 +38,7 @@ impl Instance {
             .and_then(|dir| Ok((below::open(&dir, "tracing_on", OFlags::WRONLY)?, dir)));
         match opened {
             Ok((held, dir)) => {
-                let held = Mutex::new(Some(held));
-                let made = Made { name, instances, dir, held, removed: AtomicBool::new(false) };
+                let made = Made { name, instances, dir, held: Some(held) };
                 Ok(Instance { made: Arc::new(made) })
             }
             Err(errno) => {
@@ -49,11 +46,6 @@ impl Instance {
                 Err(errno.into())
             }
         }
-    }
-
-    /// What it is called: `onbeat-PID-START`.
-    pub fn name(&self) -> &str {
-        &self.made.name
     }
 
     /// Reads a text by its path in the instance.
@@ -66,19 +58,9 @@ impl Instance {
         below::write(&self.made.dir, path, text)
     }
 
-    /// Forgets what was set in a list of events or triggers.
-    pub fn clear(&self, path: &str) -> io::Result<()> {
-        below::clear(&self.made.dir, path)
-    }
-
     /// Whether the instance has such a file or directory.
     pub fn exists(&self, path: &str) -> bool {
         below::exists(&self.made.dir, path)
-    }
-
-    /// The names in a directory of the instance, sorted.
-    pub fn list(&self, path: &str) -> io::Result<Vec<String>> {
-        below::list(&below::open_dir(&self.made.dir, path)?)
     }
 
     /// A CPU's buffer as raw pages.
@@ -92,49 +74,21 @@ impl Instance {
         let text = self.read(&format!("per_cpu/cpu{}/stats", cpu.0))?;
         Stats::parse(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }
-
-    /// Switches everything off and removes the instance; EBUSY while one of its pipes is open, and then it is
-    /// removed when the last of them is closed.
-    pub fn remove(self) -> io::Result<()> {
-        if Arc::strong_count(&self.made) > 1 {
-            self.made.stop();
-            return Err(Errno::BUSY.into());
-        }
-        self.made.remove()
-    }
-}
-
-impl Made {
-    /// Switches tracing and events off, as far as that works.
-    fn stop(&self) {
-        let _ = below::write(&self.dir, "tracing_on", "0");
-        let _ = below::write(&self.dir, "events/enable", "0");
-    }
-
-    /// Only whether the instance is gone counts. Its triggers are cleared with it (event_trace_del_tracer).
-    fn remove(&self) -> io::Result<()> {
-        if self.removed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.stop();
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut answer = Ok(());
-        for _ in 0..TRIES {
-            answer = below::remove_dir(&self.instances, &self.name);
-            match answer {
-                Err(Errno::BUSY) => crate::host::clock::pause(BETWEEN),
-                _ => break,
-            }
-        }
-        self.removed.store(matches!(answer, Ok(()) | Err(Errno::NOENT)), Ordering::Release);
-        Ok(answer?)
-    }
 }
 
 impl Drop for Made {
+    /// Switches everything off and removes the instance, and with it its triggers (event_trace_del_tracer). What cannot
+    /// be removed now is removed by the next run.
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next run.
-        let _ = self.remove();
+        let _ = below::write(&self.dir, "tracing_on", "0");
+        let _ = below::write(&self.dir, "events/enable", "0");
+        self.held.take();
+        for _ in 0..TRIES {
+            match below::remove_dir(&self.instances, &self.name) {
+                Err(Errno::BUSY) => crate::host::clock::pause(BETWEEN),
+                _ => return,
+            }
+        }
     }
 }
 
