@@ -1,12 +1,14 @@
 //! The score of an explanation against the log of what was injected.
 //!
 //! A spike belongs to the injection that covers at least half of it. The emulator makes spikes of its own: those on
-//! no injection are counted and left out, and so are those that are mostly something else.
+//! no injection are counted and left out, and so are those that are mostly something else, and those during which the emulator
+//! waited for a CPU of its own machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::{Answer, Culprit, Slice, Spike};
 use super::log::Record;
+use super::stalls::spoil;
 use super::table::{Fault, Part};
 
 /// What of a series was seen, and how well it was explained.
@@ -18,6 +20,8 @@ pub struct Score {
     pub seen: usize,
     /// Spikes that were scored.
     pub spikes: usize,
+    /// Spikes that are left out because the emulator itself waited for a CPU meanwhile.
+    pub spoilt: usize,
     /// Spikes on no injection, and on one that covers less than half of them.
     pub strays: usize,
     /// Spikes whose class is right; of two causes both.
@@ -35,7 +39,7 @@ pub struct Score {
 }
 
 /// Scores an answer for one kind of fault.
-pub fn of(fault: &Fault, log: &[Record], answer: &Answer) -> Score {
+pub fn of(fault: &Fault, log: &[Record], answer: &Answer, stalls: &[[i64; 3]]) -> Score {
     let log: Vec<&Record> =
         log.iter().filter(|record| record.fault == fault.word && record.start >= answer.t0).collect();
     let mut injections: BTreeMap<u64, Vec<&Record>> = BTreeMap::new();
@@ -54,6 +58,10 @@ pub fn of(fault: &Fault, log: &[Record], answer: &Answer) -> Score {
             score.strays += 1;
             continue;
         };
+        if spoil(stalls, spike.expected, spike.actual) {
+            score.spoilt += 1;
+            continue;
+        }
         seen.insert(seq);
         score.spikes += 1;
         score.lost += usize::from(spike.lost > 0);
@@ -176,9 +184,10 @@ impl Score {
             |n: usize| if self.spikes == 0 { "-".into() } else { percent(n as f64 / self.spikes as f64) };
         let mean = |value: f64| if self.spikes == 0 { "-".into() } else { percent(value) };
         format!(
-            "  {word:<14}{:>9}{:>6}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}",
+            "  {word:<14}{:>9}{:>6}{:>8}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}",
             self.injected,
             self.seen,
+            self.spoilt,
             self.strays,
             share(self.class),
             share(self.named),
@@ -193,8 +202,18 @@ impl Score {
 /// The head of the table.
 pub fn head() -> String {
     format!(
-        "  {:<14}{:>9}{:>6}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}",
-        "fault", "injected", "seen", "strays", "class", "named", "share +-", "unexplained", "lost", "sums"
+        "  {:<14}{:>9}{:>6}{:>8}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}",
+        "fault",
+        "injected",
+        "seen",
+        "spoilt",
+        "strays",
+        "class",
+        "named",
+        "share +-",
+        "unexplained",
+        "lost",
+        "sums"
     )
 }
 

@@ -173,10 +173,9 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         word: "fair-server",
-        by: By::Program("fair 1 14"),
+        by: By::Program("fair 1 9"),
         parts: &[Part { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"] }],
         on: On::New,
-        least: 8,
         ..FAULT
     },
     Fault {

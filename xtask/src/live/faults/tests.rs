@@ -63,7 +63,7 @@ fn right(start: i64) -> Spike {
 
 fn judged(of: impl Fn(i64) -> Spike) -> (Score, Result<(), String>) {
     let (log, answer) = series(of);
-    let score = super::of(fault("irqs-off"), &log, &answer);
+    let score = super::of(fault("irqs-off"), &log, &answer, &[]);
     let verdict = score.verdict(fault("irqs-off"));
     (score, verdict)
 }
@@ -93,7 +93,7 @@ fn silence_fails() {
     let log: Vec<Record> =
         (0..40).map(|at| record("irqs-off", "irqs-off", at, at as i64 * 1000, 20)).collect();
     for log in [log, Vec::new()] {
-        let score = super::of(fault("irqs-off"), &log, &Answer::default());
+        let score = super::of(fault("irqs-off"), &log, &Answer::default(), &[]);
         assert!(score.verdict(fault("irqs-off")).unwrap_err().contains("saw 0"));
     }
 }
@@ -139,7 +139,7 @@ fn the_list_of_culprits_names_as_many_as_it_says() {
         [(culprit("irqs-off", 39), 39), (culprit("irqs-off", 500), 40), (culprit("thread", 40), 0)]
     {
         answer.culprits = vec![listed];
-        assert_eq!(super::of(fault("irqs-off"), &log, &answer).named, named);
+        assert_eq!(super::of(fault("irqs-off"), &log, &answer, &[]).named, named);
     }
 }
 
@@ -182,7 +182,7 @@ fn one_nanosecond_too_many_in_one_spike_fails() {
     // Also in one that lies on no injection.
     let (log, mut answer) = series(right);
     answer.spikes.push(Spike { latency: 1, ..spike(500, Vec::new()) });
-    let score = super::of(fault("irqs-off"), &log, &answer);
+    let score = super::of(fault("irqs-off"), &log, &answer, &[]);
     assert_eq!((score.strays, score.wrong_sums), (1, 1));
 }
 
@@ -194,20 +194,29 @@ fn spikes_of_the_emulators_own_are_counted_and_left_out() {
     answer.spikes.push(spike(1011, vec![slice("thread", 19 * MS, "other")]));
     // On the other CPU.
     answer.spikes.push(Spike { cpu: 0, ..right(3000) });
-    let score = super::of(fault("irqs-off"), &log, &answer);
+    let score = super::of(fault("irqs-off"), &log, &answer, &[]);
     assert_eq!((score.spikes, score.strays, score.verdict(fault("irqs-off"))), (40, 3, Ok(())));
+}
+
+#[test]
+fn spikes_during_which_the_emulator_waited_are_left_out() {
+    let (log, answer) = series(right);
+    let first = &answer.spikes[0];
+    let stall = [first.expected, first.expected + 5 * MS, 3 * MS];
+    let score = super::of(fault("irqs-off"), &log, &answer, &[stall]);
+    assert_eq!((score.spikes, score.seen, score.spoilt), (39, 39, 1));
 }
 
 #[test]
 fn spikes_that_were_not_reported_fail() {
     let (log, mut answer) = series(right);
     answer.spikes.truncate(29);
-    let why = super::of(fault("irqs-off"), &log, &answer).verdict(fault("irqs-off")).unwrap_err();
+    let why = super::of(fault("irqs-off"), &log, &answer, &[]).verdict(fault("irqs-off")).unwrap_err();
     assert_eq!(why, "saw 29 of 40 injections");
     // One injection seen twice is one.
     let (_, mut answer) = series(right);
     answer.spikes = vec![right(0); 40];
-    assert_eq!(super::of(fault("irqs-off"), &log, &answer).seen, 1);
+    assert_eq!(super::of(fault("irqs-off"), &log, &answer, &[]).seen, 1);
 }
 
 #[test]
@@ -215,7 +224,7 @@ fn faults_before_the_run_and_of_other_kinds_are_none_of_its() {
     let (mut log, mut answer) = series(right);
     log.push(record("fifo", "thread", 99, 500, 20));
     answer.t0 = 10_000 * MS - 1;
-    let score = super::of(fault("irqs-off"), &log, &answer);
+    let score = super::of(fault("irqs-off"), &log, &answer, &[]);
     assert_eq!((score.injected, score.seen, score.strays), (30, 30, 10));
 }
 
@@ -232,7 +241,7 @@ fn one_of_two_causes_is_not_enough() {
         .collect();
     let score = |slices: Vec<Slice>| {
         let spikes = (0..30).map(|at| spike(at * 1000, slices.clone())).collect();
-        super::of(fault("double"), &log, &Answer { t0: 0, spikes, culprits: Vec::new() })
+        super::of(fault("double"), &log, &Answer { t0: 0, spikes, culprits: Vec::new() }, &[])
             .verdict(fault("double"))
     };
     let off = |ns| slice("irqs-off", ns, "fault_then_above [onbeat_fault]");

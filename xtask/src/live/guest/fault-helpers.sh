@@ -11,6 +11,22 @@ hunting() {
         kill -0 $pid 2>/dev/null || break
         tries=$((tries + 1))
     done
+    clock
+}
+
+# clock: our CLOCK_MONOTONIC, some times over, for whoever watches the emulator.
+clock() {
+    for n in 1 2 3 4 5; do
+        sed -n '3{s/[^0-9]*\([0-9]*\).*/=== CLOCK \1/p;q}' /proc/timer_list >&3
+    done
+}
+
+# serve RUNTIME_NS PERIOD_NS: what the fair server of CPU 1 gives; the runtime is never above the period.
+serve() {
+    server=/sys/kernel/debug/sched/fair_server/cpu1
+    echo 1000000 >$server/runtime
+    echo $2 >$server/period
+    echo $1 >$server/runtime
 }
 
 # inject WORD ARGS...: asks the module for a series and waits for its end.

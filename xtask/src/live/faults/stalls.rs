@@ -1,0 +1,150 @@
+//! When the emulator itself waited for a CPU of the machine it runs on: what the guest sees then nobody injected.
+//!
+//! The kernel counts how long each thread was runnable and did not run (`/proc/PID/task/TID/schedstat`, second number). The
+//! guest writes `=== CLOCK NS` to its channel, several lines in a row: its CLOCK_MONOTONIC, to put both on one clock.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Shorter waits between two looks are not kept.
+const LEAST: u64 = 50_000;
+
+/// Waits of all of a process's threads.
+pub struct Stalls {
+    pid: u32,
+    begin: Instant,
+    last: u64,
+    seen: BTreeMap<String, u64>,
+    /// From, to, and how long of it threads waited together; in ns since the beginning.
+    waits: Vec<[u64; 3]>,
+    /// When lines with the guest's clock were seen.
+    marks: Vec<u64>,
+}
+
+impl Stalls {
+    /// Of a process that has just begun.
+    pub fn of(pid: u32) -> Stalls {
+        Stalls {
+            pid,
+            begin: Instant::now(),
+            last: 0,
+            seen: BTreeMap::new(),
+            waits: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// Looks; `marks` is how many lines with the guest's clock there are by now.
+    pub fn look(&mut self, marks: usize) {
+        let now = self.begin.elapsed().as_nanos() as u64;
+        let mut waited = 0;
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
+        for task in tasks {
+            let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            let delay = text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+            let before = self.seen.insert(task.file_name().to_string_lossy().into_owned(), delay);
+            waited += before.map_or(0, |before| delay.saturating_sub(before));
+        }
+        if waited >= LEAST {
+            self.waits.push([self.last, now, waited]);
+        }
+        self.last = now;
+        self.marks.resize(marks.max(self.marks.len()), now);
+    }
+
+    /// The waits on the guest's clock behind the line number `mark`, the last of `group` lines: up to the next such line.
+    fn told(&self, mark: usize, clocks: &[i64]) -> String {
+        // The quickest of the lines is nearest to the truth.
+        let first = (mark + 1).saturating_sub(clocks.len());
+        let offsets = self.marks[first.min(self.marks.len())..].iter().zip(clocks);
+        let Some(offset) = offsets.map(|(&seen, &clock)| seen as i64 - clock).min() else {
+            return String::new();
+        };
+        let from = self.marks.get(mark).copied().unwrap_or(u64::MAX);
+        let to = self.marks.get(mark + 1).copied().unwrap_or(u64::MAX);
+        let within = self.waits.iter().filter(|wait| wait[1] >= from && wait[0] < to);
+        within
+            .map(|&[start, end, ns]| format!("{} {} {ns}\n", start as i64 - offset, end as i64 - offset))
+            .collect()
+    }
+
+    /// The channel's text with the waits behind the lines that tell the clock, as the file `stalls` of the check.
+    pub fn with(&self, text: &str) -> String {
+        let mut whole = String::with_capacity(text.len());
+        let (mut clocks, mut count): (Vec<i64>, usize) = (Vec::new(), 0);
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            whole += line;
+            whole.push('\n');
+            let Some(clock) = clock(line) else { continue };
+            clocks.push(clock);
+            count += 1;
+            if lines.peek().is_none_or(|next| self::clock(next).is_none()) {
+                whole += "=== FILE stalls\n";
+                self.told(count - 1, &clocks).lines().for_each(|line| whole += &format!("|{line}\n"));
+                clocks.clear();
+            }
+        }
+        whole
+    }
+}
+
+/// The guest's clock in a line that tells it.
+pub fn clock(line: &str) -> Option<i64> {
+    line.strip_prefix("=== CLOCK ")?.trim().parse().ok()
+}
+
+/// Waits as [`Stalls::with`] wrote them: from, to, and how long of it.
+pub fn parse(text: &str) -> Vec<[i64; 3]> {
+    let three = |line: &str| {
+        let numbers: Vec<i64> =
+            line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        <[i64; 3]>::try_from(numbers).ok()
+    };
+    text.lines().filter_map(three).collect()
+}
+
+/// Whether threads of the emulator waited for more than a tenth of that time.
+pub fn spoil(stalls: &[[i64; 3]], from: i64, to: i64) -> bool {
+    /// How well the clocks agree.
+    const SLACK: i64 = 2_000_000;
+    let near = stalls.iter().filter(|stall| stall[1] > from - SLACK && stall[0] < to + SLACK);
+    near.map(|stall| stall[2]).sum::<i64>() * 10 > to - from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::frames;
+
+    #[test]
+    fn waits_come_on_the_guests_clock() {
+        let mut stalls = Stalls::of(0);
+        stalls.marks = vec![1_000, 1_400, 1_900, 9_000];
+        stalls.waits = vec![[100, 200, 50], [2_000, 2_600, 500], [9_500, 9_600, 70]];
+        // The second line took least: 1100 behind the guest's clock.
+        let text = "=== CHECK a\n=== CLOCK -500\n=== CLOCK 300\n=== CLOCK 400\n=== OVER 0\n=== CHECK b\n=== CLOCK 8000\n=== OVER 0\n";
+        let replies = frames::parse(&stalls.with(text)).replies;
+        assert_eq!(replies["a"].file("stalls"), Ok("900 1500 500\n"));
+        assert_eq!(replies["b"].file("stalls"), Ok("8500 8600 70\n"));
+        assert_eq!(parse("900 1500 500\nx\n1 2\n"), [[900, 1500, 500]]);
+    }
+
+    #[test]
+    fn a_tenth_spoils_a_spike() {
+        let ms = 1_000_000;
+        let stalls = [[5 * ms, 10 * ms, ms], [20 * ms, 25 * ms, 2 * ms]];
+        assert!(spoil(&stalls, 8 * ms, 28 * ms));
+        assert!(!spoil(&stalls, 8 * ms, 17 * ms + ms));
+        assert!(!spoil(&stalls, 28 * ms, 48 * ms));
+        assert!(!spoil(&[], 0, 20 * ms));
+    }
+
+    #[test]
+    fn the_own_process_is_looked_at() {
+        let mut stalls = Stalls::of(std::process::id());
+        stalls.look(2);
+        assert!(!stalls.seen.is_empty());
+        assert_eq!(stalls.marks.len(), 2);
+    }
+}
