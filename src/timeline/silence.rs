@@ -140,7 +140,8 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
         };
         let Some(due) = due.filter(pending) else { continue };
         let due = due.max(gap.start);
-        let least = if is_virtual(case.host) { ROUSED } else { BOUND };
+        let exit = case.host.idle_exit_ns.iter().max().copied().unwrap_or(0).min(ROUSED.unsigned_abs());
+        let least = if is_virtual(case.host) { ROUSED } else { BOUND + exit as i64 };
         let long = gap.end.saturating_sub(due) > least;
         let waits = || sleeps(case, event, gap.start) && late(case, cpu, timer, gap, due, idle);
         if timer != 0 && long && waits() {
@@ -326,6 +327,9 @@ mod tests {
             told(&explained_on(&host, &window(20_010.0, &events(other)))).swap_remove(0)
         };
         assert_eq!(of("none", slow), "irqs-off hold/busy 15000");
+        let sleepy = Host { idle_exit_ns: vec![0, 5_000_000], ..host() };
+        let events = events(slow);
+        assert_eq!(told(&explained_on(&sleepy, &window(20_010.0, &events)))[0], "irqs-off hold/busy 20000");
         assert_eq!(of("kvm", slow), "irqs-off hold/busy 20000");
         assert_eq!(of("kvm", IDLE), "timer-irq local_timer 4");
         // Of a softirq, a thread, or whatever else, too.

@@ -101,8 +101,8 @@ impl Trial {
             Trial::Fault(fault) => script(fault),
             // Longer than the emulator's own noise; both CPUs see each.
             Trial::Stopped => "hunting -a 0-1 -p 80 -i 1000\n\
-                echo \"=== STOP 60 60 350 $(now_ms)\" >&3\n\
-                usleep 24000000\n\
+                echo \"=== STOP 60 60 260 $(now_ms)\" >&3\n\
+                usleep 18000000\n\
                 : >log\n\
                 hunted\n"
                 .to_string(),
@@ -139,7 +139,7 @@ fn script(fault: &Fault) -> String {
             };
             let word = fault.word;
             format!(
-                "{raised}hunting {hunt}\ninject {word} cpu=1 from=0 {length} count=40 period_ms=160 jitter_ms=61\nhunted\n"
+                "{raised}hunting {hunt}\ninject {word} cpu=1 from=0 {length} count=40 period_ms=110 jitter_ms=61\nhunted\n"
             )
         }
         By::Program(arguments) if hunt.contains("--victim") => format!(

@@ -173,7 +173,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         word: "fair-server",
-        by: By::Program("fair 1 9"),
+        by: By::Program("fair 1 13"),
         parts: &[Part { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"] }],
         on: On::New,
         ..FAULT

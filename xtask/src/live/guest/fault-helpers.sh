@@ -43,7 +43,7 @@ inject() {
 
 # hunted: ends the hunt, after what is still to be collected, and sends what it found and what was done.
 hunted() {
-    usleep 1000000
+    usleep 500000
     kill -INT $pid
     reap
     send log log
