@@ -51,8 +51,10 @@ enum Trial {
 /// Boots the machines and prints a table for each.
 pub fn all_machines(options: &Options, tally: &mut Tally) {
     for machine in MACHINES.iter().filter(|machine| machine.first || options.all) {
-        let trials: Vec<Trial> =
-            trials(machine, options.all).into_iter().filter(|trial| options.wants(&trial.name())).collect();
+        let trials: Vec<Trial> = trials(machine, options.all)
+            .into_iter()
+            .filter(|trial| options.wants(&format!("{}: {}", machine.name, trial.name())))
+            .collect();
         if trials.is_empty() {
             continue;
         }
@@ -111,8 +113,9 @@ impl Trial {
 
     /// The row of the table and the verdict.
     fn judge(&self, reply: &Reply) -> Result<(String, Outcome), String> {
-        // An interrupted run saves its results, and says so.
-        exit(reply, "h", 6)?;
+        // An interrupted run saves its results, and says so. One whose victim has ended is over.
+        let ends = matches!(self, Trial::Fault(fault) if fault.hunt.contains("--victim"));
+        exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
         let answer = answer::of(&document(reply, "run")?)?;
         Ok(match self {
             Trial::Fault(fault) => {

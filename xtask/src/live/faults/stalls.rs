@@ -1,6 +1,6 @@
 //! When the emulator itself waited for a CPU of the machine it runs on: what the guest sees then nobody injected.
 //!
-//! The kernel counts how long each thread was runnable and did not run (`/proc/PID/task/TID/schedstat`, second number). The
+//! The kernel counts how long each thread was runnable and did not run (`/proc/PID/task/TID/schedstat`, second number; the third counts the turns). The
 //! guest writes `=== CLOCK NS` to its channel, several lines in a row: its CLOCK_MONOTONIC, to put both on one clock.
 
 use std::collections::BTreeMap;
@@ -9,12 +9,16 @@ use std::time::Instant;
 /// Shorter waits between two looks are not kept.
 const LEAST: u64 = 50_000;
 
+/// What every turn waits: the emulator's threads wake each other some thousand times a second.
+const USUAL: u64 = 30_000;
+
 /// Waits of all of a process's threads.
 pub struct Stalls {
     pid: u32,
     begin: Instant,
     last: u64,
-    seen: BTreeMap<String, u64>,
+    /// Of each thread how long it has waited, and how often it has come to run.
+    seen: BTreeMap<String, (u64, u64)>,
     /// From, to, and how long of it threads waited together; in ns since the beginning.
     waits: Vec<[u64; 3]>,
     /// When lines with the guest's clock were seen.
@@ -41,9 +45,14 @@ impl Stalls {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
         for task in tasks {
             let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-            let delay = text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-            let before = self.seen.insert(task.file_name().to_string_lossy().into_owned(), delay);
-            waited += before.map_or(0, |before| delay.saturating_sub(before));
+            let number =
+                |at| text.split_whitespace().nth(at).and_then(|word: &str| word.parse().ok()).unwrap_or(0);
+            let (delay, turns): (u64, u64) = (number(1), number(2));
+            let before = self.seen.insert(task.file_name().to_string_lossy().into_owned(), (delay, turns));
+            waited += before.map_or(0, |before| {
+                let usual = turns.saturating_sub(before.1).saturating_mul(USUAL);
+                delay.saturating_sub(before.0).saturating_sub(usual)
+            });
         }
         if waited >= LEAST {
             self.waits.push([self.last, now, waited]);

@@ -41,7 +41,7 @@ pub fn attend(mut emulator: Running, channel: &Path, limit: Duration) -> (Result
             Ok(None) => {}
         }
         reader.go_on(channel);
-        if first && !reader.rest.is_empty() {
+        if first && reader.at > 0 {
             first = false;
             prefer(&emulator);
         }

@@ -100,9 +100,10 @@ pub const FAULTS: &[Fault] = &[
         first: false,
         ..FAULT
     },
+    // The timer's interrupt is the victim's own path; a function that somebody else's timer calls in it is not.
     Fault {
         word: "hrtimer",
-        parts: &[Part { logged: "timer-irq", kinds: &["timer-irq"], names: &["fault_hrtimer"] }],
+        parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"] }],
         first: false,
         ..FAULT
     },
