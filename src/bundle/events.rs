@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::folder_of;
 use crate::error::{Outcome, Trouble};
-use crate::host::{self, dir::Dir};
+use crate::host::{self, dir::Dir, dir::free_bytes};
 use crate::trace::window::Window;
 
 /// The folder in a bundle.
@@ -19,6 +19,9 @@ const LINE_LIMIT: usize = 16 << 20;
 
 /// What a run may write; windows beyond it are explained, and not kept.
 const MOST_BYTES: u64 = 512 << 20;
+
+/// Space that is left to the statistics, which are worth more: a `run.json` full of spikes, and the next.
+const LEFT_FREE: u64 = 8 << 20;
 
 /// The windows of a run, being written.
 pub struct Events {
@@ -46,7 +49,9 @@ impl Events {
         self.line.clear();
         serde_json::to_writer(&mut self.line, window)?;
         self.line.push(b'\n');
-        if self.line.len() > LINE_LIMIT || self.written + self.line.len() as u64 > MOST_BYTES {
+        let length = self.line.len() as u64;
+        let scarce = free_bytes(&self.file).is_some_and(|free| free < length + LEFT_FREE);
+        if self.line.len() > LINE_LIMIT || self.written + length > MOST_BYTES || scarce {
             return Ok(false);
         }
         self.file.write_all(&self.line).inspect_err(|_| {

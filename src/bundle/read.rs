@@ -186,6 +186,25 @@ fn leaves_a_gap(run: &Run, tail: &Tail) -> bool {
 
 /// Adds a block of the tail to the run; false if it does not belong there.
 fn absorb(run: &mut Run, tail: Tail) -> bool {
+    // A hunt of others' threads learns of its CPUs as it goes.
+    let grows = run.command == "hunt" && run.plan.interval_ns.is_none();
+    if grows && run.cpus.iter().all(|cpu| cpu.cpu != tail.cpu) {
+        let none = Some(0);
+        let (missed, scheduled, early, warmup) = (none, none, none, none);
+        let (sum_ns, deadline_histogram) = (Some(0), Some(Vec::new()));
+        let cpu = CpuRun {
+            cpu: tail.cpu,
+            missed,
+            scheduled,
+            early,
+            warmup,
+            sum_ns,
+            deadline_histogram,
+            ..CpuRun::default()
+        };
+        run.cpus.push(cpu);
+        run.cpus.sort_by_key(|cpu| cpu.cpu);
+    }
     let Some(cpu) = run.cpus.iter_mut().find(|cpu| cpu.cpu == tail.cpu) else { return false };
     if cpu.until_mono_ns.is_some_and(|until| tail.start < until) {
         // The checkpoint was written and the tail not emptied any more: it is in there already.

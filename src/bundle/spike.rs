@@ -136,6 +136,10 @@ pub struct Recorder {
     pub stacks_cost_ns: Option<Nanos>,
     /// Wake-ups of the rounds before slot 0, in which events were switched: they do not count.
     pub discarded: u64,
+    /// Latency of all spikes that were explained, those beyond the list among them.
+    pub latency_ns: Nanos,
+    /// What of it no event accounts for.
+    pub unexplained_ns: Nanos,
     /// Spikes in which the trace has the switch to the thread between expected and actual time.
     pub agreeing: u64,
     /// Spikes in which it has not.

@@ -97,7 +97,11 @@ pub fn again(bundle: &Path, run: &mut Run, stolen: &[Stolen], mut each: impl FnM
     kept.sort(&mut run.spikes);
     run.spikes_dropped = run.spikes_dropped.max(kept.dropped);
     timeline::doubt(&run.host, &mut run.spikes);
-    run.culprits = tally.ranked(&About { stolen, ..About::run(run) }).culprits;
+    let ranked = tally.ranked(&About { stolen, ..About::run(run) });
+    if let Some(account) = &mut run.recorder {
+        (account.latency_ns, account.unexplained_ns) = (ranked.latency, ranked.all_unexplained);
+    }
+    run.culprits = ranked.culprits;
     Ok(unread)
 }
 

@@ -10,6 +10,12 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 
+/// Bytes that this user may still write where the file lies; none where the file system does not say.
+pub fn free_bytes(file: &File) -> Option<u64> {
+    let found = rustix::fs::fstatvfs(file).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize)).filter(|_| found.f_blocks > 0)
+}
+
 /// An open directory.
 pub struct Dir {
     fd: OwnedFd,

@@ -237,6 +237,7 @@ impl Chase {
         self.early += 1;
         if self.early >= FIRST || clock::monotonic() - self.began >= FIRST_WAIT {
             let (over, why) = automatic(&self.rows);
+            let over = self.limits.latency.map_or(over, |limit| over.min(limit));
             self.over = Some(over);
             self.explainer.set_threshold(over, why.replace("before the run", "at its begin"));
         }
@@ -302,6 +303,10 @@ impl Chase {
         }
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
         run.overhead.max_rss_kib = crate::host::peak_memory_kib();
+        if last && self.over.is_none() {
+            let why = format!("{} wake-ups in so short a time give none: name it with --over", self.wakeups);
+            self.explainer.set_threshold(Nanos(0), why);
+        }
         self.explainer.fill(run, last);
     }
 }

@@ -180,6 +180,9 @@ impl Explainer {
         run.recorder = Some(account);
         let about = About { stolen: &self.stolen, ..About::run(run) };
         let ranked = if last { self.tally.ranked(&about) } else { self.tally.standing(&about) };
+        if let Some(account) = &mut run.recorder {
+            (account.latency_ns, account.unexplained_ns) = (ranked.latency, ranked.all_unexplained);
+        }
         run.culprits = ranked.culprits;
     }
 }

@@ -111,7 +111,8 @@ impl Hunter for Hunt {
             self.victims.values_mut().for_each(|own| own.prio = 120);
         }
         let medians = [0, 1, 2].map(|at: usize| quantile(&self.rows[at], 500));
-        let cost = |with: Option<Nanos>| Some(with? - medians[0]?);
+        // Less than the noise of the medians is no gain.
+        let cost = |with: Option<Nanos>| Some((with? - medians[0]?).max(Nanos(0)));
         let (arms, place) = if self.wanted.stacks { (Arms::Stacks, 2) } else { (Arms::Events, 1) };
         let account = &mut self.explainer.account;
         account.median_ns = medians;
@@ -121,6 +122,8 @@ impl Hunter for Hunt {
             Some(over) => (over, "as asked".to_owned()),
             None => automatic(&self.rows[place]),
         };
+        // The wake-up that stops the run is to be explained.
+        let over = self.plan.limit.map_or(over, |limit| over.min(limit));
         self.explainer.set_threshold(over, why);
         self.explainer.arm(arms, run)?;
         Ok(over)

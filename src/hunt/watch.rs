@@ -21,6 +21,9 @@ pub struct Wakeup {
     pub actual: Nanos,
 }
 
+/// No interrupt takes longer, and no two clocks of the kernel are nearer to each other without being one.
+const SAME_CLOCK: i64 = 1_000_000_000;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     /// The timer it started last, and its expiry on that timer's clock.
@@ -70,8 +73,12 @@ impl Watch {
                 self.states.get_mut(&event.pid)?.timer = Some((*timer, *expires));
             }
             What::TimerEntry { timer, now, .. } => {
-                // The timer's clock may not be the trace's: `now` tells what lies between them.
-                let offset = now.0.wrapping_sub(event.time.0);
+                // The timer's clock may not be the trace's: `now` tells what lies between them. On the same clock `now` is
+                // read once per interrupt: what lies between is other timers' functions, and no offset.
+                let offset = match now.0.wrapping_sub(event.time.0) {
+                    behind if (-SAME_CLOCK..=0).contains(&behind) => 0,
+                    offset => offset,
+                };
                 let mut sleepers = self.states.values().filter_map(|state| state.timer);
                 let expires = sleepers.find(|known| known.0 == *timer).map(|known| known.1);
                 let due = expires.map_or(event.time, |at| Nanos(at.0.wrapping_sub(offset)).min(event.time));
@@ -170,12 +177,12 @@ mod tests {
     fn from_the_timer_s_own_time_on_any_clock() {
         let start = |expires| What::TimerStart { timer: 5, function: 1, expires: Nanos(expires) };
         let fires = |now| What::TimerEntry { timer: 5, function: 1, now: Nanos(now) };
-        // Once on CLOCK_MONOTONIC, once on a clock that is 1,000,000 ahead.
-        for ahead in [0, 1_000_000] {
+        // Once on CLOCK_MONOTONIC, once on a clock that is an hour ahead; what `now` lags behind is no offset.
+        for (ahead, lag) in [(0, 0), (0, 25), (3_600_000_000_000, 0)] {
             let wakeups = watched(&[
                 at(10, 0, 7, false, start(100 + ahead)),
                 switch(11, 7, 0),
-                at(130, 0, 0, true, fires(130 + ahead)),
+                at(130, 0, 0, true, fires(130 + ahead - lag)),
                 waking(131, 0, true),
                 at(132, 0, 0, true, What::TimerExit { timer: 5 }),
                 switch(140, 0, 7),

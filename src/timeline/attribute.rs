@@ -80,6 +80,9 @@ fn spins(case: &Case<'_>, cpu: Cpu) -> Spans<(i32, bool)> {
 
 /// Whose a piece of a stretch is; none where no event proves it.
 pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
+    if case.torn.is_some_and(|torn| piece.start >= torn) {
+        return None;
+    }
     match case.silent.at(piece.start) {
         Some((.., Stop::Proven)) => return None,
         // An interrupt keeps ticks out as a section with interrupts off does.

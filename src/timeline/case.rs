@@ -72,6 +72,8 @@ pub(super) struct Case<'w> {
     pub silent: Spans<Stop>,
     /// Time in which the thread waited for one of lower priority.
     pub inverted: Spans<Cause>,
+    /// From when on there are no events of the CPU, because they were lost: what went on then, nobody knows.
+    pub torn: Option<i64>,
 }
 
 impl<'w> Case<'w> {
@@ -85,7 +87,10 @@ impl<'w> Case<'w> {
         let sent = ordered.into_iter().filter(sends).collect();
         let path = path::find(window, &cpus, from, to);
         let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
-        let mut case = Case { window, host, cpus, sent, tasks, path, from, to, irqs_off, silent, inverted };
+        let last = cpus.get(&window.cpu).and_then(|events| events.last()).map(|event| event.time.0);
+        let torn = last.filter(|_| window.events_lost > 0 && path.switch.is_none());
+        let mut case =
+            Case { window, host, cpus, sent, tasks, path, from, to, irqs_off, silent, inverted, torn };
         case.silent = silence::find(&case);
         case.irqs_off = irqs_off::find(&case);
         case.inverted = inversion::find(&case);

@@ -147,7 +147,7 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     let window = case.window;
     if window.events_lost > 0 {
         notes.push(format!(
-            "{} events of this CPU were overwritten before they could be read",
+            "{} events of this CPU were overwritten before they could be read, or found no room",
             window.events_lost
         ));
     }

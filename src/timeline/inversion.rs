@@ -81,7 +81,8 @@ fn base(case: &Case<'_>, pid: i32, waking: i64) -> Option<Task> {
 fn blocked_since(case: &Case<'_>, waking: i64) -> Option<i64> {
     let out = case.cpus.values().flatten().filter(|event| event.time.0 <= waking).filter_map(|event| {
         let What::Switch { prev, state, .. } = &event.what else { return None };
-        let blocks = prev.pid == case.window.victim.pid && !matches!(state, 0 | 256);
+        // TASK_INTERRUPTIBLE or TASK_UNINTERRUPTIBLE: whoever is stopped or traced waits for nobody's lock.
+        let blocks = prev.pid == case.window.victim.pid && state & 3 != 0;
         blocks.then_some(event.time.0)
     });
     out.max()

@@ -99,11 +99,17 @@ pub fn worst(run: &Run, most: usize) -> Vec<&Spike> {
 
 /// What all spikes took together.
 pub fn total(run: &Run) -> Nanos {
+    if let Some(all) = run.recorder.as_ref().map(|recorder| recorder.latency_ns).filter(|all| all.0 > 0) {
+        return all;
+    }
     Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(spike.latency_ns.0)))
 }
 
 /// What no event accounts for, of all spikes.
 pub fn unexplained(run: &Run) -> Nanos {
+    if let Some(recorder) = run.recorder.as_ref().filter(|recorder| recorder.latency_ns.0 > 0) {
+        return recorder.unexplained_ns;
+    }
     Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(spike.unexplained_ns.0)))
 }
 

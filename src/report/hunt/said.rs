@@ -102,11 +102,14 @@ pub fn found(run: &Run) -> String {
     let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
     let on = format!("on {}{length}", several(run.cpus.len() as u64, "CPU", "CPUs"));
     let Some(over) = over else { return format!("{} {on}.", several(all, "spike", "spikes")) };
+    if run.recorder.as_ref().is_some_and(|recorder| recorder.over_ns.0 == 0) {
+        return format!("No wake-up was looked at {on}: there was no threshold.");
+    }
     match (all, run.spikes_dropped) {
         (0, _) => format!("No wake-up was later than {over} {on}."),
         (_, 0) => format!("{} later than {over} {on}.", several(all, "wake-up", "wake-ups")),
         (_, dropped) => {
-            format!("{all} wake-ups later than {over} {on}; of {dropped} only the number was kept.")
+            format!("{all} wake-ups later than {over} {on}; {dropped} of them are ranked and not kept.")
         }
     }
 }
@@ -289,7 +292,7 @@ mod tests {
         run.spikes.clear();
         assert_eq!(found(&run), "No wake-up was later than 100 us on 2 CPUs in 60.0 s.");
         run.spikes_dropped = 7;
-        assert!(found(&run).ends_with("of 7 only the number was kept."), "{}", found(&run));
+        assert!(found(&run).ends_with("7 of them are ranked and not kept."), "{}", found(&run));
     }
 
     #[test]

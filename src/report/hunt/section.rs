@@ -69,7 +69,7 @@ fn culprits(run: &Run) -> Markup {
         }))
         @if run.culprits.len() > CULPRITS { p class="muted" { (run.culprits.len() - CULPRITS) " more are in the data at the end of this file." } }
         p class="muted" {
-            "Shares are of " (span(total(run))) ", the latency of " (several(run.spikes.len() as u64, "spike", "spikes")) ". "
+            "Shares are of " (span(total(run))) ", the latency of " (several(run.spikes.len() as u64 + run.spikes_dropped, "spike", "spikes")) ". "
             "No event accounts for " (span(rest)) " of it (" (said::percent(share(rest, total(run)))) ")."
         }
     }

@@ -202,7 +202,7 @@ fn culprits(page: &mut String, run: &Run, width: usize, ink: Ink) {
     let whole = span(total(run));
     let line = format!(
         "Who took the time: {} late by {whole} in all",
-        several(run.spikes.len() as u64, "spike", "spikes")
+        several(run.spikes.len() as u64 + run.spikes_dropped, "spike", "spikes")
     );
     let _ = writeln!(page);
     heading(page, &line, width, ink);

@@ -59,6 +59,8 @@ pub struct Ranked {
     pub latency: Nanos,
     /// What nothing explains and no rule names.
     pub unexplained: Nanos,
+    /// What no event accounts for, whether a rule names it or not.
+    pub all_unexplained: Nanos,
     /// Switches, timer interrupts and small change, not worth a line.
     pub minor: Nanos,
     /// Slices whose culprit was pooled with others, because there were too many to tell apart.
@@ -199,6 +201,7 @@ impl Tally {
             culprits,
             latency: Nanos(self.latency),
             unexplained: Nanos(unexplained.saturating_sub(named)),
+            all_unexplained: Nanos(unexplained),
             minor: Nanos(minor),
             pooled: self.pooled,
         }
