@@ -43,7 +43,13 @@ fn headers(machine: &Machine, release: &str) -> Result<PathBuf> {
     let whole = target("lab/headers")?.join(format!("{}-{release}", machine.debian_arch));
     let package = format!("linux-headers-{release}");
     let place = whole.join("usr/src").join(&package);
-    if !whole.join("whole").exists() {
+    let (done, here) = (whole.join("whole"), whole.display().to_string());
+    let was = read(&done).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    if was.as_ref().is_ok_and(|was| *was != here) {
+        // The folder was moved, and the Makefile's path with it was not.
+        std::fs::remove_dir_all(&whole).map_err(|error| format!("{here}: {error}"))?;
+    }
+    if was.is_err() || !done.exists() {
         let archive = Archive::open(machine.debian_arch)?;
         // The tools are the builder's, by the same name.
         let own = Archive::open(debian::own_architecture())?;
@@ -58,7 +64,7 @@ fn headers(machine: &Machine, release: &str) -> Result<PathBuf> {
         relocate(&place.join("Makefile"), &whole)?;
         // With it types are described to BPF, which takes one program more and serves nothing here.
         let _ = std::fs::remove_file(place.join("vmlinux"));
-        write(&whole.join("whole"), "")?;
+        write(&done, &here)?;
     }
     Ok(place)
 }
