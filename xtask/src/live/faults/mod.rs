@@ -44,8 +44,8 @@ const MACHINES: &[Machine] = &[
 /// A series of faults of one kind, or the stops of the emulator.
 #[derive(Clone, Copy)]
 enum Trial {
-    Fault(&'static Fault),
-    Stopped,
+    Fault(&'static Fault, &'static score::Demand),
+    Stopped(&'static score::Demand),
 }
 
 /// Boots the machines and prints a table for each.
@@ -83,9 +83,10 @@ fn trials(machine: &Machine, all: bool) -> Vec<Trial> {
     };
     let wanted = |fault: &Fault| if machine.measure_only { fault.foreign } else { all || fault.first };
     let faults = FAULTS.iter().filter(|fault| fits(fault) && wanted(fault));
-    let mut trials: Vec<Trial> = faults.map(Trial::Fault).collect();
+    let demand = if all { &score::FULL } else { &score::GATE };
+    let mut trials: Vec<Trial> = faults.map(|fault| Trial::Fault(fault, demand)).collect();
     if !machine.measure_only {
-        trials.push(Trial::Stopped);
+        trials.push(Trial::Stopped(demand));
     }
     trials
 }
@@ -93,16 +94,16 @@ fn trials(machine: &Machine, all: bool) -> Vec<Trial> {
 impl Trial {
     fn name(&self) -> String {
         match self {
-            Trial::Fault(fault) => format!("fault-{}", fault.word),
-            Trial::Stopped => "fault-stopped".to_string(),
+            Trial::Fault(fault, _) => format!("fault-{}", fault.word),
+            Trial::Stopped(_) => "fault-stopped".to_string(),
         }
     }
 
     fn script(&self) -> String {
         match self {
-            Trial::Fault(fault) => script(fault),
+            Trial::Fault(fault, _) => script(fault),
             // Longer than the emulator's own noise; both CPUs see each.
-            Trial::Stopped => "hunting -a 0-1 -p 80 -i 1000\n\
+            Trial::Stopped(_) => "hunting -a 0-1 -p 80 -i 1000\n\
                 echo \"=== STOP 60 60 260 $(now_ms)\" >&3\n\
                 usleep 18000000\n\
                 : >log\n\
@@ -114,18 +115,18 @@ impl Trial {
     /// The row of the table and the verdict.
     fn judge(&self, reply: &Reply) -> Result<(String, Outcome), String> {
         // An interrupted run saves its results, and says so. One whose victim has ended is over.
-        let ends = matches!(self, Trial::Fault(fault) if fault.hunt.contains("--victim"));
+        let ends = matches!(self, Trial::Fault(fault, _) if fault.hunt.contains("--victim"));
         exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
         let answer = answer::of(&document(reply, "run")?)?;
         Ok(match self {
-            Trial::Fault(fault) => {
+            Trial::Fault(fault, demand) => {
                 let stalls = stalls::parse(reply.file("stalls").unwrap_or_default());
                 let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);
-                (score.row(fault.word), Outcome::from(score.verdict(fault)))
+                (score.row(fault.word), Outcome::from(score.verdict(fault, demand)))
             }
-            Trial::Stopped => {
+            Trial::Stopped(demand) => {
                 let outside = outside::of(&log::parse(reply.file("stops")?)?, &answer);
-                (outside.row(), Outcome::from(outside.verdict()))
+                (outside.row(), Outcome::from(outside.verdict(demand)))
             }
         })
     }

@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, Spike};
 use super::log::Record;
+use super::score::Demand;
 
 /// How far the two clocks may be apart: the guest's steps of 10 ms, the look at the channel, and the line's way.
 const SLACK: i64 = 80_000_000;
@@ -57,12 +58,13 @@ pub fn of(log: &[Record], answer: &Answer) -> Outside {
 
 impl Outside {
     /// What falls short.
-    pub fn verdict(&self) -> Result<(), String> {
+    pub fn verdict(&self, demand: &Demand) -> Result<(), String> {
         let mut complaints = Vec::new();
-        if self.seen < LEAST {
+        if (self.seen as f64) < LEAST as f64 * demand.seen {
             complaints.push(format!("saw {} spikes of {} stops", self.seen, self.stops));
         }
-        if let Some(first) = self.blamed.first() {
+        let most = (self.seen as f64 * demand.blamed) as usize;
+        if let Some(first) = self.blamed.get(most) {
             complaints.push(format!(
                 "{} of {} were blamed on something: {first}",
                 self.blamed.len(),
@@ -93,6 +95,7 @@ impl Outside {
 #[cfg(test)]
 mod tests {
     use super::super::answer::{Culprit, Slice};
+    use super::super::score::FULL;
     use super::*;
 
     const MS: i64 = 1_000_000;
@@ -125,16 +128,16 @@ mod tests {
         let (log, answer) = answer();
         let outside = of(&log, &answer);
         assert_eq!((outside.stops, outside.seen, outside.strays), (60, 120, 0));
-        assert_eq!(outside.verdict(), Ok(()));
+        assert_eq!(outside.verdict(&FULL), Ok(()));
     }
 
     #[test]
     fn one_false_name_of_a_hundred_fails() {
         let (log, mut answer) = answer();
         answer.spikes[7].classes.push("timer-irq".into());
-        assert!(of(&log, &answer).verdict().unwrap_err().contains("1 of 120"));
+        assert!(of(&log, &answer).verdict(&FULL).unwrap_err().contains("1 of 120"));
         answer.spikes[7].classes.clear();
-        assert!(of(&log, &answer).verdict().is_err());
+        assert!(of(&log, &answer).verdict(&FULL).is_err());
     }
 
     #[test]
@@ -142,18 +145,18 @@ mod tests {
         let (log, mut answer) = answer();
         let culprit = |share| Culprit { kind: "irq".into(), spikes: 3, share, names: vec!["eth0".into()] };
         answer.culprits = vec![culprit(0.02)];
-        assert_eq!(of(&log, &answer).verdict(), Ok(()));
+        assert_eq!(of(&log, &answer).verdict(&FULL), Ok(()));
         answer.culprits = vec![culprit(0.2)];
-        assert!(of(&log, &answer).verdict().unwrap_err().contains("eth0"));
+        assert!(of(&log, &answer).verdict(&FULL).unwrap_err().contains("eth0"));
     }
 
     #[test]
     fn too_few_or_elsewhere_fails() {
         let (log, mut answer) = answer();
-        assert!(of(&[], &answer).verdict().unwrap_err().contains("saw 0"));
+        assert!(of(&[], &answer).verdict(&FULL).unwrap_err().contains("saw 0"));
         answer.spikes.iter_mut().for_each(|spike| spike.latency = 12 * MS);
         let outside = of(&log, &answer);
         assert_eq!((outside.seen, outside.strays), (0, 120));
-        assert!(outside.verdict().is_err());
+        assert!(outside.verdict(&FULL).is_err());
     }
 }

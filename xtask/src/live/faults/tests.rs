@@ -64,7 +64,7 @@ fn right(start: i64) -> Spike {
 fn judged(of: impl Fn(i64) -> Spike) -> (Score, Result<(), String>) {
     let (log, answer) = series(of);
     let score = super::of(fault("irqs-off"), &log, &answer, &[]);
-    let verdict = score.verdict(fault("irqs-off"));
+    let verdict = score.verdict(fault("irqs-off"), &FULL);
     (score, verdict)
 }
 
@@ -94,7 +94,7 @@ fn silence_fails() {
         (0..40).map(|at| record("irqs-off", "irqs-off", at, at as i64 * 1000, 20)).collect();
     for log in [log, Vec::new()] {
         let score = super::of(fault("irqs-off"), &log, &Answer::default(), &[]);
-        assert!(score.verdict(fault("irqs-off")).unwrap_err().contains("saw 0"));
+        assert!(score.verdict(fault("irqs-off"), &FULL).unwrap_err().contains("saw 0"));
     }
 }
 
@@ -195,7 +195,7 @@ fn spikes_of_the_emulators_own_are_counted_and_left_out() {
     // On the other CPU.
     answer.spikes.push(Spike { cpu: 0, ..right(3000) });
     let score = super::of(fault("irqs-off"), &log, &answer, &[]);
-    assert_eq!((score.spikes, score.strays, score.verdict(fault("irqs-off"))), (40, 3, Ok(())));
+    assert_eq!((score.spikes, score.strays, score.verdict(fault("irqs-off"), &FULL)), (40, 3, Ok(())));
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn spikes_during_which_the_emulator_waited_are_left_out() {
 fn spikes_that_were_not_reported_fail() {
     let (log, mut answer) = series(right);
     answer.spikes.truncate(29);
-    let why = super::of(fault("irqs-off"), &log, &answer, &[]).verdict(fault("irqs-off")).unwrap_err();
+    let why = super::of(fault("irqs-off"), &log, &answer, &[]).verdict(fault("irqs-off"), &FULL).unwrap_err();
     assert_eq!(why, "saw 29 of 40 injections");
     // One injection seen twice is one.
     let (_, mut answer) = series(right);
@@ -242,7 +242,7 @@ fn one_of_two_causes_is_not_enough() {
     let score = |slices: Vec<Slice>| {
         let spikes = (0..30).map(|at| spike(at * 1000, slices.clone())).collect();
         super::of(fault("double"), &log, &Answer { t0: 0, spikes, culprits: Vec::new() }, &[])
-            .verdict(fault("double"))
+            .verdict(fault("double"), &FULL)
     };
     let off = |ns| slice("irqs-off", ns, "fault_then_above [onbeat_fault]");
     let above = |ns| Slice {
