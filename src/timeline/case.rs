@@ -116,6 +116,9 @@ impl<'w> Case<'w> {
     /// Where on its way the wake-up was.
     pub(super) fn phase(&self, time: i64) -> Phase {
         let path = &self.path;
+        if path.asleep.is_some_and(|asleep| time < asleep) && self.runnable_since(time).is_some() {
+            return Phase::Runnable;
+        }
         if path.queued.is_some_and(|queued| queued <= time)
             || path.waking.is_some_and(|waking| waking <= time)
         {

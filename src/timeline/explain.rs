@@ -85,7 +85,7 @@ fn cuts(case: &Case<'_>, over: &Over) -> Vec<i64> {
     let mut cuts: Vec<i64> = over.edges().collect();
     cuts.extend(case.irqs_off.edges().chain(case.silent.edges()).chain(case.inverted.edges()));
     cuts.extend(&path.runnable);
-    cuts.extend([path.waking, path.queued, path.switch].into_iter().flatten());
+    cuts.extend([path.asleep, path.waking, path.queued, path.switch].into_iter().flatten());
     cuts.extend(path.expiry.iter().flat_map(|expiry| [expiry.time, expiry.interrupt]));
     cuts.sort_unstable();
     cuts.dedup();

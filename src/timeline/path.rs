@@ -49,6 +49,8 @@ pub(super) struct Expiry {
 pub(super) struct Path {
     /// Where the timer expired.
     pub expiry: Option<Expiry>,
+    /// When the thread started the timer, if only after the expected time: until then it was at its last cycle.
+    pub asleep: Option<i64>,
     /// When the thread was woken.
     pub waking: Option<i64>,
     /// Who was current there, and whether it was the thread's own word rather than an interrupt's.
@@ -68,11 +70,11 @@ pub(super) struct Path {
 /// Finds them between the two times.
 pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Path {
     let victim = window.victim.pid;
-    let mut path = Path::default();
+    let mut path = Path { asleep: asleep(window, cpus, from, to), ..Path::default() };
     let waking = first(
         cpus,
         window.cpu,
-        asleep(window, cpus, from, to),
+        path.asleep.unwrap_or(from),
         to,
         |event| matches!(&event.what, What::Waking { task, .. } if task.pid == victim),
     );
@@ -109,12 +111,12 @@ type Found<'w> = (Cpu, usize, &'w Named);
 
 /// From when on a waking is the one that was to come: a thread that was still at its last cycle starts its timer only
 /// after the expected time, and what woke it before was something else.
-fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> i64 {
+fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Option<i64> {
     let starts = |event: &Named| {
         let own = event.pid == window.victim.pid && !event.context.hard_irq() && !event.context.soft_irq();
         own && matches!(event.what, What::TimerStart { expires, .. } if expires == window.expected_ns)
     };
-    first(cpus, window.cpu, from, to, starts).map_or(from, |(.., event)| event.time.0)
+    first(cpus, window.cpu, from, to, starts).map(|(.., event)| event.time.0)
 }
 
 /// The first such event between the two times, inclusive; of several at one time the one of the CPU.

@@ -10,7 +10,7 @@ use super::kind::Kind;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::bundle::run::Host;
-use crate::trace::event::{Task, What};
+use crate::trace::event::{Named, Task, What};
 use crate::trace::label::Label;
 
 /// What let a thread of lower priority, or none, run since `queued`, while the victim was runnable.
@@ -35,18 +35,34 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     throttles(case.host).then(|| Cause::new(Kind::Throttled, who(current), evidence))
 }
 
-/// Who had to make way for the thread when it was switched to, although real-time and runnable.
+/// Events before a switch among which somebody who was passed over is looked for.
+const FAR: usize = 256;
+
+/// Who was real-time and runnable on the CPU when the thread was switched to: put off it since, and not come back.
 fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Label<16>> {
-    let before = case.cpus.values().find_map(|events| {
-        let at = events.partition_point(|event| event.time.0 < stretch.since);
-        events[at..].iter().take_while(|event| event.time.0 == stretch.since).find_map(|event| {
-            match event.what {
-                What::Switch { prev, state: 0 | 256, next } if next.pid == current.pid => Some(prev),
-                _ => None,
-            }
-        })
+    let is = |event: &Named| {
+        event.time.0 == stretch.since
+            && matches!(event.what, What::Switch { next, .. } if next.pid == current.pid)
+    };
+    let (events, at) = case.cpus.values().find_map(|events| {
+        let from = events.partition_point(|event| event.time.0 < stretch.since);
+        let near = events[from..].iter().take_while(|event| event.time.0 == stretch.since);
+        near.enumerate().find(|(_, event)| is(event)).map(|(at, _)| (events, from + at))
     })?;
-    ((0..100).contains(&before.prio) && !before.idle()).then_some(before.comm)
+    let mut waiting: Vec<Task> = Vec::new();
+    for event in &events[at.saturating_sub(FAR)..=at] {
+        match event.what {
+            What::Switch { prev, state, next } => {
+                waiting.retain(|task| task.pid != prev.pid && task.pid != next.pid);
+                if matches!(state, 0 | 256) && (0..100).contains(&prev.prio) && !prev.idle() {
+                    waiting.push(prev);
+                }
+            }
+            What::Migrate { pid, .. } => waiting.retain(|task| task.pid != pid),
+            _ => {}
+        }
+    }
+    waiting.last().map(|task| task.comm)
 }
 
 /// Whether the kernel has a fair server that is not switched off.
@@ -142,6 +158,11 @@ mod tests {
                 .swap_remove(1)
         };
         assert_eq!(of("spin/60/49 R"), "fair-server fair 40100");
+        // Another switch between them.
+        assert_eq!(of("spin/60/49 R x/62/19\n-290 1 62 d switch x/62/19 S"), "fair-server fair 40100");
+        let came_back =
+            "spin/60/49 R x/62/19\n-290 1 62 d switch x/62/19 S spin/60/49\n-280 1 60 d switch spin/60/49 S";
+        assert_eq!(of(came_back), "unexplained 40102");
         assert_eq!(of("spin/60/49 S"), "unexplained 40102");
         assert_eq!(of("spin/60/120 R"), "unexplained 40102");
     }

@@ -122,6 +122,8 @@ fn what_woke_a_thread_that_was_still_at_its_last_cycle_is_not_its_timer() {
     assert_eq!(
         told(&explained(20_061.0, events)),
         [
+            "switch 3",
+            "thread rt 15",
             "timer-irq local_timer 5",
             "thread hog 20000",
             "timer-softirq ktimers/1 1",
@@ -129,9 +131,24 @@ fn what_woke_a_thread_that_was_still_at_its_last_cycle_is_not_its_timer() {
             "timer-softirq HRTIMER/timerfd_tmrproc/ktimers/1 1",
             "softirq HRTIMER/timerfd_tmrproc/ktimers/1 2",
             "return-to-user 1",
-            "unexplained 50"
+            "unexplained 32"
         ]
     );
+}
+
+#[test]
+fn a_thread_that_was_preempted_in_its_last_cycle_is_runnable() {
+    let events = "
+        -200  1 50 d  switch rt/50/19 P spin/60/9
+        20000 1 60 d  switch spin/60/9 S rt/50/19
+        20010 1 50 d  start 1 hrtimer_wakeup 0
+        20012 1 50 dh vector+ local_timer
+        20013 1 50 dh timer+ 1 hrtimer_wakeup
+        20014 1 50 dh waking rt/50/19
+        20015 1 50 dh timer- 1
+        20016 1 50 dh vector- local_timer";
+    let told = told(&explained(20_020.0, events));
+    assert_eq!(told[..2], ["thread spin 20000", "thread rt 10"], "{told:?}");
 }
 
 /// From the waking on: `events` go on behind the timer's interrupt, up to `late` microseconds.
