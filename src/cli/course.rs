@@ -94,7 +94,7 @@ pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
     match args.iter().enumerate().find(|&(at, arg)| histogram((at, arg))) {
         None => Ok(()),
         Some((_, arg)) => Err(Trouble::usage(format!(
-            "{arg} is cyclictest's histogram, which onbeat always keeps: --hist FILE writes it, -h alone is help"
+            "{arg} is cyclictest's histogram, which onbeat always keeps: `onbeat measure --hist FILE` and `onbeat report RUN --hist FILE` write it, -h alone is help"
         ))),
     }
 }

@@ -55,7 +55,7 @@ impl Live {
 
     fn draws(title: String, environment: &Environment) -> Live {
         let mut live = Live { title, color: environment.color(&io::stderr()), drawn: 0 };
-        live.draw(&[(format!("{}: the first second is on", live.title), Look::Plain)]);
+        live.draw(&[(format!("{}: getting ready", live.title), Look::Plain)]);
         live
     }
 
