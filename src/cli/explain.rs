@@ -1,6 +1,5 @@
 //! `onbeat explain`: a hunt's explanation again, from what its bundle holds.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,13 +8,10 @@ use crate::bundle::events::each_window;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
-use crate::hunt::kept::Kept;
+use crate::hunt::again;
 use crate::report::hunt::text;
 use crate::report::perfetto;
-use crate::rules::culprits::tally::Tally;
-use crate::rules::culprits::{About, Stolen};
-use crate::timeline;
-use crate::trace::window::Window;
+use crate::rules::culprits::Stolen;
 
 /// Explain a hunt again, from its bundle, without root
 ///
@@ -55,7 +51,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             run.command
         )));
     }
-    let unread = again(&args.bundle, &mut run, &stolen, |_| ())?;
+    let unread = again::explain(&args.bundle, &mut run, &stolen, |_| ())?;
     if unread > 0 {
         remarks.push(format!(
             "{unread} windows of events could not be read, and their spikes are as they were explained"
@@ -74,35 +70,6 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         write_perfetto(&args.bundle, &run, path)?;
     }
     Ok(Exit::Fine)
-}
-
-/// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not
-/// be read.
-pub fn again(bundle: &Path, run: &mut Run, stolen: &[Stolen], mut each: impl FnMut(Window)) -> Outcome<u64> {
-    let (mut tally, mut kept) = (Tally::default(), Kept::default());
-    let spikes = std::mem::take(&mut run.spikes);
-    let mut before: BTreeMap<_, _> =
-        spikes.into_iter().map(|spike| ((spike.cpu, spike.actual_ns), spike)).collect();
-    let unread = each_window(bundle, |window| {
-        let mut spike = timeline::explain(&window, &run.host);
-        before.remove(&(spike.cpu, spike.actual_ns));
-        tally.add(&mut spike, &run.host);
-        kept.add(&mut run.spikes, spike);
-        each(window);
-    })?;
-    for mut spike in before.into_values() {
-        tally.add(&mut spike, &run.host);
-        kept.add(&mut run.spikes, spike);
-    }
-    kept.sort(&mut run.spikes);
-    run.spikes_dropped = run.spikes_dropped.max(kept.dropped);
-    timeline::doubt(&run.host, &mut run.spikes);
-    let ranked = tally.ranked(&About { stolen, ..About::run(run) });
-    if let Some(account) = &mut run.recorder {
-        (account.latency_ns, account.unexplained_ns) = (ranked.latency, ranked.all_unexplained);
-    }
-    run.culprits = ranked.culprits;
-    Ok(unread)
 }
 
 /// Spikes whose events go into a trace for Perfetto: more than anybody looks at, and few enough for its memory.

@@ -11,7 +11,7 @@ use super::{Environment, columns, print, write_output};
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
 use crate::error::{Exit, Outcome, Trouble};
-use crate::host::{Host, rt};
+use crate::host::{self, Host, rt};
 use crate::hunt::chase::{Chase, Limits};
 use crate::hunt::explainer::Explainer;
 use crate::hunt::hunter::{Hunt, Wanted};
@@ -20,7 +20,6 @@ use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use crate::plan::Plan;
 use crate::report::hunt::text;
-use crate::timeline;
 use crate::units::{Bare, CpuSet};
 
 /// Measure, and explain every spike: who took the time, to the nanosecond
@@ -74,7 +73,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     // From here on something is on the machine that Ctrl-C must not leave there.
     rt::block_signals().map_err(|error| Trouble::internal(format!("cannot block signals: {error}")))?;
     let recorder = Recorder::open(&online)?;
-    let explainer = Explainer::new(recorder, &run, desk.writer.events()?, memory_kib(&host));
+    let explainer = Explainer::new(recorder, &run, desk.writer.events()?, host::memory_kib());
     rt::forget_code(); // what made the recorder
     // The instance goes with the hunt, before anything can fail.
     let measured = match followed {
@@ -95,7 +94,6 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let changes = before.changes(&run).into_iter();
     // Whom a hunt follows is no competitor of its own threads: there are none.
     run.integrity.extend(changes.filter(|entry| args.victim.is_none() || entry.kind != "rt-competitor"));
-    timeline::doubt(&run.host, &mut run.spikes);
     finish(args, environment, &run, writer)
 }
 
@@ -147,11 +145,4 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
         first = first.or(super::explain::write_perfetto(&path, run, to).err());
     }
     exit_of(run, first)
-}
-
-/// The machine's memory, of which buffers may take a share.
-fn memory_kib(host: &Host) -> Option<u64> {
-    let text = host.read_text("/proc/meminfo");
-    let line = text.known()?.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }

@@ -4,7 +4,6 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use super::bounds::{Asked, answer};
-use super::explain;
 use super::subject::Subject;
 use super::{Environment, columns, print, say, write_output};
 use crate::bundle::capture::is_capture;
@@ -13,6 +12,7 @@ use crate::bundle::read::Bundle;
 use crate::bundle::run::Peak;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::foreign;
+use crate::hunt::again;
 use crate::report::history::History;
 use crate::report::hunt::{self, windows::Windows};
 use crate::report::{self, Format, Input, table};
@@ -167,7 +167,7 @@ fn windows(path: &Path, bundle: &mut Bundle, stolen: &[Stolen]) -> Outcome<Windo
     let mut windows = Windows::default();
     let unread = match bundle.run.complete {
         true => each_window(path, |window| windows.add(window))?,
-        false => explain::again(path, &mut bundle.run, stolen, |window| windows.add(window))?,
+        false => again::explain(path, &mut bundle.run, stolen, |window| windows.add(window))?,
     };
     if unread > 0 {
         bundle.remarks.push(format!("{unread} windows of events could not be read; the pictures lack them"));

@@ -14,6 +14,7 @@ use crate::host::tracefs::Tracing;
 use crate::host::{Host, clock, random_u64, rt};
 use crate::measure::around::Before;
 use crate::measure::sink::{Sink, Tick};
+use crate::measure::watch::entry;
 use crate::plan::{self, Machine, Plan};
 
 /// A run that has its plan, its conditions and its bundle, and no sample yet.
@@ -63,7 +64,7 @@ pub fn begin(course: &Course, command: &str, environment: &Environment) -> Outco
 fn clear_away() -> Option<Integrity> {
     let removed = Tracing::open().ok()?.remove_dead();
     let detail = format!("removed what a killed hunt had left armed: {}", removed.join(", "));
-    (!removed.is_empty()).then(|| Integrity { kind: "tracing".into(), cpu: None, detail, invalidates: false })
+    (!removed.is_empty()).then(|| entry("tracing", None, false, detail))
 }
 
 /// The bundle and the screen, side by side.

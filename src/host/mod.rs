@@ -237,6 +237,12 @@ pub fn in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
+/// The machine's memory (sysinfo(2)).
+pub fn memory_kib() -> u64 {
+    let about = rustix::system::sysinfo();
+    (about.totalram as u64).saturating_mul(u64::from(about.mem_unit)) >> 10
+}
+
 /// The architecture of the running kernel, as `uname -m`.
 pub fn machine() -> String {
     rustix::system::uname().machine().to_string_lossy().into_owned()

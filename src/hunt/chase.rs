@@ -6,7 +6,7 @@ use super::arm::Arms;
 use super::explainer::Explainer;
 use super::hunter::Wanted;
 use super::scope::Scope;
-use super::threshold::{Rows, add, automatic};
+use super::threshold::automatic;
 use super::victims::Victim;
 use super::watch::{Wakeup, Watch};
 use crate::bundle::run::{Block, Integrity, Run};
@@ -14,12 +14,12 @@ use crate::bundle::time::wall_time;
 use crate::error::{Outcome, Trouble};
 use crate::host::rt::{self, Woken};
 use crate::host::{Host, clock};
-use crate::measure::block::{BLOCK, Sample, TOP, Taken};
+use crate::measure::block::{BLOCK, Sample, Taken};
 use crate::measure::hunter::{Catch, PULSE};
 use crate::measure::sink::{Sink, Tick};
 use crate::measure::total::{Total, block_line, fill_tail, levels};
-use crate::measure::watch::Steal;
-use crate::stats::histogram::row_of;
+use crate::measure::watch::{Steal, entry};
+use crate::stats::histogram::{Counts, row_of};
 use crate::trace::event::{Raw, What};
 use crate::units::{Cpu, CpuSet, Nanos, Policy};
 
@@ -49,7 +49,8 @@ pub struct Chase {
     limits: Limits,
     over: Option<Nanos>,
     stacks: bool,
-    rows: Rows,
+    /// Wake-ups before there was a threshold: counted, not looked at.
+    heard: Counts,
     began: Nanos,
     /// Events that are younger than what was read of the other CPUs wait here.
     waiting: Vec<Raw>,
@@ -57,8 +58,6 @@ pub struct Chase {
     learned: bool,
     seconds: BTreeMap<Cpu, Taken>,
     totals: Vec<Total>,
-    /// Wake-ups before there was a threshold: counted, not looked at.
-    early: u64,
     wakeups: u64,
     limit_reached: bool,
 }
@@ -75,14 +74,13 @@ impl Chase {
             limits,
             over: wanted.over,
             stacks: wanted.stacks,
-            rows: Rows::new(),
+            heard: Counts::default(),
             began: Nanos(0),
             waiting: Vec::new(),
             starts: Vec::new(),
             learned: false,
             seconds: BTreeMap::new(),
             totals: Vec::new(),
-            early: 0,
             wakeups: 0,
             limit_reached: false,
         }
@@ -161,7 +159,7 @@ impl Chase {
             "every thread that was followed has ended after {}: what was seen until then is kept",
             (now - self.began).spoken()
         );
-        Integrity { kind: "victim".into(), cpu: None, detail, invalidates: false }
+        entry("victim", None, false, detail)
     }
 
     /// Reads what came, and follows the victims through it.
@@ -215,16 +213,7 @@ impl Chase {
         let latency = wakeup.actual - wakeup.expected;
         self.wakeups += 1;
         let block = self.seconds.entry(wakeup.cpu).or_default();
-        let cycle = block.cycles;
-        add(&mut block.rows, &[(row_of(latency), 1)]);
-        block.min = if block.cycles == 0 { latency } else { block.min.min(latency) };
-        block.cycles += 1;
-        block.sum = block.sum.saturating_add(latency.0);
-        let place = block.top.partition_point(|kept| kept.latency >= latency);
-        if place < TOP {
-            block.top.insert(place, Sample { latency, cycle, time: wakeup.actual });
-            block.top.truncate(TOP);
-        }
+        block.add(Sample { latency, cycle: block.cycles, time: wakeup.actual });
         self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);
         self.threshold(latency).is_some_and(|over| latency >= over)
     }
@@ -233,10 +222,9 @@ impl Chase {
         if let Some(over) = self.over {
             return Some(over);
         }
-        add(&mut self.rows, &[(row_of(latency), 1)]);
-        self.early += 1;
-        if self.early >= FIRST || clock::monotonic() - self.began >= FIRST_WAIT {
-            let (over, why) = automatic(&self.rows);
+        self.heard.add(row_of(latency), 1);
+        if self.wakeups >= FIRST || clock::monotonic() - self.began >= FIRST_WAIT {
+            let (over, why) = automatic(&self.heard);
             let over = self.limits.latency.map_or(over, |limit| over.min(limit));
             self.over = Some(over);
             self.explainer.set_threshold(over, why.replace("before the run", "at its begin"));
@@ -281,14 +269,9 @@ impl Chase {
     }
 
     fn tell(&self, written: Result<(), String>, run: &mut Run) {
-        if let Err(detail) = written {
-            if !run.integrity.iter().any(|entry| entry.kind == "storage") {
-                run.integrity.push(Integrity {
-                    kind: "storage".into(),
-                    cpu: None,
-                    detail,
-                    invalidates: false,
-                });
+        if let Err(what) = written {
+            if !run.integrity.iter().any(|known| known.kind == "storage") {
+                run.integrity.push(entry("storage", None, false, what));
             }
         }
     }

@@ -35,7 +35,7 @@ pub struct Explainer {
     tally: Tally,
     ticks: Ticks,
     stolen: Vec<Stolen>,
-    memory_kib: Option<u64>,
+    memory_kib: u64,
     last_look: Nanos,
     slowest: Nanos,
     /// From the switch to the thread's own clock, of spikes that have both.
@@ -50,7 +50,7 @@ pub struct Explainer {
 
 impl Explainer {
     /// With a recorder that is open and silent.
-    pub fn new(recorder: Recorder, run: &Run, events: Events, memory_kib: Option<u64>) -> Explainer {
+    pub fn new(recorder: Recorder, run: &Run, events: Events, memory_kib: u64) -> Explainer {
         Explainer {
             recorder,
             account: run::Recorder::default(),
@@ -178,12 +178,12 @@ impl Explainer {
                 .push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
         }
         run.recorder = Some(account);
+        if last {
+            timeline::doubt(&self.host, &mut run.spikes);
+        }
         let about = About { stolen: &self.stolen, ..About::run(run) };
         let ranked = if last { self.tally.ranked(&about) } else { self.tally.standing(&about) };
-        if let Some(account) = &mut run.recorder {
-            (account.latency_ns, account.unexplained_ns) = (ranked.latency, ranked.all_unexplained);
-        }
-        run.culprits = ranked.culprits;
+        ranked.put_into(run);
     }
 }
 

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use super::arm::Arms;
 use super::explainer::Explainer;
 use super::scope::Scope;
-use super::threshold::{Rows, add, automatic, quantile};
+use super::threshold::{automatic, quantile};
 use crate::bundle::run::{Block, Run};
 use crate::error::Outcome;
 use crate::host::{clock, rt};
 use crate::measure::block::Taken;
 use crate::measure::hunter::{Catch, Hunter, Measurer, ROUND_INTERVAL};
 use crate::plan::Plan;
+use crate::stats::histogram::Counts;
 use crate::trace::event::Task;
 use crate::trace::label::Label;
 use crate::units::{Cpu, Nanos, Policy};
@@ -42,15 +43,15 @@ pub struct Hunt {
     plan: Plan,
     victims: BTreeMap<Cpu, Task>,
     /// Wake-ups of the rounds: nothing armed, events, stacks.
-    rows: [Rows; 3],
+    heard: [Counts; 3],
     round_began: Nanos,
 }
 
 impl Hunt {
     /// A hunt by the plan.
     pub fn new(explainer: Explainer, wanted: Wanted, plan: Plan) -> Hunt {
-        let (victims, rows) = (BTreeMap::new(), Default::default());
-        Hunt { explainer, wanted, plan, victims, rows, round_began: Nanos(0) }
+        let (victims, heard) = (BTreeMap::new(), Default::default());
+        Hunt { explainer, wanted, plan, victims, heard, round_began: Nanos(0) }
     }
 
     fn loops(&self) -> u64 {
@@ -97,7 +98,8 @@ impl Hunter for Hunt {
             Arms::Stacks => 2,
             _ => return self.explainer.recorder.learn(),
         };
-        blocks.iter().for_each(|block| add(&mut self.rows[place], &block.rows));
+        let rows = blocks.iter().flat_map(|block| &block.rows);
+        rows.for_each(|&(row, count)| self.heard[place].add(row, count));
         if place > 0 {
             self.explainer.recorder.take();
             let rate = self.explainer.recorder.busiest_rate(clock::monotonic() - self.round_began);
@@ -110,7 +112,7 @@ impl Hunter for Hunt {
             // The planned policy was refused: nobody has to make way for these threads.
             self.victims.values_mut().for_each(|own| own.prio = 120);
         }
-        let medians = [0, 1, 2].map(|at: usize| quantile(&self.rows[at], 500));
+        let medians = [0, 1, 2].map(|at: usize| quantile(&self.heard[at], 500_000));
         // Less than the noise of the medians is no gain.
         let cost = |with: Option<Nanos>| Some((with? - medians[0]?).max(Nanos(0)));
         let (arms, place) = if self.wanted.stacks { (Arms::Stacks, 2) } else { (Arms::Events, 1) };
@@ -120,7 +122,7 @@ impl Hunter for Hunt {
         run.overhead.recorder_ns_per_cycle = cost(medians[place]);
         let (over, why) = match self.wanted.over {
             Some(over) => (over, "as asked".to_owned()),
-            None => automatic(&self.rows[place]),
+            None => automatic(&self.heard[place]),
         };
         // The wake-up that stops the run is to be explained.
         let over = self.plan.limit.map_or(over, |limit| over.min(limit));

@@ -3,8 +3,9 @@
 //! `scope` (whom it looks at), `arm` (events, filters, triggers), `sheets` (pages as far back as needed), `cut` (one
 //! spike's window), `names` (no address stays), `recorder` (all of it together), `explainer` (from late to explained),
 //! `threshold` (what a spike is), `hunter` (what the measuring loop's housekeeping calls); `victims`, `watch` and `chase`
-//! do the same for threads that are not onbeat's.
+//! do the same for threads that are not onbeat's, `again` for the windows of a bundle.
 
+pub mod again;
 pub mod arm;
 pub mod chase;
 mod cut;

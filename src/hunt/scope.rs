@@ -105,7 +105,7 @@ fn any(terms: impl Iterator<Item = String>) -> Option<String> {
 }
 
 /// How long back the buffer must reach: somebody who comes late still finds the spike's beginning.
-pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: Option<u64>) -> u64 {
+pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: u64) -> u64 {
     /// Half a second of a busy CPU, whatever was seen before.
     const LEAST: u64 = 1 << 10;
     const MOST: u64 = 32 << 10;
@@ -114,7 +114,7 @@ pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: Opt
     let needed = (2.0 * bytes_per_s as f64 * reach.as_secs() / 1024.0) as u64;
     // A machine's memory is for its own work: a sixteenth of it for all CPUs together, and what is taken of a buffer is
     // kept once more.
-    let share = memory_kib.map_or(MOST, |kib| kib / 32 / cpus.max(1) as u64);
+    let share = memory_kib / 32 / cpus.max(1) as u64;
     needed.clamp(LEAST, MOST).min(share.max(256))
 }
 
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn the_buffer_follows_from_rate_response_and_memory() {
-        assert_eq!(buffer_kib(0, Nanos(0), 2, None), 1 << 10);
-        assert_eq!(buffer_kib(8 << 20, Nanos(100_000_000), 2, None), (2.0 * 8192.0 * 0.9) as u64);
-        assert_eq!(buffer_kib(u64::MAX / 4, Nanos(0), 2, None), 32 << 10);
-        assert_eq!(buffer_kib(u64::MAX / 4, Nanos(0), 64, Some(1 << 20)), 512);
-        assert_eq!(buffer_kib(1, Nanos(0), 4096, Some(1 << 20)), 256);
+        assert_eq!(buffer_kib(0, Nanos(0), 2, 64 << 20), 1 << 10);
+        assert_eq!(buffer_kib(8 << 20, Nanos(100_000_000), 2, 64 << 20), (2.0 * 8192.0 * 0.9) as u64);
+        assert_eq!(buffer_kib(u64::MAX / 4, Nanos(0), 2, 64 << 20), 32 << 10);
+        assert_eq!(buffer_kib(u64::MAX / 4, Nanos(0), 64, 1 << 20), 512);
+        assert_eq!(buffer_kib(1, Nanos(0), 4096, 1 << 20), 256);
     }
 }

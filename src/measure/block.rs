@@ -242,6 +242,23 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// Adds one wake-up, for who counts without a measuring thread.
+    pub fn add(&mut self, sample: Sample) {
+        let row = row_of(sample.latency);
+        match self.rows.binary_search_by_key(&row, |&(row, _)| row) {
+            Ok(at) => self.rows[at].1 += 1,
+            Err(at) => self.rows.insert(at, (row, 1)),
+        }
+        self.min = if self.cycles == 0 { sample.latency } else { self.min.min(sample.latency) };
+        self.cycles += 1;
+        self.sum = self.sum.saturating_add(sample.latency.0);
+        let place = self.top.partition_point(|kept| kept.latency >= sample.latency);
+        if place < TOP {
+            self.top.insert(place, sample);
+            self.top.truncate(TOP);
+        }
+    }
+
     fn take(&mut self, block: &Block) {
         self.top.clear();
         self.top.extend(block.top.iter().map(|entry| Sample {
@@ -341,6 +358,16 @@ mod tests {
             prop_assert_eq!(taken.min.0, *sorted.last().expect("not empty"));
             prop_assert_eq!(taken.sum, latencies.iter().sum::<i64>());
             prop_assert!(taken.top.iter().all(|s| latencies[s.cycle as usize] == s.latency.0));
+            let mut added = Taken::default();
+            for (cycle, &ns) in latencies.iter().enumerate() {
+                added.add(Sample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
+            }
+            // Of equally late wake-ups either may stand first.
+            let late = |taken: &Taken| taken.top.iter().map(|s| s.latency).collect::<Vec<_>>();
+            prop_assert_eq!(late(&added), late(&taken));
+            prop_assert!(added.top.iter().all(|s| latencies[s.cycle as usize] == s.latency.0));
+            prop_assert_eq!(&added.rows, &taken.rows);
+            prop_assert_eq!((added.sum, added.cycles, added.min), (taken.sum, taken.cycles, taken.min));
         }
 
         #[test]

@@ -64,7 +64,7 @@ fn of_knob(knob: &'static Knob) -> Entry<'static> {
         title: knob.title,
         doc: knob_page(knob),
         sources: knob.sources.iter().map(|source| source.url).collect(),
-        cures: knob.cures.iter().map(|slice| slice.name()).chain(culprits).collect(),
+        cures: knob.cures.iter().map(|slice| slice.name().to_owned()).chain(culprits).collect(),
         cured_by: Vec::new(),
         severity: Some(knob.severity.name()),
         evidence: knob.evidence,
@@ -89,7 +89,7 @@ fn of_culprit(culprit: &'static Culprit) -> Entry<'static> {
         evidence: culprit.evidence,
         lasts: None,
         reads: None,
-        kinds: Some(culprit.kinds.iter().map(|slice| slice.name()).collect()),
+        kinds: Some(culprit.kinds.iter().map(|slice| slice.name().to_owned()).collect()),
         remedy: Some(culprit.remedy),
         provoke: Some(culprit.provoke),
     }
@@ -131,7 +131,7 @@ fn culprit_page(culprit: &'static Culprit) -> String {
     section(&mut page, "How onbeat tells", culprit.tell);
     section(&mut page, "What to do", &sentence(culprit.remedy));
     section(&mut page, "What provokes it", &sentence(culprit.provoke));
-    let kinds: Vec<String> = culprit.kinds.iter().map(|slice| slice.name()).collect();
+    let kinds: Vec<String> = culprit.kinds.iter().map(|slice| slice.name().to_owned()).collect();
     let mut lines = vec![format!("- has slices of the kinds {}", kinds.join(", "))];
     lines.push(match culprit.cured_by {
         [] => "- no setting that `onbeat audit` judges cures it".to_owned(),
@@ -212,7 +212,10 @@ fn links(page: &mut String, knob: &'static Knob) {
     if !knob.programs.is_empty() {
         lines.push(format!("- looks for {}", quoted(knob.programs)));
     }
-    lines.push(format!("- takes away {}", list(knob.cures.iter().map(|slice| slice.name()).collect())));
+    lines.push(format!(
+        "- takes away {}",
+        list(knob.cures.iter().map(|slice| slice.name().to_owned()).collect())
+    ));
     let culprits: Vec<&str> = culprits::cured_by(knob.id).iter().map(|culprit| culprit.id).collect();
     if !culprits.is_empty() {
         lines.push(format!("- cures {}", related(&culprits)));

@@ -245,22 +245,47 @@ pub struct Key {
     pub words: String,
 }
 
+/// Where the words of a legend stand: in as many columns as fit between two edges.
+pub struct Grid {
+    left: f64,
+    rows: usize,
+    /// The width of a column.
+    pub width: f64,
+}
+
+impl Grid {
+    /// Of so many words, the widest of them so wide.
+    pub fn new<'a>(words: impl ExactSizeIterator<Item = &'a str>, left: f64, right: f64) -> Grid {
+        let count = words.len();
+        let widest = words.map(text_width).fold(0.0, f64::max) + 38.0;
+        let columns = (((right - left) / widest) as usize).clamp(1, 4).min(count.max(1));
+        Grid { left, rows: count.div_ceil(columns), width: (right - left) / columns as f64 }
+    }
+
+    /// The left end and the base line of the word at a place, below `y`; columns are filled one by one.
+    pub fn place(&self, at: usize, y: f64) -> (f64, f64) {
+        let rows = self.rows.max(1);
+        (self.left + (at / rows) as f64 * self.width, y + (at % rows) as f64 * LINE)
+    }
+
+    /// What all of it takes.
+    pub fn height(&self) -> f64 {
+        self.rows as f64 * LINE
+    }
+}
+
 /// The legend below a plot, in as many columns as fit. Returns its height too.
 pub fn legend(keys: &[Key], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64) {
-    let widest = keys.iter().map(|key| text_width(&key.words)).fold(0.0, f64::max) + 38.0;
-    let room = plot.right - plot.left;
-    let columns = ((room / widest) as usize).clamp(1, 4).min(keys.len().max(1));
-    let width = room / columns as f64;
-    let rows = keys.len().div_ceil(columns);
+    let grid = Grid::new(keys.iter().map(|key| key.words.as_str()), plot.left, plot.right);
     let markup = html! {
         @for (i, key) in keys.iter().enumerate() {
-            @let (x, y) = (plot.left + (i / rows.max(1)) as f64 * width, y + (i % rows.max(1)) as f64 * LINE);
+            @let (x, y) = grid.place(i, y);
             @let thick = if key.area { 10.0 } else { 3.0 };
             rect x=(Px(x)) y=(Px(y - 4.0 - thick / 2.0)) width="20" height=(Px(thick)) fill=(key.colour) {}
-            (text(x + 27.0, y, "start", theme.ink, &fit(&key.words, width - 30.0)))
+            (text(x + 27.0, y, "start", theme.ink, &fit(&key.words, grid.width - 30.0)))
         }
     };
-    (markup, rows as f64 * LINE)
+    (markup, grid.height())
 }
 
 #[cfg(test)]

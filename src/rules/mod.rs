@@ -26,7 +26,7 @@ pub mod users;
 pub mod words;
 pub mod workqueues;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use case::Case;
 use judgement::{Judged, Severity};
@@ -129,42 +129,7 @@ pub enum Lasts {
 }
 
 /// The ways in which time is taken from a task: the kinds of a spike's slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)] // docs/bundle.md names them; the words are the kernel's.
-pub enum Slice {
-    IrqsOff,
-    PreemptOff,
-    Irq,
-    TimerIrq,
-    Softirq,
-    TimerSoftirq,
-    Nmi,
-    Ipi,
-    StopMachine,
-    Workqueue,
-    Thread,
-    FairServer,
-    Throttled,
-    LockContention,
-    PriorityInversion,
-    IdleExit,
-    Frequency,
-    PageFault,
-    Switch,
-    ReturnToUser,
-    Unexplained,
-}
-
-impl Slice {
-    /// The word in JSON: `idle-exit`.
-    pub fn name(self) -> String {
-        serde_json::to_value(self)
-            .ok()
-            .and_then(|value| value.as_str().map(str::to_owned))
-            .unwrap_or_default()
-    }
-}
+pub use crate::timeline::Kind as Slice;
 
 /// A rule of either kind.
 #[derive(Clone, Copy)]

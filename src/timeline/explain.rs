@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::attribute::{BOUND, Over, cause};
 use super::case::{Case, Cause, Phase};
+use super::kind::Kind;
 use super::state::{Stretch, Top, stretches};
 use super::tasks::who;
 use crate::bundle::run::{Host, Slice, Spike};
@@ -134,7 +135,7 @@ pub(super) fn classes(spike: &Spike) -> Vec<String> {
     for slice in &spike.slices {
         *sums.entry(&slice.kind).or_default() += slice.ns.0;
     }
-    sums.insert("unexplained", spike.unexplained_ns.0);
+    sums.insert(Kind::Unexplained.name(), spike.unexplained_ns.0);
     let mut large: Vec<(&str, i64)> =
         sums.into_iter().filter(|&(_, ns)| ns > 0 && ns >= spike.latency_ns.0 / 10).collect();
     large.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));

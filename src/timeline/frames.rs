@@ -86,7 +86,7 @@ pub(super) fn is_core_timer(function: &str) -> bool {
 }
 
 /// The name of a softirq (include/linux/interrupt.h).
-pub(super) fn softirq(vec: u8) -> &'static str {
+pub fn softirq(vec: u8) -> &'static str {
     const NAMES: [&str; 10] =
         ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
     NAMES.get(usize::from(vec)).copied().unwrap_or("softirq")

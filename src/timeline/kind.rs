@@ -1,8 +1,9 @@
-//! The kinds of slices, as `bundle::run::Slice` names them; a room below the rules has them without the rules.
+//! The kinds of slices, as `bundle::run::Slice` names them: the one list, for the timeline and for the rules above it.
 
-/// Whose time a slice is, by kind.
+/// The ways in which time is taken from a task: the kinds of a spike's slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+#[allow(missing_docs)] // docs/hunting.md explains them; the words are the kernel's.
+pub enum Kind {
     IrqsOff,
     PreemptOff,
     Irq,
@@ -23,12 +24,12 @@ pub(super) enum Kind {
     PageFault,
     Switch,
     ReturnToUser,
+    Unexplained,
 }
 
 impl Kind {
     /// All of them, in the contract's order.
-    #[cfg(test)]
-    pub(super) const ALL: [Kind; 20] = [
+    pub const ALL: [Kind; 21] = [
         Kind::IrqsOff,
         Kind::PreemptOff,
         Kind::Irq,
@@ -49,10 +50,11 @@ impl Kind {
         Kind::PageFault,
         Kind::Switch,
         Kind::ReturnToUser,
+        Kind::Unexplained,
     ];
 
-    /// The word in JSON.
-    pub(super) fn name(self) -> &'static str {
+    /// The word in JSON: `idle-exit`.
+    pub const fn name(self) -> &'static str {
         match self {
             Kind::IrqsOff => "irqs-off",
             Kind::PreemptOff => "preempt-off",
@@ -74,6 +76,7 @@ impl Kind {
             Kind::PageFault => "page-fault",
             Kind::Switch => "switch",
             Kind::ReturnToUser => "return-to-user",
+            Kind::Unexplained => "unexplained",
         }
     }
 

@@ -31,4 +31,6 @@ mod tests;
 
 pub use doubt::{SPIKES, doubt, doubted};
 pub use explain::explain;
+pub use frames::softirq;
+pub use kind::Kind;
 pub use lanes::{Context, Lane, Stretch, lanes};

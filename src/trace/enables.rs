@@ -220,13 +220,6 @@ pub fn idles(function: &str) -> bool {
     IDLE.contains(&function)
 }
 
-/// Who kept interrupts off, from the frame that let them in: an unlocking helper did it for its caller.
-pub fn keeper<S: AsRef<str>>(frames: &[S], enables: usize) -> Option<usize> {
-    (enables..frames.len())
-        .find(|&at| !unlocks(frames[at].as_ref()))
-        .filter(|&at| !frames[at].as_ref().is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,8 +291,6 @@ mod tests {
         ];
         assert_eq!(interrupted(&x86), Some(4));
         assert_eq!(interrupted(&x86[..4]), None);
-        assert_eq!(keeper(&x86, 4), Some(5));
-        assert_eq!(keeper(&x86[..5], 4), None);
         let arm = [
             "hrtimer_interrupt",
             "gic_handle_irq",
@@ -356,7 +347,6 @@ mod tests {
             let frames: Vec<&str> = names.iter().map(String::as_str).collect();
             prop_assert!(interrupted(&frames).is_none_or(|found| found < frames.len()));
             prop_assert!(outward(&frames, at).is_none_or(|found| found < frames.len() && found >= at));
-            keeper(&frames, at);
         }
     }
 }

@@ -5,7 +5,7 @@
 use crate::report::theme::Theme;
 
 /// What no event accounts for.
-pub const UNEXPLAINED: &str = "unexplained";
+pub const UNEXPLAINED: &str = crate::timeline::Kind::Unexplained.name();
 
 /// How a kind is drawn and said.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,16 +3,13 @@
 //!
 //! Entries without an exit end with the window, exits without an entry begin with it. On PREEMPT_RT a softirq runs in a
 //! thread and is switched away with it: its stretch ends at the switch, and goes on where the thread does.
-//! The numbers of the softirqs: include/linux/interrupt.h, of NR_SOFTIRQS.
 
 use std::collections::BTreeMap;
 
+use crate::timeline::softirq;
 use crate::trace::event::{Named, Task, What};
 use crate::trace::window::Window;
 use crate::units::{Cpu, Nanos};
-
-const SOFTIRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// How deep contexts nest: NMI, interrupt, softirq, work, each with functions in it.
 const DEEPEST: usize = 16;
@@ -260,7 +257,7 @@ fn exit(what: &What<String>) -> Option<(Key, Context)> {
 fn name(key: &Key) -> String {
     match key {
         Key::Irq(irq) => format!("irq {irq}"),
-        Key::Softirq(vec) => softirq(*vec),
+        Key::Softirq(vec) => softirq(*vec).to_owned(),
         Key::Vector(name) => (*name).to_owned(),
         Key::Ipi(text) | Key::Call(text) => text.clone(),
         Key::Timer(_) => "a timer".into(),
@@ -268,11 +265,6 @@ fn name(key: &Key) -> String {
         Key::Work => "a work item".into(),
         Key::Idle => "an idle state".into(),
     }
-}
-
-/// The kernel's word for a softirq.
-pub fn softirq(vec: u8) -> String {
-    SOFTIRQS.get(usize::from(vec)).map_or_else(|| format!("softirq {vec}"), |&name| name.to_owned())
 }
 
 #[cfg(test)]

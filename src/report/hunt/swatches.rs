@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::report::axis::number;
-use crate::report::svg::{LINE, Plot, Px, fit, text, text_width};
+use crate::report::svg::{Grid, LINE, Plot, Px, fit, text};
 use crate::report::theme::Theme;
 
 /// One entry.
@@ -19,20 +19,17 @@ pub struct Swatch {
 /// The legend, and its height.
 pub fn swatches(keys: &[Swatch], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64) {
     // A narrow picture has no room for the axis labels' margin too.
-    let left = plot.left.min(16.0);
-    let room = plot.right - left;
-    let widest = keys.iter().map(|key| text_width(&key.words)).fold(0.0, f64::max) + 38.0;
-    let columns = ((room / widest) as usize).clamp(1, 4).min(keys.len().max(1));
-    let (width, rows) = (room / columns as f64, keys.len().div_ceil(columns).max(1));
+    let grid = Grid::new(keys.iter().map(|key| key.words.as_str()), plot.left.min(16.0), plot.right);
     let markup = html! {
         @for (at, key) in keys.iter().enumerate() {
-            @let (x, y) = (left + (at / rows) as f64 * width, y + (at % rows) as f64 * LINE);
+            @let (x, y) = grid.place(at, y);
             rect x=(Px(x)) y=(Px(y - 10.0)) width="20" height="11" fill=(key.colour) fill-opacity=(number(key.strength))
                 stroke=(key.colour) stroke-width="0.8" {}
-            (text(x + 27.0, y, "start", theme.ink, &fit(&key.words, width - 30.0)))
+            (text(x + 27.0, y, "start", theme.ink, &fit(&key.words, grid.width - 30.0)))
         }
     };
-    (markup, rows as f64 * LINE)
+    // Without a key a line's height is kept, so that what follows keeps its distance.
+    (markup, grid.height().max(LINE))
 }
 
 #[cfg(test)]

@@ -276,12 +276,11 @@ pub static ALL: &[&Culprit] = &[
 ];
 
 /// The kind that unexplained time is judged as.
-pub const UNEXPLAINED: &str = "unexplained";
+pub const UNEXPLAINED: &str = Slice::Unexplained.name();
 
 /// Whether the word is one of the kinds of slices.
 pub fn is_kind(word: &str) -> bool {
-    let value = serde_json::Value::String(word.to_owned());
-    serde_json::from_value::<Slice>(value).is_ok()
+    Slice::ALL.iter().any(|kind| kind.name() == word)
 }
 
 /// The culprit of an id.

@@ -67,6 +67,16 @@ pub struct Ranked {
     pub pooled: u64,
 }
 
+impl Ranked {
+    /// Puts the culprits into the run, and what they are shares of.
+    pub fn put_into(self, run: &mut run::Run) {
+        if let Some(account) = &mut run.recorder {
+            (account.latency_ns, account.unexplained_ns) = (self.latency, self.all_unexplained);
+        }
+        run.culprits = self.culprits;
+    }
+}
+
 impl Tally {
     /// Gives the spike's slices their rules, and counts them.
     pub fn add(&mut self, spike: &mut Spike, host: &run::Host) {

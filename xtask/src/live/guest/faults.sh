@@ -16,14 +16,4 @@ hold() {
 
 insmod /lab/onbeat_fault.ko || echo "LAB: no module"
 hold
-while read -r name; do
-    echo "LAB: $name"
-    echo "=== CHECK $name" >&3
-    mkdir -p /run/$name
-    cd /run/$name
-    timeout -s KILL 150 sh -c ". /lab/helpers.sh; . /lab/fault-helpers.sh; . /lab/$name.sh" </dev/null
-    echo "=== OVER $?" >&3
-    killall -9 onbeat user_faults 2>/dev/null
-    cd /
-    rm -rf /run/$name
-done </lab/order
+each_check 150 "onbeat user_faults" fault-helpers.sh

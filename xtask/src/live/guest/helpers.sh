@@ -75,3 +75,23 @@ snapshot() {
     ls /sys/kernel/debug/tracing/instances 2>/dev/null | sed 's/^/instance /'
     cut -d' ' -f1-4 /proc/mounts
 }
+
+# each_check SECONDS PROGRAMS HELPERS...: runs the checks of lab/order, each in a shell and a folder of its own that knows the
+# helpers, for so long at most; the programs are ended after each.
+each_check() {
+    limit=$1 programs=$2
+    shift 2
+    sources=". /lab/helpers.sh"
+    for helpers in "$@"; do sources="$sources; . /lab/$helpers"; done
+    while read -r name; do
+        echo "LAB: $name"
+        echo "=== CHECK $name" >&3
+        mkdir -p /run/$name
+        cd /run/$name
+        timeout -s KILL $limit sh -c "$sources; . /lab/$name.sh" </dev/null
+        echo "=== OVER $?" >&3
+        killall -9 $programs 2>/dev/null
+        cd /
+        rm -rf /run/$name
+    done </lab/order
+}

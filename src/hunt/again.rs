@@ -1,0 +1,43 @@
+//! A hunt's spikes explained again, from the windows in its bundle: later, elsewhere, without root.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::kept::Kept;
+use crate::bundle::events::each_window;
+use crate::bundle::run::Run;
+use crate::error::Outcome;
+use crate::rules::culprits::tally::Tally;
+use crate::rules::culprits::{About, Stolen};
+use crate::timeline;
+use crate::trace::window::Window;
+
+/// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not
+/// be read.
+pub fn explain(
+    bundle: &Path,
+    run: &mut Run,
+    stolen: &[Stolen],
+    mut each: impl FnMut(Window),
+) -> Outcome<u64> {
+    let (mut tally, mut kept) = (Tally::default(), Kept::default());
+    let spikes = std::mem::take(&mut run.spikes);
+    let mut before: BTreeMap<_, _> =
+        spikes.into_iter().map(|spike| ((spike.cpu, spike.actual_ns), spike)).collect();
+    let unread = each_window(bundle, |window| {
+        let mut spike = timeline::explain(&window, &run.host);
+        before.remove(&(spike.cpu, spike.actual_ns));
+        tally.add(&mut spike, &run.host);
+        kept.add(&mut run.spikes, spike);
+        each(window);
+    })?;
+    for mut spike in before.into_values() {
+        tally.add(&mut spike, &run.host);
+        kept.add(&mut run.spikes, spike);
+    }
+    kept.sort(&mut run.spikes);
+    run.spikes_dropped = run.spikes_dropped.max(kept.dropped);
+    timeline::doubt(&run.host, &mut run.spikes);
+    tally.ranked(&About { stolen, ..About::run(run) }).put_into(run);
+    Ok(unread)
+}
