@@ -2,8 +2,10 @@
 
 use super::tree::{Source, code_of, paths, root, rust_files};
 
-/// Lines of a file, its tests included.
-const FILE_LINES: usize = 420;
+/// Lines of a file without its tests: a limit on both would move tests away from what they test.
+const FILE_LINES: usize = 380;
+/// Lines of a file that holds nothing but tests or what they need.
+const TEST_LINES: usize = 420;
 /// Lines of a function, from its `fn` to its closing brace: a screen.
 const FUNCTION_LINES: usize = 70;
 /// Bytes of a tracked file: the largest is a distribution's kernel configuration, in captures of the corpus.
@@ -11,7 +13,7 @@ const FILE_BYTES: u64 = 384 << 10;
 
 /// Longer ones that are let be, at most as long as this, and why.
 const LONG_FILES: &[(&str, usize, &str)] =
-    &[("src/host/rt.rs", 440, "every call that needs unsafe is in one file, to be audited in one sitting")];
+    &[("src/host/rt.rs", 460, "every call that needs unsafe is in one file, to be audited in one sitting")];
 const LONG_FUNCTIONS: &[(&str, usize, &str)] = &[];
 
 fn limit_of(name: &str, usual: usize, exceptions: &[(&str, usize, &str)]) -> usize {
@@ -19,7 +21,10 @@ fn limit_of(name: &str, usual: usize, exceptions: &[(&str, usize, &str)]) -> usi
 }
 
 fn long_file(source: &Source) -> Option<String> {
-    let (lines, limit) = (source.text.lines().count(), limit_of(&source.path, FILE_LINES, LONG_FILES));
+    let tests = ["fixture.rs", "tests.rs"].iter().any(|name| source.path.ends_with(name));
+    let usual = if tests { TEST_LINES } else { FILE_LINES };
+    let code = source.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let (lines, limit) = (code.lines().count(), limit_of(&source.path, usual, LONG_FILES));
     (lines > limit).then(|| format!("{} has {lines} lines of {limit}", source.path))
 }
 
