@@ -3,6 +3,7 @@
 //! ARCHITECTURE.md draws how a sample walks through them.
 
 pub mod error;
+pub mod text;
 pub mod units;
 
 pub mod bundle;

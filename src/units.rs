@@ -33,11 +33,9 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// With a blank before the unit: `41.3 us`.
+    /// A latency as people read it, as [`fmt::Display`] writes it: `41.3 us`.
     pub fn spaced(self) -> String {
-        let text = self.to_string();
-        let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-        format!("{} {}", &text[..unit], &text[unit..])
+        self.to_string()
     }
 
     /// A length of time as people say it: `1 h 2 min`, `2 min 5 s`, `10.0 s`, `350 ms`.
@@ -75,23 +73,23 @@ impl Sub for Nanos {
     }
 }
 
-/// A span as people say it: `999ns`, `12.3us`, `4.56ms`, `7.89s`, three digits that count, except
-/// that whole numbers of a unit stay whole (`10s`, `1ms`).
+/// A span as people say it: `999 ns`, `12.3 us`, `4.56 ms`, `7.89 s`, three digits that count, except
+/// that whole numbers of a unit stay whole (`10 s`, `1 ms`).
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = self.0.unsigned_abs();
         let (unit, name) = match size {
-            0..1_000 => return f.pad(&format!("{}ns", self.0)),
+            0..1_000 => return f.pad(&format!("{} ns", self.0)),
             1_000..1_000_000 => (1e3, "us"),
             1_000_000..1_000_000_000 => (1e6, "ms"),
             _ => (1e9, "s"),
         };
         let value = self.0 as f64 / unit;
         let text = match value.abs() {
-            v if v.fract() == 0.0 => format!("{value:.0}{name}"),
-            v if v < 10.0 => format!("{value:.2}{name}"),
-            v if v < 100.0 => format!("{value:.1}{name}"),
-            _ => format!("{value:.0}{name}"),
+            v if v.fract() == 0.0 => format!("{value:.0} {name}"),
+            v if v < 10.0 => format!("{value:.2} {name}"),
+            v if v < 100.0 => format!("{value:.1} {name}"),
+            _ => format!("{value:.0} {name}"),
         };
         f.pad(&text)
     }
@@ -106,7 +104,8 @@ pub enum Bare {
     Micros,
 }
 
-/// Parses `10`, `1.5s`, `250us`, `2d` into nanoseconds; digits, at most one point, one unit.
+/// Parses `10`, `1.5s`, `250us`, `2d` into nanoseconds; digits, at most one point, one unit, with a blank
+/// before it or without.
 ///
 /// Errors say what was expected; negative spans and what exceeds 292 years are refused.
 pub fn parse_span(text: &str, bare: Bare) -> Result<Nanos, String> {
@@ -114,7 +113,7 @@ pub fn parse_span(text: &str, bare: Bare) -> Result<Nanos, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let unit_ns: i128 = match (unit, bare) {
+    let unit_ns: i128 = match (unit.trim_start(), bare) {
         ("", Bare::Seconds) | ("s", _) => 1_000_000_000,
         ("", Bare::Micros) | ("us" | "µs", _) => 1_000,
         ("ns", _) => 1,
@@ -339,13 +338,13 @@ mod tests {
     #[test]
     fn spans_print_three_digits_that_count() {
         for (ns, text) in [
-            (0, "0ns"),
-            (-40, "-40ns"),
-            (1_000, "1us"),
-            (12_345, "12.3us"),
-            (4_560_000, "4.56ms"),
-            (10_000_000_000, "10s"),
-            (123_456_789, "123ms"),
+            (0, "0 ns"),
+            (-40, "-40 ns"),
+            (1_000, "1 us"),
+            (12_345, "12.3 us"),
+            (4_560_000, "4.56 ms"),
+            (10_000_000_000, "10 s"),
+            (123_456_789, "123 ms"),
         ] {
             assert_eq!(Nanos(ns).to_string(), text);
         }

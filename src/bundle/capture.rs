@@ -12,6 +12,7 @@ use crate::error::{Outcome, Trouble};
 use crate::host::dir::Dir;
 use crate::host::record::Recorder;
 use crate::host::{Fact, Host, errno_name};
+use crate::text::quoted;
 
 /// The name and version of `capture.json`.
 pub const SCHEMA: &str = "onbeat.capture/1";
@@ -66,7 +67,7 @@ pub fn is_capture(path: &Path) -> bool {
 /// The machine of a capture, or of a run's bundle, which holds less.
 pub fn open(path: &Path) -> Outcome<Host> {
     let dir = folder_of(path);
-    let shown = path.display();
+    let shown = quoted(&path);
     let bundle = Host::at(&dir);
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(bytes) => {

@@ -3,6 +3,7 @@
 
 use super::run::{CpuRun, Run, Worst};
 use crate::stats::histogram::{Row, total_of};
+use crate::text::several;
 use crate::units::Nanos;
 
 impl Run {
@@ -66,14 +67,24 @@ impl Run {
 }
 
 impl CpuRun {
+    /// Whether it was imported from a result without a histogram: no sample has a row, and none is beyond the last.
+    pub fn is_summary(&self) -> bool {
+        let bare = self.histogram.is_empty() && self.overflows.is_none();
+        bare && self.cycles > 0 && self.scheduled.is_none()
+    }
+
     /// As [`Run::check`], for one CPU.
     pub fn check(&self) -> Result<(), String> {
         check_rows("histogram", &self.histogram)?;
         let counted = total_of(&self.histogram)
             .checked_add(self.overflows.unwrap_or(0))
             .ok_or("the histogram counts more than 2^64 samples")?;
-        if counted != self.cycles {
-            return Err(format!("the histogram holds {counted} samples and cycles says {}", self.cycles));
+        if counted != self.cycles && !self.is_summary() {
+            return Err(format!(
+                "the histogram holds {} and cycles says {}",
+                several(counted, "sample", "samples"),
+                self.cycles
+            ));
         }
         if let (Some(scheduled), Some(missed)) = (self.scheduled, self.missed) {
             if self.cycles.checked_add(missed) != Some(scheduled) {
@@ -83,8 +94,8 @@ impl CpuRun {
                 check_rows("deadline_histogram", rows)?;
                 if total_of(rows) != scheduled {
                     return Err(format!(
-                        "deadline_histogram holds {} samples of {scheduled}",
-                        total_of(rows)
+                        "deadline_histogram holds {} of {scheduled}",
+                        several(total_of(rows), "sample", "samples")
                     ));
                 }
             }

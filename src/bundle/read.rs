@@ -13,6 +13,7 @@ use super::time::wall_time;
 use crate::error::{Outcome, Trouble};
 use crate::host;
 use crate::stats::histogram::{EARLY_ROW, ROWS, Row, edges_of, merge};
+use crate::text::{quoted, several};
 use crate::units::Nanos;
 
 /// No `run.json` is larger: three thousand CPUs at 40 KiB each.
@@ -49,7 +50,7 @@ impl Bundle {
         let bytes =
             host::read_user_file(&file, RUN_LIMIT).map_err(|error| unreadable(path, &file, &error))?;
         let run = parse_run(&bytes).map_err(|what| {
-            Trouble::usage(format!("{} is not a run that this version reads: {what}", file.display()))
+            Trouble::usage(format!("{} is not a run that this version reads: {what}", quoted(&file)))
         })?;
         let mut bundle = Bundle { run, remarks: Vec::new(), blocks: dir.join("blocks.jsonl") };
         if !bundle.run.complete {
@@ -75,7 +76,7 @@ impl Bundle {
         let bytes = match host::read_user_file(tail, TAIL_LIMIT) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", tail.display()))),
+            Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", quoted(&tail)))),
         };
         let (mut rest, mut unread, mut gaps) = (&bytes[..], 0u64, 0u64);
         while let Some(tail) = Tail::decode(&mut rest) {
@@ -99,7 +100,8 @@ impl Bundle {
             ));
         }
         if unread > 0 {
-            self.remarks.push(format!("{unread} records at its end could not be read"));
+            self.remarks
+                .push(format!("{} at its end could not be read", several(unread, "record", "records")));
         }
         self.run.check().map_err(|what| Trouble::usage(format!("the bundle contradicts itself: {what}")))
     }
@@ -284,7 +286,7 @@ fn each_line<T: serde::de::DeserializeOwned>(path: &Path, mut f: impl FnMut(T)) 
                 Err(_) => unread += 1,
             },
             Ok(None) => return Ok(unread + lines.too_long()),
-            Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", path.display()))),
+            Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", quoted(&path)))),
         }
     }
 }
@@ -292,17 +294,17 @@ fn each_line<T: serde::de::DeserializeOwned>(path: &Path, mut f: impl FnMut(T)) 
 fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            Trouble::not_permitted(format!("cannot read {} ({error}): run as its owner", file.display()))
+            Trouble::not_permitted(format!("cannot read {} ({error}): run as its owner", quoted(&file)))
         }
         io::ErrorKind::NotFound if super::capture::is_capture(path) => Trouble::usage(format!(
             "{} is a capture and holds no run: judge it with `onbeat audit --bundle`",
-            path.display()
+            quoted(&path)
         )),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Trouble::usage(format!(
             "{} is not a bundle: expected a folder with a run.json, as `onbeat measure -o` makes one",
-            path.display()
+            quoted(&path)
         )),
-        _ => Trouble::usage(format!("cannot read {}: {error}", file.display())),
+        _ => Trouble::usage(format!("cannot read {}: {error}", quoted(&file))),
     }
 }
 

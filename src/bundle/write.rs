@@ -16,6 +16,7 @@ use super::tail::Tail;
 use crate::error::{Outcome, Trouble};
 use crate::host::dir::Dir;
 use crate::host::record::Recorder;
+use crate::text::quoted;
 
 const RUN: &str = "run.json";
 const SPARE: &str = ".run.json.next";
@@ -176,7 +177,7 @@ impl Writer {
     fn lost(&self, what: &str, error: &io::Error) -> String {
         format!(
             "cannot write {what} to {} ({error}): free some space; the statistics are kept in memory",
-            self.path.display()
+            quoted(&self.path)
         )
     }
 }
@@ -226,7 +227,7 @@ impl Drop for Writer {
 
 /// Why a bundle cannot be written there, with the remedy.
 pub(super) fn refusal(path: &Path, error: &io::Error) -> Trouble {
-    let shown = path.display();
+    let shown = quoted(&path);
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => Trouble::not_permitted(format!(
             "cannot write to {shown} ({error}): choose another folder with -o"

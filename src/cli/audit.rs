@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Environment, check_outputs, columns, print, say, wanted, write_output};
+use super::{Environment, check_outputs, print, say, wanted, write_output};
 use crate::bundle::capture;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::survey::survey;
@@ -13,6 +13,7 @@ use crate::rules::audit;
 use crate::rules::audit::Audit;
 use crate::rules::intent::{Profile, intent};
 use crate::rules::judgement::{Severity, Verdict};
+use crate::text::quoted;
 use crate::units::CpuSet;
 
 /// Judge the machine's settings for real time
@@ -78,10 +79,10 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     args.write(&audit, map.as_ref())?;
     if !args.quiet && !outputs.iter().any(|path| path.as_deref() == Some(Path::new("-"))) {
         let color = environment.color(&std::io::stdout());
-        let mut text = report::audit::render(&audit, columns(), color, args.verbose);
+        let mut text = report::audit::render(&audit, environment.columns(), color, args.verbose);
         if let Some(map) = map.filter(|_| args.map) {
             text.push('\n');
-            text.push_str(&map_text::render(&map, columns(), color));
+            text.push_str(&map_text::render(&map, environment.columns(), color));
         }
         print(text.as_bytes())?;
     }
@@ -101,7 +102,7 @@ impl Args {
             (Some(bundle), _) => capture::open(bundle),
             (None, Some(root)) if !host::is_dir(root) => Err(Trouble::usage(format!(
                 "--root: {} is no folder: give a copy of a file system",
-                root.display()
+                quoted(root)
             ))),
             (None, Some(root)) => Ok(Host::at(root)),
             (None, None) => Ok(Host::live()),

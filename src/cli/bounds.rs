@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
-use super::{Environment, columns, print, write_output};
+use super::{Environment, print, write_output};
 use crate::bundle::run::CpuRun;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::report;
 use crate::stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
+use crate::text::quoted;
 use crate::units::{Bare, Nanos};
 
 /// Say what a run supports, and what it cannot have seen
@@ -37,7 +38,7 @@ pub struct Args {
     /// Write the answer as JSON there; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// No remarks on standard error
+    /// Print only the answer: no remarks, no gates, no structure
     #[arg(short, long)]
     quiet: bool,
 }
@@ -90,7 +91,12 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     if !alone {
         let color = environment.color(&std::io::stdout());
         let remarks = if told { &[] } else { subject.remarks.as_slice() };
-        print(report::bounds::text(&subject.title, &answer, remarks, columns(), color).as_bytes())?;
+        let (title, columns) = (&subject.title, environment.columns());
+        let text = match args.quiet {
+            true => report::bounds::brief(title, &answer, columns, color),
+            false => report::bounds::text(title, &answer, remarks, columns, color),
+        };
+        print(text.as_bytes())?;
     }
     Ok(match answer.verdict {
         "failed" => Exit::Limit,
@@ -108,7 +114,7 @@ pub fn answer(subject: &Subject, question: &Question) -> Outcome<Bounds> {
     if subject.series.worst().is_none() && cycles == 0 && complete {
         return Err(Trouble::usage(format!(
             "{} holds no wake-up, which bounds nothing: measure again",
-            subject.path.display()
+            quoted(&subject.path)
         )));
     }
     let (spoiled, times) = (subject.spoiled(), subject.overflow_times());

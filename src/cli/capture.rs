@@ -8,6 +8,7 @@ use crate::bundle::time::wall_time;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::survey::survey;
 use crate::host::{Host, clock, is_root, random_u64};
+use crate::text::quoted;
 
 /// Keep what the audit reads of this machine
 ///
@@ -47,7 +48,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         write_output(json, format!("{}\n", serde_json::to_string(&capture).unwrap_or_default()).as_bytes())?;
     }
     if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
-        print(format!("kept in {}\n", path.display()).as_bytes())?;
+        print(format!("kept in {}\n", quoted(&path)).as_bytes())?;
     }
     Ok(Exit::Fine)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
-use super::{Environment, columns, crowd, print, say, write_output};
+use super::{Environment, crowd, print, say, write_output};
 use crate::bundle::read::host_files;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::differences::{Difference, Settings, differences};
@@ -99,7 +99,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     if let Err(trouble) = comparable(&in_a, &in_b) {
         // What differs is said even where that is the reason for the refusal.
         if !differing.is_empty() {
-            say(report::compare::differences(&differing, columns()).trim_end());
+            report::compare::differences(&differing, environment.columns()).lines().for_each(say);
         }
         return Err(trouble);
     }
@@ -125,7 +125,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     if args.json.as_deref() != Some("-".as_ref()) {
         let color = environment.color(&std::io::stdout());
-        print(report::compare::text(&compared, &differing, &shown, columns(), color).as_bytes())?;
+        print(report::compare::text(&compared, &differing, &shown, environment.columns(), color).as_bytes())?;
     }
     Ok(match compared.verdict {
         "worse" => Exit::Limit,

@@ -54,7 +54,7 @@ pub struct Course {
     /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// No progress; the result is still printed
+    /// No progress, and of the result the numbers without the remarks
     #[arg(short, long)]
     pub quiet: bool,
     /// Write run.json there too; `-` is standard output, which then holds nothing else

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Environment, columns, print, say, write_output};
+use super::{Environment, print, say, write_output};
 use crate::bundle::events::each_window;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::Run;
@@ -12,6 +12,7 @@ use crate::hunt::again;
 use crate::report::hunt::text;
 use crate::report::perfetto;
 use crate::rules::culprits::Stolen;
+use crate::text::{quoted, several};
 
 /// Explain a hunt again, from its bundle, without root
 ///
@@ -47,21 +48,22 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     if run.command != "hunt" {
         return Err(Trouble::usage(format!(
             "{} is a run of `onbeat {}`, in which nothing was traced: give one of `onbeat hunt`",
-            args.bundle.display(),
+            quoted(&args.bundle),
             run.command
         )));
     }
     let unread = again::explain(&args.bundle, &mut run, &stolen, |_| ())?;
     if unread > 0 {
         remarks.push(format!(
-            "{unread} windows of events could not be read, and their spikes are as they were explained"
+            "{} of events could not be read: what was explained before stays",
+            several(unread, "window", "windows")
         ));
     }
     if !args.quiet {
-        remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", args.bundle.display())));
+        remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", quoted(&args.bundle))));
     }
     if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
-        print(text::render(&run, columns(), environment.color(&io::stdout())).as_bytes())?;
+        print(text::render(&run, environment.columns(), environment.color(&io::stdout())).as_bytes())?;
     }
     if let Some(path) = &args.json {
         write_output(path, &[serde_json::to_vec(&run).unwrap_or_default(), b"\n".to_vec()].concat())?;

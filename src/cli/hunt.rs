@@ -7,7 +7,7 @@ use super::course::Course;
 use super::flags::positive_span;
 use super::live::Live;
 use super::running::{Begun, Desk, begin, exit_of};
-use super::{Environment, columns, print, write_output};
+use super::{Environment, print, write_output};
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
 use crate::error::{Exit, Outcome, Trouble};
@@ -20,6 +20,7 @@ use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use crate::plan::Plan;
 use crate::report::hunt::text;
+use crate::text::{clean, quoted};
 use crate::units::{Bare, CpuSet};
 
 /// Measure, and explain every spike: who took the time, to the nanosecond
@@ -98,7 +99,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 }
 
 fn following(victims: &[Victim]) -> String {
-    let name = |victim: &Victim| format!("{} ({})", victim.comm, victim.thread);
+    let name = |victim: &Victim| format!("{} ({})", clean(&victim.comm), victim.thread);
     let shown: Vec<String> = victims.iter().take(3).map(name).collect();
     let more = if victims.len() > 3 { format!(" and {} more", victims.len() - 3) } else { String::new() };
     format!("following {}{more}", shown.join(", "))
@@ -127,9 +128,11 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     rt::unblock_signals();
     let outputs = [&args.course.json, &args.perfetto];
     if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
-        print(text::render(run, columns(), environment.color(&io::stdout())).as_bytes())?;
+        let (columns, color) = (environment.columns(), environment.color(&io::stdout()));
+        let render = if args.course.quiet { text::brief } else { text::render };
+        print(render(run, columns, color).as_bytes())?;
         if kept.is_ok() {
-            let shown = path.display();
+            let shown = quoted(&path);
             let again = format!(
                 "\nkept in {shown}\nthe same again, here or elsewhere: onbeat explain {shown}\nas pictures: onbeat report {shown} -o hunt.html\n"
             );

@@ -7,6 +7,7 @@ use crate::bundle::write::Writer;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::foreign;
 use crate::host::{self, random_u64};
+use crate::text::quoted;
 use crate::units::{Bare, Nanos, parse_span};
 
 /// Histograms of any length fit; a file that is larger is something else.
@@ -42,7 +43,7 @@ pub struct Args {
 
 /// Imports.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
-    let shown = args.file.display();
+    let shown = quoted(&args.file);
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {
         let message = format!("cannot read {shown}: {error}");
@@ -72,8 +73,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
         let color = environment.color(&std::io::stdout());
-        let table = crate::report::table::render(&run, super::columns(), color);
-        print(format!("{table}kept in {}\n", path.display()).as_bytes())?;
+        let table = crate::report::table::render(&run, environment.columns(), color);
+        print(format!("{table}kept in {}\n", quoted(&path)).as_bytes())?;
     }
     if run.plan.interval_ns.is_none() {
         say("onbeat: the interval is not in the file: give it with -i, so that cycle numbers become times");

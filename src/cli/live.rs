@@ -13,6 +13,7 @@ use crate::host;
 use crate::measure::sink::Tick;
 use crate::measure::total::Total;
 use crate::plan::Plan;
+use crate::text::{clean, several};
 use crate::units::Nanos;
 
 /// Lower edges of the histogram's columns, in us; the first column has what lies below the second.
@@ -85,7 +86,7 @@ impl Live {
         for (text, look) in lines {
             screen.queue(terminal::Clear(terminal::ClearType::UntilNewLine))?;
             // A line that wraps would be two lines to go back over.
-            let text: String = text.chars().take(columns.saturating_sub(1)).collect();
+            let text: String = clean(text).chars().take(columns.saturating_sub(1)).collect();
             match look {
                 Look::Dim if self.color => screen.queue(SetAttribute(Attribute::Dim))?,
                 Look::Worst if self.color => screen.queue(SetForegroundColor(Color::Yellow))?,
@@ -125,7 +126,10 @@ fn lines(title: &str, tick: &Tick, rows: usize) -> Vec<(String, Look)> {
     }
     if rows < tick.totals.len() {
         let left_out = tick.totals.len() - rows;
-        lines.push((format!("{left_out} more CPUs, none worse than those above"), Look::Dim));
+        lines.push((
+            format!("{}, none worse than those above", several(left_out as u64, "more CPU", "more CPUs")),
+            Look::Dim,
+        ));
     }
     lines
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::course::Course;
 use super::running::{Begun, Desk, begin, exit_of};
-use super::{Environment, columns, print, write_output};
+use super::{Environment, print, write_output};
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
 use crate::error::{Exit, Outcome};
@@ -15,6 +15,7 @@ use crate::measure::start;
 use crate::report::outlook::outlook;
 use crate::report::table;
 use crate::report::words::wrapped;
+use crate::text::quoted;
 
 /// Measure the wake-up latency of each CPU
 ///
@@ -59,14 +60,18 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     // What was measured is safe: from here on Ctrl-C may end whatever takes too long.
     rt::unblock_signals();
     if !args.outputs().iter().any(|path| path.as_deref() == Some("-".as_ref())) {
-        let mut text = table::render(run, columns(), environment.color(&io::stdout()));
-        for line in outlook(run) {
-            wrapped(&mut text, &line, columns());
+        let (columns, color) = (environment.columns(), environment.color(&io::stdout()));
+        let mut text = match args.course.quiet {
+            true => table::brief(run, columns, color),
+            false => table::render(run, columns, color),
+        };
+        for line in outlook(run).iter().filter(|_| !args.course.quiet) {
+            wrapped(&mut text, line, columns);
         }
         if kept.is_ok() {
             text.push_str(&format!(
                 "kept in {0}; draw it: onbeat report {0} -o latency.html\n",
-                path.display()
+                quoted(&path)
             ));
         }
         print(text.as_bytes())?;

@@ -1,16 +1,19 @@
 //! The command line: one file per subcommand, each gathers, calls and prints.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::bundle::run::Run;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::facts::survey::Wanted;
 use crate::foreign;
+use crate::host;
 use crate::report::map;
+use crate::text::{clean, harmless, quoted};
 
 mod audit;
 mod bounds;
@@ -21,6 +24,7 @@ mod course;
 mod crowd;
 mod explain;
 mod flags;
+mod help;
 mod hunt;
 mod import;
 mod live;
@@ -42,6 +46,8 @@ pub struct Environment {
     pub dumb: bool,
     /// The command and its arguments, joined with blanks, for the formats that keep it.
     pub command_line: String,
+    /// `$COLUMNS`, where it is a number.
+    pub columns: Option<usize>,
     /// Whether `$NO_COLOR` asks for no colours (no-color.org).
     pub no_color: bool,
 }
@@ -60,6 +66,16 @@ impl Environment {
     fn color(&self, stream: &impl IsTerminal) -> bool {
         stream.is_terminal() && !self.no_color && !self.dumb
     }
+
+    /// How wide text is written: `$COLUMNS`, else the terminal that one of the standard streams is, because what goes
+    /// through a pager is read on it too; 80 where there is none.
+    fn columns(&self) -> usize {
+        let terminals = || {
+            let found = host::columns_of(io::stdout()).or_else(|| host::columns_of(io::stderr()));
+            found.or_else(|| host::columns_of(io::stdin()))
+        };
+        self.columns.filter(|&columns| columns > 0).or_else(terminals).map_or(80, |n| n.clamp(40, 200))
+    }
 }
 
 /// Measures how late a real-time Linux machine wakes its threads, and judges how it is set up for real time.
@@ -67,8 +83,7 @@ impl Environment {
 #[command(
     name = "onbeat",
     version,
-    max_term_width = 100,
-    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 a limit was reached,\n4 not permitted, 5 not supported here, 6 interrupted with results saved, 7 inconclusive."
+    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 a limit was reached, 4 not permitted, 5 not supported here, 6 interrupted with results saved, 7 inconclusive."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -96,7 +111,7 @@ pub fn reference() -> String {
     let mut page = String::from(
         "# The command line\n\nMade by `cargo xtask docs` from what `--help` prints; change it there.\n",
     );
-    let mut root = Cli::command().term_width(96);
+    let mut root = command_of(96);
     root.build();
     let names: Vec<String> = root.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     let mut section = |title: &str, command: &mut clap::Command| {
@@ -107,24 +122,39 @@ pub fn reference() -> String {
     section("onbeat", &mut root);
     for name in names.iter().filter(|name| *name != "help") {
         if let Some(sub) = root.find_subcommand_mut(name) {
-            let mut sub = sub.clone().term_width(96);
+            let mut sub = sub.clone();
             section(&format!("onbeat {name}"), &mut sub);
         }
     }
     page
 }
 
+/// The command with its help laid out for so many columns.
+fn command_of(columns: usize) -> clap::Command {
+    let fitted = |command: clap::Command| {
+        let after = command.get_after_help().map(|text| help::fitted(&text.to_string(), columns));
+        let command = command.term_width(columns);
+        if let Some(after) = after { command.after_help(after) } else { command }
+    };
+    fitted(Cli::command()).mut_subcommands(fitted)
+}
+
+fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::Error> {
+    let command = command_of(environment.columns().min(100));
+    Cli::from_arg_matches(&command.try_get_matches_from(args)?)
+}
+
 /// Runs the command line and says how it ended.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
     let outcome =
-        course::refuse_lookalikes(&args).and_then(|()| match Cli::try_parse_from(compare::part(args)) {
+        course::refuse_lookalikes(&args).and_then(|()| match parsed(compare::part(args), environment) {
             Ok(cli) => dispatch(cli.command, environment),
             Err(error) => refused_by_clap(&error),
         });
     match outcome {
         Ok(exit) => exit,
         Err(trouble) => {
-            say(&format!("onbeat: {}", one_line(&trouble.message)));
+            say(&format!("onbeat: {}", trouble.message));
             trouble.exit
         }
     }
@@ -137,7 +167,7 @@ fn dispatch(command: Command, environment: &Environment) -> Outcome<Exit> {
         Command::Explain(args) => explain::run(&args, environment),
         Command::Audit(args) => audit::run(&args, environment),
         Command::Capture(args) => capture::run(&args, environment),
-        Command::Rules(args) => rules::run(&args),
+        Command::Rules(args) => rules::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),
         Command::Bounds(args) => bounds::run(&args, environment),
         Command::Compare(args) => compare::run(&args, environment),
@@ -158,15 +188,25 @@ fn refused_by_clap(error: &clap::Error) -> Outcome<Exit> {
         DisplayHelpOnMissingArgumentOrSubcommand => Err(Trouble::usage(
             "no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all",
         )),
-        _ => {
-            let text = error.render().to_string();
-            let sentences = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-            let sentence = sentences.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-            let sentence =
-                sentence.trim_start_matches("error: ").replace("For more information, try '--help'.", "");
-            Err(Trouble::usage(format!("{} (see --help)", sentence.trim())))
+        _ => Err(Trouble::usage(format!("{} (see --help)", sentence_of(&error.render().to_string())))),
+    }
+}
+
+/// What clap says in several lines as one sentence: its tips are clauses of their own.
+fn sentence_of(text: &str) -> String {
+    let mut sentence = String::new();
+    for line in text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")) {
+        let line = line.trim_start_matches("error: ");
+        if line.is_empty() || line.starts_with("For more information") {
+            continue;
+        }
+        match line.strip_prefix("tip: ") {
+            Some(tip) => sentence += &format!("; {tip}"),
+            None if sentence.is_empty() => sentence += line,
+            None => sentence += &format!(" {line}"),
         }
     }
+    sentence
 }
 
 /// What cyclictest's JSON has beyond the run; a machine's name is given only by who owns the output.
@@ -190,15 +230,10 @@ fn wanted() -> Wanted {
     wanted
 }
 
-/// A refusal is one line, whatever a file name or a foreign text put into it.
-fn one_line(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text.trim().to_owned()
-}
-
-/// A line on standard error; nobody to read it is no trouble.
+/// A line on standard error, and one line whatever a file name or a foreign text put into it. Where it cannot be
+/// written nothing reads it.
 fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", clean(line.trim()));
 }
 
 /// Remarks on inputs, on standard error; whether whoever reads the answer has them before his eyes there already.
@@ -214,12 +249,21 @@ fn tell(subjects: &[&subject::Subject], quiet: bool) -> bool {
 
 /// Bytes on standard output; a reader that has gone away has read enough.
 fn print(bytes: &[u8]) -> Outcome<()> {
+    let bytes = safe(bytes);
     let mut out = io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    match out.write_all(&bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Trouble::internal(format!("cannot write to standard output: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// No document carries a character beyond ASCII that would steer the terminal it is shown on.
+fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match std::str::from_utf8(bytes).map(harmless) {
+        Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
+        _ => Cow::Borrowed(bytes),
     }
 }
 
@@ -233,7 +277,7 @@ fn check_outputs(outputs: &[&Option<PathBuf>]) -> Outcome<()> {
         return Err(Trouble::usage("two outputs name the same file: give each its own"));
     }
     for path in named.into_iter().filter(|path| *path != Path::new("-")) {
-        crate::host::check_writable(path).map_err(|error| unwritable(path, &error))?;
+        host::check_writable(path).map_err(|error| unwritable(path, &error))?;
     }
     Ok(())
 }
@@ -243,20 +287,14 @@ fn write_output(path: &Path, bytes: &[u8]) -> Outcome<()> {
     if path == Path::new("-") {
         return print(bytes);
     }
-    crate::host::write_user_file(path, bytes).map_err(|error| unwritable(path, &error))
+    host::write_user_file(path, &safe(bytes)).map_err(|error| unwritable(path, &error))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Trouble {
-    let message = format!("cannot write {} ({error}): choose another file", path.display());
+    let message = format!("cannot write {} ({error}): choose another file", quoted(path));
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => Trouble::not_permitted(message),
         Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Trouble::internal(message),
         _ => Trouble::usage(message),
     }
-}
-
-/// Columns of the terminal on standard output, 100 where there is none.
-fn columns() -> usize {
-    let size = if io::stdout().is_terminal() { crate::host::columns_of(io::stdout()) } else { None };
-    size.map_or(100, |columns| columns.clamp(60, 200))
 }

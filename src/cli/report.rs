@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::bounds::{Asked, answer};
 use super::subject::Subject;
-use super::{Environment, columns, print, say, write_output};
+use super::{Environment, print, say, write_output};
 use crate::bundle::capture::is_capture;
 use crate::bundle::events::each_window;
 use crate::bundle::read::Bundle;
@@ -19,6 +19,7 @@ use crate::report::{self, Format, Input, table};
 use crate::rules::culprits::Stolen;
 use crate::stats::bounds::{Bounds, Question, REACH};
 use crate::stats::series::Collector;
+use crate::text::{clean, several};
 use crate::units::Nanos;
 
 /// Columns of the pictures over time; a longer run has more time in each.
@@ -101,7 +102,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         (None, Some(format)) => print(report::render(&inputs, format).as_bytes())?,
         (path, None) if args.prints_table() || path.is_some() => {
             let color = path.is_none() && environment.color(&std::io::stdout());
-            let text = tables(&inputs, color);
+            let text = tables(&inputs, environment.columns(), color);
             write_output(path.as_deref().unwrap_or(Path::new("-")), text.as_bytes())?;
         }
         _ => {}
@@ -150,7 +151,8 @@ fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
     })?;
     if unread > 0 {
         bundle.remarks.push(format!(
-            "{unread} lines of blocks.jsonl could not be read; the pictures over time lack them"
+            "{} of blocks.jsonl could not be read; the pictures over time lack that",
+            several(unread, "line", "lines")
         ));
     }
     let windows =
@@ -170,20 +172,23 @@ fn windows(path: &Path, bundle: &mut Bundle, stolen: &[Stolen]) -> Outcome<Windo
         false => again::explain(path, &mut bundle.run, stolen, |window| windows.add(window))?,
     };
     if unread > 0 {
-        bundle.remarks.push(format!("{unread} windows of events could not be read; the pictures lack them"));
+        bundle.remarks.push(format!(
+            "{} of events could not be read; the pictures lack that",
+            several(unread, "window", "windows")
+        ));
     }
     Ok(windows)
 }
 
-fn tables(inputs: &[Input], color: bool) -> String {
+fn tables(inputs: &[Input], columns: usize, color: bool) -> String {
     let mut text = String::new();
     for input in inputs {
         if inputs.len() > 1 {
-            text.push_str(&format!("{}\n", input.title));
+            text.push_str(&format!("{}\n", clean(input.title)));
         }
         let hunted = input.run.command == "hunt";
         let render = if hunted { hunt::text::render } else { table::render };
-        text.push_str(&render(input.run, columns(), color));
+        text.push_str(&render(input.run, columns, color));
     }
     text
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{check_outputs, columns, print, write_output};
+use super::{Environment, check_outputs, print, write_output};
 use crate::error::{Exit, Outcome, Trouble};
-use crate::report::rules as pages;
+use crate::report::{rules as pages, rules_text};
 use crate::rules::Rule;
 
 /// List the rules, or print all about one
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 /// Lists or tells.
-pub fn run(args: &Args) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     check_outputs(&[&args.json])?;
     let chosen = match args.id.as_deref() {
         None => Rule::all(),
@@ -36,8 +36,10 @@ pub fn run(args: &Args) -> Outcome<Exit> {
     }
     if args.json.as_deref() != Some(Path::new("-")) {
         let text = match (&args.id, &chosen[..]) {
-            (Some(_), [rule]) => pages::page(*rule),
-            _ => pages::list(&chosen, columns()),
+            (Some(_), [rule]) => {
+                rules_text::page(*rule, environment.columns(), environment.color(&std::io::stdout()))
+            }
+            _ => rules_text::list(&chosen, environment.columns()),
         };
         print(text.as_bytes())?;
     }

@@ -12,6 +12,7 @@ use crate::host;
 use crate::report;
 use crate::stats::histogram::Row;
 use crate::stats::series::{BLOCK, Collector, Series};
+use crate::text::{quoted, several};
 use crate::units::{Bare, CpuSet, Nanos};
 
 /// So many values are looked at for repetition,
@@ -122,7 +123,7 @@ impl Reading {
         {
             return Err(Trouble::usage(format!(
                 "{}: CPU {missing} was not measured: choose others with -a",
-                path.display()
+                quoted(path)
             )));
         }
         let mut collector = Collector::new(
@@ -131,7 +132,10 @@ impl Reading {
         );
         let unread = bundle.each_peak(|peak| collector.add(peak))?;
         if unread > 0 {
-            bundle.remarks.push(format!("{unread} lines of blocks.jsonl could not be read and are left out"));
+            bundle.remarks.push(format!(
+                "{} of blocks.jsonl could not be read and left out",
+                several(unread, "line", "lines")
+            ));
         }
         if let Some(wanted) = &wanted {
             bundle.run.cpus.retain(|cpu| wanted.contains(cpu.cpu));
@@ -140,7 +144,7 @@ impl Reading {
     }
 
     fn list(&self, path: &Path) -> Outcome<Subject> {
-        let shown = path.display();
+        let shown = quoted(path);
         let failed = |error: std::io::Error| {
             let message =
                 format!("cannot read {shown} ({error}): expected a bundle or a list of block maxima in ns");
@@ -234,5 +238,5 @@ fn coarse_step(values: &[Option<Nanos>]) -> Option<Nanos> {
 
 fn title(path: &Path) -> String {
     let name = path.file_name().filter(|name| *name != "run.json").or_else(|| path.parent()?.file_name());
-    name.map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+    name.map_or_else(|| path.to_string_lossy().into_owned(), |name| name.to_string_lossy().into_owned())
 }

@@ -4,6 +4,7 @@
 //! Documentation/admin-guide/kernel-parameters.rst: double quotes protect blanks, `-` and `_` in
 //! names are the same, and what follows `--` belongs to init.
 
+use crate::text::several;
 /// No architecture takes a longer command line.
 const CMDLINE_LIMIT: usize = 64 << 10;
 
@@ -46,7 +47,10 @@ impl Cmdline {
 /// Parses `/proc/cmdline`.
 pub fn parse_cmdline(text: &str) -> Result<Cmdline, String> {
     if text.len() > CMDLINE_LIMIT {
-        return Err(format!("expected a command line, found {} bytes", text.len()));
+        return Err(format!(
+            "expected a command line, found {}",
+            several(text.len() as u64, "byte", "bytes")
+        ));
     }
     let text = text.trim_matches(is_blank);
     let mut params = Vec::new();

@@ -4,6 +4,7 @@
 //! `bitmap_parselist()` in lib/bitmap-str.c.
 
 use super::line::excerpt;
+use crate::text::several;
 use crate::units::{Cpu, CpuSet};
 
 /// Longer lists fit on no command line.
@@ -25,7 +26,10 @@ pub struct Isolcpus {
 /// Parses a list of CPUs; `last` is the machine's last possible one, which `N` stands for.
 pub fn parse_kernel_list(text: &str, last: Cpu) -> Result<CpuSet, String> {
     if text.len() > LIST_LIMIT {
-        return Err(format!("expected a list of CPUs, found {} bytes", text.len()));
+        return Err(format!(
+            "expected a list of CPUs, found {}",
+            several(text.len() as u64, "byte", "bytes")
+        ));
     }
     let parts = text.split([',', ' ']).filter(|part| !part.is_empty()).map(|part| {
         let (range, rest) =

@@ -8,6 +8,7 @@
 use super::line::{parse_cpus, parse_line};
 use super::topology::numbered;
 use crate::host::{Fact, Host};
+use crate::text::several;
 use crate::units::CpuSet;
 
 /// Interrupts beyond this many are counted, not kept; a machine with 8192 CPUs has some.
@@ -138,7 +139,10 @@ const FILES: [&str; 7] = [
 pub fn parse_actions(text: &str) -> Result<Vec<String>, String> {
     let text = text.trim();
     if text.len() > ACTIONS_LIMIT {
-        return Err(format!("expected names of handlers, found {} bytes", text.len()));
+        return Err(format!(
+            "expected names of handlers, found {}",
+            several(text.len() as u64, "byte", "bytes")
+        ));
     }
     Ok(text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(clean).collect())
 }

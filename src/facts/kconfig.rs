@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::uname::series;
+use crate::text::several;
 
 /// Configurations are about 300 KiB; a compressed one that grows beyond this is hostile.
 pub const KCONFIG_LIMIT: u64 = 4 << 20;
@@ -79,7 +80,10 @@ fn option(line: &str) -> Option<(&str, &str)> {
 /// Parses a configuration, plain text.
 pub fn parse_kconfig(text: String) -> Result<Kconfig, String> {
     if text.len() as u64 > KCONFIG_LIMIT {
-        return Err(format!("expected a kernel configuration, found {} bytes", text.len()));
+        return Err(format!(
+            "expected a kernel configuration, found {}",
+            several(text.len() as u64, "byte", "bytes")
+        ));
     }
     if !text.lines().any(|line| option(line).is_some()) {
         return Err("expected a kernel configuration, found no option".to_owned());

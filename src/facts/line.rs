@@ -2,6 +2,7 @@
 //!
 //! Source: "sysfs - attributes" in the kernel's Documentation/filesystems/sysfs.rst.
 
+use crate::text::several;
 use crate::units::{CPU_LIMIT, Cpu, CpuSet};
 
 /// One value is never longer; what is, is not what it claims to be.
@@ -12,7 +13,7 @@ pub fn parse_line(text: &str) -> Result<String, String> {
     // Strings of a device tree end in NUL instead of a newline.
     let line = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     if line.len() > LINE_LIMIT {
-        return Err(format!("expected one line, found {} bytes", line.len()));
+        return Err(format!("expected one line, found {}", several(line.len() as u64, "byte", "bytes")));
     }
     match line.chars().find(|c| c.is_control()) {
         Some(c) => Err(format!("expected one line, found the control character {:#04x}", c as u32)),
@@ -86,7 +87,10 @@ pub fn parse_mask(text: &str) -> Result<CpuSet, String> {
 /// Parses the strings of a device tree's property, each ended by NUL.
 pub fn parse_strings(text: &str) -> Result<Vec<String>, String> {
     if text.len() > LINE_LIMIT {
-        return Err(format!("expected a list of names, found {} bytes", text.len()));
+        return Err(format!(
+            "expected a list of names, found {}",
+            several(text.len() as u64, "byte", "bytes")
+        ));
     }
     text.split('\0').filter(|part| !part.trim().is_empty()).map(parse_line).collect()
 }

@@ -54,6 +54,11 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
     .into();
 }
 
+/// Whether the run was to keep a histogram; not, as far as is known, where the line is not one of cyclictest's.
+pub(super) fn asks_for_histogram(line: &str) -> bool {
+    gather(line.split_ascii_whitespace().skip(1)).histogram
+}
+
 /// The policy and priority that take effect; `""` and `None` where the line does not tell.
 fn policy_of(given: &Given) -> (String, Option<u32>) {
     let policy = match (given.priority, given.policy) {

@@ -5,6 +5,7 @@ use super::hist_gather::{Gathered, Numbers};
 use super::hist_line;
 use super::imported::{Thread, empty_run, fill};
 use crate::bundle::run::Run;
+use crate::text::several;
 use crate::units::Nanos;
 
 /// Reads the text; a live display's last update counts where there is no histogram.
@@ -87,6 +88,7 @@ impl Gathered {
             };
             let mean = avg.get(index).copied().or(summary.map(|s| s.avg));
             threads.push(Thread {
+                summary_only: no_histogram,
                 buckets,
                 overflows,
                 overflow_cycles: self.overflow_cycles.remove(&index).unwrap_or_default(),
@@ -135,9 +137,12 @@ impl Gathered {
         }
         plan.notes.push(super::TAKEN_AS_US.into());
         if self.overflow_cycles_dropped > 0 {
-            let dropped = self.overflow_cycles_dropped;
-            plan.notes
-                .push(format!("{dropped} overflow cycle numbers beyond {OVERFLOW_LIMIT} were left out"));
+            let dropped = several(
+                self.overflow_cycles_dropped as u64,
+                "cycle number of an overflow",
+                "cycle numbers of overflows",
+            );
+            plan.notes.push(format!("{dropped} beyond {OVERFLOW_LIMIT} left out"));
         }
     }
 }
@@ -197,7 +202,7 @@ mod tests {
         let run = read("summary.txt");
         assert_eq!((run.plan.interval_ns, run.plan.distance_ns), (Some(Nanos::MILLI), Some(Nanos(500_000))));
         assert_eq!((run.plan.priority, run.cpus[1].cycles), (Some(80), 343));
-        assert_eq!((run.cpus[1].cpu, run.cpus[1].overflows), (Cpu(1), Some(343)));
+        assert_eq!((run.cpus[1].cpu, run.cpus[1].overflows), (Cpu(1), None));
         let live = read("live.txt");
         assert_eq!((live.plan.policy.as_str(), live.cpus[0].interval_ns), ("fifo", Some(Nanos::MILLI)));
         assert_eq!(live.cpus[0].cycles, 40);
@@ -232,7 +237,7 @@ mod tests {
         let numbers = " 1".repeat(OVERFLOW_LIMIT + 5);
         let run = parse(&format!("1 1\n# Histogram Overflows: 65541\n# Thread 0:{numbers}\n")).unwrap();
         assert_eq!(run.cpus[0].worst.len(), OVERFLOW_LIMIT);
-        assert!(run.plan.notes.iter().any(|note| note.starts_with("5 overflow cycle numbers")));
+        assert!(run.plan.notes.iter().any(|note| note.starts_with("5 cycle numbers of overflows")));
     }
 
     proptest! {

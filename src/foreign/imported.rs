@@ -14,7 +14,9 @@ pub(super) struct Thread {
     pub cpu: Option<Cpu>,
     /// Ascending buckets that are not empty.
     pub buckets: Vec<(u64, u64)>,
-    /// Samples beyond the last bucket.
+    /// The file has no histogram: of its samples the count and the extremes are all that is known.
+    pub summary_only: bool,
+    /// Samples beyond the last bucket; without a histogram, all of them.
     pub overflows: u64,
     /// Their numbers, counted from 0 over the wake-ups.
     pub overflow_cycles: Vec<u64>,
@@ -96,7 +98,7 @@ fn cpu_run(cpu: Cpu, thread: Thread, unit: Nanos) -> Result<CpuRun, String> {
         // An early wake-up poisons the average together with the maximum.
         mean_ns: thread.mean_ns.filter(|_| cycles > 0 && !thread.max.is_some_and(is_wrapped)),
         max_ns: in_ns(max)?,
-        overflows: (thread.overflows > 0).then_some(thread.overflows),
+        overflows: Some(thread.overflows).filter(|&n| n > 0 && !thread.summary_only),
         worst: thread.overflow_cycles.iter().map(|&k| Worst { cycle: Some(k), ..Worst::default() }).collect(),
         ..CpuRun::default()
     };

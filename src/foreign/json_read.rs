@@ -50,7 +50,7 @@ struct ReadThread {
 
 /// Reads cyclictest's JSON; what cyclictest itself writes wrongly is repaired, what contradicts itself is refused.
 ///
-/// Samples that `cycles` counts and the histogram does not hold are overflows.
+/// Samples that `cycles` counts and the histogram does not hold are overflows, where there is one.
 pub fn parse(bytes: &[u8]) -> Result<Run, String> {
     let file: ReadFile = serde_json::from_slice(bytes)
         .or_else(|error| serde_json::from_str(&repaired(bytes)).map_err(|_| error))
@@ -80,7 +80,10 @@ pub fn parse(bytes: &[u8]) -> Result<Run, String> {
         run.host.preempt = "rt".into();
     }
     date_run(&mut run, &file.start_time, &file.end_time);
-    let threads = threads_of(threads, unit, &run.plan)?;
+    let asked = command_line::asks_for_histogram(&file.command_line);
+    let mut threads = threads_of(threads, unit, &run.plan)?;
+    // Before 2.7 a run without -h has an empty one.
+    threads.iter_mut().for_each(|thread| thread.summary_only |= thread.buckets.is_empty() && !asked);
     fill(&mut run, threads, unit)?;
     Ok(run)
 }
@@ -104,6 +107,7 @@ fn threads_of(threads: Vec<(u64, ReadThread)>, unit: Nanos, plan: &Plan) -> Resu
         if number != index as u64 || index >= THREAD_LIMIT {
             return Err(format!("thread {number}: expected threads 0 to {THREAD_LIMIT} without a gap"));
         }
+        let summary_only = read.histogram.is_none();
         let mut buckets = read.histogram.map_or(Vec::new(), |histogram| histogram.0);
         buckets.retain(|bucket| bucket.1 > 0);
         buckets_left = buckets_left
@@ -114,6 +118,7 @@ fn threads_of(threads: Vec<(u64, ReadThread)>, unit: Nanos, plan: &Plan) -> Resu
         known.push(Thread {
             cpu: cpu_of(read.cpu).map_err(|what| format!("thread {number}: {what}"))?,
             buckets,
+            summary_only,
             overflows: overflows.ok_or_else(|| {
                 format!("thread {number}: the histogram holds more samples than cycles, {}", read.cycles)
             })?,
@@ -236,16 +241,19 @@ mod tests {
     }
 
     #[test]
-    fn without_a_histogram_every_sample_is_an_overflow() {
+    fn without_a_histogram_no_sample_is_beyond_its_end() {
         for text in
             [fixture("summary.json"), &fixture("summary.json").replace("\"histogram\": {      },", "")]
         {
             let run = parse(text.as_bytes()).unwrap();
             assert_eq!(run.check(), Ok(()));
             let cpu = &run.cpus[1];
-            assert_eq!((cpu.cycles, cpu.overflows, cpu.p50_ns), (343, Some(343), None));
+            assert_eq!((cpu.cycles, cpu.overflows, cpu.p50_ns), (343, None, None));
             assert_eq!((cpu.interval_ns, cpu.max_ns), (Some(Nanos(1_500_000)), Some(Nanos(569_000))));
         }
+        // With -h 10 an empty histogram says that all of them were later.
+        let text = fixture("summary.json").replace("cyclictest ", "cyclictest -h 10 ");
+        assert_eq!(parse(text.as_bytes()).unwrap().cpus[1].overflows, Some(343));
     }
 
     #[test]

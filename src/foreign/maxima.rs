@@ -3,6 +3,7 @@
 //! A heading and comments (`#`) are left out, a blank line between values is a block without one. What
 //! is no integer is refused with its line: a value that is guessed at would be the largest of all.
 
+use crate::text::several;
 use crate::units::Nanos;
 
 /// No list is longer: four months of seconds.
@@ -79,10 +80,14 @@ impl Maxima {
             remarks.push(format!("the first line, '{heading}', was taken for a heading"));
         }
         if self.gaps > 0 {
-            remarks.push(format!("{} blank lines between values: blocks without a value", self.gaps));
+            remarks.push(format!(
+                "{} between values: {} without a value",
+                several(self.gaps as u64, "blank line", "blank lines"),
+                if self.gaps == 1 { "a block" } else { "blocks" }
+            ));
         }
         if self.comments > 0 {
-            remarks.push(format!("{} lines with # were left out", self.comments));
+            remarks.push(format!("{} with # left out", several(self.comments as u64, "line", "lines")));
         }
         Ok((self.values, remarks))
     }
@@ -131,7 +136,7 @@ mod tests {
         let (_, remarks) = read(b"max\n# x\n1\n\n2\n\n").expect("a list");
         let said = remarks.join("; ");
         assert!(
-            said.contains("'max'") && said.contains("1 blank") && said.contains("1 lines with #"),
+            said.contains("'max'") && said.contains("1 blank") && said.contains("1 line with #"),
             "{said}"
         );
         assert_eq!(read(b"1\n2\n").expect("a list").1.len(), 0);

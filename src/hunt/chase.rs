@@ -20,6 +20,7 @@ use crate::measure::sink::{Sink, Tick};
 use crate::measure::total::{Total, block_line, fill_tail, levels};
 use crate::measure::watch::{Steal, entry};
 use crate::stats::histogram::{Counts, row_of};
+use crate::text::several;
 use crate::trace::event::{Raw, What};
 use crate::units::{Cpu, CpuSet, Nanos, Policy};
 
@@ -287,7 +288,10 @@ impl Chase {
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
         run.overhead.max_rss_kib = crate::host::peak_memory_kib();
         if last && self.over.is_none() {
-            let why = format!("{} wake-ups in so short a time give none: name it with --over", self.wakeups);
+            let why = format!(
+                "{} in so short a time give none: name it with --over",
+                several(self.wakeups, "wake-up", "wake-ups")
+            );
             self.explainer.set_threshold(Nanos(0), why);
         }
         self.explainer.fill(run, last);

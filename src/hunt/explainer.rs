@@ -13,6 +13,7 @@ use crate::host::clock;
 use crate::measure::hunter::{Catch, PULSE};
 use crate::rules::culprits::tally::Tally;
 use crate::rules::culprits::{About, Stolen};
+use crate::text::several;
 use crate::timeline;
 use crate::trace::event::{Task, What};
 use crate::trace::window::Window;
@@ -166,16 +167,15 @@ impl Explainer {
         let mut account = self.account.clone();
         account.windows_lost += self.lost;
         if self.lost > 0 {
-            let lost = self.lost;
-            account.notes.push(format!(
-                "{lost} spikes came faster than they could be looked at: they are counted only"
-            ));
+            let lost = several(self.lost, "spike", "spikes");
+            account.notes.push(format!("{lost} came faster than could be looked at, and only counted"));
         }
         if self.unwritten > 0 {
             let why = self.trouble.as_deref().unwrap_or("the space for them is used up");
-            account
-                .notes
-                .push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
+            account.notes.push(format!(
+                "the events of {} are not in the bundle: {why}",
+                several(self.unwritten, "spike", "spikes")
+            ));
         }
         run.recorder = Some(account);
         if last {

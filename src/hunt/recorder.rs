@@ -8,6 +8,7 @@ use super::sheets::Sheets;
 use crate::error::{Outcome, Trouble};
 use crate::host::clock;
 use crate::host::tracefs::{NotHere, Tracing};
+use crate::text::several;
 use crate::trace::decode::Decoder;
 use crate::trace::event::{Raw, What};
 use crate::trace::page::Lost;
@@ -216,7 +217,10 @@ impl Recorder {
         let unread = refused.map(|(wanted, why)| format!("{}:{}: {why}", wanted.system, wanted.event));
         into.notes = self.notes.iter().cloned().chain(unread).collect();
         if self.unread > 0 {
-            into.notes.push(format!("{} records of the trace could not be understood", self.unread));
+            into.notes.push(format!(
+                "{} of the trace could not be understood",
+                several(self.unread, "record", "records")
+            ));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! From when on a wake-up is a spike, where the user does not say. Pure.
 
 use crate::stats::histogram::{self, Counts, fill_rows, total_of};
+use crate::text::several;
 use crate::units::Nanos;
 
 /// The nearest-rank quantile of counted wake-ups, upper edge of its row; per million as in [`histogram::quantile`].
@@ -22,12 +23,12 @@ pub fn automatic(counts: &Counts) -> (Nanos, String) {
     let over = Nanos((wanted.0 + unit - 1) / unit * unit);
     let mut rows = Vec::new();
     fill_rows(&mut rows, &[counts], Nanos(0));
-    let count = total_of(&rows);
+    let count = several(total_of(&rows), "wake-up", "wake-ups");
     let of = match late.0 >= 2 * median.0 {
         true => "one in 200 was later",
         false => "twice their median",
     };
-    (over, format!("from {count} wake-ups with events armed before the run: {of}"))
+    (over, format!("from {count} with events armed before the run: {of}"))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::facts::clocksource::{self, Quality};
 use crate::facts::tasks::{self, RtPolicy, RtTask};
 use crate::facts::{Facts, cgroup, kmsg};
 use crate::host::{Host, KernelLog, clock};
+use crate::text::several;
 use crate::units::{CpuSet, Nanos};
 
 /// Rivals beyond this many are counted, not named.
@@ -108,8 +109,9 @@ impl Before {
                 let periods = more(after.throttled_periods, before.throttled_periods);
                 let time = Nanos(more(after.throttled_ns, before.throttled_ns) as i64);
                 if periods > 0 {
+                    let periods = several(periods, "period", "periods");
                     let detail = format!(
-                        "the control group's quota ran out in {periods} periods, {time} in all: run onbeat in a group without a quota"
+                        "the control group's quota ran out in {periods}, {time} in all: run onbeat in a group without a quota"
                     );
                     entries.push(entry("throttled", None, true, detail));
                 }
@@ -145,8 +147,10 @@ fn rivals(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority: u32)
     let mut entries: Vec<Integrity> =
         found.iter().take(NAMED).map(|(ticks, task)| rival_entry(*ticks, task)).collect();
     if found.len() > NAMED {
-        let detail =
-            format!("{} further real-time tasks go before the measuring threads", found.len() - NAMED);
+        let detail = match found.len() - NAMED {
+            1 => "a further real-time task goes before the measuring threads".to_owned(),
+            more => format!("{more} further real-time tasks go before the measuring threads"),
+        };
         entries.push(entry("rt-competitor", None, false, detail));
     }
     entries
@@ -200,8 +204,8 @@ mod tests {
         let details: Vec<String> =
             rivals(&before, &after, &measured, 80).into_iter().map(|e| e.detail).collect();
         assert_eq!(details.len(), 2, "{details:?}");
-        assert!(details[0].starts_with("task-1 (pid 1, SCHED_FIFO 90)") && details[0].contains("ran 120ms"));
-        assert!(details[1].starts_with("task-4") && details[1].contains("less than 10ms"));
+        assert!(details[0].starts_with("task-1 (pid 1, SCHED_FIFO 90)") && details[0].contains("ran 120 ms"));
+        assert!(details[1].starts_with("task-4") && details[1].contains("less than 10 ms"));
     }
 
     #[test]

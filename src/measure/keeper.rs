@@ -21,6 +21,7 @@ use crate::error::Outcome;
 use crate::host::rt::{self, Woken};
 use crate::host::{self, clock};
 use crate::plan::Plan;
+use crate::text::several;
 use crate::units::{CpuSet, Nanos};
 
 /// `run.json` is replaced this often.
@@ -317,7 +318,7 @@ impl Keeper {
         let Total { cpu, cycles, missed, .. } = self.totals[index];
         if cycles + missed != end.scheduled {
             let detail = format!(
-                "{cycles} cycles and {missed} missed slots are not the {} that were scheduled: this is a defect of onbeat",
+                "cycles ({cycles}) and missed slots ({missed}) are not the {} that were scheduled: this is a defect of onbeat",
                 end.scheduled
             );
             self.note(entry("sums", Some(cpu), true, detail));
@@ -333,13 +334,14 @@ impl Keeper {
         self.fill_document();
         if self.joined > 0 {
             let detail = format!(
-                "onbeat's own thread came late {} times; the blocks of those seconds are joined, no sample is lost",
-                self.joined
+                "onbeat's own thread came late {}; the blocks of those seconds are joined, no sample is lost",
+                several(self.joined, "time", "times")
             );
             self.note(entry("housekeeping", None, false, detail));
         }
         if self.entries_dropped > 0 {
-            let detail = format!("{} further entries are not listed", self.entries_dropped);
+            let detail =
+                format!("not listed: {}", several(self.entries_dropped, "further entry", "further entries"));
             self.run.integrity.push(entry("entries-dropped", None, false, detail));
         }
         self.run.complete = true;

@@ -8,6 +8,7 @@ use crate::bundle::run::Integrity;
 use crate::facts::stat::steal_ticks;
 use crate::host::rt::Usage;
 use crate::host::{KeptOpen, clock};
+use crate::text::several;
 use crate::units::{Cpu, CpuSet, Nanos};
 
 /// The kernel accounts steal and the time of tasks in ticks of USER_HZ, which is 100 wherever Linux runs (proc(5)).
@@ -135,7 +136,8 @@ impl StealSum {
             format!("; none in the second of the worst wake-up ({worst})")
         };
         let detail = format!(
-            "the hypervisor took {total} in {blocks} seconds of the run, counted in ticks of 10 ms{coincides}"
+            "the hypervisor took {total} in {} of the run, counted in ticks of 10 ms{coincides}",
+            several(blocks, "second", "seconds")
         );
         (blocks > 0).then(|| entry("steal", Some(cpu), false, detail))
     }
@@ -179,16 +181,16 @@ pub fn entries_of_end(cpu: Cpu, end: &End, usage: &Usage, start: Nanos) -> Vec<I
     if end.migrations > 0 {
         let (elsewhere, at) = end.first_migration;
         let detail = format!(
-            "{} of its wake-ups came on another cpu, the first on cpu {elsewhere} at {} of the run",
-            end.migrations,
+            "{} of it came on another CPU, the first on CPU {elsewhere} at {} of the run",
+            several(end.migrations, "wake-up", "wake-ups"),
             at - start
         );
         entries.push(entry("affinity", Some(cpu), true, detail));
     }
     if usage.minor_faults + usage.major_faults > 0 {
         let detail = format!(
-            "{} page faults in the loop, {} of them with I/O; each delayed what came after it",
-            usage.minor_faults + usage.major_faults,
+            "{} in the loop, {} of them with I/O; each delayed what came after it",
+            several(usage.minor_faults + usage.major_faults, "page fault", "page faults"),
             usage.major_faults
         );
         entries.push(entry("page-fault", Some(cpu), usage.major_faults > 0, detail));
@@ -223,11 +225,12 @@ mod tests {
         sum.add(Some(Nanos(50)), Nanos(0));
         assert_eq!(sum.entry(Cpu(0)), None);
         sum.add(Some(Nanos(40)), USER_TICK);
-        assert!(sum.entry(Cpu(0)).expect("steal").detail.contains("none in the second"));
+        let detail = sum.entry(Cpu(0)).expect("steal").detail;
+        assert!(detail.contains("none in the second") && detail.contains("in 1 second of"), "{detail}");
         sum.add(Some(Nanos(7_000_000)), USER_TICK);
         let detail = sum.entry(Cpu(0)).expect("steal").detail;
         assert!(
-            detail.contains("20ms in 2 seconds") && detail.contains("(7ms) lies in a second with 10ms"),
+            detail.contains("20 ms in 2 seconds") && detail.contains("(7 ms) lies in a second with 10 ms"),
             "{detail}"
         );
     }

@@ -6,6 +6,7 @@ use super::audit::{conditions, count, worst_first};
 use super::html::{document, page_of};
 use super::map::Map;
 use super::page::{figure, scroll};
+use super::prose::prose;
 use super::words::clean;
 use super::{map_svg, map_text, rules as pages, theme};
 use crate::rules;
@@ -55,7 +56,7 @@ fn machine(map: &Map) -> Markup {
         }))
         @if !map.unknown.is_empty() {
             p { "Not on the map:" }
-            ul { @for what in &map.unknown { li { (clean(what)) } } }
+            ul { @for what in &map.unknown { li { (prose(what)) } } }
         }
         details {
             summary { "The same in words" }
@@ -68,7 +69,7 @@ fn failed(found: &Finding) -> Markup {
     html! {
         section class={ "finding " (found.severity.name()) } {
             h3 { (badge(found.severity)) " " (found.rule) @if let Some(title) = title(found) { span class="muted" { " " (title) } } }
-            p class="change" { (clean(&found.value)) " " span class="muted" { "should be" } " " strong { (clean(&found.wanted)) } }
+            p class="change" { (prose(&found.value)) " " span class="muted" { "should be" } " " strong { (prose(&found.wanted)) } }
             dl {
                 (field("why", &found.why))
                 (field("contested", found.contested))
@@ -85,7 +86,7 @@ fn badge(severity: Severity) -> Markup {
 }
 
 fn field(name: &str, text: &str) -> Markup {
-    html! { @if !text.is_empty() { div { dt { (name) } dd { (clean(text)) } } } }
+    html! { @if !text.is_empty() { div { dt { (name) } dd { (prose(text)) } } } }
 }
 
 fn title(found: &Finding) -> Option<&'static str> {
@@ -108,7 +109,7 @@ fn unknown(audit: &Audit) -> Markup {
             (scroll("What could not be told", html! { table {
                 thead { tr { th class="left" { "rule" } th class="left" { "if it failed" } th class="left" { "why it is unknown" } } }
                 tbody { @for found in found { tr {
-                    th class="left" { (found.rule) } td class="left" { (badge(found.severity)) } td class="wrap" { (clean(&found.why)) }
+                    th class="left" { (found.rule) } td class="left" { (badge(found.severity)) } td class="wrap" { (prose(&found.why)) }
                 } } }
             } }))
         }
@@ -123,7 +124,7 @@ fn rest(audit: &Audit, verdict: Verdict, heading: &str) -> Markup {
                 summary { (heading) " (" (found.len()) ")" }
                 (scroll(heading, html! { table { tbody { @for found in found {
                     @let said = if found.value.is_empty() { &found.why } else { &found.value };
-                    tr { th class="left" { (found.rule) } td class="wrap" { (clean(said)) } }
+                    tr { th class="left" { (found.rule) } td class="wrap" { (prose(said)) } }
                 } } } }))
             }
         }

@@ -42,6 +42,19 @@ pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, colo
     page
 }
 
+/// The answer alone: what there was to answer with, the verdict or what counting says, and what lies beyond.
+pub fn brief(title: &str, bounds: &Bounds, width: usize, color: bool) -> String {
+    let ink = Ink(color);
+    let mut page = String::new();
+    wrapped(&mut page, &ink.dye(BOLD, &headline(title, bounds)), width);
+    let lines = match &bounds.claim {
+        Some(claim) => vec![verdict(bounds, claim)],
+        None => counting(bounds).into_iter().take(1).chain(beyond(bounds).into_iter().take(2)).collect(),
+    };
+    lines.iter().for_each(|line| wrapped(&mut page, line, width));
+    page
+}
+
 /// What there was to answer with.
 pub fn headline(title: &str, bounds: &Bounds) -> String {
     let counting = &bounds.counting;
@@ -123,8 +136,8 @@ pub fn counting(bounds: &Bounds) -> Vec<String> {
     }
     if let Some(records) = counting.records.filter(|records| records.p_value < 0.01) {
         lines.push(format!(
-            "The maximum was still climbing: it grew {} times where {:.1} are expected ({}).",
-            records.count,
+            "The maximum was still climbing: it grew {} where {:.1} are expected ({}).",
+            several(records.count as u64, "time", "times"),
             records.expected,
             percent(records.p_value)
         ));

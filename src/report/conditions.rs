@@ -107,6 +107,14 @@ fn length(run: &Run) -> String {
     }
 }
 
+/// To the second, in UTC as the bundle has it.
+fn started(run: &Run) -> String {
+    match run.started.get(..19).filter(|_| run.started.ends_with('Z')) {
+        Some(second) => format!("{} UTC", clean(&second.replacen('T', " ", 1))),
+        None => known(&run.started),
+    }
+}
+
 /// A set of CPUs in the kernel's notation.
 pub fn cpu_list(cpus: impl IntoIterator<Item = Cpu>) -> String {
     let set: CpuSet = cpus.into_iter().collect();
@@ -142,7 +150,7 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
         ("virtual machine", virtualization(run)),
         ("measured CPUs", cpu_list(run.cpus.iter().map(|cpu| cpu.cpu))),
         ("housekeeping", cpu_list(run.plan.housekeeping.iter().copied())),
-        ("started", known(&run.started)),
+        ("started", started(run)),
         ("length", length(run)),
     ]
 }

@@ -37,16 +37,21 @@ pub fn csv(run: &Run) -> String {
 }
 
 fn comments(run: &Run, text: &mut String) {
-    let _ = writeln!(text, "# onbeat {}, run {}", words::clean(&run.version), words::clean(&run.id));
+    let _ = writeln!(
+        text,
+        "# onbeat {}, run {}",
+        no_formula(&words::clean(&run.version)),
+        no_formula(&words::clean(&run.id))
+    );
     if let Some(sentence) = words::incomplete(run) {
         let _ = writeln!(text, "# {sentence}");
     }
     for (name, value) in conditions::conditions(run) {
-        let _ = writeln!(text, "# {name}: {value}");
+        let _ = writeln!(text, "# {name}: {}", no_formula(&value));
     }
     for entry in &run.integrity {
         let what = if entry.invalidates { "INVALID" } else { "note" };
-        let _ = writeln!(text, "# {what}: {}", words::integrity(entry));
+        let _ = writeln!(text, "# {what}: {}", no_formula(&words::integrity(entry)));
     }
     for note in words::oddities(run) {
         let _ = writeln!(text, "# {note}");
@@ -61,6 +66,20 @@ fn comments(run: &Run, text: &mut String) {
             cpu.cpu, cpu.cycles
         );
     }
+}
+
+/// A spreadsheet breaks a comment at its separators like any line, and takes a cell that begins with one of these signs
+/// for a formula (OWASP, "CSV Injection"): an apostrophe before it keeps it text.
+fn no_formula(comment: &str) -> String {
+    let (mut safe, mut begins) = (String::with_capacity(comment.len()), false);
+    for c in comment.chars() {
+        if begins && matches!(c, '=' | '+' | '-' | '@') {
+            safe.push('\'');
+        }
+        begins = matches!(c, ',' | ';') || begins && matches!(c, ' ' | '"' | '\'');
+        safe.push(c);
+    }
+    safe
 }
 
 #[cfg(test)]
@@ -93,6 +112,23 @@ mod tests {
             let (name, sum) = columns.last().unwrap();
             assert_eq!((name.as_str(), *sum), ("sum", sample.run.cpus.iter().map(|cpu| cpu.cycles).sum()));
         }
+    }
+
+    #[test]
+    fn no_cell_of_a_comment_is_a_formula() {
+        for (text, safe) in [
+            ("isolcpus=2,3 a=-1", "isolcpus=2,3 a=-1"),
+            ("a,=1+1", "a,'=1+1"),
+            ("a; \"@SUM(1)\"", "a; \"'@SUM(1)\""),
+            ("x,+1,-2", "x,'+1,'-2"),
+        ] {
+            assert_eq!(no_formula(text), safe);
+        }
+        let mut run = fixture::quiet().run;
+        run.host.cmdline = "quiet,=cmd|' /C calc'!A0".into();
+        run.host.release = "6.1;@x".into();
+        let text = csv(&run);
+        assert!(!text.contains(",=") && !text.contains(";@"), "{text}");
     }
 
     #[test]

@@ -369,10 +369,11 @@ pub fn import() -> Sample {
     Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "import")
 }
 
+/// What a name may hold that is meant to break out: of a page, of a line, of the terminal's screen, of the direction.
+pub const ATTACK: &str = "</script><script>alert(1)</script><img src=x onerror=\"alert('2')\">\u{1b}[2J\r\n#\u{0}\u{9b}2J\u{85}\u{202e}\u{2066}\u{61c}\u{2028}";
+
 /// Every string an attack.
 pub fn hostile() -> Sample {
-    const ATTACK: &str =
-        "</script><script>alert(1)</script><img src=x onerror=\"alert('2')\">\u{1b}[2J\r\n#\u{0}";
     let mut sample = early();
     let text = serde_json::to_string(&sample.run).unwrap();
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -384,7 +385,8 @@ pub fn hostile() -> Sample {
     sample
 }
 
-fn poison(value: &mut serde_json::Value, attack: &str) {
+/// Makes every string of a document the attack.
+pub fn poison(value: &mut serde_json::Value, attack: &str) {
     match value {
         serde_json::Value::String(text) => *text = attack.into(),
         serde_json::Value::Array(values) => values.iter_mut().for_each(|value| poison(value, attack)),

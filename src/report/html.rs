@@ -11,6 +11,7 @@ use super::words::{clean, several, us_or_dash};
 use super::{Input, conditions, exceedance, latency, line, page, shift, table, theme};
 use crate::stats::compare::secondary;
 use crate::stats::pair::verdict::Design;
+use crate::text::harmless;
 
 /// Nothing may be loaded and nothing executed, even if escaping had a hole.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
@@ -93,7 +94,7 @@ fn maxima(inputs: &[Input]) -> Markup {
         @if let ([a, b], false) = (inputs, shifts.is_empty()) {
             h3 { "By how much the second run is later, quantile by quantile" }
             (figure("", |size| shift::draw(&shifts, size, &theme::PAGE)))
-            p { "A is " (clean(a.title)) ", B is " (clean(b.title)) ". One run each: no verdict. Two runs of one configuration differ too; `onbeat compare` judges several of each." }
+            p { "A is " (clean(a.title)) ", B is " (clean(b.title)) ". One run each: no verdict. Two runs of one configuration differ too; " code { "onbeat compare" } " judges several of each." }
         }
     }
 }
@@ -170,7 +171,7 @@ fn differences(inputs: &[Input]) -> Markup {
 /// What the page shows, as JSON. Within strings, where alone they can occur, the characters that could end the
 /// element or open a comment are written as escapes.
 pub fn document(json: &str) -> Markup {
-    let safe = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+    let safe = harmless(json).replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
     html! { script type="application/json" id="onbeat-run" { (PreEscaped(safe)) } }
 }
 

@@ -10,7 +10,8 @@ use super::map::words::{cpus, interrupts, label, listed, mark, threads};
 use super::map::{Map, Mark, Step, Work, rank_name};
 use super::svg::{LINE, Path, Picture, Px, Size, fit, group, text, text_width};
 use super::theme::Theme;
-use super::words::{clean, several};
+use super::words::clean;
+use crate::text::several;
 use crate::units::{Cpu, CpuSet};
 
 /// Height of a strip.
@@ -328,8 +329,8 @@ impl<'a> Frame<'a> {
         }
         if map.realtime.len() > STEPS {
             notes.push(format!(
-                "{} more rows of real-time threads are not drawn.",
-                map.realtime.len() - STEPS
+                "Not drawn: {} of real-time threads.",
+                several((map.realtime.len() - STEPS) as u64, "more row", "more rows")
             ));
         }
         Picture { width: self.size.width(), height, body, label: label(map), notes }

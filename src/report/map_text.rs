@@ -8,6 +8,7 @@ use super::ink::{BOLD, DIM, Ink};
 use super::map::words::{listed, named};
 use super::map::{APART, Group, Item, Map, Step, Work, rank_name};
 use super::words::{clean, filled, wrapped};
+use crate::text::several;
 use crate::units::CpuSet;
 
 /// Groups beyond this many are counted, not shown; names in a list too.
@@ -83,7 +84,11 @@ fn table(page: &mut String, map: &Map, width: usize, ink: Ink) {
         row(page, &cells, &widths, &|line| ink.dye(code, line));
     }
     if map.groups.len() > GROUPS {
-        let _ = writeln!(page, "and {} more groups of CPUs", map.groups.len() - GROUPS);
+        let _ = writeln!(
+            page,
+            "and {} of CPUs",
+            several((map.groups.len() - GROUPS) as u64, "more group", "more groups")
+        );
     }
 }
 

@@ -10,6 +10,7 @@ use super::theme::Theme;
 use super::words::duration;
 use crate::stats::bounds::periods;
 use crate::stats::bounds::structure::{Stretch, Structure};
+use crate::text::several;
 
 /// More stretches than this are not told apart.
 const MOST_STRETCHES: usize = 60;
@@ -95,7 +96,7 @@ impl<'a> Marks<'a> {
             note += &format!(", {} from {} on", per_hour(stretch.per_hour), duration(stretch.from_ns));
         }
         if rest.len() > NAMED {
-            note += &format!(", and {} more changes", rest.len() - NAMED);
+            note += &format!(", and {}", several((rest.len() - NAMED) as u64, "more change", "more changes"));
         }
         Some(note + ".")
     }

@@ -34,8 +34,10 @@ pub mod overlay;
 pub mod page;
 pub mod peaks;
 pub mod perfetto;
+pub mod prose;
 pub mod rates;
 pub mod rules;
+pub mod rules_text;
 pub mod shift;
 pub mod supports;
 pub mod svg;
@@ -49,6 +51,8 @@ pub mod words;
 mod asked;
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod hostile;
 
 use serde::Serialize;
 

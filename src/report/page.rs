@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::line::{self, sum_rows};
 use super::marks::Marks;
+use super::prose::prose;
 use super::svg::{Picture, Size};
 use super::theme::PAGE;
 use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash, verdict};
@@ -31,7 +32,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             @let (known, unknown) = conditions::known_conditions(run);
             (pairs(&known))
             @if !unknown.is_empty() { p { "Not known: " (unknown.join(", ")) "." } }
-            @for note in &run.plan.notes { p class="muted" { (clean(note)) } }
+            @for note in &run.plan.notes { p class="muted" { (prose(note)) } }
             h2 { "Was the measurement fair?" }
             (integrity(input))
             h2 { "Latency per CPU" }
@@ -58,7 +59,7 @@ fn banners(input: &Input) -> Markup {
         @if !invalid.is_empty() {
             div class="banner" role="alert" {
                 "INVALID: the run does not measure what it says it does."
-                ul { @for sentence in &invalid { li { (sentence) } } }
+                ul { @for sentence in &invalid { li { (prose(sentence)) } } }
             }
         }
     }
@@ -73,15 +74,15 @@ fn integrity(input: &Input) -> Markup {
             p { "Nothing was found that speaks against it." }
         } @else {
             ul { @for entry in entries {
-                li { @if entry.invalidates { strong { "invalidates the run: " } } (words::integrity(entry)) }
+                li { @if entry.invalidates { strong { "invalidates the run: " } } (prose(&words::integrity(entry))) }
             } }
         }
-        @for remark in input.remarks { p { "Reading the bundle: " (clean(remark)) } }
+        @for remark in input.remarks { p { "Reading the bundle: " (prose(remark)) } }
     }
 }
 
 fn pairs(pairs: &[(&'static str, String)]) -> Markup {
-    html! { dl { @for (name, value) in pairs { div { dt { (name) } dd { (value) } } } } }
+    html! { dl { @for (name, value) in pairs { div { dt { (name) } dd { (prose(value)) } } } } }
 }
 
 /// A table that may be wider than the page.
@@ -104,7 +105,7 @@ fn cpus(run: &Run) -> Markup {
         "Latency per CPU, in us",
         html! {
             table {
-                thead { tr { th { "CPU" } @for head in heads { th { (head) } } th class="left" { "when" } } }
+                thead { tr { th { "CPU" } @for head in heads { th { (head) } } th class="left" { "when (UTC)" } } }
                 tbody {
                     @for core_type in &types {
                         @if types.len() > 1 {
@@ -274,7 +275,7 @@ fn worst(run: &Run) -> Markup {
         h2 { "The worst wake-ups" }
         (scroll("The worst wake-ups", html! {
             table {
-                thead { tr { th { "latency in us" } th { "CPU" } th { "cycle" } th class="left" { "when" } } }
+                thead { tr { th { "latency in us" } th { "CPU" } th { "cycle" } th class="left" { "when (UTC)" } } }
                 tbody { @for (cpu, worst) in all.iter().take(WORST) {
                     tr {
                         td class="top" { (worst.latency_ns.map_or_else(|| "not known".into(), us)) }

@@ -1,4 +1,4 @@
-//! Rules as pages: for the terminal, for `docs/rules`, and as JSON. The words are the rule's own.
+//! Rules as pages: for `docs/rules`, and as JSON; the words are the rule's own. `rules_text.rs` has the terminal's form.
 
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ fn of_knob(knob: &'static Knob) -> Entry<'static> {
         id: knob.id,
         kind: "knob",
         title: knob.title,
-        doc: knob_page(knob),
+        doc: page(Rule::Knob(knob)),
         sources: knob.sources.iter().map(|source| source.url).collect(),
         cures: knob.cures.iter().map(|slice| slice.name().to_owned()).chain(culprits).collect(),
         cured_by: Vec::new(),
@@ -81,7 +81,7 @@ fn of_culprit(culprit: &'static Culprit) -> Entry<'static> {
         id: culprit.id,
         kind: "culprit",
         title: culprit.title,
-        doc: culprit_page(culprit),
+        doc: page(Rule::Culprit(culprit)),
         sources: culprit.sources.iter().map(|source| source.url).collect(),
         cures: Vec::new(),
         cured_by: culprit.cured_by.to_vec(),
@@ -99,141 +99,165 @@ fn reads(knob: &'static Knob) -> Vec<&'static str> {
     knob.reads.iter().chain(knob.facts).copied().collect()
 }
 
-/// The rules as a list for the terminal.
-pub fn list(rules: &[Rule], width: usize) -> String {
-    let widest = rules.iter().map(|rule| rule.id().len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for rule in rules {
-        let line = match rule {
-            Rule::Knob(knob) => {
-                format!("{:<widest$}  knob     {:<6}  {}", knob.id, knob.severity.name(), knob.title)
-            }
-            Rule::Culprit(culprit) => {
-                format!("{:<widest$}  culprit  {:<6}  {}", culprit.id, "", culprit.title)
-            }
-        };
-        let _ = writeln!(text, "{}", line.chars().take(width).collect::<String>());
-    }
-    text
+/// A rule's page before it has a form: for the terminal ([`super::rules_text`]), or Markdown.
+pub(super) struct Sheet {
+    pub id: &'static str,
+    /// What it is in a sentence.
+    pub lead: String,
+    pub sections: Vec<(&'static str, Words)>,
+    /// Machines or spikes that show what it does: for who reads the rule as source.
+    pub tried: Vec<(&'static str, &'static str)>,
+    pub evidence: &'static str,
+    pub sources: &'static [Source],
 }
 
-/// All about a rule, as Markdown that reads well as text.
-pub fn page(rule: Rule) -> String {
+/// What stands below a heading.
+pub(super) enum Words {
+    Text(String),
+    Points(Vec<Point>),
+}
+
+/// One point of a list, with the rules that it names.
+pub(super) struct Point {
+    pub before: String,
+    pub rules: Vec<&'static str>,
+    pub after: &'static str,
+}
+
+impl Point {
+    fn new(words: impl Into<String>) -> Point {
+        Point { before: words.into(), rules: Vec::new(), after: "" }
+    }
+
+    fn of(before: &str, rules: &[&'static str]) -> Point {
+        Point { before: before.into(), rules: rules.to_vec(), after: "" }
+    }
+
+    /// The point, each rule that it names as this makes of it.
+    pub fn words(&self, link: impl Fn(&str) -> String) -> String {
+        let rules: Vec<String> = self.rules.iter().map(|id| link(id)).collect();
+        format!("{}{}{}", self.before, rules.join(", "), self.after)
+    }
+}
+
+/// All about a rule.
+pub(super) fn sheet(rule: Rule) -> Sheet {
     match rule {
-        Rule::Knob(knob) => knob_page(knob),
-        Rule::Culprit(culprit) => culprit_page(culprit),
+        Rule::Knob(knob) => knob_sheet(knob),
+        Rule::Culprit(culprit) => culprit_sheet(culprit),
     }
 }
 
-fn culprit_page(culprit: &'static Culprit) -> String {
-    let mut page = format!("# {}\n\n{}: a culprit.\n\n", culprit.id, capital(culprit.title));
-    section(&mut page, "What it looks like", culprit.looks);
-    section(&mut page, "How onbeat tells", culprit.tell);
-    section(&mut page, "What to do", &sentence(culprit.remedy));
-    section(&mut page, "What provokes it", &sentence(culprit.provoke));
-    let kinds: Vec<String> = culprit.kinds.iter().map(|slice| slice.name().to_owned()).collect();
-    let mut lines = vec![format!("- has slices of the kinds {}", kinds.join(", "))];
-    lines.push(match culprit.cured_by {
-        [] => "- no setting that `onbeat audit` judges cures it".to_owned(),
-        ids => format!("- cured by {}", related(ids)),
+fn culprit_sheet(culprit: &'static Culprit) -> Sheet {
+    let kinds: Vec<&str> = culprit.kinds.iter().map(|slice| slice.name()).collect();
+    let mut points = vec![Point::new(format!("has slices of the kinds {}", kinds.join(", ")))];
+    points.push(match culprit.cured_by {
+        [] => Point::new("no setting that `onbeat audit` judges cures it"),
+        ids => Point::of("cured by ", ids),
     });
     if culprit.general {
-        lines.push("- goes by the kind of the slice: rules that know it by name come first".to_owned());
+        points.push(Point::new("goes by the kind of the slice: rules that know it by name come first"));
     }
-    let _ = writeln!(page, "## Where it stands\n\n{}\n", lines.join("\n"));
-    tried(&mut page, &[("fires", culprit.examples.fires), ("silent", culprit.examples.silent)]);
-    sources(&mut page, culprit.evidence, culprit.sources);
-    page
+    Sheet {
+        id: culprit.id,
+        lead: format!("{}: a culprit.", capital(culprit.title)),
+        sections: vec![
+            ("What it looks like", Words::Text(culprit.looks.into())),
+            ("How onbeat tells", Words::Text(culprit.tell.into())),
+            ("What to do", Words::Text(sentence(culprit.remedy))),
+            ("What provokes it", Words::Text(sentence(culprit.provoke))),
+            ("Where it stands", Words::Points(points)),
+        ],
+        tried: vec![("fires", culprit.examples.fires), ("silent", culprit.examples.silent)],
+        evidence: evidence(culprit.evidence),
+        sources: culprit.sources,
+    }
 }
 
-/// Ids as links between pages.
-fn related(ids: &[&str]) -> String {
-    ids.iter().map(|id| format!("[{id}]({id}.md)")).collect::<Vec<String>>().join(", ")
+fn knob_sheet(knob: &'static Knob) -> Sheet {
+    let (id, title, severity) = (knob.id, capital(knob.title), knob.severity.name());
+    let found = "`onbeat audit` says what to type, for the CPUs and the files that it found.";
+    let fix = if knob.fix.is_empty() { found } else { knob.fix };
+    let mut sections = vec![
+        ("What it is", Words::Text(knob.what.into())),
+        ("Why it matters", Words::Text(sentence(knob.why))),
+        ("How onbeat tells", Words::Text(knob.tell.into())),
+        ("What it should be", Words::Text(knob.wanted.into())),
+        ("What to do", Words::Text(fix.into())),
+        ("What a change costs", Words::Text(knob.cost.into())),
+    ];
+    if !knob.contested.is_empty() {
+        sections.push(("What experts disagree about", Words::Text(sentence(knob.contested))));
+    }
+    sections.push(("Where it stands", Words::Points(links(knob))));
+    let examples = &knob.examples;
+    Sheet {
+        id,
+        lead: format!("{title}: a knob, {severity} if it is wrong; a change lasts {}.", lasts(knob.lasts)),
+        sections,
+        tried: vec![("fails", examples.fires), ("passes", examples.silent), ("unknown", examples.unknown)],
+        evidence: evidence(knob.evidence),
+        sources: knob.sources,
+    }
 }
 
-fn tried(page: &mut String, examples: &[(&str, &str)]) {
+/// What it reads, what it cures, and which rules it depends on.
+fn links(knob: &'static Knob) -> Vec<Point> {
+    let quoted = |words: &[&str]| -> String {
+        words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+    };
+    let mut points = vec![Point::new(format!("reads {}", quoted(&reads(knob))))];
+    if !knob.programs.is_empty() {
+        points.push(Point::new(format!("looks for {}", quoted(knob.programs))));
+    }
+    let kinds: Vec<&str> = knob.cures.iter().map(|slice| slice.name()).collect();
+    points.push(Point::new(format!("takes away {}", kinds.join(", "))));
+    let culprits: Vec<&str> = culprits::cured_by(knob.id).iter().map(|culprit| culprit.id).collect();
+    if !culprits.is_empty() {
+        points.push(Point::of("cures ", &culprits));
+    }
+    if !knob.after.is_empty() {
+        points.push(Point { after: ", and undone before", ..Point::of("is set after ", knob.after) });
+    }
+    if !knob.conflicts.is_empty() {
+        points.push(Point::of("does not go together with ", knob.conflicts));
+    }
+    points
+}
+
+/// All about a rule, as Markdown.
+pub fn page(rule: Rule) -> String {
+    let sheet = sheet(rule);
+    let mut page = format!("# {}\n\n{}\n\n", sheet.id, sheet.lead);
+    for (heading, words) in &sheet.sections {
+        let _ = writeln!(page, "## {heading}\n");
+        match words {
+            Words::Text(text) => filled(&mut page, "", text, 0, 100),
+            Words::Points(points) => points.iter().for_each(|point| {
+                let _ = writeln!(page, "- {}", point.words(|id| format!("[{id}]({id}.md)")));
+            }),
+        }
+        page.push('\n');
+    }
     let _ = writeln!(page, "## Tried with\n\n```text");
-    for (name, text) in examples {
+    for (name, text) in &sheet.tried {
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let lines =
             if lines.is_empty() { "a well-set machine".to_owned() } else { lines.join("\n         ") };
         let _ = writeln!(page, "{name:<7}  {lines}");
     }
-    let _ = writeln!(page, "```\n");
-}
-
-fn sources(page: &mut String, known: Evidence, sources: &[Source]) {
-    let _ = writeln!(page, "## Sources ({})\n", evidence(known));
-    for source in sources {
+    let _ = writeln!(page, "```\n\n## Sources ({})\n", sheet.evidence);
+    for source in sheet.sources {
         let _ = writeln!(page, "- [{}]({})", source.title, source.url);
     }
-}
-
-fn knob_page(knob: &'static Knob) -> String {
-    let mut page = format!("# {}\n\n", knob.id);
-    let _ = writeln!(
-        page,
-        "{}: a knob, {} if it is wrong; a change lasts {}.\n",
-        capital(knob.title),
-        knob.severity.name(),
-        lasts(knob.lasts)
-    );
-    section(&mut page, "What it is", knob.what);
-    section(&mut page, "Why it matters", &sentence(knob.why));
-    section(&mut page, "How onbeat tells", knob.tell);
-    section(&mut page, "What it should be", knob.wanted);
-    let found = "`onbeat audit` says what to type, for the CPUs and the files that it found.";
-    section(&mut page, "What to do", if knob.fix.is_empty() { found } else { knob.fix });
-    section(&mut page, "What a change costs", knob.cost);
-    if !knob.contested.is_empty() {
-        section(&mut page, "What experts disagree about", &sentence(knob.contested));
-    }
-    links(&mut page, knob);
-    let examples = &knob.examples;
-    tried(
-        &mut page,
-        &[("fails", examples.fires), ("passes", examples.silent), ("unknown", examples.unknown)],
-    );
-    sources(&mut page, knob.evidence, knob.sources);
     page
-}
-
-fn section(page: &mut String, heading: &str, text: &str) {
-    let _ = writeln!(page, "## {heading}\n");
-    filled(page, "", text, 0, 100);
-    page.push('\n');
-}
-
-/// What it reads, what it cures, and which rules it depends on.
-fn links(page: &mut String, knob: &'static Knob) {
-    let list = |words: Vec<String>| words.join(", ");
-    let quoted = |words: &[&str]| list(words.iter().map(|word| format!("`{word}`")).collect());
-    let mut lines = vec![format!("- reads {}", quoted(&reads(knob)))];
-    if !knob.programs.is_empty() {
-        lines.push(format!("- looks for {}", quoted(knob.programs)));
-    }
-    lines.push(format!(
-        "- takes away {}",
-        list(knob.cures.iter().map(|slice| slice.name().to_owned()).collect())
-    ));
-    let culprits: Vec<&str> = culprits::cured_by(knob.id).iter().map(|culprit| culprit.id).collect();
-    if !culprits.is_empty() {
-        lines.push(format!("- cures {}", related(&culprits)));
-    }
-    if !knob.after.is_empty() {
-        lines.push(format!("- is set after {}, and undone before", related(knob.after)));
-    }
-    if !knob.conflicts.is_empty() {
-        lines.push(format!("- does not go together with {}", related(knob.conflicts)));
-    }
-    let _ = writeln!(page, "## Where it stands\n\n{}\n", lines.join("\n"));
 }
 
 /// How long a change lasts, in words.
 pub(super) fn lasts(lasts: Lasts) -> &'static str {
     match lasts {
         Lasts::Runtime => "until the next boot",
-        Lasts::Boot => "from boot to boot, on the kernel's command line",
+        Lasts::Boot => "from boot to boot",
         Lasts::Build => "until another kernel is built",
         Lasts::Firmware => "for good, as the firmware or the machine itself",
     }

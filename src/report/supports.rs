@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::bounds::{beyond, beyond_heading, counting, headline, mark, not_covered, verdict};
 use super::page::scroll;
-use super::words::clean;
+use super::prose::prose;
 use crate::stats::bounds::Bounds;
 
 /// The section.
@@ -28,7 +28,7 @@ pub fn section(title: &str, bounds: &Bounds) -> Markup {
 }
 
 fn list(sentences: &[String]) -> Markup {
-    html! { ul { @for sentence in sentences { li { (clean(sentence)) } } } }
+    html! { ul { @for sentence in sentences { li { (prose(sentence)) } } } }
 }
 
 fn gates(bounds: &Bounds) -> Markup {
@@ -43,7 +43,7 @@ fn gates(bounds: &Bounds) -> Markup {
                         tr {
                             th { (gate.id) } td class="left" { (gate.name) }
                             td class="left" { @if gate.passed { (mark(gate)) } @else { strong { (mark(gate)) } } }
-                            td class="wrap" { (clean(&gate.detail)) }
+                            td class="wrap" { (prose(&gate.detail)) }
                         }
                     } }
                 }

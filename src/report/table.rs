@@ -24,23 +24,55 @@ const COLUMNS: [(&str, u8); 11] = [
     ("p99.9", 4),
     ("p99.99", 7),
     ("max", 99),
-    ("when", 6),
+    ("when (UTC)", 6),
 ];
 
 /// The run as text of at most so many columns, as far as that can be; with ANSI colours if asked for.
 pub fn render(run: &Run, width: usize, color: bool) -> String {
+    written(run, headline(run), true, width, color)
+}
+
+/// The same for who wants no more than the numbers: what they rest on in one line, and what spoils them.
+pub fn brief(run: &Run, width: usize, color: bool) -> String {
+    let mut lines = headline(run);
+    lines.drain(1..lines.len() - 1);
+    written(run, lines, false, width, color)
+}
+
+fn written(run: &Run, headline: Vec<String>, remarks: bool, width: usize, color: bool) -> String {
     let ink = |code: &'static str| if color { code } else { "" };
     let mut text = String::new();
     if let Some(sentence) = words::incomplete(run) {
         wrap(&mut text, &format!("! {sentence}"), width, ink(RED), ink(PLAIN));
     }
-    for line in headline(run) {
+    for line in headline {
         wrap(&mut text, &line, width, ink(DIM), ink(PLAIN));
     }
     if !run.cpus.is_empty() {
         text.push('\n');
         rows(run, width, ink(BOLD), ink(PLAIN), &mut text);
     }
+    let below = if remarks { below(run, width, color) } else { spoiled(run, width, color) };
+    if !below.is_empty() {
+        text.push('\n');
+        text.push_str(&below);
+    }
+    text
+}
+
+/// What spoils the run, and nothing else.
+fn spoiled(run: &Run, width: usize, color: bool) -> String {
+    let mut below = String::new();
+    let (red, plain) = if color { (RED, PLAIN) } else { ("", "") };
+    for entry in run.integrity.iter().filter(|entry| entry.invalidates) {
+        wrap(&mut below, &format!("! {}", words::integrity(entry)), width, red, plain);
+    }
+    below
+}
+
+/// What was in the way, and what measuring cost.
+fn below(run: &Run, width: usize, color: bool) -> String {
+    let ink = |code: &'static str| if color { code } else { "" };
     let mut below = String::new();
     for entry in &run.integrity {
         let (mark, code) = if entry.invalidates { ("!", ink(RED)) } else { ("-", "") };
@@ -55,11 +87,7 @@ pub fn render(run: &Run, width: usize, color: bool) -> String {
     if !cost.is_empty() {
         wrap(&mut below, &format!("overhead: {}", cost.join(", ")), width, ink(DIM), ink(PLAIN));
     }
-    if !below.is_empty() {
-        text.push('\n');
-        text.push_str(&below);
-    }
-    text
+    below
 }
 
 /// The conditions in few lines, what is not known by name at the end.

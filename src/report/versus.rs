@@ -6,6 +6,7 @@ use super::compare::{MOST_SHOWN, head, numbers, row, sentence};
 use super::html::{document, page_of};
 use super::overlay::{self, Group};
 use super::page::{figure, scroll};
+use super::prose::prose;
 use super::shift;
 use super::theme::PAGE;
 use super::words::{clean, or_dash, us};
@@ -41,8 +42,8 @@ pub fn html(versus: &Versus, json: &str) -> String {
         &heading,
         html! {
             p class="lead" { strong { (sentence(compared)) } }
-            ul { @for line in numbers(compared) { li { (clean(&line)) } } }
-            @for remark in versus.remarks { p { (clean(remark)) } }
+            ul { @for line in numbers(compared) { li { (prose(&line)) } } }
+            @for remark in versus.remarks { p { (prose(remark)) } }
             h2 { "What differs in the conditions" }
             (differences(versus.differing))
             h2 { "The runs" }

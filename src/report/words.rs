@@ -4,21 +4,11 @@ use std::fmt::Write;
 
 use super::Input;
 use crate::bundle::run::{Integrity, Run};
+pub use crate::text::{clean, several};
 use crate::units::Nanos;
 
 /// What stands where a number is not known.
 pub const UNKNOWN: &str = "\u{2013}";
-
-/// A foreign string without the characters that would steer a terminal, break a line or a CSV
-/// comment, or turn the direction of the text around it.
-pub fn clean(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-            // Not allowed in XML, so a picture with one would not open.
-            || matches!(c, '\u{fffe}' | '\u{ffff}')
-    };
-    text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
-}
 
 /// Microseconds with one decimal, as the field writes latencies.
 pub fn us(latency: Nanos) -> String {
@@ -47,20 +37,24 @@ pub fn duration(length: Nanos) -> String {
     length.spoken()
 }
 
-/// The wall time of an event: without its date where that is the run's own.
+/// The wall time of an event, for a table whose heading says UTC: without its date where that is the run's own. A
+/// bundle's times are UTC, because what draws it may be in another zone than what measured, or know of none.
 pub fn time_of_day(time: &str, started: &str) -> String {
     let Some((date, rest)) = time.split_once('T') else { return clean(time) };
     let end = rest.find(['Z', '+', '-']).unwrap_or(rest.len());
     let clock: String = rest[..end].chars().take(12).collect();
+    // A time with an offset, which no bundle of onbeat's has, keeps it.
+    let zone = rest[end..].trim_start_matches('Z');
     if started.split_once('T').is_some_and(|(day, _)| day == date) {
-        return clean(&clock);
+        return clean(&format!("{clock}{zone}"));
     }
-    clean(&format!("{date} {clock}"))
+    clean(&format!("{date} {clock}{zone}"))
 }
 
-/// A name with its letter for one and for several.
-pub fn several(n: u64, one: &str, more: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { more })
+/// The same for a sentence: `09:12:31.123 UTC`.
+pub fn moment(time: &str, started: &str) -> String {
+    let utc = if time.ends_with('Z') { " UTC" } else { "" };
+    format!("{}{utc}", time_of_day(time, started))
 }
 
 /// What a test of this length cannot say.
@@ -93,6 +87,13 @@ pub fn integrity(entry: &Integrity) -> String {
 pub fn oddities(run: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     for cpu in &run.cpus {
+        if cpu.is_summary() {
+            let n = several(cpu.cycles, "sample", "samples");
+            notes.push(format!(
+                "CPU {}: {n} without a histogram: what the table has is all that is known.",
+                cpu.cpu
+            ));
+        }
         if let Some(n) = cpu.overflows.filter(|&n| n > 0) {
             let what = several(n, "sample", "samples");
             notes.push(format!("CPU {}: {what} beyond the histogram's end, values unknown.", cpu.cpu));
@@ -118,7 +119,7 @@ pub fn verdict(input: &Input) -> String {
     };
     let max = worst.max_ns.map_or_else(|| or_dash::<u64>(None), span);
     let when = worst.worst.first().filter(|w| w.latency_ns == worst.max_ns && !w.time.is_empty());
-    let when = when.map_or_else(String::new, |w| format!(" at {}", time_of_day(&w.time, &input.run.started)));
+    let when = when.map_or_else(String::new, |w| format!(" at {}", moment(&w.time, &input.run.started)));
     let missed: u64 = cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
     let missed =
         if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
@@ -192,5 +193,8 @@ mod tests {
         assert_eq!(time_of_day("yesterday\u{1b}[31m", started), "yesterday\u{fffd}[31m");
         assert_eq!(time_of_day("", started), "");
         assert_eq!(time_of_day("2026-11-21Té", started), "é");
+        assert_eq!(time_of_day("2026-11-21T09:12:31+09:00", started), "09:12:31+09:00");
+        assert_eq!(moment("2026-11-21T09:12:31.123456Z", started), "09:12:31.123 UTC");
+        assert_eq!(moment("2026-11-21T09:12:31+09:00", started), "09:12:31+09:00");
     }
 }

@@ -117,7 +117,7 @@ fn machine(survey: &Survey) -> Machine {
 /// Judges a machine by one rule.
 pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding {
     let judged = Case::new(survey, intent, knob.reads).judged(knob.judge);
-    let Judgement { verdict, value, wanted, reason, fix, severity } = judged;
+    let Judgement { verdict, value, wanted, reason, fix, severity, lasts } = judged;
     let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
     let fails = verdict == Verdict::Fail;
     Finding {
@@ -127,7 +127,7 @@ pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding
         value,
         wanted: or(wanted, knob.wanted),
         why: or(reason, knob.why),
-        lasts: knob.lasts,
+        lasts: lasts.unwrap_or(knob.lasts),
         fix: if fails { or(fix, knob.fix) + &rivals::warning(knob, survey) } else { String::new() },
         source: knob.sources.first().map_or("", |source| source.url),
         contested: knob.contested,

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::host::record::Seen;
 use crate::rules::audit::{Finding, finding};
 use crate::rules::intent::{Intent, Profile, intent};
-use crate::rules::{Knob, wanted};
+use crate::rules::{Knob, Lasts, wanted};
 use crate::units::CpuSet;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
@@ -173,8 +173,41 @@ impl Machine {
     /// What one rule says of it.
     pub fn finding(&self, knob: &'static Knob) -> Finding {
         let (survey, intent) = self.survey();
-        finding(knob, &survey, &intent)
+        let found = finding(knob, &survey, &intent);
+        assert!(agree(&found.fix, found.lasts), "{}: {:?}: {}", knob.id, found.lasts, found.fix);
+        found
     }
+}
+
+/// Words of remedies, and how long what they ask for lasts.
+const REMEDIES: &[(&str, Lasts)] = &[
+    ("a kernel built", Lasts::Build),
+    ("build the kernel", Lasts::Build),
+    ("build with ", Lasts::Build),
+    ("boot a kernel with", Lasts::Build),
+    ("kernel's command line", Lasts::Boot),
+    ("boot with", Lasts::Boot),
+    ("boot loader", Lasts::Boot),
+    ("systemctl disable", Lasts::Boot),
+    ("systemctl set-property", Lasts::Boot),
+    ("limits.conf", Lasts::Boot),
+    ("/etc/", Lasts::Boot),
+    ("echo ", Lasts::Runtime),
+    ("taskset ", Lasts::Runtime),
+    ("chrt ", Lasts::Runtime),
+    ("sysctl ", Lasts::Runtime),
+    ("swapoff ", Lasts::Runtime),
+    ("modprobe ", Lasts::Runtime),
+];
+
+/// Whether what is to be done first lasts as long as is said of it; what none of the words tells is not judged.
+pub fn agree(fix: &str, lasts: Lasts) -> bool {
+    let found = REMEDIES.iter().filter_map(|(words, lasts)| Some((fix.find(words)?, *lasts)));
+    let first = found.min_by_key(|(at, _)| *at).map(|(_, lasts)| lasts);
+    // An echo into a file that is read at boot is one of these.
+    let kept =
+        fix.starts_with("echo ") && fix.split(" and ").next().is_some_and(|step| step.contains(">/etc/"));
+    first.is_none_or(|first| lasts == if kept { Lasts::Boot } else { first })
 }
 
 /// Judges the well-set machine after some edits and compares with `VERDICT [SEVERITY, if it fails] [WORDS]`:

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::Lasts;
+
 /// What came of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,6 +75,8 @@ pub struct Judgement {
     pub fix: String,
     /// How bad it is, where that depends on the machine or on what it is for.
     pub severity: Option<Severity>,
+    /// How long what is to be done lasts, where that is not what the rule's own remedy does.
+    pub lasts: Option<Lasts>,
 }
 
 /// A judgement; one that ends the matter early, because something is not known or not applicable, is an `Err`.
@@ -87,6 +91,7 @@ impl Judgement {
             reason: reason.into(),
             fix: String::new(),
             severity: None,
+            lasts: None,
         }
     }
 
@@ -130,6 +135,11 @@ impl Judgement {
         Judgement { fix: fix.into(), ..self }
     }
 
+    /// Says how long it lasts, where this remedy is of another kind than the rule's own.
+    pub fn lasts(self, lasts: Lasts) -> Judgement {
+        Judgement { lasts: Some(lasts), ..self }
+    }
+
     /// Says how bad it is here.
     pub fn severity(self, severity: Severity) -> Judgement {
         Judgement { severity: Some(severity), ..self }
@@ -166,6 +176,7 @@ impl Judgement {
                 reason: words(|leg| &leg.reason),
                 fix: words(|leg| &leg.fix),
                 severity: deciding.iter().filter_map(|leg| leg.severity).max(),
+                lasts: deciding.iter().find(|leg| !leg.fix.is_empty()).and_then(|leg| leg.lasts),
             });
         }
         legs.into_iter()

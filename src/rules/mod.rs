@@ -120,7 +120,7 @@ pub enum Evidence {
 pub enum Lasts {
     /// Until the next boot.
     Runtime,
-    /// Set on the kernel's command line, from boot to boot.
+    /// From boot to boot: on the kernel's command line, or in a file that is read at each boot or login.
     Boot,
     /// Until another kernel is built.
     Build,

@@ -189,3 +189,13 @@ fn without_a_cpu_nothing_about_cpus_is_said() {
         }
     }
 }
+
+#[test]
+fn a_remedy_lasts_as_long_as_is_said_of_it() {
+    for knob in super::knobs::ALL {
+        assert!(super::fixture::agree(knob.fix, knob.lasts), "{}: {:?}: {}", knob.id, knob.lasts, knob.fix);
+        let mut machine = super::fixture::Machine::base();
+        machine.edit(knob.examples.fires);
+        assert!(!machine.finding(knob).fix.is_empty(), "{}", knob.id);
+    }
+}

@@ -29,7 +29,7 @@ pub fn some_of<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     }
     match (shown.is_empty(), more) {
         (_, 0) => shown,
-        (true, _) => format!("{more} with long names"),
+        (true, _) => format!("{more} with {}", if more == 1 { "a long name" } else { "long names" }),
         _ => format!("{shown} and {more} more"),
     }
 }
@@ -49,7 +49,7 @@ pub fn short(text: &str) -> String {
 }
 
 fn clean(c: char) -> char {
-    if c.is_control() { '?' } else { c }
+    if crate::text::steers(c) { '?' } else { c }
 }
 
 /// A list of CPUs, cut after some 80 characters with the number of all of them.
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(names(&["acpi", "eth0", "acpi"]), "acpi, eth0");
         let long = "x".repeat(400);
         assert_eq!(names(&["acpi", &long, "eth0"]), "acpi and 2 more");
-        assert_eq!(names(&[&long]), "1 with long names");
+        assert_eq!(names(&[&long]), "1 with a long name");
         assert_eq!(names(&["a\x1b[2Jb\n"]), "a?[2Jb?");
         assert_eq!(mask(&CpuSet::parse("0-1,33").unwrap()), "2,00000003");
     }

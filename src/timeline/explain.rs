@@ -11,6 +11,7 @@ use super::kind::Kind;
 use super::state::{Stretch, Top, stretches};
 use super::tasks::who;
 use crate::bundle::run::{Host, Slice, Spike};
+use crate::text::several;
 use crate::trace::window::Window;
 use crate::units::{Cpu, Nanos};
 
@@ -148,12 +149,15 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     let window = case.window;
     if window.events_lost > 0 {
         notes.push(format!(
-            "{} events of this CPU were overwritten before they could be read, or found no room",
-            window.events_lost
+            "{} of this CPU lost: overwritten before being read, or without room",
+            several(window.events_lost, "event", "events")
         ));
     }
     if window.left_out > 0 {
-        notes.push(format!("{} events of other CPUs were left out for want of space", window.left_out));
+        notes.push(format!(
+            "for want of space {} of other CPUs left out",
+            several(window.left_out, "event", "events")
+        ));
     }
     if account.holes > 0 {
         let ns = Nanos(account.holes).spaced();

@@ -6,6 +6,7 @@ mod auditing;
 mod comparing;
 mod hunting;
 mod place;
+mod words;
 
 use onbeat::bundle::run::Integrity;
 use onbeat::units::Nanos;

@@ -6,6 +6,7 @@ use super::tree::{Source, rust_files};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("error", &[]),
+    ("text", &[]),
     ("host", &["units"]),
     ("stats", &["units", "error", "bundle::run"]),
     ("facts", &["units", "error", "bundle::run", "stats"]),
@@ -47,9 +48,13 @@ const FILES: &[(&str, &[&str])] = &[
     ("src/bundle/run.rs", &["units", "stats"]),
 ];
 
+/// What any of them may use: words, which know of nothing else.
+const COMMON: &str = "text";
+
 /// Functions from values to values: no files, clock, threads or environment.
 const PURE: &[&str] = &[
-    "units", "error", "facts", "stats", "plan", "config", "report", "foreign", "trace", "timeline", "rules",
+    "units", "error", "text", "facts", "stats", "plan", "config", "report", "foreign", "trace", "timeline",
+    "rules",
 ];
 
 /// Paths of the standard library that a pure module does not name.
@@ -116,7 +121,7 @@ fn layering(source: &Source) -> Vec<String> {
     let fine = |path: &String| {
         let is =
             |name: &str| path == name || path.strip_prefix(name).is_some_and(|rest| rest.starts_with("::"));
-        is(module) || is("super") || allowed.iter().any(|name| is(name))
+        is(module) || is(COMMON) || is("super") || allowed.iter().any(|name| is(name))
     };
     used.retain(|path| !fine(path));
     used.iter().map(|path| format!("{} uses crate::{path}, which {module} may not", source.path)).collect()

@@ -1,7 +1,7 @@
 //! The sentences about what `hunt` found, the same on the terminal and on the page.
 
 use crate::bundle::run::{Culprit, Recorder, Run, Slice, Spike, Who};
-use crate::report::words::{clean, duration, several, span, time_of_day};
+use crate::report::words::{clean, duration, moment, several, span};
 use crate::rules;
 use crate::units::Nanos;
 
@@ -72,7 +72,7 @@ pub fn when(spike: &Spike, run: &Run) -> String {
     let worst = run.cpus.iter().filter(|cpu| cpu.cpu == spike.cpu).flat_map(|cpu| &cpu.worst);
     let mut known = worst.filter(|worst| worst.mono_ns == Some(spike.actual_ns) && !worst.time.is_empty());
     if let Some(worst) = known.next() {
-        return format!("at {}", time_of_day(&worst.time, &run.started));
+        return format!("at {}", moment(&worst.time, &run.started));
     }
     let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).max();
     let since =
@@ -109,7 +109,9 @@ pub fn found(run: &Run) -> String {
         (0, _) => format!("No wake-up was later than {over} {on}."),
         (_, 0) => format!("{} later than {over} {on}.", several(all, "wake-up", "wake-ups")),
         (_, dropped) => {
-            format!("{all} wake-ups later than {over} {on}; {dropped} of them are ranked and not kept.")
+            let all = several(all, "wake-up", "wake-ups");
+            let kept = several(dropped, "of them is", "of them are");
+            format!("{all} later than {over} {on}; {kept} ranked and not kept.")
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{Part, kinds, parts, path, picture, said, share, total, unexplained, 
 use crate::bundle::run::{Culprit, Run, Spike};
 use crate::report::axis::number;
 use crate::report::page::{figure, scroll};
+use crate::report::prose::prose;
 use crate::report::theme::PAGE;
 use crate::report::words::{clean, several, span, us};
 
@@ -22,7 +23,7 @@ pub fn section(run: &Run, windows: Option<&Windows>) -> Markup {
     }
     html! {
         h2 { "Who took the time" }
-        p { (said::found(run)) " " (said::armed(run)) }
+        p { (prose(&said::found(run))) " " (prose(&said::armed(run))) }
         @if !run.spikes.is_empty() {
             (culprits(run))
             h2 { "The worst spikes" }
@@ -51,7 +52,7 @@ fn account(run: &Run) -> Markup {
                 " the trace and the thread's clock do not agree: what is said of those is not to be relied on."
             }
         }
-        dl { @for (name, words) in said::account(recorder) { div { dt { (name) } dd { (words) } } } }
+        dl { @for (name, words) in said::account(recorder) { div { dt { (name) } dd { (prose(&words)) } } } }
     }
 }
 
@@ -91,7 +92,7 @@ fn culprit_row(culprits: &[Culprit], at: usize) -> Markup {
             td class="wrap" {
                 @match said::cure(culprits, at) {
                     said::Cure::As(above) => { "as for " (clean(&culprits[above].name)) "." }
-                    said::Cure::Said(remedy, knobs) => { (remedy) @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
+                    said::Cure::Said(remedy, knobs) => { (prose(&remedy)) @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
                 }
             }
         }
@@ -131,7 +132,7 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
                 }
             }))
             @if others > 0 { p class="muted" { "And " (several(others as u64, "shorter part", "shorter parts")) ", " (span(length)) " together." } }
-            @for note in &spike.notes { p class="muted" { (clean(note)) } }
+            @for note in &spike.notes { p class="muted" { (prose(note)) } }
         }
     }
 }
@@ -146,7 +147,7 @@ fn row(part: &Part, spike: &Spike) -> Markup {
                 Some(slice) => {
                     td class="left" { (said::who(&slice.who)) }
                     td class="wrap" {
-                        (clean(&slice.evidence))
+                        (prose(&slice.evidence))
                         @if !slice.stack.is_empty() {
                             details { summary { "stack, innermost first" }
                                 pre { @for frame in &slice.stack { (clean(frame)) "\n" } } }

@@ -43,6 +43,19 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
     page
 }
 
+/// The same without the recorder's account and the single spikes: the numbers, and who took the time.
+pub fn brief(run: &Run, columns: usize, color: bool) -> String {
+    let (ink, width) = (Ink(color), columns.clamp(40, 200));
+    let mut page = table::brief(run, width, color);
+    wrapped(&mut page, &said::armed(run), width);
+    let _ = writeln!(page);
+    heading(&mut page, &said::found(run), width, ink);
+    if !run.spikes.is_empty() {
+        culprits(&mut page, run, width, ink);
+    }
+    page
+}
+
 fn heading(page: &mut String, line: &str, width: usize, ink: Ink) {
     let mut text = String::new();
     wrapped(&mut text, line, width);

@@ -43,12 +43,12 @@ pub fn cpus(map: &Map) -> String {
     let mut words = vec![map.cpus.to_string()];
     if let (Some(least), Some(most)) = (widths.first(), widths.last()) {
         let n = if least == most { most.to_string() } else { format!("{least} to {most}") };
-        words.push(format!("{n} CPUs a core"));
+        words.push(format!("{n} {} a core", if n == "1" { "CPU" } else { "CPUs" }));
     }
     let matters = map.groups.iter().filter(|group| group.alike.matters);
     let outside = matters.fold(CpuSet::default(), |all, group| all.or(&group.split)).without(&map.matter);
     if !outside.is_empty() {
-        words.push(format!("CPU {outside} share cores with those that matter"));
+        words.push(format!("CPU {outside}: on cores of those that matter"));
     }
     if !map.offline.is_empty() {
         words.push(format!("{} offline", map.offline));

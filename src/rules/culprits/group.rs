@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::patterns::recurring;
 use super::{Culprit, subsystems, who};
 use crate::bundle::run;
+use crate::text::several;
 use crate::units::Nanos;
 
 /// Functions, and observations, that are told apart; the rest is one more of each.
@@ -130,7 +131,7 @@ impl Group {
         };
         let mut told: Vec<String> = seen.iter().take(MOST_EVIDENCE).map(counted).collect();
         if others > 0 {
-            told.push(format!("{others} other observations"));
+            told.push(several(others, "other observation", "other observations"));
         }
         if let Some((function, subsystem)) =
             functions.iter().find_map(|name| self.modules.get_key_value(name))

@@ -16,8 +16,8 @@ pub static CULPRIT: Culprit = Culprit {
     remedy: "give the mutex the protocol PTHREAD_PRIO_INHERIT, and share none without it between threads of different priority",
     kinds: &[Slice::PriorityInversion],
     sources: &[
-        Source { title: "a priority inversion", url: PI_FUTEX },
-        Source { title: "a priority inversion", url: SCHED7 },
+        Source { title: "kernel: lightweight PI-futexes", url: PI_FUTEX },
+        Source { title: "sched(7), scheduling policies", url: SCHED7 },
     ],
     evidence: Evidence::Documented,
     cured_by: &["rcu-boost"],

@@ -74,7 +74,8 @@ fn advice(case: &Case, judgement: Judgement) -> Judgement {
     match good {
         Some(good) => judgement
             .fix(format!("echo {} >{CURRENT}, and boot without clocksource= if it is given", short(good))),
-        None => judgement,
+        // Nothing can be chosen before the next boot.
+        None => judgement.lasts(Lasts::Boot),
     }
 }
 

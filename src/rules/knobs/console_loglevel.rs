@@ -18,7 +18,7 @@ pub static KNOB: Knob = Knob {
            driver of another kernel has such a thread is not seen.",
     cost: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it those that were not printed.",
     wanted: "at most 4, as quiet sets it",
-    fix: "boot with quiet or loglevel=4, or echo 4 >/proc/sys/kernel/printk, and leave out ignore_loglevel and debug",
+    fix: "echo 4 >/proc/sys/kernel/printk, and echo N >/sys/module/printk/parameters/ignore_loglevel where that is Y; to keep it, boot with quiet or loglevel=4, without ignore_loglevel and debug",
     severity: Severity::Low,
     evidence: Evidence::Practice,
     contested: "",

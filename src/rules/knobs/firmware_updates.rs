@@ -17,7 +17,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: Evidence::Practice,
     contested: "many machines answer without a system management interrupt: `onbeat measure` while fwupdmgr refresh and fwupdmgr get-devices run tells",
-    lasts: Lasts::Runtime,
+    lasts: Lasts::Boot,
     sources: &[Source {
         title: "OpenShift Node Tuning Operator: fwupd-refresh.timer off in all performance profiles",
         url: "https://github.com/openshift/cluster-node-tuning-operator/pull/1591",

@@ -26,7 +26,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
-    lasts: Lasts::Runtime,
+    lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: control groups v2, cpuset.cpus", url: CGROUP_V2 },
         Source { title: "kernel: CPU isolation", url: ISOLATION },

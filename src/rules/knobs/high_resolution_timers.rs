@@ -57,7 +57,9 @@ fn switched_on(case: &Case) -> Judged {
     // The kernel keeps its default, on, where it does not understand the value.
     let off = case.cmdline()?.values("highres").filter_map(kbool).next_back() == Some(false);
     Ok(if off {
-        Judgement::fail("highres=off").fix("take highres=off off the kernel's command line")
+        Judgement::fail("highres=off")
+            .fix("take highres=off off the kernel's command line")
+            .lasts(Lasts::Boot)
     } else {
         Judgement::pass("switched on")
     })
@@ -66,9 +68,9 @@ fn switched_on(case: &Case) -> Judged {
 fn precise_clock(case: &Case) -> Judged {
     let clock = case.known(&case.facts().clocksource, CLOCKSOURCE)?;
     Ok(if matches!(clock.as_str(), "jiffies" | "refined-jiffies") {
-        Judgement::fail(format!("clocksource {clock}")).fix(
-            "give the kernel a clocksource of hardware: none is found, or clocksource= on its command line chose this one",
-        )
+        Judgement::fail(format!("clocksource {clock}"))
+            .fix("give the kernel a clocksource of hardware: none is found, or clocksource= on its command line chose this one")
+            .lasts(Lasts::Boot)
     } else {
         Judgement::pass("")
     })

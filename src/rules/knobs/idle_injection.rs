@@ -24,7 +24,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "",
-    lasts: Lasts::Runtime,
+    lasts: Lasts::Boot,
     sources: &[Source { title: "kernel: Intel powerclamp driver, idle injection", url: POWERCLAMP }],
     cures: &[Slice::Thread, Slice::IdleExit],
     after: &[],

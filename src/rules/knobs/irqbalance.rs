@@ -24,7 +24,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
-    lasts: Lasts::Runtime,
+    lasts: Lasts::Boot,
     sources: &[
         Source {
             title: "irqbalance(1), IRQBALANCE_BANNED_CPULIST",

@@ -19,7 +19,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
-    lasts: Lasts::Runtime,
+    lasts: Lasts::Boot,
     sources: &[
         Source {
             title: "mlock(2), limits and permissions",

@@ -84,7 +84,8 @@ fn switched_off(case: &Case) -> Judged {
         return Ok(Judgement::fail("machine checks are off")
             .severity(Severity::Medium)
             .because("errors that cannot be corrected are not handled: it saves no more time than check_interval 0")
-            .fix("take mce=off or nomce off the kernel's command line, and set check_interval to 0"));
+            .fix("take mce=off or nomce off the kernel's command line, and set check_interval to 0")
+            .lasts(Lasts::Boot));
     }
     Ok(Judgement::pass(""))
 }

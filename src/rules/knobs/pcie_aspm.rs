@@ -24,7 +24,7 @@ pub static KNOB: Knob = Knob {
            pcie_aspm=off does not switch it off either, it leaves all links as the firmware made them.",
     cost: "Some power for each link, which counts on battery and in a fanless box.",
     wanted: "off, for the links of the devices that the task uses at least",
-    fix: "add pcie_aspm.policy=performance to the kernel's command line, or echo performance >/sys/module/pcie_aspm/parameters/policy; or switch ASPM off in the firmware",
+    fix: "echo performance >/sys/module/pcie_aspm/parameters/policy; to keep it, pcie_aspm.policy=performance on the kernel's command line, or switch ASPM off in the firmware",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -70,7 +70,8 @@ fn judge(case: &Case) -> Judged {
         _ if audio => Ok(Judgement::fail(value)
             .wanted("full or rt")
             .severity(Severity::High)
-            .fix("add preempt=full to the kernel's command line where the kernel is PREEMPT_DYNAMIC, or boot one with CONFIG_PREEMPT_RT")),
+            .fix("add preempt=full to the kernel's command line where the kernel is PREEMPT_DYNAMIC, or boot one with CONFIG_PREEMPT_RT")
+            .lasts(Lasts::Boot)),
         _ if polls => Ok(Judgement::fail(value).severity(Severity::High)),
         _ => Ok(Judgement::fail(value)),
     }

@@ -76,7 +76,8 @@ fn judge(case: &Case) -> Judged {
     if ticks.is_none() && !matches!(case.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
         return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
             .severity(severity)
-            .fix(format!("build with CONFIG_RCU_NOCB_CPU, and {advice}")));
+            .fix(format!("build with CONFIG_RCU_NOCB_CPU, and {advice}"))
+            .lasts(Lasts::Build));
     }
     let (said, offloaded) = offloaded(case)?;
     let offloaded = ticks.map_or(offloaded.clone(), |ticks| offloaded.or(ticks));

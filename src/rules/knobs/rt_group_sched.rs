@@ -57,7 +57,9 @@ fn judge(case: &Case) -> Judged {
     let asked = case.cmdline()?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
     let enabled = asked.map_or(default == Setting::No, |value| value == "1");
     if enabled {
-        return Ok(Judgement::fail("enabled").fix("add rt_group_sched=0 to the kernel's command line"));
+        return Ok(Judgement::fail("enabled")
+            .fix("add rt_group_sched=0 to the kernel's command line")
+            .lasts(Lasts::Boot));
     }
     Ok(Judgement::pass("disabled"))
 }

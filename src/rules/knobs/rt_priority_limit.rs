@@ -22,7 +22,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
-    lasts: Lasts::Runtime,
+    lasts: Lasts::Boot,
     sources: &[
         Source { title: "sched(7), privileges and resource limits", url: SCHED7 },
         Source {

@@ -21,7 +21,7 @@ pub static KNOB: Knob = Knob {
     evidence: Evidence::Documented,
     contested: "with tasks that never sleep some help is needed, and stalld's pieces are shorter than a fair server's: `onbeat compare` of two long \
                 runs, one with each, shows what either takes",
-    lasts: Lasts::Runtime,
+    lasts: Lasts::Boot,
     sources: &[Source {
         title: "stalld: what it does, and its options",
         url: "https://gitlab.com/rt-linux-tools/stalld",

@@ -25,7 +25,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
-    lasts: Lasts::Runtime,
+    lasts: Lasts::Firmware,
     sources: &[
         Source { title: "kernel: considering hardware, firmware", url: RT_HARDWARE },
         Source { title: "kernel: intel_pstate, turbo P-states support", url: INTEL_PSTATE },

@@ -61,9 +61,11 @@ fn judge(case: &Case) -> Judged {
     if case.kconfig()?.is_yes("IRQ_FORCED_THREADING") {
         return Ok(Judgement::pass("threadirqs"));
     }
-    Ok(Judgement::fail("threadirqs is ignored: the kernel has no IRQ_FORCED_THREADING").fix(
-        "boot a kernel with CONFIG_PREEMPT_RT: the architecture's kernel does not offer forced threading",
-    ))
+    Ok(Judgement::fail("threadirqs is ignored: the kernel has no IRQ_FORCED_THREADING")
+        .fix(
+            "boot a kernel with CONFIG_PREEMPT_RT: the architecture's kernel does not offer forced threading",
+        )
+        .lasts(Lasts::Build))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub static KNOB: Knob = Knob {
     cost: "Each entry into the kernel and each way out takes longer, and CPU time is accounted there: it is for threads that hardly \
            enter the kernel. For periodic loops the kernel's guide advises against it.",
     wanted: "no tick on the CPUs that matter",
-    fix: "boot a kernel with CONFIG_NO_HZ_FULL, with nohz_full= and the CPUs that matter, a stable TSC, and at least one CPU left out",
+    fix: "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a kernel with CONFIG_NO_HZ_FULL and a stable TSC",
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "a tick costs some microseconds, and stopping it makes each entry into the kernel dearer: `onbeat compare` of runs \
@@ -90,7 +90,9 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
         Fact::Absent => {
             return match case.kconfig()?.get("NO_HZ_FULL") {
                 Setting::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
-                _ => Ok(Judgement::fail("nohz_full= is given to a kernel without NO_HZ_FULL")),
+                _ => Ok(Judgement::fail("nohz_full= is given to a kernel without NO_HZ_FULL")
+                    .fix("boot a kernel built with CONFIG_NO_HZ_FULL")
+                    .lasts(Lasts::Build)),
             };
         }
         other => return Err(unread(LIST, other)),

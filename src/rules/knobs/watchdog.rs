@@ -18,7 +18,7 @@ pub static KNOB: Knob = Knob {
     cost: "A CPU that hangs in the kernel is no longer reported, and does not bring the machine down where panic was asked for: have a \
            hardware watchdog for that. Kept on the housekeeping CPUs, the detectors still see those.",
     wanted: "off, or not on the CPUs that matter",
-    fix: "boot with nowatchdog, or echo 0 >/proc/sys/kernel/watchdog",
+    fix: "echo 0 >/proc/sys/kernel/watchdog; to keep it, boot with nowatchdog",
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -110,7 +110,7 @@ fn by_mask(case: &Case) -> Judged {
     }
     let rest = case.housekeeping()?;
     Ok(Judgement::fail(format!("on {}", named(&shared)))
-        .fix(format!("boot with nowatchdog, or echo {rest} >{MASK} to keep them on the other CPUs")))
+        .fix(format!("echo {rest} >{MASK} to keep them on the other CPUs, or boot with nowatchdog")))
 }
 
 #[cfg(test)]

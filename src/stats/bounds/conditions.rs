@@ -4,6 +4,7 @@ use super::gates::Gate;
 use super::structure::Structure;
 use super::{Evidence, LARGEST_REACH, Question};
 use crate::stats::series::Series;
+use crate::text::several;
 use crate::units::Nanos;
 
 /// Fewer blocks carry no tail.
@@ -46,15 +47,17 @@ pub fn period(structure: &Structure, block: Nanos) -> Gate {
 /// G7: blocks enough, and values enough among them.
 pub fn enough(n: usize, values: usize, resolution: Nanos) -> Gate {
     const NAME: &str = "enough data";
+    let blocks = several(n as u64, "block", "blocks");
     let detail = format!(
-        "{n} blocks (at least {FEWEST_BLOCKS}), {values} different values in steps of {} (at least {FEWEST_VALUES})",
+        "{blocks} (at least {FEWEST_BLOCKS}), {} in steps of {} (at least {FEWEST_VALUES})",
+        several(values as u64, "different value", "different values"),
         resolution.spoken()
     );
     if n >= FEWEST_BLOCKS && values >= FEWEST_VALUES {
         return Gate::passed("G7", NAME, detail);
     }
     let (refusal, remedy) = if n < FEWEST_BLOCKS {
-        (format!("Too little data: {n} blocks where {FEWEST_BLOCKS} are the least."), "Measure for longer.")
+        (format!("Too little data: {blocks} where {FEWEST_BLOCKS} are the least."), "Measure for longer.")
     } else if values == 1 {
         (
             "Too little data: all maxima are the same value.".into(),
@@ -98,8 +101,8 @@ pub fn integrity(evidence: &Evidence) -> Gate {
     let mut reasons: Vec<String> = evidence.spoiled.to_vec();
     if evidence.missed > 0 {
         reasons.push(format!(
-            "{} slots were slept through: what they would have seen is not among the maxima",
-            evidence.missed
+            "{} slept through: what would have been seen then is not among the maxima",
+            several(evidence.missed, "slot was", "slots were")
         ));
     }
     let left_out = series.partial.len();
@@ -110,7 +113,10 @@ pub fn integrity(evidence: &Evidence) -> Gate {
     reasons.extend(series.lost());
     let joined = match series.joined {
         0 => String::new(),
-        n => format!("; {n} records span several blocks, of which only the largest latency has a time"),
+        n => format!(
+            "; {} several blocks, of which only the largest latency has a time",
+            several(n as u64, "record spans", "records span")
+        ),
     };
     if reasons.is_empty() {
         return Gate::passed("G11", NAME, format!("nothing spoiled the run{joined}"));

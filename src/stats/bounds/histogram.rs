@@ -75,8 +75,13 @@ pub fn extrapolate(evidence: &Evidence, question: &Question) -> (Vec<Gate>, Extr
         Gate::refused(
             "G7",
             "enough data",
-            format!("a histogram of {} values and no block maxima", steps.as_ref().map_or(0.0, Steps::n)),
-            format!("Only a histogram was kept: {LOST}, so neither steadiness nor bursts can be checked."),
+            kept(evidence, steps.as_ref()),
+            match evidence.rows.is_empty() {
+                true => "Neither block maxima nor a histogram were kept: nothing can be checked.".to_owned(),
+                false => format!(
+                    "Only a histogram was kept: {LOST}, so neither steadiness nor bursts can be checked."
+                ),
+            },
             "Measure with onbeat, which keeps the maximum of each second with its time.",
         ),
         conditions::horizon(question, observed),
@@ -87,6 +92,16 @@ pub fn extrapolate(evidence: &Evidence, question: &Question) -> (Vec<Gate>, Extr
     let mut beyond = Extrapolation { horizon_ns: known, gpd: tail, ..Extrapolation::default() };
     extrapolate::refuse(&mut beyond, &gates);
     (gates, beyond)
+}
+
+fn kept(evidence: &Evidence, steps: Option<&Steps>) -> String {
+    match (evidence.rows.is_empty(), steps) {
+        (true, _) => "no histogram and no block maxima".to_owned(),
+        (false, steps) => {
+            let n = steps.map_or(0.0, Steps::n);
+            format!("a histogram of {n} {} and no block maxima", if n == 1.0 { "value" } else { "values" })
+        }
+    }
 }
 
 fn tail(steps: &Steps, picked: &Candidate, times: f64) -> Option<(Tail, Determined)> {

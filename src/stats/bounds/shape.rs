@@ -11,6 +11,7 @@ use crate::stats::tail::gap;
 use crate::stats::tail::gev::{self, Shape};
 use crate::stats::tail::profile::{self, Interval, Level, TWO_SIDED_95};
 use crate::stats::tail::steps::Steps;
+use crate::text::several;
 use crate::units::Nanos;
 
 const NO_FIT: &str = "no law could be fitted";
@@ -87,8 +88,8 @@ pub fn one_mode(sample: &Sample) -> Gate {
     };
     let at = Nanos(gap.starts_at as i64).spoken();
     let detail = format!(
-        "the widest gap of the tail is below {at}, with {} events above (p {})",
-        gap.events,
+        "the widest gap of the tail is below {at}, with {} above (p {})",
+        several(gap.events as u64, "event", "events"),
         p_value(gap.p)
     );
     if gap.p >= ALPHA {
@@ -147,7 +148,8 @@ pub fn back_test(sample: &Sample) -> Gate {
         "G10",
         NAME,
         format!(
-            "{warning}{above} blocks of the second half above the first half's 1-in-30 level, {expected:.1} expected (p {})",
+            "{warning}{} of the second half above the first half's 1-in-30 level, {expected:.1} expected (p {})",
+            several(above as u64, "block", "blocks"),
             p_value(p)
         ),
     )

@@ -1,0 +1,179 @@
+//! Names chosen by others, through everything that writes: no form lets one steer what shows it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::fixture::{ATTACK, hostile, poison};
+use super::hunt::{fixture as hunts, windows::Windows};
+use super::map::tests::{four, map_of, thread};
+use super::versus::Versus;
+use super::{Format, Input, audit, audit_page, bounds, compare, hunt, junit, perfetto, render, table};
+use crate::bundle::run::Run;
+use crate::facts::differences::Difference;
+use crate::foreign;
+use crate::rules::audit::audit as judged;
+use crate::stats::compare::{Metric, Question, compare as compared};
+use crate::stats::pair::verdict::Design;
+use crate::text::{harmless, steers};
+use crate::trace::window::Window;
+
+/// A name of a thread has 15 bytes.
+const COMM: &str = "\u{1b}c\u{9b}J\u{202e}\u{85}";
+
+fn assert_harmless(what: &str, text: &str) {
+    let found = text.chars().position(|c| c != '\n' && steers(c));
+    if let Some(at) = found {
+        let near: String = text.chars().skip(at.saturating_sub(60)).take(120).collect();
+        panic!("{what}: {near:?}");
+    }
+}
+
+/// JSON goes through the last door, and is the same values behind it.
+fn assert_json(what: &str, json: &str) {
+    let safe = harmless(json);
+    assert_harmless(what, &safe);
+    let values = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(values(&safe), values(json), "{what}");
+    assert!(json.contains("\\u001b"), "{what} has no attack in it: {json:.200}");
+}
+
+/// A hunt whose every string is the attack.
+fn hunt() -> Run {
+    let mut value = serde_json::to_value(hunts::run()).unwrap();
+    poison(&mut value, ATTACK);
+    let run: Run = serde_json::from_value(value).unwrap();
+    Run { command: "hunt".into(), ..run }
+}
+
+fn keys(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| keys(value, into)),
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            into.extend(value.is_string().then(|| key.clone()));
+            keys(value, into);
+        }),
+        _ => {}
+    }
+}
+
+fn poison_key(value: &mut Value, wanted: &str, attack: &str) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(|value| poison_key(value, wanted, attack)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| match value {
+            Value::String(text) if key == wanted => *text = attack.into(),
+            _ => poison_key(value, wanted, attack),
+        }),
+        _ => {}
+    }
+}
+
+/// The windows of [`hunts::run`]: every string that is a name and not one of the format's words is the attack.
+fn windows() -> Vec<Window> {
+    let one = |window: Window| {
+        let mut value = serde_json::to_value(&window).unwrap();
+        let mut names = BTreeSet::new();
+        keys(&value, &mut names);
+        let mut poisoned = 0;
+        for name in names {
+            let mut tried = value.clone();
+            poison_key(&mut tried, &name, COMM);
+            if serde_json::from_value::<Window>(tried.clone()).is_ok() {
+                (value, poisoned) = (tried, poisoned + 1);
+            }
+        }
+        assert!(poisoned > 0);
+        serde_json::from_value(value).unwrap()
+    };
+    hunts::cases().into_iter().map(|case| one(case.window)).collect()
+}
+
+#[test]
+fn a_run_through_every_form() {
+    let sample = hostile();
+    for (what, text) in [
+        ("table", table::render(&sample.run, 80, false)),
+        ("brief table", table::brief(&sample.run, 80, false)),
+        ("csv", render(&[sample.input()], Format::Csv)),
+        ("svg", render(&[sample.input()], Format::Svg)),
+        ("html", render(&[sample.input()], Format::Html)),
+        ("html of two", render(&[sample.input(), sample.input()], Format::Html)),
+        // Its columns are parted by tabs.
+        ("histogram", foreign::cyclictest_hist::write(&sample.run).replace('\t', " ")),
+    ] {
+        assert_harmless(what, &text);
+    }
+    assert_json("json", &render(&[sample.input()], Format::Json));
+    let context =
+        foreign::Context { command_line: ATTACK.into(), node_name: ATTACK.into(), ..Default::default() };
+    let json = String::from_utf8(foreign::cyclictest_json::write(&sample.run, &context)).unwrap();
+    assert_json("cyclictest's json", &json);
+}
+
+#[test]
+fn a_hunt_through_every_form() {
+    let (run, traced) = (hunt(), windows());
+    for width in [60, 80, 160] {
+        assert_harmless("hunt", &hunt::text::render(&run, width, false));
+        assert_harmless("brief hunt", &hunt::text::brief(&run, width, false));
+    }
+    let mut kept = Windows::default();
+    traced.iter().for_each(|window| kept.add(window.clone()));
+    let sample = hostile();
+    let input = Input { run: &run, windows: Some(&kept), ..sample.input() };
+    assert_harmless("page of a hunt", &render(&[input], Format::Html));
+    // The names of the windows themselves, too, beside spikes that nothing is wrong with.
+    let honest = hunts::run();
+    let input = Input { run: &honest, windows: Some(&kept), ..sample.input() };
+    assert_harmless("page with hostile windows", &render(&[input], Format::Html));
+    let traced = perfetto::Traced { title: ATTACK, run: &run, windows: &traced };
+    let trace = perfetto::render(&[traced]);
+    assert_harmless("perfetto", &trace);
+    serde_json::from_str::<Value>(&trace).unwrap();
+}
+
+#[test]
+fn answers_through_every_form() {
+    let mut sample = hostile();
+    sample.ask(None);
+    let remarks = [ATTACK.to_owned()];
+    let found = sample.bounds.as_ref().unwrap();
+    assert_harmless("bounds", &bounds::text(ATTACK, found, &remarks, 80, false));
+    assert_harmless("brief bounds", &bounds::brief(ATTACK, found, 80, false));
+    let question = Question { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
+    let mut answer = compared(&[&sample.series], &[&sample.series], &question);
+    answer.a[0].title = ATTACK.into();
+    answer.b[0].title = ATTACK.into();
+    let differing = [Difference { what: ATTACK.into(), a: ATTACK.into(), b: ATTACK.into() }];
+    assert_harmless("compare", &compare::text(&answer, &differing, &remarks, 80, false));
+    let (a, b) = (vec![&sample.series], vec![&sample.series]);
+    let versus = Versus { compared: &answer, differing: &differing, remarks: &remarks, a, b };
+    assert_harmless(
+        "page of a comparison",
+        &super::versus::html(&versus, &serde_json::to_string(&answer).unwrap()),
+    );
+}
+
+#[test]
+fn a_machine_through_every_form() {
+    let evil = "\u{1b}]0;x\u{7}\u{9b}2J\u{202e}\u{85}\u{61c}\u{2028}";
+    let mut machine = four();
+    machine.edit(&format!("/proc/sys/kernel/osrelease: {evil}"));
+    machine.edit(&format!("/sys/kernel/irq/102/actions: {evil}"));
+    machine.edit(&format!("/sys/devices/system/clocksource/clocksource0/current_clocksource: {evil}"));
+    machine.edit(&format!("/sys/devices/virtual/workqueue/cpumask: {evil}"));
+    machine.edit(&format!("cmdline + isolcpus={evil}"));
+    machine.edit(&thread(9, evil, 0, 70, "2"));
+    let (survey, intent) = machine.survey();
+    let (mut found, map) = (judged(&survey, &intent), map_of(&machine));
+    for finding in &mut found.findings {
+        (finding.value, finding.wanted) = (ATTACK.into(), ATTACK.into());
+        (finding.why, finding.fix) = (ATTACK.into(), ATTACK.into());
+    }
+    found.host.release = ATTACK.into();
+    assert_harmless("audit", &audit::render(&found, 80, false, true));
+    assert_harmless("map", &super::map_text::render(&map, 80, false));
+    assert_harmless("junit", &junit::render(&found));
+    assert_harmless("page of an audit", &audit_page::html(&found, &map));
+    assert_json("audit's json", &String::from_utf8(audit::json(&found)).unwrap());
+}

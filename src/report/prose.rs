@@ -1,0 +1,37 @@
+//! Sentences on a page: what stands in back-ticks is code there, and foreign words are made harmless.
+
+use maud::{Markup, html};
+
+use super::words::clean;
+
+/// A sentence with its commands and file names set as code. A back-tick without its other one stays what it is.
+pub fn prose(text: &str) -> Markup {
+    let text = clean(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    // Between back-ticks are the parts at odd places; the last of an odd number of ticks opens nothing.
+    let paired = parts.len() % 2 == 1;
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @let last = at + 1 == parts.len();
+            @if at % 2 == 1 && (paired || !last) && !part.is_empty() { code { (part) } }
+            @else if at % 2 == 1 && (!paired && last) { "`" (part) }
+            @else { (part) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_code_and_foreign_words_stay_text() {
+        let page = |text: &str| prose(text).into_string();
+        assert_eq!(page("run `onbeat hunt -D 1h` as root"), "run <code>onbeat hunt -D 1h</code> as root");
+        assert_eq!(page("`a` and `b`"), "<code>a</code> and <code>b</code>");
+        assert_eq!(page("no tick, `one left"), "no tick, `one left");
+        assert_eq!(page("`a` `"), "<code>a</code> `");
+        assert_eq!(page("`<b>\u{202e}`"), "<code>&lt;b&gt;\u{fffd}</code>");
+        assert_eq!(page(""), "");
+    }
+}
