@@ -9,6 +9,7 @@ mod build;
 mod kept;
 mod log;
 mod outside;
+mod own;
 mod score;
 mod stalls;
 pub mod stops;
@@ -45,17 +46,25 @@ const MACHINES: &[Machine] = &[
     Machine { name: "arm64-faults", measure_only: true, ..ARM },
 ];
 
-/// A series of faults of one kind, or the stops of the emulator.
+/// A series of faults of one kind, or stops of the emulator: of an idle guest, or among faults.
 #[derive(Clone, Copy)]
 enum Trial {
     Fault(&'static Fault, &'static score::Demand),
-    Stopped(&'static score::Demand),
+    Stopped(Stops, &'static score::Demand),
+    Among(Stops, &'static score::Demand),
+}
+
+/// How often the emulator is stopped, and what the lengths are drawn from.
+#[derive(Clone, Copy)]
+struct Stops {
+    count: usize,
+    seed: u64,
 }
 
 /// Boots the machines and prints a table for each.
 pub fn all_machines(options: &Options, tally: &mut Tally) {
     for machine in MACHINES.iter().filter(|machine| machine.first || options.all) {
-        let trials: Vec<Trial> = trials(machine, options.all)
+        let trials: Vec<Trial> = trials(machine, options.all, options.seed)
             .into_iter()
             .filter(|trial| options.wants(&format!("{}: {}", machine.name, trial.name())))
             .collect();
@@ -77,7 +86,7 @@ pub fn all_machines(options: &Options, tally: &mut Tally) {
     }
 }
 
-fn trials(machine: &Machine, all: bool) -> Vec<Trial> {
+fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
     let old = machine.metapackage == OLD_RT.metapackage;
     let fits = |fault: &Fault| match fault.on {
         On::All => true,
@@ -90,7 +99,10 @@ fn trials(machine: &Machine, all: bool) -> Vec<Trial> {
     let demand = if all { &score::FULL } else { &score::GATE };
     let mut trials: Vec<Trial> = faults.map(|fault| Trial::Fault(fault, demand)).collect();
     if !machine.measure_only {
-        trials.push(Trial::Stopped(demand));
+        trials.push(Trial::Stopped(Stops { count: if all { 240 } else { 48 }, seed }, demand));
+        if all {
+            trials.push(Trial::Among(Stops { count: 120, seed }, demand));
+        }
     }
     trials
 }
@@ -99,27 +111,23 @@ impl Trial {
     fn name(&self) -> String {
         match self {
             Trial::Fault(fault, _) => format!("fault-{}", fault.word),
-            Trial::Stopped(_) => "fault-stopped".to_string(),
+            Trial::Stopped(..) => "fault-stopped".to_string(),
+            Trial::Among(..) => "fault-stopped-among".to_string(),
         }
     }
 
     fn script(&self) -> String {
         match self {
             Trial::Fault(fault, _) => script(fault),
-            // Longer than the emulator's own noise; both CPUs see each.
-            Trial::Stopped(_) => "hunting -a 0-1 -p 80 -i 1000\n\
-                echo \"=== STOP 60 60 260 $(now_ms)\" >&3\n\
-                usleep 18000000\n\
-                : >log\n\
-                hunted\n"
-                .to_string(),
+            Trial::Stopped(stops, _) => stopped(stops),
+            Trial::Among(stops, _) => among(stops),
         }
     }
 
     /// The row of the table and the verdict.
     fn judge(&self, reply: &Reply) -> Result<(String, Outcome), String> {
         // An interrupted run saves its results, and says so. One whose victim has ended is over.
-        let ends = matches!(self, Trial::Fault(fault, _) if fault.hunt.contains("--victim"));
+        let ends = matches!(self, Trial::Fault(fault, _) if fault.follows());
         exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
         let answer = answer::of(&document(reply, "run")?)?;
         Ok(match self {
@@ -128,17 +136,45 @@ impl Trial {
                 let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);
                 (score.row(fault.word), Outcome::from(score.verdict(fault, demand)))
             }
-            Trial::Stopped(demand) => {
-                let outside = outside::of(&log::parse(reply.file("stops")?)?, &answer);
-                (outside.row(), Outcome::from(outside.verdict(demand)))
+            Trial::Stopped(stops, demand) => {
+                let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer);
+                (
+                    outside.row("stopped", stops.seed),
+                    Outcome::from(outside.verdict(stops.count * 5 / 6, demand)),
+                )
+            }
+            Trial::Among(stops, demand) => {
+                let injected = log::parse(reply.file("log")?)?;
+                let outside = outside::of(&log::parse(reply.file("stops")?)?, &injected, &answer);
+                let row = outside.row("stopped-among", stops.seed);
+                (row, Outcome::from(outside.verdict(stops.count / 3, demand)))
             }
         })
     }
 }
 
+/// Stops of 5 to 300 ms, which both CPUs see; the threshold is below the shortest.
+fn stopped(stops: &Stops) -> String {
+    let Stops { count, seed } = stops;
+    format!(
+        "over=4ms\nhunting -a 0-1 -p 80 -i 1000\necho \"=== STOP {count} 5 300 140 {seed}\" >&3\nstopping {count}\n: >log\nhunted\n"
+    )
+}
+
+/// Stops at any time while faults go on: interrupts off, a timer's handler, a thread above.
+fn among(stops: &Stops) -> String {
+    let Stops { count, seed } = stops;
+    let inject =
+        |word: &str| format!("inject {word} cpu=1 from=0 us=20000 count=80 period_ms=130 jitter_ms=61\n");
+    let faults: String = ["irqs-off", "hrtimer", "fifo"].map(inject).concat();
+    format!(
+        "hunting -a 1 -p 80\necho \"=== STOP {count} 12 120 300 {seed}\" >&3\n{faults}cp $FAULTS/log log\nhunted\n"
+    )
+}
+
 /// The victim of its own kind must be there before it is looked for.
 fn script(fault: &Fault) -> String {
-    let hunt = fault.hunt;
+    let (hunt, start) = (fault.hunt, fault.start);
     match fault.by {
         By::Module(length) => {
             let raised = match fault.word {
@@ -150,8 +186,8 @@ fn script(fault: &Fault) -> String {
                 "{raised}hunting {hunt}\ninject {word} cpu=1 from=0 {length} count=40 period_ms=110 jitter_ms=61\nhunted\n"
             )
         }
-        By::Program(arguments) if hunt.contains("--victim") => format!(
-            "user_faults {arguments} >log &\nfaults=$!\nusleep 300000\nhunting {hunt}\nwait $faults\nhunted\n"
+        By::Program(arguments) if fault.follows() => format!(
+            "through=\"{start}\"\nuser_faults {arguments} >log &\nfaults=$!\nusleep 300000\nhunting {hunt}\nwait $faults\nhunted\n"
         ),
         By::Program(arguments) => {
             // Fair threads get 20 ms of 200 instead of 50 of 1000: as many spikes in less time.
@@ -316,19 +352,19 @@ mod tests {
     #[test]
     fn every_machine_has_faults_and_the_other_architecture_three() {
         for machine in MACHINES {
-            let count = trials(machine, true).len();
+            let count = trials(machine, true, 1).len();
             assert!(if machine.measure_only { count == 3 } else { count > 12 }, "{}", machine.name);
         }
         let name = |trial: Trial| trial.name();
-        let first: Vec<String> = trials(&MACHINES[0], false).into_iter().map(name).collect();
+        let first: Vec<String> = trials(&MACHINES[0], false, 1).into_iter().map(name).collect();
         assert!(first.contains(&"fault-hog".into()) && first.contains(&"fault-stopped".into()));
-        let old: Vec<String> = trials(&MACHINES[2], true).into_iter().map(name).collect();
+        let old: Vec<String> = trials(&MACHINES[2], true, 1).into_iter().map(name).collect();
         assert!(old.contains(&"fault-throttle".into()) && !old.contains(&"fault-fair-server".into()));
     }
 
     #[test]
     fn silence_and_a_script_that_was_killed_have_no_score() {
-        let trials = trials(&MACHINES[0], true);
+        let trials = trials(&MACHINES[0], true, 1);
         let silent =
             |over| trials.iter().map(|trial| (trial.name(), Reply { over, ..Reply::default() })).collect();
         for replies in [BTreeMap::new(), silent(Some(0)), silent(Some(137))] {
@@ -346,7 +382,7 @@ mod tests {
         for (label, text) in [("run", empty.as_str()), ("log", "dropped=0\n"), ("stops", "dropped=0\n")] {
             reply.files.insert(label.into(), Some(text.into()));
         }
-        for trial in trials(&MACHINES[0], true) {
+        for trial in trials(&MACHINES[0], true, 1) {
             let (row, outcome) = trial.judge(&reply).unwrap();
             assert!(!row.contains("no score") && matches!(outcome, Outcome::Failed(_)), "{row}");
         }

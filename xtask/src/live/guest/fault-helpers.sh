@@ -2,9 +2,11 @@
 
 FAULTS=/sys/kernel/debug/onbeat_fault
 
-# hunting ARGS...: a hunt beside us, waited for until it has measured for a second.
+# hunting ARGS...: a hunt beside us, started through $through, waited for until it has measured for a second.
+through=
+over=10ms
 hunting() {
-    start h onbeat hunt -D 120s --over 10ms -q -o b "$@"
+    start h $through onbeat hunt -D 120s --over $over -q -o b "$@"
     tries=0
     until [ -s b/blocks.jsonl ] || [ $tries -ge 400 ]; do
         usleep 50000
@@ -19,6 +21,11 @@ clock() {
     for n in 1 2 3 4 5; do
         sed -n '3{s/[^0-9]*\([0-9]*\).*/=== CLOCK \1/p;q}' /proc/timer_list >&3
     done
+}
+
+# stopping COUNT: as long as so many stops take, with their pauses.
+stopping() {
+    usleep $(($1 * 230000 + 1000000))
 }
 
 # serve RUNTIME_NS PERIOD_NS: what the fair server of CPU 1 gives; the runtime is never above the period.
