@@ -1,9 +1,10 @@
 //! Answers that are kept with all their events (`--keep`), and scored again as the code now explains them (`--again`):
 //! a change of the explanation is judged on the same spikes, without a boot.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::Trial;
+use super::{Trial, late};
+use crate::dist;
 use crate::live::frames::{Files, Reply};
 use crate::live::machine::Machine;
 use crate::live::tree;
@@ -33,11 +34,35 @@ pub fn store(machine: &Machine, trial: &Trial, reply: &Reply) -> Result<()> {
     Ok(())
 }
 
-/// The reply that was kept, with the run as it is explained now.
-pub fn again(machine: &Machine, trial: &Trial, onbeat: &str) -> Result<Reply> {
-    let place = place(machine, trial)?;
-    let bundle = place.join("bundle").display().to_string();
-    let run = Tool::new(onbeat).args(["explain", "-q", &bundle, "--json", "-"]).text()?;
+/// Where the other CPU is to sleep on, the run becomes what is said of that.
+pub fn made_late(machine: &Machine, trial: &Trial, reply: &mut Reply) -> Result<()> {
+    let Some(function) = trial.late() else { return Ok(()) };
+    reply.files.remove("run");
+    let onbeat = dist::kept(machine.arch)?.display().to_string();
+    let bundle = tree::of(reply, "bundle", machine.name)?;
+    let run = late::explained(bundle, &scratch(machine)?, function, &onbeat)?;
+    reply.files.insert("run".to_string(), Some(run));
+    Ok(())
+}
+
+fn scratch(machine: &Machine) -> Result<PathBuf> {
+    target(&format!("lab/late/{}", machine.name))
+}
+
+/// The reply that was kept, with the run as it is explained now; none where nothing was kept.
+pub fn again(machine: &Machine, trial: &Trial, onbeat: &str) -> Option<Result<Reply>> {
+    let place = place(machine, trial).ok()?;
+    place.join("bundle").is_dir().then(|| explained(machine, trial, &place, onbeat))
+}
+
+fn explained(machine: &Machine, trial: &Trial, place: &Path, onbeat: &str) -> Result<Reply> {
+    let bundle = place.join("bundle");
+    let run = match trial.late() {
+        Some(function) => late::explained(tree::load(&bundle)?, &scratch(machine)?, function, onbeat)?,
+        None => {
+            Tool::new(onbeat).args(["explain", "-q", &bundle.display().to_string(), "--json", "-"]).text()?
+        }
+    };
     let mut files: Files =
         TEXTS.iter().filter_map(|label| Some((label.to_string(), Some(text(&place.join(label))?)))).collect();
     files.insert("run".to_string(), Some(run));
@@ -45,6 +70,6 @@ pub fn again(machine: &Machine, trial: &Trial, onbeat: &str) -> Result<Reply> {
     Ok(Reply { values, files, over: Some(0) })
 }
 
-fn text(path: &std::path::Path) -> Option<String> {
+fn text(path: &Path) -> Option<String> {
     read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -7,6 +7,7 @@
 mod answer;
 mod build;
 mod kept;
+mod late;
 mod log;
 mod outside;
 mod own;
@@ -14,18 +15,18 @@ mod score;
 mod stalls;
 pub mod stops;
 mod table;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::checks::Check;
 use super::frames::{self, Reply};
-use super::judge::{document, exit};
 use super::machine::{ARM, Machine, OLD_RT, RT, X86};
 use super::{Base, Options, Reason, image, qemu};
 use crate::tally::{Outcome, Tally};
 use crate::tools;
-use table::{By, FAULTS, Fault, On};
+use trial::{Trial, trials};
 
 /// How often a machine is booted again after a panic of the emulator's kind.
 const PANICS: usize = 6;
@@ -45,21 +46,6 @@ const MACHINES: &[Machine] = &[
     Machine { name: "6.1-rt-faults", words: TSC_SERIAL, ..OLD_RT },
     Machine { name: "arm64-faults", measure_only: true, ..ARM },
 ];
-
-/// A series of faults of one kind, or stops of the emulator: of an idle guest, or among faults.
-#[derive(Clone, Copy)]
-enum Trial {
-    Fault(&'static Fault, &'static score::Demand),
-    Stopped(Stops, &'static score::Demand),
-    Among(Stops, &'static score::Demand),
-}
-
-/// How often the emulator is stopped, and what the lengths are drawn from.
-#[derive(Clone, Copy)]
-struct Stops {
-    count: usize,
-    seed: u64,
-}
 
 /// Boots the machines and prints a table for each.
 pub fn all_machines(options: &Options, tally: &mut Tally) {
@@ -86,121 +72,6 @@ pub fn all_machines(options: &Options, tally: &mut Tally) {
     }
 }
 
-fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
-    let old = machine.metapackage == OLD_RT.metapackage;
-    let fits = |fault: &Fault| match fault.on {
-        On::All => true,
-        On::Rt => machine.rt,
-        On::New => !old,
-        On::Old => old,
-    };
-    let wanted = |fault: &Fault| if machine.measure_only { fault.foreign } else { all || fault.first };
-    let faults = FAULTS.iter().filter(|fault| fits(fault) && wanted(fault));
-    let demand = if all { &score::FULL } else { &score::GATE };
-    let mut trials: Vec<Trial> = faults.map(|fault| Trial::Fault(fault, demand)).collect();
-    if !machine.measure_only {
-        trials.push(Trial::Stopped(Stops { count: if all { 240 } else { 48 }, seed }, demand));
-        if all {
-            trials.push(Trial::Among(Stops { count: 120, seed }, demand));
-        }
-    }
-    trials
-}
-
-impl Trial {
-    fn name(&self) -> String {
-        match self {
-            Trial::Fault(fault, _) => format!("fault-{}", fault.word),
-            Trial::Stopped(..) => "fault-stopped".to_string(),
-            Trial::Among(..) => "fault-stopped-among".to_string(),
-        }
-    }
-
-    fn script(&self) -> String {
-        match self {
-            Trial::Fault(fault, _) => script(fault),
-            Trial::Stopped(stops, _) => stopped(stops),
-            Trial::Among(stops, _) => among(stops),
-        }
-    }
-
-    /// The row of the table and the verdict.
-    fn judge(&self, reply: &Reply) -> Result<(String, Outcome), String> {
-        // An interrupted run saves its results, and says so. One whose victim has ended is over.
-        let ends = matches!(self, Trial::Fault(fault, _) if fault.follows());
-        exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
-        let answer = answer::of(&document(reply, "run")?)?;
-        Ok(match self {
-            Trial::Fault(fault, demand) => {
-                let stalls = stalls::parse(reply.file("stalls").unwrap_or_default());
-                let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);
-                (score.row(fault.word), Outcome::from(score.verdict(fault, demand)))
-            }
-            Trial::Stopped(stops, demand) => {
-                let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer);
-                (
-                    outside.row("stopped", stops.seed),
-                    Outcome::from(outside.verdict(stops.count * 5 / 6, demand)),
-                )
-            }
-            Trial::Among(stops, demand) => {
-                let injected = log::parse(reply.file("log")?)?;
-                let outside = outside::of(&log::parse(reply.file("stops")?)?, &injected, &answer);
-                let row = outside.row("stopped-among", stops.seed);
-                (row, Outcome::from(outside.verdict(stops.count / 3, demand)))
-            }
-        })
-    }
-}
-
-/// Stops of 5 to 300 ms, which both CPUs see; the threshold is below the shortest.
-fn stopped(stops: &Stops) -> String {
-    let Stops { count, seed } = stops;
-    format!(
-        "over=4ms\nhunting -a 0-1 -p 80 -i 1000\necho \"=== STOP {count} 5 300 140 {seed}\" >&3\nstopping {count}\n: >log\nhunted\n"
-    )
-}
-
-/// Stops at any time while faults go on: interrupts off, a timer's handler, a thread above.
-fn among(stops: &Stops) -> String {
-    let Stops { count, seed } = stops;
-    let inject =
-        |word: &str| format!("inject {word} cpu=1 from=0 us=20000 count=80 period_ms=130 jitter_ms=61\n");
-    let faults: String = ["irqs-off", "hrtimer", "fifo"].map(inject).concat();
-    format!(
-        "hunting -a 1 -p 80\necho \"=== STOP {count} 12 120 300 {seed}\" >&3\n{faults}cp $FAULTS/log log\nhunted\n"
-    )
-}
-
-/// The victim of its own kind must be there before it is looked for.
-fn script(fault: &Fault) -> String {
-    let (hunt, start) = (fault.hunt, fault.start);
-    match fault.by {
-        By::Module(length) => {
-            let raised = match fault.word {
-                "softirq" => "user_faults raise $(pidof ksoftirqd/1) 90\n",
-                _ => "",
-            };
-            let word = fault.word;
-            format!(
-                "{raised}hunting {hunt}\ninject {word} cpu=1 from=0 {length} count=40 period_ms=110 jitter_ms=61\nhunted\n"
-            )
-        }
-        By::Program(arguments) if fault.follows() => format!(
-            "through=\"{start}\"\nuser_faults {arguments} >log &\nfaults=$!\nusleep 300000\nhunting {hunt}\nwait $faults\nhunted\n"
-        ),
-        By::Program(arguments) => {
-            // Fair threads get 20 ms of 200 instead of 50 of 1000: as many spikes in less time.
-            let often = match fault.word {
-                "fair-server" => "serve 20000000 200000000\n",
-                _ => "",
-            };
-            let usual = if often.is_empty() { "" } else { "serve 50000000 1000000000\n" };
-            format!("{often}hunting {hunt}\nuser_faults {arguments} >log\n{usual}hunted\n")
-        }
-    }
-}
-
 fn checks(trials: &[Trial]) -> Vec<Check> {
     let check = |trial: &Trial| Check::new(&trial.name(), &trial.script(), |_, _| Ok(()));
     trials.iter().map(check).collect()
@@ -210,6 +81,7 @@ fn checks(trials: &[Trial]) -> Vec<Check> {
 struct Ingredients {
     base: Base,
     items: Vec<image::Item>,
+    keep: bool,
 }
 
 fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
@@ -229,7 +101,7 @@ fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
     if own {
         items.push(("bin/user_faults".to_string(), build::program().map_err(Reason::Broken)?));
     }
-    Ok(Ingredients { base, items })
+    Ok(Ingredients { base, items, keep })
 }
 
 /// A series that falls short is run once more in a fresh boot, and that counts: what holds does so on a calmer host, too, and
@@ -239,15 +111,21 @@ fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients,
     let mut told: BTreeMap<String, (String, Outcome)> = BTreeMap::new();
     let (mut rest, mut retried, mut panics) = (trials.clone(), 0, 0);
     for again in [false, true] {
-        let (replies, panicked, last_words) = match replies(machine, &rest, ingredients) {
+        let (mut replies, panicked, last_words) = match replies(machine, &rest, ingredients) {
             Ok(replies) => replies,
             Err(why) => return super::leave_out(machine, &checks(&trials), &Reason::Broken(why), tally),
         };
         panics += panicked;
         for trial in &rest {
-            let stored =
-                replies.get(&trial.name()).map_or(Ok(()), |reply| kept::store(machine, trial, reply));
+            let stored = match replies.get(&trial.name()) {
+                Some(reply) if ingredients.keep => kept::store(machine, trial, reply),
+                _ => Ok(()),
+            };
             stored.unwrap_or_else(|why| println!("  {} is not kept: {why}", trial.name()));
+            if let Some(reply) = replies.get_mut(&trial.name()) {
+                let made = kept::made_late(machine, trial, reply);
+                made.unwrap_or_else(|why| println!("  {}: {why}", trial.name()));
+            }
         }
         let (rows, outcomes) = table_of(&rest, &replies, &last_words);
         for (trial, (row, outcome)) in rest.iter().zip(rows.into_iter().zip(outcomes)) {
@@ -289,9 +167,18 @@ fn again(machine: &Machine, trials: Vec<Trial>, tally: &mut Tally) {
         Ok(dir) => dir.join("onbeat").display().to_string(),
         Err(why) => return tally.note(machine.name, Outcome::Failed(why)),
     };
-    let reply = |trial: &Trial| Some((trial.name(), kept::again(machine, trial, &onbeat).ok()?));
-    let replies: BTreeMap<String, Reply> = trials.iter().filter_map(reply).collect();
-    let there: Vec<Trial> = trials.into_iter().filter(|trial| replies.contains_key(&trial.name())).collect();
+    let mut replies: BTreeMap<String, Reply> = BTreeMap::new();
+    let mut there = Vec::new();
+    for trial in trials {
+        match kept::again(machine, &trial, &onbeat) {
+            None => {}
+            Some(Err(why)) => tally.note(format!("{}: {}", machine.name, trial.name()), Outcome::Failed(why)),
+            Some(Ok(reply)) => {
+                replies.insert(trial.name(), reply);
+                there.push(trial);
+            }
+        }
+    }
     let (rows, outcomes) = table_of(&there, &replies, "");
     println!("{}\n{}", score::head(), rows.join("\n"));
     for (trial, outcome) in there.iter().zip(outcomes) {
@@ -301,7 +188,7 @@ fn again(machine: &Machine, trials: Vec<Trial>, tally: &mut Tally) {
 
 /// Boots until every check has ended, or the machine stopped for a reason of its own.
 fn replies(machine: &Machine, trials: &[Trial], ingredients: &Ingredients) -> tools::Result<Replies> {
-    let Ingredients { base, items } = ingredients;
+    let Ingredients { base, items, .. } = ingredients;
     let (mut done, mut panics) = (BTreeMap::new(), 0);
     loop {
         let rest =

@@ -44,7 +44,7 @@ pub struct Score {
 /// Scores an answer for one kind of fault.
 pub fn of(fault: &Fault, log: &[Record], answer: &Answer, stalls: &[[i64; 3]]) -> Score {
     let log: Vec<&Record> =
-        log.iter().filter(|record| record.fault == fault.word && record.start >= answer.t0).collect();
+        log.iter().filter(|record| record.fault == fault.logged() && record.start >= answer.t0).collect();
     let mut injections: BTreeMap<u64, Vec<&Record>> = BTreeMap::new();
     for record in &log {
         injections.entry(record.seq).or_default().push(record);

@@ -33,6 +33,8 @@ pub enum By {
     Module(&'static str),
     /// The program: its arguments.
     Program(&'static str),
+    /// The module's kind of this word; then the other CPU is made to sleep through the rest of the handler, by its function.
+    Late(&'static str, &'static str),
 }
 
 /// On which machines it makes sense.
@@ -135,6 +137,13 @@ pub const FAULTS: &[Fault] = &[
         ..FAULT
     },
     // The other CPU, idle, is late with its timers meanwhile: that does not take away the handler's name.
+    Fault {
+        word: "hrtimer-idle",
+        by: By::Late("hrtimer", "fault_hrtimer"),
+        parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..PART }],
+        first: false,
+        ..FAULT
+    },
     Fault {
         word: "hrtimer-device",
         parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer_device"], ..PART }],
@@ -303,6 +312,14 @@ pub const FAULTS: &[Fault] = &[
 ];
 
 impl Fault {
+    /// The word in the log.
+    pub fn logged(&self) -> &'static str {
+        match self.by {
+            By::Late(word, _) => word,
+            _ => self.word,
+        }
+    }
+
     /// Whether the hunt follows a thread of the program's instead of measuring itself.
     pub fn follows(&self) -> bool {
         self.hunt.contains("--victim")

@@ -48,12 +48,14 @@ inject() {
     grep -e "fault=$1 " -e dropped $FAULTS/log >log
 }
 
-# hunted: ends the hunt, after what is still to be collected, and sends what it found and what was done.
+# hunted: ends the hunt, after what is still to be collected, and sends what it found and what was done; the bundle, too, if
+# $tree is set.
+tree=
 hunted() {
     usleep 500000
     kill -INT $pid
     reap
     send log log
     send run b/run.json
-    if [ -f /lab/keep ]; then sendtree bundle b; fi
+    if [ -f /lab/keep ] || [ -n "$tree" ]; then sendtree bundle b; fi
 }
