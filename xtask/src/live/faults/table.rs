@@ -44,6 +44,8 @@ pub enum On {
     All,
     /// Where soft timers expire in a thread.
     Rt,
+    /// Where the kernel does not preempt its own code.
+    Stock,
     /// From 6.12 on.
     New,
     /// Before the fair server.
@@ -115,6 +117,19 @@ pub const FAULTS: &[Fault] = &[
             names: &["fault_preempt_off"],
             ..PART
         }],
+        ..FAULT
+    },
+    // At the switch the thread sleeps: what it ran in before is in the stack at the timer's expiry alone.
+    Fault {
+        word: "long-call",
+        parts: &[Part {
+            logged: "preempt-off",
+            kinds: &["preempt-off"],
+            names: &["fault_long_call"],
+            place: Place::Function,
+            ..PART
+        }],
+        on: On::Stock,
         ..FAULT
     },
     // The handler's function is in no event; the name it was requested under is.

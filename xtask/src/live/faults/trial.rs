@@ -28,6 +28,7 @@ pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
     let fits = |fault: &Fault| match fault.on {
         On::All => true,
         On::Rt => machine.rt,
+        On::Stock => !machine.rt,
         On::New => !old,
         On::Old => old,
     };
