@@ -45,7 +45,10 @@ impl Options {
                 "--all" => options.all = true,
                 "--keep" => options.keep = true,
                 "--again" => options.again = true,
-                "--only" => options.only = Some(args.next().ok_or("--only takes a part of a name")?.clone()),
+                "--only" => {
+                    options.only =
+                        Some(args.next().ok_or("--only takes parts of names, with commas between")?.clone())
+                }
                 "--seed" => {
                     let seed = args.next().and_then(|text| text.parse().ok());
                     options.seed = seed.ok_or("--seed takes a number")?;
@@ -57,7 +60,7 @@ impl Options {
     }
 
     fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|part| name.contains(part.as_str()))
+        self.only.as_ref().is_none_or(|parts| parts.split(',').any(|part| name.contains(part)))
     }
 }
 
@@ -191,6 +194,12 @@ mod tests {
         assert_eq!(
             parse("--all --only stall"),
             Ok(Options { all: true, only: Some("stall".into()), seed: SEED, ..Options::default() })
+        );
+        let both = parse("--only lock,stopped").unwrap();
+        assert!(
+            both.wants("a: fault-lock")
+                && both.wants("a: fault-stopped-among")
+                && !both.wants("a: fault-irq")
         );
         assert_eq!(parse("--seed 7").map(|options| options.seed), Ok(7));
         assert!(parse("--seed x").is_err() && parse("--seed").is_err());
