@@ -3,23 +3,21 @@
 //! In each window the other CPU sleeps through the rest of a handler: its timer that was due first expires, and all that it
 //! did afterwards comes, right after the handler's end. Nothing else changes, so the handler still has its time.
 
-use std::path::Path;
-
 use serde_json::Value;
 
-use crate::live::tree::{self, Tree};
-use crate::tools::{Result, Tool};
+use crate::live::tree::Tree;
+use crate::tools::Result;
 
 /// The file of a bundle that holds the windows.
-const WINDOWS: &str = "events/spikes.jsonl";
+pub const WINDOWS: &str = "events/spikes.jsonl";
 
 /// How late it must be to count: more than a host usually takes to run an idle virtual CPU.
 const LEAST: i64 = 9_000_000;
 /// After the handler's end it goes on.
 const AFTER: i64 = 60_000;
 
-/// What the run says of its spikes where the other CPU had slept on during the handler's function; `place` is for the bundle.
-pub fn explained(mut bundle: Tree, place: &Path, function: &str, onbeat: &str) -> Result<String> {
+/// The bundle in which the other CPU sleeps on during the handler's function.
+pub fn bundle(mut bundle: Tree, function: &str) -> Result<Tree> {
     let windows = bundle.get(WINDOWS).ok_or("the bundle has no windows")?;
     let (text, made) = made(&String::from_utf8_lossy(windows), function)?;
     if made == 0 {
@@ -27,9 +25,7 @@ pub fn explained(mut bundle: Tree, place: &Path, function: &str, onbeat: &str) -
     }
     println!("  the other CPU is made to sleep on in {made} windows");
     bundle.insert(WINDOWS.to_string(), text.into_bytes());
-    std::fs::remove_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
-    tree::store(&bundle, place)?;
-    Tool::new(onbeat).args(["explain", "-q", &place.display().to_string(), "--json", "-"]).quiet().text()
+    Ok(bundle)
 }
 
 /// The windows, and in how many of them the other CPU sleeps on.

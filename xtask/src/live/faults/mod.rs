@@ -5,6 +5,7 @@
 //! was over before such a panic counts, the rest is booted again, and the panics are counted.
 
 mod answer;
+mod anywhere;
 mod build;
 mod kept;
 mod late;
@@ -123,7 +124,7 @@ fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients,
             };
             stored.unwrap_or_else(|why| println!("  {} is not kept: {why}", trial.name()));
             if let Some(reply) = replies.get_mut(&trial.name()) {
-                let made = kept::made_late(machine, trial, reply);
+                let made = kept::made_of(machine, trial, reply);
                 made.unwrap_or_else(|why| println!("  {}: {why}", trial.name()));
             }
         }

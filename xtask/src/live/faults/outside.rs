@@ -8,8 +8,8 @@ use super::log::Record;
 use super::own::{self, Whose};
 use super::score::Demand;
 
-/// How far the two clocks may be apart: the look at the channel, and the line's way.
-const SLACK: i64 = 4_000_000;
+/// How far the two clocks may be apart where the emulator was stopped: the look at the channel, and the line's way.
+pub const SLACK: i64 = 4_000_000;
 
 /// What was said of the time in which nothing ran.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,10 +37,10 @@ pub struct Outside {
 }
 
 /// Scores an answer against the log of stops and that of what was injected meanwhile.
-pub fn of(stops: &[Record], injected: &[Record], answer: &Answer) -> Outside {
-    let measured = |record: &&Record| record.start - SLACK > answer.t0;
+pub fn of(stops: &[Record], injected: &[Record], answer: &Answer, slack: i64) -> Outside {
+    let measured = |record: &&Record| record.start - slack > answer.t0;
     let within =
-        |stop: &&Record| injected.iter().any(|fault| fault.overlap(stop.start - SLACK, stop.end + SLACK) > 0);
+        |stop: &&Record| injected.iter().any(|fault| fault.overlap(stop.start - slack, stop.end + slack) > 0);
     let (inside, outside): (Vec<&Record>, Vec<&Record>) = stops.iter().filter(measured).partition(within);
     let mut score = Outside {
         stops: inside.len() + outside.len(),
@@ -51,7 +51,7 @@ pub fn of(stops: &[Record], injected: &[Record], answer: &Answer) -> Outside {
     let mut seen = vec![false; outside.len()];
     for spike in &answer.spikes {
         score.own.extend(own::excess(answer, spike, Whose::Onbeats));
-        let on = |stop: &Record| stop.overlap(spike.expected, spike.actual) > SLACK;
+        let on = |stop: &Record| stop.overlap(spike.expected, spike.actual) > slack;
         let touched: Vec<usize> = (0..outside.len()).filter(|&at| on(outside[at])).collect();
         if touched.is_empty() {
             score.strays += usize::from(!inside.iter().any(|stop| on(stop)));
@@ -59,7 +59,7 @@ pub fn of(stops: &[Record], injected: &[Record], answer: &Answer) -> Outside {
         }
         touched.iter().for_each(|&at| seen[at] = true);
         score.spikes += 1;
-        let said = touched.iter().find_map(|&at| said_of(outside[at], answer, spike));
+        let said = touched.iter().find_map(|&at| said_of(outside[at], answer, spike, slack));
         let idle = || injected.is_empty() && spike.classes != ["unexplained"] && covers(&outside, spike);
         score.blamed.extend(
             said.or_else(|| idle().then(|| format!("{} at {}", spike.classes.join(" "), spike.expected))),
@@ -75,14 +75,15 @@ pub fn of(stops: &[Record], injected: &[Record], answer: &Answer) -> Outside {
     score
 }
 
-/// What slices say of the time that certainly lies within a stop, where it is more than a turn of onbeat's own path.
-fn said_of(stop: &Record, answer: &Answer, spike: &Spike) -> Option<String> {
-    let (from, to) = (stop.start + SLACK, stop.end - SLACK);
+/// What slices say of the time that certainly lies within a stop, where it is more than onbeat's own path can take.
+fn said_of(stop: &Record, answer: &Answer, spike: &Spike, slack: i64) -> Option<String> {
+    let (from, to) = (stop.start + slack, stop.end - slack);
     let within = |start: i64, ns: i64| ((start + ns).min(to) - start.max(from)).max(0);
     let parts = spike.slices.iter().map(|slice| (within(slice.start, slice.ns), slice));
     let total: i64 = parts.clone().map(|(ns, _)| ns).sum();
     let (most, slice) = parts.max_by_key(|(ns, _)| *ns)?;
-    (total > answer.cost).then(|| format!("{} has {most} ns of the stop at {}", slice.told(), stop.start))
+    (total > own::most(answer))
+        .then(|| format!("{} has {most} ns of the stop at {}", slice.told(), stop.start))
 }
 
 /// Whether all but a tenth of a spike lies on stops: what else it is called has another tenth at least.
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn nothing_said_of_nothing_passes() {
         let (stops, answer) = answer();
-        let outside = of(&stops, &[], &answer);
+        let outside = of(&stops, &[], &answer, SLACK);
         assert_eq!((outside.stops, outside.seen, outside.spikes, outside.strays), (60, 60, 120, 0));
         assert_eq!(outside.verdict(60, &FULL), Ok(()));
     }
@@ -196,11 +197,11 @@ mod tests {
     fn one_false_name_of_a_hundred_fails() {
         let (stops, mut answer) = answer();
         answer.spikes[7].classes.push("timer-irq".into());
-        let why = of(&stops, &[], &answer).verdict(60, &FULL).unwrap_err();
+        let why = of(&stops, &[], &answer, SLACK).verdict(60, &FULL).unwrap_err();
         assert!(why.contains("1 of 120 spikes were blamed on something: unexplained timer-irq"), "{why}");
-        assert_eq!(of(&stops, &[], &answer).verdict(60, &GATE), Ok(()));
+        assert_eq!(of(&stops, &[], &answer, SLACK).verdict(60, &GATE), Ok(()));
         answer.spikes[7].classes.clear();
-        assert!(of(&stops, &[], &answer).verdict(60, &FULL).is_err());
+        assert!(of(&stops, &[], &answer, SLACK).verdict(60, &FULL).is_err());
     }
 
     #[test]
@@ -210,14 +211,17 @@ mod tests {
         let named = |at: i64, ns: i64| {
             let mut answer = answer.clone();
             give(&mut answer.spikes[0], slice("thread", expected + at, ns));
-            of(&stops, &[], &answer).verdict(60, &FULL)
+            of(&stops, &[], &answer, SLACK).verdict(60, &FULL)
         };
-        assert!(named(10 * MS, 2 * MS).unwrap_err().contains("thread has 2000000 ns of the stop at"));
+        assert!(named(10 * MS, 5 * MS).unwrap_err().contains("thread has 5000000 ns of the stop at"));
         // As long as a turn of the own path, or where the clocks may be apart.
-        assert_eq!((named(10 * MS, MS / 5), named(42 * MS, 2 * MS)), (Ok(()), Ok(())));
+        assert_eq!((named(10 * MS, MS / 5), named(43 * MS, 2 * MS)), (Ok(()), Ok(())));
         give(&mut answer.spikes[0], slice("return-to-user", expected + 38 * MS, 7 * MS));
         assert!(
-            of(&stops, &[], &answer).verdict(60, &FULL).unwrap_err().contains("1 times onbeat's own path")
+            of(&stops, &[], &answer, SLACK)
+                .verdict(60, &FULL)
+                .unwrap_err()
+                .contains("1 times onbeat's own path")
         );
     }
 
@@ -231,13 +235,13 @@ mod tests {
         };
         blame(&mut answer.spikes[0]);
         blame(&mut answer.spikes[1]);
-        let inside = of(&stops, &[record("irqs-off", 990, 70)], &answer);
+        let inside = of(&stops, &[record("irqs-off", 990, 70)], &answer, SLACK);
         assert_eq!(
             (inside.stops, inside.inside, inside.seen, inside.spikes, inside.strays),
             (60, 1, 59, 118, 0)
         );
         assert_eq!(inside.verdict(59, &FULL), Ok(()));
-        let beside = of(&stops, &[record("irqs-off", 970, 20)], &answer);
+        let beside = of(&stops, &[record("irqs-off", 970, 20)], &answer, SLACK);
         assert_eq!((beside.inside, beside.blamed.len()), (0, 2));
         assert!(beside.verdict(59, &FULL).unwrap_err().contains("2 of 120"));
         // What a fault beside the stop took of the same spike is right.
@@ -247,14 +251,14 @@ mod tests {
         give(spike, Slice { pid: 60, ..slice("irqs-off", 1355 * MS, 20 * MS) });
         spike.classes = vec!["unexplained".into(), "irqs-off".into()];
         let faults = [record("irqs-off", 990, 70), record("irqs-off", 1355, 20)];
-        assert_eq!(of(&stops, &faults, &answer).verdict(59, &FULL), Ok(()));
+        assert_eq!(of(&stops, &faults, &answer, SLACK).verdict(59, &FULL), Ok(()));
     }
 
     #[test]
     fn a_spike_that_does_not_say_why_fails() {
         let (stops, mut answer) = answer();
         answer.spikes[3].why.clear();
-        let why = of(&stops, &[], &answer).verdict(60, &FULL).unwrap_err();
+        let why = of(&stops, &[], &answer, SLACK).verdict(60, &FULL).unwrap_err();
         assert_eq!(why, "1 of 120 spikes do not say why they are unexplained");
     }
 
@@ -263,19 +267,19 @@ mod tests {
         let (stops, mut answer) = answer();
         let culprit = |share| Culprit { kind: "irq".into(), spikes: 3, share, names: vec!["eth0".into()] };
         answer.culprits = vec![culprit(0.02)];
-        assert_eq!(of(&stops, &[], &answer).verdict(60, &FULL), Ok(()));
+        assert_eq!(of(&stops, &[], &answer, SLACK).verdict(60, &FULL), Ok(()));
         answer.culprits = vec![culprit(0.2)];
-        assert!(of(&stops, &[], &answer).verdict(60, &FULL).unwrap_err().contains("eth0"));
+        assert!(of(&stops, &[], &answer, SLACK).verdict(60, &FULL).unwrap_err().contains("eth0"));
     }
 
     #[test]
     fn too_few_or_elsewhere_fails() {
         let (stops, mut answer) = answer();
-        assert!(of(&[], &[], &answer).verdict(60, &FULL).unwrap_err().contains("saw 0"));
+        assert!(of(&[], &[], &answer, SLACK).verdict(60, &FULL).unwrap_err().contains("saw 0"));
         for spike in &mut answer.spikes {
             (spike.expected, spike.actual) = (spike.expected + 100 * MS, spike.actual + 100 * MS);
         }
-        let outside = of(&stops, &[], &answer);
+        let outside = of(&stops, &[], &answer, SLACK);
         assert_eq!((outside.seen, outside.strays), (0, 120));
         assert!(outside.verdict(60, &FULL).is_err());
     }
@@ -284,6 +288,11 @@ mod tests {
     fn a_sum_that_is_one_off_fails() {
         let (stops, mut answer) = answer();
         answer.spikes[9].unexplained += 1;
-        assert!(of(&stops, &[], &answer).verdict(60, &FULL).unwrap_err().contains("1 spikes do not add up"));
+        assert!(
+            of(&stops, &[], &answer, SLACK)
+                .verdict(60, &FULL)
+                .unwrap_err()
+                .contains("1 spikes do not add up")
+        );
     }
 }

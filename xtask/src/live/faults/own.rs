@@ -18,13 +18,18 @@ pub enum Whose {
     Others,
 }
 
+/// The longest that a stretch of it can be.
+pub fn most(answer: &Answer) -> i64 {
+    answer.cost.saturating_mul(SPREAD)
+}
+
 /// What of a spike's slices is said to be onbeat's own path and is longer than that can be.
 pub fn excess(answer: &Answer, spike: &Spike, whose: Whose) -> Vec<String> {
     let own = |slice: &&Slice| match whose {
         Whose::Onbeats => {
             let named = slice.pid != 0 && slice.pid == spike.victim;
             let path = PATH.contains(&slice.kind.as_str()) && slice.who[1].is_empty();
-            (named || path) && slice.ns > answer.cost.saturating_mul(SPREAD)
+            (named || path) && slice.ns > most(answer)
         }
         // It has no part in that path at all: however short, it was where it should not be.
         Whose::Others => slice.who[0] == "onbeat" || slice.who[0].starts_with("onbeat/"),

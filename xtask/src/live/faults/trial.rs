@@ -1,10 +1,11 @@
 //! A series: what the guest does in it, and how its reply is judged.
 
 use super::table::{By, FAULTS, Fault, On};
-use super::{answer, log, outside, score, stalls};
+use super::{answer, anywhere, late, log, outside, score, stalls};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
 use crate::live::machine::{Machine, OLD_RT};
+use crate::live::tree::Tree;
 use crate::tally::Outcome;
 
 /// A series of faults of one kind, or stops of the emulator: of an idle guest, or among faults.
@@ -13,6 +14,8 @@ pub enum Trial {
     Fault(&'static Fault, &'static score::Demand),
     Stopped(Stops, &'static score::Demand),
     Among(Stops, &'static score::Demand),
+    /// Made of recorded windows: stops at any place of onbeat's own path.
+    Anywhere(Stops, &'static score::Demand),
 }
 
 /// How often the emulator is stopped, and what the lengths are drawn from.
@@ -40,6 +43,7 @@ pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
         trials.push(Trial::Stopped(Stops { count: if all { 240 } else { 48 }, seed }, demand));
         if all {
             trials.push(Trial::Among(Stops { count: 120, seed }, demand));
+            trials.push(Trial::Anywhere(Stops { count: 400, seed }, demand));
         }
     }
     trials
@@ -52,6 +56,7 @@ impl Trial {
             Trial::Fault(fault, _) => format!("fault-{}", fault.word),
             Trial::Stopped(..) => "fault-stopped".to_string(),
             Trial::Among(..) => "fault-stopped-among".to_string(),
+            Trial::Anywhere(..) => "fault-stopped-anywhere".to_string(),
         }
     }
 
@@ -61,14 +66,29 @@ impl Trial {
             Trial::Fault(fault, _) => script(fault),
             Trial::Stopped(stops, _) => stopped(stops),
             Trial::Among(stops, _) => among(stops),
+            // What they are made of: each stop is a wake-up with a silence to take out.
+            Trial::Anywhere(Stops { seed, .. }, _) => {
+                format!("tree=1\n{}", stopped(&Stops { count: 40, seed: *seed }))
+            }
         }
     }
 
-    /// The function during which the other CPU is made to sleep on.
-    pub fn late(&self) -> Option<&'static str> {
+    /// Whether what is judged is made of what was recorded.
+    pub fn is_made(&self) -> bool {
+        matches!(self, Trial::Fault(Fault { by: By::Late(..), .. }, _) | Trial::Anywhere(..))
+    }
+
+    /// The bundle that is made of a recorded one, and the log of the stops that were put into it.
+    pub fn made(&self, bundle: Tree) -> Result<(Tree, Option<String>), String> {
         match self {
-            Trial::Fault(Fault { by: By::Late(_, function), .. }, _) => Some(function),
-            _ => None,
+            Trial::Fault(Fault { by: By::Late(_, function), .. }, _) => {
+                Ok((late::bundle(bundle, function)?, None))
+            }
+            Trial::Anywhere(stops, _) => {
+                let (bundle, log) = anywhere::made(bundle, stops.count, stops.seed)?;
+                Ok((bundle, Some(log)))
+            }
+            _ => Ok((bundle, None)),
         }
     }
 
@@ -85,7 +105,7 @@ impl Trial {
                 (score.row(fault.word), Outcome::from(score.verdict(fault, demand)))
             }
             Trial::Stopped(stops, demand) => {
-                let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer);
+                let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer, outside::SLACK);
                 (
                     outside.row("stopped", stops.seed),
                     Outcome::from(outside.verdict(stops.count * 5 / 6, demand)),
@@ -93,9 +113,15 @@ impl Trial {
             }
             Trial::Among(stops, demand) => {
                 let injected = log::parse(reply.file("log")?)?;
-                let outside = outside::of(&log::parse(reply.file("stops")?)?, &injected, &answer);
+                let outside =
+                    outside::of(&log::parse(reply.file("stops")?)?, &injected, &answer, outside::SLACK);
                 let row = outside.row("stopped-among", stops.seed);
                 (row, Outcome::from(outside.verdict(stops.count / 3, demand)))
+            }
+            Trial::Anywhere(stops, demand) => {
+                let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer, 0);
+                let row = outside.row("stopped-anywhere", stops.seed);
+                (row, Outcome::from(outside.verdict(stops.count, demand)))
             }
         })
     }
