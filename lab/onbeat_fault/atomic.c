@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0)
-/* Threads that keep interrupts or preemption off. */
+/* Threads that keep interrupts or preemption off, or do not give the CPU away. */
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -51,9 +51,21 @@ static noinline void fault_preempt_off(const struct fault_request *rq)
 	barrier();
 }
 
+/*
+ * Preemption is on, and the kernel does not preempt its own code unless it is
+ * built to: a real-time thread waits until this one sleeps.
+ */
+static noinline void fault_long_call(const struct fault_request *rq)
+{
+	u64 start = fault_spin(rq->us);
+
+	fault_log_add(rq, "preempt-off", "fault_long_call", -1, start);
+}
+
 const struct fault_kind fault_atomic_kinds[] = {
 	{ .word = "irqs-off", .thread = "fault_atomic", .inject = fault_irqs_off },
 	{ .word = "spin-irqsave", .thread = "fault_atomic", .inject = fault_spin_irqsave },
 	{ .word = "preempt-off", .thread = "fault_atomic", .inject = fault_preempt_off },
+	{ .word = "long-call", .thread = "fault_atomic", .inject = fault_long_call },
 	{ }
 };

@@ -10,6 +10,21 @@
 
 #include "onbeat_fault.h"
 
+#ifdef CONFIG_X86
+#include <asm/io.h>
+
+/* The keyboard controller's status: a read that changes nothing. */
+static __always_inline void fault_touch_device(void)
+{
+	inb(0x64);
+}
+#else
+static __always_inline void fault_touch_device(void)
+{
+	cpu_relax();
+}
+#endif
+
 static const struct fault_request *current_rq;
 static DECLARE_COMPLETION(over);
 static int device_irq;
@@ -60,6 +75,21 @@ static noinline enum hrtimer_restart fault_hrtimer(struct hrtimer *unused)
 	return HRTIMER_NORESTART;
 }
 static struct hrtimer timer;
+
+/*
+ * The same while it reads a slow device: an emulator serves that under a lock
+ * of its own, so that the other virtual CPU, idle, is late with its timers.
+ */
+static noinline enum hrtimer_restart fault_hrtimer_device(struct hrtimer *unused)
+{
+	u64 start = fault_now();
+
+	while (fault_now() - start < current_rq->us * 1000ull)
+		fault_touch_device();
+	fault_log_add(current_rq, "timer-irq", "fault_hrtimer_device", -1, start);
+	complete(&over);
+	return HRTIMER_NORESTART;
+}
 
 static noinline void fault_ipi(void *sender)
 {
@@ -135,17 +165,27 @@ static void teardown_tasklet(void)
 	tasklet_kill(&tasklet);
 }
 
-static int setup_hrtimer(const struct fault_request *rq)
+static int setup_timer(const struct fault_request *rq,
+		       enum hrtimer_restart (*function)(struct hrtimer *))
 {
 	current_rq = rq;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
-	hrtimer_setup(&timer, fault_hrtimer, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_setup(&timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 #else
 	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	timer.function = fault_hrtimer;
+	timer.function = function;
 #endif
 	return 0;
+}
+
+static int setup_hrtimer(const struct fault_request *rq)
+{
+	return setup_timer(rq, fault_hrtimer);
+}
+
+static int setup_hrtimer_device(const struct fault_request *rq)
+{
+	return setup_timer(rq, fault_hrtimer_device);
 }
 
 static void inject_hrtimer(const struct fault_request *rq)
@@ -173,6 +213,8 @@ const struct fault_kind fault_interrupt_kinds[] = {
 	{ .word = "irq-work", .thread = "fault_raiser", .setup = setup_plain,
 	  .inject = inject_work, .teardown = teardown_work },
 	{ .word = "hrtimer", .thread = "fault_raiser", .setup = setup_hrtimer,
+	  .inject = inject_hrtimer, .teardown = teardown_hrtimer },
+	{ .word = "hrtimer-device", .thread = "fault_raiser", .setup = setup_hrtimer_device,
 	  .inject = inject_hrtimer, .teardown = teardown_hrtimer },
 	{ .word = "softirq", .thread = "fault_raiser", .setup = setup_plain,
 	  .inject = inject_tasklet, .teardown = teardown_tasklet },

@@ -111,11 +111,15 @@ static const struct fault_kind *find_in(const struct fault_kind *kinds, const ch
 
 static const struct fault_kind *find_kind(const char *word)
 {
-	const struct fault_kind *found = find_in(fault_atomic_kinds, word);
+	static const struct fault_kind *const lists[] = {
+		fault_atomic_kinds, fault_interrupt_kinds, fault_thread_kinds, fault_work_kinds,
+	};
+	const struct fault_kind *found = NULL;
+	unsigned int i;
 
-	if (!found)
-		found = find_in(fault_interrupt_kinds, word);
-	return found ? found : find_in(fault_thread_kinds, word);
+	for (i = 0; !found && i < ARRAY_SIZE(lists); i++)
+		found = find_in(lists[i], word);
+	return found;
 }
 
 static int parse_field(struct fault_request *rq, char *field)

@@ -36,6 +36,7 @@ struct fault_kind {
 extern const struct fault_kind fault_atomic_kinds[];
 extern const struct fault_kind fault_interrupt_kinds[];
 extern const struct fault_kind fault_thread_kinds[];
+extern const struct fault_kind fault_work_kinds[];
 
 /* One line of the log: what was done, where, by what, from when to when. */
 struct fault_record {

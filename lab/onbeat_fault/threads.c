@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0)
-/* Threads that take the CPU, or make it wait: FIFO, stopper, work, lock. */
+/* Threads that take the CPU, or make it wait: FIFO, stopper, lock. */
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
@@ -8,7 +8,6 @@
 #include <linux/sched/task.h>
 #include <linux/spinlock.h>
 #include <linux/stop_machine.h>
-#include <linux/workqueue.h>
 
 #include "onbeat_fault.h"
 
@@ -26,6 +25,14 @@ static noinline void fault_fifo(const struct fault_request *rq)
 	fault_log_add(rq, "thread", rq->kind->thread, -1, start);
 }
 
+/* A kernel thread is known by what it does: many have the same name, a function is one. */
+static noinline void fault_hog_function(const struct fault_request *rq)
+{
+	u64 start = fault_spin(rq->us);
+
+	fault_log_add(rq, "thread", "fault_hog_function", -1, start);
+}
+
 static noinline int fault_stop_machine(void *start)
 {
 	fault_spin(current_rq->us);
@@ -40,26 +47,6 @@ static void inject_stop(const struct fault_request *rq)
 	u64 start = fault_now();
 
 	stop_machine(fault_stop_machine, &start, cpumask_of(rq->cpu));
-}
-
-/* Work is preemptible on PREEMPT_RT: only one that says otherwise is in the way. */
-static noinline void fault_work(struct work_struct *unused)
-{
-	u64 start;
-
-	preempt_disable();
-	start = fault_spin(current_rq->us);
-	fault_log_add(current_rq, "workqueue", "fault_work", current_rq->from, start);
-	preempt_enable();
-	cond_resched();
-	barrier();
-}
-static DECLARE_WORK(work, fault_work);
-
-static void inject_work(const struct fault_request *rq)
-{
-	schedule_work_on(rq->cpu, &work);
-	flush_work(&work);
 }
 
 static noinline void fault_lock_wait(void)
@@ -165,10 +152,9 @@ static int setup_double(const struct fault_request *rq)
 const struct fault_kind fault_thread_kinds[] = {
 	{ .word = "fifo", .thread = "fault_fifo", .prio = 90, .inject = fault_fifo },
 	{ .word = "hog", .thread = "fault_hog", .prio = 10, .inject = fault_fifo },
+	{ .word = "kthread-hog", .thread = "fault_hogger", .prio = 90, .inject = fault_hog_function },
 	{ .word = "stop-machine", .thread = "fault_stopper", .remote = true,
 	  .setup = setup_plain, .inject = inject_stop },
-	{ .word = "workqueue", .thread = "fault_queuer", .remote = true,
-	  .setup = setup_plain, .inject = inject_work },
 	{ .word = "lock", .thread = "fault_holder", .remote = true,
 	  .setup = setup_lock, .inject = fault_lock_hold, .teardown = stop_second },
 	{ .word = "double", .thread = "fault_double", .setup = setup_double,

@@ -6,6 +6,8 @@
  *   user_faults fair CPU SECONDS                   a FIFO-50 spinner above a fair hog: the fair server
  *   user_faults throttle CPU SECONDS               the same spinner alone: throttling, where there is any
  *   user_faults inversion CPU COUNT                low holds a mutex that high wants, middle runs
+ *   user_faults inherited CPU COUNT                a fair thread holds a mutex that high waits for, and runs as high
+ *   user_faults own CPU COUNT WORD                 a thread to follow, and one above it that spins now and then
  *   user_faults raise PID PRIO                     gives another thread SCHED_FIFO
  *
  * Times are CLOCK_MONOTONIC in ns. The log is written at the end, to standard output.
@@ -87,18 +89,23 @@ static void fail(const char *what)
 }
 
 /* Name, place and priority of the calling thread; 0 is SCHED_OTHER. */
-static void become(const char *name, int prio)
+static void become_on(int place, const char *name, int prio)
 {
 	struct sched_param param = { .sched_priority = prio };
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
+	CPU_SET(place, &set);
 	prctl(PR_SET_NAME, name);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		fail("sched_setaffinity");
 	if (sched_setscheduler(0, prio ? SCHED_FIFO : SCHED_OTHER, &param))
 		fail("sched_setscheduler");
+}
+
+static void become(const char *name, int prio)
+{
+	become_on(cpu, name, prio);
 }
 
 static void spin(int prio, int64_t ns, int count, int64_t period)
@@ -229,6 +236,111 @@ static void inversion(int count)
 	print_log("inversion", "priority-inversion", "inv_low");
 }
 
+static pthread_mutex_t inheriting;
+static _Atomic int64_t wanted;
+
+/* Fair, until the other one waits: then it has that one's priority, and whatever is below does not run. */
+static void *inherited_low(void *unused)
+{
+	(void)unused;
+	become("inh_low", 0);
+	for (int i = 0; i < cycles; i++) {
+		sleep_until(cycle(i) - 4 * MS);
+		pthread_mutex_lock(&inheriting);
+		while (wanted < cycle(i))
+			;
+		int64_t start = wanted;
+		int64_t end = spin_until(start + 20 * MS);
+		pthread_mutex_unlock(&inheriting);
+		note(start, end);
+	}
+	return NULL;
+}
+
+/* In every other turn the fair one has been pushed off the CPU before, and is switched to with the priority it inherits. */
+static void *inherited_middle(void *unused)
+{
+	(void)unused;
+	become("inh_middle", 50);
+	for (int i = 1; i < cycles; i += 2) {
+		sleep_until(cycle(i) - 2 * MS);
+		spin_until(cycle(i) + MS);
+	}
+	return NULL;
+}
+
+/* On the other CPU: it takes no time from anybody itself. */
+static void *inherited_high(void *unused)
+{
+	(void)unused;
+	become_on(!cpu, "inh_high", 90);
+	for (int i = 0; i < cycles; i++) {
+		sleep_until(cycle(i));
+		wanted = now();
+		pthread_mutex_lock(&inheriting);
+		pthread_mutex_unlock(&inheriting);
+	}
+	return NULL;
+}
+
+static void inherited(int count)
+{
+	void *(*const parts[3])(void *) = { inherited_low, inherited_middle, inherited_high };
+	pthread_mutexattr_t attr;
+	pthread_t threads[3];
+
+	pthread_mutexattr_init(&attr);
+	if (pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT) || pthread_mutex_init(&inheriting, &attr))
+		fail("pthread_mutex_init");
+	cycles = count;
+	first = now() + 500 * MS;
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&threads[i], NULL, parts[i], NULL))
+			fail("pthread_create");
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	print_log("inherited", "thread", "inh_low");
+}
+
+/* Wakes every 5 ms for the one that looks for late wake-ups. */
+static void *own_victim(void *unused)
+{
+	(void)unused;
+	become("own_victim", 30);
+	for (int64_t at = now(); !over; at += 5 * MS)
+		sleep_until(at);
+	return NULL;
+}
+
+static void *own_hog(void *unused)
+{
+	(void)unused;
+	become("own_hog", 60);
+	for (int i = 0; i < cycles; i++) {
+		sleep_until(cycle(i) / 2);
+		int64_t start = now();
+		note(start, spin_until(start + 20 * MS));
+	}
+	over = 1;
+	return NULL;
+}
+
+static void own(int count, const char *word)
+{
+	void *(*const parts[2])(void *) = { own_victim, own_hog };
+	pthread_t threads[2];
+
+	cycles = count;
+	/* Half of the usual pause; time to be found. */
+	first = 2 * (now() + 4000 * MS);
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, parts[i], NULL))
+			fail("pthread_create");
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	print_log(word, "thread", "own_hog");
+}
+
 static void raise_other(int pid, int prio)
 {
 	struct sched_param param = { .sched_priority = prio };
@@ -242,7 +354,7 @@ int main(int argc, char **argv)
 	int64_t n[5] = { 0 };
 
 	if (argc < 4 || argc > 7) {
-		fprintf(stderr, "usage: user_faults spin|fair|throttle|inversion|raise ...\n");
+		fprintf(stderr, "usage: user_faults spin|fair|throttle|inversion|inherited|own|raise ...\n");
 		return 2;
 	}
 	for (int i = 2; i < argc; i++)
@@ -258,6 +370,10 @@ int main(int argc, char **argv)
 		throttle(n[1]);
 	else if (!strcmp(argv[1], "inversion"))
 		inversion(n[1]);
+	else if (!strcmp(argv[1], "inherited"))
+		inherited(n[1]);
+	else if (!strcmp(argv[1], "own"))
+		own(n[1], argv[argc - 1]);
 	else if (!strcmp(argv[1], "raise"))
 		raise_other(n[0], n[1]);
 	else

@@ -35,13 +35,18 @@ pub fn build(arch: &str) -> Result<PathBuf> {
     };
     let bytes = read(&built)?;
     elf::check_static(&bytes).map_err(|why| format!("{}: {why}", built.display()))?;
-    let kept = target("dist")?.join(format!("onbeat-{arch}"));
+    let kept = kept(arch)?;
     // Copied beside and renamed, so that a running binary can be replaced.
     let fresh = kept.with_extension("new");
     let moved = std::fs::copy(&built, &fresh).and_then(|_| std::fs::rename(&fresh, &kept));
     moved.map_err(|error| format!("{}: {error}", kept.display()))?;
     println!("  {}: static, {} KiB", kept.display(), bytes.len() / 1024);
     Ok(kept)
+}
+
+/// Where it lies once it is built.
+pub fn kept(arch: &str) -> Result<PathBuf> {
+    Ok(target("dist")?.join(format!("onbeat-{arch}")))
 }
 
 fn add_target(triple: &str) -> Result<()> {

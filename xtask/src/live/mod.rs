@@ -29,19 +29,30 @@ pub struct Options {
     keep: bool,
     again: bool,
     only: Option<String>,
+    seed: u64,
 }
+
+/// What chance draws from unless told.
+const SEED: u64 = 11;
 
 impl Options {
     /// Reads the flags.
     pub fn parse(args: &[String]) -> Result<Options> {
-        let mut options = Options::default();
+        let mut options = Options { seed: SEED, ..Options::default() };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--all" => options.all = true,
                 "--keep" => options.keep = true,
                 "--again" => options.again = true,
-                "--only" => options.only = Some(args.next().ok_or("--only takes a part of a name")?.clone()),
+                "--only" => {
+                    options.only =
+                        Some(args.next().ok_or("--only takes parts of names, with commas between")?.clone())
+                }
+                "--seed" => {
+                    let seed = args.next().and_then(|text| text.parse().ok());
+                    options.seed = seed.ok_or("--seed takes a number")?;
+                }
                 other => return Err(format!("live does not know {other}")),
             }
         }
@@ -49,7 +60,7 @@ impl Options {
     }
 
     fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|part| name.contains(part.as_str()))
+        self.only.as_ref().is_none_or(|parts| parts.split(',').any(|part| name.contains(part)))
     }
 }
 
@@ -182,8 +193,16 @@ mod tests {
             |text: &str| Options::parse(&text.split_whitespace().map(str::to_string).collect::<Vec<_>>());
         assert_eq!(
             parse("--all --only stall"),
-            Ok(Options { all: true, only: Some("stall".into()), ..Options::default() })
+            Ok(Options { all: true, only: Some("stall".into()), seed: SEED, ..Options::default() })
         );
+        let both = parse("--only lock,stopped").unwrap();
+        assert!(
+            both.wants("a: fault-lock")
+                && both.wants("a: fault-stopped-among")
+                && !both.wants("a: fault-irq")
+        );
+        assert_eq!(parse("--seed 7").map(|options| options.seed), Ok(7));
+        assert!(parse("--seed x").is_err() && parse("--seed").is_err());
         assert!(parse("--only").is_err() && parse("--al").is_err());
     }
 

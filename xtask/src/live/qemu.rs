@@ -74,9 +74,9 @@ pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
     }
     let emulator = Tool::new(machine.emulator).args(arguments(machine, image, &log, &channel));
     let emulator = emulator.start(Some(&logs.join(format!("{}.qemu", machine.name))))?;
-    let (ended, stops, stalls) = stops::attend(emulator, &channel, LIMIT);
+    let (ended, stalls) = stops::attend(emulator, &channel, LIMIT);
     let console = String::from_utf8_lossy(&read(&log)?).into_owned();
-    let results = stalls.with(&stops::with_logs(&String::from_utf8_lossy(&read(&channel)?), &stops));
+    let results = stalls.with(&String::from_utf8_lossy(&read(&channel)?));
     let over = results.lines().any(|line| line == "=== DONE");
     let last_words = match (&ended, over) {
         (Err(why), _) => why.clone(),

@@ -43,6 +43,23 @@ pub fn store(tree: &Tree, dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The regular files below a folder.
+pub fn load(dir: &Path) -> Result<Tree> {
+    let mut tree = Tree::new();
+    let mut folders = vec![dir.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(name) = path.strip_prefix(dir) {
+                tree.insert(name.display().to_string(), read(&path)?);
+            }
+        }
+    }
+    Ok(tree)
+}
+
 /// RFC 4648's alphabet, in lines.
 fn base64(text: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);

@@ -12,8 +12,12 @@ pub struct Spike {
     pub latency: i64,
     pub slices: Vec<Slice>,
     pub unexplained: i64,
+    /// Why that is unexplained, where a reason is known.
+    pub why: String,
     pub classes: Vec<String>,
     pub lost: u64,
+    /// The thread that came late.
+    pub victim: i64,
 }
 
 /// A stretch of it.
@@ -24,7 +28,13 @@ pub struct Slice {
     pub ns: i64,
     /// Thread, function and interrupt.
     pub who: [String; 3],
+    pub pid: i64,
+    /// Every text of the slice but its stack: names, evidence, and whatever else it says.
+    pub said: String,
 }
+
+/// Where a function stands among the names of a slice.
+pub const FUNCTION: usize = 1;
 
 /// What took time over all spikes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,6 +53,18 @@ pub struct Answer {
     pub t0: i64,
     pub spikes: Vec<Spike>,
     pub culprits: Vec<Culprit>,
+    /// CPUs of the thread that records.
+    pub housekeeping: Vec<u64>,
+    /// What onbeat's own path from the timer to the clock read costs with the recorder, as the run has measured it.
+    pub cost: i64,
+}
+
+impl Slice {
+    /// Its kind and its names, for a complaint.
+    pub fn told(&self) -> String {
+        let names = self.who.iter().map(String::as_str).filter(|name| !name.is_empty());
+        std::iter::once(self.kind.as_str()).chain(names).collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl Spike {
@@ -56,6 +78,10 @@ impl Spike {
     }
 }
 
+/// What a turn of the loop, its events, and the way from the switch to the thread's clock read take.
+const COSTS: [&str; 3] =
+    ["/overhead/loop_ns", "/overhead/recorder_ns_per_cycle", "/recorder/switch_to_user_ns"];
+
 /// Reads `spikes` and `culprits`; a field that is missing is a fault of the document.
 pub fn of(run: &Value) -> Result<Answer, String> {
     let t0 = list(run, "cpus")?.iter().filter_map(|cpu| cpu["t0_mono_ns"].as_i64()).min();
@@ -63,6 +89,13 @@ pub fn of(run: &Value) -> Result<Answer, String> {
         t0: t0.unwrap_or(0),
         spikes: list(run, "spikes")?.iter().map(spike).collect::<Result<_, _>>()?,
         culprits: list(run, "culprits")?.iter().map(culprit).collect::<Result<_, _>>()?,
+        housekeeping: run["plan"]["housekeeping"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_u64)
+            .collect(),
+        cost: COSTS.iter().filter_map(|pointer| run.pointer(pointer)?.as_i64()).map(|ns| ns.max(0)).sum(),
     })
 }
 
@@ -74,15 +107,38 @@ fn spike(value: &Value) -> Result<Spike, String> {
         latency: whole(value, "latency_ns")?,
         slices: list(value, "slices")?.iter().map(slice).collect::<Result<_, _>>()?,
         unexplained: whole(value, "unexplained_ns")?,
+        why: value["unexplained_why"].as_str().unwrap_or_default().to_string(),
         classes: texts(value, "classes")?,
         lost: whole(value, "events_lost")?.unsigned_abs(),
+        victim: value["victim"]["pid"].as_i64().unwrap_or_default(),
     })
 }
 
 fn slice(value: &Value) -> Result<Slice, String> {
     let who =
         ["comm", "function", "irq"].map(|field| value["who"][field].as_str().unwrap_or_default().into());
-    Ok(Slice { kind: text(value, "kind")?, start: whole(value, "start_ns")?, ns: whole(value, "ns")?, who })
+    let mut said = String::new();
+    gather(value, &mut said);
+    Ok(Slice {
+        kind: text(value, "kind")?,
+        start: whole(value, "start_ns")?,
+        ns: whole(value, "ns")?,
+        who,
+        pid: value["who"]["pid"].as_i64().unwrap_or_default(),
+        said,
+    })
+}
+
+fn gather(value: &Value, said: &mut String) {
+    match value {
+        Value::String(text) => *said += &format!("{text} "),
+        Value::Array(values) => values.iter().for_each(|value| gather(value, said)),
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(name, _)| *name != "stack");
+            fields.for_each(|(_, value)| gather(value, said));
+        }
+        _ => {}
+    }
 }
 
 fn culprit(value: &Value) -> Result<Culprit, String> {
@@ -118,10 +174,12 @@ mod tests {
     use serde_json::json;
 
     fn run() -> Value {
-        json!({ "cpus": [{ "cpu": 1, "t0_mono_ns": 500 }],
+        json!({ "cpus": [{ "cpu": 1, "t0_mono_ns": 500 }], "plan": { "housekeeping": [0] },
+            "overhead": { "loop_ns": 30, "recorder_ns_per_cycle": -4 }, "recorder": { "switch_to_user_ns": 500 },
             "spikes": [{ "cpu": 1, "cycle": 7, "expected_ns": 1000, "actual_ns": 1100, "latency_ns": 100, "events_lost": 0,
-                "slices": [{ "kind": "thread", "start_ns": 1000, "ns": 90, "who": { "comm": "a", "function": "", "irq": "" } }],
-                "unexplained_ns": 10, "classes": ["thread", "unexplained"] }],
+                "slices": [{ "kind": "thread", "start_ns": 1000, "ns": 90, "evidence": "asked by b",
+                    "who": { "comm": "a", "pid": 8, "function": "", "irq": "" }, "stack": ["above"] }],
+                "unexplained_ns": 10, "unexplained_why": "stopped", "victim": { "pid": 9 }, "classes": ["thread", "unexplained"] }],
             "culprits": [{ "name": "a", "kind": "thread", "spikes": 1, "share": 0.9, "functions": ["f"] }] })
     }
 
@@ -131,6 +189,10 @@ mod tests {
         assert_eq!((answer.t0, answer.spikes[0].slices[0].who[0].as_str()), (500, "a"));
         assert!(answer.spikes[0].adds_up());
         assert_eq!(answer.culprits[0].names, ["f", "a"]);
+        assert_eq!((answer.housekeeping, answer.cost), (vec![0], 530));
+        let spike = &answer.spikes[0];
+        assert_eq!((spike.why.as_str(), spike.victim, spike.slices[0].pid), ("stopped", 9, 8));
+        assert!(spike.slices[0].said.contains("asked by b") && !spike.slices[0].said.contains("above"));
     }
 
     #[test]

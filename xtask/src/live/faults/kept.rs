@@ -1,12 +1,13 @@
 //! Answers that are kept with all their events (`--keep`), and scored again as the code now explains them (`--again`):
 //! a change of the explanation is judged on the same spikes, without a boot.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::Trial;
+use super::trial::Trial;
+use crate::dist;
 use crate::live::frames::{Files, Reply};
 use crate::live::machine::Machine;
-use crate::live::tree;
+use crate::live::tree::{self, Tree};
 use crate::tools::{Result, Tool, read, target, write};
 
 /// What a series sends beside the bundle.
@@ -33,18 +34,55 @@ pub fn store(machine: &Machine, trial: &Trial, reply: &Reply) -> Result<()> {
     Ok(())
 }
 
-/// The reply that was kept, with the run as it is explained now.
-pub fn again(machine: &Machine, trial: &Trial, onbeat: &str) -> Result<Reply> {
-    let place = place(machine, trial)?;
-    let bundle = place.join("bundle").display().to_string();
-    let run = Tool::new(onbeat).args(["explain", "-q", &bundle, "--json", "-"]).text()?;
+/// Where the series is made from what was recorded, the run becomes what is said of that.
+pub fn made_of(machine: &Machine, trial: &Trial, reply: &mut Reply) -> Result<()> {
+    if !trial.is_made() {
+        return Ok(());
+    }
+    reply.files.remove("run");
+    let onbeat = dist::kept(machine.arch)?.display().to_string();
+    let files = made(machine, trial, tree::of(reply, "bundle", machine.name)?, &onbeat)?;
+    reply.files.extend(files);
+    Ok(())
+}
+
+/// What is said of the bundle that is made of the recorded one.
+fn made(machine: &Machine, trial: &Trial, bundle: Tree, onbeat: &str) -> Result<Files> {
+    let (bundle, stops) = trial.made(bundle)?;
+    let place = scratch(machine)?;
+    std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+    tree::store(&bundle, &place)?;
+    let mut files = Files::from([("run".to_string(), Some(explain(onbeat, &place)?))]);
+    files.extend(stops.map(|log| ("stops".to_string(), Some(log))));
+    Ok(files)
+}
+
+fn explain(onbeat: &str, bundle: &Path) -> Result<String> {
+    Tool::new(onbeat).args(["explain", "-q", &bundle.display().to_string(), "--json", "-"]).quiet().text()
+}
+
+fn scratch(machine: &Machine) -> Result<PathBuf> {
+    target(&format!("lab/made/{}", machine.name))
+}
+
+/// The reply that was kept, with the run as it is explained now; none where nothing was kept.
+pub fn again(machine: &Machine, trial: &Trial, onbeat: &str) -> Option<Result<Reply>> {
+    let place = place(machine, trial).ok()?;
+    place.join("bundle").is_dir().then(|| explained(machine, trial, &place, onbeat))
+}
+
+fn explained(machine: &Machine, trial: &Trial, place: &Path, onbeat: &str) -> Result<Reply> {
+    let bundle = place.join("bundle");
     let mut files: Files =
         TEXTS.iter().filter_map(|label| Some((label.to_string(), Some(text(&place.join(label))?)))).collect();
-    files.insert("run".to_string(), Some(run));
+    files.extend(match trial.is_made() {
+        true => made(machine, trial, tree::load(&bundle)?, onbeat)?,
+        false => Files::from([("run".to_string(), Some(explain(onbeat, &bundle)?))]),
+    });
     let values = [("h.exit".to_string(), "6".to_string())].into();
     Ok(Reply { values, files, over: Some(0) })
 }
 
-fn text(path: &std::path::Path) -> Option<String> {
+fn text(path: &Path) -> Option<String> {
     read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

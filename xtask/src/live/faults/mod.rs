@@ -5,26 +5,29 @@
 //! was over before such a panic counts, the rest is booted again, and the panics are counted.
 
 mod answer;
+mod anywhere;
 mod build;
 mod kept;
+mod late;
 mod log;
 mod outside;
+mod own;
 mod score;
 mod stalls;
 pub mod stops;
 mod table;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::checks::Check;
 use super::frames::{self, Reply};
-use super::judge::{document, exit};
 use super::machine::{ARM, Machine, OLD_RT, RT, X86};
 use super::{Base, Options, Reason, image, qemu};
 use crate::tally::{Outcome, Tally};
 use crate::tools;
-use table::{By, FAULTS, Fault, On};
+use trial::{Trial, trials};
 
 /// How often a machine is booted again after a panic of the emulator's kind.
 const PANICS: usize = 6;
@@ -45,17 +48,10 @@ const MACHINES: &[Machine] = &[
     Machine { name: "arm64-faults", measure_only: true, ..ARM },
 ];
 
-/// A series of faults of one kind, or the stops of the emulator.
-#[derive(Clone, Copy)]
-enum Trial {
-    Fault(&'static Fault, &'static score::Demand),
-    Stopped(&'static score::Demand),
-}
-
 /// Boots the machines and prints a table for each.
 pub fn all_machines(options: &Options, tally: &mut Tally) {
     for machine in MACHINES.iter().filter(|machine| machine.first || options.all) {
-        let trials: Vec<Trial> = trials(machine, options.all)
+        let trials: Vec<Trial> = trials(machine, options.all, options.seed)
             .into_iter()
             .filter(|trial| options.wants(&format!("{}: {}", machine.name, trial.name())))
             .collect();
@@ -77,94 +73,6 @@ pub fn all_machines(options: &Options, tally: &mut Tally) {
     }
 }
 
-fn trials(machine: &Machine, all: bool) -> Vec<Trial> {
-    let old = machine.metapackage == OLD_RT.metapackage;
-    let fits = |fault: &Fault| match fault.on {
-        On::All => true,
-        On::Rt => machine.rt,
-        On::New => !old,
-        On::Old => old,
-    };
-    let wanted = |fault: &Fault| if machine.measure_only { fault.foreign } else { all || fault.first };
-    let faults = FAULTS.iter().filter(|fault| fits(fault) && wanted(fault));
-    let demand = if all { &score::FULL } else { &score::GATE };
-    let mut trials: Vec<Trial> = faults.map(|fault| Trial::Fault(fault, demand)).collect();
-    if !machine.measure_only {
-        trials.push(Trial::Stopped(demand));
-    }
-    trials
-}
-
-impl Trial {
-    fn name(&self) -> String {
-        match self {
-            Trial::Fault(fault, _) => format!("fault-{}", fault.word),
-            Trial::Stopped(_) => "fault-stopped".to_string(),
-        }
-    }
-
-    fn script(&self) -> String {
-        match self {
-            Trial::Fault(fault, _) => script(fault),
-            // Longer than the emulator's own noise; both CPUs see each.
-            Trial::Stopped(_) => "hunting -a 0-1 -p 80 -i 1000\n\
-                echo \"=== STOP 60 60 260 $(now_ms)\" >&3\n\
-                usleep 18000000\n\
-                : >log\n\
-                hunted\n"
-                .to_string(),
-        }
-    }
-
-    /// The row of the table and the verdict.
-    fn judge(&self, reply: &Reply) -> Result<(String, Outcome), String> {
-        // An interrupted run saves its results, and says so. One whose victim has ended is over.
-        let ends = matches!(self, Trial::Fault(fault, _) if fault.hunt.contains("--victim"));
-        exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
-        let answer = answer::of(&document(reply, "run")?)?;
-        Ok(match self {
-            Trial::Fault(fault, demand) => {
-                let stalls = stalls::parse(reply.file("stalls").unwrap_or_default());
-                let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);
-                (score.row(fault.word), Outcome::from(score.verdict(fault, demand)))
-            }
-            Trial::Stopped(demand) => {
-                let outside = outside::of(&log::parse(reply.file("stops")?)?, &answer);
-                (outside.row(), Outcome::from(outside.verdict(demand)))
-            }
-        })
-    }
-}
-
-/// The victim of its own kind must be there before it is looked for.
-fn script(fault: &Fault) -> String {
-    let hunt = fault.hunt;
-    match fault.by {
-        By::Module(length) => {
-            let raised = match fault.word {
-                "softirq" => "user_faults raise $(pidof ksoftirqd/1) 90\n",
-                _ => "",
-            };
-            let word = fault.word;
-            format!(
-                "{raised}hunting {hunt}\ninject {word} cpu=1 from=0 {length} count=40 period_ms=110 jitter_ms=61\nhunted\n"
-            )
-        }
-        By::Program(arguments) if hunt.contains("--victim") => format!(
-            "user_faults {arguments} >log &\nfaults=$!\nusleep 300000\nhunting {hunt}\nwait $faults\nhunted\n"
-        ),
-        By::Program(arguments) => {
-            // Fair threads get 20 ms of 200 instead of 50 of 1000: as many spikes in less time.
-            let often = match fault.word {
-                "fair-server" => "serve 20000000 200000000\n",
-                _ => "",
-            };
-            let usual = if often.is_empty() { "" } else { "serve 50000000 1000000000\n" };
-            format!("{often}hunting {hunt}\nuser_faults {arguments} >log\n{usual}hunted\n")
-        }
-    }
-}
-
 fn checks(trials: &[Trial]) -> Vec<Check> {
     let check = |trial: &Trial| Check::new(&trial.name(), &trial.script(), |_, _| Ok(()));
     trials.iter().map(check).collect()
@@ -174,6 +82,7 @@ fn checks(trials: &[Trial]) -> Vec<Check> {
 struct Ingredients {
     base: Base,
     items: Vec<image::Item>,
+    keep: bool,
 }
 
 fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
@@ -193,7 +102,7 @@ fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
     if own {
         items.push(("bin/user_faults".to_string(), build::program().map_err(Reason::Broken)?));
     }
-    Ok(Ingredients { base, items })
+    Ok(Ingredients { base, items, keep })
 }
 
 /// A series that falls short is run once more in a fresh boot, and that counts: what holds does so on a calmer host, too, and
@@ -203,15 +112,21 @@ fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients,
     let mut told: BTreeMap<String, (String, Outcome)> = BTreeMap::new();
     let (mut rest, mut retried, mut panics) = (trials.clone(), 0, 0);
     for again in [false, true] {
-        let (replies, panicked, last_words) = match replies(machine, &rest, ingredients) {
+        let (mut replies, panicked, last_words) = match replies(machine, &rest, ingredients) {
             Ok(replies) => replies,
             Err(why) => return super::leave_out(machine, &checks(&trials), &Reason::Broken(why), tally),
         };
         panics += panicked;
         for trial in &rest {
-            let stored =
-                replies.get(&trial.name()).map_or(Ok(()), |reply| kept::store(machine, trial, reply));
+            let stored = match replies.get(&trial.name()) {
+                Some(reply) if ingredients.keep => kept::store(machine, trial, reply),
+                _ => Ok(()),
+            };
             stored.unwrap_or_else(|why| println!("  {} is not kept: {why}", trial.name()));
+            if let Some(reply) = replies.get_mut(&trial.name()) {
+                let made = kept::made_of(machine, trial, reply);
+                made.unwrap_or_else(|why| println!("  {}: {why}", trial.name()));
+            }
         }
         let (rows, outcomes) = table_of(&rest, &replies, &last_words);
         for (trial, (row, outcome)) in rest.iter().zip(rows.into_iter().zip(outcomes)) {
@@ -253,9 +168,18 @@ fn again(machine: &Machine, trials: Vec<Trial>, tally: &mut Tally) {
         Ok(dir) => dir.join("onbeat").display().to_string(),
         Err(why) => return tally.note(machine.name, Outcome::Failed(why)),
     };
-    let reply = |trial: &Trial| Some((trial.name(), kept::again(machine, trial, &onbeat).ok()?));
-    let replies: BTreeMap<String, Reply> = trials.iter().filter_map(reply).collect();
-    let there: Vec<Trial> = trials.into_iter().filter(|trial| replies.contains_key(&trial.name())).collect();
+    let mut replies: BTreeMap<String, Reply> = BTreeMap::new();
+    let mut there = Vec::new();
+    for trial in trials {
+        match kept::again(machine, &trial, &onbeat) {
+            None => {}
+            Some(Err(why)) => tally.note(format!("{}: {}", machine.name, trial.name()), Outcome::Failed(why)),
+            Some(Ok(reply)) => {
+                replies.insert(trial.name(), reply);
+                there.push(trial);
+            }
+        }
+    }
     let (rows, outcomes) = table_of(&there, &replies, "");
     println!("{}\n{}", score::head(), rows.join("\n"));
     for (trial, outcome) in there.iter().zip(outcomes) {
@@ -265,7 +189,7 @@ fn again(machine: &Machine, trials: Vec<Trial>, tally: &mut Tally) {
 
 /// Boots until every check has ended, or the machine stopped for a reason of its own.
 fn replies(machine: &Machine, trials: &[Trial], ingredients: &Ingredients) -> tools::Result<Replies> {
-    let Ingredients { base, items } = ingredients;
+    let Ingredients { base, items, .. } = ingredients;
     let (mut done, mut panics) = (BTreeMap::new(), 0);
     loop {
         let rest =
@@ -316,19 +240,19 @@ mod tests {
     #[test]
     fn every_machine_has_faults_and_the_other_architecture_three() {
         for machine in MACHINES {
-            let count = trials(machine, true).len();
+            let count = trials(machine, true, 1).len();
             assert!(if machine.measure_only { count == 3 } else { count > 12 }, "{}", machine.name);
         }
         let name = |trial: Trial| trial.name();
-        let first: Vec<String> = trials(&MACHINES[0], false).into_iter().map(name).collect();
+        let first: Vec<String> = trials(&MACHINES[0], false, 1).into_iter().map(name).collect();
         assert!(first.contains(&"fault-hog".into()) && first.contains(&"fault-stopped".into()));
-        let old: Vec<String> = trials(&MACHINES[2], true).into_iter().map(name).collect();
+        let old: Vec<String> = trials(&MACHINES[2], true, 1).into_iter().map(name).collect();
         assert!(old.contains(&"fault-throttle".into()) && !old.contains(&"fault-fair-server".into()));
     }
 
     #[test]
     fn silence_and_a_script_that_was_killed_have_no_score() {
-        let trials = trials(&MACHINES[0], true);
+        let trials = trials(&MACHINES[0], true, 1);
         let silent =
             |over| trials.iter().map(|trial| (trial.name(), Reply { over, ..Reply::default() })).collect();
         for replies in [BTreeMap::new(), silent(Some(0)), silent(Some(137))] {
@@ -346,7 +270,7 @@ mod tests {
         for (label, text) in [("run", empty.as_str()), ("log", "dropped=0\n"), ("stops", "dropped=0\n")] {
             reply.files.insert(label.into(), Some(text.into()));
         }
-        for trial in trials(&MACHINES[0], true) {
+        for trial in trials(&MACHINES[0], true, 1) {
             let (row, outcome) = trial.judge(&reply).unwrap();
             assert!(!row.contains("no score") && matches!(outcome, Outcome::Failed(_)), "{row}");
         }

@@ -1,78 +1,121 @@
-//! The stopped emulator: nothing in the guest's software is to blame, and no name may be said.
+//! The stopped emulator: nothing in the guest's software is to blame for that time, and no name may be said of it.
+//!
+//! On an idle guest that holds for each stop. Among faults, a stop that falls into one is listed apart: that time is the
+//! fault's as well, and no event tells where the one ends and the other begins.
 
 use super::answer::{Answer, Spike};
 use super::log::Record;
+use super::own::{self, Whose};
 use super::score::Demand;
 
-/// How far the two clocks may be apart: the guest's steps of 10 ms, the look at the channel, and the line's way.
-const SLACK: i64 = 80_000_000;
-/// Spikes that must have been seen.
-const LEAST: usize = 100;
+/// How far the two clocks may be apart where the emulator was stopped: the look at the channel, and the line's way.
+pub const SLACK: i64 = 4_000_000;
 
 /// What was said of the time in which nothing ran.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outside {
     /// Stops of the emulator while the hunt measured.
     pub stops: usize,
-    /// Spikes that lie on one.
+    /// Those within an injection, which are not scored.
+    pub inside: usize,
+    /// Of the others, those that made a spike.
     pub seen: usize,
-    /// Spikes on none.
+    /// Spikes on them.
+    pub spikes: usize,
+    /// Spikes on no stop.
     pub strays: usize,
-    /// Spikes on a stop with a class beside `unexplained`; what was said of the first.
+    /// What was said of a stop's time; the first stretch of each spike.
     pub blamed: Vec<String>,
-    /// Culprits with a tenth of all latency or more.
+    /// Spikes on a stop that do not say why they are unexplained.
+    pub mute: usize,
+    /// Culprits with a tenth of all latency or more, where nothing was injected.
     pub culprits: Vec<String>,
+    /// What is said to be onbeat's own path and cannot be.
+    pub own: Vec<String>,
     /// Spikes whose parts are not their whole.
     pub wrong_sums: usize,
 }
 
-/// Scores an answer against the log of stops.
-pub fn of(log: &[Record], answer: &Answer) -> Outside {
-    let stops: Vec<&Record> = log.iter().filter(|record| record.start - SLACK > answer.t0).collect();
-    let length = |record: &Record| record.end - record.start;
-    let lies_on = |spike: &Spike| {
-        let close = |stop: &&&Record| stop.overlap(spike.expected - SLACK, spike.actual + SLACK) > 0;
-        // What is much shorter is the emulator's own; a stop is never seen longer than with its surroundings.
-        stops.iter().find(close).is_some_and(|stop| spike.latency * 2 >= length(stop))
-    };
-    let mut outside = Outside {
-        stops: stops.len(),
+/// Scores an answer against the log of stops and that of what was injected meanwhile.
+pub fn of(stops: &[Record], injected: &[Record], answer: &Answer, slack: i64) -> Outside {
+    let measured = |record: &&Record| record.start - slack > answer.t0;
+    let within =
+        |stop: &&Record| injected.iter().any(|fault| fault.overlap(stop.start - slack, stop.end + slack) > 0);
+    let (inside, outside): (Vec<&Record>, Vec<&Record>) = stops.iter().filter(measured).partition(within);
+    let mut score = Outside {
+        stops: inside.len() + outside.len(),
+        inside: inside.len(),
         wrong_sums: answer.spikes.iter().filter(|spike| !spike.adds_up()).count(),
         ..Outside::default()
     };
+    let mut seen = vec![false; outside.len()];
     for spike in &answer.spikes {
-        if !lies_on(spike) {
-            outside.strays += 1;
+        score.own.extend(own::excess(answer, spike, Whose::Onbeats));
+        let on = |stop: &Record| stop.overlap(spike.expected, spike.actual) > slack;
+        let touched: Vec<usize> = (0..outside.len()).filter(|&at| on(outside[at])).collect();
+        if touched.is_empty() {
+            score.strays += usize::from(!inside.iter().any(|stop| on(stop)));
             continue;
         }
-        outside.seen += 1;
-        if spike.classes != ["unexplained"] {
-            outside.blamed.push(format!("{} at {} ns", spike.classes.join(" "), spike.expected));
-        }
+        touched.iter().for_each(|&at| seen[at] = true);
+        score.spikes += 1;
+        let said = touched.iter().find_map(|&at| said_of(outside[at], answer, spike, slack));
+        let idle = || injected.is_empty() && spike.classes != ["unexplained"] && covers(&outside, spike);
+        score.blamed.extend(
+            said.or_else(|| idle().then(|| format!("{} at {}", spike.classes.join(" "), spike.expected))),
+        );
+        score.mute += usize::from(spike.why.is_empty());
     }
-    let large =
-        answer.culprits.iter().filter(|culprit| culprit.share >= 0.1 && culprit.kind != "unexplained");
-    outside.culprits = large.map(|culprit| culprit.names.join(" ")).collect();
-    outside
+    score.seen = seen.into_iter().filter(|&seen| seen).count();
+    if injected.is_empty() {
+        let large =
+            answer.culprits.iter().filter(|culprit| culprit.share >= 0.1 && culprit.kind != "unexplained");
+        score.culprits = large.map(|culprit| culprit.names.join(" ")).collect();
+    }
+    score
+}
+
+/// What slices say of the time that certainly lies within a stop, where it is more than onbeat's own path can take.
+fn said_of(stop: &Record, answer: &Answer, spike: &Spike, slack: i64) -> Option<String> {
+    let (from, to) = (stop.start + slack, stop.end - slack);
+    let within = |start: i64, ns: i64| ((start + ns).min(to) - start.max(from)).max(0);
+    let parts = spike.slices.iter().map(|slice| (within(slice.start, slice.ns), slice));
+    let total: i64 = parts.clone().map(|(ns, _)| ns).sum();
+    let (most, slice) = parts.max_by_key(|(ns, _)| *ns)?;
+    (total > own::most(answer))
+        .then(|| format!("{} has {most} ns of the stop at {}", slice.told(), stop.start))
+}
+
+/// Whether all but a tenth of a spike lies on stops: what else it is called has another tenth at least.
+fn covers(stops: &[&Record], spike: &Spike) -> bool {
+    let on: i64 = stops.iter().map(|stop| stop.overlap(spike.expected, spike.actual)).sum();
+    (spike.latency - on) * 10 < spike.latency
 }
 
 impl Outside {
-    /// What falls short.
-    pub fn verdict(&self, demand: &Demand) -> Result<(), String> {
+    /// What falls short; `least` stops outside of injections must have been seen.
+    pub fn verdict(&self, least: usize, demand: &Demand) -> Result<(), String> {
         let mut complaints = Vec::new();
-        if (self.seen as f64) < LEAST as f64 * demand.seen {
-            complaints.push(format!("saw {} spikes of {} stops", self.seen, self.stops));
+        if (self.seen as f64) < least as f64 * demand.seen {
+            complaints.push(format!("saw {} of {} stops", self.seen, self.stops - self.inside));
         }
-        let most = (self.seen as f64 * demand.blamed) as usize;
+        let most = (self.spikes as f64 * demand.blamed) as usize;
         if let Some(first) = self.blamed.get(most) {
             complaints.push(format!(
-                "{} of {} were blamed on something: {first}",
+                "{} of {} spikes were blamed on something: {first}",
                 self.blamed.len(),
-                self.seen
+                self.spikes
             ));
+        }
+        if self.mute > most {
+            complaints
+                .push(format!("{} of {} spikes do not say why they are unexplained", self.mute, self.spikes));
         }
         if !self.culprits.is_empty() {
             complaints.push(format!("culprits were named: {}", self.culprits.join(", ")));
+        }
+        if let Some(first) = self.own.first() {
+            complaints.push(format!("{} times onbeat's own path: {first}", self.own.len()));
         }
         if self.wrong_sums > 0 {
             complaints.push(format!("{} spikes do not add up", self.wrong_sums));
@@ -81,13 +124,20 @@ impl Outside {
     }
 
     /// A line beside the table.
-    pub fn row(&self) -> String {
+    pub fn row(&self, word: &str, seed: u64) -> String {
         format!(
-            "  stopped       {:>9}{:>6}{:>8}   spikes that were blamed on something: {}",
+            "  {word:<17}{:>9}{:>6}{:>8}{:>8}   {} stops within a fault; {} spikes, {} blamed on something, {} do not say why, \
+             {} times the own path, {} wrong sums; seed {seed}",
             self.stops,
             self.seen,
+            0,
             self.strays,
-            self.blamed.len()
+            self.inside,
+            self.spikes,
+            self.blamed.len(),
+            self.mute,
+            self.own.len(),
+            self.wrong_sums
         )
     }
 }
@@ -95,68 +145,154 @@ impl Outside {
 #[cfg(test)]
 mod tests {
     use super::super::answer::{Culprit, Slice};
-    use super::super::score::FULL;
+    use super::super::score::{FULL, GATE};
     use super::*;
 
     const MS: i64 = 1_000_000;
 
+    fn record(fault: &str, start: i64, length: i64) -> Record {
+        Record { fault: fault.into(), start: start * MS, end: (start + length) * MS, ..Record::default() }
+    }
+
+    fn slice(kind: &str, start: i64, ns: i64) -> Slice {
+        Slice { kind: kind.into(), start, ns, ..Slice::default() }
+    }
+
+    /// A stop of 50 ms each 300 ms; each CPU has a spike that begins 5 ms into it and outlasts it by less than one.
     fn answer() -> (Vec<Record>, Answer) {
-        let stop = |at: i64| Record {
-            seq: at as u64,
-            fault: "stopped".into(),
-            kind: "unexplained".into(),
-            cpu: 0,
-            start: (1000 + at * 300) * MS,
-            end: (1050 + at * 300) * MS,
-        };
-        let spike = |at: i64, cpu| Spike {
-            cpu,
-            expected: (1030 + at * 300) * MS,
-            actual: (1080 + at * 300) * MS,
-            latency: 50 * MS,
-            slices: vec![Slice { kind: "switch".into(), ns: MS, ..Slice::default() }],
-            unexplained: 49 * MS,
-            classes: vec!["unexplained".into()],
-            lost: 0,
+        let spike = |at: i64, cpu| {
+            let expected = (1005 + at * 300) * MS;
+            Spike {
+                cpu,
+                expected,
+                actual: expected + 45 * MS + MS / 2,
+                latency: 45 * MS + MS / 2,
+                slices: vec![slice("switch", expected + 45 * MS + MS / 4, MS / 4)],
+                unexplained: 45 * MS + MS / 4,
+                why: "stopped".into(),
+                classes: vec!["unexplained".into()],
+                ..Spike::default()
+            }
         };
         let spikes = (0..60).flat_map(|at| [spike(at, 0), spike(at, 1)]).collect();
-        ((0..60).map(stop).collect(), Answer { t0: 0, spikes, culprits: Vec::new() })
+        let stops = (0..60).map(|at| record("stopped", 1000 + at * 300, 50)).collect();
+        (stops, Answer { spikes, cost: MS / 5, ..Answer::default() })
+    }
+
+    /// The time that a slice takes is no longer unexplained.
+    fn give(spike: &mut Spike, slice: Slice) {
+        spike.unexplained -= slice.ns;
+        spike.slices.insert(0, slice);
     }
 
     #[test]
     fn nothing_said_of_nothing_passes() {
-        let (log, answer) = answer();
-        let outside = of(&log, &answer);
-        assert_eq!((outside.stops, outside.seen, outside.strays), (60, 120, 0));
-        assert_eq!(outside.verdict(&FULL), Ok(()));
+        let (stops, answer) = answer();
+        let outside = of(&stops, &[], &answer, SLACK);
+        assert_eq!((outside.stops, outside.seen, outside.spikes, outside.strays), (60, 60, 120, 0));
+        assert_eq!(outside.verdict(60, &FULL), Ok(()));
     }
 
     #[test]
     fn one_false_name_of_a_hundred_fails() {
-        let (log, mut answer) = answer();
+        let (stops, mut answer) = answer();
         answer.spikes[7].classes.push("timer-irq".into());
-        assert!(of(&log, &answer).verdict(&FULL).unwrap_err().contains("1 of 120"));
+        let why = of(&stops, &[], &answer, SLACK).verdict(60, &FULL).unwrap_err();
+        assert!(why.contains("1 of 120 spikes were blamed on something: unexplained timer-irq"), "{why}");
+        assert_eq!(of(&stops, &[], &answer, SLACK).verdict(60, &GATE), Ok(()));
         answer.spikes[7].classes.clear();
-        assert!(of(&log, &answer).verdict(&FULL).is_err());
+        assert!(of(&stops, &[], &answer, SLACK).verdict(60, &FULL).is_err());
+    }
+
+    #[test]
+    fn a_name_for_less_than_a_tenth_fails_where_it_is_of_the_stops_time() {
+        let (stops, mut answer) = answer();
+        let expected = answer.spikes[0].expected;
+        let named = |at: i64, ns: i64| {
+            let mut answer = answer.clone();
+            give(&mut answer.spikes[0], slice("thread", expected + at, ns));
+            of(&stops, &[], &answer, SLACK).verdict(60, &FULL)
+        };
+        assert!(named(10 * MS, 5 * MS).unwrap_err().contains("thread has 5000000 ns of the stop at"));
+        // As long as a turn of the own path, or where the clocks may be apart.
+        assert_eq!((named(10 * MS, MS / 5), named(43 * MS, 2 * MS)), (Ok(()), Ok(())));
+        give(&mut answer.spikes[0], slice("return-to-user", expected + 38 * MS, 7 * MS));
+        assert!(
+            of(&stops, &[], &answer, SLACK)
+                .verdict(60, &FULL)
+                .unwrap_err()
+                .contains("1 times onbeat's own path")
+        );
+    }
+
+    #[test]
+    fn a_stop_within_a_fault_is_listed_apart_and_one_beside_it_counts() {
+        let (stops, mut answer) = answer();
+        let blame = |spike: &mut Spike| {
+            let expected = spike.expected;
+            give(spike, Slice { pid: 60, ..slice("irqs-off", expected + MS, 30 * MS) });
+            spike.classes = vec!["irqs-off".into(), "unexplained".into()];
+        };
+        blame(&mut answer.spikes[0]);
+        blame(&mut answer.spikes[1]);
+        let inside = of(&stops, &[record("irqs-off", 990, 70)], &answer, SLACK);
+        assert_eq!(
+            (inside.stops, inside.inside, inside.seen, inside.spikes, inside.strays),
+            (60, 1, 59, 118, 0)
+        );
+        assert_eq!(inside.verdict(59, &FULL), Ok(()));
+        let beside = of(&stops, &[record("irqs-off", 970, 20)], &answer, SLACK);
+        assert_eq!((beside.inside, beside.blamed.len()), (0, 2));
+        assert!(beside.verdict(59, &FULL).unwrap_err().contains("2 of 120"));
+        // What a fault beside the stop took of the same spike is right.
+        let spike = &mut answer.spikes[2];
+        (spike.actual, spike.latency) = (spike.actual + 25 * MS, spike.latency + 25 * MS);
+        spike.unexplained += 25 * MS;
+        give(spike, Slice { pid: 60, ..slice("irqs-off", 1355 * MS, 20 * MS) });
+        spike.classes = vec!["unexplained".into(), "irqs-off".into()];
+        let faults = [record("irqs-off", 990, 70), record("irqs-off", 1355, 20)];
+        assert_eq!(of(&stops, &faults, &answer, SLACK).verdict(59, &FULL), Ok(()));
+    }
+
+    #[test]
+    fn a_spike_that_does_not_say_why_fails() {
+        let (stops, mut answer) = answer();
+        answer.spikes[3].why.clear();
+        let why = of(&stops, &[], &answer, SLACK).verdict(60, &FULL).unwrap_err();
+        assert_eq!(why, "1 of 120 spikes do not say why they are unexplained");
     }
 
     #[test]
     fn a_culprit_over_all_spikes_fails() {
-        let (log, mut answer) = answer();
+        let (stops, mut answer) = answer();
         let culprit = |share| Culprit { kind: "irq".into(), spikes: 3, share, names: vec!["eth0".into()] };
         answer.culprits = vec![culprit(0.02)];
-        assert_eq!(of(&log, &answer).verdict(&FULL), Ok(()));
+        assert_eq!(of(&stops, &[], &answer, SLACK).verdict(60, &FULL), Ok(()));
         answer.culprits = vec![culprit(0.2)];
-        assert!(of(&log, &answer).verdict(&FULL).unwrap_err().contains("eth0"));
+        assert!(of(&stops, &[], &answer, SLACK).verdict(60, &FULL).unwrap_err().contains("eth0"));
     }
 
     #[test]
     fn too_few_or_elsewhere_fails() {
-        let (log, mut answer) = answer();
-        assert!(of(&[], &answer).verdict(&FULL).unwrap_err().contains("saw 0"));
-        answer.spikes.iter_mut().for_each(|spike| spike.latency = 12 * MS);
-        let outside = of(&log, &answer);
+        let (stops, mut answer) = answer();
+        assert!(of(&[], &[], &answer, SLACK).verdict(60, &FULL).unwrap_err().contains("saw 0"));
+        for spike in &mut answer.spikes {
+            (spike.expected, spike.actual) = (spike.expected + 100 * MS, spike.actual + 100 * MS);
+        }
+        let outside = of(&stops, &[], &answer, SLACK);
         assert_eq!((outside.seen, outside.strays), (0, 120));
-        assert!(outside.verdict(&FULL).is_err());
+        assert!(outside.verdict(60, &FULL).is_err());
+    }
+
+    #[test]
+    fn a_sum_that_is_one_off_fails() {
+        let (stops, mut answer) = answer();
+        answer.spikes[9].unexplained += 1;
+        assert!(
+            of(&stops, &[], &answer, SLACK)
+                .verdict(60, &FULL)
+                .unwrap_err()
+                .contains("1 spikes do not add up")
+        );
     }
 }

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::answer::{Answer, Culprit, Slice, Spike};
+use super::answer::{Answer, Culprit, FUNCTION, Slice, Spike};
 use super::log::Record;
+use super::own::{self, Whose};
 use super::stalls::spoil;
-use super::table::{Fault, Part};
+use super::table::{Fault, Part, Place};
 
 /// What of a series was seen, and how well it was explained.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,12 +37,14 @@ pub struct Score {
     pub wrong_sums: usize,
     /// Spikes of which events were lost.
     pub lost: usize,
+    /// What is said to be onbeat's own path and cannot be; all spikes count that are not spoilt.
+    pub own: Vec<String>,
 }
 
 /// Scores an answer for one kind of fault.
 pub fn of(fault: &Fault, log: &[Record], answer: &Answer, stalls: &[[i64; 3]]) -> Score {
     let log: Vec<&Record> =
-        log.iter().filter(|record| record.fault == fault.word && record.start >= answer.t0).collect();
+        log.iter().filter(|record| record.fault == fault.logged() && record.start >= answer.t0).collect();
     let mut injections: BTreeMap<u64, Vec<&Record>> = BTreeMap::new();
     for record in &log {
         injections.entry(record.seq).or_default().push(record);
@@ -51,9 +54,19 @@ pub fn of(fault: &Fault, log: &[Record], answer: &Answer, stalls: &[[i64; 3]]) -
         wrong_sums: answer.spikes.iter().filter(|spike| !spike.adds_up()).count(),
         ..Score::default()
     };
+    let whose = if fault.follows() { Whose::Others } else { Whose::Onbeats };
+    // The thread that records was on the CPU of the one that is followed.
+    let beside = answer
+        .housekeeping
+        .iter()
+        .filter(|cpu| fault.follows() && log.iter().any(|record| record.cpu == **cpu));
+    score.own.extend(beside.map(|cpu| format!("it records on CPU {cpu}, where its victim runs")));
     let mut seen = BTreeSet::new();
     let (mut error, mut unexplained, mut injected) = (0.0, 0, 0);
     for spike in &answer.spikes {
+        if !spoil(stalls, spike.expected, spike.actual) {
+            score.own.extend(own::excess(answer, spike, whose));
+        }
         let Some((seq, records)) = injection_of(spike, &injections) else {
             score.strays += 1;
             continue;
@@ -122,16 +135,26 @@ fn class_is_right(parts: &[Part], spike: &Spike) -> bool {
 /// At least half of the time that is said to be of this kind must bear a right name.
 fn is_named(part: &Part, spike: &Spike) -> bool {
     let of_kind = || spike.slices.iter().filter(|slice| part.kinds.contains(&slice.kind.as_str()));
-    let right = |slice: &&Slice| slice.who.iter().any(|text| names(text, part.names));
-    let named: i64 = of_kind().filter(right).map(|slice| slice.ns).sum();
+    let named: i64 = of_kind().filter(|slice| is_right(part, slice)).map(|slice| slice.ns).sum();
     named > 0 && named * 2 >= of_kind().map(|slice| slice.ns).sum()
+}
+
+fn is_right(part: &Part, slice: &Slice) -> bool {
+    let any = || slice.who.iter().any(|text| names(text, part.names));
+    let named = match part.place {
+        Place::Any => any(),
+        Place::Function => names(&slice.who[FUNCTION], part.names),
+        Place::Nowhere => any() || slice.who.iter().all(|text| text.is_empty()),
+    };
+    named && slice.said.contains(part.said)
 }
 
 /// For how many spikes the list of culprits names all the causes.
 fn named_by_culprits(parts: &[Part], culprits: &[Culprit]) -> usize {
     let spikes_of = |part: &Part| {
         let right = |culprit: &&Culprit| {
-            part.kinds.contains(&culprit.kind.as_str())
+            part.said.is_empty()
+                && part.kinds.contains(&culprit.kind.as_str())
                 && culprit.names.iter().any(|text| names(text, part.names))
         };
         culprits.iter().filter(right).map(|culprit| culprit.spikes).max().unwrap_or(0)
@@ -207,6 +230,8 @@ impl Score {
             format!("share of time off by {}", percent(self.share_error)),
         );
         require(self.unexplained < demand.unexplained, format!("{} unexplained", percent(self.unexplained)));
+        let first = self.own.first().map_or("", String::as_str);
+        require(self.own.is_empty(), format!("{} times onbeat's own path: {first}", self.own.len()));
         if complaints.is_empty() { Ok(()) } else { Err(complaints.join("; ")) }
     }
 
@@ -216,7 +241,7 @@ impl Score {
             |n: usize| if self.spikes == 0 { "-".into() } else { percent(n as f64 / self.spikes as f64) };
         let mean = |value: f64| if self.spikes == 0 { "-".into() } else { percent(value) };
         format!(
-            "  {word:<14}{:>9}{:>6}{:>8}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}",
+            "  {word:<17}{:>9}{:>6}{:>8}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}{:>5}",
             self.injected,
             self.seen,
             self.spoilt,
@@ -226,7 +251,8 @@ impl Score {
             mean(self.share_error),
             mean(self.unexplained),
             self.lost,
-            self.wrong_sums
+            self.wrong_sums,
+            self.own.len()
         )
     }
 }
@@ -234,7 +260,7 @@ impl Score {
 /// The head of the table.
 pub fn head() -> String {
     format!(
-        "  {:<14}{:>9}{:>6}{:>8}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}",
+        "  {:<17}{:>9}{:>6}{:>8}{:>8}{:>8}{:>8}{:>9}{:>13}{:>6}{:>6}{:>5}",
         "fault",
         "injected",
         "seen",
@@ -245,7 +271,8 @@ pub fn head() -> String {
         "share +-",
         "unexplained",
         "lost",
-        "sums"
+        "sums",
+        "own"
     )
 }
 

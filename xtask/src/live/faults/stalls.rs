@@ -1,7 +1,8 @@
 //! When the emulator itself waited for a CPU of the machine it runs on: what the guest sees then nobody injected.
 //!
 //! The kernel counts how long each thread was runnable and did not run (`/proc/PID/task/TID/schedstat`, second number; the third counts the turns). The
-//! guest writes `=== CLOCK NS` to its channel, several lines in a row: its CLOCK_MONOTONIC, to put both on one clock.
+//! guest writes `=== CLOCK NS` to its channel, several lines in a row: its CLOCK_MONOTONIC, to put both on one clock. The times at
+//! which it was stopped on purpose are told in the same way.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -21,8 +22,16 @@ pub struct Stalls {
     seen: BTreeMap<String, (u64, u64)>,
     /// From, to, and how long of it threads waited together; in ns since the beginning.
     waits: Vec<[u64; 3]>,
+    /// Since when, and until when, it was certainly stopped.
+    stops: Vec<[u64; 2]>,
     /// When lines with the guest's clock were seen.
     marks: Vec<u64>,
+}
+
+/// What lies behind a group of lines that tell the clock, on the guest's clock.
+struct Told {
+    stalls: String,
+    stops: String,
 }
 
 impl Stalls {
@@ -34,6 +43,7 @@ impl Stalls {
             last: 0,
             seen: BTreeMap::new(),
             waits: Vec::new(),
+            stops: Vec::new(),
             marks: Vec::new(),
         }
     }
@@ -61,23 +71,36 @@ impl Stalls {
         self.marks.resize(marks.max(self.marks.len()), now);
     }
 
-    /// The waits on the guest's clock behind the line number `mark`, the last of `group` lines: up to the next such line.
-    fn told(&self, mark: usize, clocks: &[i64]) -> String {
+    /// It was stopped.
+    pub fn stopped(&mut self, from: Instant, to: Instant) {
+        let ns = |time: Instant| time.duration_since(self.begin).as_nanos() as u64;
+        self.stops.push([ns(from), ns(to)]);
+    }
+
+    /// What lies behind the line number `mark`, the last of `group` lines, up to the next such line.
+    fn told(&self, mark: usize, clocks: &[i64]) -> Told {
         // The quickest of the lines is nearest to the truth.
         let first = (mark + 1).saturating_sub(clocks.len());
         let offsets = self.marks[first.min(self.marks.len())..].iter().zip(clocks);
-        let Some(offset) = offsets.map(|(&seen, &clock)| seen as i64 - clock).min() else {
-            return String::new();
-        };
+        let offset = offsets.map(|(&seen, &clock)| seen as i64 - clock).min();
         let from = self.marks.get(mark).copied().unwrap_or(u64::MAX);
         let to = self.marks.get(mark + 1).copied().unwrap_or(u64::MAX);
-        let within = self.waits.iter().filter(|wait| wait[1] >= from && wait[0] < to);
-        within
-            .map(|&[start, end, ns]| format!("{} {} {ns}\n", start as i64 - offset, end as i64 - offset))
-            .collect()
+        let guest = |time: u64| time as i64 - offset.unwrap_or(0);
+        let within = self.waits.iter().filter(|wait| offset.is_some() && wait[1] >= from && wait[0] < to);
+        let stalls = within.map(|&[start, end, ns]| format!("{} {} {ns}\n", guest(start), guest(end)));
+        let stops = self.stops.iter().filter(|stop| offset.is_some() && stop[0] >= from && stop[0] < to);
+        let stops = stops.enumerate().map(|(at, &[start, end])| {
+            format!(
+                "seq={at} fault=stopped kind=unexplained cpu=0 from=-1 start={} end={} name=-\n",
+                guest(start),
+                guest(end)
+            )
+        });
+        Told { stalls: stalls.collect(), stops: stops.chain(["dropped=0\n".to_string()]).collect() }
     }
 
-    /// The channel's text with the waits behind the lines that tell the clock, as the file `stalls` of the check.
+    /// The channel's text with the waits and the stops behind the lines that tell the clock, as the files `stalls` and `stops`
+    /// of the check.
     pub fn with(&self, text: &str) -> String {
         let mut whole = String::with_capacity(text.len());
         let (mut clocks, mut count): (Vec<i64>, usize) = (Vec::new(), 0);
@@ -89,8 +112,11 @@ impl Stalls {
             clocks.push(clock);
             count += 1;
             if lines.peek().is_none_or(|next| self::clock(next).is_none()) {
-                whole += "=== FILE stalls\n";
-                self.told(count - 1, &clocks).lines().for_each(|line| whole += &format!("|{line}\n"));
+                let told = self.told(count - 1, &clocks);
+                for (label, text) in [("stalls", told.stalls), ("stops", told.stops)] {
+                    whole += &format!("=== FILE {label}\n");
+                    text.lines().for_each(|line| whole += &format!("|{line}\n"));
+                }
                 clocks.clear();
             }
         }
@@ -123,6 +149,7 @@ pub fn spoil(stalls: &[[i64; 3]], from: i64, to: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::log;
     use super::*;
     use crate::live::frames;
 
@@ -131,11 +158,20 @@ mod tests {
         let mut stalls = Stalls::of(0);
         stalls.marks = vec![1_000, 1_400, 1_900, 9_000];
         stalls.waits = vec![[100, 200, 50], [2_000, 2_600, 500], [9_500, 9_600, 70]];
+        stalls.stops = vec![[300, 400], [2_000, 2_900], [9_600, 9_700], [9_800, 9_900]];
         // The second line took least: 1100 behind the guest's clock.
         let text = "=== CHECK a\n=== CLOCK -500\n=== CLOCK 300\n=== CLOCK 400\n=== OVER 0\n=== CHECK b\n=== CLOCK 8000\n=== OVER 0\n";
         let replies = frames::parse(&stalls.with(text)).replies;
         assert_eq!(replies["a"].file("stalls"), Ok("900 1500 500\n"));
         assert_eq!(replies["b"].file("stalls"), Ok("8500 8600 70\n"));
+        let stops = |check: &str| -> Vec<[i64; 2]> {
+            let log = log::parse(replies[check].file("stops").unwrap()).unwrap();
+            log.iter().map(|record| [record.start, record.end]).collect()
+        };
+        assert_eq!(stops("a"), [[900, 1800]]);
+        assert_eq!(stops("b"), [[8600, 8700], [8800, 8900]]);
+        // A machine that stopped before its clock was seen has none.
+        assert!(stalls.with("=== CHECK a\n=== OVER 0\n").lines().count() == 2);
         assert_eq!(parse("900 1500 500\nx\n1 2\n"), [[900, 1500, 500]]);
     }
 

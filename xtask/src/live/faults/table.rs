@@ -8,7 +8,24 @@ pub struct Part {
     pub kinds: &'static [&'static str],
     /// The names that are right: functions, threads, interrupts. Any of them will do.
     pub names: &'static [&'static str],
+    /// Where they must stand.
+    pub place: Place,
+    /// What a slice must say beside its name, in its evidence or as another name; nothing where this is empty.
+    pub said: &'static str,
 }
+
+/// Where a right name stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// Function, thread or interrupt.
+    Any,
+    /// The function: a thread's name alone does not say what it did.
+    Function,
+    /// As [`Place::Any`], and no name at all is right, too: the events do not hold it.
+    Nowhere,
+}
+
+const PART: Part = Part { logged: "", kinds: &[], names: &[], place: Place::Any, said: "" };
 
 /// Who injects it.
 pub enum By {
@@ -16,6 +33,8 @@ pub enum By {
     Module(&'static str),
     /// The program: its arguments.
     Program(&'static str),
+    /// The module's kind of this word; then the other CPU is made to sleep through the rest of the handler, by its function.
+    Late(&'static str, &'static str),
 }
 
 /// On which machines it makes sense.
@@ -25,6 +44,8 @@ pub enum On {
     All,
     /// Where soft timers expire in a thread.
     Rt,
+    /// Where the kernel does not preempt its own code.
+    Stock,
     /// From 6.12 on.
     New,
     /// Before the fair server.
@@ -39,6 +60,8 @@ pub struct Fault {
     pub by: By,
     /// What the hunt is given beside the CPU and the threshold.
     pub hunt: &'static str,
+    /// What the hunt is started through.
+    pub start: &'static str,
     /// Its causes.
     pub parts: &'static [Part],
     /// On which machines.
@@ -55,6 +78,7 @@ const FAULT: Fault = Fault {
     word: "",
     by: By::Module("us=20000"),
     hunt: "-a 1 -p 80",
+    start: "",
     parts: &[],
     on: On::All,
     first: true,
@@ -62,48 +86,82 @@ const FAULT: Fault = Fault {
     least: 30,
 };
 
-/// A raw lock that another CPU holds is waited for with interrupts off, and where the emulator's kernel takes no queued
-/// lock there is no event of the wait: both are true, the function says which it is.
+/// A raw lock that another CPU holds is waited for with interrupts off, and a single waiter has no event of the wait.
+/// That the waiter's function keeps interrupts off is true and sends people to the wrong place.
 const LOCK: Part = Part {
     logged: "lock-contention",
-    kinds: &["lock-contention", "irqs-off"],
-    names: &["fault_lock_wait", "fault_lock_hold", "fault_holder"],
+    kinds: &["lock-contention"],
+    names: &["fault_lock_hold", "fault_holder"],
+    place: Place::Nowhere,
+    ..PART
 };
 
 /// Every kind, the module's first.
 pub const FAULTS: &[Fault] = &[
     Fault {
         word: "irqs-off",
-        parts: &[Part { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_irqs_off"] }],
+        parts: &[Part { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_irqs_off"], ..PART }],
         foreign: true,
         ..FAULT
     },
     Fault {
         word: "spin-irqsave",
-        parts: &[Part { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_spin_irqsave"] }],
+        parts: &[Part { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_spin_irqsave"], ..PART }],
         ..FAULT
     },
     Fault {
         word: "preempt-off",
-        parts: &[Part { logged: "preempt-off", kinds: &["preempt-off"], names: &["fault_preempt_off"] }],
+        parts: &[Part {
+            logged: "preempt-off",
+            kinds: &["preempt-off"],
+            names: &["fault_preempt_off"],
+            ..PART
+        }],
+        ..FAULT
+    },
+    // At the switch the thread sleeps: what it ran in before is in the stack at the timer's expiry alone.
+    Fault {
+        word: "long-call",
+        parts: &[Part {
+            logged: "preempt-off",
+            kinds: &["preempt-off"],
+            names: &["fault_long_call"],
+            place: Place::Function,
+            ..PART
+        }],
+        on: On::Stock,
         ..FAULT
     },
     // The handler's function is in no event; the name it was requested under is.
     Fault {
         word: "irq",
-        parts: &[Part { logged: "irq", kinds: &["irq"], names: &["onbeat_fault", "fault_device"] }],
+        parts: &[Part { logged: "irq", kinds: &["irq"], names: &["onbeat_fault", "fault_device"], ..PART }],
         ..FAULT
     },
     Fault {
         word: "irq-work",
-        parts: &[Part { logged: "irq", kinds: &["irq"], names: &["irq_work", "fault_irq_work"] }],
+        parts: &[Part { logged: "irq", kinds: &["irq"], names: &["irq_work", "fault_irq_work"], ..PART }],
         first: false,
         ..FAULT
     },
     // The timer's interrupt is the victim's own path; a function that somebody else's timer calls in it is not.
     Fault {
         word: "hrtimer",
-        parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"] }],
+        parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..PART }],
+        first: false,
+        ..FAULT
+    },
+    // The other CPU, idle, is late with its timers meanwhile: that does not take away the handler's name.
+    Fault {
+        word: "hrtimer-idle",
+        by: By::Late("hrtimer", "fault_hrtimer"),
+        parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..PART }],
+        first: false,
+        ..FAULT
+    },
+    Fault {
+        word: "hrtimer-device",
+        parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer_device"], ..PART }],
         first: false,
         ..FAULT
     },
@@ -114,12 +172,13 @@ pub const FAULTS: &[Fault] = &[
             logged: "softirq",
             kinds: &["softirq"],
             names: &["tasklet", "fault_tasklet", "ksoftirqd"],
+            ..PART
         }],
         ..FAULT
     },
     Fault {
         word: "fifo",
-        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["fault_fifo"] }],
+        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["fault_fifo"], ..PART }],
         foreign: true,
         ..FAULT
     },
@@ -130,6 +189,7 @@ pub const FAULTS: &[Fault] = &[
             logged: "ipi",
             kinds: &["ipi"],
             names: &["fault_ipi", "fault_ipi_sender", "call_function_single"],
+            ..PART
         }],
         foreign: true,
         ..FAULT
@@ -140,12 +200,39 @@ pub const FAULTS: &[Fault] = &[
             logged: "stop-machine",
             kinds: &["stop-machine"],
             names: &["fault_stop_machine", "multi_cpu_stop", "migration"],
+            // The thread that asked for it: the stopper itself is only its hand.
+            said: "fault_stopper",
+            ..PART
+        }],
+        ..FAULT
+    },
+    // The worker is fair: only with preemption off it can hold up a real-time thread.
+    Fault {
+        word: "work-preempt-off",
+        parts: &[Part {
+            logged: "preempt-off",
+            kinds: &["preempt-off"],
+            names: &["fault_work_preempt_off"],
+            place: Place::Function,
+            ..PART
         }],
         ..FAULT
     },
     Fault {
+        word: "kthread-hog",
+        parts: &[Part {
+            logged: "thread",
+            kinds: &["thread"],
+            names: &["fault_hog_function"],
+            place: Place::Function,
+            ..PART
+        }],
+        ..FAULT
+    },
+    // Work whose worker was raised above the victim.
+    Fault {
         word: "workqueue",
-        parts: &[Part { logged: "workqueue", kinds: &["workqueue"], names: &["fault_work"] }],
+        parts: &[Part { logged: "workqueue", kinds: &["workqueue"], names: &["fault_work"], ..PART }],
         ..FAULT
     },
     Fault { word: "lock", parts: &[LOCK], ..FAULT },
@@ -153,36 +240,41 @@ pub const FAULTS: &[Fault] = &[
         word: "double",
         by: By::Module("us=30000"),
         parts: &[
-            Part { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_then_above"] },
-            Part { logged: "thread", kinds: &["thread"], names: &["fault_above"] },
+            Part { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_then_above"], ..PART },
+            Part { logged: "thread", kinds: &["thread"], names: &["fault_above"], ..PART },
         ],
         ..FAULT
     },
     Fault {
         word: "hog",
         hunt: "-a 1 -p 80 --wake timerfd",
-        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["fault_hog"] }],
+        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["fault_hog"], ..PART }],
         on: On::Rt,
         ..FAULT
     },
     Fault {
         word: "user-spin",
         by: By::Program("spin 1 90 20000 34 250"),
-        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["user_spin"] }],
+        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["user_spin"], ..PART }],
         first: false,
         ..FAULT
     },
     Fault {
         word: "fair-server",
         by: By::Program("fair 1 13"),
-        parts: &[Part { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"] }],
+        parts: &[Part { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"], ..PART }],
         on: On::New,
         ..FAULT
     },
     Fault {
         word: "throttle",
         by: By::Program("throttle 1 36"),
-        parts: &[Part { logged: "throttled", kinds: &["throttled"], names: &["user_spin", "rt-throttling"] }],
+        parts: &[Part {
+            logged: "throttled",
+            kinds: &["throttled"],
+            names: &["user_spin", "rt-throttling"],
+            ..PART
+        }],
         on: On::Old,
         first: false,
         ..FAULT
@@ -195,11 +287,59 @@ pub const FAULTS: &[Fault] = &[
             logged: "priority-inversion",
             kinds: &["priority-inversion"],
             names: &["inv_low", "inv_middle"],
+            ..PART
         }],
         first: false,
         ..FAULT
     },
+    // It is fair and runs with the priority of the one that waits for its mutex: not the fair server's doing.
+    Fault {
+        word: "inherited",
+        by: By::Program("inherited 1 34"),
+        parts: &[Part {
+            logged: "thread",
+            kinds: &["thread", "priority-inversion"],
+            names: &["inh_low"],
+            said: "inherit",
+            ..PART
+        }],
+        first: false,
+        ..FAULT
+    },
+    // The recording thread has to stay off the CPU of the thread that is followed, wherever it was started.
+    Fault {
+        word: "victim-own",
+        by: By::Program("own 0 34 victim-own"),
+        hunt: "--victim own_victim",
+        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..PART }],
+        first: false,
+        ..FAULT
+    },
+    Fault {
+        word: "victim-confined",
+        by: By::Program("own 1 34 victim-confined"),
+        hunt: "--victim own_victim",
+        start: "taskset 2",
+        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..PART }],
+        first: false,
+        ..FAULT
+    },
 ];
+
+impl Fault {
+    /// The word in the log.
+    pub fn logged(&self) -> &'static str {
+        match self.by {
+            By::Late(word, _) => word,
+            _ => self.word,
+        }
+    }
+
+    /// Whether the hunt follows a thread of the program's instead of measuring itself.
+    pub fn follows(&self) -> bool {
+        self.hunt.contains("--victim")
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,8 @@ fn record(fault: &str, kind: &str, seq: u64, start: i64, length: i64) -> Record 
 }
 
 fn slice(kind: &str, ns: i64, function: &str) -> Slice {
-    Slice { kind: kind.into(), ns, start: 0, who: [String::new(), function.into(), String::new()] }
+    let who = [String::new(), function.into(), String::new()];
+    Slice { kind: kind.into(), ns, who, pid: 60, ..Slice::default() }
 }
 
 /// A spike that begins half a millisecond into a fault of 20 ms and outlasts it by as much.
@@ -38,7 +39,8 @@ fn spike(start: i64, mut slices: Vec<Slice>) -> Spike {
         slices,
         unexplained: latency - explained,
         classes,
-        lost: 0,
+        victim: 50,
+        ..Spike::default()
     }
 }
 
@@ -46,7 +48,7 @@ fn spike(start: i64, mut slices: Vec<Slice>) -> Spike {
 fn series(of: impl Fn(i64) -> Spike) -> (Vec<Record>, Answer) {
     let log = (0..40).map(|at| record("irqs-off", "irqs-off", at as u64, at * 1000, 20)).collect();
     let spikes = (0..40).map(|at| of(at * 1000)).collect();
-    (log, Answer { t0: 0, spikes, culprits: Vec::new() })
+    (log, Answer { spikes, cost: MS / 5, ..Answer::default() })
 }
 
 fn right(start: i64) -> Spike {
@@ -241,18 +243,109 @@ fn one_of_two_causes_is_not_enough() {
         .collect();
     let score = |slices: Vec<Slice>| {
         let spikes = (0..30).map(|at| spike(at * 1000, slices.clone())).collect();
-        super::of(fault("double"), &log, &Answer { t0: 0, spikes, culprits: Vec::new() }, &[])
+        super::of(fault("double"), &log, &Answer { spikes, cost: MS / 5, ..Answer::default() }, &[])
             .verdict(fault("double"), &FULL)
     };
     let off = |ns| slice("irqs-off", ns, "fault_then_above [onbeat_fault]");
     let above = |ns| Slice {
         kind: "thread".into(),
         ns,
-        start: 0,
         who: ["fault_above".into(), String::new(), String::new()],
+        ..Slice::default()
     };
     assert_eq!(score(vec![off(9 * MS + MS / 2), above(10 * MS + MS / 2)]), Ok(()));
     assert!(score(vec![above(20 * MS)]).unwrap_err().contains("class right in 0.0 %"));
     assert!(score(vec![off(20 * MS)]).unwrap_err().contains("named in 0.0 %"));
     assert!(score(vec![off(3 * MS), above(17 * MS)]).unwrap_err().contains("share of time"));
+}
+
+/// Forty spikes of a fault whose single cause is told as given, and the verdict.
+fn single(word: &str, told: Slice) -> Result<(), String> {
+    let fault = fault(word);
+    let logged = fault.parts[0].logged;
+    let log: Vec<Record> = (0..40).map(|at| record(word, logged, at, at as i64 * 1000, 20)).collect();
+    let spikes = (0..40).map(|at| spike(at * 1000, vec![told.clone()])).collect();
+    super::of(fault, &log, &Answer { spikes, cost: MS / 5, ..Answer::default() }, &[]).verdict(fault, &FULL)
+}
+
+const MOST: i64 = 19 * MS + MS / 2;
+
+fn who(comm: &str, function: &str) -> [String; 3] {
+    [comm.into(), function.into(), String::new()]
+}
+
+#[test]
+fn work_with_preemption_off_is_no_workqueues() {
+    let function = "fault_work_preempt_off [onbeat_fault]";
+    assert_eq!(single("work-preempt-off", slice("preempt-off", MOST, function)), Ok(()));
+    assert!(single("work-preempt-off", slice("workqueue", MOST, function)).unwrap_err().contains("class"));
+    let bare = Slice { who: who("kworker/1:0", ""), ..slice("preempt-off", MOST, "") };
+    assert!(single("work-preempt-off", bare).unwrap_err().contains("named in 0.0 %"));
+}
+
+#[test]
+fn a_kernel_thread_is_named_by_its_function() {
+    let told =
+        |function: &str| Slice { who: who("fault_hog_function", function), ..slice("thread", MOST, "") };
+    assert_eq!(single("kthread-hog", told("fault_hog_function [onbeat_fault]")), Ok(()));
+    assert!(single("kthread-hog", told("")).unwrap_err().contains("named in 0.0 %"));
+}
+
+#[test]
+fn a_rendezvous_has_one_who_asked() {
+    let told = |said: &str| Slice {
+        who: who("migration/1", "multi_cpu_stop"),
+        said: format!("stop-machine migration/1 multi_cpu_stop {said}"),
+        ..slice("stop-machine", MOST, "")
+    };
+    assert_eq!(single("stop-machine", told("asked for by fault_stopper/77 on CPU 0")), Ok(()));
+    assert!(single("stop-machine", told("")).unwrap_err().contains("named in 0.0 %"));
+}
+
+#[test]
+fn a_lock_that_another_holds_is_not_the_waiters_doing() {
+    let told = |kind: &str, comm: &str, function: &str| {
+        single("lock", Slice { who: who(comm, function), ..slice(kind, MOST, "") })
+    };
+    assert_eq!(told("lock-contention", "", ""), Ok(()));
+    assert_eq!(told("lock-contention", "fault_holder", "fault_lock_hold"), Ok(()));
+    assert!(told("lock-contention", "fault_waiter", "fault_lock_wait").unwrap_err().contains("named"));
+    assert!(told("irqs-off", "fault_waiter", "fault_lock_wait").unwrap_err().contains("class"));
+}
+
+#[test]
+fn an_inherited_priority_is_said_and_is_not_the_fair_servers() {
+    let told = |kind: &str, said: &str| {
+        single("inherited", Slice { who: who("inh_low", ""), said: said.into(), ..slice(kind, MOST, "") })
+    };
+    assert_eq!(told("thread", "it had inherited the priority 90"), Ok(()));
+    assert!(told("thread", "it ran").unwrap_err().contains("named in 0.0 %"));
+    assert!(told("fair-server", "it had inherited the priority 90").unwrap_err().contains("class"));
+}
+
+#[test]
+fn the_own_path_is_no_culprit() {
+    let own = |spike: &mut Spike| spike.slices[0].pid = spike.victim;
+    assert!(with(1, own).unwrap_err().contains("1 times onbeat's own path: irqs-off"));
+    // The emulator waited meanwhile.
+    let (log, mut answer) = series(right);
+    own(&mut answer.spikes[0]);
+    let stall = [answer.spikes[0].expected, answer.spikes[0].actual, 10 * MS];
+    assert!(super::of(fault("irqs-off"), &log, &answer, &[stall]).own.is_empty());
+}
+
+#[test]
+fn who_records_stays_off_the_victims_cpu() {
+    let hog = Slice { who: who("own_hog", ""), ..slice("thread", MOST, "") };
+    let log: Vec<Record> =
+        (0..40).map(|at| record("victim-own", "thread", at, at as i64 * 1000, 20)).collect();
+    let answer = |housekeeping: u64, slices: Vec<Slice>| {
+        let spikes = (0..40).map(|at| spike(at * 1000, slices.clone())).collect();
+        let answer = Answer { spikes, housekeeping: vec![housekeeping], ..Answer::default() };
+        super::of(fault("victim-own"), &log, &answer, &[]).verdict(fault("victim-own"), &FULL)
+    };
+    assert_eq!(answer(0, vec![hog.clone()]), Ok(()));
+    assert!(answer(1, vec![hog.clone()]).unwrap_err().contains("it records on CPU 1"));
+    let onbeat = Slice { who: who("onbeat", ""), ..slice("thread", 1000, "") };
+    assert!(answer(0, vec![hog, onbeat]).unwrap_err().contains("40 times onbeat's own path"));
 }

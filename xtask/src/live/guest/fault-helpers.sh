@@ -2,9 +2,11 @@
 
 FAULTS=/sys/kernel/debug/onbeat_fault
 
-# hunting ARGS...: a hunt beside us, waited for until it has measured for a second.
+# hunting ARGS...: a hunt beside us, started through $through, waited for until it has measured for a second.
+through=
+over=10ms
 hunting() {
-    start h onbeat hunt -D 120s --over 10ms -q -o b "$@"
+    start h $through onbeat hunt -D 120s --over $over -q -o b "$@"
     tries=0
     until [ -s b/blocks.jsonl ] || [ $tries -ge 400 ]; do
         usleep 50000
@@ -16,9 +18,14 @@ hunting() {
 
 # clock: our CLOCK_MONOTONIC, some times over, for whoever watches the emulator.
 clock() {
-    for n in 1 2 3 4 5; do
+    for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
         sed -n '3{s/[^0-9]*\([0-9]*\).*/=== CLOCK \1/p;q}' /proc/timer_list >&3
     done
+}
+
+# stopping COUNT: as long as so many stops take, with their pauses.
+stopping() {
+    usleep $(($1 * 230000 + 1000000))
 }
 
 # serve RUNTIME_NS PERIOD_NS: what the fair server of CPU 1 gives; the runtime is never above the period.
@@ -41,12 +48,14 @@ inject() {
     grep -e "fault=$1 " -e dropped $FAULTS/log >log
 }
 
-# hunted: ends the hunt, after what is still to be collected, and sends what it found and what was done.
+# hunted: ends the hunt, after what is still to be collected, and sends what it found and what was done; the bundle, too, if
+# $tree is set.
+tree=
 hunted() {
     usleep 500000
     kill -INT $pid
     reap
     send log log
     send run b/run.json
-    if [ -f /lab/keep ]; then sendtree bundle b; fi
+    if [ -f /lab/keep ] || [ -n "$tree" ]; then sendtree bundle b; fi
 }

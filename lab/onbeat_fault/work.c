@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: (MIT OR GPL-2.0)
+/* Work items: one that keeps preemption off, and one whose worker was given a priority. */
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/workqueue.h>
+
+#include "onbeat_fault.h"
+
+static const struct fault_request *current_rq;
+
+/* The worker is a fair thread: a real-time one waits for it only while it keeps preemption off. */
+static noinline void fault_work_preempt_off(struct work_struct *unused)
+{
+	u64 start;
+
+	preempt_disable();
+	start = fault_spin(current_rq->us);
+	fault_log_add(current_rq, "preempt-off", "fault_work_preempt_off", current_rq->from, start);
+	preempt_enable();
+	cond_resched();
+	barrier();
+}
+static DECLARE_WORK(atomic_work, fault_work_preempt_off);
+
+/* Preemption stays on: only the worker's priority, a mistake people make, keeps others off the CPU. */
+static noinline void fault_work(struct work_struct *unused)
+{
+	u64 start;
+
+	fault_set_fifo(current, 90);
+	start = fault_spin(current_rq->us);
+	fault_log_add(current_rq, "workqueue", "fault_work", current_rq->from, start);
+	sched_set_normal(current, 0);
+	cond_resched();
+	barrier();
+}
+static DECLARE_WORK(raised_work, fault_work);
+
+static int setup_work(const struct fault_request *rq)
+{
+	current_rq = rq;
+	return 0;
+}
+
+static void inject_atomic_work(const struct fault_request *rq)
+{
+	schedule_work_on(rq->cpu, &atomic_work);
+	flush_work(&atomic_work);
+}
+
+static void inject_raised_work(const struct fault_request *rq)
+{
+	schedule_work_on(rq->cpu, &raised_work);
+	flush_work(&raised_work);
+}
+
+const struct fault_kind fault_work_kinds[] = {
+	{ .word = "work-preempt-off", .thread = "fault_queuer", .remote = true,
+	  .setup = setup_work, .inject = inject_atomic_work },
+	{ .word = "workqueue", .thread = "fault_queuer", .remote = true,
+	  .setup = setup_work, .inject = inject_raised_work },
+	{ }
+};

@@ -1,0 +1,85 @@
+//! onbeat's own path may not be a culprit: from its timer's interrupt to its clock read it takes what the run has measured,
+//! and whatever is longer is not its doing.
+
+use super::answer::{Answer, Slice, Spike};
+
+/// Times its measured cost that one stretch of the own path may take: the cost is a median, and the emulator's spread is wide.
+const SPREAD: i64 = 20;
+
+/// Parts of the path that bear no name.
+const PATH: [&str; 3] = ["timer-irq", "switch", "return-to-user"];
+
+/// Whose path it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Whose {
+    /// The thread that came late is onbeat's.
+    Onbeats,
+    /// Another's threads are followed; onbeat only records.
+    Others,
+}
+
+/// The longest that a stretch of it can be.
+pub fn most(answer: &Answer) -> i64 {
+    answer.cost.saturating_mul(SPREAD)
+}
+
+/// What of a spike's slices is said to be onbeat's own path and is longer than that can be.
+pub fn excess(answer: &Answer, spike: &Spike, whose: Whose) -> Vec<String> {
+    let own = |slice: &&Slice| match whose {
+        Whose::Onbeats => {
+            let named = slice.pid != 0 && slice.pid == spike.victim;
+            let path = PATH.contains(&slice.kind.as_str()) && slice.who[1].is_empty();
+            (named || path) && slice.ns > most(answer)
+        }
+        // It has no part in that path at all: however short, it was where it should not be.
+        Whose::Others => slice.who[0] == "onbeat" || slice.who[0].starts_with("onbeat/"),
+    };
+    let told = |slice: &Slice| format!("{} has {} ns at {}", slice.told(), slice.ns, slice.start);
+    spike.slices.iter().filter(own).map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn of(kind: &str, comm: &str, pid: i64, function: &str, ns: i64, whose: Whose) -> usize {
+        let who = [comm.to_string(), function.to_string(), String::new()];
+        let slice = Slice { kind: kind.into(), ns, who, pid, ..Slice::default() };
+        let spike = Spike { victim: 50, slices: vec![slice], ..Spike::default() };
+        excess(&Answer { cost: 100_000, ..Answer::default() }, &spike, whose).len()
+    }
+
+    #[test]
+    fn what_is_longer_than_the_own_path_can_be_is_counted() {
+        use Whose::Onbeats;
+        for (kind, comm, pid, function) in [
+            ("irqs-off", "onbeat/1", 50, "do_nanosleep"),
+            ("thread", "onbeat/1", 50, ""),
+            ("return-to-user", "", 0, ""),
+            ("timer-irq", "", 0, ""),
+            ("switch", "", 0, ""),
+        ] {
+            assert_eq!(of(kind, comm, pid, function, 3 * MS, Onbeats), 1, "{kind}");
+            assert_eq!(of(kind, comm, pid, function, MS, Onbeats), 0, "{kind}");
+        }
+        // The thread that records is no part of the path: where it ran, that is so.
+        for (kind, comm, pid, function) in [
+            ("irqs-off", "busy", 60, "hold"),
+            ("thread", "idle", 0, ""),
+            ("fair-server", "onbeat", 7, ""),
+            ("timer-irq", "", 0, "its_timer"),
+        ] {
+            assert_eq!(of(kind, comm, pid, function, 20 * MS, Onbeats), 0, "{kind}");
+        }
+    }
+
+    #[test]
+    fn where_another_is_followed_onbeat_has_no_part() {
+        use Whose::Others;
+        assert_eq!(of("thread", "onbeat", 7, "", 10, Others), 1);
+        assert_eq!(of("thread", "other", 50, "", 20 * MS, Others), 0);
+        assert_eq!(of("return-to-user", "", 0, "", 20 * MS, Others), 0);
+    }
+}

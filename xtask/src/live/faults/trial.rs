@@ -1,0 +1,180 @@
+//! A series: what the guest does in it, and how its reply is judged.
+
+use super::table::{By, FAULTS, Fault, On};
+use super::{answer, anywhere, late, log, outside, score, stalls};
+use crate::live::frames::Reply;
+use crate::live::judge::{document, exit};
+use crate::live::machine::{Machine, OLD_RT};
+use crate::live::tree::Tree;
+use crate::tally::Outcome;
+
+/// A series of faults of one kind, or stops of the emulator: of an idle guest, or among faults.
+#[derive(Clone, Copy)]
+pub enum Trial {
+    Fault(&'static Fault, &'static score::Demand),
+    Stopped(Stops, &'static score::Demand),
+    Among(Stops, &'static score::Demand),
+    /// Made of recorded windows: stops at any place of onbeat's own path.
+    Anywhere(Stops, &'static score::Demand),
+}
+
+/// How often the emulator is stopped, and what the lengths are drawn from.
+#[derive(Clone, Copy)]
+pub struct Stops {
+    count: usize,
+    seed: u64,
+}
+
+/// The series of a machine.
+pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
+    let old = machine.metapackage == OLD_RT.metapackage;
+    let fits = |fault: &Fault| match fault.on {
+        On::All => true,
+        On::Rt => machine.rt,
+        On::Stock => !machine.rt,
+        On::New => !old,
+        On::Old => old,
+    };
+    let wanted = |fault: &Fault| if machine.measure_only { fault.foreign } else { all || fault.first };
+    let faults = FAULTS.iter().filter(|fault| fits(fault) && wanted(fault));
+    let demand = if all { &score::FULL } else { &score::GATE };
+    let mut trials: Vec<Trial> = faults.map(|fault| Trial::Fault(fault, demand)).collect();
+    if !machine.measure_only {
+        trials.push(Trial::Stopped(Stops { count: if all { 240 } else { 48 }, seed }, demand));
+        if all {
+            trials.push(Trial::Among(Stops { count: 120, seed }, demand));
+            trials.push(Trial::Anywhere(Stops { count: 400, seed }, demand));
+        }
+    }
+    trials
+}
+
+impl Trial {
+    /// The check's name.
+    pub fn name(&self) -> String {
+        match self {
+            Trial::Fault(fault, _) => format!("fault-{}", fault.word),
+            Trial::Stopped(..) => "fault-stopped".to_string(),
+            Trial::Among(..) => "fault-stopped-among".to_string(),
+            Trial::Anywhere(..) => "fault-stopped-anywhere".to_string(),
+        }
+    }
+
+    /// What the guest does.
+    pub fn script(&self) -> String {
+        match self {
+            Trial::Fault(fault, _) => script(fault),
+            Trial::Stopped(stops, _) => stopped(stops),
+            Trial::Among(stops, _) => among(stops),
+            // What they are made of: each stop is a wake-up with a silence to take out.
+            Trial::Anywhere(Stops { seed, .. }, _) => {
+                format!("tree=1\n{}", stopped(&Stops { count: 40, seed: *seed }))
+            }
+        }
+    }
+
+    /// Whether what is judged is made of what was recorded.
+    pub fn is_made(&self) -> bool {
+        matches!(self, Trial::Fault(Fault { by: By::Late(..), .. }, _) | Trial::Anywhere(..))
+    }
+
+    /// The bundle that is made of a recorded one, and the log of the stops that were put into it.
+    pub fn made(&self, bundle: Tree) -> Result<(Tree, Option<String>), String> {
+        match self {
+            Trial::Fault(Fault { by: By::Late(_, function), .. }, _) => {
+                Ok((late::bundle(bundle, function)?, None))
+            }
+            Trial::Anywhere(stops, _) => {
+                let (bundle, log) = anywhere::made(bundle, stops.count, stops.seed)?;
+                Ok((bundle, Some(log)))
+            }
+            _ => Ok((bundle, None)),
+        }
+    }
+
+    /// The row of the table and the verdict.
+    pub fn judge(&self, reply: &Reply) -> Result<(String, Outcome), String> {
+        // An interrupted run saves its results, and says so. One whose victim has ended is over.
+        let ends = matches!(self, Trial::Fault(fault, _) if fault.follows());
+        exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
+        let answer = answer::of(&document(reply, "run")?)?;
+        Ok(match self {
+            Trial::Fault(fault, demand) => {
+                let stalls = stalls::parse(reply.file("stalls").unwrap_or_default());
+                let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);
+                (score.row(fault.word), Outcome::from(score.verdict(fault, demand)))
+            }
+            Trial::Stopped(stops, demand) => {
+                let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer, outside::SLACK);
+                (
+                    outside.row("stopped", stops.seed),
+                    Outcome::from(outside.verdict(stops.count * 5 / 6, demand)),
+                )
+            }
+            Trial::Among(stops, demand) => {
+                let injected = log::parse(reply.file("log")?)?;
+                let outside =
+                    outside::of(&log::parse(reply.file("stops")?)?, &injected, &answer, outside::SLACK);
+                let row = outside.row("stopped-among", stops.seed);
+                (row, Outcome::from(outside.verdict(stops.count / 3, demand)))
+            }
+            Trial::Anywhere(stops, demand) => {
+                let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer, 0);
+                let row = outside.row("stopped-anywhere", stops.seed);
+                (row, Outcome::from(outside.verdict(stops.count, demand)))
+            }
+        })
+    }
+}
+
+/// Stops of 5 to 300 ms, which both CPUs see; the threshold is below the shortest.
+fn stopped(stops: &Stops) -> String {
+    let Stops { count, seed } = stops;
+    format!(
+        "over=4ms\nhunting -a 0-1 -p 80 -i 1000\necho \"=== STOP {count} 5 300 140 {seed}\" >&3\nstopping {count}\n: >log\nhunted\n"
+    )
+}
+
+/// Stops at any time while faults go on: interrupts off, a timer's handler, a thread above.
+fn among(stops: &Stops) -> String {
+    let Stops { count, seed } = stops;
+    let inject =
+        |word: &str| format!("inject {word} cpu=1 from=0 us=20000 count=80 period_ms=130 jitter_ms=61\n");
+    let faults: String = ["irqs-off", "hrtimer", "fifo"].map(inject).concat();
+    format!(
+        "hunting -a 1 -p 80\necho \"=== STOP {count} 12 120 300 {seed}\" >&3\n{faults}cp $FAULTS/log log\nhunted\n"
+    )
+}
+
+fn inject(word: &str, length: &str) -> String {
+    format!("inject {word} cpu=1 from=0 {length} count=40 period_ms=110 jitter_ms=61\n")
+}
+
+/// The victim of its own kind must be there before it is looked for.
+fn script(fault: &Fault) -> String {
+    let (hunt, start) = (fault.hunt, fault.start);
+    match fault.by {
+        By::Late(word, _) => {
+            format!("tree=1\nhunting {hunt}\n{}hunted\n", inject(word, "us=20000"))
+        }
+        By::Module(length) => {
+            let raised = match fault.word {
+                "softirq" => "user_faults raise $(pidof ksoftirqd/1) 90\n",
+                _ => "",
+            };
+            format!("{raised}hunting {hunt}\n{}hunted\n", inject(fault.word, length))
+        }
+        By::Program(arguments) if fault.follows() => format!(
+            "through=\"{start}\"\nuser_faults {arguments} >log &\nfaults=$!\nusleep 300000\nhunting {hunt}\nwait $faults\nhunted\n"
+        ),
+        By::Program(arguments) => {
+            // Fair threads get 20 ms of 200 instead of 50 of 1000: as many spikes in less time.
+            let often = match fault.word {
+                "fair-server" => "serve 20000000 200000000\n",
+                _ => "",
+            };
+            let usual = if often.is_empty() { "" } else { "serve 50000000 1000000000\n" };
+            format!("{often}hunting {hunt}\nuser_faults {arguments} >log\n{usual}hunted\n")
+        }
+    }
+}
