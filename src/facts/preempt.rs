@@ -301,7 +301,9 @@ mod tests {
         check("6.12.9|#1 SMP PREEMPT_DYNAMIC||preempt=full|PREEMPT_RT", Preempt::Full);
         check("6.12.9|#1 SMP PREEMPT_DYNAMIC|none (voluntary) full||PREEMPT_RT", Preempt::Voluntary);
         check("6.12.9|#1 SMP PREEMPT_RT|||PREEMPT_VOLUNTARY", Preempt::Rt);
-        check("6.1.0|#1 SMP PREEMPT Debian|||PREEMPT_NONE", Preempt::Unknown);
+        check("6.14.0|#1 SMP PREEMPT Debian|||PREEMPT_NONE", Preempt::Unknown);
+        // Such a configuration is another's, and counts for nothing.
+        check("6.1.0|#1 SMP PREEMPT Debian|||PREEMPT_NONE", Preempt::Full);
         check("||||", Preempt::Unknown);
     }
 
