@@ -26,7 +26,7 @@ pub fn gather(host: &Host) -> Facts {
     let release = reader.read("/proc/sys/kernel/osrelease", parse_word);
     let version = reader.read("/proc/sys/kernel/version", parse_line);
     let cmdline = reader.cmdline();
-    let kconfig = reader.kconfig(release.known());
+    let kconfig = reader.kconfig(release.known(), version.known());
     let preempt = preempt::judge(&preempt::Evidence {
         release: release.known().map(String::as_str),
         version: version.known().map(String::as_str),
@@ -157,12 +157,15 @@ impl Reader<'_> {
     }
 
     /// The running kernel's own copy is better evidence than a file that somebody may have left behind.
-    fn kconfig(&mut self, release: Option<&String>) -> Fact<Kconfig> {
+    fn kconfig(&mut self, release: Option<&String>, version: Option<&String>) -> Fact<Kconfig> {
         let fitting = |config: Kconfig| match release {
             Some(release) if !config.fits(release) => {
                 Err(format!("not used: it is of Linux {}, the kernel is {release}", excerpt(&config.version)))
             }
-            _ => Ok(config),
+            _ => match version.and_then(|version| preempt::contradiction(version, &config)) {
+                Some(why) => Err(format!("not used: {why}")),
+                None => Ok(config),
+            },
         };
         let compressed = self.host.read("/proc/config.gz").parse(|bytes| kconfig::parse_compressed(&bytes));
         let mut outcome = self.noted("/proc/config.gz", compressed.parse(fitting));

@@ -65,7 +65,11 @@ impl Kconfig {
     ///
     /// A file left over from another kernel is a trap. The third number says nothing: Debian calls 6.1.170 `6.1.0-50`.
     pub fn fits(&self, release: &str) -> bool {
-        self.version.is_empty() || series(&self.version) == series(release)
+        let local = match self.get("LOCALVERSION") {
+            Setting::Value(local) => release.contains(local),
+            _ => true,
+        };
+        local && (self.version.is_empty() || series(&self.version) == series(release))
     }
 }
 
@@ -75,6 +79,26 @@ fn option(line: &str) -> Option<(&str, &str)> {
         Some(option) => option.split_once('='),
         None => Some((line.strip_prefix("# CONFIG_")?.strip_suffix(" is not set")?, "n")),
     }
+}
+
+/// Whether a text that the kernel's build made lacks its end: an option that is missing would read as not set.
+///
+/// Each architecture's configuration closes with lib/Kconfig.debug, the section "Kernel hacking"; from 5.5 on sections are
+/// closed by a line of their own (scripts/kconfig/confdata.c).
+fn is_cut(text: &str) -> bool {
+    let mut head = text.lines().take(4);
+    if !head.any(|line| line.starts_with("# Automatically generated")) {
+        return false;
+    }
+    let last = ["\n# end of Kernel hacking\n", "\n# Kernel hacking\n"];
+    !text.ends_with('\n')
+        || !last.iter().any(|line| text.contains(line))
+        || (has_ends(text) && !text.contains(last[0]))
+}
+
+/// Whether sections are closed by lines of their own.
+fn has_ends(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("# end of "))
 }
 
 /// Parses a configuration, plain text.
@@ -87,6 +111,9 @@ pub fn parse_kconfig(text: String) -> Result<Kconfig, String> {
     }
     if !text.lines().any(|line| option(line).is_some()) {
         return Err("expected a kernel configuration, found no option".to_owned());
+    }
+    if is_cut(&text) {
+        return Err("expected a whole kernel configuration, found one that was cut short".to_owned());
     }
     // "# Linux/x86 6.12.9 Kernel Configuration"; before 2.6.39 without the architecture.
     let header = text.lines().find(|line| line.ends_with(" Kernel Configuration")).unwrap_or_default();
@@ -114,6 +141,10 @@ mod tests {
     const TEXT: &str = "#\n# Automatically generated file; DO NOT EDIT.\n# Linux/x86 6.1.170 Kernel Configuration\n#\n\
         CONFIG_HZ=250\n# CONFIG_PREEMPT_RT is not set\nCONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_NVME=m\nCONFIG_LOCALVERSION=\"-x y\"\n";
 
+    fn whole() -> String {
+        format!("{TEXT}# Kernel hacking\n")
+    }
+
     fn gzip(text: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(text).unwrap();
@@ -122,8 +153,7 @@ mod tests {
 
     #[test]
     fn options_are_found_plain_and_compressed() {
-        for config in
-            [parse_kconfig(TEXT.to_owned()).unwrap(), parse_compressed(&gzip(TEXT.as_bytes())).unwrap()]
+        for config in [parse_kconfig(whole()).unwrap(), parse_compressed(&gzip(whole().as_bytes())).unwrap()]
         {
             assert_eq!(config.get("HZ"), Setting::Value("250"));
             assert_eq!(config.get("CONFIG_PREEMPT_RT"), Setting::No);
@@ -136,11 +166,31 @@ mod tests {
 
     #[test]
     fn another_kernels_configuration_does_not_fit() {
-        let config = parse_kconfig(TEXT.to_owned()).unwrap();
+        let config = parse_kconfig(whole()).unwrap();
         assert_eq!(config.version, "6.1.170");
-        assert!(config.fits("6.1.0-50-amd64"));
+        assert!(config.fits("6.1.0-50-x y"));
         assert!(!config.fits("6.12.9-amd64"));
+        // Each build with a suffix of its own.
+        assert!(!config.fits("6.1.170-y"));
         assert!(parse_kconfig("CONFIG_SMP=y".to_owned()).unwrap().fits("6.12.9"));
+    }
+
+    #[test]
+    fn a_configuration_that_was_cut_short_is_refused() {
+        let old = format!("{TEXT}#\n# Kernel hacking\n#\nCONFIG_DEBUG_FS=y\n");
+        let new = format!(
+            "{TEXT}# end of General setup\n#\n# Kernel hacking\n#\nCONFIG_DEBUG_FS=y\n# end of Kernel hacking\n"
+        );
+        for whole in [&old, &new] {
+            assert!(parse_kconfig(whole.clone()).is_ok());
+            assert!(parse_kconfig(whole[..whole.len() - 1].to_owned()).is_err());
+            assert!(parse_kconfig(whole[..120].to_owned()).is_err());
+            assert!(parse_kconfig(TEXT.to_owned()).is_err());
+        }
+        let open = new.replace("# end of Kernel hacking\n", "");
+        assert!(parse_kconfig(open).is_err());
+        // A list of options that nobody's build made is taken at its word.
+        assert!(parse_kconfig("CONFIG_HZ=250".to_owned()).is_ok());
     }
 
     #[test]

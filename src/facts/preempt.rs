@@ -4,7 +4,7 @@
 //! `sched_dynamic_mode()` in `kernel/sched/core.c` for what `debug/sched/preempt` shows.
 
 use super::cmdline::Cmdline;
-use super::kconfig::Kconfig;
+use super::kconfig::{Kconfig, Setting};
 use super::line::excerpt;
 use super::uname::{Flag, preemption_flag, series};
 
@@ -67,8 +67,43 @@ pub fn parse_selected(text: &str) -> Result<Preempt, String> {
         .ok_or_else(|| format!("expected (MODEL) among models, found '{}'", excerpt(text)))
 }
 
+/// Why a configuration cannot be that of the running kernel, whose build string names its preemption flag; none where the
+/// two agree or the configuration names no model.
+///
+/// Another build of the same release leaves its file under the same name.
+pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
+    let (flag, model) = (preemption_flag(version), configured(config));
+    let dynamic = config.get("PREEMPT_DYNAMIC");
+    let agrees = match (flag, model) {
+        (_, Preempt::Unknown) => true,
+        (Flag::Rt, model) => model == Preempt::Rt,
+        (_, Preempt::Rt) => false,
+        (Flag::Dynamic, _) => dynamic != Setting::No,
+        (Flag::Preempt, Preempt::Voluntary | Preempt::None) => dynamic == Setting::Yes,
+        (Flag::Plain, model) => matches!(model, Preempt::Voluntary | Preempt::None),
+        (Flag::Preempt, _) => true,
+    };
+    let named = match flag {
+        Flag::Rt => "PREEMPT_RT",
+        Flag::Dynamic => "PREEMPT_DYNAMIC",
+        Flag::Preempt => "PREEMPT",
+        Flag::Plain => "no PREEMPT flag",
+    };
+    let model = model.name();
+    (!agrees).then(|| {
+        format!("it is of another build: its model is {model}, the running kernel's build string has {named}")
+    })
+}
+
 /// Weighs the evidence; the first witness that can know it decides.
 pub fn judge(evidence: &Evidence) -> Preempt {
+    let foreign =
+        |config: &&Kconfig| evidence.version.is_some_and(|version| contradiction(version, config).is_some());
+    let own = Evidence { kconfig: evidence.kconfig.filter(|config| !foreign(config)), ..*evidence };
+    weigh(&own)
+}
+
+fn weigh(evidence: &Evidence) -> Preempt {
     let flag = evidence.version.map(preemption_flag);
     if flag == Some(Flag::Rt) || evidence.realtime == Some(1) {
         return Preempt::Rt;
@@ -258,7 +293,17 @@ mod tests {
     #[test]
     fn contradictions_stay_unknown() {
         check("6.1.0|#1 SMP Debian|||PREEMPT_RT", Preempt::Unknown);
-        check("6.1.0|#1 SMP PREEMPT Debian|||PREEMPT_NONE", Preempt::Unknown);
+        // Another build of the same release left its configuration under this one's name.
+        check("6.12.9|#1 SMP PREEMPT_DYNAMIC||quiet|PREEMPT_RT PREEMPT_DYNAMIC", Preempt::Unknown);
+        check("6.14.0|#1 SMP PREEMPT||quiet|PREEMPT_RT", Preempt::Unknown);
+        // Up to 6.12 the flag alone says which model it is.
+        check("6.12.9|#1 SMP PREEMPT||quiet|PREEMPT_RT", Preempt::Full);
+        check("6.12.9|#1 SMP PREEMPT_DYNAMIC||preempt=full|PREEMPT_RT", Preempt::Full);
+        check("6.12.9|#1 SMP PREEMPT_DYNAMIC|none (voluntary) full||PREEMPT_RT", Preempt::Voluntary);
+        check("6.12.9|#1 SMP PREEMPT_RT|||PREEMPT_VOLUNTARY", Preempt::Rt);
+        check("6.14.0|#1 SMP PREEMPT Debian|||PREEMPT_NONE", Preempt::Unknown);
+        // Such a configuration is another's, and counts for nothing.
+        check("6.1.0|#1 SMP PREEMPT Debian|||PREEMPT_NONE", Preempt::Full);
         check("||||", Preempt::Unknown);
     }
 

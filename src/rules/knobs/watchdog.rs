@@ -14,7 +14,8 @@ pub static KNOB: Knob = Knob {
            stamp; the hard lockup detector, or NMI watchdog, raises an NMI from a performance counter to see whether that timer still comes.",
     why: "a timer interrupt, a thread above all priorities and an NMI come to each CPU every few seconds, whatever runs there",
     tell: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run on. With nohz_full= the kernel leaves those \
-           CPUs out by itself. A kernel built without them has no such files; its configuration says so.",
+           CPUs out by itself. With `watchdog` at 0 the other two are not read: on kernels before 6.14 reading them then keeps a \
+           later 1 in `watchdog` from switching them on. A kernel built without them has no such files; its configuration says so.",
     cost: "A CPU that hangs in the kernel is no longer reported, and does not bring the machine down where panic was asked for: have a \
            hardware watchdog for that. Kept on the housekeeping CPUs, the detectors still see those.",
     wanted: "off, or not on the CPUs that matter",
@@ -31,7 +32,7 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::TimerIrq, Slice::StopMachine, Slice::Nmi],
     after: &[],
     conflicts: &[],
-    reads: &[SOFT, HARD, THRESHOLD, MASK],
+    reads: &[BOTH, SOFT, HARD, THRESHOLD, MASK],
     facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated", "/boot/config-RELEASE"],
     programs: &[],
     judge,
@@ -49,12 +50,18 @@ pub static KNOB: Knob = Knob {
     },
 };
 
+const BOTH: &str = "/proc/sys/kernel/watchdog";
 const SOFT: &str = "/proc/sys/kernel/soft_watchdog";
 const HARD: &str = "/proc/sys/kernel/nmi_watchdog";
 const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
 const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";
 
 fn judge(case: &Case) -> Judged {
+    // The switch of both comes first: with it at 0 the others are not read, because that changes what they do later.
+    // A capture from before it was read has the others.
+    if case.number_if_there(BOTH) == Ok(Some(0)) {
+        return Ok(Judgement::pass("lockup detectors off"));
+    }
     // Each way of having them off is enough; a detector that is known to run decides the first.
     Judgement::any([by_mask(case), by_threshold(case), Judgement::all([soft(case), hard(case)])]).map(
         |judged| {
@@ -138,6 +145,17 @@ mod tests {
             &format!("{ON}\n--cpus 0-3"),
             "fail high every 4 s; soft lockup detector on; NMI watchdog on",
         );
+    }
+
+    #[test]
+    fn the_switch_of_both_decides_without_the_others() {
+        let off = format!("{ON}\n/proc/sys/kernel/watchdog: 0");
+        check(&KNOB, &off, "pass lockup detectors off");
+        let mut machine = Machine::base();
+        machine.edit(&off);
+        let texts = machine.read().texts;
+        assert!(texts.one(super::SOFT).known().is_none() && texts.one(super::HARD).known().is_none());
+        check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog refused"), "unknown");
     }
 
     #[test]
