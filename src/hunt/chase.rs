@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::arm::Arms;
 use super::explainer::Explainer;
+use super::found::Found;
 use super::hunter::Wanted;
 use super::scope::Scope;
 use super::threshold::automatic;
@@ -86,6 +87,11 @@ impl Chase {
         }
     }
 
+    /// The spikes that the run lists; it is over.
+    pub fn into_found(self) -> Found {
+        self.explainer.into_found()
+    }
+
     /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
     pub fn follow(
         &mut self,
@@ -110,7 +116,7 @@ impl Chase {
         let mut seconds = 0;
         run.ended = loop {
             let woken = rt::wait_until(clock::monotonic() + PULSE);
-            self.pulse(&mut run);
+            self.pulse();
             let now = clock::monotonic();
             let over = self.limits.duration.is_some_and(|length| now - self.began >= length);
             if now >= next || over || woken == Woken::Stop {
@@ -136,7 +142,7 @@ impl Chase {
             }
         }
         .into();
-        self.pulse(&mut run);
+        self.pulse();
         self.second(&mut run, &mut steal, sink);
         self.fill(&mut run, true);
         run.complete = true;
@@ -163,7 +169,7 @@ impl Chase {
     }
 
     /// Reads what came, and follows the victims through it.
-    fn pulse(&mut self, run: &mut Run) {
+    fn pulse(&mut self) {
         let upto = clock::monotonic();
         let (watch, waiting, starts) = (&self.watch, &mut self.waiting, &mut self.starts);
         let learning = !self.learned;
@@ -191,7 +197,7 @@ impl Chase {
         for wakeup in wakeups {
             if self.count(&wakeup) {
                 let Wakeup { task, cpu, expected, actual } = wakeup;
-                self.explainer.explain(&Catch { cpu, cycle: 0, expected, actual }, None, task, false, run);
+                self.explainer.explain(&Catch { cpu, cycle: 0, expected, actual }, None, task, false);
             }
         }
         self.learn();

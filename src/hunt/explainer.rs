@@ -2,7 +2,7 @@
 
 use super::arm::Arms;
 use super::cut::Wish;
-use super::kept::Kept;
+use super::found::Found;
 use super::recorder::Recorder;
 use super::scope::buffer_kib;
 use super::ticks::Ticks;
@@ -40,7 +40,6 @@ pub struct Explainer {
     slowest: Nanos,
     /// From the switch to the thread's own clock, of spikes that have both.
     to_user: Vec<Nanos>,
-    kept: Kept,
     /// Spikes that could not be taken over from the loop.
     lost: u64,
     /// Windows that are not in the bundle, and why one could not be written.
@@ -63,7 +62,6 @@ impl Explainer {
             last_look: Nanos(0),
             slowest: Nanos(0),
             to_user: Vec::new(),
-            kept: Kept::default(),
             lost: 0,
             unwritten: 0,
             trouble: None,
@@ -112,7 +110,7 @@ impl Explainer {
     }
 
     /// Takes one spike apart, keeps its window, and puts it into the run; what was recorded has been taken before.
-    pub fn explain(&mut self, catch: &Catch, cycle: Option<u64>, victim: Task, own: bool, run: &mut Run) {
+    pub fn explain(&mut self, catch: &Catch, cycle: Option<u64>, victim: Task, own: bool) {
         let depth = self.recorder.depth(catch.cpu).map(|depth| depth.0 as f64 / 1e6);
         self.account.depth_ms = match (self.account.depth_ms, depth) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -138,7 +136,12 @@ impl Explainer {
             }
         }
         self.tally.add(&mut spike, &self.host);
-        self.kept.add(&mut run.spikes, spike);
+        self.events.explained.add(&spike);
+    }
+
+    /// The spikes that the run lists; it is over.
+    pub fn into_found(self) -> Found {
+        Found::of(self.events.explained, self.host)
     }
 
     /// The trace and the thread's own clock tell of the same wake-up.
@@ -156,8 +159,9 @@ impl Explainer {
 
     /// Before the run is written; `last` when it is over.
     pub fn fill(&mut self, run: &mut Run, last: bool) {
-        self.kept.sort(&mut run.spikes);
-        run.spikes_dropped = self.kept.dropped + self.lost;
+        // While the run is on its spikes are where they were appended, and only those that are not there are counted.
+        let explained = &self.events.explained;
+        run.spikes_dropped = self.lost + if last { explained.dropped } else { explained.unwritten };
         self.account.slowest_response_ms = Some(self.slowest.0 as f64 / 1e6);
         self.account.events_overwritten = self.recorder.overwritten();
         self.account.switch_to_user_ns = super::ticks::median(&mut self.to_user);
@@ -177,10 +181,10 @@ impl Explainer {
                 .notes
                 .push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
         }
-        run.recorder = Some(account);
-        if last {
-            timeline::doubt(&self.host, &mut run.spikes);
+        if let Some(why) = &self.events.explained.trouble {
+            account.notes.push(format!("explained spikes could not be written as they came ({why}): free some space"));
         }
+        run.recorder = Some(account);
         let about = About { stolen: &self.stolen, ..About::run(run) };
         let ranked = if last { self.tally.ranked(&about) } else { self.tally.standing(&about) };
         ranked.put_into(run);

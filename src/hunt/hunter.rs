@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::arm::Arms;
 use super::explainer::Explainer;
+use super::found::Found;
 use super::scope::Scope;
 use super::threshold::{automatic, quantile};
 use crate::bundle::run::{Block, Run};
@@ -52,6 +53,11 @@ impl Hunt {
     pub fn new(explainer: Explainer, wanted: Wanted, plan: Plan) -> Hunt {
         let (victims, heard) = (BTreeMap::new(), Default::default());
         Hunt { explainer, wanted, plan, victims, heard, round_began: Nanos(0) }
+    }
+
+    /// The spikes that the run lists; it is over.
+    pub fn into_found(self) -> Found {
+        self.explainer.into_found()
     }
 
     fn loops(&self) -> u64 {
@@ -131,7 +137,7 @@ impl Hunter for Hunt {
         Ok(over)
     }
 
-    fn caught(&mut self, catches: &[Catch], lost: u64, run: &mut Run) {
+    fn caught(&mut self, catches: &[Catch], lost: u64) {
         self.explainer.set_lost(lost);
         self.explainer.looked();
         if !catches.is_empty() {
@@ -139,7 +145,7 @@ impl Hunter for Hunt {
         }
         for catch in catches {
             let victim = self.victims.get(&catch.cpu).copied().unwrap_or_default();
-            self.explainer.explain(catch, Some(catch.cycle), victim, true, run);
+            self.explainer.explain(catch, Some(catch.cycle), victim, true);
         }
     }
 
