@@ -173,7 +173,7 @@ impl Chase {
         let upto = clock::monotonic();
         let (watch, waiting, starts) = (&self.watch, &mut self.waiting, &mut self.starts);
         let learning = !self.learned;
-        let missing = self.explainer.recorder.take_seeing(&mut |event| {
+        let (missing, reach) = self.explainer.recorder.take_seeing(&mut |event| {
             if let What::TimerStart { timer, function, .. } = event.what {
                 if learning {
                     starts.push((event.pid, function, timer));
@@ -190,7 +190,7 @@ impl Chase {
             self.explainer.account.windows_lost += 1;
         }
         self.waiting.sort_by_key(|event| event.time);
-        let ready = self.waiting.partition_point(|event| event.time <= upto);
+        let ready = self.waiting.partition_point(|event| event.time <= upto.min(reach));
         let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
         let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.watch.see(event)).collect();
         self.explainer.looked();

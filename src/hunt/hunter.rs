@@ -6,6 +6,7 @@ use super::arm::Arms;
 use super::explainer::Explainer;
 use super::found::Found;
 use super::scope::Scope;
+use super::sheets::Need;
 use super::threshold::{automatic, quantile};
 use crate::bundle::run::{Block, Run};
 use crate::error::Outcome;
@@ -107,7 +108,7 @@ impl Hunter for Hunt {
         let rows = blocks.iter().flat_map(|block| &block.rows);
         rows.for_each(|&(row, count)| self.heard[place].add(row, count));
         if place > 0 {
-            self.explainer.recorder.take();
+            self.explainer.recorder.take(Need::ALL);
             let rate = self.explainer.recorder.busiest_rate(clock::monotonic() - self.round_began);
             self.explainer.account.bytes_per_s = self.explainer.account.bytes_per_s.max(Some(rate));
         }
@@ -140,11 +141,12 @@ impl Hunter for Hunt {
     fn caught(&mut self, catches: &[Catch], lost: u64) {
         self.explainer.set_lost(lost);
         self.explainer.looked();
-        if !catches.is_empty() {
-            self.explainer.recorder.take();
-        }
-        for catch in catches {
+        // Pages are taken in the order of time, and let go in it.
+        let mut catches = catches.to_vec();
+        catches.sort_by_key(|catch| catch.actual);
+        for catch in &catches {
             let victim = self.victims.get(&catch.cpu).copied().unwrap_or_default();
+            self.explainer.recorder.take(Need { from: catch.expected, to: catch.actual });
             self.explainer.explain(catch, Some(catch.cycle), victim, true);
         }
     }
