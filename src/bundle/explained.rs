@@ -252,3 +252,143 @@ fn is_sound(spike: &Spike) -> bool {
     let length = i128::from(spike.actual_ns.0) - i128::from(spike.expected_ns.0);
     latency >= 0 && sum == latency && length == latency && spike.expected_ns.0 >= 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::run::Slice;
+
+    fn spike(at: i64, latency: i64) -> Spike {
+        let slice = Slice { kind: "thread".into(), ns: Nanos(latency - 1), ..Slice::default() };
+        Spike {
+            expected_ns: Nanos(at),
+            actual_ns: Nanos(at + latency),
+            latency_ns: Nanos(latency),
+            slices: vec![slice],
+            unexplained_ns: Nanos(1),
+            ..Spike::default()
+        }
+    }
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Place {
+            Place(tempfile::tempdir().expect("a directory"))
+        }
+
+        fn hunt(&self) -> Explained {
+            let dir = Dir::open(self.0.path()).expect("opened");
+            Explained::create(dir.subdir(EVENTS).expect("made")).expect("made")
+        }
+
+        fn recovered(&self) -> (Run, u64) {
+            let mut run = Run { spikes_dropped: 5, ..Run::default() };
+            let unread = put_back(self.0.path(), &mut run).expect("read");
+            (run, unread)
+        }
+
+        fn file(&self) -> std::path::PathBuf {
+            self.0.path().join(EVENTS).join(EXPLAINED)
+        }
+    }
+
+    fn listed(explained: Explained) -> Vec<Spike> {
+        let mut list = Vec::new();
+        let each = |spike| {
+            list.push(spike);
+            Ok(())
+        };
+        explained.close().each(each).expect("read");
+        list
+    }
+
+    #[test]
+    fn what_was_appended_is_the_list_of_a_run_that_ended_and_of_one_that_was_killed() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        let spikes: Vec<Spike> = (0..50).map(|n| spike(1_000 * (50 - n), 10 + n)).collect();
+        spikes.iter().for_each(|spike| hunt.add(spike));
+        let (run, unread) = place.recovered();
+        let in_time: Vec<Spike> = spikes.into_iter().rev().collect();
+        assert_eq!((run.spikes.as_slice(), unread, run.spikes_dropped), (in_time.as_slice(), 0, 5));
+        assert_eq!((hunt.dropped, hunt.unwritten), (0, 0));
+        assert_eq!(listed(hunt), in_time);
+    }
+
+    #[test]
+    fn small_ones_are_not_written_and_what_they_would_displace_is_counted_once() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        (0..2_000).for_each(|n| hunt.add(&spike(100 * n, 10)));
+        let before = hunt.end;
+        (2_000..2_300).for_each(|n| hunt.add(&spike(100 * n, 9)));
+        assert_eq!((hunt.end, hunt.dropped, hunt.unwritten), (before, 300, 300));
+        (2_300..2_400).for_each(|n| hunt.add(&spike(100 * n, 11)));
+        assert_eq!((hunt.dropped, hunt.unwritten), (400, 300));
+        // A reader finds 2,100 in the file and lets 100 go.
+        let (run, _) = place.recovered();
+        assert_eq!((run.spikes.len(), run.spikes_dropped), (2_000, 105));
+        let kept = listed(hunt);
+        let (mut ours, mut theirs) = (kept.clone(), run.spikes);
+        for list in [&mut ours, &mut theirs] {
+            list.retain(|spike| spike.latency_ns.0 == 11);
+        }
+        assert_eq!((kept.len(), ours.len(), ours), (2_000, 100, theirs));
+    }
+
+    #[test]
+    fn a_worn_file_is_written_anew_with_what_is_listed() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        (0..2_100).for_each(|n| hunt.add(&spike(100 * n, 10 + n)));
+        let before = hunt.end;
+        hunt.renew().expect("written");
+        assert!(hunt.end < before && hunt.unwritten == hunt.dropped);
+        hunt.add(&spike(1_000_000, 9_000));
+        let (run, unread) = place.recovered();
+        assert_eq!((run.spikes.len(), unread, run.spikes_dropped), (2_000, 0, 6));
+        assert_eq!(listed(hunt), run.spikes);
+    }
+
+    #[test]
+    fn what_cannot_be_written_waits_in_memory_and_is_said() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        hunt.add(&spike(0, 10));
+        // As on a disk that is full: a file that cannot be written to.
+        hunt.file = File::open(place.file()).expect("opened");
+        hunt.add(&spike(100, 11));
+        assert!(hunt.trouble.is_some() && (hunt.dropped, hunt.unwritten) == (0, 1));
+        assert_eq!(place.recovered().0.spikes.len(), 1);
+        assert_eq!(listed(hunt).len(), 2);
+    }
+
+    #[test]
+    fn cut_damaged_and_made_up_lines_are_counted_and_passed_over() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        hunt.add(&spike(0, 10));
+        let negative = Spike { latency_ns: Nanos(-1), ..spike(0, 10) };
+        let too_much = Spike { unexplained_ns: Nanos(i64::MAX), ..spike(0, 10) };
+        let mut bytes = std::fs::read(place.file()).expect("read");
+        for spike in [negative, too_much] {
+            bytes.extend(serde_json::to_vec(&spike).expect("a line"));
+            bytes.push(b'\n');
+        }
+        bytes.extend(b"\xff\xfe\n{\"cpu\":1,\"laten");
+        std::fs::write(place.file(), bytes).expect("written");
+        let (run, unread) = place.recovered();
+        assert_eq!((run.spikes.len(), unread), (1, 4));
+    }
+
+    #[test]
+    fn a_document_that_lists_spikes_and_one_of_a_version_without_the_file_stay_as_they_are() {
+        let place = Place::new();
+        assert_eq!(place.recovered().0.spikes.len(), 0);
+        place.hunt().add(&spike(0, 10));
+        let mut run = Run { spikes: vec![spike(7, 8)], ..Run::default() };
+        assert_eq!(put_back(place.0.path(), &mut run).expect("read"), 0);
+        assert_eq!(run.spikes, [spike(7, 8)]);
+    }
+}

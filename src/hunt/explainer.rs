@@ -24,6 +24,9 @@ const VALUES: usize = 100_000;
 /// Seconds with steal that are kept.
 const STOLEN: usize = 20_000;
 
+/// Culprits in a checkpoint: some kilobytes each, every ten seconds.
+const STANDING: usize = 100;
+
 /// What takes spikes apart, and what it has seen of them.
 pub struct Explainer {
     /// Where events come from.
@@ -188,6 +191,12 @@ impl Explainer {
         let about = About { stolen: &self.stolen, ..About::run(run) };
         let ranked = if last { self.tally.ranked(&about) } else { self.tally.standing(&about) };
         ranked.put_into(run);
+        if !last && run.culprits.len() > STANDING {
+            let left_out = run.culprits.len() - STANDING;
+            run.culprits.truncate(STANDING);
+            let note = format!("{left_out} more culprits, those that took least, are left out while the run is on");
+            run.recorder.iter_mut().for_each(|account| account.notes.push(note.clone()));
+        }
     }
 }
 
