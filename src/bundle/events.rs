@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use super::explained::Explained;
 use super::folder_of;
 use crate::error::{Outcome, Trouble};
 use crate::host::{self, dir::Dir, dir::free_bytes};
@@ -16,51 +18,101 @@ pub const EVENTS: &str = "events";
 pub const SPIKES: &str = "spikes.jsonl";
 
 /// No line is longer: twenty thousand events.
-const LINE_LIMIT: usize = 16 << 20;
+pub(super) const LINE_LIMIT: usize = 16 << 20;
 
 /// What a run may write; windows beyond it are explained, and not kept.
 const MOST_BYTES: u64 = 512 << 20;
 
 /// Space that is left to the statistics, which are worth more: a `run.json` full of spikes, and the next.
-const LEFT_FREE: u64 = 8 << 20;
+pub(super) const LEFT_FREE: u64 = 8 << 20;
 
-/// The windows of a run, being written.
+/// So much of a window is in memory while it is written: a long one has megabytes.
+const BUFFER: usize = 64 << 10;
+
+/// The windows of a run, being written, and its spikes as they were explained.
 pub struct Events {
     file: File,
     written: u64,
-    line: Vec<u8>,
+    buffer: Vec<u8>,
+    /// Whether one found no room any more: the next would only wear the disk.
+    full: bool,
+    /// The spikes.
+    pub explained: Explained,
 }
 
 impl Events {
-    /// A new file in the bundle.
+    /// New files in the bundle.
     pub(super) fn create(bundle: &Dir) -> io::Result<Events> {
-        Ok(Events { file: bundle.subdir(EVENTS)?.new_file(SPIKES)?, written: 0, line: Vec::new() })
+        let events = bundle.subdir(EVENTS)?;
+        let file = events.new_file(SPIKES)?;
+        let explained = Explained::create(events)?;
+        Ok(Events { file, written: 0, buffer: Vec::with_capacity(BUFFER), full: false, explained })
     }
 
-    /// Takes the file out of a bundle that is not to stay.
+    /// Takes the files out of a bundle that is not to stay.
     pub(super) fn remove(bundle: &Dir) {
+        Explained::remove(bundle);
         if let Ok(events) = bundle.existing_subdir(EVENTS) {
             events.remove(SPIKES);
             bundle.remove_dir(EVENTS);
         }
     }
 
-    /// Appends a window whole, with one write; false where the space for windows is used up.
+    /// Appends a window whole, or not at all; false where the space for windows is used up.
     pub fn add(&mut self, window: &Window) -> io::Result<bool> {
-        self.line.clear();
-        serde_json::to_writer(&mut self.line, window)?;
-        self.line.push(b'\n');
-        let length = self.line.len() as u64;
-        let scarce = free_bytes(&self.file).is_some_and(|free| free < length + LEFT_FREE);
-        if self.line.len() > LINE_LIMIT || self.written + length > MOST_BYTES || scarce {
+        let free = free_bytes(&self.file).map_or(u64::MAX, |free| free.saturating_sub(LEFT_FREE));
+        let room = (MOST_BYTES - self.written).min(free);
+        if self.full || room == 0 {
             return Ok(false);
         }
-        self.file.write_all(&self.line).inspect_err(|_| {
+        self.buffer.clear();
+        let (end, left) = (self.written, room.min(LINE_LIMIT as u64));
+        let mut to = Part { file: &self.file, buffer: &mut self.buffer, end, left, over: false };
+        let written = serde_json::to_writer(&mut to, window)
+            .map_err(io::Error::from)
+            .and_then(|()| to.write_all(b"\n"))
+            .and_then(|()| to.flush());
+        let (end, over) = (to.end, to.over);
+        if let Err(error) = written {
             // Half a line is no window: it goes again, if it can.
             let _ = self.file.set_len(self.written);
-        })?;
-        self.written += self.line.len() as u64;
+            self.full |= over && room < LINE_LIMIT as u64;
+            return if over { Ok(false) } else { Err(error) };
+        }
+        self.written = end;
         Ok(true)
+    }
+}
+
+/// A window on its way into the file, in parts, up to a length.
+struct Part<'a> {
+    file: &'a File,
+    buffer: &'a mut Vec<u8>,
+    end: u64,
+    left: u64,
+    /// Whether the window was longer than that.
+    over: bool,
+}
+
+impl Write for Part<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > self.left {
+            self.over = true;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        if self.buffer.len() + bytes.len() > BUFFER {
+            self.flush()?;
+        }
+        self.left -= bytes.len() as u64;
+        self.buffer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(self.buffer, self.end)?;
+        self.end += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
     }
 }
 
@@ -119,7 +171,8 @@ mod tests {
         }
         let backwards = Window { actual_ns: Nanos(4), ..window(9) };
         assert!(events.add(&backwards).expect("written"));
-        events.file.write_all(b"{\"cpu\":1,\"cyc").expect("written");
+        let cut = b"{\"cpu\":1,\"cyc";
+        events.file.write_all_at(cut, events.written).expect("written");
         let mut seen = Vec::new();
         assert_eq!(each_window(&path, |window| seen.push(window)).expect("read"), 2);
         assert_eq!(seen, [window(0), window(1), window(2)]);

@@ -5,9 +5,12 @@
 
 pub mod capture;
 mod check;
+pub mod document;
 pub mod events;
+pub mod explained;
 mod host_files;
 pub mod read;
+pub mod room;
 pub mod run;
 pub mod spike;
 pub mod tail;

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::folder_of;
+use super::{explained, folder_of};
 use super::run::{Block, CpuRun, Peak, Run, SCHEMA, WORST, Worst};
 use super::tail::Tail;
 use super::time::wall_time;
@@ -56,6 +56,9 @@ impl Bundle {
         if !bundle.run.complete {
             bundle.recover(&dir.join("tail"))?;
         }
+        if bundle.run.command == "hunt" {
+            bundle.put_spikes_back(&dir)?;
+        }
         Ok(bundle)
     }
 
@@ -69,6 +72,16 @@ impl Bundle {
     /// As [`Bundle::each_block`], of each record only its largest latency: a third of the time.
     pub fn each_peak(&self, mut f: impl FnMut(&Peak)) -> Outcome<u64> {
         each_line(&self.blocks, |peak: Peak| f(&peak))
+    }
+
+    fn put_spikes_back(&mut self, folder: &Path) -> Outcome<()> {
+        let unread = explained::put_back(folder, &mut self.run).map_err(|error| {
+            Trouble::usage(format!("cannot read the explained spikes of {}: {error}", folder.display()))
+        })?;
+        if unread > 0 {
+            self.remarks.push(format!("{unread} explained spikes could not be read"));
+        }
+        Ok(())
     }
 
     fn recover(&mut self, tail: &Path) -> Outcome<()> {

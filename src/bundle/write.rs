@@ -4,12 +4,14 @@
 //! that a disk that fills up in mid-run costs block records but no statistics.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::document::Document;
 use super::events::Events;
+use super::explained::Explained;
 use super::host_files::HostFiles;
 use super::run::{Block, Run};
 use super::tail::Tail;
@@ -28,6 +30,9 @@ const NEXT_SPARE: &str = ".spare";
 const SPARE_BYTES: u64 = 32 << 10;
 const SPARE_BYTES_PER_CPU: u64 = 24 << 10;
 
+/// How much of a document is written with one system call.
+const AT_ONCE: usize = 64 << 10;
+
 /// A bundle being written. Dropped before its first checkpoint, it takes away again what it made.
 pub struct Writer {
     path: PathBuf,
@@ -42,7 +47,6 @@ pub struct Writer {
     spare: Option<File>,
     spare_bytes: u64,
     lines: Vec<u8>,
-    document: Vec<u8>,
 }
 
 impl Writer {
@@ -60,7 +64,6 @@ impl Writer {
             spare: None,
             spare_bytes: SPARE_BYTES + SPARE_BYTES_PER_CPU * cpus as u64,
             lines: Vec::with_capacity(64 << 10),
-            document: Vec::with_capacity(128 << 10),
         };
         writer.make_files().map_err(|error| refusal(path, &error))?;
         Ok(writer)
@@ -107,22 +110,21 @@ impl Writer {
 
     /// Replaces `run.json`, and empties the tail, which it now contains.
     pub fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
-        self.document.clear();
-        let written = serialize(run, &mut self.document).and_then(|()| self.replace_run(run.complete));
-        written.and_then(|()| self.empty_tail()).map_err(|error| self.lost("a checkpoint", &error))
+        self.replace(run, &run.spikes).map_err(|error| self.lost("a checkpoint", &error))
     }
 
-    /// Writes the last `run.json` and takes away what only a run that is on needs.
-    pub fn finish(mut self, run: &Run) -> Outcome<PathBuf> {
+    fn replace<S: Serialize>(&mut self, run: &Run, spikes: &S) -> io::Result<()> {
+        self.replace_run(&Document::of(run, spikes), run.complete).and_then(|()| self.empty_tail())
+    }
+
+    /// Writes the last `run.json` with its spikes, wherever they are, and takes away what only a run that is on needs.
+    pub fn finish<S: Serialize>(mut self, run: &Run, spikes: &S) -> Outcome<PathBuf> {
         // Records may wait in memory of the kernel; a run that says it is complete must not lose them.
         let flushed = self.blocks.as_ref().map_or(Ok(()), File::sync_all);
-        if let Err(trouble) = self.checkpoint(run) {
-            // Spikes take most of the space, and windows have them: the statistics alone may still fit.
-            let mut bare = Run { spikes: Vec::new(), ..run.clone() };
-            bare.spikes_dropped += run.spikes.len() as u64;
-            if run.spikes.is_empty() || self.checkpoint(&bare).is_err() {
-                return Err(Trouble::internal(trouble));
-            }
+        match self.replace(run, spikes) {
+            Ok(()) => Explained::remove(&self.dir),
+            // Spikes take most of the space: the statistics alone may still fit, and the spikes stay where they are.
+            Err(error) => self.replace(run, &[(); 0]).map_err(|_| Trouble::internal(self.lost("a checkpoint", &error)))?,
         }
         self.dir.remove(TAIL);
         self.dir.remove(SPARE);
@@ -134,7 +136,7 @@ impl Writer {
     ///
     /// The space for the next one is set aside first: where that fails, the old space stays as it is, for
     /// the run's last document, and this checkpoint is the one to do without.
-    fn replace_run(&mut self, last: bool) -> io::Result<()> {
+    fn replace_run(&mut self, document: &impl Serialize, last: bool) -> io::Result<()> {
         let next = if last {
             None
         } else {
@@ -142,7 +144,7 @@ impl Writer {
             self.dir.remove(NEXT_SPARE);
             Some(self.dir.reserve(NEXT_SPARE, self.spare_bytes)?)
         };
-        let placed = self.fill_spare().and_then(|()| self.dir.rename(SPARE, RUN, true));
+        let placed = self.fill_spare(document).and_then(|()| self.dir.rename(SPARE, RUN, true));
         match (&placed, next) {
             (Ok(()), Some(next)) => {
                 self.kept = true;
@@ -156,14 +158,20 @@ impl Writer {
     }
 
     /// Overwrites from the start, so that no block that was set aside is given up before all is written.
-    fn fill_spare(&mut self) -> io::Result<()> {
+    /// A document may be longer than what there is memory for: it is written as it is made.
+    fn fill_spare(&mut self, document: &impl Serialize) -> io::Result<()> {
         let file = match &mut self.spare {
             Some(file) => file,
             spare => spare.insert(self.dir.reserve(SPARE, self.spare_bytes)?),
         };
         file.seek(SeekFrom::Start(0))?;
-        file.write_all(&self.document)?;
-        file.set_len(self.document.len() as u64)?;
+        let mut to = BufWriter::with_capacity(AT_ONCE, &mut *file);
+        serde_json::to_writer(&mut to, document)?;
+        to.write_all(b"\n")?;
+        to.flush()?;
+        drop(to);
+        let length = file.stream_position()?;
+        file.set_len(length)?;
         // A rename may reach the disk before what it renames does.
         file.sync_all()
     }
@@ -180,13 +188,6 @@ impl Writer {
             quoted(&self.path)
         )
     }
-}
-
-/// Serialises compactly: a run of 256 CPUs stays a few megabytes.
-fn serialize(run: &Run, into: &mut Vec<u8>) -> io::Result<()> {
-    serde_json::to_writer(&mut *into, run)?;
-    into.push(b'\n');
-    Ok(())
 }
 
 fn write_lines<T: Serialize>(lines: &mut Vec<u8>, records: &[T]) -> io::Result<()> {

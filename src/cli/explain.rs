@@ -75,7 +75,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 }
 
 /// Spikes whose events go into a trace for Perfetto: more than anybody looks at, and few enough for its memory.
-const TRACED: usize = 200;
+pub const TRACED: usize = 200;
 /// And so many events of theirs.
 const MOST_EVENTS: usize = 500_000;
 

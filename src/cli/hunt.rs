@@ -8,12 +8,14 @@ use super::flags::positive_span;
 use super::live::Live;
 use super::running::{Begun, Desk, begin, exit_of};
 use super::{Environment, print, write_output};
+use crate::bundle::document::Document;
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::host::{self, Host, rt};
 use crate::hunt::chase::{Chase, Limits};
 use crate::hunt::explainer::Explainer;
+use crate::hunt::found::Found;
 use crate::hunt::hunter::{Hunt, Wanted};
 use crate::hunt::recorder::Recorder;
 use crate::hunt::victims::{self, Victim};
@@ -77,16 +79,17 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let explainer = Explainer::new(recorder, &run, desk.writer.events()?, host::memory_kib());
     rt::forget_code(); // what made the recorder
     // The instance goes with the hunt, before anything can fail.
-    let measured = match followed {
+    let (measured, found) = match followed {
         None => {
             let mut hunt = Hunt::new(explainer, wanted, plan.clone());
-            start::measure(plan, run, &core_types, &mut desk, Some(&mut hunt))
+            (start::measure(plan, run, &core_types, &mut desk, Some(&mut hunt)), hunt.into_found())
         }
         Some(victims) => {
             describe(&mut run, &plan, &victims);
             desk.live = desk.live.and(Live::titled(following(&victims), environment));
             let limits = Limits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
-            Chase::new(explainer, victims, limits, &wanted).follow(run, &host, &plan.housekeeping, &mut desk)
+            let mut chase = Chase::new(explainer, victims, limits, &wanted);
+            (chase.follow(run, &host, &plan.housekeeping, &mut desk), chase.into_found())
         }
     };
     let Desk { writer, live } = desk;
@@ -95,7 +98,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let changes = before.changes(&run).into_iter();
     // Whom a hunt follows is no competitor of its own threads: there are none.
     run.integrity.extend(changes.filter(|entry| args.victim.is_none() || entry.kind != "rt-competitor"));
-    finish(args, environment, &run, writer)
+    finish(args, environment, run, &found, writer)
 }
 
 fn following(victims: &[Victim]) -> String {
@@ -122,9 +125,17 @@ fn describe(run: &mut Run, plan: &Plan, victims: &[Victim]) {
 }
 
 /// Tells, writes and ends: the text even where writing fails, so that nothing measured is lost.
-fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> Outcome<Exit> {
+fn finish(
+    args: &Args,
+    environment: &Environment,
+    mut run: Run,
+    found: &Found,
+    writer: Writer,
+) -> Outcome<Exit> {
     let path = writer.path().to_owned();
-    let kept = writer.finish(run);
+    let kept = writer.finish(&run, found);
+    run.spikes = found.to_show(super::explain::TRACED);
+    let run = &run;
     rt::unblock_signals();
     let outputs = [&args.course.json, &args.perfetto];
     if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
@@ -141,7 +152,8 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     }
     let mut first = kept.err();
     if let Some(to) = &args.course.json {
-        let json = [serde_json::to_vec(run).unwrap_or_default(), b"\n".to_vec()].concat();
+        let document = serde_json::to_vec(&Document::of(run, found)).unwrap_or_default();
+        let json = [document, b"\n".to_vec()].concat();
         first = first.or(write_output(to, &json).err());
     }
     if let Some(to) = &args.perfetto {

@@ -67,7 +67,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     run.id = format!("import-{:016x}", random_u64());
     let path = args.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
     let writer = Writer::create(&path, run.cpus.len())?;
-    let path = writer.finish(&run)?;
+    let path = writer.finish(&run, &run.spikes)?;
     if let Some(json) = &args.json {
         write_output(json, format!("{}\n", serde_json::to_string(&run).unwrap_or_default()).as_bytes())?;
     }

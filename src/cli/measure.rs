@@ -56,7 +56,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> Outcome<Exit> {
     rt::forget_code(); // that of the measuring
     let path = writer.path().to_owned();
-    let kept = writer.finish(run);
+    let kept = writer.finish(run, &run.spikes);
     // What was measured is safe: from here on Ctrl-C may end whatever takes too long.
     rt::unblock_signals();
     if !args.outputs().iter().any(|path| path.as_deref() == Some("-".as_ref())) {

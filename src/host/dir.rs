@@ -66,9 +66,9 @@ impl Dir {
         Ok(Dir { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? })
     }
 
-    /// Opens a new file for writing; a file of that name must not be there.
+    /// Opens a new file for writing, and for reading what was written; a file of that name must not be there.
     pub fn new_file(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         Ok(File::from(rustix::fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o644))?))
     }
 

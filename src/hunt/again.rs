@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::kept::Kept;
 use crate::bundle::events::each_window;
-use crate::bundle::run::Run;
+use crate::bundle::room::Room;
+use crate::bundle::run::{Run, Spike};
 use crate::error::Outcome;
 use crate::rules::culprits::tally::Tally;
 use crate::rules::culprits::{About, Stolen};
@@ -20,23 +20,23 @@ pub fn explain(
     stolen: &[Stolen],
     mut each: impl FnMut(Window),
 ) -> Outcome<u64> {
-    let (mut tally, mut kept) = (Tally::default(), Kept::default());
+    let (mut tally, mut room, mut dropped) = (Tally::default(), Room::default(), 0);
+    let mut keep = |mut spike: Spike| {
+        tally.add(&mut spike, &run.host);
+        dropped += room.put(spike, 0);
+    };
     let spikes = std::mem::take(&mut run.spikes);
     let mut before: BTreeMap<_, _> =
         spikes.into_iter().map(|spike| ((spike.cpu, spike.actual_ns), spike)).collect();
     let unread = each_window(bundle, |window| {
-        let mut spike = timeline::explain(&window, &run.host);
+        let spike = timeline::explain(&window, &run.host);
         before.remove(&(spike.cpu, spike.actual_ns));
-        tally.add(&mut spike, &run.host);
-        kept.add(&mut run.spikes, spike);
+        keep(spike);
         each(window);
     })?;
-    for mut spike in before.into_values() {
-        tally.add(&mut spike, &run.host);
-        kept.add(&mut run.spikes, spike);
-    }
-    kept.sort(&mut run.spikes);
-    run.spikes_dropped = run.spikes_dropped.max(kept.dropped);
+    before.into_values().for_each(&mut keep);
+    run.spikes = room.into_list();
+    run.spikes_dropped = run.spikes_dropped.max(dropped);
     timeline::doubt(&run.host, &mut run.spikes);
     tally.ranked(&About { stolen, ..About::run(run) }).put_into(run);
     Ok(unread)

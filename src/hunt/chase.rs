@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::arm::Arms;
 use super::explainer::Explainer;
+use super::found::Found;
 use super::hunter::Wanted;
 use super::scope::Scope;
 use super::threshold::automatic;
@@ -87,6 +88,11 @@ impl Chase {
         }
     }
 
+    /// The spikes that the run lists; it is over.
+    pub fn into_found(self) -> Found {
+        self.explainer.into_found()
+    }
+
     /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
     pub fn follow(
         &mut self,
@@ -111,7 +117,7 @@ impl Chase {
         let mut seconds = 0;
         run.ended = loop {
             let woken = rt::wait_until(clock::monotonic() + PULSE);
-            self.pulse(&mut run);
+            self.pulse();
             let now = clock::monotonic();
             let over = self.limits.duration.is_some_and(|length| now - self.began >= length);
             if now >= next || over || woken == Woken::Stop {
@@ -137,7 +143,7 @@ impl Chase {
             }
         }
         .into();
-        self.pulse(&mut run);
+        self.pulse();
         self.second(&mut run, &mut steal, sink);
         self.fill(&mut run, true);
         run.complete = true;
@@ -164,11 +170,11 @@ impl Chase {
     }
 
     /// Reads what came, and follows the victims through it.
-    fn pulse(&mut self, run: &mut Run) {
+    fn pulse(&mut self) {
         let upto = clock::monotonic();
         let (watch, waiting, starts) = (&self.watch, &mut self.waiting, &mut self.starts);
         let learning = !self.learned;
-        let missing = self.explainer.recorder.take_seeing(&mut |event| {
+        let (missing, reach) = self.explainer.recorder.take_seeing(&mut |event| {
             if let What::TimerStart { timer, function, .. } = event.what {
                 if learning {
                     starts.push((event.pid, function, timer));
@@ -185,14 +191,14 @@ impl Chase {
             self.explainer.account.windows_lost += 1;
         }
         self.waiting.sort_by_key(|event| event.time);
-        let ready = self.waiting.partition_point(|event| event.time <= upto);
+        let ready = self.waiting.partition_point(|event| event.time <= upto.min(reach));
         let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
         let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.watch.see(event)).collect();
         self.explainer.looked();
         for wakeup in wakeups {
             if self.count(&wakeup) {
                 let Wakeup { task, cpu, expected, actual } = wakeup;
-                self.explainer.explain(&Catch { cpu, cycle: 0, expected, actual }, None, task, false, run);
+                self.explainer.explain(&Catch { cpu, cycle: 0, expected, actual }, None, task, false);
             }
         }
         self.learn();

@@ -2,7 +2,7 @@
 
 use super::arm::Arms;
 use super::cut::Wish;
-use super::kept::Kept;
+use super::found::Found;
 use super::recorder::Recorder;
 use super::scope::buffer_kib;
 use super::ticks::Ticks;
@@ -25,6 +25,9 @@ const VALUES: usize = 100_000;
 /// Seconds with steal that are kept.
 const STOLEN: usize = 20_000;
 
+/// Culprits in a checkpoint: some kilobytes each, every ten seconds.
+const STANDING: usize = 100;
+
 /// What takes spikes apart, and what it has seen of them.
 pub struct Explainer {
     /// Where events come from.
@@ -41,7 +44,6 @@ pub struct Explainer {
     slowest: Nanos,
     /// From the switch to the thread's own clock, of spikes that have both.
     to_user: Vec<Nanos>,
-    kept: Kept,
     /// Spikes that could not be taken over from the loop.
     lost: u64,
     /// Windows that are not in the bundle, and why one could not be written.
@@ -64,7 +66,6 @@ impl Explainer {
             last_look: Nanos(0),
             slowest: Nanos(0),
             to_user: Vec::new(),
-            kept: Kept::default(),
             lost: 0,
             unwritten: 0,
             trouble: None,
@@ -113,7 +114,7 @@ impl Explainer {
     }
 
     /// Takes one spike apart, keeps its window, and puts it into the run; what was recorded has been taken before.
-    pub fn explain(&mut self, catch: &Catch, cycle: Option<u64>, victim: Task, own: bool, run: &mut Run) {
+    pub fn explain(&mut self, catch: &Catch, cycle: Option<u64>, victim: Task, own: bool) {
         let depth = self.recorder.depth(catch.cpu).map(|depth| depth.0 as f64 / 1e6);
         self.account.depth_ms = match (self.account.depth_ms, depth) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -139,7 +140,12 @@ impl Explainer {
             }
         }
         self.tally.add(&mut spike, &self.host);
-        self.kept.add(&mut run.spikes, spike);
+        self.events.explained.add(&spike);
+    }
+
+    /// The spikes that the run lists; it is over.
+    pub fn into_found(self) -> Found {
+        Found::of(self.events.explained, self.host)
     }
 
     /// The trace and the thread's own clock tell of the same wake-up.
@@ -157,8 +163,9 @@ impl Explainer {
 
     /// Before the run is written; `last` when it is over.
     pub fn fill(&mut self, run: &mut Run, last: bool) {
-        self.kept.sort(&mut run.spikes);
-        run.spikes_dropped = self.kept.dropped + self.lost;
+        // While the run is on its spikes are where they were appended, and only those that are not there are counted.
+        let explained = &self.events.explained;
+        run.spikes_dropped = self.lost + if last { explained.dropped } else { explained.unwritten };
         self.account.slowest_response_ms = Some(self.slowest.0 as f64 / 1e6);
         self.account.events_overwritten = self.recorder.overwritten();
         self.account.switch_to_user_ns = super::ticks::median(&mut self.to_user);
@@ -177,13 +184,19 @@ impl Explainer {
                 several(self.unwritten, "spike", "spikes")
             ));
         }
-        run.recorder = Some(account);
-        if last {
-            timeline::doubt(&self.host, &mut run.spikes);
+        if let Some(why) = &self.events.explained.trouble {
+            account.notes.push(format!("explained spikes could not be written as they came ({why}): free some space"));
         }
+        run.recorder = Some(account);
         let about = About { stolen: &self.stolen, ..About::run(run) };
         let ranked = if last { self.tally.ranked(&about) } else { self.tally.standing(&about) };
         ranked.put_into(run);
+        if !last && run.culprits.len() > STANDING {
+            let left_out = run.culprits.len() - STANDING;
+            run.culprits.truncate(STANDING);
+            let note = format!("{left_out} more culprits, those that took least, are left out while the run is on");
+            run.recorder.iter_mut().for_each(|account| account.notes.push(note.clone()));
+        }
     }
 }
 

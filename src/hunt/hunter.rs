@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::arm::Arms;
 use super::explainer::Explainer;
+use super::found::Found;
 use super::scope::Scope;
+use super::sheets::Need;
 use super::threshold::{automatic, quantile};
 use crate::bundle::run::{Block, Run};
 use crate::error::Outcome;
@@ -54,6 +56,11 @@ impl Hunt {
         Hunt { explainer, wanted, plan, victims, heard, round_began: Nanos(0) }
     }
 
+    /// The spikes that the run lists; it is over.
+    pub fn into_found(self) -> Found {
+        self.explainer.into_found()
+    }
+
     fn loops(&self) -> u64 {
         let interval = self.plan.interval.0.clamp(1, ROUND_INTERVAL.0);
         let share = self.plan.duration.map_or(ROUND, |duration| Nanos(duration.0 / SHARE));
@@ -101,7 +108,7 @@ impl Hunter for Hunt {
         let rows = blocks.iter().flat_map(|block| &block.rows);
         rows.for_each(|&(row, count)| self.heard[place].add(row, count));
         if place > 0 {
-            self.explainer.recorder.take();
+            self.explainer.recorder.take(Need::ALL);
             let rate = self.explainer.recorder.busiest_rate(clock::monotonic() - self.round_began);
             self.explainer.account.bytes_per_s = self.explainer.account.bytes_per_s.max(Some(rate));
         }
@@ -131,15 +138,16 @@ impl Hunter for Hunt {
         Ok(over)
     }
 
-    fn caught(&mut self, catches: &[Catch], lost: u64, run: &mut Run) {
+    fn caught(&mut self, catches: &[Catch], lost: u64) {
         self.explainer.set_lost(lost);
         self.explainer.looked();
-        if !catches.is_empty() {
-            self.explainer.recorder.take();
-        }
-        for catch in catches {
+        // Pages are taken in the order of time, and let go in it.
+        let mut catches = catches.to_vec();
+        catches.sort_by_key(|catch| catch.actual);
+        for catch in &catches {
             let victim = self.victims.get(&catch.cpu).copied().unwrap_or_default();
-            self.explainer.explain(catch, Some(catch.cycle), victim, true, run);
+            self.explainer.recorder.take(Need { from: catch.expected, to: catch.actual });
+            self.explainer.explain(catch, Some(catch.cycle), victim, true);
         }
     }
 

@@ -4,7 +4,7 @@ use super::arm::{Armory, Arms};
 use super::cut::{Cut, Wish, cut};
 use super::names::{Lacking, Names};
 use super::scope::Scope;
-use super::sheets::Sheets;
+use super::sheets::{Need, Sheets};
 use crate::error::{Outcome, Trouble};
 use crate::host::clock;
 use crate::host::tracefs::{NotHere, Tracing};
@@ -21,6 +21,14 @@ const FIRST_KIB: u64 = 1 << 10;
 
 /// Less than this holds no window.
 const LEAST_KIB: u64 = 64;
+
+/// Of a flood so much is looked at before what was found in it is explained; two records and a half to a hundred bytes.
+const SEEN_AT_ONCE: usize = 4 << 20;
+
+/// What is read of one CPU in one round: a buffer that fills as fast as it is read is left after its size twice over.
+fn most(buffer_kib: u64) -> usize {
+    2 * (buffer_kib << 10) as usize
+}
 
 /// An instance of our own, armed or not, and what was taken from it.
 pub struct Recorder {
@@ -75,7 +83,7 @@ impl Recorder {
         armory.resize(FIRST_KIB).map_err(failed)?;
         let mut sheets =
             Sheets::open(armory.instance(), cpus, decoder.layout().page_size()).map_err(failed)?;
-        sheets.most = FIRST_KIB << 10;
+        sheets.most = most(FIRST_KIB);
         notes.extend(remarks(&lacking));
         let scope = Scope::default();
         Ok(Recorder {
@@ -99,7 +107,7 @@ impl Recorder {
             ))
         })?;
         // What was recorded before belongs to nothing.
-        let _ = self.sheets.take(&self.decoder);
+        let _ = self.sheets.take(&self.decoder, Need::ALL, &mut |_, _| ());
         self.sheets.forget();
         Ok(())
     }
@@ -111,7 +119,7 @@ impl Recorder {
             match self.armory.resize(wanted) {
                 Ok(()) => {
                     self.buffer_kib = wanted;
-                    self.sheets.most = wanted << 10;
+                    self.sheets.most = most(wanted);
                     return;
                 }
                 Err(error) => {
@@ -122,29 +130,32 @@ impl Recorder {
         }
     }
 
-    /// Takes what the buffers hold.
-    pub fn take(&mut self) {
-        if let Err(error) = self.sheets.take(&self.decoder) {
+    /// Takes what the buffers hold, as much as is needed.
+    pub fn take(&mut self, need: Need) {
+        let taken = self.sheets.take(&self.decoder, need, &mut |_, _| ());
+        self.note(taken);
+    }
+
+    /// Takes what the buffers hold, and shows each event of it. Whether events are missing before or among them, and up to
+    /// when all have been seen: of a flood the rest is for the next time.
+    pub fn take_seeing(&mut self, each: &mut impl FnMut(Raw)) -> (bool, Nanos) {
+        let mut missing = false;
+        let decoder = &self.decoder;
+        self.sheets.most = most(self.buffer_kib).min(SEEN_AT_ONCE / self.sheets.stacks.len().max(1));
+        let taken = self.sheets.take(decoder, Need::ALL, &mut |cpu, sheet| {
+            missing |= decoder.page(cpu, &sheet.bytes, each).lost != Lost::Nothing;
+        });
+        (missing, self.note(taken))
+    }
+
+    fn note(&mut self, taken: std::io::Result<Nanos>) -> Nanos {
+        taken.unwrap_or_else(|error| {
             let note = format!("reading the trace failed: {error}");
             if !self.notes.contains(&note) && self.notes.len() < 20 {
                 self.notes.push(note);
             }
-        }
-    }
-
-    /// Takes what the buffers hold, and shows each event of it; whether events are missing before or among them.
-    pub fn take_seeing(&mut self, each: &mut impl FnMut(Raw)) -> bool {
-        self.take();
-        let mut missing = false;
-        for stack in &mut self.sheets.stacks {
-            let fresh = std::mem::take(&mut stack.fresh);
-            missing |= fresh > stack.sheets.len();
-            for sheet in stack.sheets.iter().skip(stack.sheets.len().saturating_sub(fresh)) {
-                let notes = self.decoder.page(stack.cpu, &sheet.bytes, each);
-                missing |= notes.lost != Lost::Nothing;
-            }
-        }
-        missing
+            clock::monotonic()
+        })
     }
 
     /// Takes stacks where the timers expire that were learned of meanwhile.
@@ -154,7 +165,7 @@ impl Recorder {
 
     /// Learns which timers the threads sleep on from what was recorded while only those were armed.
     pub fn learn(&mut self) {
-        self.take();
+        self.take(Need::ALL);
         let mut starts = Vec::new();
         for stack in &self.sheets.stacks {
             for sheet in &stack.sheets {

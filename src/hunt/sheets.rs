@@ -6,10 +6,20 @@
 use std::collections::VecDeque;
 use std::io;
 
+use crate::host::clock;
 use crate::host::tracefs::{Instance, RawPipe};
 use crate::trace::decode::Decoder;
 use crate::trace::page::Lost;
 use crate::units::{Cpu, CpuSet, Nanos};
+
+/// What is kept of all CPUs together: a window's pages are some tens, and a flood must not take the machine's memory.
+const ROOM: usize = 16 << 20;
+
+/// Of each CPU so many pages stay, however many CPUs there are.
+const FEWEST: usize = 4;
+
+/// Pages that ended so long before a spike are of no more use to it.
+const LOOK_BACK: Nanos = Nanos(500_000_000);
 
 /// A page as it was taken.
 pub struct Sheet {
@@ -26,13 +36,14 @@ pub struct Stack {
     pipe: RawPipe,
     /// Oldest first.
     pub sheets: VecDeque<Sheet>,
-    kept: u64,
     /// Whether pages were let go.
     let_go: bool,
-    /// How many of the youngest nobody has looked at.
-    pub fresh: usize,
     /// Bytes taken in all.
     pub taken: u64,
+    /// Every event before this has been taken.
+    reach: Nanos,
+    /// What may still be taken in this round.
+    left: usize,
 }
 
 /// All CPUs' pages.
@@ -40,8 +51,25 @@ pub struct Sheets {
     /// By CPU, ascending.
     pub stacks: Vec<Stack>,
     page: Box<[u8]>,
-    /// Most bytes that are kept per CPU.
-    pub most: u64,
+    /// Bytes that are kept, and how many may be.
+    kept: usize,
+    room: usize,
+    /// What one round may take of a CPU: a buffer that fills as fast as it is read would never be empty.
+    pub most: usize,
+}
+
+/// For what pages are taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// When the spike began: what is older by more than a while may go for what comes after it.
+    pub from: Nanos,
+    /// When it ended.
+    pub to: Nanos,
+}
+
+impl Need {
+    /// For what comes: the oldest goes.
+    pub const ALL: Need = Need { from: Nanos(i64::MAX), to: Nanos(i64::MAX) };
 }
 
 impl Sheets {
@@ -49,33 +77,69 @@ impl Sheets {
     pub fn open(instance: &Instance, cpus: &CpuSet, page_size: usize) -> io::Result<Sheets> {
         let mut stacks = Vec::new();
         for cpu in cpus.iter() {
-            let pipe = instance.pipe(cpu)?;
-            stacks.push(Stack {
-                cpu,
-                pipe,
-                sheets: VecDeque::new(),
-                kept: 0,
-                let_go: false,
-                fresh: 0,
-                taken: 0,
-            });
+            let (pipe, sheets, reach) = (instance.pipe(cpu)?, VecDeque::new(), Nanos(i64::MIN));
+            stacks.push(Stack { cpu, pipe, sheets, let_go: false, taken: 0, reach, left: 0 });
         }
-        Ok(Sheets { stacks, page: vec![0; page_size].into(), most: 1 << 20 })
+        let room = ROOM.max(FEWEST * page_size * stacks.len());
+        Ok(Sheets { stacks, page: vec![0; page_size].into(), kept: 0, room, most: 1 << 20 })
     }
 
-    /// Takes all there is, without waiting; a buffer that fills as fast as it is read is left after its size twice over.
-    pub fn take(&mut self, decoder: &Decoder) -> io::Result<()> {
-        // What cannot be read of one CPU keeps nobody from the others.
-        let (page, most) = (&mut self.page, self.most);
-        self.stacks.iter_mut().map(|stack| stack.take(decoder, page, most)).fold(Ok(()), Result::and)
+    /// Takes pages of all CPUs in the order of time, without waiting, and shows each: first those up to the spike's end, for
+    /// which the oldest have to go, then more as long as the spike's own stay. What finds no room stays in the kernel's
+    /// buffers. Returns up to when all events have been taken.
+    pub fn take(
+        &mut self,
+        decoder: &Decoder,
+        need: Need,
+        seen: &mut impl FnMut(Cpu, &Sheet),
+    ) -> io::Result<Nanos> {
+        let mut failed = Ok(());
+        let most = if self.reach() > need.to { 0 } else { self.most };
+        self.stacks.iter_mut().for_each(|stack| stack.left = most);
+        loop {
+            let open = self.stacks.iter().enumerate().filter(|(_, stack)| stack.left > 0);
+            let Some((at, reach)) = open.map(|(at, stack)| (at, stack.reach)).min_by_key(|open| open.1) else {
+                break;
+            };
+            let older_than = if reach > need.to { need.from - LOOK_BACK } else { Nanos(i64::MAX) };
+            if self.kept + self.page.len() > self.room && !self.make_room(older_than) {
+                break;
+            }
+            let stack = &mut self.stacks[at];
+            match stack.take(decoder, &mut self.page, seen) {
+                Ok(bytes) => self.kept += bytes,
+                // What cannot be read of one CPU keeps nobody from the others.
+                Err(error) => failed = Err(error),
+            }
+        }
+        failed.map(|()| self.reach())
+    }
+
+    /// Up to when all events of all CPUs have been taken.
+    fn reach(&self) -> Nanos {
+        self.stacks.iter().map(|stack| stack.reach).min().unwrap_or(Nanos(i64::MAX))
+    }
+
+    /// Lets the page go that ended first, if that was before an instant.
+    fn make_room(&mut self, older_than: Nanos) -> bool {
+        let end = |stack: &Stack| stack.sheets.get(1).map(|next| next.start);
+        let full = self.stacks.iter_mut().filter(|stack| stack.sheets.len() >= FEWEST);
+        let Some(stack) = full.min_by_key(|stack| end(stack)) else { return false };
+        if end(stack).is_none_or(|end| end >= older_than) {
+            return false;
+        }
+        stack.let_go = true;
+        self.kept -= stack.sheets.pop_front().map_or(0, |sheet| sheet.bytes.len());
+        true
     }
 
     /// Forgets what was taken.
     pub fn forget(&mut self) {
         for stack in &mut self.stacks {
             stack.sheets.clear();
-            (stack.kept, stack.fresh, stack.taken, stack.let_go) = (0, 0, 0, false);
+            (stack.taken, stack.let_go) = (0, false);
         }
+        self.kept = 0;
     }
 
     /// The CPU's pages.
@@ -85,23 +149,27 @@ impl Sheets {
 }
 
 impl Stack {
-    fn take(&mut self, decoder: &Decoder, page: &mut [u8], most: u64) -> io::Result<()> {
-        let mut left = 2 * most;
-        while left > 0 {
-            let Some(length) = self.pipe.read_page(page)? else { break };
-            left = left.saturating_sub(page.len() as u64);
-            self.taken += length as u64;
-            let Some(start) = decoder.start_of(&page[..length]) else { continue };
-            self.kept += length as u64;
-            self.fresh += 1;
-            self.sheets.push_back(Sheet { start, bytes: page[..length].into() });
-            while self.kept > most && self.sheets.len() > 1 {
-                self.let_go = true;
-                let oldest = self.sheets.pop_front();
-                self.kept -= oldest.map_or(0, |sheet| sheet.bytes.len() as u64);
-            }
-        }
-        Ok(())
+    /// Takes one page, if there is one; what it adds to what is kept.
+    fn take(
+        &mut self,
+        decoder: &Decoder,
+        page: &mut [u8],
+        seen: &mut impl FnMut(Cpu, &Sheet),
+    ) -> io::Result<usize> {
+        let now = clock::monotonic();
+        let read = self.pipe.read_page(page);
+        let Ok(Some(length)) = read else {
+            (self.left, self.reach) = (0, now);
+            return read.map(|_| 0);
+        };
+        self.left = self.left.saturating_sub(page.len());
+        self.taken += length as u64;
+        let Some(start) = decoder.start_of(&page[..length]) else { return Ok(0) };
+        self.reach = self.reach.max(start);
+        let sheet = Sheet { start, bytes: page[..length].into() };
+        seen(self.cpu, &sheet);
+        self.sheets.push_back(sheet);
+        Ok(length)
     }
 
     /// Whether there were events before the oldest page that is left.
@@ -115,10 +183,11 @@ impl Stack {
     pub fn rate(&self, elapsed: Nanos) -> u64 {
         const MANY: usize = 64;
         let span = match (self.sheets.front(), self.sheets.back()) {
-            (Some(first), Some(last)) if self.sheets.len() > MANY => last.start - first.start,
+            (Some(first), Some(last)) if self.let_go || self.sheets.len() > MANY => last.start - first.start,
             _ => elapsed,
         };
-        (self.kept as f64 / span.as_secs().max(1e-3)) as u64
+        let kept: usize = self.sheets.iter().map(|sheet| sheet.bytes.len()).sum();
+        (kept as f64 / span.as_secs().max(1e-3)) as u64
     }
 
     /// The number of the page that holds an instant: the last that begins at or before it.

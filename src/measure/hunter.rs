@@ -120,7 +120,7 @@ pub trait Hunter {
     fn arm(&mut self, run: &mut Run) -> Outcome<Nanos>;
 
     /// Takes catches, and how many in all found no room to wait in; called every [`PULSE`], catches or not.
-    fn caught(&mut self, catches: &[Catch], lost: u64, run: &mut Run);
+    fn caught(&mut self, catches: &[Catch], lost: u64);
 
     /// The records of a second.
     fn second(&mut self, blocks: &[Block]);

@@ -160,7 +160,7 @@ impl Keeper {
             self.catches.extend(std::iter::from_fn(|| lane.catches.take(cpu)));
             lost += lane.catches.lost();
         }
-        hunter.caught(&self.catches, lost, &mut self.run);
+        hunter.caught(&self.catches, lost);
     }
 
     /// Takes what the lanes have handed over, and looks around.

@@ -22,18 +22,32 @@ pub fn doubted(host: &Host, slice: &Slice) -> Option<(String, String)> {
     doubtful.then(|| (slice.who.function.clone(), slice.who.module.clone()))
 }
 
-/// Takes back what too few of a run's spikes show, to be called once all are there: its time becomes unexplained, and the
-/// sums stay exact.
+/// Takes back what too few of a run's spikes show: its time becomes unexplained, and the sums stay exact.
 pub fn doubt(host: &Host, spikes: &mut [Spike]) {
-    let mut seen: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for spike in spikes.iter() {
+    let mut doubts = Doubts::default();
+    spikes.iter().for_each(|spike| doubts.note(host, spike));
+    spikes.iter_mut().for_each(|spike| doubts.settle(host, spike));
+}
+
+/// In how many of a run's spikes each doubted function is: all are noted before the first is settled.
+#[derive(Clone, Debug, Default)]
+pub struct Doubts {
+    seen: BTreeMap<(String, String), usize>,
+}
+
+impl Doubts {
+    /// Notes what is doubted in a spike.
+    pub fn note(&mut self, host: &Host, spike: &Spike) {
         let own: BTreeSet<_> = spike.slices.iter().filter_map(|slice| doubted(host, slice)).collect();
-        own.into_iter().for_each(|function| *seen.entry(function).or_default() += 1);
+        own.into_iter().for_each(|function| *self.seen.entry(function).or_default() += 1);
     }
-    let rare = |slice: &Slice| {
-        doubted(host, slice).is_some_and(|function| seen.get(&function).is_none_or(|&spikes| spikes < SPIKES))
-    };
-    for spike in spikes {
+
+    /// Takes back what too few have shown.
+    pub fn settle(&self, host: &Host, spike: &mut Spike) {
+        let rare = |slice: &Slice| {
+            doubted(host, slice)
+                .is_some_and(|function| self.seen.get(&function).is_none_or(|&spikes| spikes < SPIKES))
+        };
         let (taken, kept): (Vec<Slice>, Vec<Slice>) =
             std::mem::take(&mut spike.slices).into_iter().partition(&rare);
         spike.slices = kept;

@@ -29,7 +29,7 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use doubt::{SPIKES, doubt, doubted};
+pub use doubt::{Doubts, SPIKES, doubt, doubted};
 pub use explain::explain;
 pub use frames::softirq;
 pub use kind::Kind;

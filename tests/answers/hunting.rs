@@ -73,6 +73,42 @@ fn line(window: &Window) -> String {
     serde_json::to_string(window).unwrap() + "\n"
 }
 
+/// A spike as a hunt appended it, at so many milliseconds.
+fn appended(ms: i64) -> run::Spike {
+    let slice = run::Slice { kind: "thread".into(), start_ns: Nanos(ms * MS), ns: Nanos(MS), ..Default::default() };
+    run::Spike {
+        cpu: Cpu(1),
+        cycle: Some(ms as u64),
+        expected_ns: Nanos(ms * MS),
+        actual_ns: Nanos(ms * MS + MS + 5),
+        latency_ns: Nanos(MS + 5),
+        unexplained_ns: Nanos(5),
+        slices: vec![slice],
+        ..run::Spike::default()
+    }
+}
+
+#[test]
+fn a_killed_hunt_lists_what_was_appended() {
+    let place = Place::new();
+    let dir = bundle(&place, &line(&window(7)));
+    let spikes: Vec<run::Spike> = (0..40).map(|n| appended(100 + 7 * n)).collect();
+    let lines: Vec<String> = spikes.iter().map(|spike| serde_json::to_string(spike).unwrap() + "\n").collect();
+    // The kill cut the last line.
+    std::fs::write(format!("{dir}/events/explained.jsonl"), lines.concat() + "{\"cpu\":1,\"cyc").unwrap();
+    let run = json(&["explain", &dir], 0);
+    let listed: Vec<u64> =
+        run["spikes"].as_array().unwrap().iter().map(|spike| spike["cycle"].as_u64().unwrap()).collect();
+    // And the one whose events alone were written.
+    let expected: Vec<u64> = spikes.iter().filter_map(|spike| spike.cycle).chain([7]).collect();
+    assert_eq!((listed, run["spikes_dropped"].as_u64()), (expected, Some(0)));
+    for args in [["report", &dir], ["bounds", &dir], ["explain", &dir]] {
+        let (code, out, err) = said(&args);
+        assert_eq!(code, 0, "{args:?}: {err}");
+        assert!(err.contains("1 explained spikes could not be read"), "{args:?}: {err} {out}");
+    }
+}
+
 #[test]
 fn a_spike_is_explained_again_from_its_events() {
     let place = Place::new();

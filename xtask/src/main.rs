@@ -11,6 +11,7 @@ mod dist;
 mod docs;
 mod elf;
 mod experiments;
+mod fuzz;
 mod live;
 mod pages;
 mod tally;
@@ -40,6 +41,9 @@ cargo xtask COMMAND
   experiments [--quick] [--only NAME]
                          the statistics on drawn data: how often bounds hold, gates err, comparisons
                          mislead, each beside its bound; --quick takes a minute, all take about ten
+  fuzz [--seconds N] [--only NAME]
+                         seeds from the tests' recordings, then every fuzz target for 600 s, or N; needs a
+                         nightly toolchain and cargo-fuzz
   docs [--check]         write the generated pages, or say which are stale
   help                   this
 
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         // What the bench of decoding starts.
         "decode-pages" => bench::decode_pages(rest),
         "experiments" => experiments::Options::parse(rest).and_then(|options| experiments::run(&options)),
+        "fuzz" => fuzz::Options::parse(rest).and_then(|options| fuzz::run(&options)),
         "docs" => docs::run(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

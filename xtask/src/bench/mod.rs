@@ -6,6 +6,7 @@
 mod audit;
 mod decode;
 mod held;
+mod hunted;
 mod instructions;
 mod lossless;
 mod made;
@@ -32,9 +33,10 @@ const NEEDS: [Need; 3] = [
 const STATISTICS: &str = "statistics";
 const AUDIT: &str = "audit";
 const DECODE: &str = "decode";
+const HUNT: &str = "hunt memory";
 
 /// The measurements, in their order.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "own wake-ups",
     "memory",
     "instructions",
@@ -44,6 +46,7 @@ const PARTS: [&str; 9] = [
     STATISTICS,
     AUDIT,
     DECODE,
+    HUNT,
 ];
 
 /// How long to measure and whether a missed limit is an error.
@@ -104,7 +107,7 @@ pub fn run(options: &Options) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE].contains(part));
+    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE, HUNT].contains(part));
     debian::ensure(if alone { &NEEDS[2..] } else { &NEEDS })?;
     // Decoding is measured in a program of its own.
     if chosen != [DECODE] {
@@ -153,6 +156,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         "median" => median::measure(&default, quick),
         AUDIT => audit::measure(binary),
         DECODE => decode::measure(quick),
+        HUNT => hunted::measure(binary, quick),
         _ => statistics::measure(binary, quick),
     }
 }

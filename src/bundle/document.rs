@@ -1,0 +1,98 @@
+//! A run whose spikes are not in memory, as the document that it is with them.
+
+use serde::Serialize;
+
+use super::run::{CpuRun, Culprit, Host, Integrity, Overhead, Plan, Recorder, Run};
+use crate::units::Nanos;
+
+/// [`Run`], field for field, its list of spikes from elsewhere.
+#[derive(Serialize)]
+pub struct Document<'a, S> {
+    schema: &'a str,
+    id: &'a str,
+    command: &'a str,
+    complete: bool,
+    ended: &'a str,
+    version: &'a str,
+    started: &'a str,
+    checkpoint_mono_ns: Option<Nanos>,
+    plan: &'a Plan,
+    host: &'a Host,
+    elapsed_ns: Option<Nanos>,
+    cpus: &'a [CpuRun],
+    integrity: &'a [Integrity],
+    overhead: &'a Overhead,
+    spikes: &'a S,
+    spikes_dropped: u64,
+    culprits: &'a [Culprit],
+    recorder: &'a Option<Recorder>,
+}
+
+impl<'a, S> Document<'a, S> {
+    /// The run with these spikes.
+    pub fn of(run: &'a Run, spikes: &'a S) -> Document<'a, S> {
+        // All of them by name: a field that is added to a run cannot be forgotten here.
+        let Run {
+            schema,
+            id,
+            command,
+            complete,
+            ended,
+            version,
+            started,
+            checkpoint_mono_ns,
+            plan,
+            host,
+            elapsed_ns,
+            cpus,
+            integrity,
+            overhead,
+            spikes: _,
+            spikes_dropped,
+            culprits,
+            recorder,
+        } = run;
+        Document {
+            schema,
+            id,
+            command,
+            complete: *complete,
+            ended,
+            version,
+            started,
+            checkpoint_mono_ns: *checkpoint_mono_ns,
+            plan,
+            host,
+            elapsed_ns: *elapsed_ns,
+            cpus,
+            integrity,
+            overhead,
+            spikes,
+            spikes_dropped: *spikes_dropped,
+            culprits,
+            recorder,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::run::Spike;
+
+    #[test]
+    fn it_is_the_run_byte_for_byte() {
+        let spike = Spike { latency_ns: Nanos(7), ..Spike::default() };
+        let run = Run {
+            id: "a".into(),
+            spikes: vec![spike],
+            spikes_dropped: 3,
+            recorder: Some(Recorder::default()),
+            elapsed_ns: Some(Nanos(1)),
+            ..Run::default()
+        };
+        let bare = Run { spikes: Vec::new(), ..run.clone() };
+        let document = serde_json::to_string(&Document::of(&bare, &run.spikes)).expect("a document");
+        assert_eq!(document, serde_json::to_string(&run).expect("a run"));
+    }
+}

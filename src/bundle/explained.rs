@@ -1,0 +1,394 @@
+//! `events/explained.jsonl`: each spike as it was explained, a line a spike, appended while the hunt is on.
+//!
+//! A spike takes kilobytes of memory, and writing all of them anew with each checkpoint wears flash out: what stays in
+//! memory is where each line is. The last `run.json` takes its list from here, and the file goes; of a run that was
+//! killed the reader does the same.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::events::{EVENTS, LEFT_FREE, LINE_LIMIT};
+use super::room::{Place, Room};
+use super::run::{Run, Spike};
+use crate::host::dir::{Dir, free_bytes};
+use crate::host::{self};
+use crate::units::{Cpu, Nanos};
+
+/// The file.
+const EXPLAINED: &str = "explained.jsonl";
+const NEXT: &str = ".explained.next";
+
+/// Lines for which the file system has no room wait in so much memory.
+const HELD: usize = 2 << 20;
+
+/// From this length on the file is written anew once most of it is what larger spikes displaced.
+const WORN: u64 = 64 << 20;
+
+/// A buffer that one long line has stretched does not stay at that size.
+const BUFFER: usize = 64 << 10;
+
+/// Where a spike's line is.
+#[derive(Debug)]
+enum Line {
+    /// In the file, from there on, so long.
+    At(u64, usize),
+    /// The file system had no room for it.
+    Held(Box<[u8]>),
+}
+
+/// A spike of the list.
+#[derive(Debug)]
+struct Entry {
+    when: (Nanos, Cpu),
+    line: Line,
+}
+
+/// The explained spikes of a hunt.
+pub struct Explained {
+    dir: Dir,
+    file: File,
+    /// Length of the file.
+    end: u64,
+    room: Room<Entry>,
+    held: usize,
+    buffer: Vec<u8>,
+    /// Spikes that are not in the list.
+    pub dropped: u64,
+    /// Spikes that are not in the file.
+    pub unwritten: u64,
+    /// Why the first of those for which there was no room could not be written.
+    pub trouble: Option<String>,
+}
+
+impl Explained {
+    /// A new file in the bundle's folder of events.
+    pub(super) fn create(events: Dir) -> io::Result<Explained> {
+        Ok(Explained {
+            file: events.new_file(EXPLAINED)?,
+            dir: events,
+            end: 0,
+            room: Room::default(),
+            held: 0,
+            buffer: Vec::new(),
+            dropped: 0,
+            unwritten: 0,
+            trouble: None,
+        })
+    }
+
+    /// Takes the file out of a bundle: what it held is in `run.json`, or is not to stay.
+    pub(super) fn remove(bundle: &Dir) {
+        if let Ok(events) = bundle.existing_subdir(EVENTS) {
+            events.remove(EXPLAINED);
+            events.remove(NEXT);
+        }
+    }
+
+    /// Appends the spike, unless all those that are listed are larger.
+    pub fn add(&mut self, spike: &Spike) {
+        if !self.room.takes(spike.latency_ns) {
+            (self.dropped, self.unwritten) = (self.dropped + 1, self.unwritten + 1);
+            return;
+        }
+        self.buffer.clear();
+        let written = serde_json::to_writer(&mut self.buffer, spike).map_err(io::Error::from);
+        self.buffer.push(b'\n');
+        let length = self.buffer.len();
+        let line = match written.and_then(|()| self.append()) {
+            Ok(at) => Some(Line::At(at, length)),
+            Err(error) => {
+                self.unwritten += 1;
+                self.trouble.get_or_insert(error.to_string());
+                let fits = self.held + length <= HELD;
+                self.held += if fits { length } else { 0 };
+                fits.then(|| Line::Held(self.buffer.as_slice().into()))
+            }
+        };
+        self.buffer.shrink_to(BUFFER);
+        let Some(line) = line else {
+            self.dropped += 1;
+            return;
+        };
+        let entry = Entry { when: (spike.actual_ns, spike.cpu), line };
+        for gone in self.room.add(Place::of(spike, length, entry)) {
+            self.dropped += 1;
+            if let Line::Held(line) = gone.line {
+                self.held -= line.len();
+            }
+        }
+    }
+
+    /// Writes the buffer to the file's end, whole or not at all; where that is.
+    fn append(&mut self) -> io::Result<u64> {
+        if self.end > WORN && self.end / 4 > self.room.bytes() {
+            self.renew()?;
+        }
+        let (at, length) = (self.end, self.buffer.len() as u64);
+        // What the windows leave free is for the statistics, and some of it for this.
+        if free_bytes(&self.file).is_some_and(|free| free < length + LEFT_FREE / 2) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        self.file.write_all_at(&self.buffer, at).inspect_err(|_| {
+            // Half a line is no spike: it goes again, if it can.
+            let _ = self.file.set_len(at);
+        })?;
+        self.end = at + length;
+        Ok(at)
+    }
+
+    /// Writes the file anew, with the lines that are in the list alone. Where that fails the old one stays.
+    fn renew(&mut self) -> io::Result<()> {
+        self.dir.remove(NEXT);
+        let mut next = self.dir.new_file(NEXT)?;
+        let (mut places, mut end, mut line, mut held) = (Vec::new(), 0, Vec::new(), 0);
+        let mut copied = Ok(());
+        let file = &self.file;
+        self.room.each(|entry| match entry.line {
+            Line::At(at, length) if copied.is_ok() => {
+                line.resize(length, 0);
+                copied = file.read_exact_at(&mut line, at).and_then(|()| next.write_all(&line));
+                places.push(end);
+                end += length as u64;
+            }
+            Line::At(..) => {}
+            Line::Held(_) => held += 1,
+        });
+        let placed = copied.and_then(|()| self.dir.rename(NEXT, EXPLAINED, false));
+        if placed.is_err() {
+            self.dir.remove(NEXT);
+            return placed;
+        }
+        let mut places = places.into_iter();
+        self.room.each(|entry| {
+            if let (Line::At(at, _), Some(place)) = (&mut entry.line, places.next()) {
+                *at = place;
+            }
+        });
+        (self.file, self.end, self.unwritten) = (next, end, self.dropped + held);
+        Ok(())
+    }
+
+    /// The hunt is over: its list in order of time.
+    pub fn close(self) -> Listed {
+        let mut entries = self.room.into_all();
+        entries.sort_by_key(|entry| entry.when);
+        Listed { file: Some(self.file), entries }
+    }
+}
+
+/// The list of a hunt that is over, in order of time; in its file still.
+#[derive(Default)]
+pub struct Listed {
+    file: Option<File>,
+    entries: Vec<Entry>,
+}
+
+impl Listed {
+    /// Goes through the spikes. One whose line was tampered with meanwhile is left out.
+    pub fn each(&self, mut f: impl FnMut(Spike) -> io::Result<()>) -> io::Result<()> {
+        let mut buffer = Vec::new();
+        for entry in &self.entries {
+            let line: &[u8] = match (&entry.line, &self.file) {
+                (Line::Held(line), _) => line,
+                (&Line::At(at, length), Some(file)) => {
+                    buffer.resize(length, 0);
+                    file.read_exact_at(&mut buffer, at)?;
+                    &buffer
+                }
+                (Line::At(..), None) => continue,
+            };
+            if let Ok(spike) = serde_json::from_slice(line) {
+                f(spike)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// Puts the spikes of a run that was killed, or had no space left for its last document, back into its list; how many
+/// lines could not be read.
+///
+/// A document that lists spikes has them all: then the file is what a kill in the last moment left.
+pub(super) fn put_back(folder: &Path, run: &mut Run) -> io::Result<u64> {
+    if !run.spikes.is_empty() {
+        return Ok(0);
+    }
+    let mut lines = match host::Lines::open(&folder.join(EVENTS).join(EXPLAINED), LINE_LIMIT) {
+        Ok(lines) => lines,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let (mut room, mut unread, mut gone) = (Room::default(), 0, 0);
+    while let Some(line) = lines.next_line()? {
+        match serde_json::from_slice::<Spike>(line) {
+            Ok(spike) if is_sound(&spike) => {
+                gone += room.put(spike, line.len());
+            }
+            _ => unread += 1,
+        }
+    }
+    run.spikes = room.into_list();
+    run.spikes_dropped = run.spikes_dropped.saturating_add(gone);
+    Ok(unread + lines.too_long())
+}
+
+/// Whether its numbers agree with each other: what was damaged or made up may say anything.
+fn is_sound(spike: &Spike) -> bool {
+    let parts = spike.slices.iter().map(|slice| i128::from(slice.ns.0));
+    let sum: i128 = parts.sum::<i128>() + i128::from(spike.unexplained_ns.0);
+    let latency = i128::from(spike.latency_ns.0);
+    let length = i128::from(spike.actual_ns.0) - i128::from(spike.expected_ns.0);
+    latency >= 0 && sum == latency && length == latency && spike.expected_ns.0 >= 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::run::Slice;
+
+    fn spike(at: i64, latency: i64) -> Spike {
+        let slice = Slice { kind: "thread".into(), ns: Nanos(latency - 1), ..Slice::default() };
+        Spike {
+            expected_ns: Nanos(at),
+            actual_ns: Nanos(at + latency),
+            latency_ns: Nanos(latency),
+            slices: vec![slice],
+            unexplained_ns: Nanos(1),
+            ..Spike::default()
+        }
+    }
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Place {
+            Place(tempfile::tempdir().expect("a directory"))
+        }
+
+        fn hunt(&self) -> Explained {
+            let dir = Dir::open(self.0.path()).expect("opened");
+            Explained::create(dir.subdir(EVENTS).expect("made")).expect("made")
+        }
+
+        fn recovered(&self) -> (Run, u64) {
+            let mut run = Run { spikes_dropped: 5, ..Run::default() };
+            let unread = put_back(self.0.path(), &mut run).expect("read");
+            (run, unread)
+        }
+
+        fn file(&self) -> std::path::PathBuf {
+            self.0.path().join(EVENTS).join(EXPLAINED)
+        }
+    }
+
+    fn listed(explained: Explained) -> Vec<Spike> {
+        let mut list = Vec::new();
+        let each = |spike| {
+            list.push(spike);
+            Ok(())
+        };
+        explained.close().each(each).expect("read");
+        list
+    }
+
+    #[test]
+    fn what_was_appended_is_the_list_of_a_run_that_ended_and_of_one_that_was_killed() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        let spikes: Vec<Spike> = (0..50).map(|n| spike(1_000 * (50 - n), 10 + n)).collect();
+        spikes.iter().for_each(|spike| hunt.add(spike));
+        let (run, unread) = place.recovered();
+        let in_time: Vec<Spike> = spikes.into_iter().rev().collect();
+        assert_eq!((run.spikes.as_slice(), unread, run.spikes_dropped), (in_time.as_slice(), 0, 5));
+        assert_eq!((hunt.dropped, hunt.unwritten), (0, 0));
+        assert_eq!(listed(hunt), in_time);
+    }
+
+    #[test]
+    fn small_ones_are_not_written_and_what_they_would_displace_is_counted_once() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        (0..2_000).for_each(|n| hunt.add(&spike(100 * n, 10)));
+        let before = hunt.end;
+        (2_000..2_300).for_each(|n| hunt.add(&spike(100 * n, 9)));
+        assert_eq!((hunt.end, hunt.dropped, hunt.unwritten), (before, 300, 300));
+        (2_300..2_400).for_each(|n| hunt.add(&spike(100 * n, 11)));
+        assert_eq!((hunt.dropped, hunt.unwritten), (400, 300));
+        // A reader finds 2,100 in the file and lets 100 go.
+        let (run, _) = place.recovered();
+        assert_eq!((run.spikes.len(), run.spikes_dropped), (2_000, 105));
+        let kept = listed(hunt);
+        let (mut ours, mut theirs) = (kept.clone(), run.spikes);
+        for list in [&mut ours, &mut theirs] {
+            list.retain(|spike| spike.latency_ns.0 == 11);
+        }
+        assert_eq!((kept.len(), ours.len(), ours), (2_000, 100, theirs));
+    }
+
+    #[test]
+    fn a_worn_file_is_written_anew_with_what_is_listed() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        (0..2_100).for_each(|n| hunt.add(&spike(100 * n, 10 + n)));
+        let before = hunt.end;
+        hunt.renew().expect("written");
+        assert!(hunt.end < before && hunt.unwritten == hunt.dropped);
+        hunt.add(&spike(1_000_000, 9_000));
+        let (run, unread) = place.recovered();
+        assert_eq!((run.spikes.len(), unread, run.spikes_dropped), (2_000, 0, 6));
+        assert_eq!(listed(hunt), run.spikes);
+    }
+
+    #[test]
+    fn what_cannot_be_written_waits_in_memory_and_is_said() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        hunt.add(&spike(0, 10));
+        // As on a disk that is full: a file that cannot be written to.
+        hunt.file = File::open(place.file()).expect("opened");
+        hunt.add(&spike(100, 11));
+        assert!(hunt.trouble.is_some() && (hunt.dropped, hunt.unwritten) == (0, 1));
+        assert_eq!(place.recovered().0.spikes.len(), 1);
+        assert_eq!(listed(hunt).len(), 2);
+    }
+
+    #[test]
+    fn cut_damaged_and_made_up_lines_are_counted_and_passed_over() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        hunt.add(&spike(0, 10));
+        let negative = Spike { latency_ns: Nanos(-1), ..spike(0, 10) };
+        let too_much = Spike { unexplained_ns: Nanos(i64::MAX), ..spike(0, 10) };
+        let mut bytes = std::fs::read(place.file()).expect("read");
+        for spike in [negative, too_much] {
+            bytes.extend(serde_json::to_vec(&spike).expect("a line"));
+            bytes.push(b'\n');
+        }
+        bytes.extend(b"\xff\xfe\n{\"cpu\":1,\"laten");
+        std::fs::write(place.file(), bytes).expect("written");
+        let (run, unread) = place.recovered();
+        assert_eq!((run.spikes.len(), unread), (1, 4));
+    }
+
+    #[test]
+    fn a_document_that_lists_spikes_and_one_of_a_version_without_the_file_stay_as_they_are() {
+        let place = Place::new();
+        assert_eq!(place.recovered().0.spikes.len(), 0);
+        place.hunt().add(&spike(0, 10));
+        let mut run = Run { spikes: vec![spike(7, 8)], ..Run::default() };
+        assert_eq!(put_back(place.0.path(), &mut run).expect("read"), 0);
+        assert_eq!(run.spikes, [spike(7, 8)]);
+    }
+}

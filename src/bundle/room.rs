@@ -1,0 +1,166 @@
+//! Which spikes a run lists whole: as many as there is room for, the largest where there are more. Pure.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::run::Spike;
+use crate::units::Nanos;
+
+/// Spikes that a run lists.
+const SPIKES: usize = 2_000;
+/// Slices of all of them together,
+const SLICES: usize = 200_000;
+/// and bytes: a document that can be read again has room for no more.
+const BYTES: u64 = 64 << 20;
+
+/// What a spike takes, and what stands for it.
+#[derive(Debug)]
+pub struct Place<T> {
+    latency: Nanos,
+    slices: usize,
+    bytes: u64,
+    /// The spike, or where it is.
+    pub what: T,
+}
+
+impl<T> Place<T> {
+    /// The spike's, whose text has so many bytes.
+    pub fn of(spike: &Spike, bytes: usize, what: T) -> Place<T> {
+        Place { latency: spike.latency_ns, slices: spike.slices.len(), bytes: bytes as u64, what }
+    }
+}
+
+impl<T> Ord for Place<T> {
+    fn cmp(&self, other: &Place<T>) -> Ordering {
+        self.latency.cmp(&other.latency)
+    }
+}
+
+impl<T> PartialOrd for Place<T> {
+    fn partial_cmp(&self, other: &Place<T>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Place<T> {
+    fn eq(&self, other: &Place<T>) -> bool {
+        self.latency == other.latency
+    }
+}
+
+impl<T> Eq for Place<T> {}
+
+/// The spikes that have a place.
+#[derive(Debug)]
+pub struct Room<T> {
+    places: BinaryHeap<Reverse<Place<T>>>,
+    slices: usize,
+    bytes: u64,
+}
+
+impl<T> Default for Room<T> {
+    fn default() -> Room<T> {
+        Room { places: BinaryHeap::new(), slices: 0, bytes: 0 }
+    }
+}
+
+impl<T> Room<T> {
+    /// Whether a spike of that latency may find a place: none does if as many as there may be are at least as late.
+    pub fn takes(&self, latency: Nanos) -> bool {
+        self.places.len() < SPIKES || self.places.peek().is_some_and(|least| least.0.latency < latency)
+    }
+
+    /// Puts a spike in. Those that have to go come back, the least first, and it may be among them; one always stays.
+    pub fn add(&mut self, place: Place<T>) -> Vec<T> {
+        (self.slices, self.bytes) = (self.slices + place.slices, self.bytes + place.bytes);
+        self.places.push(Reverse(place));
+        let mut gone = Vec::new();
+        while self.places.len() > SPIKES
+            || (self.places.len() > 1 && (self.slices > SLICES || self.bytes > BYTES))
+        {
+            let Some(Reverse(least)) = self.places.pop() else { break };
+            (self.slices, self.bytes) = (self.slices - least.slices, self.bytes - least.bytes);
+            gone.push(least.what);
+        }
+        gone
+    }
+
+    /// What the texts of all have in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// All, in no order.
+    pub fn into_all(self) -> Vec<T> {
+        self.places.into_iter().map(|place| place.0.what).collect()
+    }
+
+    /// All, to be looked at or changed, in no order; latency and size stay what they were.
+    pub fn each(&mut self, mut f: impl FnMut(&mut T)) {
+        let mut places = std::mem::take(&mut self.places).into_vec();
+        places.iter_mut().for_each(|place| f(&mut place.0.what));
+        self.places = places.into();
+    }
+}
+
+impl Room<Spike> {
+    /// Puts a spike in, whose text has so many bytes; how many had to go.
+    pub fn put(&mut self, spike: Spike, bytes: usize) -> u64 {
+        let sizes = Place::of(&spike, bytes, ());
+        let Place { latency, slices, bytes, .. } = sizes;
+        self.add(Place { latency, slices, bytes, what: spike }).len() as u64
+    }
+
+    /// The list in order of time.
+    pub fn into_list(self) -> Vec<Spike> {
+        let mut list = self.into_all();
+        list.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::run::Slice;
+
+    fn spike(latency: i64, slices: usize) -> Spike {
+        Spike {
+            latency_ns: Nanos(latency),
+            actual_ns: Nanos(-latency),
+            slices: vec![Slice::default(); slices],
+            ..Spike::default()
+        }
+    }
+
+    #[test]
+    fn the_largest_stay_in_order_of_time() {
+        let mut room = Room::default();
+        let gone: u64 = (0..SPIKES as i64 + 10).map(|latency| room.put(spike(latency, 1), 1)).sum();
+        assert_eq!((room.len(), gone), (SPIKES, 10));
+        assert_eq!([10, 11].map(|latency| room.takes(Nanos(latency))), [false, true]);
+        let list = room.into_list();
+        assert_eq!((list[0].latency_ns.0, list[SPIKES - 1].latency_ns.0), (SPIKES as i64 + 9, 10));
+    }
+
+    #[test]
+    fn spikes_of_many_slices_or_bytes_leave_room_for_fewer() {
+        for (slices, bytes) in [(SLICES / 4, 1), (1, BYTES as usize / 4)] {
+            let mut room = Room::default();
+            let gone: u64 = (1..=5).map(|latency| room.put(spike(latency, slices), bytes)).sum();
+            assert_eq!((room.len(), gone), (4, 1));
+            assert_eq!(room.put(spike(9, 5 * slices), 5 * bytes), 4);
+            assert_eq!(room.into_list()[0].latency_ns.0, 9, "one is always kept");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The spikes that a hunt lists when it is over: in their file still, what too few of them show taken back.
+
+use std::io;
+
+use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
+
+use crate::bundle::explained::{Explained, Listed};
+use crate::bundle::run::{Host, Spike};
+use crate::timeline::Doubts;
+use crate::units::Nanos;
+
+/// Slices in memory at a time, of the spikes that are to be shown.
+const SHOWN_SLICES: usize = 10_000;
+
+/// The spikes of a hunt that is over.
+#[derive(Default)]
+pub struct Found {
+    listed: Listed,
+    host: Host,
+    doubts: Doubts,
+}
+
+impl Found {
+    /// Of a hunt that is over.
+    pub fn of(explained: Explained, host: Host) -> Found {
+        let mut found = Found { listed: explained.close(), host, doubts: Doubts::default() };
+        let mut doubts = Doubts::default();
+        // What cannot be read now will say so when it is written.
+        let _ = found.listed.each(|spike| {
+            doubts.note(&found.host, &spike);
+            Ok(())
+        });
+        found.doubts = doubts;
+        found
+    }
+
+    /// Goes through them in order of time.
+    pub fn each(&self, mut f: impl FnMut(Spike) -> io::Result<()>) -> io::Result<()> {
+        self.listed.each(|mut spike| {
+            self.doubts.settle(&self.host, &mut spike);
+            f(spike)
+        })
+    }
+
+    /// All of them to be counted, the worst to be shown: only those have their slices, as many as are asked for.
+    pub fn to_show(&self, most: usize) -> Vec<Spike> {
+        let mut sizes: Vec<(Nanos, usize)> = Vec::new();
+        let _ = self.each(|spike| {
+            sizes.push((spike.latency_ns, spike.slices.len()));
+            Ok(())
+        });
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let mut slices = 0;
+        let whole = sizes.iter().take(most).take_while(|size| {
+            slices += size.1;
+            slices <= SHOWN_SLICES
+        });
+        let least = whole.last().or(sizes.first()).map_or(Nanos(0), |size| size.0);
+        let mut spikes = Vec::with_capacity(sizes.len());
+        let _ = self.each(|spike| {
+            spikes.push(if spike.latency_ns >= least { spike } else { counted(&spike) });
+            Ok(())
+        });
+        spikes
+    }
+}
+
+/// What is counted of a spike that is not shown.
+fn counted(spike: &Spike) -> Spike {
+    Spike {
+        cpu: spike.cpu,
+        cycle: spike.cycle,
+        expected_ns: spike.expected_ns,
+        actual_ns: spike.actual_ns,
+        latency_ns: spike.latency_ns,
+        unexplained_ns: spike.unexplained_ns,
+        ..Spike::default()
+    }
+}
+
+impl Serialize for Found {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        let mut failed = None;
+        let read = self.each(|spike| {
+            list.serialize_element(&spike).map_err(|error| {
+                failed = Some(error);
+                io::ErrorKind::Other.into()
+            })
+        });
+        match (failed, read) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => Err(S::Error::custom(error)),
+            (None, Ok(())) => list.end(),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The fuzz targets, each for some time, from seeds that the tests' recordings give: what was tried, and what was found.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use onbeat::trace::catalog;
+use onbeat::trace::decode::Decoder;
+use onbeat::trace::event::{Named, What};
+use onbeat::trace::naming::Naming;
+use onbeat::trace::window::Window;
+use onbeat::units::{Cpu, Nanos};
+
+use crate::tools::{Result, Tool, read, root, write};
+
+/// Windows that are cut out of the pages of one machine.
+const WINDOWS: usize = 12;
+
+/// Functions that judgements look for, for addresses without a list.
+const NAMES: [&str; 8] = [
+    "hrtimer_wakeup",
+    "tick_nohz_handler",
+    "asm_sysvec_apic_timer_interrupt",
+    "_raw_spin_unlock_irqrestore",
+    "finish_task_switch",
+    "default_idle",
+    "vmstat_update",
+    "driver_poll [driver]",
+];
+
+/// How long, and which.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    seconds: u64,
+    only: Option<String>,
+}
+
+impl Options {
+    /// Reads the flags.
+    pub fn parse(args: &[String]) -> Result<Options> {
+        let mut options = Options { seconds: 600, only: None };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{arg} takes a value"));
+            match arg.as_str() {
+                "--only" => options.only = Some(value()?.clone()),
+                "--seconds" => {
+                    options.seconds =
+                        value()?.parse().map_err(|_| "--seconds takes a whole number".to_string())?;
+                }
+                other => return Err(format!("fuzz does not know {other}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Builds the targets, gives them seeds, runs one after the other.
+pub fn run(options: &Options) -> Result<()> {
+    let fuzz = root().join("fuzz");
+    let wanted = |name: &String| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let targets: Vec<String> = targets(&fuzz)?.into_iter().filter(wanted).collect();
+    if targets.is_empty() {
+        return Err("no target has that name".to_string());
+    }
+    seeds(&fuzz.join("corpus"))?;
+    let cargo = |args: &[&str]| Tool::new("cargo").args(["+nightly", "fuzz"]).args(args).dir(&root());
+    cargo(&["build"]).show()?;
+    let mut broken = Vec::new();
+    for target in &targets {
+        let time = format!("-max_total_time={}", options.seconds);
+        let line = ["run", target, "--", "-max_len=65536", "-rss_limit_mb=1024", "-timeout=20", &time];
+        let output = cargo(&line).within(Duration::from_secs(options.seconds + 600)).capture()?;
+        println!("{target:<12} {}", told(&output.stderr));
+        if output.code != 0 {
+            broken.push(target.as_str());
+        }
+    }
+    if broken.is_empty() { Ok(()) } else { Err(format!("inputs in fuzz/artifacts break {}", broken.join(", "))) }
+}
+
+/// What libFuzzer says last: how many executions, how much code was reached, or what broke.
+fn told(stderr: &str) -> String {
+    let found = |words: &str| stderr.lines().rev().find(|line| line.contains(words)).unwrap_or_default();
+    let reached = found(" cov: ");
+    let reached = reached.split_whitespace().skip_while(|word| *word != "cov:").take(4).collect::<Vec<_>>();
+    format!("{} {} {}", found("Done "), reached.join(" "), found("SUMMARY:")).trim().to_string()
+}
+
+fn targets(fuzz: &Path) -> Result<Vec<String>> {
+    let files = folder(&fuzz.join("fuzz_targets"))?;
+    Ok(files.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_string())).collect())
+}
+
+fn folder(dir: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// Seeds that need no recording of their own: results of other tools, pages as the kernel wrote them, windows cut
+/// out of those.
+fn seeds(corpus: &Path) -> Result<()> {
+    let tests = root().join("tests");
+    for fixture in folder(&tests.join("fixtures/cyclictest"))? {
+        put(corpus, "import", &fixture.display().to_string(), &read(&fixture)?)?;
+    }
+    for machine in folder(&tests.join("pages"))?.into_iter().filter(|path| path.is_dir()) {
+        let name = machine.display().to_string();
+        let [header, formats] = ["header_page", "formats"].map(|file| machine.join(file));
+        let text = |path: &Path| read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let (header, formats) = (text(&header)?, text(&formats)?);
+        let decoder = Decoder::new(&header, false, &catalog::formats(&formats))?;
+        let size = decoder.layout().page_size();
+        let mut events: Vec<Named> = Vec::new();
+        for cpu in [0, 1] {
+            let bytes = read(&machine.join(format!("cpu{cpu}.raw")))?;
+            for (number, page) in bytes.chunks(size).enumerate() {
+                put(corpus, "page", &format!("{name}-{cpu}-{number}"), page)?;
+                decoder.page(Cpu(cpu), page, &mut |event| events.push(event.named(&mut Some8)));
+            }
+        }
+        events.sort_by_key(|event| event.time);
+        for (number, window) in windows(&events).iter().enumerate() {
+            let line = serde_json::to_vec(window).map_err(|error| error.to_string())?;
+            put(corpus, "window", &format!("{name}-{number}"), &line)?;
+        }
+    }
+    Ok(())
+}
+
+/// A seed in its target's corpus, under a name that stays the same.
+fn put(corpus: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {
+    let dir = corpus.join(target);
+    std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let name: String = name.rsplit('/').take(2).collect::<Vec<_>>().join("-");
+    write(&dir.join(format!("seed-{name}")), bytes)
+}
+
+/// From each waking to the switch to that thread, with what happened up to a millisecond before.
+fn windows(events: &[Named]) -> Vec<Window> {
+    let one = |(at, waking): (usize, &Named)| {
+        let What::Waking { task, target } = &waking.what else { return None };
+        let came = events[at..].iter().find(
+            |event| matches!(&event.what, What::Switch { next, .. } if next.pid == task.pid && event.cpu == *target),
+        )?;
+        let (from, to) = (waking.time - Nanos::MILLI, came.time);
+        Some(Window {
+            cpu: *target,
+            expected_ns: waking.time,
+            actual_ns: to,
+            victim: *task,
+            events: events.iter().filter(|event| event.time >= from && event.time <= to).cloned().collect(),
+            ..Window::default()
+        })
+    };
+    events.iter().enumerate().filter_map(one).take(WINDOWS).collect()
+}
+
+/// Eight names for all addresses.
+struct Some8;
+
+impl Naming<u64, String> for Some8 {
+    fn function(&mut self, place: u64) -> String {
+        let name = NAMES[(place >> 4) as usize % NAMES.len()];
+        if place == 0 { String::new() } else { name.to_string() }
+    }
+
+    fn object(&mut self, address: u64) -> u64 {
+        address >> 6 & 0xf
+    }
+
+    fn stack(&mut self, frames: Vec<u64>) -> (Vec<String>, Option<usize>) {
+        let enables = (frames.len() > 2).then_some(2);
+        (frames.into_iter().map(|frame| self.function(frame)).collect(), enables)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags() {
+        let parse = |args: &[&str]| Options::parse(&args.iter().map(|arg| arg.to_string()).collect::<Vec<_>>());
+        assert_eq!(parse(&[]), Ok(Options { seconds: 600, only: None }));
+        assert_eq!(parse(&["--only", "page", "--seconds", "5"]).unwrap().seconds, 5);
+        assert!(parse(&["--only"]).is_err() && parse(&["--seconds", "x"]).is_err() && parse(&["page"]).is_err());
+    }
+
+    #[test]
+    fn the_recordings_give_windows_that_add_up() {
+        let folder = std::env::temp_dir().join(format!("onbeat-seeds-{:016x}", onbeat::host::random_u64()));
+        let made = seeds(&folder);
+        let lines: Vec<Vec<u8>> =
+            super::folder(&folder.join("window")).unwrap_or_default().iter().map(|path| read(path).unwrap()).collect();
+        std::fs::remove_dir_all(&folder).unwrap();
+        made.unwrap();
+        assert!(lines.len() > 20, "{}", lines.len());
+        for line in lines {
+            let window: Window = serde_json::from_slice(&line).unwrap();
+            let spike = onbeat::timeline::explain(&window, &Default::default());
+            let sum: i64 = spike.slices.iter().map(|slice| slice.ns.0).sum();
+            assert_eq!(sum + spike.unexplained_ns.0, spike.latency_ns.0);
+        }
+    }
+}
