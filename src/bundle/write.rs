@@ -13,7 +13,8 @@ use super::events::Events;
 use super::host_files::HostFiles;
 use super::run::{Block, Run};
 use super::tail::Tail;
-use crate::error::{Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble};
+use crate::host::Made;
 use crate::host::dir::Dir;
 use crate::host::record::Recorder;
 
@@ -31,8 +32,8 @@ const SPARE_BYTES_PER_CPU: u64 = 24 << 10;
 pub struct Writer {
     path: PathBuf,
     dir: Dir,
-    /// Whether the directory is ours to remove.
-    made: bool,
+    /// The directories that are ours to remove.
+    made: Made,
     /// Whether a run stands in it.
     kept: bool,
     host: HostFiles,
@@ -120,6 +121,7 @@ impl Writer {
             let mut bare = Run { spikes: Vec::new(), ..run.clone() };
             bare.spikes_dropped += run.spikes.len() as u64;
             if run.spikes.is_empty() || self.checkpoint(&bare).is_err() {
+                self.dir.remove(SPARE);
                 return Err(Trouble::internal(trouble));
             }
         }
@@ -127,6 +129,11 @@ impl Writer {
         self.dir.remove(SPARE);
         flushed.map_err(|error| Trouble::internal(self.lost("block records", &error)))?;
         Ok(self.path.clone())
+    }
+
+    /// Takes away what was made for a run that did not take place.
+    pub fn discard(mut self) {
+        self.kept = false;
     }
 
     /// Puts the document into the space that was set aside and renames it there.
@@ -218,9 +225,7 @@ impl Drop for Writer {
         }
         Events::remove(&self.dir);
         self.host.remove(&self.dir);
-        if self.made {
-            crate::host::remove_empty_dir(&self.path);
-        }
+        self.made.undo();
     }
 }
 
@@ -228,15 +233,12 @@ impl Drop for Writer {
 pub(super) fn refusal(path: &Path, error: &io::Error) -> Trouble {
     let shown = path.display();
     match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM | libc::EROFS) => Trouble::not_permitted(format!(
-            "cannot write to {shown} ({error}): choose another folder with -o"
-        )),
         Some(libc::ENOTEMPTY) => {
             Trouble::usage(format!("{shown} exists and is not empty: choose a new folder with -o"))
         }
-        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Trouble::internal(format!(
-            "no space for a run in {shown} ({error}): free some, or choose another folder with -o"
-        )),
-        _ => Trouble::usage(format!("cannot make the folder {shown} ({error}): choose another with -o")),
+        _ => {
+            let what = format!("cannot make the bundle {shown}");
+            Trouble::of_call(what, error, Exit::Usage, "choose another folder with -o")
+        }
     }
 }

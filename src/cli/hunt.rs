@@ -10,7 +10,7 @@ use super::running::{Begun, Desk, begin, exit_of};
 use super::{Environment, columns, print, write_output};
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, json};
 use crate::host::{self, Host, rt};
 use crate::hunt::chase::{Chase, Limits};
 use crate::hunt::explainer::Explainer;
@@ -90,7 +90,13 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     };
     let Desk { writer, live } = desk;
     drop(live);
-    let mut run = measured?;
+    let mut run = match measured {
+        Ok(run) => run,
+        Err(trouble) => {
+            writer.discard();
+            return Err(trouble);
+        }
+    };
     let changes = before.changes(&run).into_iter();
     // Whom a hunt follows is no competitor of its own threads: there are none.
     run.integrity.extend(changes.filter(|entry| args.victim.is_none() || entry.kind != "rt-competitor"));
@@ -138,8 +144,7 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     }
     let mut first = kept.err();
     if let Some(to) = &args.course.json {
-        let json = [serde_json::to_vec(run).unwrap_or_default(), b"\n".to_vec()].concat();
-        first = first.or(write_output(to, &json).err());
+        first = first.or(json(run).and_then(|json| write_output(to, (json + "\n").as_bytes())).err());
     }
     if let Some(to) = &args.perfetto {
         first = first.or(super::explain::write_perfetto(&path, run, to).err());
