@@ -11,6 +11,7 @@ mod dist;
 mod docs;
 mod elf;
 mod experiments;
+mod failures;
 mod live;
 mod pages;
 mod tally;
@@ -39,6 +40,10 @@ cargo xtask COMMAND
   experiments [--quick] [--only NAME]
                          the statistics on drawn data: how often bounds hold, gates err, comparisons
                          mislead, each beside its bound; --quick takes a minute, all take about ten
+  failures [--quick] [--all] [--only NAME] [--program FILE] [--seed N] [--tries N]
+                         short runs in which one system call fails, each call of a command in turn, judged by
+                         how they end: exit code, remedy, nothing left behind; a sample of 300 per command
+                         drawn with the seed, --quick a minute's, --all every call with every error
   docs [--check]         write the generated pages, or say which are stale
   help                   this
 
@@ -57,6 +62,7 @@ fn main() -> ExitCode {
         // What the bench of decoding starts.
         "decode-pages" => bench::decode_pages(rest),
         "experiments" => experiments::Options::parse(rest).and_then(|options| experiments::run(&options)),
+        "failures" => failures::Options::parse(rest).and_then(|options| failures::run(&options)),
         "docs" => docs::run(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
