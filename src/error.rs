@@ -1,6 +1,9 @@
 //! What can go wrong, as the exit codes that scripts rely on (`onbeat --help` lists them).
 
 use std::fmt;
+use std::io;
+
+use serde::Serialize;
 
 /// How a command ended, as its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +27,7 @@ pub enum Exit {
 }
 
 /// A refusal or failure: one line for the user, lower case, with the remedy in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Trouble {
     /// The code the process ends with.
     pub exit: Exit,
@@ -55,6 +58,52 @@ impl Trouble {
     pub fn not_supported(message: impl Into<String>) -> Trouble {
         Trouble { exit: Exit::NotSupported, message: message.into() }
     }
+
+    /// A system call that failed, by the one table of error numbers: `what` failed, `otherwise` is the code and `remedy`
+    /// what to do where the number does not say more.
+    pub fn of_call(what: impl fmt::Display, error: &io::Error, otherwise: Exit, remedy: &str) -> Trouble {
+        let (exit, known) = meaning_of(error).unwrap_or((otherwise, ""));
+        let remedy = if known.is_empty() { remedy } else { known };
+        Trouble { exit, message: format!("{what} ({error}): {remedy}") }
+    }
+}
+
+/// What an error number means for whoever called the program, whichever system call gave it: the exit code, and the remedy
+/// where it does not depend on what was tried. None for numbers that speak of the names and values that were given.
+///
+/// A read-only file system counts as not permitted: what is missing is the permission to write, and another place has it.
+pub fn meaning_of(error: &io::Error) -> Option<(Exit, &'static str)> {
+    Some(match error.raw_os_error()? {
+        libc::EACCES | libc::EPERM | libc::EROFS => (Exit::NotPermitted, ""),
+        libc::EMFILE => (Exit::Internal, "raise the limit of open files (ulimit -n)"),
+        libc::ENFILE => (Exit::Internal, "the machine has no open file left: end what holds them"),
+        libc::ENOMEM => (Exit::Internal, "free some memory, or raise its limit (ulimit -v)"),
+        libc::EAGAIN => (Exit::Internal, "try again, or raise the limit of processes (ulimit -u)"),
+        libc::EIO => (Exit::Internal, "look for a failing disk in the kernel's log (dmesg)"),
+        libc::ENOSPC | libc::EDQUOT => (Exit::Internal, "free some space, or choose another place"),
+        libc::EFBIG => (Exit::Internal, "raise the limit of file sizes (ulimit -f)"),
+        libc::EINTR | libc::EBUSY | libc::ESTALE | libc::ETIMEDOUT | libc::ENOBUFS | libc::ENOLCK => {
+            (Exit::Internal, "try again")
+        }
+        libc::ENOSYS | libc::EOPNOTSUPP => {
+            (Exit::NotSupported, "this kernel, or a filter of system calls, does not offer it")
+        }
+        _ => return None,
+    })
+}
+
+/// A value as JSON on one line; the one way there is, so that no error becomes an empty file.
+pub fn json<T: Serialize + ?Sized>(value: &T) -> Outcome<String> {
+    serde_json::to_string(value).map_err(|error| unserialized(&error))
+}
+
+/// As [`json`], on many lines, with a newline at its end.
+pub fn json_pretty<T: Serialize + ?Sized>(value: &T) -> Outcome<String> {
+    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|error| unserialized(&error))
+}
+
+fn unserialized(error: &serde_json::Error) -> Trouble {
+    Trouble::internal(format!("the result cannot be written as JSON ({error}): report this, with the bundle"))
 }
 
 impl fmt::Display for Trouble {
@@ -64,3 +113,36 @@ impl fmt::Display for Trouble {
 }
 
 impl std::error::Error for Trouble {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_failed_call_has_the_same_code_wherever_it_failed() {
+        let code = |errno| {
+            let error = io::Error::from_raw_os_error(errno);
+            let trouble = Trouble::of_call("cannot do it", &error, Exit::Usage, "do something else");
+            assert!(trouble.message.starts_with("cannot do it (") && trouble.message.contains("): "));
+            assert!(!trouble.message.ends_with(": "), "a remedy in any case: {trouble}");
+            trouble.exit
+        };
+        for errno in [libc::EIO, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOSPC, libc::EFBIG] {
+            assert_eq!(code(errno), Exit::Internal, "{errno}");
+        }
+        for errno in [libc::EACCES, libc::EPERM, libc::EROFS] {
+            assert_eq!(code(errno), Exit::NotPermitted, "{errno}");
+        }
+        assert_eq!((code(libc::ENOSYS), code(libc::ENOENT)), (Exit::NotSupported, Exit::Usage));
+        assert_eq!(meaning_of(&io::Error::other("no number")), None);
+    }
+
+    #[test]
+    fn what_is_no_json_is_trouble_and_not_an_empty_file() {
+        let keys_that_are_no_strings = BTreeMap::from([((1, 2), 3)]);
+        assert_eq!(json(&keys_that_are_no_strings).unwrap_err().exit, Exit::Internal);
+        assert!(json_pretty(&keys_that_are_no_strings).is_err());
+        assert_eq!((json(&[1]).unwrap(), json_pretty(&"a").unwrap()), ("[1]".into(), "\"a\"\n".into()));
+    }
+}

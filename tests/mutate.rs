@@ -163,8 +163,8 @@ fn use_run(run: &Run) {
         cpu.clone().fill_quantiles();
     }
     // Formats whose size follows the number of CPUs and rows only stay small for small runs.
-    let json = cyclictest_json::write(run, &Context::default());
-    serde_json::from_slice::<serde_json::Value>(&json).expect("valid JSON");
+    let json = cyclictest_json::write(run, &Context::default()).unwrap();
+    serde_json::from_str::<serde_json::Value>(&json).expect("valid JSON");
     cyclictest_hist::write(run);
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::folder_of;
 use super::host_files::{HostFiles, read_notes};
 use super::write::refusal;
-use crate::error::{Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, meaning_of};
 use crate::host::dir::Dir;
 use crate::host::record::Recorder;
 use crate::host::{Fact, Host, errno_name};
@@ -38,15 +38,13 @@ pub struct Capture {
 
 /// Writes a capture into a new or empty folder; what was begun is taken away again if it fails.
 pub fn write(path: &Path, capture: &Capture, recorder: &Recorder) -> Outcome<()> {
-    let (dir, made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
+    let (dir, mut made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
     let mut files = HostFiles::default();
     let written = files.write(&dir, recorder).and_then(|()| write_capture(&dir, capture));
     written.map_err(|error| {
         dir.remove(CAPTURE);
         files.remove(&dir);
-        if made {
-            crate::host::remove_empty_dir(path);
-        }
+        made.undo();
         refusal(path, &error)
     })
 }
@@ -61,14 +59,20 @@ fn write_capture(dir: &Dir, capture: &Capture) -> io::Result<()> {
 
 /// Whether a folder, or the file in it, is a capture.
 pub fn is_capture(path: &Path) -> bool {
-    Host::at(folder_of(path)).read(&format!("/{CAPTURE}")) != Fact::Absent
+    let bundle = Host::folder(folder_of(path));
+    match bundle.read(&format!("/{CAPTURE}")) {
+        Fact::Known(_) => true,
+        // What cannot be read may be one, but not where a run is, or where nothing can be told at all.
+        Fact::Refused(_) => bundle.read(&format!("/{RUN}")) == Fact::Absent,
+        Fact::Absent | Fact::Malformed(_) => false,
+    }
 }
 
 /// The machine of a capture, or of a run's bundle, which holds less.
 pub fn open(path: &Path) -> Outcome<Host> {
     let dir = folder_of(path);
     let shown = quoted(&path);
-    let bundle = Host::at(&dir);
+    let bundle = Host::folder(&dir);
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(bytes) => {
             check_schema(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?
@@ -96,11 +100,10 @@ pub fn open(path: &Path) -> Outcome<Host> {
 }
 
 fn cannot_read(shown: &str, name: &str, errno: i32) -> Trouble {
-    let message = format!("cannot read {name} in {shown}: {}", errno_name(errno));
-    match errno {
-        libc::EACCES | libc::EPERM => Trouble::not_permitted(message),
-        _ => Trouble::usage(message),
-    }
+    let exit = meaning_of(&io::Error::from_raw_os_error(errno)).map_or(Exit::Usage, |(exit, _)| exit);
+    // What is too large is the capture's fault here, not that of a limit.
+    let exit = if errno == libc::EFBIG { Exit::Usage } else { exit };
+    Trouble { exit, message: format!("cannot read {name} in {shown}: {}", errno_name(errno)) }
 }
 
 fn check_schema(bytes: &[u8]) -> Result<(), String> {
@@ -122,7 +125,6 @@ mod tests {
     #![allow(clippy::disallowed_methods)] // Bundles have to be made to be read.
 
     use super::*;
-    use crate::error::Exit;
     use std::fs;
 
     fn capture() -> Capture {

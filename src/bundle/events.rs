@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::explained::Explained;
 use super::folder_of;
-use crate::error::{Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble};
 use crate::host::{self, dir::Dir, dir::free_bytes};
 use crate::text::quoted;
 use crate::trace::window::Window;
@@ -121,7 +121,10 @@ impl Write for Part<'_> {
 /// Returns how many lines could not be read: a last one cut short, or damaged ones. A bundle without windows has none.
 pub fn each_window(bundle: &Path, mut each: impl FnMut(Window)) -> Outcome<u64> {
     let path = folder_of(bundle).join(EVENTS).join(SPIKES);
-    let failed = |error: io::Error| Trouble::usage(format!("cannot read {}: {error}", quoted(&path)));
+    let failed = |error: io::Error| {
+        let remedy = "expected a bundle, as `onbeat hunt -o` makes one";
+        Trouble::of_call(format!("cannot read {}", quoted(&path)), &error, Exit::Usage, remedy)
+    };
     let mut lines = match host::Lines::open(&path, LINE_LIMIT) {
         Ok(lines) => lines,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

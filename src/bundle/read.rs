@@ -6,11 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{explained, folder_of};
 use super::run::{Block, CpuRun, Peak, Run, SCHEMA, WORST, Worst};
 use super::tail::Tail;
 use super::time::wall_time;
-use crate::error::{Outcome, Trouble};
+use super::{explained, folder_of};
+use crate::error::{Exit, Outcome, Trouble};
 use crate::host;
 use crate::stats::histogram::{EARLY_ROW, ROWS, Row, edges_of, merge};
 use crate::text::{quoted, several};
@@ -89,7 +89,7 @@ impl Bundle {
         let bytes = match host::read_user_file(tail, TAIL_LIMIT) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", quoted(&tail)))),
+            Err(error) => return Err(unreadable(tail, tail, &error)),
         };
         let (mut rest, mut unread, mut gaps) = (&bytes[..], 0u64, 0u64);
         while let Some(tail) = Tail::decode(&mut rest) {
@@ -124,7 +124,7 @@ impl Bundle {
 /// is not read.
 pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
     // From the bundle's folder on, for its `host` may be a link that leads elsewhere.
-    let host = host::Host::at(folder_of(path));
+    let host = host::Host::folder(folder_of(path));
     let (mut files, mut folders, mut seen, mut bytes_read) = (Vec::new(), vec![(String::new(), 0)], 0, 0);
     while let Some((folder, depth)) = folders.pop() {
         let names = host.list(&format!("/host{folder}/.")).known().cloned().unwrap_or_default();
@@ -299,16 +299,13 @@ fn each_line<T: serde::de::DeserializeOwned>(path: &Path, mut f: impl FnMut(T)) 
                 Err(_) => unread += 1,
             },
             Ok(None) => return Ok(unread + lines.too_long()),
-            Err(error) => return Err(Trouble::usage(format!("cannot read {}: {error}", quoted(&path)))),
+            Err(error) => return Err(unreadable(path, path, &error)),
         }
     }
 }
 
 fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Trouble {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            Trouble::not_permitted(format!("cannot read {} ({error}): run as its owner", quoted(&file)))
-        }
         io::ErrorKind::NotFound if super::capture::is_capture(path) => Trouble::usage(format!(
             "{} is a capture and holds no run: judge it with `onbeat audit --bundle`",
             quoted(&path)
@@ -317,7 +314,13 @@ fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Trouble {
             "{} is not a bundle: expected a folder with a run.json, as `onbeat measure -o` makes one",
             quoted(&path)
         )),
-        _ => Trouble::usage(format!("cannot read {}: {error}", quoted(&file))),
+        _ => {
+            let remedy = match error.kind() {
+                io::ErrorKind::PermissionDenied => "run as its owner",
+                _ => "expected a bundle, as `onbeat measure -o` makes one",
+            };
+            Trouble::of_call(format!("cannot read {}", quoted(&file)), error, Exit::Usage, remedy)
+        }
     }
 }
 

@@ -15,7 +15,8 @@ use super::explained::Explained;
 use super::host_files::HostFiles;
 use super::run::{Block, Run};
 use super::tail::Tail;
-use crate::error::{Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble};
+use crate::host::Made;
 use crate::host::dir::Dir;
 use crate::host::record::Recorder;
 use crate::text::quoted;
@@ -37,8 +38,8 @@ const AT_ONCE: usize = 64 << 10;
 pub struct Writer {
     path: PathBuf,
     dir: Dir,
-    /// Whether the directory is ours to remove.
-    made: bool,
+    /// The directories that are ours to remove.
+    made: Made,
     /// Whether a run stands in it.
     kept: bool,
     host: HostFiles,
@@ -124,12 +125,20 @@ impl Writer {
         match self.replace(run, spikes) {
             Ok(()) => Explained::remove(&self.dir),
             // Spikes take most of the space: the statistics alone may still fit, and the spikes stay where they are.
-            Err(error) => self.replace(run, &[(); 0]).map_err(|_| Trouble::internal(self.lost("a checkpoint", &error)))?,
+            Err(error) => self.replace(run, &[(); 0]).map_err(|_| {
+                self.dir.remove(SPARE);
+                Trouble::internal(self.lost("a checkpoint", &error))
+            })?,
         }
         self.dir.remove(TAIL);
         self.dir.remove(SPARE);
         flushed.map_err(|error| Trouble::internal(self.lost("block records", &error)))?;
         Ok(self.path.clone())
+    }
+
+    /// Takes away what was made for a run that did not take place.
+    pub fn discard(mut self) {
+        self.kept = false;
     }
 
     /// Puts the document into the space that was set aside and renames it there.
@@ -220,9 +229,7 @@ impl Drop for Writer {
         }
         Events::remove(&self.dir);
         self.host.remove(&self.dir);
-        if self.made {
-            crate::host::remove_empty_dir(&self.path);
-        }
+        self.made.undo();
     }
 }
 
@@ -230,15 +237,12 @@ impl Drop for Writer {
 pub(super) fn refusal(path: &Path, error: &io::Error) -> Trouble {
     let shown = quoted(&path);
     match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM | libc::EROFS) => Trouble::not_permitted(format!(
-            "cannot write to {shown} ({error}): choose another folder with -o"
-        )),
         Some(libc::ENOTEMPTY) => {
             Trouble::usage(format!("{shown} exists and is not empty: choose a new folder with -o"))
         }
-        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Trouble::internal(format!(
-            "no space for a run in {shown} ({error}): free some, or choose another folder with -o"
-        )),
-        _ => Trouble::usage(format!("cannot make the folder {shown} ({error}): choose another with -o")),
+        _ => {
+            let what = format!("cannot make the bundle {shown}");
+            Trouble::of_call(what, error, Exit::Usage, "choose another folder with -o")
+        }
     }
 }

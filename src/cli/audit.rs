@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Environment, check_outputs, print, say, wanted, write_output};
 use crate::bundle::capture;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, json_pretty};
 use crate::facts::survey::survey;
 use crate::host::{self, Host};
 use crate::report::map::Map;
@@ -93,7 +93,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 pub fn page_of_capture(path: &Path) -> Outcome<String> {
     let survey = survey(&capture::open(path)?, &wanted());
     let intent = intent(&survey, Profile::default(), None).map_err(Trouble::usage)?;
-    Ok(report::audit_page::html(&audit::audit(&survey, &intent), &Map::of(&survey, &intent)))
+    report::audit_page::html(&audit::audit(&survey, &intent), &Map::of(&survey, &intent))
 }
 
 impl Args {
@@ -111,13 +111,13 @@ impl Args {
 
     fn write(&self, audit: &Audit, map: Option<&Map>) -> Outcome<()> {
         if let Some(path) = &self.json {
-            write_output(path, &report::audit::json(audit))?;
+            write_output(path, json_pretty(audit)?.as_bytes())?;
         }
         if let Some(path) = &self.junit {
             write_output(path, report::junit::render(audit).as_bytes())?;
         }
         if let (Some(path), Some(map)) = (&self.html, map) {
-            write_output(path, report::audit_page::html(audit, map).as_bytes())?;
+            write_output(path, report::audit_page::html(audit, map)?.as_bytes())?;
         }
         Ok(())
     }

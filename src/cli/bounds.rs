@@ -6,7 +6,7 @@ use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
 use super::{Environment, print, write_output};
 use crate::bundle::run::CpuRun;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, json_pretty};
 use crate::report;
 use crate::stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
 use crate::text::quoted;
@@ -85,8 +85,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let told = super::tell(&[&subject], args.quiet);
     let answer = answer(&subject, &question)?;
     if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&answer).unwrap_or_default() + "\n";
-        write_output(path, json.as_bytes())?;
+        write_output(path, json_pretty(&answer)?.as_bytes())?;
     }
     if !alone {
         let color = environment.color(&std::io::stdout());

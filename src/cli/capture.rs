@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Environment, check_outputs, print, wanted, write_output};
 use crate::bundle::capture::{Capture, SCHEMA, write};
 use crate::bundle::time::wall_time;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, json};
 use crate::facts::survey::survey;
 use crate::host::{Host, clock, is_root, random_u64};
 use crate::text::quoted;
@@ -44,8 +44,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let default = || environment.runs().join(format!("capture-{:016x}", random_u64()));
     let path = args.output.clone().unwrap_or_else(default);
     write(&path, &capture, recorder)?;
-    if let Some(json) = &args.json {
-        write_output(json, format!("{}\n", serde_json::to_string(&capture).unwrap_or_default()).as_bytes())?;
+    if let Some(to) = &args.json {
+        write_output(to, (json(&capture)? + "\n").as_bytes())?;
     }
     if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
         print(format!("kept in {}\n", quoted(&path)).as_bytes())?;

@@ -7,7 +7,7 @@ use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
 use super::{Environment, crowd, print, say, write_output};
 use crate::bundle::read::host_files;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, json, json_pretty};
 use crate::facts::differences::{Difference, Settings, differences};
 use crate::report;
 use crate::report::versus::Versus;
@@ -115,10 +115,10 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     });
     let document = Document { compared: &compared, environment_diff: &differing, remarks: &remarks };
     if let Some(path) = &args.json {
-        write_output(path, (serde_json::to_string_pretty(&document).unwrap_or_default() + "\n").as_bytes())?;
+        write_output(path, json_pretty(&document)?.as_bytes())?;
     }
     if let Some(path) = &args.output {
-        let json = serde_json::to_string(&document).unwrap_or_default();
+        let json = json(&document)?;
         let (a, b) = (series(&in_a), series(&in_b));
         let versus = Versus { compared: &compared, differing: &differing, remarks: &remarks, a, b };
         write_output(path, report::versus::html(&versus, &json).as_bytes())?;

@@ -7,7 +7,7 @@ use super::{Environment, print, say, write_output};
 use crate::bundle::events::each_window;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::Run;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, json};
 use crate::hunt::again;
 use crate::report::hunt::text;
 use crate::report::perfetto;
@@ -66,7 +66,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         print(text::render(&run, environment.columns(), environment.color(&io::stdout())).as_bytes())?;
     }
     if let Some(path) = &args.json {
-        write_output(path, &[serde_json::to_vec(&run).unwrap_or_default(), b"\n".to_vec()].concat())?;
+        write_output(path, (json(&run)? + "\n").as_bytes())?;
     }
     if let Some(path) = &args.perfetto {
         write_perfetto(&args.bundle, &run, path)?;

@@ -11,7 +11,7 @@ use super::{Environment, print, write_output};
 use crate::bundle::document::Document;
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, json};
 use crate::host::{self, Host, rt};
 use crate::hunt::chase::{Chase, Limits};
 use crate::hunt::explainer::Explainer;
@@ -94,7 +94,13 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     };
     let Desk { writer, live } = desk;
     drop(live);
-    let mut run = measured?;
+    let mut run = match measured {
+        Ok(run) => run,
+        Err(trouble) => {
+            writer.discard();
+            return Err(trouble);
+        }
+    };
     let changes = before.changes(&run).into_iter();
     // Whom a hunt follows is no competitor of its own threads: there are none.
     run.integrity.extend(changes.filter(|entry| args.victim.is_none() || entry.kind != "rt-competitor"));
@@ -152,9 +158,8 @@ fn finish(
     }
     let mut first = kept.err();
     if let Some(to) = &args.course.json {
-        let document = serde_json::to_vec(&Document::of(run, found)).unwrap_or_default();
-        let json = [document, b"\n".to_vec()].concat();
-        first = first.or(write_output(to, &json).err());
+        let document = json(&Document::of(run, found));
+        first = first.or(document.and_then(|json| write_output(to, (json + "\n").as_bytes())).err());
     }
     if let Some(to) = &args.perfetto {
         first = first.or(super::explain::write_perfetto(&path, run, to).err());

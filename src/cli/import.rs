@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Environment, print, say, write_output};
 use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, json};
 use crate::foreign;
 use crate::host::{self, random_u64};
 use crate::text::quoted;
@@ -46,15 +46,11 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let shown = quoted(&args.file);
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {
-        let message = format!("cannot read {shown}: {error}");
-        match error.kind() {
-            std::io::ErrorKind::PermissionDenied => Trouble::not_permitted(message),
-            _ => Trouble::usage(message),
-        }
+        Trouble::of_call(format!("cannot read {shown}"), &error, Exit::Usage, "give a result of cyclictest's")
     })?;
     let mut run = foreign::import(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
-    let json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if args.nsecs && json {
+    let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if args.nsecs && is_json {
         return Err(Trouble::usage("-N is for histogram text: cyclictest's JSON says its unit itself"));
     }
     drop(bytes);
@@ -68,8 +64,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let path = args.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
     let writer = Writer::create(&path, run.cpus.len())?;
     let path = writer.finish(&run, &run.spikes)?;
-    if let Some(json) = &args.json {
-        write_output(json, format!("{}\n", serde_json::to_string(&run).unwrap_or_default()).as_bytes())?;
+    if let Some(to) = &args.json {
+        write_output(to, (json(&run)? + "\n").as_bytes())?;
     }
     if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
         let color = environment.color(&std::io::stdout());

@@ -8,7 +8,7 @@ use super::running::{Begun, Desk, begin, exit_of};
 use super::{Environment, print, write_output};
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome};
+use crate::error::{Exit, Outcome, json};
 use crate::foreign;
 use crate::host::rt;
 use crate::measure::start;
@@ -47,7 +47,13 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let measured = start::measure(plan, run, &core_types, &mut desk, None);
     let Desk { writer, live } = desk;
     drop(live);
-    let mut run = measured?;
+    let mut run = match measured {
+        Ok(run) => run,
+        Err(trouble) => {
+            writer.discard();
+            return Err(trouble);
+        }
+    };
     run.integrity.extend(before.changes(&run));
     finish(args, environment, &run, writer)
 }
@@ -78,13 +84,13 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     }
     let mut first = kept.err();
     let context = super::context_of(run, environment, &crate::host::node_name());
-    let json = || [serde_json::to_vec(run).unwrap_or_default(), b"\n".to_vec()].concat();
+    let run_json = || Ok(json(run)? + "\n");
     let rt_tests_json = || foreign::cyclictest_json::write(run, &context);
-    let hist = || foreign::cyclictest_hist::write(run).into_bytes();
-    let writers: [&dyn Fn() -> Vec<u8>; 3] = [&json, &rt_tests_json, &hist];
+    let hist = || Ok(foreign::cyclictest_hist::write(run));
+    let writers: [&dyn Fn() -> Outcome<String>; 3] = [&run_json, &rt_tests_json, &hist];
     for (path, bytes) in args.outputs().into_iter().zip(writers) {
         if let Some(path) = path {
-            first = first.or(write_output(path, &bytes()).err());
+            first = first.or(bytes().and_then(|bytes| write_output(path, bytes.as_bytes())).err());
         }
     }
     exit_of(run, first)

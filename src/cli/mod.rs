@@ -253,7 +253,11 @@ fn print(bytes: &[u8]) -> Outcome<()> {
     let mut out = io::stdout().lock();
     match out.write_all(&bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Trouble::internal(format!("cannot write to standard output: {error}")))
+            let what = "cannot write to standard output";
+            Err(Trouble {
+                exit: Exit::Internal,
+                ..Trouble::of_call(what, &error, Exit::Internal, "name a file")
+            })
         }
         _ => Ok(()),
     }
@@ -287,14 +291,14 @@ fn write_output(path: &Path, bytes: &[u8]) -> Outcome<()> {
     if path == Path::new("-") {
         return print(bytes);
     }
+    // What the shell gave as standard output is not opened once more: it may be a socket, or a file that is added to.
+    if ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name)) {
+        return print(bytes);
+    }
     host::write_user_file(path, &safe(bytes)).map_err(|error| unwritable(path, &error))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Trouble {
-    let message = format!("cannot write {} ({error}): choose another file", quoted(path));
-    match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM | libc::EROFS) => Trouble::not_permitted(message),
-        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Trouble::internal(message),
-        _ => Trouble::usage(message),
-    }
+    let what = format!("cannot write {}", quoted(path));
+    Trouble::of_call(what, error, Exit::Usage, "choose another file")
 }

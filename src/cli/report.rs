@@ -88,18 +88,18 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     let inputs: Vec<Input> = read.iter().filter_map(Loaded::input).collect();
     if let Some(path) = &args.json {
-        write_output(path, report::render(&inputs, Format::Json).as_bytes())?;
+        write_output(path, report::render(&inputs, Format::Json)?.as_bytes())?;
     }
     if let (Some(path), Some(input)) = (&args.rt_tests_json, inputs.first()) {
         let context = super::context_of(input.run, environment, "");
-        write_output(path, &foreign::cyclictest_json::write(input.run, &context))?;
+        write_output(path, foreign::cyclictest_json::write(input.run, &context)?.as_bytes())?;
     }
     if let (Some(path), Some(input)) = (&args.hist, inputs.first()) {
         write_output(path, foreign::cyclictest_hist::write(input.run).as_bytes())?;
     }
     match (&args.output, format) {
-        (Some(path), Some(format)) => write_output(path, report::render(&inputs, format).as_bytes())?,
-        (None, Some(format)) => print(report::render(&inputs, format).as_bytes())?,
+        (Some(path), Some(format)) => write_output(path, report::render(&inputs, format)?.as_bytes())?,
+        (None, Some(format)) => print(report::render(&inputs, format)?.as_bytes())?,
         (path, None) if args.prints_table() || path.is_some() => {
             let color = path.is_none() && environment.color(&std::io::stdout());
             let text = tables(&inputs, environment.columns(), color);

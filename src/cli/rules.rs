@@ -32,7 +32,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         Some(id) => vec![Rule::find(id).ok_or_else(|| unknown(id))?],
     };
     if let Some(path) = &args.json {
-        write_output(path, &pages::json(&chosen))?;
+        write_output(path, pages::json(&chosen)?.as_bytes())?;
     }
     if args.json.as_deref() != Some(Path::new("-")) {
         let text = match (&args.id, &chosen[..]) {

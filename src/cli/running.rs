@@ -105,8 +105,10 @@ pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
 
 /// What the plan needs to know: which CPUs there are, and which this process may use.
 fn look_at_machine(facts: &Facts) -> Outcome<Machine> {
-    let failed =
-        |error: io::Error| Trouble::internal(format!("cannot read this process's affinity: {error}"));
+    let failed = |error: io::Error| {
+        let remedy = "run outside a filter of system calls";
+        Trouble::of_call("cannot read or set this process's affinity", &error, Exit::Internal, remedy)
+    };
     let inherited = rt::affinity().map_err(failed)?;
     let online = facts.online.known().cloned().unwrap_or_else(|| inherited.clone());
     // Asking for everything and reading back what was granted tells what the cpuset permits.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::flags::positive_span;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::{CpuRun, Run};
-use crate::error::{Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble};
 use crate::foreign::maxima::{LINE_LIMIT, Maxima};
 use crate::host;
 use crate::report;
@@ -146,12 +146,8 @@ impl Reading {
     fn list(&self, path: &Path) -> Outcome<Subject> {
         let shown = quoted(path);
         let failed = |error: std::io::Error| {
-            let message =
-                format!("cannot read {shown} ({error}): expected a bundle or a list of block maxima in ns");
-            match error.kind() {
-                std::io::ErrorKind::PermissionDenied => Trouble::not_permitted(message),
-                _ => Trouble::usage(message),
-            }
+            let expected = "expected a bundle or a list of block maxima in ns";
+            Trouble::of_call(format!("cannot read {shown}"), &error, Exit::Usage, expected)
         };
         if self.cpus.is_some() {
             return Err(Trouble::usage(format!("{shown} is a list, which has no CPUs: leave -a out")));

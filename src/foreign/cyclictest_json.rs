@@ -12,6 +12,7 @@ use serde::Serialize;
 pub use super::json_read::parse;
 use super::{Context, date, micros};
 use crate::bundle::run::{CpuRun, Run};
+use crate::error::{Outcome, json_pretty};
 
 #[derive(Serialize)]
 struct File<'a> {
@@ -55,7 +56,7 @@ struct WrittenThread {
 /// `rt_test_version:` is onbeat's version. How rows become buckets is said at `micros::buckets_of`:
 /// counts are kept exactly, there is no overflow, early wake-ups are in bucket 0. A number that the
 /// run does not know is 0, since parsers do arithmetic on it.
-pub fn write(run: &Run, context: &Context) -> Vec<u8> {
+pub fn write(run: &Run, context: &Context) -> Outcome<String> {
     let file = File {
         file_version: 1,
         command_line: &context.command_line,
@@ -75,10 +76,7 @@ pub fn write(run: &Run, context: &Context) -> Vec<u8> {
         resolution_in_ns: 0,
         thread: run.cpus.iter().map(written).enumerate().collect(),
     };
-    // Strings, integers and finite floats under string keys: nothing in it can fail to serialize.
-    let mut bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
+    json_pretty(&file)
 }
 
 fn written(cpu: &CpuRun) -> WrittenThread {
@@ -110,7 +108,7 @@ mod tests {
             started_unix_s: 1_795_223_137,
             ..Context::default()
         };
-        let text = String::from_utf8(write(&run, &context)).unwrap();
+        let text = write(&run, &context).unwrap();
         assert!(
             text.starts_with("{\n  \"file_version\": 1,\n  \"cmdline:\": \"onbeat measure -o a\\\"b"),
             "{text}"
@@ -130,7 +128,7 @@ mod tests {
         #[test]
         fn counts_and_extremes_survive_the_round_trip(sets in sample_sets()) {
             let run = run_of(&sets);
-            let back = parse(&write(&run, &Context::default())).unwrap();
+            let back = parse(write(&run, &Context::default()).unwrap().as_bytes()).unwrap();
             prop_assert_eq!(back.check(), Ok(()));
             prop_assert_eq!(back.cpus.len(), run.cpus.len());
             for (there, here) in back.cpus.iter().zip(&run.cpus) {

@@ -1,14 +1,19 @@
 //! A directory of ours, held open: names are looked up in it and nowhere else, and no link in it is followed.
 //!
-//! The way to it is the user's: links above it are followed, as for any path that somebody gives.
+//! On the way to it only links are followed that no other user can have planted (`way`).
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+
+use super::beneath::{self, Links};
+use super::way::{self, End, Made};
+
+const OPEN: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
 /// Bytes that this user may still write where the file lies; none where the file system does not say.
 pub fn free_bytes(file: &File) -> Option<u64> {
@@ -22,48 +27,65 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// Opens a directory.
-    pub fn open(path: &Path) -> io::Result<Dir> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Dir { fd: rustix::fs::open(path, flags, Mode::empty())? })
+    /// A directory that is open.
+    pub(super) fn of(fd: OwnedFd) -> Dir {
+        Dir { fd }
     }
 
-    /// Makes the directory, which must not exist or be empty, and those above it; says whether it was made.
-    pub fn create(path: &Path) -> io::Result<(Dir, bool)> {
-        if let Some(parent) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent)?;
+    /// Makes the directory, which must not exist or be empty, and those above it; with what was made, which is taken
+    /// away again if this fails.
+    pub fn create(path: &Path) -> io::Result<(Dir, Made)> {
+        let mut made = Made::default();
+        let opened = Dir::make(path, &mut made);
+        if opened.is_err() {
+            made.undo();
         }
-        match rustix::fs::mkdir(path, Mode::from_raw_mode(0o755)) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::EXIST) => {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                let fd = rustix::fs::open(path, flags, Mode::empty())?;
-                let mut names = rustix::fs::Dir::read_from(&fd)?;
-                if names.any(|entry| entry.is_ok_and(|e| e.file_name() != c"." && e.file_name() != c"..")) {
-                    return Err(io::Error::from_raw_os_error(libc::ENOTEMPTY));
-                }
-                return Ok((Dir { fd }, false));
+        Ok((opened?, made))
+    }
+
+    fn make(path: &Path, made: &mut Made) -> io::Result<Dir> {
+        let plain: PathBuf = path.components().collect(); // without a last `/`
+        let (parent, name) = match way::find(&plain, false, Some(made))? {
+            End::Name(parent, name, None) => (parent, name),
+            End::Name(parent, name, Some(_)) => return Dir::empty(&parent, &name),
+            End::Directory | End::OpenFile(..) => return Dir::empty(&rustix::fs::CWD, path.as_os_str()),
+        };
+        match made.make(&parent, &name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Dir::empty(&parent, &name),
+            Err(error) => Err(error),
+            Ok(()) => Ok(Dir { fd: rustix::fs::openat(&parent, &name, OPEN, Mode::empty())? }),
+        }
+    }
+
+    /// Opens a directory in which there is nothing.
+    fn empty(parent: impl AsFd, name: &OsStr) -> io::Result<Dir> {
+        let fd = rustix::fs::openat(parent, name, OPEN, Mode::empty())?;
+        for entry in rustix::fs::Dir::read_from(&fd)? {
+            let entry = entry?;
+            if entry.file_name() != c"." && entry.file_name() != c".." {
+                return Err(io::Error::from_raw_os_error(libc::ENOTEMPTY));
             }
-            Err(errno) => return Err(errno.into()),
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        Ok((Dir { fd: rustix::fs::open(path, flags, Mode::empty())? }, true))
+        Ok(Dir { fd })
     }
 
     /// Makes a directory in this one, unless it is there, and opens it.
     pub fn subdir(&self, name: &str) -> io::Result<Dir> {
-        match rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+        let made = match rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) => true,
+            Err(rustix::io::Errno::EXIST) => false,
             Err(errno) => return Err(errno.into()),
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        Ok(Dir { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? })
+        };
+        self.existing_subdir(name).inspect_err(|_| {
+            if made {
+                self.remove_dir(name);
+            }
+        })
     }
 
     /// Opens a directory that is in this one.
     pub fn existing_subdir(&self, name: &str) -> io::Result<Dir> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        Ok(Dir { fd: rustix::fs::openat(&self.fd, name, flags, Mode::empty())? })
+        Ok(Dir { fd: rustix::fs::openat(&self.fd, name, OPEN, Mode::empty())? })
     }
 
     /// Opens a new file for writing, and for reading what was written; a file of that name must not be there.
@@ -98,14 +120,25 @@ impl Dir {
         Ok(())
     }
 
-    /// Removes a file of this directory, if it is there.
-    pub fn remove(&self, name: &str) {
-        let _ = rustix::fs::unlinkat(&self.fd, name, AtFlags::empty());
+    /// Removes a file of this directory or below it, if it is there.
+    pub fn remove(&self, path: &str) {
+        self.unlink(path, AtFlags::empty());
     }
 
-    /// Removes a directory of this directory, if it is empty.
-    pub fn remove_dir(&self, name: &str) {
-        let _ = rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
+    /// Removes a directory of this directory or below it, if it is empty.
+    pub fn remove_dir(&self, path: &str) {
+        self.unlink(path, AtFlags::REMOVEDIR);
+    }
+
+    /// A link on the way is not followed: another's file could be at its end.
+    fn unlink(&self, path: &str, what: AtFlags) {
+        let Some((above, name)) = path.rsplit_once('/') else {
+            let _ = rustix::fs::unlinkat(&self.fd, path, what);
+            return;
+        };
+        if let Ok(dir) = beneath::open(&self.fd, above, OFlags::PATH | OFlags::DIRECTORY, Links::Refused) {
+            let _ = rustix::fs::unlinkat(dir, name, what);
+        }
     }
 
     /// Writes a file beside its place under a name nobody can foresee, flushes it, and renames it there.
@@ -124,5 +157,51 @@ impl Dir {
             self.remove(&beside);
         }
         placed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_was_made_on_the_way_goes_again_and_nothing_else() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        let (dir, mut made) = Dir::create(&at("a/b/c/")).unwrap();
+        dir.new_file("x").unwrap();
+        assert!(Dir::create(&at("a/b/c")).is_err(), "not empty");
+        dir.remove("x");
+        fs::write(at("a/kept"), "").unwrap();
+        made.undo();
+        assert!(at("a/kept").exists() && !at("a/b").exists());
+        fs::create_dir(at("empty")).unwrap();
+        let (_, mut made) = Dir::create(&at("empty")).unwrap();
+        made.undo();
+        assert!(at("empty").exists(), "it was there before");
+        symlink("empty", at("link")).unwrap();
+        assert!(Dir::create(&at("link")).is_err());
+        assert!(Dir::create(&at("a/new/\u{0}")).is_err());
+        assert!(Dir::create(&at(&format!("a/new/{}", "x".repeat(300)))).is_err());
+        assert!(!at("a/new").exists(), "made half way and taken away");
+    }
+
+    #[test]
+    fn nothing_is_removed_through_a_link() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir_all(at("elsewhere/dir")).unwrap();
+        fs::write(at("elsewhere/file"), "").unwrap();
+        let (dir, _made) = Dir::create(&at("bundle")).unwrap();
+        symlink(at("elsewhere"), at("bundle/host")).unwrap();
+        dir.remove("host/file");
+        dir.remove_dir("host/dir");
+        assert!(at("elsewhere/file").exists() && at("elsewhere/dir").exists());
+        dir.subdir("own").unwrap().new_file("file").unwrap();
+        dir.remove("own/file");
+        dir.remove_dir("own");
+        assert!(!at("bundle/own").exists());
     }
 }

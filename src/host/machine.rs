@@ -12,8 +12,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
 
+use super::beneath::{self, Links};
 use super::fact::Fact;
 use super::record::{Recorder, Seen, mask_names, redact};
 
@@ -29,8 +30,8 @@ pub type Answers = BTreeMap<String, Seen>;
 enum Source {
     /// The machine this runs on.
     Live,
-    /// A tree that stands for a machine.
-    Tree(PathBuf),
+    /// A tree that stands for a machine, and how links in it are read.
+    Tree(PathBuf, Links),
     /// The files of a capture, and its notes of what was no file; what is in neither was not captured.
     Captured(PathBuf, Answers),
     /// Answers alone; what is not among them is absent.
@@ -51,9 +52,15 @@ impl Host {
         Host::of(Source::Live)
     }
 
-    /// A tree that stands for a machine: made by hand, or copied from one.
+    /// A tree that stands for a machine: made by hand, or copied from one. Its links are that machine's: an absolute one
+    /// starts at the tree's root, and none leads out of it.
     pub fn at(root: impl Into<PathBuf>) -> Host {
-        Host::of(Source::Tree(root.into()))
+        Host::of(Source::Tree(root.into(), Links::Rebased))
+    }
+
+    /// A folder of documents, as a bundle is: a link that leads out of it is refused.
+    pub fn folder(root: impl Into<PathBuf>) -> Host {
+        Host::of(Source::Tree(root.into(), Links::Beneath))
     }
 
     /// A capture: its files under `host/` in its folder, and what it notes of refusals, absences, lists and links.
@@ -241,22 +248,22 @@ impl Host {
 
     fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
         let path = self.real(path);
-        let root = match &*self.source {
+        let (root, links) = match &*self.source {
             Source::Live => {
                 return Ok(rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())?);
             }
-            Source::Tree(root) | Source::Captured(root, _) => root,
+            Source::Tree(root, links) => (root, *links),
+            Source::Captured(root, _) => (root, Links::Beneath),
             Source::Made(_) => return Err(io::Error::from_raw_os_error(libc::ENOENT)),
         };
-        // Somebody else's tree: neither `..` nor a link may lead out of it (openat2(2)).
+        // Another's tree: neither `..` nor a link may lead out of it.
         let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         // A capture's `host` may itself be a link: it is looked up beneath the bundle like the rest.
         let relative = match *self.source {
             Source::Captured(..) => format!("host{path}"),
             _ => format!("./{}", path.trim_start_matches('/')),
         };
-        Ok(rustix::fs::openat2(root, relative, flags | OFlags::CLOEXEC, Mode::empty(), resolve)?)
+        Ok(beneath::open(root, &relative, flags, links)?)
     }
 
     fn fact_of<T>(&self, error: &io::Error) -> Fact<T> {

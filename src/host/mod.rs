@@ -4,6 +4,7 @@
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
 
+mod beneath;
 pub mod clock;
 pub mod dir;
 mod fact;
@@ -11,18 +12,23 @@ mod fact;
 pub mod heap;
 pub mod kernel_text;
 mod machine;
+mod output;
 pub mod record;
 pub mod rt;
 pub mod tracefs;
+mod way;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 pub use fact::{Fact, errno_name};
 pub use machine::{Host, NAMES_LIMIT, READ_LIMIT};
+use output::open_input;
+pub use output::{check_writable, write_user_file};
+pub use way::Made;
 
 /// A file kept open because a setting lasts as long as it: closing it, or dying, undoes the setting.
 pub struct Held {
@@ -100,10 +106,7 @@ pub fn hold(path: &str, bytes: &[u8]) -> io::Result<Held> {
 ///
 /// A file over the limit, or one without end, costs no more memory than the limit.
 pub fn read_user_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a plain file"));
-    }
+    let file = open_input(path)?;
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
@@ -139,10 +142,7 @@ pub struct Lines {
 impl Lines {
     /// Opens the file; lines beyond `limit` bytes are skipped and counted.
     pub fn open(path: &Path, limit: usize) -> io::Result<Lines> {
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("not a plain file"));
-        }
+        let file = open_input(path)?;
         Ok(Lines {
             reader: io::BufReader::with_capacity(LINES_AT_ONCE, file),
             line: Vec::new(),
@@ -178,25 +178,6 @@ impl Lines {
     }
 }
 
-/// Writes a file that the user named: a new or plain file beside its place first, then by rename, so that
-/// it is never half there. What is a link, a device or a pipe (/dev/stdout is a link to one) is written
-/// to as it is, and stays what it is; but no link is followed in a folder that everybody may write to.
-pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let there = fs::symlink_metadata(path).ok();
-    let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if there.as_ref().is_some_and(|meta| !meta.is_file()) {
-        let link = there.is_some_and(|meta| meta.file_type().is_symlink());
-        if link && fs::metadata(parent)?.permissions().mode() & 0o002 != 0 {
-            // Anybody can have put it there, to have a root process write where it leads.
-            return Err(io::Error::other("a link in a folder that everybody may write to is not followed"));
-        }
-        return OpenOptions::new().write(true).create(true).truncate(true).open(path)?.write_all(bytes);
-    }
-    let name = path.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?;
-    let mode = there.map_or(0o644, |meta| meta.permissions().mode() & 0o777);
-    dir::Dir::open(parent)?.replace(name, bytes, mode)
-}
-
 /// Peak resident memory of this process in KiB.
 ///
 /// From VmHWM of /proc/self/status, because getrusage's figure outlives execve: it is that of whoever started us.
@@ -204,18 +185,6 @@ pub fn peak_memory_kib() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
-}
-
-/// Whether a file can be made or replaced there, as far as can be told without doing it.
-pub fn check_writable(path: &Path) -> io::Result<()> {
-    use rustix::fs::{Access, access};
-    let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
-        Ok(meta) if !meta.is_file() => Ok(access(path, Access::WRITE_OK)?),
-        _ if !fs::metadata(parent)?.is_dir() => Err(io::Error::from_raw_os_error(libc::ENOTDIR)),
-        _ => Ok(access(parent, Access::WRITE_OK)?),
-    }
 }
 
 /// Columns and rows of the terminal on standard error; none where it is none.
@@ -246,11 +215,6 @@ pub fn memory_kib() -> u64 {
 /// The architecture of the running kernel, as `uname -m`.
 pub fn machine() -> String {
     rustix::system::uname().machine().to_string_lossy().into_owned()
-}
-
-/// Removes a directory if it is empty.
-pub fn remove_empty_dir(path: &Path) {
-    let _ = fs::remove_dir(path);
 }
 
 /// The machine's own name, for the formats that want it; no bundle holds it.

@@ -12,7 +12,7 @@ use super::victims::Victim;
 use super::watch::{Wakeup, Watch};
 use crate::bundle::run::{Block, Integrity, Run};
 use crate::bundle::time::wall_time;
-use crate::error::{Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble};
 use crate::host::rt::{self, Woken};
 use crate::host::{Host, clock};
 use crate::measure::block::{BLOCK, Sample, Taken};
@@ -103,7 +103,8 @@ impl Chase {
     ) -> Outcome<Run> {
         let failed = |what: &str| {
             let what = what.to_owned();
-            move |error: std::io::Error| Trouble::internal(format!("{what}: {error}"))
+            let remedy = "run as root, or outside a filter of system calls";
+            move |error: std::io::Error| Trouble::of_call(what, &error, Exit::Internal, remedy)
         };
         rt::block_signals().map_err(failed("cannot block signals"))?;
         // Whatever onbeat was started with, its own thread must not go before anybody.

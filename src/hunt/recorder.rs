@@ -5,7 +5,7 @@ use super::cut::{Cut, Wish, cut};
 use super::names::{Lacking, Names};
 use super::scope::Scope;
 use super::sheets::{Need, Sheets};
-use crate::error::{Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble};
 use crate::host::clock;
 use crate::host::tracefs::{NotHere, Tracing};
 use crate::text::several;
@@ -64,13 +64,10 @@ impl Recorder {
         if others.events == Some(true) && others.on != Some(false) {
             notes.push("somebody has events switched on at the top level, which cost time too".to_owned());
         }
-        let failed = |error: std::io::Error| match error.raw_os_error() {
-            Some(libc::EACCES | libc::EPERM) => {
-                Trouble::not_permitted(format!("cannot make a tracing instance ({error}): run as root"))
-            }
-            _ => Trouble::not_supported(format!(
-                "cannot make a tracing instance ({error}): `onbeat measure` works without"
-            )),
+        let failed = |error: std::io::Error| {
+            let permitted = error.kind() != std::io::ErrorKind::PermissionDenied;
+            let remedy = if permitted { "`onbeat measure` works without" } else { "run as root" };
+            Trouble::of_call("cannot make a tracing instance", &error, Exit::NotSupported, remedy)
         };
         let armory = Armory::open(&tracing).map_err(failed)?;
         let (names, lacking) = Names::of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
@@ -102,9 +99,8 @@ impl Recorder {
     /// Switches to that much; what was taken so far is forgotten. Nobody must be measuring meanwhile.
     pub fn arm(&mut self, arms: Arms) -> Outcome<()> {
         self.armory.arm(arms, &self.scope).map_err(|error| {
-            Trouble::not_supported(format!(
-                "cannot switch the tracing instance on ({error}): `onbeat measure` works without"
-            ))
+            let what = "cannot switch the tracing instance on";
+            Trouble::of_call(what, &error, Exit::NotSupported, "`onbeat measure` works without")
         })?;
         // What was recorded before belongs to nothing.
         let _ = self.sheets.take(&self.decoder, Need::ALL, &mut |_, _| ());
@@ -274,7 +270,7 @@ fn refusal(why: NotHere) -> Trouble {
             error(errno)
         )),
         NotHere::Failed(errno) => {
-            Trouble::not_supported(format!("tracefs cannot be opened ({}): {instead}", error(errno)))
+            Trouble::of_call("tracefs cannot be opened", &error(errno), Exit::NotSupported, instead)
         }
     }
 }

@@ -10,6 +10,7 @@ use super::cycle::{self, Course, End};
 use super::hunter::{ROOM, ROUND_INTERVAL};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
+use crate::error::{Exit, Outcome, Trouble};
 use crate::host::clock;
 use crate::host::rt::{self, CpuReader, Usage};
 use crate::plan::{CpuPlan, Mechanism, Plan};
@@ -67,7 +68,7 @@ pub struct Ready {
 }
 
 /// Set once, before the first gate: what the thread found and its blocks, or why it cannot measure.
-pub type Found = OnceLock<Result<(Ready, Arc<Lane>), String>>;
+pub type Found = OnceLock<Result<(Ready, Arc<Lane>), Trouble>>;
 
 /// One measuring thread, from the housekeeping thread's side.
 pub struct Worker {
@@ -112,7 +113,8 @@ fn with_made<W: Wake>(
     match wake {
         Ok(wake) => with_phase(wake, plan, index, shared, found),
         Err(error) => {
-            let _ = found.set(Err(format!("cannot make a timer for --wake {}: {error}", plan.wake.name())));
+            let what = format!("cannot make a timer for --wake {}", plan.wake.name());
+            let _ = found.set(Err(Trouble::of_call(what, &error, Exit::NotSupported, "try another --wake")));
             shared.gate.wait();
             shared.gate.wait();
             None
@@ -236,19 +238,32 @@ fn prepare<W: Wake, const DITHER: bool>(
     own: &CpuPlan,
     place: &CpuReader,
     room: usize,
-) -> Result<(Ready, Arc<Lane>), String> {
+) -> Outcome<(Ready, Arc<Lane>)> {
     let only: CpuSet = [own.cpu].into_iter().collect();
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());
     match pinned {
         Ok(set) if set == only && rt::current_cpu() == own.cpu => {}
-        Ok(set) => return Err(format!("asked for cpu {} and got {set}", own.cpu)),
-        Err(error) => return Err(format!("cannot pin a thread to cpu {}: {error}", own.cpu)),
+        Ok(set) => {
+            return Err(Trouble::not_supported(format!(
+                "asked for cpu {} and got {set}: choose other CPUs with -a",
+                own.cpu
+            )));
+        }
+        Err(error) => {
+            let what = format!("cannot pin a thread to cpu {}", own.cpu);
+            let remedy = "choose other CPUs with -a, or run outside a filter of system calls";
+            return Err(Trouble::of_call(what, &error, Exit::NotSupported, remedy));
+        }
     }
-    rt::set_least_timer_slack().map_err(|error| format!("cannot set the timer slack: {error}"))?;
+    let failed = |what: &'static str| {
+        let remedy = "run outside a filter of system calls";
+        move |error| Trouble::of_call(what, &error, Exit::NotSupported, remedy)
+    };
+    rt::set_least_timer_slack().map_err(failed("cannot set the timer slack"))?;
     let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
     if policy_refused.is_some() {
         // Not whatever policy the thread inherited: what the run says must be so.
-        rt::set_policy(Policy::Other, 0).map_err(|error| format!("cannot take SCHED_OTHER: {error}"))?;
+        rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER"))?;
     }
     probe_sleep(wake, plan)?;
     // Made by the thread itself, after it was pinned: the pages are on its memory node.
@@ -266,12 +281,12 @@ fn prepare<W: Wake, const DITHER: bool>(
 }
 
 /// Sleeps once: a kernel that refuses the system call would have the loop spin.
-fn probe_sleep<W: Wake>(wake: &mut W, plan: &Plan) -> Result<(), String> {
+fn probe_sleep<W: Wake>(wake: &mut W, plan: &Plan) -> Outcome<()> {
     // A stray signal may end one sleep early, and hardly three.
     let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI));
     let refused =
         || format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name());
-    if slept { Ok(()) } else { Err(refused()) }
+    if slept { Ok(()) } else { Err(Trouble::not_supported(refused())) }
 }
 
 /// Runs the loop itself on slots that do not count, the first of them in the past and with a block's

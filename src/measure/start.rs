@@ -12,7 +12,7 @@ use super::sink::Sink;
 use super::total::Total;
 use super::watch::entry;
 use crate::bundle::run::{CpuRun, Run};
-use crate::error::{Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, meaning_of};
 use crate::host::{self, Held, clock, rt};
 use crate::plan::{CpuPlan, Idle, Plan, expiry};
 use crate::units::{Nanos, Policy};
@@ -28,7 +28,9 @@ pub fn measure(
     mut hunter: Option<&mut dyn Hunter>,
 ) -> Outcome<Run> {
     fn failed(what: &str) -> impl Fn(std::io::Error) -> Trouble + '_ {
-        move |error| Trouble::internal(format!("{what}: {error}"))
+        move |error| {
+            Trouble::of_call(what, &error, Exit::Internal, "run as root, or outside a filter of system calls")
+        }
     }
     rt::keep_heap();
     rt::block_signals().map_err(failed("cannot block signals"))?;
@@ -139,8 +141,8 @@ fn hold_idle(plan: &Plan, run: &mut Run) -> Outcome<Option<Held>> {
     };
     if plan.idle_said {
         let message = format!("cannot hold /dev/cpu_dma_latency ({error}): run as root, or use --idle as-is");
-        let refused = error.kind() == std::io::ErrorKind::PermissionDenied;
-        return Err(if refused { Trouble::not_permitted(message) } else { Trouble::not_supported(message) });
+        let exit = meaning_of(&error).map_or(Exit::NotSupported, |(exit, _)| exit);
+        return Err(Trouble { exit, message });
     }
     run.plan.idle = "as-is".into();
     let detail =
@@ -158,7 +160,7 @@ fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Ve
                 lanes.push((ready.thread, lane.clone()));
                 found.push(ready.clone());
             }
-            Some(Err(what)) => return Err(Trouble::not_supported(what.clone())),
+            Some(Err(trouble)) => return Err(trouble.clone()),
             None => return Err(Trouble::internal(format!("the thread of cpu {} died", own.cpu))),
         }
     }
@@ -179,15 +181,10 @@ fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Ve
 
 fn note_policy_refused(plan: &Plan, error: &std::io::Error, run: &mut Run) -> Outcome<()> {
     let wanted = format!("SCHED_{} with priority {}", plan.policy.name().to_uppercase(), plan.priority);
-    let permitted = error.kind() != std::io::ErrorKind::PermissionDenied;
-    if plan.policy_said && !permitted {
-        return Err(Trouble::not_permitted(format!(
-            "{wanted} is not permitted ({error}): run as root, raise the rtprio limit, or check the cgroup's cpu.rt_runtime_us; -p 0 measures under SCHED_OTHER"
-        )));
-    }
     if plan.policy_said {
-        return Err(Trouble::not_supported(format!(
-            "{wanted} cannot be had ({error}): -p 0 measures under SCHED_OTHER"
+        // Whatever the reason: a policy that was asked for and cannot be had is not permitted, as scripts expect it.
+        return Err(Trouble::not_permitted(format!(
+            "{wanted} cannot be had ({error}): run as root, raise the rtprio limit, or check the cgroup's cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER"
         )));
     }
     run.plan.policy = Policy::Other.name().into();

@@ -8,13 +8,6 @@ use crate::rules::audit::{Audit, Finding};
 use crate::rules::intent::Chosen;
 use crate::rules::judgement::{Severity, Verdict};
 
-/// The audit as JSON, one document with a newline at its end.
-pub fn json(audit: &Audit) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(audit).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
-}
-
 /// The findings of a verdict, worst first, else in the rules' order.
 pub fn worst_first(audit: &Audit, verdict: Verdict) -> Vec<&Finding> {
     let mut found: Vec<&Finding> = audit.findings.iter().filter(|found| found.verdict == verdict).collect();

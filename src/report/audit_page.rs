@@ -9,18 +9,20 @@ use super::page::{figure, scroll};
 use super::prose::prose;
 use super::words::clean;
 use super::{map_svg, map_text, rules as pages, theme};
+use crate::error::{Outcome, json};
 use crate::rules;
 use crate::rules::audit::{Audit, Finding};
 use crate::rules::judgement::{Severity, Verdict};
 
 /// The audit of a machine, and its map, as one page.
-pub fn html(audit: &Audit, map: &Map) -> String {
+pub fn html(audit: &Audit, map: &Map) -> Outcome<String> {
+    let json = without_addresses(audit)?;
     let release = clean(&audit.host.release);
     let heading = match release.as_str() {
         "" => "Audit for real time".to_owned(),
         release => format!("Audit for real time: Linux {release}"),
     };
-    page_of(
+    Ok(page_of(
         &heading,
         html! {
             p class="lead" { (conditions(audit)) }
@@ -38,9 +40,9 @@ pub fn html(audit: &Audit, map: &Map) -> String {
                 "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". "
                 code { "onbeat rules ID" } " tells all about a rule: what it reads, what a change costs, where it is written."
             } }
-            (document(&without_addresses(audit)))
+            (document(&json))
         },
-    )
+    ))
 }
 
 fn unless_unknown(audit: &Audit) -> &'static str {
@@ -132,12 +134,12 @@ fn rest(audit: &Audit, verdict: Verdict, heading: &str) -> Markup {
 }
 
 /// The audit as JSON; its sources are named by their titles.
-fn without_addresses(audit: &Audit) -> String {
+fn without_addresses(audit: &Audit) -> Outcome<String> {
     let mut audit = audit.clone();
     for found in &mut audit.findings {
         found.source = source(found);
     }
-    serde_json::to_string(&audit).unwrap_or_default()
+    json(&audit)
 }
 
 #[cfg(test)]
@@ -150,7 +152,7 @@ mod tests {
 
     fn page(machine: &Machine) -> String {
         let (survey, intent) = machine.survey();
-        html(&audit(&survey, &intent), &map_of(machine))
+        html(&audit(&survey, &intent), &map_of(machine)).unwrap()
     }
 
     #[test]
@@ -159,7 +161,7 @@ mod tests {
         ALL.iter().for_each(|knob| machine.edit(knob.examples.fires));
         let (survey, intent) = machine.survey();
         let audit = audit(&survey, &intent);
-        let text = html(&audit, &map_of(&machine));
+        let text = html(&audit, &map_of(&machine)).unwrap();
         assert!(text.contains("aria-label=\"What each CPU does: CPU 0-1 not set apart"));
         let places: Vec<usize> = worst_first(&audit, Verdict::Fail)
             .iter()

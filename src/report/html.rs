@@ -9,6 +9,7 @@ use super::overlay::{self, Group};
 use super::page::figure;
 use super::words::{clean, several, us_or_dash};
 use super::{Input, conditions, exceedance, latency, line, page, shift, table, theme};
+use crate::error::Outcome;
 use crate::stats::compare::secondary;
 use crate::stats::pair::verdict::Design;
 use crate::text::harmless;
@@ -17,19 +18,20 @@ use crate::text::harmless;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 /// The runs as one page.
-pub fn html(inputs: &[Input]) -> String {
+pub fn html(inputs: &[Input]) -> Outcome<String> {
+    let json = super::json_compact(inputs)?;
     let heading = match inputs {
         [one] => format!("Wake-up latency: {}", clean(one.title)),
         several => format!("Wake-up latency of {} runs", several.len()),
     };
-    page_of(
+    Ok(page_of(
         &heading,
         html! {
             @if inputs.len() == 1 { (page::run(&inputs[0], None)) } @else { (overview(inputs)) }
             footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the time a thread asked to be woken at to the time it ran." } }
-            (document(&super::json_compact(inputs)))
+            (document(&json))
         },
-    )
+    ))
 }
 
 /// A page with this heading.
@@ -189,7 +191,7 @@ mod tests {
     #[test]
     fn every_kind_of_run_becomes_a_page() {
         for sample in fixture::all() {
-            let text = html(&[sample.input()]);
+            let text = html(&[sample.input()]).unwrap();
             assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"), "{}", sample.title);
             let run: Run = serde_json::from_str(embedded(&text)).unwrap();
             assert_eq!(run, sample.run);
@@ -203,7 +205,7 @@ mod tests {
     #[test]
     fn nothing_is_loaded_and_nothing_runs() {
         for sample in [fixture::noisy(), fixture::many()] {
-            let text = html(&[sample.input()]);
+            let text = html(&[sample.input()]).unwrap();
             assert!(!text.contains("://") && !text.contains("src=\"") && !text.contains("url("));
             assert_eq!(text.matches("<script").count(), 1);
             assert!(text.len() < 1_000_000, "{}", text.len());
@@ -213,9 +215,11 @@ mod tests {
     #[test]
     fn attacks_stay_text() {
         let sample = fixture::hostile();
-        for text in
-            [html(&[sample.input()]), html(&[sample.input(), sample.input()]), alone::svg(&[sample.input()])]
-        {
+        for text in [
+            html(&[sample.input()]).unwrap(),
+            html(&[sample.input(), sample.input()]).unwrap(),
+            alone::svg(&[sample.input()]),
+        ] {
             assert!(!text.contains("<img") && !text.contains("<script>alert"), "an element got through");
             assert!(text.matches("<script").count() <= 1);
             assert!(!text.contains('\0') && !text.contains('\u{1b}'));
@@ -226,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_or_invalid_run_says_so_first() {
-        let text = html(&[fixture::noisy().input()]);
+        let text = html(&[fixture::noisy().input()]).unwrap();
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
         assert!(at("INCOMPLETE") < at("<dl"));
         assert!(at("the hypervisor took 1.21 s") < at("<dl"));
@@ -236,16 +240,16 @@ mod tests {
     #[test]
     fn several_runs_stand_side_by_side() {
         let (a, b) = (fixture::quiet(), fixture::noisy());
-        let text = html(&[a.input(), b.input()]);
+        let text = html(&[a.input(), b.input()]).unwrap();
         assert!(text.contains("href=\"#run-2\"") && text.contains("id=\"run-2\""));
         assert!(text.contains("What differs"));
         assert_eq!(serde_json::from_str::<Vec<Run>>(embedded(&text)).unwrap(), [a.run, b.run]);
-        assert!(html(&[]).contains("No runs"));
+        assert!(html(&[]).unwrap().contains("No runs"));
     }
 
     #[test]
     fn the_limits_of_the_test_are_stated() {
-        let text = html(&[fixture::spike().input()]);
+        let text = html(&[fixture::spike().input()]).unwrap();
         assert!(text.contains("rarer than about once per 20 min ("), "{}", fixture::spike().title);
     }
 }

@@ -57,6 +57,7 @@ mod hostile;
 use serde::Serialize;
 
 use crate::bundle::run::Run;
+use crate::error::{self, Outcome};
 use crate::stats::bounds::Bounds;
 use crate::stats::series::Series;
 use crate::units::Nanos;
@@ -123,11 +124,11 @@ impl Format {
 }
 
 /// The runs in the format.
-pub fn render(inputs: &[Input], format: Format) -> String {
+pub fn render(inputs: &[Input], format: Format) -> Outcome<String> {
     match format {
         Format::Html => html(inputs),
-        Format::Svg => svg(inputs),
-        Format::Csv => inputs.iter().map(|input| csv(input.run)).collect::<Vec<_>>().join("\n"),
+        Format::Svg => Ok(svg(inputs)),
+        Format::Csv => Ok(inputs.iter().map(|input| csv(input.run)).collect::<Vec<_>>().join("\n")),
         Format::Json => json(inputs),
     }
 }
@@ -150,14 +151,13 @@ impl<'a> Document<'a> {
 }
 
 /// The document of a single run, an array of several.
-pub fn json(inputs: &[Input]) -> String {
-    // Only a map whose keys are no strings fails, and a run has none.
-    serde_json::to_string_pretty(&Document::new(inputs)).unwrap_or_default() + "\n"
+pub fn json(inputs: &[Input]) -> Outcome<String> {
+    error::json_pretty(&Document::new(inputs))
 }
 
 /// As [`json`], on one line.
-fn json_compact(inputs: &[Input]) -> String {
-    serde_json::to_string(&Document::new(inputs)).unwrap_or_default()
+fn json_compact(inputs: &[Input]) -> Outcome<String> {
+    error::json(&Document::new(inputs))
 }
 
 #[cfg(test)]
@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn json_of_one_run_reads_back_as_that_run() {
         let sample = fixture::quiet();
-        let text = render(&[sample.input()], Format::Json);
+        let text = render(&[sample.input()], Format::Json).unwrap();
         assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), sample.run);
-        let text = render(&[sample.input(), sample.input()], Format::Json);
+        let text = render(&[sample.input(), sample.input()], Format::Json).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Run>>(&text).unwrap().len(), 2);
     }
 }

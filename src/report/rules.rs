@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::words::filled;
+use crate::error::{Outcome, json_pretty};
 use crate::rules::culprits::{self, Culprit};
 use crate::rules::{Evidence, Knob, Lasts, Rule, Source, knobs};
 
@@ -45,15 +46,13 @@ struct Entry<'a> {
 }
 
 /// The rules as JSON, one document with a newline at its end.
-pub fn json(rules: &[Rule]) -> Vec<u8> {
+pub fn json(rules: &[Rule]) -> Outcome<String> {
     let entry = |rule: &Rule| match rule {
         Rule::Knob(knob) => of_knob(knob),
         Rule::Culprit(culprit) => of_culprit(culprit),
     };
     let document = Document { schema: SCHEMA, rules: rules.iter().map(entry).collect() };
-    let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
+    json_pretty(&document)
 }
 
 fn of_knob(knob: &'static Knob) -> Entry<'static> {

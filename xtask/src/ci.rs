@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::tally::{Outcome, Tally};
 use crate::tools::{Result, Tool, root};
-use crate::{dist, docs, experiments, live};
+use crate::{dist, docs, experiments, failures, live};
 
 /// Runs everything; the last line counts it.
 pub fn run() -> Result<()> {
@@ -20,13 +20,16 @@ pub fn run() -> Result<()> {
     let built =
         built || step(&mut tally, "build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"]));
     if !built {
-        for name in ["tests", "experiments", "documentation", "fuzz targets", "dist", "live"] {
+        for name in
+            ["tests", "experiments", "failing system calls", "documentation", "fuzz targets", "dist", "live"]
+        {
             tally.note(name, Outcome::LeftOut("it does not build".to_string()));
         }
         return tally.close();
     }
     step(&mut tally, "tests", || cargo(&["test", "--workspace", "--no-fail-fast"]));
     step(&mut tally, "experiments", || experiments::run(&experiments::Options::QUICK));
+    step(&mut tally, "failing system calls", || failures::run(&failures::Options::QUICK));
     step(&mut tally, "generated pages", docs::check);
     fuzz(&mut tally);
     if step(&mut tally, "dist", || dist::build(std::env::consts::ARCH).map(drop)) {

@@ -11,6 +11,7 @@ mod dist;
 mod docs;
 mod elf;
 mod experiments;
+mod failures;
 mod fuzz;
 mod live;
 mod pages;
@@ -44,6 +45,10 @@ cargo xtask COMMAND
   fuzz [--seconds N] [--only NAME]
                          seeds from the tests' recordings, then every fuzz target for 600 s, or N; needs a
                          nightly toolchain and cargo-fuzz
+  failures [--quick] [--all] [--only NAME] [--program FILE] [--seed N] [--tries N]
+                         short runs in which one system call fails, each call of a command in turn, judged by
+                         how they end: exit code, remedy, nothing left behind; a sample of 300 per command
+                         drawn with the seed, --quick a minute's, --all every call with every error
   docs [--check]         write the generated pages, or say which are stale
   help                   this
 
@@ -63,6 +68,7 @@ fn main() -> ExitCode {
         "decode-pages" => bench::decode_pages(rest),
         "experiments" => experiments::Options::parse(rest).and_then(|options| experiments::run(&options)),
         "fuzz" => fuzz::Options::parse(rest).and_then(|options| fuzz::run(&options)),
+        "failures" => failures::Options::parse(rest).and_then(|options| failures::run(&options)),
         "docs" => docs::run(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -200,11 +200,12 @@ mod tests {
             run: &run,
             windows: Some(&windows),
             ..sample.input()
-        }]);
+        }])
+        .unwrap();
         assert!(
             text.contains("Who took the time") && text.contains("on 2 CPUs, with events armed, was 1.21 ms")
         );
-        assert!(!crate::report::html(&[sample.input()]).contains("armed"));
+        assert!(!crate::report::html(&[sample.input()]).unwrap().contains("armed"));
     }
 
     #[test]

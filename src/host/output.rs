@@ -1,0 +1,287 @@
+//! Files that the user named as outputs: never half there, never through a link of another user's, never waiting for ever.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::dir::Dir;
+use super::way::{self, End};
+
+/// PIPEFS_MAGIC of include/uapi/linux/magic.h: pipes without a name.
+const PIPEFS: u64 = 0x5049_5045;
+
+/// How long the reader of a pipe may take nothing.
+const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// Writes a file that the user named: a new or plain file beside its place first, then by rename, so that it is never
+/// half there; where a link led to it, the link stays. A device, a pipe, or what a process has open (/dev/stdout is a
+/// link to that) is written to as it is.
+pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match way::find(path, true, None)? {
+        End::Directory => Err(Errno::ISDIR.into()),
+        End::OpenFile(dir, name) => {
+            // Behind what is in it: a shell that appends has given it so.
+            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let open = rustix::fs::openat(&dir, &name, flags, Mode::empty())?;
+            write_to(open, bytes, true)
+        }
+        End::Name(dir, name, None) => Dir::of(dir).replace(&name, bytes, 0o644),
+        End::Name(dir, name, Some(there)) => match FileType::from_raw_mode(there.st_mode) {
+            // The mode is kept, unless another user chose it.
+            FileType::RegularFile if way::is_ours(&there) => {
+                Dir::of(dir).replace(&name, bytes, there.st_mode & 0o777)
+            }
+            FileType::RegularFile => Dir::of(dir).replace(&name, bytes, 0o644),
+            FileType::Directory => Err(Errno::ISDIR.into()),
+            _ => write_to(open_special(&dir, &name, &there)?, bytes, false),
+        },
+    }
+}
+
+/// Whether a file can be made or replaced there, as far as can be told without doing it.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    match way::find(path, true, None)? {
+        End::Directory => Err(Errno::ISDIR.into()),
+        End::OpenFile(dir, name) => may_write(&dir, &name),
+        End::Name(dir, _, None) => may_write(&dir, ".".as_ref()),
+        End::Name(dir, name, Some(there)) => match FileType::from_raw_mode(there.st_mode) {
+            FileType::RegularFile => may_write(&dir, ".".as_ref()),
+            FileType::Directory => Err(Errno::ISDIR.into()),
+            _ => own_pipe(&there).and_then(|()| may_write(&dir, &name)),
+        },
+    }
+}
+
+fn may_write(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    Ok(rustix::fs::accessat(dir, name, Access::WRITE_OK, AtFlags::empty())?)
+}
+
+/// Opens a device or a pipe without waiting for its reader, and looks at what was opened.
+fn open_special(dir: &OwnedFd, name: &OsStr, seen: &Stat) -> io::Result<OwnedFd> {
+    own_pipe(seen)?;
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::NXIO => io::Error::other("a pipe that no process reads, or a device that is not there"),
+        Errno::LOOP => io::Error::other("it became a link meanwhile"),
+        errno => errno.into(),
+    })?;
+    let found = rustix::fs::fstat(&opened)?;
+    if (found.st_dev, found.st_ino) != (seen.st_dev, seen.st_ino) {
+        return Err(io::Error::other("it became another file meanwhile"));
+    }
+    Ok(opened)
+}
+
+/// A pipe of another user's would have this process wait, or hand over what only its owner may read.
+fn own_pipe(stat: &Stat) -> io::Result<()> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo if !way::is_ours(stat) => Err(io::Error::other("a pipe of another user")),
+        _ => Ok(()),
+    }
+}
+
+/// Writes to what was opened without waiting. A pipe that the shell `given` us takes its time like standard output; one
+/// with a name has a reader who may never read.
+fn write_to(open: OwnedFd, bytes: &[u8], given: bool) -> io::Result<()> {
+    let named = FileType::from_raw_mode(rustix::fs::fstat(&open)?.st_mode).is_fifo() && !given;
+    let mut file = File::from(open);
+    if !named {
+        let flags = rustix::fs::fcntl_getfl(&file)?;
+        rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+        return file.write_all(bytes);
+    }
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match file.write(rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if poll(&mut [PollFd::new(&file, PollFlags::OUT)], Some(&PATIENCE))? == 0 {
+                    return Err(Errno::TIMEDOUT.into());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Opens a file that the user named, for reading; a pipe that has a name, a device or a folder is refused and never
+/// waited for.
+///
+/// What the shell has opened for us, as `<(...)` does, may be a pipe.
+pub fn open_input(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    match kind {
+        FileType::RegularFile => {}
+        FileType::Fifo if is_nameless(&file) || way::is_descriptor(path) => {
+            let flags = rustix::fs::fcntl_getfl(&file)?;
+            rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+        }
+        FileType::Fifo => return Err(io::Error::other("a pipe with a name, use < to read from it")),
+        FileType::Directory => return Err(Errno::ISDIR.into()),
+        _ => return Err(io::Error::other("not a plain file")),
+    }
+    Ok(file)
+}
+
+fn is_nameless(pipe: impl AsFd) -> bool {
+    // The field's width differs between architectures.
+    #[allow(clippy::unnecessary_cast)]
+    rustix::fs::fstatfs(pipe).is_ok_and(|found| found.f_type as u64 == PIPEFS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn shared(path: &Path, mode: u32) {
+        fs::create_dir_all(path).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn fifo(path: &Path) {
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, Mode::from_raw_mode(0o666)).unwrap();
+    }
+
+    #[test]
+    fn a_link_of_ones_own_is_followed_and_stays() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir(at("there")).unwrap();
+        symlink("there", at("dir")).unwrap();
+        symlink("dir/file", at("link")).unwrap();
+        for path in [at("link"), at("dir/other"), at("dir/../dir/third")] {
+            check_writable(&path).unwrap();
+            write_user_file(&path, b"x").unwrap();
+        }
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        for name in ["there/file", "there/other", "there/third"] {
+            assert_eq!(fs::read(at(name)).unwrap(), b"x", "{name}");
+        }
+        assert_eq!(fs::read_dir(at("there")).unwrap().count(), 3, "nothing is left beside them");
+        for (path, errno) in
+            [(at("there"), libc::EISDIR), (at("link/x"), libc::ENOTDIR), (at("no/x"), libc::ENOENT)]
+        {
+            assert_eq!(check_writable(&path).unwrap_err().raw_os_error(), Some(errno), "{path:?}");
+            assert_eq!(write_user_file(&path, b"x").unwrap_err().raw_os_error(), Some(errno), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn no_link_is_followed_where_others_may_write() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir(at("mine")).unwrap();
+        for mode in [0o777, 0o1777, 0o775] {
+            let folder = at(&format!("shared{mode:o}"));
+            shared(&folder, mode);
+            symlink(at("mine/victim"), folder.join("file")).unwrap();
+            symlink(at("mine"), folder.join("dir")).unwrap();
+            for path in [folder.join("file"), folder.join("dir/victim"), folder.join("dir/deeper/victim")] {
+                assert!(check_writable(&path).is_err(), "{path:?}");
+                assert!(write_user_file(&path, b"x").is_err(), "{path:?}");
+                assert!(super::super::dir::Dir::create(&path).is_err(), "{path:?}");
+            }
+            write_user_file(&folder.join("new"), b"x").unwrap();
+        }
+        assert_eq!(fs::read_dir(at("mine")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_of_another_user_and_his_files_are_not_trusted() {
+        if !rustix::process::geteuid().is_root() {
+            return; // Only root can make what belongs to another.
+        }
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        shared(&at("his"), 0o755);
+        symlink(at("victim"), at("his/link")).unwrap();
+        fifo(&at("his/pipe"));
+        fs::write(at("his/file"), "old").unwrap();
+        fs::set_permissions(at("his/file"), fs::Permissions::from_mode(0o666)).unwrap();
+        for name in ["his", "his/pipe", "his/file"] {
+            std::os::unix::fs::chown(at(name), Some(65_534), Some(65_534)).unwrap();
+        }
+        assert!(write_user_file(&at("his/link"), b"x").is_err());
+        assert!(check_writable(&at("his/pipe")).is_err() && write_user_file(&at("his/pipe"), b"x").is_err());
+        write_user_file(&at("his/file"), b"new").unwrap();
+        let now = fs::metadata(at("his/file")).unwrap();
+        assert_eq!((now.mode() & 0o777, now.uid()), (0o644, 0));
+        assert!(!at("victim").exists());
+    }
+
+    #[test]
+    fn a_link_swapped_in_is_never_written_through() {
+        let top = tempfile::tempdir().unwrap();
+        let (folder, victim) = (top.path().join("shared"), top.path().join("victim"));
+        shared(&folder, 0o777);
+        fs::write(&victim, "untouched").unwrap();
+        let (name, pipe, link) = (folder.join("out"), folder.join("pipe"), folder.join("link"));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    fifo(&pipe);
+                    let _ = fs::rename(&pipe, &name);
+                    let _ = symlink(&victim, &link);
+                    let _ = fs::rename(&link, &name);
+                    let _ = fs::remove_file(&name);
+                }
+            });
+            for _ in 0..3_000 {
+                let _ = write_user_file(&name, b"written");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
+    }
+
+    #[test]
+    fn pipes_are_not_waited_for() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("pipe");
+        fifo(&path);
+        let refused = write_user_file(&path, b"x").unwrap_err();
+        assert!(refused.to_string().contains("no process reads"), "{refused}");
+        assert!(open_input(&path).unwrap_err().to_string().contains("a pipe"));
+        let reader =
+            File::from(rustix::fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap());
+        write_user_file(&path, b"x").unwrap();
+        let mut read = [0; 4];
+        assert_eq!(rustix::io::read(&reader, &mut read).unwrap(), 1);
+        write_user_file(Path::new("/dev/null"), b"x").unwrap();
+        let full = write_user_file(Path::new("/dev/full"), b"x").unwrap_err();
+        assert_eq!(full.raw_os_error(), Some(libc::ENOSPC));
+    }
+
+    #[test]
+    fn what_the_shell_has_opened_is_read_and_written() {
+        use std::io::Read;
+        use std::os::fd::AsRawFd;
+        let (from, to) = rustix::pipe::pipe().unwrap();
+        for dir in ["/dev/fd", "/proc/self/fd"] {
+            write_user_file(&Path::new(dir).join(to.as_raw_fd().to_string()), b"1\n").unwrap();
+        }
+        drop(to);
+        let mut text = String::new();
+        let path = Path::new("/dev/fd").join(from.as_raw_fd().to_string());
+        open_input(&path).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "1\n1\n");
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"before\n").unwrap();
+        write_user_file(&Path::new("/dev/fd").join(file.as_raw_fd().to_string()), b"after\n").unwrap();
+        assert_eq!(file.metadata().unwrap().size(), 13);
+    }
+}

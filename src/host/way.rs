@@ -1,0 +1,162 @@
+//! Where a path that is to be written leads, when no link is followed that another user may have put there.
+//!
+//! In a folder that several users may write to, any of them can plant a link, or swap one in between two system calls, and
+//! have a root process write where it leads. So the way is gone step by step on descriptors, and a link is followed only
+//! if this user or root owns it, in a folder that nobody else may write to. That is stricter than the kernel's
+//! protected_symlinks (Documentation/admin-guide/sysctl/fs.rst), which concerns sticky folders alone and can be off.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// PROC_SUPER_MAGIC of include/uapi/linux/magic.h: links there lead to open files, whatever their text says.
+const PROC: u64 = 0x9fa0;
+
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Where a path leads.
+pub enum End {
+    /// A name in a directory, and what is there; never a link that may be followed.
+    Name(OwnedFd, OsString, Option<Stat>),
+    /// A file that a process has open: the link in its directory below /proc.
+    OpenFile(OwnedFd, OsString),
+    /// A directory: the path ends with `/`, `.` or `..`.
+    Directory,
+}
+
+/// Directories that were made on the way, in order, so that they can be taken away again.
+#[derive(Default)]
+pub struct Made(Vec<(OwnedFd, OsString)>);
+
+impl Made {
+    /// Makes a directory and notes it.
+    pub fn make(&mut self, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
+        rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o755))?;
+        let noted = dir.try_clone().inspect_err(|_| {
+            let _ = rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR);
+        })?;
+        self.0.push((noted, name.to_owned()));
+        Ok(())
+    }
+
+    /// Removes them, the deepest first, as far as they are empty.
+    pub fn undo(&mut self) {
+        while let Some((dir, name)) = self.0.pop() {
+            let _ = rustix::fs::unlinkat(&dir, &name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// Whether a path names a descriptor of this process, as a shell gives one for `<(...)` and `>(...)`.
+pub fn is_descriptor(path: &Path) -> bool {
+    path == Path::new("/dev/stdin") || ["/dev/fd", "/proc/self/fd"].iter().any(|dir| path.starts_with(dir))
+}
+
+/// Goes the way to the last part of a path, follows it too if `follow` says so, and makes missing directories above it
+/// if there is a place to note them.
+pub fn find(path: &Path, follow: bool, mut make: Option<&mut Made>) -> io::Result<End> {
+    // The link /dev/fd is the kernel's by convention, whoever owns /dev in this container.
+    let path = path
+        .strip_prefix("/dev/fd")
+        .map_or_else(|_| path.to_owned(), |fd| Path::new("/proc/self/fd").join(fd));
+    let start =
+        |absolute: bool| rustix::fs::open(if absolute { c"/" } else { c"." }, DIRECTORY, Mode::empty());
+    let bytes = path.as_os_str().as_bytes();
+    let mut here = start(bytes.starts_with(b"/"))?;
+    // Those below the start, so that `..` goes back on the way that was come.
+    let mut above: Vec<OwnedFd> = Vec::new();
+    let mut rest = parts(bytes);
+    let mut followed = 0;
+    while let Some(name) = rest.pop() {
+        match name.as_bytes() {
+            b"" | b"." => continue,
+            b".." => {
+                let back = above
+                    .pop()
+                    .map_or_else(|| rustix::fs::openat(&here, c"..", DIRECTORY, Mode::empty()), Ok);
+                here = back?;
+                continue;
+            }
+            _ => {}
+        }
+        let last = rest.is_empty();
+        let there = match rustix::fs::statat(&here, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Some(stat),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(errno.into()),
+        };
+        if there.as_ref().is_some_and(is_link) && (follow || !last) {
+            trust(&here, there.as_ref())?;
+            if is_proc(&here) {
+                if last {
+                    return Ok(End::OpenFile(here, name));
+                }
+                let next = rustix::fs::openat(&here, &name, DIRECTORY, Mode::empty())?;
+                above.push(std::mem::replace(&mut here, next));
+                continue;
+            }
+            followed += 1;
+            if followed > MOST_LINKS {
+                return Err(Errno::LOOP.into());
+            }
+            let target = rustix::fs::readlinkat(&here, &name, Vec::new())?;
+            if target.as_bytes().starts_with(b"/") {
+                here = start(true)?;
+                above.clear();
+            }
+            rest.extend(parts(target.as_bytes()));
+            continue;
+        }
+        if last {
+            return Ok(End::Name(here, name, there));
+        }
+        if let (None, Some(made)) = (&there, make.as_deref_mut()) {
+            // Made by another meanwhile, it is opened as it is.
+            made.make(&here, &name).or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Ok(()),
+                _ => Err(error),
+            })?;
+        }
+        // What has become a link since it was looked at is refused here.
+        let next = rustix::fs::openat(&here, &name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+        above.push(std::mem::replace(&mut here, next));
+    }
+    Ok(End::Directory)
+}
+
+/// The parts of a path, the first one last.
+fn parts(path: &[u8]) -> Vec<OsString> {
+    path.split(|&byte| byte == b'/').rev().map(|part| OsString::from_vec(part.to_vec())).collect()
+}
+
+/// Refuses a link that another user may have put there.
+fn trust(dir: &OwnedFd, link: Option<&Stat>) -> io::Result<()> {
+    let folder = rustix::fs::fstat(dir)?;
+    if is_ours(&folder) && folder.st_mode & 0o022 == 0 && link.is_some_and(is_ours) {
+        return Ok(());
+    }
+    Err(io::Error::other("a link of another user, or in a folder that others may write to, is not followed"))
+}
+
+/// Whether this user or root owns it.
+pub fn is_ours(stat: &Stat) -> bool {
+    stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw()
+}
+
+fn is_link(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode).is_symlink()
+}
+
+fn is_proc(dir: impl AsFd) -> bool {
+    // The field's width differs between architectures.
+    #[allow(clippy::unnecessary_cast)]
+    rustix::fs::fstatfs(dir).is_ok_and(|found| found.f_type as u64 == PROC)
+}
