@@ -94,19 +94,19 @@ fn a_run_through_every_form() {
     for (what, text) in [
         ("table", table::render(&sample.run, 80, false)),
         ("brief table", table::brief(&sample.run, 80, false)),
-        ("csv", render(&[sample.input()], Format::Csv)),
-        ("svg", render(&[sample.input()], Format::Svg)),
-        ("html", render(&[sample.input()], Format::Html)),
-        ("html of two", render(&[sample.input(), sample.input()], Format::Html)),
+        ("csv", render(&[sample.input()], Format::Csv).unwrap()),
+        ("svg", render(&[sample.input()], Format::Svg).unwrap()),
+        ("html", render(&[sample.input()], Format::Html).unwrap()),
+        ("html of two", render(&[sample.input(), sample.input()], Format::Html).unwrap()),
         // Its columns are parted by tabs.
         ("histogram", foreign::cyclictest_hist::write(&sample.run).replace('\t', " ")),
     ] {
         assert_harmless(what, &text);
     }
-    assert_json("json", &render(&[sample.input()], Format::Json));
+    assert_json("json", &render(&[sample.input()], Format::Json).unwrap());
     let context =
         foreign::Context { command_line: ATTACK.into(), node_name: ATTACK.into(), ..Default::default() };
-    let json = String::from_utf8(foreign::cyclictest_json::write(&sample.run, &context)).unwrap();
+    let json = foreign::cyclictest_json::write(&sample.run, &context).unwrap();
     assert_json("cyclictest's json", &json);
 }
 
@@ -121,11 +121,11 @@ fn a_hunt_through_every_form() {
     traced.iter().for_each(|window| kept.add(window.clone()));
     let sample = hostile();
     let input = Input { run: &run, windows: Some(&kept), ..sample.input() };
-    assert_harmless("page of a hunt", &render(&[input], Format::Html));
+    assert_harmless("page of a hunt", &render(&[input], Format::Html).unwrap());
     // The names of the windows themselves, too, beside spikes that nothing is wrong with.
     let honest = hunts::run();
     let input = Input { run: &honest, windows: Some(&kept), ..sample.input() };
-    assert_harmless("page with hostile windows", &render(&[input], Format::Html));
+    assert_harmless("page with hostile windows", &render(&[input], Format::Html).unwrap());
     let traced = perfetto::Traced { title: ATTACK, run: &run, windows: &traced };
     let trace = perfetto::render(&[traced]);
     assert_harmless("perfetto", &trace);
@@ -174,6 +174,6 @@ fn a_machine_through_every_form() {
     assert_harmless("audit", &audit::render(&found, 80, false, true));
     assert_harmless("map", &super::map_text::render(&map, 80, false));
     assert_harmless("junit", &junit::render(&found));
-    assert_harmless("page of an audit", &audit_page::html(&found, &map));
-    assert_json("audit's json", &String::from_utf8(audit::json(&found)).unwrap());
+    assert_harmless("page of an audit", &audit_page::html(&found, &map).unwrap());
+    assert_json("audit's json", &crate::error::json_pretty(&found).unwrap());
 }

@@ -49,7 +49,8 @@ fn no_argument_steers_the_terminal() {
     let run = |args: &[&OsStr]| -> Output {
         Command::new(env!("CARGO_BIN_EXE_onbeat")).args(args).output().unwrap()
     };
-    let flag = [OsStr::new("--"), evil].concat();
+    let flag = [b"--".as_slice(), evil.as_bytes()].concat();
+    let flag = OsStr::from_bytes(&flag);
     for args in [
         vec!["report".as_ref(), evil],
         vec!["bounds".as_ref(), evil],
