@@ -278,7 +278,7 @@ mod tests {
         }
 
         fn hunt(&self) -> Explained {
-            let (dir, _made) = Dir::create(self.0.path()).expect("opened");
+            let (dir, _) = Dir::create(self.0.path()).expect("opened");
             Explained::create(dir.subdir(EVENTS).expect("made")).expect("made")
         }
 

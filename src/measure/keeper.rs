@@ -242,7 +242,7 @@ impl Keeper {
         }
         let overhead = &mut self.run.overhead;
         let seconds = (clock::monotonic() - self.go).as_secs();
-        let switches = own_switches() - self.switches_before;
+        let switches = own_switches().saturating_sub(self.switches_before);
         overhead.housekeeping_wakeups_per_s =
             (seconds >= 1.0).then(|| (switches as f64 / seconds * 100.0).round() / 100.0);
         overhead.max_rss_kib = host::peak_memory_kib();

@@ -172,10 +172,10 @@ fn measure<W: Wake, const DITHER: bool>(
     let end = cycle::run(&mut wake, schedule, &course, &lane, &place, &shared.stop);
     let after = rt::thread_usage();
     let used = Usage {
-        minor_faults: after.minor_faults - before.minor_faults,
-        major_faults: after.major_faults - before.major_faults,
-        voluntary_switches: after.voluntary_switches - before.voluntary_switches,
-        involuntary_switches: after.involuntary_switches - before.involuntary_switches,
+        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: after.major_faults.saturating_sub(before.major_faults),
+        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+        involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
     };
     if end.ended == cycle::Ended::Limit {
         shared.stop.store(true, Ordering::Relaxed);

@@ -49,7 +49,7 @@ fn no_argument_steers_the_terminal() {
     let run = |args: &[&OsStr]| -> Output {
         Command::new(env!("CARGO_BIN_EXE_onbeat")).args(args).output().unwrap()
     };
-    let flag = [b"--", evil.as_bytes()].concat();
+    let flag = [b"--".as_slice(), evil.as_bytes()].concat();
     let flag = OsStr::from_bytes(&flag);
     for args in [
         vec!["report".as_ref(), evil],
@@ -62,7 +62,7 @@ fn no_argument_steers_the_terminal() {
         vec!["audit".as_ref(), "--bundle".as_ref(), evil],
         vec!["audit".as_ref(), "--cpus".as_ref(), evil],
         vec!["measure".as_ref(), "-i".as_ref(), evil],
-        vec!["measure".as_ref(), flag],
+        vec!["measure".as_ref(), flag.as_ref()],
         vec!["compare".as_ref(), evil, "--".as_ref(), evil],
         vec![evil],
     ] {
