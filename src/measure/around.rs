@@ -163,7 +163,7 @@ fn rival_entry(ticks: u64, task: &RtTask) -> Integrity {
         RtPolicy::Deadline => "SCHED_DEADLINE".into(),
     };
     let used =
-        if ticks == 0 { "less than 10ms".into() } else { Nanos(ticks as i64 * USER_TICK.0).to_string() };
+        if ticks == 0 { "less than 10 ms".into() } else { Nanos(ticks as i64 * USER_TICK.0).to_string() };
     let detail = format!(
         "{} (pid {}, {policy}) may run on measured cpus before the measuring threads; it ran {used} meanwhile, last on cpu {}",
         task.stat.comm, task.tid, task.stat.last_cpu

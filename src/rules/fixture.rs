@@ -192,6 +192,7 @@ const REMEDIES: &[(&str, Lasts)] = &[
     ("systemctl set-property", Lasts::Boot),
     ("limits.conf", Lasts::Boot),
     ("/etc/", Lasts::Boot),
+    ("isolated cpuset partition", Lasts::Runtime),
     ("echo ", Lasts::Runtime),
     ("taskset ", Lasts::Runtime),
     ("chrt ", Lasts::Runtime),

@@ -49,8 +49,7 @@ fn no_argument_steers_the_terminal() {
     let run = |args: &[&OsStr]| -> Output {
         Command::new(env!("CARGO_BIN_EXE_onbeat")).args(args).output().unwrap()
     };
-    let flag = [b"--".as_slice(), evil.as_bytes()].concat();
-    let flag = OsStr::from_bytes(&flag);
+    let flag = OsStr::from_bytes(b"--x\x1b[2J\xc2\x9b1m\xe2\x80\xae");
     for args in [
         vec!["report".as_ref(), evil],
         vec!["bounds".as_ref(), evil],
@@ -62,7 +61,7 @@ fn no_argument_steers_the_terminal() {
         vec!["audit".as_ref(), "--bundle".as_ref(), evil],
         vec!["audit".as_ref(), "--cpus".as_ref(), evil],
         vec!["measure".as_ref(), "-i".as_ref(), evil],
-        vec!["measure".as_ref(), flag.as_ref()],
+        vec!["measure".as_ref(), flag],
         vec!["compare".as_ref(), evil, "--".as_ref(), evil],
         vec![evil],
     ] {

@@ -20,7 +20,7 @@ pub static KNOB: Knob = Knob {
     cost: "Choosing another one by hand is safe only if it is offered. To force a TSC that the kernel found unstable gives time that \
            jumps; the cause is mostly the firmware, or a hypervisor.",
     wanted: "a clock that is read in user mode: tsc, arch_sys_counter, kvm-clock and the like",
-    fix: "dmesg | grep -i -e tsc -e clocksource says why it was given up: update the firmware, look for SMIs, or boot without clocksource=",
+    fix: "echo the best of available_clocksource to current_clocksource; where it is not offered, boot without clocksource=, or see in the kernel's log why it was given up",
     severity: Severity::High,
     evidence: Evidence::Source,
     contested: "",
@@ -51,6 +51,9 @@ pub static KNOB: Knob = Knob {
     },
 };
 
+/// Where no good clock is offered.
+const GIVEN_UP: &str = "dmesg | grep -i -e tsc -e clocksource says why it was given up: update the firmware, look for SMIs, or boot without clocksource=";
+
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 fn judge(case: &Case) -> Judged {
@@ -69,13 +72,13 @@ fn judge(case: &Case) -> Judged {
 
 /// What to do: a good clock that is offered only has to be chosen.
 fn advice(case: &Case, judgement: Judgement) -> Judgement {
-    let Fact::Known(offered) = &case.facts().clocksources else { return judgement };
-    let good = offered.iter().find(|name| quality(name) == Quality::Fast);
+    let offered = case.facts().clocksources.known();
+    let good = offered.and_then(|offered| offered.iter().find(|name| quality(name) == Quality::Fast));
     match good {
         Some(good) => judgement
             .fix(format!("echo {} >{CURRENT}, and boot without clocksource= if it is given", short(good))),
         // Nothing can be chosen before the next boot.
-        None => judgement.lasts(Lasts::Boot),
+        None => judgement.fix(GIVEN_UP).lasts(Lasts::Boot),
     }
 }
 
@@ -105,7 +108,7 @@ mod tests {
         };
         let offered = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
         assert!(fix(&format!("{offered}: tsc hpet")).starts_with("echo tsc >/sys"));
-        assert_eq!(fix(&format!("{offered}: hpet acpi_pm")), KNOB.fix);
-        assert_eq!(fix(&format!("{offered} refused")), KNOB.fix);
+        assert_eq!(fix(&format!("{offered}: hpet acpi_pm")), super::GIVEN_UP);
+        assert_eq!(fix(&format!("{offered} refused")), super::GIVEN_UP);
     }
 }

@@ -63,19 +63,23 @@ fn judge(case: &Case) -> Judged {
     if exposed.is_empty() {
         return Ok(Judgement::pass(format!("CPU {} out of load balancing", list(case.cpus()))));
     }
-    Ok(Judgement::fail(format!("load is balanced over CPU {}", list(&exposed))).fix(fix(case)))
+    let (fix, lasts) = fix(case);
+    Ok(Judgement::fail(format!("load is balanced over CPU {}", list(&exposed))).fix(fix).lasts(lasts))
 }
 
 /// How to isolate the CPUs: at run time where control groups can.
-fn fix(case: &Case) -> String {
+fn fix(case: &Case) -> (String, Lasts) {
     let cpus = case.cpus();
     let boot = format!("boot with isolcpus=managed_irq,domain,{cpus}");
     match &case.survey.groups {
-        Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => format!(
-            "cd {}; echo +cpuset >cgroup.subtree_control; mkdir rt; echo {cpus} >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition has to say isolated; or {boot}",
-            groups.root
+        Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => (
+            format!(
+                "cd {}; echo +cpuset >cgroup.subtree_control; mkdir rt; echo {cpus} >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition has to say isolated; or {boot}",
+                groups.root
+            ),
+            Lasts::Runtime,
         ),
-        _ => boot,
+        _ => (boot, Lasts::Boot),
     }
 }
 

@@ -70,11 +70,17 @@ fn judge(case: &Case) -> Judged {
     }
     case.needs_isolation()?;
     let missing = case.cpus().without(&list);
-    let fix = match built {
-        true => format!("add CPU {missing} to nohz_full= on the kernel's command line"),
-        false => format!("boot a kernel built with CONFIG_NO_HZ_FULL, and with nohz_full={}", case.cpus()),
+    let (fix, lasts) = match built {
+        true => (format!("add CPU {missing} to nohz_full= on the kernel's command line"), Lasts::Boot),
+        false => (
+            format!("boot a kernel built with CONFIG_NO_HZ_FULL, and with nohz_full={}", case.cpus()),
+            Lasts::Build,
+        ),
     };
-    Ok(Judgement::fail_if(!missing.is_empty(), found).wanted(format!("CPU {}", case.cpus())).fix(fix))
+    Ok(Judgement::fail_if(!missing.is_empty(), found)
+        .wanted(format!("CPU {}", case.cpus()))
+        .fix(fix)
+        .lasts(lasts))
 }
 
 #[cfg(test)]
