@@ -171,7 +171,7 @@ fn heading() -> String {
     format!(
         "{:>4} {:>9} {:>9} {:>8}  {}",
         "cpu",
-        "last 1s",
+        "last 1 s",
         "worst",
         "missed",
         axis.iter().collect::<String>()

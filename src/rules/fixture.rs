@@ -193,6 +193,7 @@ const REMEDIES: &[(&str, Lasts)] = &[
     ("limits.conf", Lasts::Boot),
     ("/etc/", Lasts::Boot),
     ("isolated cpuset partition", Lasts::Runtime),
+    ("write the ", Lasts::Runtime),
     ("echo ", Lasts::Runtime),
     ("taskset ", Lasts::Runtime),
     ("chrt ", Lasts::Runtime),

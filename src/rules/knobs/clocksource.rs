@@ -1,7 +1,6 @@
 //! The clocksource: what each reading of the time costs, and how exact it is.
 
 use super::sources::{PARAMETERS, TIMEKEEPING};
-use crate::facts::Fact;
 use crate::facts::clocksource::{Quality, quality};
 use crate::rules::case::Case;
 use crate::rules::judgement::{Judged, Judgement, Severity};
