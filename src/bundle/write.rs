@@ -15,7 +15,7 @@ use super::explained::Explained;
 use super::host_files::HostFiles;
 use super::run::{Block, Run};
 use super::tail::Tail;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, meaning_of};
 use crate::host::Made;
 use crate::host::dir::Dir;
 use crate::host::record::Recorder;
@@ -192,8 +192,10 @@ impl Writer {
     }
 
     fn lost(&self, what: &str, error: &io::Error) -> String {
+        let remedy = meaning_of(error).map_or("", |(_, remedy)| remedy);
+        let remedy = if remedy.is_empty() { "make its folder writable again" } else { remedy };
         format!(
-            "cannot write {what} to {} ({error}): free some space; the statistics are kept in memory",
+            "cannot write {what} to {} ({error}): {remedy}; the statistics are kept in memory",
             quoted(&self.path)
         )
     }

@@ -206,10 +206,13 @@ pub fn in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// The machine's memory (sysinfo(2)).
+/// The machine's memory, from /proc/meminfo; 0 where that cannot be read.
+///
+/// Not from sysinfo(2): under a filter that denies it the library's call would end the process.
 pub fn memory_kib() -> u64 {
-    let about = rustix::system::sysinfo();
-    (about.totalram as u64).saturating_mul(u64::from(about.mem_unit)) >> 10
+    let about = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = about.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    total.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// The architecture of the running kernel, as `uname -m`.

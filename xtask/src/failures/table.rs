@@ -23,6 +23,7 @@ const NOT_TRIED: &[(&str, &str)] = &[
     ("set_tid_address", "the C library's"),
     ("rseq", "the C library's: a second registration is what onbeat's own does without"),
     ("arch_prctl", "the C library's"),
+    ("uname", "does not fail, and the library relies on that"),
     ("getpid", "does not fail"),
     ("gettid", "does not fail"),
     ("getuid", "does not fail"),
