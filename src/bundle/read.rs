@@ -6,10 +6,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{explained, folder_of};
 use super::run::{Block, CpuRun, Peak, Run, SCHEMA, WORST, Worst};
 use super::tail::Tail;
 use super::time::wall_time;
+use super::{explained, folder_of};
 use crate::error::{Outcome, Trouble};
 use crate::host;
 use crate::stats::histogram::{EARLY_ROW, ROWS, Row, edges_of, merge};

@@ -123,7 +123,9 @@ impl Writer {
         match self.replace(run, spikes) {
             Ok(()) => Explained::remove(&self.dir),
             // Spikes take most of the space: the statistics alone may still fit, and the spikes stay where they are.
-            Err(error) => self.replace(run, &[(); 0]).map_err(|_| Trouble::internal(self.lost("a checkpoint", &error)))?,
+            Err(error) => self
+                .replace(run, &[(); 0])
+                .map_err(|_| Trouble::internal(self.lost("a checkpoint", &error)))?,
         }
         self.dir.remove(TAIL);
         self.dir.remove(SPARE);

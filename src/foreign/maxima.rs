@@ -3,6 +3,7 @@
 //! A heading and comments (`#`) are left out, a blank line between values is a block without one. What
 //! is no integer is refused with its line: a value that is guessed at would be the largest of all.
 
+use crate::stats::column::Column;
 use crate::units::Nanos;
 
 /// No list is longer: four months of seconds.
@@ -11,10 +12,14 @@ const MOST: usize = 10 << 20;
 /// The longest line worth reading.
 pub const LINE_LIMIT: usize = 4 << 10;
 
+/// No latency of a list is negative.
+const NONE: i64 = -1;
+
 /// A list being read.
 #[derive(Debug, Default)]
 pub struct Maxima {
-    values: Vec<Option<Nanos>>,
+    /// In ns; a block without one is [`NONE`].
+    values: Column,
     lines: u64,
     blank: usize,
     gaps: u64,
@@ -50,9 +55,9 @@ impl Maxima {
             }
             Ok(value) => {
                 self.gaps += self.blank as u64;
-                self.values.extend(std::iter::repeat_n(None, self.blank));
+                (0..self.blank).for_each(|_| self.values.push(NONE));
                 self.blank = 0;
-                self.values.push(Some(value));
+                self.values.push(value.0);
                 Ok(())
             }
             Err(what) => {
@@ -69,8 +74,8 @@ impl Maxima {
         }
     }
 
-    /// The values, a block without one being none, and remarks on what was left out.
-    pub fn finish(self) -> Result<(Vec<Option<Nanos>>, Vec<String>), String> {
+    /// The values, see [`values`], and remarks on what was left out.
+    pub fn finish(self) -> Result<(Column, Vec<String>), String> {
         if self.values.is_empty() {
             return Err("no values: expected one integer in ns a line".into());
         }
@@ -86,6 +91,11 @@ impl Maxima {
         }
         Ok((self.values, remarks))
     }
+}
+
+/// The values of a list, a block without one being none.
+pub fn values(list: &Column) -> impl Iterator<Item = Option<Nanos>> + '_ {
+    list.iter().map(|value| (value != NONE).then_some(Nanos(value)))
 }
 
 fn integer(text: &str) -> Result<Nanos, &'static str> {
@@ -106,7 +116,7 @@ fn integer(text: &str) -> Result<Nanos, &'static str> {
 mod tests {
     use super::*;
 
-    type Read = Result<(Vec<Option<Nanos>>, Vec<String>), String>;
+    type Read = Result<(Column, Vec<String>), String>;
 
     fn read(text: &[u8]) -> Read {
         let mut maxima = Maxima::default();
@@ -115,8 +125,8 @@ mod tests {
     }
 
     fn values(text: &str) -> Vec<i64> {
-        let (values, _) = read(text.as_bytes()).expect(text);
-        values.iter().map(|value| value.map_or(-1, |ns| ns.0)).collect()
+        let (list, _) = read(text.as_bytes()).expect(text);
+        super::values(&list).map(|value| value.map_or(-1, |ns| ns.0)).collect()
     }
 
     #[test]

@@ -185,7 +185,9 @@ impl Explainer {
                 .push(format!("the events of {} spikes are not in the bundle: {why}", self.unwritten));
         }
         if let Some(why) = &self.events.explained.trouble {
-            account.notes.push(format!("explained spikes could not be written as they came ({why}): free some space"));
+            account
+                .notes
+                .push(format!("explained spikes could not be written as they came ({why}): free some space"));
         }
         run.recorder = Some(account);
         let about = About { stolen: &self.stolen, ..About::run(run) };
@@ -194,7 +196,8 @@ impl Explainer {
         if !last && run.culprits.len() > STANDING {
             let left_out = run.culprits.len() - STANDING;
             run.culprits.truncate(STANDING);
-            let note = format!("{left_out} more culprits, those that took least, are left out while the run is on");
+            let note =
+                format!("{left_out} more culprits, those that took least, are left out while the run is on");
             run.recorder.iter_mut().for_each(|account| account.notes.push(note.clone()));
         }
     }

@@ -98,7 +98,8 @@ impl Sheets {
         self.stacks.iter_mut().for_each(|stack| stack.left = most);
         loop {
             let open = self.stacks.iter().enumerate().filter(|(_, stack)| stack.left > 0);
-            let Some((at, reach)) = open.map(|(at, stack)| (at, stack.reach)).min_by_key(|open| open.1) else {
+            let Some((at, reach)) = open.map(|(at, stack)| (at, stack.reach)).min_by_key(|open| open.1)
+            else {
                 break;
             };
             let older_than = if reach > need.to { need.from - LOOK_BACK } else { Nanos(i64::MAX) };

@@ -75,7 +75,8 @@ fn line(window: &Window) -> String {
 
 /// A spike as a hunt appended it, at so many milliseconds.
 fn appended(ms: i64) -> run::Spike {
-    let slice = run::Slice { kind: "thread".into(), start_ns: Nanos(ms * MS), ns: Nanos(MS), ..Default::default() };
+    let slice =
+        run::Slice { kind: "thread".into(), start_ns: Nanos(ms * MS), ns: Nanos(MS), ..Default::default() };
     run::Spike {
         cpu: Cpu(1),
         cycle: Some(ms as u64),
@@ -93,7 +94,8 @@ fn a_killed_hunt_lists_what_was_appended() {
     let place = Place::new();
     let dir = bundle(&place, &line(&window(7)));
     let spikes: Vec<run::Spike> = (0..40).map(|n| appended(100 + 7 * n)).collect();
-    let lines: Vec<String> = spikes.iter().map(|spike| serde_json::to_string(spike).unwrap() + "\n").collect();
+    let lines: Vec<String> =
+        spikes.iter().map(|spike| serde_json::to_string(spike).unwrap() + "\n").collect();
     // The kill cut the last line.
     std::fs::write(format!("{dir}/events/explained.jsonl"), lines.concat() + "{\"cpu\":1,\"cyc").unwrap();
     let run = json(&["explain", &dir], 0);

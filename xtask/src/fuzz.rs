@@ -75,7 +75,11 @@ pub fn run(options: &Options) -> Result<()> {
             broken.push(target.as_str());
         }
     }
-    if broken.is_empty() { Ok(()) } else { Err(format!("inputs in fuzz/artifacts break {}", broken.join(", "))) }
+    if broken.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("inputs in fuzz/artifacts break {}", broken.join(", ")))
+    }
 }
 
 /// What libFuzzer says last: how many executions, how much code was reached, or what broke.
@@ -182,18 +186,24 @@ mod tests {
 
     #[test]
     fn flags() {
-        let parse = |args: &[&str]| Options::parse(&args.iter().map(|arg| arg.to_string()).collect::<Vec<_>>());
+        let parse =
+            |args: &[&str]| Options::parse(&args.iter().map(|arg| arg.to_string()).collect::<Vec<_>>());
         assert_eq!(parse(&[]), Ok(Options { seconds: 600, only: None }));
         assert_eq!(parse(&["--only", "page", "--seconds", "5"]).unwrap().seconds, 5);
-        assert!(parse(&["--only"]).is_err() && parse(&["--seconds", "x"]).is_err() && parse(&["page"]).is_err());
+        assert!(
+            parse(&["--only"]).is_err() && parse(&["--seconds", "x"]).is_err() && parse(&["page"]).is_err()
+        );
     }
 
     #[test]
     fn the_recordings_give_windows_that_add_up() {
         let folder = std::env::temp_dir().join(format!("onbeat-seeds-{:016x}", onbeat::host::random_u64()));
         let made = seeds(&folder);
-        let lines: Vec<Vec<u8>> =
-            super::folder(&folder.join("window")).unwrap_or_default().iter().map(|path| read(path).unwrap()).collect();
+        let lines: Vec<Vec<u8>> = super::folder(&folder.join("window"))
+            .unwrap_or_default()
+            .iter()
+            .map(|path| read(path).unwrap())
+            .collect();
         std::fs::remove_dir_all(&folder).unwrap();
         made.unwrap();
         assert!(lines.len() > 20, "{}", lines.len());
