@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use onbeat::bundle::run::{Block, CpuRun, Peak, Run, SCHEMA, Worst};
-use onbeat::foreign::maxima::Maxima;
+use onbeat::foreign::maxima::{self, Maxima};
 use onbeat::foreign::{self, Context, cyclictest_hist, cyclictest_json};
 use onbeat::stats::histogram::{quantile, total_of};
 use onbeat::stats::series::Collector;
@@ -253,10 +253,9 @@ fn lists_of_maxima_survive_damage() {
     batter("maxima.csv", b"max_ns\n41000\n# a remark\n52000\n\n+47000\r\n9223372036854775807\n", |bytes| {
         let mut maxima = Maxima::default();
         bytes.split(|&byte| byte == b'\n').try_for_each(|line| maxima.line(line))?;
-        let (values, _) = maxima.finish()?;
-        assert!(
-            values.iter().flatten().all(|value| value.0 >= 0) && values.last().is_some_and(Option::is_some)
-        );
+        let (list, _) = maxima.finish()?;
+        assert!(maxima::values(&list).flatten().all(|value| value.0 >= 0));
+        assert!(maxima::values(&list).last().is_some_and(|last| last.is_some()));
         Ok(())
     });
 }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::foreign::maxima::Maxima;
+use onbeat::foreign::maxima::{self, Maxima};
 use onbeat::stats::bounds::{Evidence, Question, bounds};
 use onbeat::stats::series::{BLOCK, Series};
 use onbeat::units::Nanos;
@@ -13,8 +13,8 @@ fuzz_target!(|bytes: &[u8]| {
     if bytes.split(|&byte| byte == b'\n').try_for_each(|line| maxima.line(line)).is_err() {
         return;
     }
-    let Ok((values, _)) = maxima.finish() else { return };
-    let series = Series::of_list(&values, BLOCK, Nanos(1));
+    let Ok((list, _)) = maxima.finish() else { return };
+    let series = Series::of_maxima(maxima::values(&list), BLOCK, Nanos(1));
     let question = Question { limit: Some(Nanos(1_000)), horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
     bounds(&Evidence::of(&series), &question);
 });

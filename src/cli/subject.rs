@@ -7,7 +7,7 @@ use super::flags::positive_span;
 use crate::bundle::read::Bundle;
 use crate::bundle::run::{CpuRun, Run};
 use crate::error::{Exit, Outcome, Trouble};
-use crate::foreign::maxima::{LINE_LIMIT, Maxima};
+use crate::foreign::maxima::{self, LINE_LIMIT, Maxima};
 use crate::host;
 use crate::report;
 use crate::stats::histogram::Row;
@@ -170,15 +170,15 @@ impl Reading {
                 "{shown}: a line is longer than {LINE_LIMIT} bytes: expected one integer in ns"
             )));
         }
-        let (values, mut remarks) =
+        let (list, mut remarks) =
             maxima.finish().map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
-        let length = (values.len() as i64).checked_mul(block.0);
+        let length = (list.len() as i64).checked_mul(block.0);
         if length.is_none() {
             return Err(Trouble::usage(format!(
                 "{shown}: these blocks last longer than 292 years: give a shorter --block"
             )));
         }
-        let step = match (&self.resolution, coarse_step(&values)) {
+        let step = match (&self.resolution, coarse_step(|| maxima::values(&list).flatten())) {
             (None, Some(step)) => {
                 remarks.push(format!(
                     "few different values, all multiples of {}: taken as recorded in such steps, --resolution says otherwise",
@@ -188,7 +188,7 @@ impl Reading {
             }
             _ => self.step()?,
         };
-        let series = Series::of_list(&values, block, step);
+        let series = Series::of_maxima(maxima::values(&list), block, step);
         Ok(Subject {
             title: title(path),
             series,
@@ -225,11 +225,10 @@ fn length(run: &Run) -> Option<Nanos> {
 
 /// A microsecond, where all values are multiples of one and most come again and again: rounded numbers, of which each
 /// stands for all that were rounded to it.
-fn coarse_step(values: &[Option<Nanos>]) -> Option<Nanos> {
-    let known = || values.iter().flatten().map(|value| value.0);
-    let different: BTreeSet<i64> = known().take(MANY).collect();
+fn coarse_step<I: Iterator<Item = Nanos>>(known: impl Fn() -> I) -> Option<Nanos> {
+    let different: BTreeSet<Nanos> = known().take(MANY).collect();
     let repeated = different.len() > 1 && different.len() * REPEATS <= known().take(MANY).count();
-    (repeated && known().all(|ns| ns % Nanos::MICRO.0 == 0)).then_some(Nanos::MICRO)
+    (repeated && known().all(|value| value.0 % Nanos::MICRO.0 == 0)).then_some(Nanos::MICRO)
 }
 
 fn title(path: &Path) -> String {

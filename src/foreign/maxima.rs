@@ -3,6 +3,7 @@
 //! A heading and comments (`#`) are left out, a blank line between values is a block without one. What
 //! is no integer is refused with its line: a value that is guessed at would be the largest of all.
 
+use crate::stats::column::Column;
 use crate::text::several;
 use crate::units::Nanos;
 
@@ -12,10 +13,14 @@ const MOST: usize = 10 << 20;
 /// The longest line worth reading.
 pub const LINE_LIMIT: usize = 4 << 10;
 
+/// No latency of a list is negative.
+const NONE: i64 = -1;
+
 /// A list being read.
 #[derive(Debug, Default)]
 pub struct Maxima {
-    values: Vec<Option<Nanos>>,
+    /// In ns; a block without one is [`NONE`].
+    values: Column,
     lines: u64,
     blank: usize,
     gaps: u64,
@@ -51,9 +56,9 @@ impl Maxima {
             }
             Ok(value) => {
                 self.gaps += self.blank as u64;
-                self.values.extend(std::iter::repeat_n(None, self.blank));
+                (0..self.blank).for_each(|_| self.values.push(NONE));
                 self.blank = 0;
-                self.values.push(Some(value));
+                self.values.push(value.0);
                 Ok(())
             }
             Err(what) => {
@@ -70,8 +75,8 @@ impl Maxima {
         }
     }
 
-    /// The values, a block without one being none, and remarks on what was left out.
-    pub fn finish(self) -> Result<(Vec<Option<Nanos>>, Vec<String>), String> {
+    /// The values, see [`values`], and remarks on what was left out.
+    pub fn finish(self) -> Result<(Column, Vec<String>), String> {
         if self.values.is_empty() {
             return Err("no values: expected one integer in ns a line".into());
         }
@@ -93,6 +98,11 @@ impl Maxima {
     }
 }
 
+/// The values of a list, a block without one being none.
+pub fn values(list: &Column) -> impl Iterator<Item = Option<Nanos>> + '_ {
+    list.iter().map(|value| (value != NONE).then_some(Nanos(value)))
+}
+
 fn integer(text: &str) -> Result<Nanos, &'static str> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -111,7 +121,7 @@ fn integer(text: &str) -> Result<Nanos, &'static str> {
 mod tests {
     use super::*;
 
-    type Read = Result<(Vec<Option<Nanos>>, Vec<String>), String>;
+    type Read = Result<(Column, Vec<String>), String>;
 
     fn read(text: &[u8]) -> Read {
         let mut maxima = Maxima::default();
@@ -120,8 +130,8 @@ mod tests {
     }
 
     fn values(text: &str) -> Vec<i64> {
-        let (values, _) = read(text.as_bytes()).expect(text);
-        values.iter().map(|value| value.map_or(-1, |ns| ns.0)).collect()
+        let (list, _) = read(text.as_bytes()).expect(text);
+        super::values(&list).map(|value| value.map_or(-1, |ns| ns.0)).collect()
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Opti
 /// The members, and the largest of the others.
 fn chosen(period: &Period, series: &Series) -> Vec<Block> {
     let (members, mut others): (Vec<Block>, Vec<Block>) =
-        series.every().into_iter().partition(|block| period.at_ns.binary_search(&block.at).is_ok());
+        series.every().partition(|block| period.at_ns.binary_search(&block.at).is_ok());
     others.sort_by_key(|block| (std::cmp::Reverse(block.max), block.at));
     others.truncate(OTHERS);
     others.into_iter().chain(members).collect()

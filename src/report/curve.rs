@@ -20,7 +20,7 @@ pub struct Curve {
 impl Curve {
     /// Of all blocks of the series, whole or not; none without a positive latency or without a length.
     pub fn of(series: &[&Series]) -> Option<Curve> {
-        let blocks = series.iter().flat_map(|series| series.blocks.iter().chain(&series.partial));
+        let blocks = series.iter().flat_map(|series| series.blocks.iter().chain(series.partial.iter()));
         let mut maxima: Vec<i64> = blocks.map(|block| block.max.0.max(1)).collect();
         maxima.sort_unstable_by_key(|&max| std::cmp::Reverse(max));
         let hours = series.iter().map(|series| series.observed.as_secs()).sum::<f64>() / HOUR;

@@ -1,11 +1,14 @@
 //! Statistics of samples: pure functions, no clock, no files.
 
+pub mod blocks;
 pub mod bounds;
+pub mod column;
 pub mod compare;
 pub mod count;
 pub mod dice;
 pub mod histogram;
 pub mod law;
+pub mod levels;
 pub mod modes;
 pub mod pair;
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! CPUs share what delays them (a hypervisor, a firmware interrupt), so their blocks are no separate
 //! evidence: the block is the machine's, and its value the largest of its CPUs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
+pub use super::blocks::{Block, Blocks};
 use crate::bundle::run::Peak;
 use crate::units::{Cpu, Nanos};
 
@@ -17,23 +18,6 @@ const NONE: Nanos = Nanos(i64::MIN);
 /// How far back from the newest block a line is looked for; lines of one second come together.
 const NEAR: usize = 64;
 
-/// One block: its place in time and its largest latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// The block's number on the grid of the first one.
-    pub index: i64,
-    /// The largest latency in it, over all CPUs.
-    pub max: Nanos,
-    /// When that wake-up was; for a list without times, the block's start.
-    pub at: Nanos,
-    /// On which CPU.
-    pub cpu: Cpu,
-    /// Wake-ups of all CPUs in it; 0 where unknown.
-    pub n: u64,
-    /// How many CPUs have a value in it.
-    pub cpus: u32,
-}
-
 /// The block maxima of a run or of a list, and what is known about how they came about.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
@@ -44,9 +28,9 @@ pub struct Series {
     /// The step of the times in `at`.
     pub tick: Nanos,
     /// Whole blocks with all CPUs, ascending by index.
-    pub blocks: Vec<Block>,
+    pub blocks: Blocks,
     /// Blocks that are left out of `blocks`, because a CPU has no value in them or they are cut short.
-    pub partial: Vec<Block>,
+    pub partial: Blocks,
     /// Lines that span several blocks: the time of their largest latency is known, the rest of them is not.
     pub joined: u64,
     /// For how long all CPUs are known to have been watched; without blocks, what the run says.
@@ -62,19 +46,19 @@ pub struct Series {
 impl Series {
     /// A list of maxima without gaps; none stands for a block without a value.
     pub fn of_list(maxima: &[Option<Nanos>], block: Nanos, step: Nanos) -> Series {
-        let at = |index: usize| Nanos(block.0.saturating_mul(index as i64));
-        let blocks = maxima.iter().enumerate().filter_map(|(i, max)| {
-            let max = (*max)?;
-            Some(Block { index: i as i64, max, at: at(i), cpu: Cpu(0), n: 0, cpus: 1 })
-        });
-        Series {
-            block,
-            step,
-            tick: block,
-            blocks: blocks.collect(),
-            observed: at(maxima.len()),
-            ..Series::default()
+        Series::of_maxima(maxima.iter().copied(), block, step)
+    }
+
+    /// The same, one after the other.
+    pub fn of_maxima(maxima: impl Iterator<Item = Option<Nanos>>, block: Nanos, step: Nanos) -> Series {
+        let at = |index: i64| Nanos(block.0.saturating_mul(index));
+        let (mut blocks, mut count) = (Blocks::new(block), 0);
+        for max in maxima {
+            let (index, at) = (count, at(count));
+            max.into_iter().for_each(|max| blocks.push(Block { index, max, at, cpu: Cpu(0), n: 0, cpus: 1 }));
+            count += 1;
         }
+        Series { block, step, tick: block, blocks, observed: at(count), ..Series::default() }
     }
 
     /// What of the run is in no block, in words: time, or whole CPUs.
@@ -90,21 +74,32 @@ impl Series {
     }
 
     /// Each block there is, whole or not, in the order of time.
-    pub fn every(&self) -> Vec<Block> {
-        let mut all = [self.blocks.as_slice(), self.partial.as_slice()].concat();
-        all.sort_by_key(|block| (block.at, block.index));
-        all
+    pub fn every(&self) -> impl Iterator<Item = Block> + '_ {
+        let (whole, all) = (self.blocks.len(), self.blocks.len() + self.partial.len());
+        let block =
+            move |at: usize| if at < whole { self.blocks.get(at) } else { self.partial.get(at - whole) };
+        let key = move |at: usize| {
+            let block = block(at);
+            (block.at, block.index)
+        };
+        // Places take less room than blocks, and most series need none.
+        let in_order = (1..all).all(|at| key(at - 1) <= key(at));
+        let mut order: Vec<u32> = if in_order { Vec::new() } else { (0..all as u32).collect() };
+        order.sort_by_key(|&at| key(at as usize));
+        (0..all).map(move |place| block(order.get(place).map_or(place, |&at| at as usize)))
     }
 
     /// The block with the largest latency of all; the first where several are equal.
     pub fn worst(&self) -> Option<Block> {
-        let all = self.blocks.iter().chain(&self.partial);
-        all.max_by_key(|block| (block.max, std::cmp::Reverse(block.at))).copied()
+        let all = self.blocks.iter().chain(self.partial.iter());
+        all.max_by_key(|block| (block.max, std::cmp::Reverse(block.at)))
     }
 
     /// The maxima of the whole blocks as numbers, in the order of time.
     pub fn values(&self) -> Vec<f64> {
-        self.blocks.iter().map(|block| block.max.0 as f64).collect()
+        let mut values = Vec::with_capacity(self.blocks.len());
+        values.extend(self.blocks.maxima().map(|max| max.0 as f64));
+        values
     }
 
     /// Wake-ups per block, typically; none where unknown.
@@ -118,9 +113,9 @@ impl Series {
     /// Blocks of a multiple of the length; a stretch that is not filled is left out.
     pub fn coarser(&self, times: u32) -> Vec<f64> {
         let times = i64::from(times.max(1));
-        let mut coarse = Vec::new();
+        let mut coarse = Vec::with_capacity(self.blocks.len() / times as usize + 1);
         let mut open: Option<(i64, i64, Nanos)> = None;
-        for block in &self.blocks {
+        for block in self.blocks.iter() {
             let place = block.index.div_euclid(times);
             open = match open {
                 Some((at, count, max)) if at == place => Some((at, count + 1, max.max(block.max))),
@@ -138,7 +133,9 @@ pub struct Collector {
     only: Option<Vec<Cpu>>,
     interval: Nanos,
     origin: Option<Nanos>,
-    blocks: Vec<Block>,
+    /// Those that no near line can add to any more, and those it may.
+    blocks: Blocks,
+    near: VecDeque<Block>,
     late: Vec<Block>,
     short: Vec<Block>,
     joined: u64,
@@ -174,7 +171,7 @@ impl Lane {
 impl Collector {
     /// For these CPUs, or all, which wake at an interval (0 where it is not known).
     pub fn new(only: Option<Vec<Cpu>>, interval: Nanos) -> Collector {
-        Collector { only, interval, ..Collector::default() }
+        Collector { only, interval, blocks: Blocks::new(BLOCK), ..Collector::default() }
     }
 
     /// Adds a line; one without a wake-up covers its time and has no value.
@@ -208,12 +205,14 @@ impl Collector {
     }
 
     fn place(&mut self, block: Block) {
-        if self.blocks.last().is_none_or(|last| last.index < block.index) {
-            self.blocks.push(block);
+        if self.near.back().is_none_or(|last| last.index < block.index) {
+            self.near.push_back(block);
+            if self.near.len() > NEAR {
+                self.near.pop_front().into_iter().for_each(|block| self.blocks.push(block));
+            }
             return;
         }
-        let near = self.blocks.len().saturating_sub(NEAR);
-        match self.blocks[near..].iter_mut().find(|there| there.index == block.index) {
+        match self.near.iter_mut().find(|there| there.index == block.index) {
             Some(there) => there.join(&block),
             None => self.late.push(block),
         }
@@ -222,24 +221,17 @@ impl Collector {
     /// The series, with latencies and times in steps of these lengths, of an observation of this length.
     pub fn finish(mut self, step: Nanos, tick: Nanos, observed: Option<Nanos>) -> Series {
         let mut blocks = std::mem::take(&mut self.blocks);
+        self.near.drain(..).for_each(|block| blocks.push(block));
         if !self.late.is_empty() {
-            blocks.append(&mut self.late);
-            blocks.sort_by_key(|block| block.index);
-            blocks.dedup_by(|next, kept| {
-                let same = next.index == kept.index;
-                if same {
-                    kept.join(next);
-                }
-                same
-            });
+            blocks = with_late(&blocks, &mut self.late);
         }
         let all = self.lanes.len() as u32;
-        let (mut whole, mut partial): (Vec<Block>, Vec<Block>) =
-            blocks.into_iter().partition(|block| block.cpus >= all);
-        partial.append(&mut self.short);
+        let (mut whole, mut partial) = (Blocks::new(BLOCK), Blocks::new(BLOCK));
         // Seconds without a wake-up have no value; they were watched all the same.
-        whole.retain(|block| block.max != NONE);
-        partial.retain(|block| block.max != NONE);
+        for block in blocks.iter().filter(|block| block.max != NONE) {
+            if block.cpus >= all { whole.push(block) } else { partial.push(block) }
+        }
+        self.short.iter().filter(|block| block.max != NONE).for_each(|block| partial.push(*block));
         // A time in which one CPU was not watched is none for the machine.
         let covered = self.lanes.values().map(|lane| lane.span).min();
         let said = observed.filter(|length| length.0 > 0);
@@ -261,6 +253,28 @@ impl Collector {
             unseen: Vec::new(),
         }
     }
+}
+
+/// The blocks in order, with lines that came long after those of their time.
+fn with_late(blocks: &Blocks, late: &mut Vec<Block>) -> Blocks {
+    late.sort_by_key(|block| block.index);
+    let (mut known, mut late) = (blocks.iter().peekable(), late.drain(..).peekable());
+    let mut all = Blocks::new(BLOCK);
+    let mut open: Option<Block> = None;
+    loop {
+        let next = match (known.peek(), late.peek()) {
+            (Some(a), Some(b)) if b.index < a.index => late.next(),
+            (Some(_), _) => known.next(),
+            (None, _) => late.next(),
+        };
+        let Some(next) = next else { break };
+        match &mut open {
+            Some(kept) if kept.index == next.index => kept.join(&next),
+            _ => open.replace(next).into_iter().for_each(|done| all.push(done)),
+        }
+    }
+    open.into_iter().for_each(|done| all.push(done));
+    all
 }
 
 impl Block {
@@ -305,7 +319,7 @@ mod tests {
         let values: Vec<i64> = made.blocks.iter().map(|block| block.max.0).collect();
         assert_eq!(values, [12, 11, 12]);
         assert_eq!(
-            (made.blocks[2].cpu, made.blocks[2].n, made.observed),
+            (made.blocks.get(2).cpu, made.blocks.get(2).n, made.observed),
             (Cpu(0), 2_000, Nanos(3 * BLOCK.0))
         );
         let mut backwards = lines;
@@ -322,7 +336,7 @@ mod tests {
         let made = series(&lines);
         assert_eq!((made.blocks.len(), made.partial.len()), (10, 50));
         assert_eq!(made.observed, Nanos(10 * BLOCK.0), "CPU 1 was watched no longer");
-        assert_eq!(made.blocks[3].max, Nanos(7), "yet what the second line saw is kept");
+        assert_eq!(made.blocks.get(3).max, Nanos(7), "yet what the second line saw is kept");
     }
 
     #[test]
@@ -346,7 +360,7 @@ mod tests {
         lines.extend((11..20).map(|s| line(0, s, BLOCK.0, 6)));
         let made = series(&lines);
         assert_eq!((made.joined, made.blocks.len()), (1, 11));
-        assert_eq!((made.blocks[1].index, made.blocks[1].max), (10, Nanos(50)));
+        assert_eq!((made.blocks.get(1).index, made.blocks.get(1).max), (10, Nanos(50)));
         assert_eq!(made.coarser(10), [50.0], "the first ten seconds are not all known, the next are");
     }
 
@@ -372,7 +386,7 @@ mod tests {
         for (mono, span) in [(i64::MAX, i64::MAX), (i64::MIN, -5), (0, i64::MIN)] {
             let peak = Peak { mono_ns: Nanos(mono), span_ns: Some(Nanos(span)), ..line(0, 0, 1, 3) };
             let made = series(&[line(0, 0, BLOCK.0, 5), peak]);
-            assert_eq!(made.every().len(), 2);
+            assert_eq!(made.every().count(), 2);
         }
     }
 }

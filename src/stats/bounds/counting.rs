@@ -124,7 +124,8 @@ pub fn count(evidence: &Evidence, question: &Question) -> Counting {
     let known = |value: f64| (observed > 0.0).then_some(value);
     let max = series.worst().map(|block| block.max).max(evidence.max);
     let events = question.limit.map_or(0, |limit| reached(evidence, limit).at_most);
-    let mut sorted: Vec<Nanos> = series.blocks.iter().map(|block| block.max).collect();
+    let mut sorted = Vec::with_capacity(series.blocks.len());
+    sorted.extend(series.blocks.maxima());
     sorted.sort_unstable();
     let seen = known(observed).filter(|_| max.is_some());
     Counting {
@@ -174,9 +175,9 @@ fn quantiles(sorted: &[Nanos], step: Nanos) -> Vec<Quantile> {
 }
 
 fn records(evidence: &Evidence) -> Option<Records> {
-    let values = evidence.series.values();
-    let n = values.len() as u64;
-    let count = climb::records(&values);
+    let blocks = &evidence.series.blocks;
+    let n = blocks.len() as u64;
+    let count = climb::records(blocks.maxima().map(|max| max.0 as f64));
     (n > 0).then(|| Records { count, expected: climb::mean(n), p_value: climb::too_many(count, n) })
 }
 

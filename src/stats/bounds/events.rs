@@ -18,16 +18,15 @@ pub struct Reached {
     pub at_most: u64,
 }
 
-/// The peaks of spikes (time and latency, ns) that came together, as their indices in order of time.
+/// How far apart spikes have to be to be two events.
 ///
 /// A block holds one event at most: of its other wake-ups the values are kept, not the times. In a
 /// list each block stands for itself, for its times are no finer.
-pub fn together(series: &Series, spikes: &[(i64, i64)]) -> Vec<usize> {
+pub fn gap(series: &Series) -> i64 {
     let fine = series.tick < series.block;
     // Never as long as a block: blocks that are all late would else be one event, however long it goes on.
     let most = series.block.0 / 10;
-    let gap = if fine { series.tick.0.saturating_mul(TOGETHER).min(most) } else { 0 };
-    cluster::runs(spikes, gap).into_iter().map(|cluster| cluster.peak).collect()
+    if fine { series.tick.0.saturating_mul(TOGETHER).min(most) } else { 0 }
 }
 
 /// How many events of a series are at or above the level.
@@ -41,10 +40,12 @@ pub fn of_series_on(series: &Series, level: Nanos, cpu: Cpu) -> u64 {
 }
 
 fn count(series: &Series, counts: impl Fn(&Block) -> bool) -> u64 {
-    let all = series.blocks.iter().chain(&series.partial);
-    let spikes: Vec<(i64, i64)> =
-        all.filter(|block| counts(block)).map(|block| (block.at.0, block.max.0)).collect();
-    together(series, &spikes).len() as u64
+    let all = series.blocks.iter().chain(series.partial.iter());
+    let mut times: Vec<i64> = all.filter(|block| counts(block)).map(|block| block.at.0).collect();
+    times.sort_unstable();
+    let mut events = 0;
+    cluster::peaks(times.into_iter().map(|time| (time, 0)), gap(series), |_| events += 1);
+    events
 }
 
 /// How often the level was reached: by block maxima where there are any, else by the histogram.
@@ -105,7 +106,9 @@ mod tests {
         assert_eq!(count(&series), 3);
         series.tick = Nanos(1_000_000);
         assert_eq!(count(&series), 3, "a second apart are two events at an interval of 1 ms");
-        series.blocks[2].at = Nanos(series.blocks[1].at.0 + 9_000_000);
+        let near = Nanos(series.blocks.get(1).at.0 + 9_000_000);
+        series.blocks =
+            series.blocks.edited(|block| block.at = if block.index == 2 { near } else { block.at });
         assert_eq!(count(&series), 2, "nine intervals apart are one");
     }
 

@@ -6,6 +6,7 @@ use super::conditions::{self, FEWEST_BLOCKS, farthest};
 use super::gates::{ALPHA, Gate, all_pass, foremost};
 use super::structure::Structure;
 use super::{Evidence, Question, histogram, shape, steadiness};
+use crate::stats::levels;
 use crate::stats::series::Series;
 use crate::stats::steady::ljung_box;
 use crate::stats::tail::gev::{self, Fit, Shape};
@@ -108,11 +109,8 @@ impl Sample {
 
     /// How many different steps the values lie in.
     fn distinct(&self) -> usize {
-        let mut steps: Vec<i64> =
-            self.values.iter().map(|value| (value / self.step.0.max(1) as f64).floor() as i64).collect();
-        steps.sort_unstable();
-        steps.dedup();
-        steps.len()
+        let steps = self.values.iter().map(|value| (value / self.step.0.max(1) as f64).floor());
+        levels::Levels::of(steps, self.values.len()).all().len()
     }
 }
 
@@ -143,7 +141,9 @@ pub fn extrapolate(
     let series = evidence.series;
     let times = block_size(series);
     let sample = Sample::of(series, times);
-    let finest = series.values();
+    // Millions of values are there once.
+    let finer = if times == 1 { Vec::new() } else { series.values() };
+    let finest = if times == 1 { &sample.values } else { &finer };
     let n = sample.values.len();
     let observed = Nanos(sample.block.0.saturating_mul(n as i64));
     let horizon =
@@ -151,9 +151,9 @@ pub fn extrapolate(
     let blocks = horizon.0 as f64 / sample.block.0.max(1) as f64;
     let levels = Levels::of(&sample, blocks);
     let mut gates = vec![
-        steadiness::level(&sample.values, &finest, sample.block),
+        steadiness::level(&sample.values, finest, sample.block),
         steadiness::dependence(&sample.values, sample.block),
-        steadiness::evenness(&finest, series.block),
+        steadiness::evenness(finest, series.block),
     ];
     gates.extend([
         shape::fits(&sample, &Sample::of(series, times.saturating_mul(2)), blocks),

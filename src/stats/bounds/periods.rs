@@ -11,7 +11,9 @@ use crate::stats::time::{name, schuster, short};
 use crate::units::Nanos;
 
 /// How many of the largest blocks are looked at: few show a rare comb, many a frequent one.
-const SELECTIONS: [usize; 5] = [15, 60, 250, 1000, 2000];
+const SELECTIONS: [usize; 5] = [15, 60, 250, 1000, MOST_SPIKES];
+/// No more spikes are searched for periods.
+pub const MOST_SPIKES: usize = 2000;
 /// Spikes are at most this part of the blocks.
 const PART: usize = 10;
 /// Fewer are no series.
@@ -246,7 +248,7 @@ mod tests {
     use super::super::{Question, REACH, bounds};
     use super::*;
     use crate::stats::dice::Dice;
-    use crate::stats::series::{BLOCK, Series};
+    use crate::stats::series::{BLOCK, Block, Blocks, Series};
 
     /// An hour of a run at 1 ms: Gumbel maxima about 20 us at random times, and combs of (period s, phase s, us, kept).
     fn hour(combs: &[(f64, f64, i64, f64)], seed: u64) -> Series {
@@ -254,19 +256,22 @@ mod tests {
         let us: Vec<f64> = (0..3_600).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect();
         let list: Vec<Option<Nanos>> = us.iter().map(|us| Some(Nanos((us * 1_000.0) as i64))).collect();
         let mut series = Series { tick: Nanos(1_000_000), ..Series::of_list(&list, BLOCK, Nanos(1)) };
-        for block in &mut series.blocks {
+        let mut edited: Vec<Block> = series.blocks.iter().collect();
+        for block in &mut edited {
             block.at.0 += dice.below(1_000) as i64 * 1_000_000;
         }
         for &(period, phase, us, kept) in combs {
             let due = (0..).map(|n| phase + f64::from(n) * period).take_while(|&due| due < 3_600.0);
             for due in due.collect::<Vec<_>>() {
-                let block = &mut series.blocks[due as usize];
+                let block = &mut edited[due as usize];
                 if dice.even() < kept && block.max.0 < us * 1_000 {
                     (block.max, block.at) =
                         (Nanos(us * 1_000 + dice.below(900) as i64), Nanos((due * 1e9) as i64));
                 }
             }
         }
+        series.blocks = Blocks::new(BLOCK);
+        edited.into_iter().for_each(|block| series.blocks.push(block));
         series
     }
 
@@ -290,7 +295,8 @@ mod tests {
     fn times_no_finer_than_blocks_do_not_hide_a_period() {
         for (period, seed) in [(3.0, 1), (10.0, 2), (60.0, 3)] {
             let mut series = hour(&[(period, 0.31, 50, 1.0)], seed);
-            series.blocks.iter_mut().for_each(|block| block.at = Nanos(block.index * BLOCK.0 + 500_000_000));
+            series.blocks =
+                series.blocks.edited(|block| block.at = Nanos(block.index * BLOCK.0 + 500_000_000));
             assert_eq!(rounded(&structure(&Evidence::of(&series)).periods), [period]);
         }
     }

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::periods::{self, FEWEST, Period, Spike, largest};
 use super::{Evidence, events};
-use crate::stats::series::Block;
 use crate::stats::time::{burst, change, cluster};
 use crate::units::Nanos;
 
@@ -70,9 +69,8 @@ pub fn structure(evidence: &Evidence) -> Structure {
         let end = evidence.rows.last().map_or(0, |row| row.1.0);
         (evidence.overflow_times.iter().map(|&at| (at, end)).collect(), 0, 0)
     } else {
-        let every = series.every();
-        let start = every.first().map_or(0, |block| block.at.0);
-        (peaks(evidence, &every), every.len(), start)
+        let start = series.every().next().map_or(0, |block| block.at.0);
+        (peaks(evidence), series.blocks.len() + series.partial.len(), start)
     };
     let span = (start, start.saturating_add(observed));
     let tick = periods::tick(series);
@@ -89,11 +87,24 @@ pub fn structure(evidence: &Evidence) -> Structure {
     found
 }
 
-/// The peaks of clusters of block maxima: two blocks may share one event at their common edge.
-fn peaks(evidence: &Evidence, every: &[Block]) -> Vec<Spike> {
-    let maxima: Vec<Spike> = every.iter().map(|block| (block.at.0, block.max.0)).collect();
-    let clusters = events::together(evidence.series, &maxima);
-    clusters.into_iter().map(|peak| maxima[peak]).collect()
+/// The largest peaks of clusters of block maxima, as many as are looked at: two blocks may share one event at their
+/// common edge.
+fn peaks(evidence: &Evidence) -> Vec<Spike> {
+    let series = evidence.series;
+    let blocks = series.blocks.len() + series.partial.len();
+    // One more than is chosen, to see where equal ones would have to be parted.
+    let most = periods::MOST_SPIKES.max(blocks / 50) + 1;
+    let mut peaks: Vec<Spike> = Vec::new();
+    let maxima = series.every().map(|block| (block.at.0, block.max.0));
+    cluster::peaks(maxima, events::gap(series), |peak| {
+        peaks.push(peak);
+        if peaks.len() >= 2 * most {
+            peaks.select_nth_unstable_by_key(most - 1, |spike| (std::cmp::Reverse(spike.1), spike.0));
+            peaks.truncate(most);
+        }
+    });
+    peaks.sort_unstable();
+    peaks
 }
 
 fn rates(large: &[Spike], (start, end): (i64, i64), block: i64) -> (Option<Bursts>, Vec<Stretch>) {

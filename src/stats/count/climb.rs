@@ -11,10 +11,10 @@ const EXACT: u64 = 1024;
 const STATES: usize = 256;
 
 /// How many values are larger than all before them; the first one counts.
-pub fn records(series: &[f64]) -> u64 {
+pub fn records(series: impl IntoIterator<Item = f64>) -> u64 {
     let mut highest: Option<f64> = None;
     let mut count = 0;
-    for &x in series {
+    for x in series {
         if highest.is_none_or(|highest| x > highest) {
             highest = Some(x);
             count += 1;
@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn records_are_strict() {
-        assert_eq!(records(&[]), 0);
-        assert_eq!(records(&[2.0, 2.0, 1.0, 3.0, 3.0, 4.0]), 3);
-        assert_eq!(records(&[f64::NAN, 1.0, f64::NEG_INFINITY]), 1);
+        assert_eq!(records([]), 0);
+        assert_eq!(records([2.0, 2.0, 1.0, 3.0, 3.0, 4.0]), 3);
+        assert_eq!(records([f64::NAN, 1.0, f64::NEG_INFINITY]), 1);
         assert_eq!(
             (too_many(0, 0), too_many(1, 0), quantile(0.99, 0), mean(0), variance(0)),
             (1.0, 0.0, 0, 0.0, 0.0)
@@ -194,12 +194,12 @@ mod tests {
         assert!(chance <= 0.05 && too_many(limit - 1, 600) > 0.05);
         let mut alarm = || {
             let noise: Vec<f64> = (0..600).map(|_| dice.exponential()).collect();
-            u32::from(records(&noise) >= limit)
+            u32::from(records(noise) >= limit)
         };
         let alarms = f64::from((0..runs).map(|_| alarm()).sum::<u32>()) / f64::from(runs);
         near(alarms, chance, 3.0 * (chance * (1.0 - chance) / f64::from(runs)).sqrt());
         let drift: Vec<f64> = (0..600).map(|i| dice.exponential() + 0.1 * f64::from(i)).collect();
-        assert!(too_many(records(&drift), 600) < 1e-6);
+        assert!(too_many(records(drift), 600) < 1e-6);
     }
 
     proptest! {
@@ -210,7 +210,7 @@ mod tests {
         fn monotone_transformations_keep_records(x in proptest::collection::vec(-20i32..20, 0..60)) {
             let x: Vec<f64> = x.into_iter().map(f64::from).collect();
             let bent: Vec<f64> = x.iter().map(|x| (x / 5.0).exp() + 3.0).collect();
-            prop_assert_eq!(records(&x), records(&bent));
+            prop_assert_eq!(records(x), records(bent));
         }
 
         #[test]

@@ -7,6 +7,7 @@
 use super::ranks;
 use crate::stats::dice::{Dice, SEED};
 use crate::stats::law;
+use crate::stats::levels::Levels;
 
 /// Into how many windows the run is cut.
 pub const WINDOWS: usize = 10;
@@ -55,8 +56,8 @@ pub fn top_blocks(x: &[f64], share: f64) -> Vec<usize> {
     if wanted == 0 || !ranks::varies(x) {
         return Vec::new();
     }
-    let places = ranks::ascending(x);
-    let level = x[places[x.len() - wanted]];
+    let levels = Levels::of(x.iter().copied(), x.len());
+    let Some(level) = levels.at((x.len() - wanted) as u64) else { return Vec::new() };
     let above = x.iter().filter(|&&x| x > level).count();
     let from = x.iter().filter(|&&x| x >= level).count();
     let leave_level = above > 0 && wanted - above <= from - wanted;

@@ -40,15 +40,15 @@ pub fn level_with_lag(x: &[f64], lag: usize) -> Option<Kpss> {
     let n = x.len() as f64;
     let lag = lag.min(x.len() - 1);
     let mean = x.iter().sum::<f64>() / n;
-    let residuals: Vec<f64> = x.iter().map(|x| x - mean).collect();
+    // Computed again each time: a list of them would take the room of the values once more.
     let products =
-        |apart: usize| -> f64 { residuals.iter().zip(&residuals[apart..]).map(|(a, b)| a * b).sum() };
+        |apart: usize| -> f64 { x.iter().zip(&x[apart..]).map(|(a, b)| (a - mean) * (b - mean)).sum() };
     let weight = |apart: usize| 1.0 - apart as f64 / (lag as f64 + 1.0);
     let variance = (products(0) + 2.0 * (1..=lag).map(|k| weight(k) * products(k)).sum::<f64>()) / n;
     let mut sum = 0.0;
     let mut squares = 0.0;
-    for residual in residuals {
-        sum += residual;
+    for x in x {
+        sum += x - mean;
         squares += sum * sum;
     }
     let statistic = squares / (n * n) / variance;

@@ -23,9 +23,8 @@ pub fn autocorrelations(x: &[f64], lags: usize) -> Option<Vec<f64>> {
         return None;
     }
     let mean = x.iter().sum::<f64>() / x.len() as f64;
-    let residuals: Vec<f64> = x.iter().map(|x| x - mean).collect();
     let products =
-        |apart: usize| -> f64 { residuals.iter().zip(&residuals[apart..]).map(|(a, b)| a * b).sum() };
+        |apart: usize| -> f64 { x.iter().zip(&x[apart..]).map(|(a, b)| (a - mean) * (b - mean)).sum() };
     let variance = products(0);
     let correlations = (1..=lags.min(x.len() - 1)).map(|k| products(k) / variance).collect();
     (variance > 0.0 && variance.is_finite()).then_some(correlations)

@@ -3,10 +3,9 @@
 //! Mann (1945); Kendall (1975), Rank Correlation Methods, with the variance corrected for ties and a correction for
 //! continuity; Sen (1968) for the slope. Assumption: independent blocks; dependence makes p too small.
 
-use std::cmp::Ordering;
-
 use super::ranks;
 use crate::stats::law;
+use crate::stats::levels::Levels;
 
 /// The slope is taken over at most this many medians: pairs grow with the square.
 const SLOPE_POINTS: usize = 300;
@@ -28,43 +27,38 @@ pub fn trend(x: &[f64]) -> Option<MannKendall> {
         return None;
     }
     let n = x.len() as f64;
-    let places = ranks::ascending(x);
+    let levels = Levels::of(x.iter().copied(), x.len());
     let (mut tied_pairs, mut tied_variance) = (0.0, 0.0);
-    for group in ranks::groups(x, &places) {
-        let t = group.len() as f64;
+    for &(_, count) in levels.all() {
+        let t = count as f64;
         tied_pairs += t * (t - 1.0) / 2.0;
         tied_variance += t * (t - 1.0) * (2.0 * t + 5.0);
     }
-    let falling = falling_pairs(&mut x.to_vec(), &mut Vec::with_capacity(x.len())) as f64;
+    let falling = falling_pairs(x, &levels) as f64;
     let s = n * (n - 1.0) / 2.0 - tied_pairs - 2.0 * falling;
     let variance = (n * (n - 1.0) * (2.0 * n + 5.0) - tied_variance) / 18.0;
     let z = if s == 0.0 { 0.0 } else { (s - s.signum()) / variance.sqrt() };
     Some(MannKendall { s, z, p: law::normal_two_sided(z) })
 }
 
-/// Sorts by merging and counts the pairs of which the later one is smaller.
-fn falling_pairs(x: &mut [f64], spare: &mut Vec<f64>) -> u64 {
-    if x.len() < 2 {
-        return 0;
-    }
-    let middle = x.len() / 2;
-    let (early, late) = x.split_at_mut(middle);
-    let mut falling = falling_pairs(early, spare) + falling_pairs(late, spare);
-    spare.clear();
-    let (mut i, mut j) = (0, 0);
-    while i < early.len() && j < late.len() {
-        if early[i].partial_cmp(&late[j]) == Some(Ordering::Greater) {
-            falling += (early.len() - i) as u64;
-            spare.push(late[j]);
-            j += 1;
-        } else {
-            spare.push(early[i]);
-            i += 1;
+/// The pairs of which the later one is smaller, by a tree of how many of each value were there so far (Fenwick 1994).
+fn falling_pairs(x: &[f64], levels: &Levels) -> u64 {
+    let mut tree = vec![0u64; levels.all().len() + 1];
+    let mut falling = 0;
+    for (before, &value) in x.iter().enumerate() {
+        let place = levels.place(value) + 1;
+        let (mut at, mut not_larger) = (place, 0);
+        while at > 0 {
+            not_larger += tree[at];
+            at &= at - 1;
+        }
+        falling += before as u64 - not_larger;
+        let mut at = place;
+        while at < tree.len() {
+            tree[at] += 1;
+            at += at & at.wrapping_neg();
         }
     }
-    spare.extend_from_slice(&early[i..]);
-    spare.extend_from_slice(&late[j..]);
-    x.copy_from_slice(spare);
     falling
 }
 

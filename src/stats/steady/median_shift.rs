@@ -28,7 +28,7 @@ pub fn most_likely(x: &[f64]) -> Option<Shift> {
     let n = x.len() as f64;
     let mut sum = 0.0;
     let (mut first_after, mut u) = (1, 0.0f64);
-    for (i, rank) in ranks::midranks(x).into_iter().enumerate().take(x.len() - 1) {
+    for (i, rank) in ranks::midranks(x).enumerate().take(x.len() - 1) {
         sum += 2.0 * rank - (n + 1.0);
         if sum.abs() > u.abs() {
             (first_after, u) = (i + 1, sum);

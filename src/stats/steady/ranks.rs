@@ -1,5 +1,7 @@
 //! What the rank tests share: medians, midranks and ties of a series, all in n log n.
 
+use crate::stats::levels::Levels;
+
 /// Whether there are two different values, and none that is not a number.
 pub fn varies(x: &[f64]) -> bool {
     x.iter().all(|x| x.is_finite()) && x.iter().any(|&y| y != x[0])
@@ -7,8 +9,7 @@ pub fn varies(x: &[f64]) -> bool {
 
 /// The median, the mean of the middle two where n is even; `None` without values.
 pub fn median(x: &[f64]) -> Option<f64> {
-    let mut x = x.to_vec();
-    median_of(&mut x)
+    Levels::of(x.iter().copied(), x.len()).median()
 }
 
 /// The median of values whose order does not matter afterwards, see [`median`].
@@ -26,29 +27,10 @@ pub fn median_of(x: &mut [f64]) -> Option<f64> {
     Some(lower + (upper - lower) / 2.0)
 }
 
-/// The places of the values in ascending order; equal values keep their order.
-pub fn ascending(x: &[f64]) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..x.len()).collect();
-    // Adding zero makes the two zeros one value.
-    places.sort_by(|&a, &b| (x[a] + 0.0).total_cmp(&(x[b] + 0.0)));
-    places
-}
-
-/// The places of the values in ascending order, equal values together.
-pub fn groups<'a>(x: &'a [f64], ascending: &'a [usize]) -> impl Iterator<Item = &'a [usize]> {
-    ascending.chunk_by(|&a, &b| x[a] == x[b])
-}
-
 /// The ranks from 1 in the order of the series; equal values share the mean of theirs.
-pub fn midranks(x: &[f64]) -> Vec<f64> {
-    let places = ascending(x);
-    let (mut ranks, mut before) = (vec![0.0; x.len()], 0);
-    for group in groups(x, &places) {
-        let rank = before as f64 + (group.len() + 1) as f64 / 2.0;
-        group.iter().for_each(|&place| ranks[place] = rank);
-        before += group.len();
-    }
-    ranks
+pub fn midranks(x: &[f64]) -> impl Iterator<Item = f64> + '_ {
+    let levels = Levels::of(x.iter().copied(), x.len());
+    x.iter().map(move |&x| levels.midrank(x))
 }
 
 #[cfg(test)]
@@ -59,6 +41,7 @@ mod tests {
     #[test]
     fn small_series_are_as_by_hand() {
         assert_eq!((median(&[]), median(&[3.0]), median(&[4.0, 1.0])), (None, Some(3.0), Some(2.5)));
+        let midranks = |x: &[f64]| midranks(x).collect::<Vec<f64>>();
         assert_eq!(midranks(&[2.0, 7.0, 2.0, 1.0]), [2.5, 4.0, 2.5, 1.0]);
         assert_eq!(midranks(&[0.0, -0.0]), [1.5, 1.5]);
         assert!(!varies(&[]) && !varies(&[1.0]) && !varies(&[1.0, 1.0]) && varies(&[1.0, 2.0]));
@@ -70,7 +53,7 @@ mod tests {
         #[test]
         fn ranks_count_what_is_below(x in proptest::collection::vec(-9i32..9, 1..50)) {
             let x: Vec<f64> = x.into_iter().map(f64::from).collect();
-            for (rank, y) in midranks(&x).into_iter().zip(&x) {
+            for (rank, y) in midranks(&x).zip(&x) {
                 let below = x.iter().filter(|z| *z < y).count() as f64;
                 let same = x.iter().filter(|z| *z == y).count() as f64;
                 prop_assert_eq!(rank, below + (same + 1.0) / 2.0);

@@ -6,6 +6,7 @@
 
 use super::lmoments::LMoments;
 use crate::stats::histogram::Row;
+use crate::stats::levels::Levels;
 
 /// All values of one step, `[low, high)`; a density where both are the same, open to above where high is infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,18 +44,12 @@ impl Steps {
             return None;
         }
         let edge = |v: &f64| if width > 0.0 { (v / width + 1e-6).floor() * width } else { *v };
-        let mut lows: Vec<f64> = values.iter().map(edge).collect();
-        if !lows.iter().all(|low| low.is_finite()) {
+        if !values.iter().map(edge).all(|low| low.is_finite()) {
             return None;
         }
-        lows.sort_by(f64::total_cmp);
-        let mut steps: Vec<Step> = Vec::new();
-        for low in lows {
-            match steps.last_mut() {
-                Some(last) if last.low == low => last.count += 1.0,
-                _ => steps.push(Step { low, high: low + width, count: 1.0 }),
-            }
-        }
+        let lows = Levels::of(values.iter().map(edge), values.len());
+        let step = |&(low, count): &(f64, u64)| Step { low, high: low + width, count: count as f64 };
+        let steps: Vec<Step> = lows.all().iter().map(step).collect();
         Some(Steps { steps, n: values.len() as f64 })
     }
 

@@ -17,6 +17,24 @@ pub struct Cluster {
     pub size: usize,
 }
 
+/// Hands out the largest event (time and size, both ns) of each cluster, the first of equals; the events come in order of
+/// time, and at least `gap_ns` lies between two clusters.
+pub fn peaks(events: impl IntoIterator<Item = (i64, i64)>, gap_ns: i64, mut each: impl FnMut((i64, i64))) {
+    let mut open: Option<((i64, i64), i64)> = None;
+    for event in events {
+        open = Some(match open {
+            Some((peak, end)) if event.0.saturating_sub(end) < gap_ns => {
+                (if event.1 > peak.1 { event } else { peak }, event.0)
+            }
+            done => {
+                done.into_iter().for_each(|(peak, _)| each(peak));
+                (event, event.0)
+            }
+        });
+    }
+    open.into_iter().for_each(|(peak, _)| each(peak));
+}
+
 /// The clusters of events (time and size, both ns, in any order): at least `gap_ns` lies between two of them.
 pub fn runs(events: &[(i64, i64)], gap_ns: i64) -> Vec<Cluster> {
     let mut order: Vec<usize> = (0..events.len()).collect();

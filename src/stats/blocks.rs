@@ -1,0 +1,119 @@
+//! Block maxima in columns: those of months are millions.
+
+use super::column::Column;
+use crate::units::{Cpu, Nanos};
+
+/// One block: its place in time and its largest latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The block's number on the grid of the first one.
+    pub index: i64,
+    /// The largest latency in it, over all CPUs.
+    pub max: Nanos,
+    /// When that wake-up was; for a list without times, the block's start.
+    pub at: Nanos,
+    /// On which CPU.
+    pub cpu: Cpu,
+    /// Wake-ups of all CPUs in it; 0 where unknown.
+    pub n: u64,
+    /// How many CPUs have a value in it.
+    pub cpus: u32,
+}
+
+/// Blocks, in the order in which they were added. What does not change from block to block takes no room.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blocks {
+    /// Length of a block, by which the next one's time is another.
+    length: i64,
+    /// The block's number less its place.
+    index: Column,
+    max: Column,
+    at: Column,
+    /// The CPU, and in the upper half how many CPUs.
+    cpu: Column,
+    n: Column,
+}
+
+impl Blocks {
+    /// None yet, of that length.
+    pub fn new(length: Nanos) -> Blocks {
+        Blocks { length: length.0, ..Blocks::default() }
+    }
+
+    /// Adds a block.
+    pub fn push(&mut self, block: Block) {
+        self.index.push(block.index.wrapping_sub(self.len() as i64));
+        self.max.push(block.max.0);
+        self.at.push(block.at.0.wrapping_sub(block.index.wrapping_mul(self.length)));
+        self.cpu.push(i64::from(block.cpu.0) | i64::from(block.cpus) << 32);
+        self.n.push(block.n as i64);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.max.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.max.is_empty()
+    }
+
+    /// The block at a place that there is.
+    pub fn get(&self, place: usize) -> Block {
+        let index = self.index.get(place).wrapping_add(place as i64);
+        let cpu = self.cpu.get(place) as u64;
+        Block {
+            index,
+            max: Nanos(self.max.get(place)),
+            at: Nanos(self.at.get(place).wrapping_add(index.wrapping_mul(self.length))),
+            cpu: Cpu(cpu as u32),
+            n: self.n.get(place) as u64,
+            cpus: (cpu >> 32) as u32,
+        }
+    }
+
+    /// The first one.
+    pub fn first(&self) -> Option<Block> {
+        (!self.is_empty()).then(|| self.get(0))
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Block> + '_ {
+        (0..self.len()).map(|place| self.get(place))
+    }
+
+    /// Their largest latencies, in order.
+    pub fn maxima(&self) -> impl Iterator<Item = Nanos> + '_ {
+        self.max.iter().map(Nanos)
+    }
+
+    /// The same with each changed.
+    #[cfg(test)]
+    pub fn edited(&self, mut edit: impl FnMut(&mut Block)) -> Blocks {
+        let mut blocks = Blocks::new(Nanos(self.length));
+        for mut block in self.iter() {
+            edit(&mut block);
+            blocks.push(block);
+        }
+        blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(made in proptest::collection::vec((any::<i64>(), any::<i64>(), any::<i64>(), any::<u32>(), any::<u64>(), any::<u32>()), 0..40), length: i64) {
+            let of = |(index, max, at, cpu, n, cpus)| Block { index, max: Nanos(max), at: Nanos(at), cpu: Cpu(cpu), n, cpus };
+            let made: Vec<Block> = made.into_iter().map(of).collect();
+            let mut blocks = Blocks::new(Nanos(length));
+            made.iter().for_each(|block| blocks.push(*block));
+            prop_assert!(blocks.iter().eq(made.iter().copied()));
+            prop_assert!(blocks.maxima().eq(made.iter().map(|block| block.max)));
+        }
+    }
+}
