@@ -11,6 +11,7 @@ use std::process::ExitCode;
 static HEAP: onbeat::host::heap::Heap = onbeat::host::heap::Heap::new();
 
 fn main() -> ExitCode {
+    onbeat::host::rt::survive_file_size_limit();
     let args: Vec<_> = std::env::args_os().collect();
     let environment = onbeat::cli::Environment {
         state_home: std::env::var_os("XDG_STATE_HOME"),

@@ -189,7 +189,7 @@ pub struct CpuRun {
     pub mean_ns: Option<Nanos>,
     /// The exact largest latency.
     pub max_ns: Option<Nanos>,
-    /// Nearest-rank quantile, upper edge of its row.
+    /// Nearest-rank quantile, upper edge of its row, and never above `max_ns`.
     pub p50_ns: Option<Nanos>,
     /// As `p50_ns`.
     pub p90_ns: Option<Nanos>,
@@ -220,6 +220,9 @@ pub struct CpuRun {
     /// Involuntary ones.
     #[serde(default)]
     pub involuntary_switches: Option<u64>,
+    /// The share of its time that the measuring thread took of the CPU, by the thread's own clock; null for an import.
+    #[serde(default)]
+    pub cpu_share: Option<f64>,
 }
 
 /// One of the worst wake-ups.
@@ -262,6 +265,10 @@ pub struct Overhead {
     pub max_rss_kib: Option<u64>,
     /// Cost of the flight recorder; null for `measure`.
     pub recorder_ns_per_cycle: Option<Nanos>,
+    /// The largest `cpu_share` of the measured CPUs, 0 to 1; null for an import.
+    pub cpu_share: Option<f64>,
+    /// The share of one CPU that onbeat's own thread took.
+    pub housekeeping_cpu_share: Option<f64>,
     /// Seconds that the housekeeping thread came too late for; their blocks are joined, none is lost.
     pub blocks_joined: Option<u64>,
     /// Lines of `blocks.jsonl` that could not be written.
@@ -336,7 +343,7 @@ impl Peak {
 impl CpuRun {
     /// Fills the quantiles from the histogram.
     pub fn fill_quantiles(&mut self) {
-        let at = |per_million| histogram::quantile(&self.histogram, per_million);
+        let at = |per_million| histogram::quantile(&self.histogram, self.max_ns, per_million);
         (self.p50_ns, self.p90_ns, self.p99_ns) = (at(500_000), at(900_000), at(990_000));
         (self.p999_ns, self.p9999_ns) = (at(999_000), at(999_900));
     }

@@ -69,7 +69,7 @@ pub struct Course {
     /// cyclictest's --smp: onbeat always measures one thread per CPU with one interval
     #[arg(short = 'S', long, hide = true)]
     smp: bool,
-    /// cyclictest's --threads: onbeat always runs one thread per CPU
+    /// cyclictest's --threads: one thread per CPU is all there is; -a says on which
     #[arg(short, long, hide = true, num_args = 0..=1, value_name = "N")]
     threads: Option<Option<u32>>,
     /// cyclictest's --nsecs: onbeat always counts in ns
@@ -119,6 +119,7 @@ impl Course {
                 .as_deref()
                 .map(|text| cpu_list("--housekeeping", text))
                 .transpose()?,
+            threads: self.threads.flatten(),
         })
     }
 
@@ -178,6 +179,23 @@ mod tests {
         assert_eq!((intent.interval, intent.distance), (Nanos(200_000), Nanos(500_000)));
         assert_eq!((intent.priority, intent.duration), (Some(98), Some(Nanos(3_600_000_000_000))));
         assert_eq!(intent.limit, Some(Nanos(150_000)));
+    }
+
+    #[test]
+    fn threads_may_be_counted_in_all_spellings() {
+        for (flags, threads) in [
+            ("-t", None),
+            ("-t -n", None),
+            ("--threads", None),
+            ("-t2", Some(2)),
+            ("-t 2 -n", Some(2)),
+            ("--threads=2", Some(2)),
+            ("--threads 2", Some(2)),
+            ("-Smt2", Some(2)),
+        ] {
+            assert_eq!(intent(flags).expect(flags).threads, threads, "{flags}");
+        }
+        assert!(intent("-t two").is_err() && intent("-t-1").is_err());
     }
 
     #[test]

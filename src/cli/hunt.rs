@@ -11,7 +11,7 @@ use super::{Environment, print, write_output};
 use crate::bundle::document::Document;
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome, Trouble, json};
+use crate::error::{Exit, Outcome, json};
 use crate::host::{self, Host, rt};
 use crate::hunt::chase::{Chase, Limits};
 use crate::hunt::explainer::Explainer;
@@ -73,8 +73,6 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     let Begun { plan, mut run, core_types, before, mut desk } = begin(&args.course, "hunt", environment)?;
     let online = CpuSet::parse(&run.host.online).unwrap_or_default();
-    // From here on something is on the machine that Ctrl-C must not leave there.
-    rt::block_signals().map_err(|error| Trouble::internal(format!("cannot block signals: {error}")))?;
     let recorder = Recorder::open(&online)?;
     let explainer = Explainer::new(recorder, &run, desk.writer.events()?, host::memory_kib());
     rt::forget_code(); // what made the recorder

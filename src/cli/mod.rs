@@ -252,7 +252,7 @@ fn print(bytes: &[u8]) -> Outcome<()> {
     let bytes = safe(bytes);
     let mut out = io::stdout().lock();
     match out.write_all(&bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe && !was_closed(&error) => {
             let what = "cannot write to standard output";
             Err(Trouble {
                 exit: Exit::Internal,
@@ -269,6 +269,11 @@ fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
         Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
         _ => Cow::Borrowed(bytes),
     }
+}
+
+/// Whether standard output is a terminal that was closed: it answers EIO from then on (tty_hung_up_p, tty(4)).
+fn was_closed(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EIO) && crate::host::is_character_device(io::stdout())
 }
 
 /// Refuses outputs that cannot be written, before anything is measured for them, and two on one stream.

@@ -34,15 +34,16 @@ pub struct Begun {
 /// Flags to intent, machine to plan; makes the bundle. Refuses with the remedy.
 pub fn begin(course: &Course, command: &str, environment: &Environment) -> Outcome<Begun> {
     let intent = course.intent()?;
-    course.mention_needless_flags();
-    rt::survive_file_size_limit();
     rt::forget_code(); // that of the command line
     let host = Host::live().recording();
     let facts = facts::gather(&host);
     rt::forget_code(); // what looked at the machine
     let machine = look_at_machine(&facts)?;
     let plan = plan::plan(&intent, &machine, random_u64())?;
+    course.mention_needless_flags();
     let mut run = document(command, &plan, &facts);
+    // From here on something is on the disk that a signal must not leave half there.
+    rt::block_signals().map_err(|error| Trouble::internal(format!("cannot block signals: {error}")))?;
     let path = course.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
     let mut writer = Writer::create(&path, plan.cpus.len())?;
     writer.begin(&run)?;
@@ -97,7 +98,16 @@ pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
         (None, "limit") => Ok(Exit::Limit),
         (None, "signal") => Ok(Exit::Interrupted),
         (None, "error") => {
-            Err(Trouble::internal("the measuring threads ended early: see the integrity entries"))
+            let starved = run.integrity.iter().find(|entry| entry.kind == "starved");
+            let words = |entry: &Integrity| match entry.cpu {
+                Some(cpu) => format!("cpu {cpu}: {}", entry.detail),
+                None => entry.detail.clone(),
+            };
+            let message = starved.map_or_else(
+                || "the measuring threads ended early: see the integrity entries".to_owned(),
+                words,
+            );
+            Err(Trouble::internal(message))
         }
         _ => Ok(Exit::Fine),
     }

@@ -104,6 +104,8 @@ pub struct Intent {
     pub limit: Option<Nanos>,
     /// CPUs of onbeat's own thread, if said.
     pub housekeeping: Option<CpuSet>,
+    /// How many threads cyclictest's `-t` asks for, if it does: one per measured CPU is what there is.
+    pub threads: Option<u32>,
 }
 
 /// Shorter intervals leave a real-time thread no time to sleep, and the rest of the CPU none to run.

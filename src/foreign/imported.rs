@@ -117,7 +117,9 @@ fn fill_quantiles(run: &mut CpuRun, histogram: &[Row], overflows: u64) {
     if overflows > 0 {
         rows.push((beyond, Nanos(i64::MAX), overflows));
     }
-    let at = |per_million| histogram::quantile(&rows, per_million).filter(|&edge| edge < Nanos(i64::MAX));
+    let max = run.max_ns.unwrap_or(Nanos(i64::MAX));
+    let of = |per_million| histogram::quantile(&rows, None, per_million);
+    let at = |per_million| of(per_million).filter(|&edge| edge < Nanos(i64::MAX)).map(|edge| edge.min(max));
     (run.p50_ns, run.p90_ns, run.p99_ns) = (at(500_000), at(900_000), at(990_000));
     (run.p999_ns, run.p9999_ns) = (at(999_000), at(999_900));
 }

@@ -34,6 +34,11 @@ pub fn monotonic() -> Nanos {
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
 }
 
+/// What the calling thread has run so far, by its own CPU clock; a system call.
+pub fn thread_cpu() -> Nanos {
+    nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
+}
+
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
 pub fn wall_offset() -> Nanos {
     offset_of(rustix::time::ClockId::Realtime)

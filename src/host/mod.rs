@@ -30,6 +30,12 @@ use output::open_input;
 pub use output::{check_writable, write_user_file};
 pub use way::Made;
 
+/// Whether a descriptor is that of a terminal or another character device, closed or not.
+pub fn is_character_device(file: impl AsFd) -> bool {
+    let kind = rustix::fs::fstat(file).map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode));
+    kind.is_ok_and(|kind| kind.is_char_device())
+}
+
 /// A file kept open because a setting lasts as long as it: closing it, or dying, undoes the setting.
 pub struct Held {
     _file: File,

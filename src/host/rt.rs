@@ -8,127 +8,19 @@
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
+use std::sync::OnceLock;
 
-use rustix::thread::Pid;
+use crate::units::{Cpu, CpuSet, Policy};
 
-use super::clock::{monotonic, timespec_of};
-use crate::units::{Cpu, CpuSet, Nanos, Policy};
+mod place;
+mod signals;
 
-/// A POSIX timer whose signal goes to this thread, which waits for it with sigwaitinfo.
-pub struct SignalTimer {
-    timer: libc::timer_t,
-    set: libc::sigset_t,
-    signal: libc::c_int,
-}
+pub use place::{CpuReader, current_cpu};
+pub use signals::*;
 
-impl SignalTimer {
-    /// Makes a timer for the calling thread and blocks its signal there.
-    pub fn new() -> io::Result<SignalTimer> {
-        let signal = libc::SIGRTMIN();
-        let set = signal_set(&[signal]);
-        mask(libc::SIG_BLOCK, &set)?;
-        // SAFETY: sigevent is plain data for which all zeros is a value; the kernel reads it during the call only.
-        let mut event: libc::sigevent = unsafe { mem::zeroed() };
-        event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = signal;
-        event.sigev_notify_thread_id = thread_id() as _;
-        let mut timer: libc::timer_t = ptr::null_mut();
-        // SAFETY: both pointers are to locals that outlive the call.
-        check(unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) })?;
-        Ok(SignalTimer { timer, set, signal })
-    }
-
-    /// Arms the timer and waits for its signal; false if another signal came first.
-    #[inline(always)]
-    pub fn sleep_until(&self, instant: Nanos) -> bool {
-        let time = timespec_of(instant);
-        let value = libc::timespec { tv_sec: time.tv_sec as _, tv_nsec: time.tv_nsec as _ };
-        let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let once = libc::itimerspec { it_interval: none, it_value: value };
-        // SAFETY: the timer is ours until drop; the pointers are to locals, and a null old value is allowed.
-        let armed = unsafe { libc::timer_settime(self.timer, libc::TIMER_ABSTIME, &once, ptr::null_mut()) };
-        armed == 0 && wait_for(&self.set, None) == self.signal
-    }
-}
-
-impl Drop for SignalTimer {
-    fn drop(&mut self) {
-        // SAFETY: the timer was made by timer_create and is deleted once.
-        unsafe { libc::timer_delete(self.timer) };
-    }
-}
-
-/// `struct rseq`, as far as the kernel needs it (rseq(2), include/uapi/linux/rseq.h).
-#[repr(C, align(32))]
-struct RseqArea {
-    cpu_id_start: u32,
-    cpu_id: u32,
-    rseq_cs: u64,
-    flags: u32,
-    rest: [u32; 3],
-}
-
-/// Tells a thread which CPU it runs on in one load, from memory that the kernel keeps up to date for it.
-///
-/// glibc from 2.35 on has registered such memory itself; then its own function is used. Where there is
-/// none (old kernels), asking is a call into the vDSO, and on arm64 a system call.
-pub struct CpuReader(Option<Box<RseqArea>>);
-
-const RSEQ_SIGNATURE: u32 = 0x5305_3053;
-const RSEQ_UNREGISTER: libc::c_int = 1;
-
-impl CpuReader {
-    /// Registers the memory for the calling thread, which alone may use the reader.
-    pub fn new() -> CpuReader {
-        let area = RseqArea { cpu_id_start: 0, cpu_id: u32::MAX, rseq_cs: 0, flags: 0, rest: [0; 3] };
-        let area = Box::new(area);
-        let registered = rseq(&area, 0);
-        CpuReader(registered.then_some(area))
-    }
-
-    /// The CPU that this thread runs on right now.
-    #[inline(always)]
-    pub fn current(&self) -> Cpu {
-        match &self.0 {
-            // SAFETY: the area is alive and aligned; volatile, because the kernel writes it.
-            Some(area) => Cpu(unsafe { ptr::read_volatile(&area.cpu_id) }),
-            None => current_cpu(),
-        }
-    }
-}
-
-impl Default for CpuReader {
-    fn default() -> CpuReader {
-        CpuReader::new()
-    }
-}
-
-impl Drop for CpuReader {
-    fn drop(&mut self) {
-        if let Some(area) = self.0.take().filter(|area| !rseq(area, RSEQ_UNREGISTER)) {
-            // Still written by the kernel: it must outlive the thread.
-            Box::leak(area);
-        }
-    }
-}
-
-fn rseq(area: &RseqArea, flags: libc::c_int) -> bool {
-    let size = mem::size_of::<RseqArea>();
-    // SAFETY: the area has the size and alignment that rseq(2) asks for, and its box keeps its place until
-    // it is unregistered.
-    unsafe { libc::syscall(libc::SYS_rseq, ptr::from_ref(area), size, flags, RSEQ_SIGNATURE) == 0 }
-}
-
-/// The CPU that the calling thread runs on right now.
-#[inline(always)]
-pub fn current_cpu() -> Cpu {
-    #[cfg(target_arch = "x86_64")]
-    let cpu = rustix::thread::sched_getcpu();
-    // SAFETY: the function takes nothing and only reads; rustix makes it a system call on other machines.
-    #[cfg(not(target_arch = "x86_64"))]
-    let cpu = unsafe { libc::sched_getcpu() };
-    Cpu(cpu as u32)
-}
+// Raw system calls are handed structures as a 64-bit kernel has them (struct timespec, struct sched_attr).
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("onbeat runs on 64-bit Linux only");
 
 /// The CPUs that the calling thread may run on.
 pub fn affinity() -> io::Result<CpuSet> {
@@ -178,19 +70,54 @@ fn number_of(policy: Policy) -> u32 {
 }
 
 /// Gives the calling thread a policy and priority, and reads back that it took effect.
+///
+/// What else it was started with stays: its nice value and the flag that children do not inherit, either of which only a
+/// privileged thread may take back (sched(7), user_check_sched_setscheduler in kernel/sched/syscalls.c). A thread that has
+/// the policy already is left alone.
 pub fn set_policy(policy: Policy, priority: u32) -> io::Result<()> {
-    let size = mem::size_of::<SchedAttr>() as u32;
-    let wanted =
-        SchedAttr { size, sched_policy: number_of(policy), sched_priority: priority, ..Default::default() };
+    let has = scheduling()?;
+    if (has.sched_policy, has.sched_priority) == (number_of(policy), priority) {
+        return Ok(());
+    }
+    let wanted = SchedAttr {
+        size: mem::size_of::<SchedAttr>() as u32,
+        sched_policy: number_of(policy),
+        sched_flags: has.sched_flags & libc::SCHED_FLAG_RESET_ON_FORK as u64,
+        // Not from sched_getattr(2), which gives that of a real-time thread as 0.
+        sched_nice: nice()?,
+        sched_priority: priority,
+        ..Default::default()
+    };
     // SAFETY: the structure carries its own size, and the kernel only reads it.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &wanted, 0) } as libc::c_int)?;
-    let mut got = SchedAttr::default();
-    // SAFETY: the kernel writes at most `size` bytes into the structure.
-    check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut got, size, 0) } as libc::c_int)?;
+    let got = scheduling()?;
     if (got.sched_policy, got.sched_priority) != (wanted.sched_policy, priority) {
         return Err(io::Error::other("the kernel reports another policy than the one it accepted"));
     }
     Ok(())
+}
+
+/// Has the calling thread go before no real-time thread and no other thread of its nice value.
+///
+/// A policy that gives way to SCHED_OTHER stays: to leave SCHED_IDLE takes privilege.
+pub fn give_way() -> io::Result<()> {
+    match scheduling()?.sched_policy as libc::c_int {
+        libc::SCHED_BATCH | libc::SCHED_IDLE => Ok(()),
+        _ => set_policy(Policy::Other, 0),
+    }
+}
+
+/// The calling thread's nice value.
+pub fn nice() -> io::Result<i32> {
+    Ok(rustix::process::getpriority_process(None)?)
+}
+
+fn scheduling() -> io::Result<SchedAttr> {
+    let mut has = SchedAttr::default();
+    let size = mem::size_of::<SchedAttr>();
+    // SAFETY: the kernel writes at most `size` bytes into the structure.
+    check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut has, size, 0) } as libc::c_int)?;
+    Ok(has)
 }
 
 /// Sets the slack of the calling thread's timers to 1 ns; SCHED_OTHER has 50 us otherwise (prctl(2)).
@@ -243,7 +170,12 @@ pub fn touch_stack() {
 }
 
 /// Locks the pages of a value into memory; they stay locked until they are unmapped.
+///
+/// A value without bytes has none: for an empty range next to address 0 the kernel says ENOMEM.
 pub fn lock_pages<T: ?Sized>(value: &T) -> io::Result<()> {
+    if mem::size_of_val(value) == 0 {
+        return Ok(());
+    }
     // SAFETY: the range is that of a live value; locking changes no content.
     Ok(unsafe { rustix::mm::mlock(ptr::from_ref(value) as *mut _, mem::size_of_val(value)) }?)
 }
@@ -259,8 +191,10 @@ pub fn lock_touched() -> io::Result<()> {
 /// Unlocks what is locked, and lets go of the program's code and constants, which come back from the page cache as they
 /// are needed: what only a part of the run needed that is over takes no memory for the rest of it, and is not locked.
 ///
-/// Unmapping interrupts the CPUs that run threads of the process: never while samples count.
+/// Unmapping interrupts the CPUs that run threads of the process: never while samples count. A debug build keeps its
+/// code, in which a debugger may have set breakpoints.
 pub fn forget_code() {
+    static UNTOUCHED: OnceLock<bool> = OnceLock::new();
     // SAFETY: every ELF linker gives these two (end(3)); only their addresses are taken.
     unsafe extern "C" {
         #[link_name = "__executable_start"]
@@ -268,15 +202,50 @@ pub fn forget_code() {
         #[link_name = "etext"]
         static END: u8;
     }
-    let (start, end) = (&raw const START, &raw const END);
+    if cfg!(debug_assertions) {
+        return;
+    }
+    let (start, end) = (&raw const START as usize, &raw const END as usize);
     // Locked pages are not let go (madvise(2)).
     let _ = rustix::mm::munlockall();
-    // SAFETY: what lies between the two is mapped from the program's file and never written, relocated data being
-    // elsewhere: a page comes back as it was.
-    let _ = unsafe {
-        let length = end as usize - start as usize;
-        rustix::mm::madvise(start as *mut _, length, rustix::mm::Advice::LinuxDontNeed)
-    };
+    let smaps = || std::fs::read("/proc/self/smaps").unwrap_or_default();
+    if !*UNTOUCHED.get_or_init(|| is_as_in_its_file(&String::from_utf8_lossy(&smaps()), start, end)) {
+        return;
+    }
+    // SAFETY: what lies between the two was looked at: it is mapped from a file, may not be written, and no page of it was:
+    // each comes back as it was.
+    let _ = unsafe { rustix::mm::madvise(start as *mut _, end - start, rustix::mm::Advice::LinuxDontNeed) };
+}
+
+/// Whether all that lies between two addresses is mapped from files, may not be written and never was, by
+/// /proc/PID/smaps (proc_pid_smaps(5)): a page that was written is counted as anonymous. Pure.
+fn is_as_in_its_file(smaps: &str, start: usize, end: usize) -> bool {
+    let mut reached = start;
+    let mut within = false;
+    for line in smaps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let first = words.next().unwrap_or_default();
+        if let Some(number) = first.strip_suffix(':').map(|_| words.next()) {
+            if within && first == "Anonymous:" && number != Some("0") {
+                return false;
+            }
+            continue;
+        }
+        let number = |text: &str| usize::from_str_radix(text, 16).ok();
+        let Some((from, to)) = first.split_once('-').and_then(|(a, b)| number(a).zip(number(b))) else {
+            return false;
+        };
+        within = from < end && to > start;
+        if !within {
+            continue;
+        }
+        let (access, inode) = (words.next().unwrap_or_default(), words.nth(2).unwrap_or_default());
+        if from > reached || access.contains('w') || !access.ends_with('p') || inode == "0" {
+            return false;
+        }
+        reached = to;
+    }
+    start < end && reached >= end
 }
 
 /// Has the allocator keep what it is given back: unmapping memory of a process interrupts every CPU
@@ -296,14 +265,14 @@ pub fn keep_heap() {
 /// CLOCK_MONOTONIC by the C library's function.
 #[cfg(target_env = "musl")]
 #[inline(always)]
-pub fn musl_monotonic() -> Nanos {
+pub fn musl_monotonic() -> crate::units::Nanos {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: the clock exists on every Linux, so that the call fills the structure.
     let time = unsafe {
         libc::clock_gettime(libc::CLOCK_MONOTONIC, time.as_mut_ptr());
         time.assume_init()
     };
-    Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
+    crate::units::Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
 }
 
 /// The calling thread's id.
@@ -311,119 +280,60 @@ pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_pid()
 }
 
-/// What ended a wait of the housekeeping thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
-    /// The time came.
-    Time,
-    /// A measuring thread has something to say ([`tell`]).
-    Told,
-    /// SIGINT, SIGTERM or SIGHUP.
-    Stop,
-}
-
-const STOP: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-const TELL: libc::c_int = libc::SIGUSR1;
-const NUDGE: libc::c_int = libc::SIGUSR2;
-
-/// Blocks the signals that [`wait_until`] waits for, in this thread and those it starts later.
-///
-/// Waiting for them instead of handling them leaves no code that runs at a signal's whim.
-pub fn block_signals() -> io::Result<()> {
-    extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: sigaction is plain data for which all zeros is a value: no flags, so that a sleep ends with EINTR.
-    let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    // SAFETY: the handler does nothing, which is safe at any point; a null old action is allowed.
-    check(unsafe { libc::sigaction(NUDGE, &action, ptr::null_mut()) })?;
-    mask(libc::SIG_BLOCK, &signal_set(&[STOP[0], STOP[1], STOP[2], TELL]))
-}
-
-/// Has a write beyond the limit of file sizes fail, as on a full disk, instead of ending the process.
-pub fn survive_file_size_limit() {
-    // SAFETY: ignoring a signal takes no handler, and the old disposition is of no interest.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-}
-
-/// Waits until an instant of CLOCK_MONOTONIC, a stop signal, or a word from a measuring thread.
-pub fn wait_until(instant: Nanos) -> Woken {
-    let set = signal_set(&[STOP[0], STOP[1], STOP[2], TELL]);
-    loop {
-        let left = Nanos((instant.0 - monotonic().0).max(0));
-        match wait_for(&set, Some(left)) {
-            TELL => return Woken::Told,
-            signal if signal > 0 => return Woken::Stop,
-            _ if monotonic() >= instant => return Woken::Time,
-            _ => {}
-        }
-    }
-}
-
-/// Waits for a signal of the set; negative when the time is over or another signal came.
-///
-/// The system call itself, because musl's wrapper goes back to sleep after a signal.
-#[inline(always)]
-fn wait_for(set: &libc::sigset_t, timeout: Option<Nanos>) -> libc::c_int {
-    let timeout = timeout.map(timespec_of);
-    let timeout = timeout.map(|time| libc::timespec { tv_sec: time.tv_sec as _, tv_nsec: time.tv_nsec as _ });
-    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-    const KERNEL_SET_BYTES: usize = 8;
-    // SAFETY: the set is initialised and larger than what the kernel reads of it; a null info and a null
-    // time-out are allowed (rt_sigtimedwait(2)).
-    unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigtimedwait,
-            set,
-            ptr::null_mut::<libc::siginfo_t>(),
-            timeout,
-            KERNEL_SET_BYTES,
-        ) as libc::c_int
-    }
-}
-
-/// Lets the stop signals end the process again, one that came meanwhile at once.
-pub fn unblock_signals() {
-    let _ = mask(libc::SIG_UNBLOCK, &signal_set(&STOP));
-}
-
-/// Wakes the housekeeping thread from [`wait_until`].
-pub fn tell(thread: i32) {
-    send(thread, TELL);
-}
-
-/// Ends a measuring thread's sleep early, so that it sees the stop flag.
-pub fn nudge(thread: i32) {
-    send(thread, NUDGE);
-}
-
-fn send(thread: i32, signal: libc::c_int) {
-    let process = rustix::process::getpid().as_raw_pid();
-    if Pid::from_raw(thread).is_some() {
-        // SAFETY: tgkill takes integers; a thread that is gone gives ESRCH.
-        unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
-    }
-}
-
-fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
-    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: sigemptyset initialises the set; the signals are valid numbers.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        for &signal in signals {
-            libc::sigaddset(set.as_mut_ptr(), signal);
-        }
-        set.assume_init()
-    }
-}
-
-fn mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: the set is initialised; a null old set is allowed.
-    match unsafe { libc::pthread_sigmask(how, set, ptr::null_mut()) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
-    }
-}
-
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_bytes_needs_no_lock() {
+        lock_pages::<[u64]>(&[]).expect("nothing to lock");
+        lock_pages(&()).expect("nothing to lock");
+    }
+
+    #[test]
+    fn a_policy_that_is_there_already_keeps_the_nice_value() {
+        std::thread::spawn(|| {
+            let nicer = nice().expect("a nice value").max(5);
+            rustix::process::setpriority_process(None, nicer).expect("a thread may always be nicer");
+            set_policy(Policy::Other, 0).expect("SCHED_OTHER");
+            give_way().expect("SCHED_OTHER");
+            assert_eq!(nice().expect("a nice value"), nicer);
+            // SCHED_BATCH gives way already, and is left for SCHED_OTHER with the same nice value.
+            let batch =
+                SchedAttr { sched_policy: libc::SCHED_BATCH as u32, sched_nice: nicer, ..Default::default() };
+            let batch = SchedAttr { size: mem::size_of::<SchedAttr>() as u32, ..batch };
+            // SAFETY: the structure carries its own size, and the kernel only reads it.
+            let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &batch, 0) };
+            assert_eq!(set, 0);
+            give_way().expect("nothing to do");
+            assert_eq!(scheduling().expect("its policy").sched_policy, libc::SCHED_BATCH as u32);
+            set_policy(Policy::Other, 0).expect("SCHED_OTHER");
+            assert_eq!(nice().expect("a nice value"), nicer);
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn only_code_that_nobody_wrote_to_is_forgotten() {
+        let smaps = |access: &str, inode: u32, anonymous: u32| {
+            format!(
+                "1000-2000 r--p 00000000 08:01 7 /bin/onbeat\nRss: 4 kB\nAnonymous: 0 kB\nVmFlags: rd mr\n\
+                 2000-9000 {access} 00001000 08:01 {inode} /bin/onbeat\nAnonymous: {anonymous} kB\n\
+                 9000-a000 rw-p 00008000 08:01 7 /bin/onbeat\nAnonymous: 4 kB\n"
+            )
+        };
+        let good = smaps("r-xp", 7, 0);
+        assert!(is_as_in_its_file(&good, 0x1000, 0x8123) && is_as_in_its_file(&good, 0x2000, 0x9000));
+        for (access, inode, anonymous) in [("rwxp", 7, 0), ("r-xs", 7, 0), ("r-xp", 0, 0), ("r-xp", 7, 4)] {
+            assert!(!is_as_in_its_file(&smaps(access, inode, anonymous), 0x1000, 0x8123));
+        }
+        assert!(!is_as_in_its_file(&good, 0x1000, 0x9001), "written data");
+        assert!(!is_as_in_its_file(&good, 0xf00, 0x2000), "a gap");
+        assert!(!is_as_in_its_file("", 0x1000, 0x2000) && !is_as_in_its_file("nonsense", 1, 2));
+    }
 }

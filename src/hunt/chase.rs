@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::arm::Arms;
-use super::explainer::Explainer;
+use super::explainer::{Explainer, Late};
 use super::found::Found;
 use super::hunter::Wanted;
 use super::scope::Scope;
@@ -16,6 +16,7 @@ use crate::error::{Exit, Outcome, Trouble};
 use crate::host::rt::{self, Woken};
 use crate::host::{Host, clock};
 use crate::measure::block::{BLOCK, Sample, Taken};
+use crate::measure::cost;
 use crate::measure::hunter::{Catch, PULSE};
 use crate::measure::sink::{Sink, Tick};
 use crate::measure::total::{Total, block_line, fill_tail, levels};
@@ -23,7 +24,7 @@ use crate::measure::watch::{Steal, entry};
 use crate::stats::histogram::{Counts, row_of};
 use crate::text::several;
 use crate::trace::event::{Raw, What};
-use crate::units::{Cpu, CpuSet, Nanos, Policy};
+use crate::units::{Cpu, CpuSet, Nanos};
 
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
 const FIRST: u64 = 400;
@@ -54,6 +55,8 @@ pub struct Chase {
     /// Wake-ups before there was a threshold: counted, not looked at.
     heard: Counts,
     began: Nanos,
+    /// What the housekeeping thread had run by then, by its own clock.
+    used_before: Nanos,
     /// Events that are younger than what was read of the other CPUs wait here.
     waiting: Vec<Raw>,
     starts: Vec<(i32, u64, u64)>,
@@ -78,6 +81,7 @@ impl Chase {
             stacks: wanted.stacks,
             heard: Counts::default(),
             began: Nanos(0),
+            used_before: Nanos(0),
             waiting: Vec::new(),
             starts: Vec::new(),
             learned: false,
@@ -108,10 +112,10 @@ impl Chase {
         };
         rt::block_signals().map_err(failed("cannot block signals"))?;
         // Whatever onbeat was started with, its own thread must not go before anybody.
-        rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER"))?;
+        rt::give_way().map_err(failed("cannot take SCHED_OTHER"))?;
         rt::pin(housekeeping).map_err(failed("cannot move the housekeeping thread"))?;
         self.arm(&mut run)?;
-        self.began = clock::monotonic();
+        (self.began, self.used_before) = (clock::monotonic(), clock::thread_cpu());
         run.started = wall_time(self.began + clock::wall_offset());
         let mut next = self.began + BLOCK;
         let mut steal: Option<Steal> = None;
@@ -196,12 +200,15 @@ impl Chase {
         let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
         let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.watch.see(event)).collect();
         self.explainer.looked();
+        let mut late = Vec::new();
         for wakeup in wakeups {
             if self.count(&wakeup) {
                 let Wakeup { task, cpu, expected, actual } = wakeup;
-                self.explainer.explain(&Catch { cpu, cycle: 0, expected, actual }, None, task, false);
+                let catch = Catch { cpu, cycle: 0, expected, actual };
+                late.push(Late { catch, cycle: None, victim: task, own: false });
             }
         }
+        self.explainer.explain_worst(late);
         self.learn();
     }
 
@@ -294,6 +301,8 @@ impl Chase {
         }
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
         run.overhead.max_rss_kib = crate::host::peak_memory_kib();
+        run.overhead.housekeeping_cpu_share =
+            cost::share(clock::thread_cpu() - self.used_before, now - self.began);
         if last && self.over.is_none() {
             let why = format!(
                 "{} in so short a time give none: name it with --over",

@@ -5,6 +5,7 @@ use super::cut::Wish;
 use super::found::Found;
 use super::recorder::Recorder;
 use super::scope::buffer_kib;
+use super::sheets::Need;
 use super::ticks::Ticks;
 use crate::bundle::events::Events;
 use crate::bundle::run::{self, Block, Run, Spike};
@@ -28,6 +29,23 @@ const STOLEN: usize = 20_000;
 /// Culprits in a checkpoint: some kilobytes each, every ten seconds.
 const STANDING: usize = 100;
 
+/// How long spikes are taken apart at a stretch. Whoever does that hears no signal meanwhile, and the buffers have to reach
+/// back to the spikes that wait: in a flood it is better to know some of them well.
+const STRETCH: Nanos = Nanos(100_000_000);
+
+/// A wake-up that is to be taken apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    /// When and where.
+    pub catch: Catch,
+    /// The slot's number, where there are slots.
+    pub cycle: Option<u64>,
+    /// Who was late.
+    pub victim: Task,
+    /// Whether it is a thread of our own.
+    pub own: bool,
+}
+
 /// What takes spikes apart, and what it has seen of them.
 pub struct Explainer {
     /// Where events come from.
@@ -46,6 +64,10 @@ pub struct Explainer {
     to_user: Vec<Nanos>,
     /// Spikes that could not be taken over from the loop.
     lost: u64,
+    /// Spikes that there was no time for.
+    passed_over: u64,
+    /// What one took lately.
+    one_takes: Nanos,
     /// Windows that are not in the bundle, and why one could not be written.
     unwritten: u64,
     trouble: Option<String>,
@@ -67,6 +89,8 @@ impl Explainer {
             slowest: Nanos(0),
             to_user: Vec::new(),
             lost: 0,
+            passed_over: 0,
+            one_takes: Nanos(0),
             unwritten: 0,
             trouble: None,
         }
@@ -113,8 +137,32 @@ impl Explainer {
         self.stolen.truncate(STOLEN);
     }
 
+    /// Takes spikes apart in the order of time, in which pages are taken and let go: as many of the latest as a stretch
+    /// has room for, going by what one took lately. The rest is counted.
+    pub fn explain_worst(&mut self, mut late: Vec<Late>) {
+        let began = clock::monotonic();
+        let room = (STRETCH.0 / self.one_takes.0.max(1)).max(1) as usize;
+        late.sort_by_key(|late| std::cmp::Reverse(late.catch.actual - late.catch.expected));
+        self.passed_over += late.len().saturating_sub(room) as u64;
+        late.truncate(room);
+        late.sort_by_key(|late| late.catch.actual);
+        for (done, one) in late.iter().enumerate() {
+            let so_far = clock::monotonic() - began;
+            if done > 0 && so_far > STRETCH {
+                self.passed_over += (late.len() - done) as u64;
+                break;
+            }
+            if one.own {
+                self.recorder.take(Need { from: one.catch.expected, to: one.catch.actual });
+            }
+            self.explain(one);
+            self.one_takes = Nanos((clock::monotonic() - began).0 / (done as i64 + 1));
+        }
+    }
+
     /// Takes one spike apart, keeps its window, and puts it into the run; what was recorded has been taken before.
-    pub fn explain(&mut self, catch: &Catch, cycle: Option<u64>, victim: Task, own: bool) {
+    fn explain(&mut self, late: &Late) {
+        let Late { catch, cycle, victim, own } = *late;
         let depth = self.recorder.depth(catch.cpu).map(|depth| depth.0 as f64 / 1e6);
         self.account.depth_ms = match (self.account.depth_ms, depth) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -164,17 +212,18 @@ impl Explainer {
     /// Before the run is written; `last` when it is over.
     pub fn fill(&mut self, run: &mut Run, last: bool) {
         // While the run is on its spikes are where they were appended, and only those that are not there are counted.
+        let passed_over = self.lost + self.passed_over;
         let explained = &self.events.explained;
-        run.spikes_dropped = self.lost + if last { explained.dropped } else { explained.unwritten };
+        run.spikes_dropped = passed_over + if last { explained.dropped } else { explained.unwritten };
         self.account.slowest_response_ms = Some(self.slowest.0 as f64 / 1e6);
         self.account.events_overwritten = self.recorder.overwritten();
         self.account.switch_to_user_ns = super::ticks::median(&mut self.to_user);
         (self.account.tick_ns, self.account.ticks) = self.ticks.told();
         self.recorder.account(&mut self.account);
         let mut account = self.account.clone();
-        account.windows_lost += self.lost;
-        if self.lost > 0 {
-            let lost = several(self.lost, "spike", "spikes");
+        account.windows_lost += passed_over;
+        if passed_over > 0 {
+            let lost = several(passed_over, "spike", "spikes");
             account.notes.push(format!("{lost} came faster than could be looked at, and only counted"));
         }
         if self.unwritten > 0 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::arm::Arms;
-use super::explainer::Explainer;
+use super::explainer::{Explainer, Late};
 use super::found::Found;
 use super::scope::Scope;
 use super::sheets::Need;
@@ -71,7 +71,8 @@ impl Hunt {
 
     /// Who measures where, as the trace shows them.
     fn meet(&mut self, measurers: &[Measurer]) {
-        let prio = if self.plan.policy == Policy::Other { 120 } else { 99 - self.plan.priority as i32 };
+        let prio =
+            if self.plan.policy == Policy::Other { ordinary() } else { 99 - self.plan.priority as i32 };
         for own in measurers {
             let comm = Label::from(format!("onbeat/{}", own.cpu).as_str());
             self.victims.insert(own.cpu, Task { comm, pid: own.thread, prio });
@@ -79,6 +80,11 @@ impl Hunt {
         self.explainer.recorder.scope =
             Scope::new(measurers.iter().map(|own| own.thread).collect(), rt::thread_id());
     }
+}
+
+/// A thread's priority under SCHED_OTHER as the kernel's events have it (DEFAULT_PRIO, include/linux/sched/prio.h).
+fn ordinary() -> i32 {
+    120 + rt::nice().unwrap_or(0)
 }
 
 impl Hunter for Hunt {
@@ -117,7 +123,7 @@ impl Hunter for Hunt {
     fn arm(&mut self, run: &mut Run) -> Outcome<Nanos> {
         if run.plan.policy == Policy::Other.name() {
             // The planned policy was refused: nobody has to make way for these threads.
-            self.victims.values_mut().for_each(|own| own.prio = 120);
+            self.victims.values_mut().for_each(|own| own.prio = ordinary());
         }
         let medians = [0, 1, 2].map(|at: usize| quantile(&self.heard[at], 500_000));
         // Less than the noise of the medians is no gain.
@@ -141,14 +147,11 @@ impl Hunter for Hunt {
     fn caught(&mut self, catches: &[Catch], lost: u64) {
         self.explainer.set_lost(lost);
         self.explainer.looked();
-        // Pages are taken in the order of time, and let go in it.
-        let mut catches = catches.to_vec();
-        catches.sort_by_key(|catch| catch.actual);
-        for catch in &catches {
+        let late = |catch: &Catch| {
             let victim = self.victims.get(&catch.cpu).copied().unwrap_or_default();
-            self.explainer.recorder.take(Need { from: catch.expected, to: catch.actual });
-            self.explainer.explain(catch, Some(catch.cycle), victim, true);
-        }
+            Late { catch: *catch, cycle: Some(catch.cycle), victim, own: true }
+        };
+        self.explainer.explain_worst(catches.iter().map(late).collect());
     }
 
     fn second(&mut self, blocks: &[Block]) {

@@ -8,7 +8,7 @@ use crate::units::Nanos;
 pub fn quantile(counts: &Counts, per_million: u64) -> Option<Nanos> {
     let mut rows = Vec::new();
     fill_rows(&mut rows, &[counts], Nanos(0));
-    histogram::quantile(&rows, per_million)
+    histogram::quantile(&rows, None, per_million)
 }
 
 /// One wake-up in two hundred was later, and twice the median: enough spikes to learn from, not all there is.

@@ -41,6 +41,8 @@ pub struct Block {
     end: AtomicI64,
     /// Block ends at which the other block was not free yet.
     joined: AtomicU64,
+    /// What the thread had run by its own CPU clock when the block ended, since its loop began.
+    used: AtomicI64,
 }
 
 #[inline(always)]
@@ -66,6 +68,7 @@ impl Block {
             start: AtomicI64::new(0),
             end: AtomicI64::new(0),
             joined: AtomicU64::new(0),
+            used: AtomicI64::new(0),
         };
         block.clear();
         block
@@ -122,8 +125,9 @@ impl Block {
         self.start.store(start.0, Relaxed);
     }
 
-    fn close(&self, end: Nanos) {
+    fn close(&self, end: Nanos, used: Nanos) {
         self.end.store(end.0, Relaxed);
+        self.used.store(used.0, Relaxed);
     }
 
     /// Writes every word, so that its page is there (and on the writer's memory node) before it is needed.
@@ -180,17 +184,29 @@ impl Lane {
     }
 
     /// Hands the block in use over and begins the other at `start`; without effect while the other is not free.
+    ///
+    /// `used` is what the thread has run since its loop began.
     #[inline(never)]
-    pub fn turn(&self, start: Nanos) -> bool {
+    pub fn turn(&self, start: Nanos, used: Nanos) -> bool {
         let published = self.published.load(Relaxed);
         if self.consumed.load(Acquire) != published {
             self.current().note_joined();
             return false;
         }
-        self.current().close(start);
+        self.current().close(start, used);
         self.published.store(published.wrapping_add(1), Release);
         self.current().open(start);
         true
+    }
+
+    /// Blocks that the housekeeping thread has taken.
+    pub fn consumed(&self) -> u32 {
+        self.consumed.load(Relaxed)
+    }
+
+    /// Notes what the thread had run when its loop ended, for the block in use.
+    pub fn set_used(&self, used: Nanos) {
+        self.current().used.store(used.0, Relaxed);
     }
 
     /// The memory that the loop writes, to be locked.
@@ -211,7 +227,7 @@ impl Lane {
 
     /// Takes what is left in the block in use, after the measuring thread has ended.
     pub fn take_last(&self, end: Nanos, into: &mut Taken) {
-        self.current().close(end);
+        self.current().end.store(end.0, Relaxed);
         into.take(self.current());
     }
 }
@@ -239,6 +255,8 @@ pub struct Taken {
     pub end: Nanos,
     /// Further seconds that it covers.
     pub joined: u64,
+    /// What the thread had run by its own CPU clock when the block ended, since its loop began.
+    pub used: Nanos,
 }
 
 impl Taken {
@@ -282,6 +300,7 @@ impl Taken {
         self.start = Nanos(block.start.load(Relaxed));
         self.end = Nanos(block.end.load(Relaxed));
         self.joined = block.joined.load(Relaxed);
+        self.used = Nanos(block.used.load(Relaxed));
         block.clear_sums();
     }
 }
@@ -325,17 +344,17 @@ mod tests {
         };
         let mut taken = Taken::default();
         put(5);
-        assert!(lane.turn(Nanos(10)));
+        assert!(lane.turn(Nanos(10), Nanos(4)));
         put(6);
-        assert!(!lane.turn(Nanos(20)), "the reader still has the first block");
+        assert!(!lane.turn(Nanos(20), Nanos(5)), "the reader still has the first block");
         put(7);
         assert!(lane.take(&mut taken));
         assert_eq!((taken.cycles, taken.start, taken.end), (1, Nanos(0), Nanos(10)));
         assert!(!lane.take(&mut taken));
-        assert!(lane.turn(Nanos(30)));
+        assert!(lane.turn(Nanos(30), Nanos(6)));
         assert!(lane.take(&mut taken));
         assert_eq!((taken.cycles, taken.joined, taken.sum), (2, 1, 13));
-        assert_eq!((taken.start, taken.end), (Nanos(10), Nanos(30)));
+        assert_eq!((taken.start, taken.end, taken.used), (Nanos(10), Nanos(30), Nanos(6)));
     }
 
     proptest! {

@@ -4,8 +4,10 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::block::{BLOCK, Lane, Sample};
+use super::deadman::DeadMan;
 use super::schedule::Schedule;
 use super::wake::Wake;
+use crate::host::clock;
 use crate::host::rt::CpuReader;
 use crate::units::{Cpu, Nanos};
 
@@ -39,6 +41,27 @@ pub enum Ended {
     Limit,
     /// The stop flag was up.
     Stopped,
+    /// The thread never paused, and the housekeeping thread got no time to run: see `deadman`.
+    Starving,
+}
+
+impl Ended {
+    /// Of this reason to end and that of other threads, the one that ended the run.
+    pub fn over(self, others: Option<Ended>) -> Ended {
+        let gravest = [Ended::Limit, Ended::Starving, Ended::Stopped];
+        gravest.into_iter().find(|grave| self == *grave || others == Some(*grave)).unwrap_or(self)
+    }
+
+    /// As `run.json` has it; a signal that came when all was done has ended nothing.
+    pub fn name(self, signalled: bool) -> &'static str {
+        match self {
+            Ended::Limit => "limit",
+            Ended::Duration => "duration",
+            Ended::Loops => "loops",
+            Ended::Stopped if signalled => "signal",
+            Ended::Stopped | Ended::Starving => "error",
+        }
+    }
 }
 
 /// What the loop knows at its end beyond what the blocks hold.
@@ -54,13 +77,15 @@ pub struct End {
     pub migrations: u64,
     /// The first of those: the CPU, and when.
     pub first_migration: (Cpu, Nanos),
+    /// What the thread has run by its own CPU clock since the loop began.
+    pub used: Nanos,
 }
 
 impl End {
     /// Nothing has happened yet.
     fn at(start: Nanos) -> End {
         let first_migration = Default::default();
-        End { ended: Ended::Loops, scheduled: 0, last: start, migrations: 0, first_migration }
+        End { ended: Ended::Loops, scheduled: 0, last: start, migrations: 0, first_migration, used: Nanos(0) }
     }
 }
 
@@ -68,20 +93,36 @@ impl End {
 ///
 /// A slot whose time passed before its thread could wait for it is missed: it is skipped, counted,
 /// and its lateness kept for the histogram of what a periodic task would have seen.
-#[inline(never)]
 pub fn run<W: Wake, const DITHER: bool>(
+    wake: &mut W,
+    schedule: Schedule<DITHER>,
+    course: &Course,
+    lane: &Lane,
+    place: &CpuReader,
+    stop: &AtomicBool,
+) -> End {
+    let began = clock::thread_cpu();
+    let end = turns(wake, schedule, course, lane, place, stop, began);
+    let used = clock::thread_cpu() - began;
+    lane.set_used(used);
+    End { used, ..end }
+}
+
+#[inline(never)]
+fn turns<W: Wake, const DITHER: bool>(
     wake: &mut W,
     mut schedule: Schedule<DITHER>,
     course: &Course,
     lane: &Lane,
     place: &CpuReader,
     stop: &AtomicBool,
+    began: Nanos,
 ) -> End {
+    let mut dead_man = DeadMan::new(clock::monotonic(), began);
     let mut block = lane.current();
     let mut block_end = course.block_end;
     let (mut min, mut floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
-    let mut end = End::at(course.start);
-    let mut loops_left = course.loops;
+    let (mut end, mut loops_left) = (End::at(course.start), course.loops);
     while loops_left > 0 {
         schedule.advance();
         let expected = schedule.expected();
@@ -100,9 +141,13 @@ pub fn run<W: Wake, const DITHER: bool>(
         if expected > block_end {
             // A block holds the slots expected after its start and up to its end, however late they came.
             let boundary = Nanos(expected.0 - 1 - (expected.0 - 1 - block_end.0) % BLOCK.0);
-            if lane.turn(boundary) {
+            let turned = turn(lane, boundary, began, &mut dead_man);
+            if turned.done {
                 block = lane.current();
                 (min, floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
+            }
+            if turned.starving {
+                (end.ended, loops_left) = (Ended::Starving, 1);
             }
             block_end = boundary + BLOCK;
         }
@@ -112,8 +157,7 @@ pub fn run<W: Wake, const DITHER: bool>(
         if latency > floor || latency < min {
             (min, floor) = block.keep(Sample { latency, cycle: end.scheduled, time: now });
             if latency >= course.limit {
-                end.ended = Ended::Limit;
-                loops_left = 1;
+                (end.ended, loops_left) = (Ended::Limit, 1);
             }
         }
         if latency >= course.over {
@@ -134,6 +178,23 @@ pub fn run<W: Wake, const DITHER: bool>(
         }
     }
     end
+}
+
+/// What came of a block's end.
+struct Turned {
+    /// There is a new block.
+    done: bool,
+    /// The run has to end.
+    starving: bool,
+}
+
+/// Once a second, between two sleeps: what takes a system call is done here.
+#[cold]
+#[inline(never)]
+fn turn(lane: &Lane, boundary: Nanos, began: Nanos, dead_man: &mut DeadMan) -> Turned {
+    let used = clock::thread_cpu();
+    let done = lane.turn(boundary, used - began);
+    Turned { done, starving: dead_man.ends(clock::monotonic(), used, lane.consumed()) }
 }
 
 #[cold]
@@ -241,6 +302,19 @@ mod tests {
         let caught = lane.catches.take(Cpu(5)).expect("the second wake-up");
         assert_eq!((caught.cycle, caught.expected, caught.actual), (2, Nanos(2_000), Nanos(2_050)));
         assert_eq!(lane.catches.take(Cpu(5)), None);
+    }
+
+    #[test]
+    fn of_several_reasons_to_end_the_gravest_counts() {
+        let of = |ends: &[Ended]| ends.iter().fold(None, |so_far, end| Some(end.over(so_far)));
+        use Ended::*;
+        assert_eq!(of(&[Duration, Loops, Duration]), Some(Duration));
+        assert_eq!(of(&[Stopped, Limit, Starving]), Some(Limit));
+        assert_eq!(of(&[Stopped, Starving, Stopped]), Some(Starving));
+        assert_eq!(
+            (Stopped.name(true), Stopped.name(false), Starving.name(true)),
+            ("signal", "error", "error")
+        );
     }
 
     #[test]

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::block::{BLOCK, Lane, Taken};
+use super::cost;
 use super::cycle::{End, Ended};
 use super::hunter::{Catch, Hunter, PULSE};
 use super::irqs::Interrupts;
-use super::lane::{Shared, WARMUP};
+use super::lane::Shared;
 use super::sink::{Sink, Tick};
 use super::total::{Total, block_line, fill_tail, levels};
 use super::watch::{self, Clocks, Online, Steal, StealSum, entry};
@@ -55,17 +56,24 @@ pub struct Keeper {
     joined: u64,
     unwritten: u64,
     switches_before: u64,
+    used_before: Nanos,
     threads: Vec<i32>,
     catches: Vec<Catch>,
 }
 
 impl Keeper {
     /// Nothing taken yet, and no start yet.
-    pub fn new(plan: &Plan, ready: Vec<(i32, Arc<Lane>)>, run: Run, core_types: &[String]) -> Keeper {
+    pub fn new(
+        plan: &Plan,
+        ready: Vec<(i32, Arc<Lane>)>,
+        run: Run,
+        core_types: &[String],
+        warmups: &[u64],
+    ) -> Keeper {
         let (threads, lanes): (Vec<i32>, Vec<Arc<Lane>>) = ready.into_iter().unzip();
         let totals = plan.cpus.iter().enumerate().map(|(index, own)| {
             let core_type = core_types.get(index).cloned().unwrap_or_default();
-            Total::new(own.cpu, core_type, own.interval, Nanos(0), WARMUP)
+            Total::new(own.cpu, core_type, own.interval, Nanos(0), warmups.get(index).copied().unwrap_or(0))
         });
         Keeper {
             go: Nanos(0),
@@ -88,6 +96,7 @@ impl Keeper {
             joined: 0,
             unwritten: 0,
             switches_before: own_switches(),
+            used_before: clock::thread_cpu(),
             threads,
             catches: Vec::new(),
         }
@@ -103,6 +112,7 @@ impl Keeper {
         self.clocks = Clocks::read();
         self.run.started = wall_time(go + self.clocks.wall);
         self.switches_before = own_switches();
+        self.used_before = clock::thread_cpu();
     }
 
     /// Once a second until every thread has ended; true if a signal ended the run.
@@ -123,7 +133,7 @@ impl Keeper {
                 signalled = true;
                 shared.stop.store(true, Ordering::Relaxed);
             }
-            if shared.ended.load(Ordering::Acquire) == self.lanes.len() {
+            if shared.all_have_ended(self.lanes.len()) {
                 return signalled;
             }
             if shared.stop.load(Ordering::Relaxed) {
@@ -241,7 +251,10 @@ impl Keeper {
             cpu.until_mono_ns = Some(*until);
         }
         let overhead = &mut self.run.overhead;
-        let seconds = (clock::monotonic() - self.go).as_secs();
+        overhead.cpu_share = self.run.cpus.iter().filter_map(|cpu| cpu.cpu_share).reduce(f64::max);
+        let span = clock::monotonic() - self.go;
+        overhead.housekeeping_cpu_share = cost::share(clock::thread_cpu() - self.used_before, span);
+        let seconds = span.as_secs();
         let switches = own_switches().saturating_sub(self.switches_before);
         overhead.housekeeping_wakeups_per_s =
             (seconds >= 1.0).then(|| (switches as f64 / seconds * 100.0).round() / 100.0);
@@ -297,8 +310,12 @@ impl Keeper {
                 self.absorb(index, &taken);
             }
             self.taken = taken;
-            ended = Some(graver(ended, end.ended));
+            ended = Some(end.ended.over(ended));
             self.totals[index].switches = Some((usage.voluntary_switches, usage.involuntary_switches));
+            self.totals[index].used = end.used;
+            if end.ended == Ended::Starving {
+                self.note(watch::entry_of_starving(cpu));
+            }
             for what in watch::entries_of_end(cpu, &end, &usage, self.go) {
                 self.note(what);
             }
@@ -332,6 +349,9 @@ impl Keeper {
             }
         }
         self.fill_document();
+        for what in cost::remarks(&self.run.cpus) {
+            self.note(what);
+        }
         if self.joined > 0 {
             let detail = format!(
                 "onbeat's own thread came late {}; the blocks of those seconds are joined, no sample is lost",
@@ -345,24 +365,7 @@ impl Keeper {
             self.run.integrity.push(entry("entries-dropped", None, false, detail));
         }
         self.run.complete = true;
-        self.run.ended = match ended {
-            Some(Ended::Limit) => "limit",
-            // A signal that came when all was done has ended nothing.
-            Some(Ended::Stopped) if signalled => "signal",
-            Some(Ended::Duration) => "duration",
-            Some(Ended::Loops) => "loops",
-            Some(Ended::Stopped) | None => "error",
-        }
-        .into();
-    }
-}
-
-/// Of two reasons to end, the one that ended the run.
-fn graver(a: Option<Ended>, b: Ended) -> Ended {
-    match (a, b) {
-        (Some(Ended::Limit), _) | (_, Ended::Limit) => Ended::Limit,
-        (Some(Ended::Stopped), _) | (_, Ended::Stopped) => Ended::Stopped,
-        _ => b,
+        self.run.ended = ended.map_or("error", |ended| ended.name(signalled)).into();
     }
 }
 

@@ -2,28 +2,24 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
-use super::block::{BLOCK, Lane, Taken};
-use super::cycle::{self, Course, End};
+use super::block::{BLOCK, Lane};
+use super::cycle::{self, Course, End, Ended};
+use super::gate::Gate;
 use super::hunter::{ROOM, ROUND_INTERVAL};
+use super::ready::{Ready, prepare};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Trouble};
 use crate::host::clock;
 use crate::host::rt::{self, CpuReader, Usage};
 use crate::plan::{CpuPlan, Mechanism, Plan};
-use crate::units::{CpuSet, Nanos, Policy};
+use crate::units::Nanos;
 
 /// The loop's frames are small; what Rust and libc need around them fits as well.
 const STACK: usize = 128 << 10;
-
-/// Turns of the loop that are run before it counts.
-pub const WARMUP: u64 = 20;
-
-/// No warm-up slot takes longer, so that a long interval does not make a long warm-up.
-const WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
 
 /// From the agreement on the start to slot 0.
 const START_MARGIN: Nanos = Nanos(20_000_000);
@@ -34,12 +30,14 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Threads that have ended.
     pub ended: AtomicUsize,
+    /// Threads that died, or were never there: nobody waits for them.
+    pub gone: AtomicUsize,
     /// Passed by everybody when all are ready, when the run begins, and when it is over.
-    pub gate: Barrier,
+    pub gate: Gate,
     /// Up before the second passage if the run does not take place.
     pub called_off: AtomicBool,
-    /// Passed by the measuring threads alone, to agree on the start.
-    pub start: Barrier,
+    /// Passed by the measuring threads alone, before they agree on the start.
+    pub start: Gate,
     /// When slot 0 of the first CPU is; 0 until the threads have agreed.
     pub go: AtomicI64,
     /// Rounds before the run, whose samples do not count; each is passed at its begin and at its end by everybody.
@@ -52,19 +50,31 @@ pub struct Shared {
     pub housekeeper: i32,
 }
 
-/// What a thread found out while getting ready.
-#[derive(Clone, Debug)]
-pub struct Ready {
-    /// The thread's id.
-    pub thread: i32,
-    /// Why the policy is SCHED_OTHER instead of the planned one.
-    pub policy_refused: Option<Arc<io::Error>>,
-    /// Why the loop's memory is not locked.
-    pub lock_refused: Option<i32>,
-    /// Cost of a clock read.
-    pub clock_read: Nanos,
-    /// Cost of a turn of the loop without its sleep.
-    pub turn: Nanos,
+impl Shared {
+    /// Whether so many threads have ended, one way or the other.
+    pub fn all_have_ended(&self, threads: usize) -> bool {
+        self.ended.load(Ordering::Acquire) + self.gone.load(Ordering::Acquire) >= threads
+    }
+
+    /// So many threads are gone: the run ends, and none of the others waits for them.
+    pub fn leave(&self, threads: usize) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.gone.fetch_add(threads, Ordering::Release);
+        self.start.leave(threads);
+        self.gate.leave(threads);
+        rt::tell(self.housekeeper);
+    }
+}
+
+/// Lets the others go on where a measuring thread dies: in builds in which a panic is the end of its thread alone.
+struct Departure<'a>(&'a Shared);
+
+impl Drop for Departure<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.leave(1);
+        }
+    }
 }
 
 /// Set once, before the first gate: what the thread found and its blocks, or why it cannot measure.
@@ -88,6 +98,11 @@ impl Worker {
         Ok(Worker { ready, handle })
     }
 
+    /// Wake-ups that it left out before the run.
+    pub fn warmup(&self) -> u64 {
+        self.ready.get().and_then(|found| found.as_ref().ok()).map_or(0, |(ready, _)| ready.warmup)
+    }
+
     /// Waits for the thread's end; none if it never ran the loop.
     pub fn join(self) -> Option<(End, Usage)> {
         self.handle.join().ok().flatten()
@@ -95,6 +110,7 @@ impl Worker {
 }
 
 fn live(plan: &Plan, index: usize, shared: &Shared, found: &Found) -> Option<(End, Usage)> {
+    let _departure = Departure(shared);
     match plan.wake {
         Mechanism::Nanosleep => with_phase(wake::Nanosleep, plan, index, shared, found),
         Mechanism::Futex => with_phase(wake::Futex::new(), plan, index, shared, found),
@@ -177,7 +193,7 @@ fn measure<W: Wake, const DITHER: bool>(
         voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
         involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
     };
-    if end.ended == cycle::Ended::Limit {
+    if matches!(end.ended, Ended::Limit | Ended::Starving) {
         shared.stop.store(true, Ordering::Relaxed);
     }
     shared.ended.fetch_add(1, Ordering::Release);
@@ -206,14 +222,13 @@ fn rehearse<W: Wake, const DITHER: bool>(
     shared.ended.fetch_add(1, Ordering::Release);
 }
 
-/// The first of the measuring threads decides: whatever the housekeeping thread does meanwhile, nobody
+/// The first of the measuring threads decides once all are there: whatever the housekeeping thread does meanwhile, nobody
 /// comes late to a start that lies ahead of the last one's arrival.
 fn agree_on_start(shared: &Shared) -> Nanos {
-    if shared.start.wait().is_leader() {
-        shared.go.store((clock::monotonic() + START_MARGIN).0, Ordering::Release);
-    }
     shared.start.wait();
-    Nanos(shared.go.load(Ordering::Acquire))
+    let mine = (clock::monotonic() + START_MARGIN).0;
+    let agreed = shared.go.compare_exchange(0, mine, Ordering::AcqRel, Ordering::Acquire);
+    Nanos(agreed.map_or_else(|first| first, |_| mine))
 }
 
 /// The loop's course for the plan's CPU number `index`, from a start that all threads agree on.
@@ -231,101 +246,89 @@ fn course(plan: &Plan, index: usize, shared: &Shared) -> Course {
     }
 }
 
-/// Pins, sets the policy, touches, locks, warms up; each step verified.
-fn prepare<W: Wake, const DITHER: bool>(
-    wake: &mut W,
-    plan: &Plan,
-    own: &CpuPlan,
-    place: &CpuReader,
-    room: usize,
-) -> Outcome<(Ready, Arc<Lane>)> {
-    let only: CpuSet = [own.cpu].into_iter().collect();
-    let pinned = rt::pin(&only).and_then(|()| rt::affinity());
-    match pinned {
-        Ok(set) if set == only && rt::current_cpu() == own.cpu => {}
-        Ok(set) => {
-            return Err(Trouble::not_supported(format!(
-                "asked for cpu {} and got {set}: choose other CPUs with -a",
-                own.cpu
-            )));
-        }
-        Err(error) => {
-            let what = format!("cannot pin a thread to cpu {}", own.cpu);
-            let remedy = "choose other CPUs with -a, or run outside a filter of system calls";
-            return Err(Trouble::of_call(what, &error, Exit::NotSupported, remedy));
+#[cfg(test)]
+mod tests {
+    use super::super::ready::WARMUP;
+    use super::*;
+    use crate::plan::{self, CpuChoice, Idle, Intent, Machine, Phase};
+    use crate::units::{CpuSet, Policy};
+
+    /// Two threads on the first CPU that this process may use, under SCHED_OTHER, without an end.
+    fn two_threads() -> (Arc<Plan>, Arc<Shared>) {
+        // A thread that dies tells the housekeeper, which is whoever runs the test.
+        rt::block_signals().expect("signals can be blocked");
+        let here = rt::affinity().expect("an affinity");
+        let first: CpuSet = here.iter().take(1).collect();
+        let intent = Intent {
+            cpus: CpuChoice::Only(first.clone()),
+            interval: Nanos::MILLI,
+            distance: Nanos(0),
+            policy: Some(Policy::Other),
+            priority: None,
+            wake: Mechanism::Nanosleep,
+            phase: Phase::Aligned,
+            idle: Some(Idle::AsIs),
+            duration: None,
+            loops: None,
+            limit: None,
+            housekeeping: None,
+            threads: None,
+        };
+        let machine =
+            Machine { online: here.clone(), inherited: here.clone(), permitted: here, ..Machine::default() };
+        let mut plan = plan::plan(&intent, &machine, 1).expect("a plan");
+        plan.cpus.push(plan.cpus[0].clone());
+        let shared = super::super::start::share(&plan, 0);
+        (Arc::new(plan), Arc::new(shared))
+    }
+
+    /// Sleeps as often as it takes to get ready and to begin, and dies then.
+    struct Dying(u32);
+
+    impl Wake for Dying {
+        fn sleep_until(&mut self, instant: Nanos) -> bool {
+            self.0 -= 1;
+            assert!(self.0 > 0, "dies, as is wanted here");
+            clock::nanosleep_until(instant)
         }
     }
-    let failed = |what: &'static str| {
-        let remedy = "run outside a filter of system calls";
-        move |error| Trouble::of_call(what, &error, Exit::NotSupported, remedy)
-    };
-    rt::set_least_timer_slack().map_err(failed("cannot set the timer slack"))?;
-    let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
-    if policy_refused.is_some() {
-        // Not whatever policy the thread inherited: what the run says must be so.
-        rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER"))?;
+
+    #[test]
+    fn a_thread_that_dies_in_the_loop_ends_the_run_and_holds_up_nobody() {
+        let (plan, shared) = two_threads();
+        let found = [Found::new(), Found::new()];
+        let ends = thread::scope(|scope| {
+            let living = scope.spawn(|| {
+                let _departure = Departure(&shared);
+                with_phase(wake::Nanosleep, &plan, 0, &shared, &found[0])
+            });
+            let dying = scope.spawn(|| {
+                let _departure = Departure(&shared);
+                with_phase(Dying(WARMUP as u32 + 20), &plan, 1, &shared, &found[1])
+            });
+            shared.gate.wait();
+            shared.gate.wait();
+            while !shared.all_have_ended(2) {
+                clock::pause(Nanos::MILLI);
+            }
+            shared.gate.wait();
+            [living.join(), dying.join()]
+        });
+        let living = ends[0].as_ref().expect("alive").as_ref().expect("measured").0;
+        assert_eq!(living.ended, Ended::Stopped);
+        assert!(ends[1].is_err());
     }
-    probe_sleep(wake, plan)?;
-    // Made by the thread itself, after it was pinned: the pages are on its memory node.
-    let lane = Arc::new(Lane::new(room));
-    rt::touch_stack();
-    let own_pages = [rt::lock_pages(&*lane), rt::lock_pages(lane.catches.pages())];
-    let mut locked = lane.pages().map(rt::lock_pages).chain(own_pages);
-    let lock_refused = locked.find_map(|lock| lock.err()).map(|error| error.raw_os_error().unwrap_or(0));
-    drop(locked);
-    let clock_read = clock::clock_read_cost();
-    let turn = turn_cost(own, &lane, place);
-    warm_up::<W, DITHER>(wake, own, &lane, place);
-    let thread = rt::thread_id();
-    Ok((Ready { thread, policy_refused, lock_refused, clock_read, turn }, lane))
-}
 
-/// Sleeps once: a kernel that refuses the system call would have the loop spin.
-fn probe_sleep<W: Wake>(wake: &mut W, plan: &Plan) -> Outcome<()> {
-    // A stray signal may end one sleep early, and hardly three.
-    let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI));
-    let refused =
-        || format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name());
-    if slept { Ok(()) } else { Err(Trouble::not_supported(refused())) }
-}
-
-/// Runs the loop itself on slots that do not count, the first of them in the past and with a block's
-/// end behind it, so that each of its branches has run once before it matters.
-fn warm_up<W: Wake, const DITHER: bool>(wake: &mut W, own: &CpuPlan, lane: &Lane, place: &CpuReader) {
-    let interval = Nanos(own.interval.0.min(WARMUP_INTERVAL.0));
-    let late = Nanos(clock::monotonic().0 - interval.0 * 7 / 2);
-    let never = Nanos(i64::MAX);
-    let course = Course {
-        cpu: own.cpu,
-        start: late,
-        block_end: late,
-        end: never,
-        loops: WARMUP,
-        limit: never,
-        over: never,
-    };
-    lane.begin(late);
-    let schedule = Schedule::<DITHER>::new(late, interval, 1);
-    cycle::run(wake, schedule, &course, lane, place, &AtomicBool::new(false));
-    // What the housekeeping thread does with a block, the kernel's part of it included.
-    lane.take(&mut Taken::default());
-}
-
-fn turn_cost(own: &CpuPlan, lane: &Lane, place: &CpuReader) -> Nanos {
-    const TURNS: u64 = 2_000;
-    let never = Nanos(i64::MAX);
-    let course = Course {
-        cpu: own.cpu,
-        start: Nanos(0),
-        block_end: never,
-        end: never,
-        loops: TURNS,
-        limit: never,
-        over: never,
-    };
-    lane.begin(Nanos(0));
-    let start = clock::monotonic();
-    let schedule = Schedule::<false>::new(Nanos(0), Nanos(1_000), 0);
-    cycle::run(&mut wake::Idle, schedule, &course, lane, place, &AtomicBool::new(false));
-    Nanos((clock::monotonic().0 - start.0) / TURNS as i64)
+    #[test]
+    fn a_thread_that_cannot_be_had_leaves_none_of_the_others_behind() {
+        let (plan, shared) = two_threads();
+        let refused = super::super::start::start_all(2, &shared, |index| match index {
+            0 => Worker::start(&plan, 0, &shared),
+            _ => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+        });
+        let trouble = refused.err().expect("refused");
+        assert!(trouble.message.contains("ulimit -u"), "{}", trouble.message);
+        // The thread that had been started has gone through the gate, and ended.
+        assert_eq!(Arc::strong_count(&shared), 1);
+    }
 }

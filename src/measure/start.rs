@@ -1,12 +1,15 @@
 //! The start of a run and its end: what must be in place before the measuring threads begin, or refused.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
 
 use super::block::Lane;
+use super::cost;
+use super::gate::Gate;
 use super::hunter::{Hunter, Measurer};
 use super::keeper::Keeper;
-use super::lane::{Ready, Shared, WARMUP, Worker};
+use super::lane::{Shared, Worker};
+use super::ready::Ready;
 use super::rounds::rounds;
 use super::sink::Sink;
 use super::total::Total;
@@ -35,19 +38,15 @@ pub fn measure(
     rt::keep_heap();
     rt::block_signals().map_err(failed("cannot block signals"))?;
     // Whatever onbeat was started with, its own thread must not go before anybody.
-    rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER"))?;
+    rt::give_way().map_err(failed("cannot take SCHED_OTHER"))?;
     rt::pin(&plan.housekeeping).map_err(failed("cannot move the housekeeping thread"))?;
     let _held = hold_idle(&plan, &mut run)?;
     rt::forget_code(); // what prepared the run
     let plan = Arc::new(plan);
     let shared = Arc::new(share(&plan, hunter.as_ref().map_or(0, |hunter| hunter.rounds())));
-    let mut workers = Vec::with_capacity(plan.cpus.len());
-    for index in 0..plan.cpus.len() {
-        workers
-            .push(Worker::start(&plan, index, &shared).map_err(failed("cannot start a measuring thread"))?);
-    }
+    let workers = start_all(plan.cpus.len(), &shared, |index| Worker::start(&plan, index, &shared))?;
     shared.gate.wait();
-    let lanes = match everybody_ready(&plan, &workers, &mut run) {
+    let lanes = match everybody_ready(&plan, &workers, &mut run).and_then(still_wanted) {
         Ok(lanes) => lanes,
         Err(trouble) => return Err(call_off(&shared, workers, trouble)),
     };
@@ -59,13 +58,10 @@ pub fn measure(
     }
     // The start is not agreed on yet: should the run be killed early, its blocks tell.
     let nothing = |own: &CpuPlan| {
-        let total = Total::new(own.cpu, String::new(), own.interval, Nanos(0), WARMUP);
+        let total = Total::new(own.cpu, String::new(), own.interval, Nanos(0), 0);
         CpuRun { t0_mono_ns: None, ..total.document() }
     };
     run.cpus = plan.cpus.iter().map(nothing).collect();
-    if let Err(what) = sink.checkpoint(&run) {
-        return Err(call_off(&shared, workers, Trouble::internal(what)));
-    }
     let mut signalled = false;
     if let Some(hunter) = &mut hunter {
         match before_the_hunt(&shared, &plan, &lanes, &mut run, &mut **hunter) {
@@ -73,11 +69,16 @@ pub fn measure(
             Err(trouble) => return Err(call_off(&shared, workers, trouble)),
         }
     }
-    let mut keeper = Keeper::new(&plan, lanes, run, core_types);
+    if let Err(what) = sink.checkpoint(&run) {
+        return Err(call_off(&shared, workers, Trouble::internal(what)));
+    }
+    let warmups: Vec<u64> = workers.iter().map(Worker::warmup).collect();
+    let mut keeper = Keeper::new(&plan, lanes, run, core_types, &warmups);
     shared.go.store(0, Ordering::Release);
     shared.gate.wait();
     let go = loop {
         match shared.go.load(Ordering::Acquire) {
+            0 if shared.all_have_ended(plan.cpus.len()) => break clock::monotonic(),
             0 => clock::pause(Nanos::MILLI),
             go => break Nanos(go),
         }
@@ -89,18 +90,53 @@ pub fn measure(
     keeper.finish(ends, signalled, sink, &mut hunter)
 }
 
-fn share(plan: &Plan, rounds: usize) -> Shared {
+pub(super) fn share(plan: &Plan, rounds: usize) -> Shared {
     Shared {
         stop: AtomicBool::new(false),
         ended: AtomicUsize::new(0),
-        gate: Barrier::new(plan.cpus.len() + 1),
+        gone: AtomicUsize::new(0),
+        gate: Gate::new(plan.cpus.len() + 1),
         called_off: AtomicBool::new(false),
-        start: Barrier::new(plan.cpus.len()),
+        start: Gate::new(plan.cpus.len()),
         go: AtomicI64::new(0),
         rounds,
         round_loops: AtomicU64::new(0),
         over: AtomicI64::new(i64::MAX),
         housekeeper: rt::thread_id(),
+    }
+}
+
+/// Starts the threads; where one cannot be had, those that were started end again.
+pub(super) fn start_all(
+    threads: usize,
+    shared: &Shared,
+    start: impl Fn(usize) -> std::io::Result<Worker>,
+) -> Outcome<Vec<Worker>> {
+    let mut workers = Vec::with_capacity(threads);
+    for index in 0..threads {
+        match start(index) {
+            Ok(worker) => workers.push(worker),
+            Err(error) => {
+                let message = format!(
+                    "cannot start a measuring thread ({error}): raise the limits of processes and memory (ulimit -u, -v), or measure fewer CPUs with -a"
+                );
+                shared.leave(threads - index);
+                shared.gate.wait();
+                return Err(call_off(shared, workers, Trouble::internal(message)));
+            }
+        }
+    }
+    Ok(workers)
+}
+
+/// A signal that came before anything was measured leaves nothing to keep.
+fn still_wanted<T>(ready: T) -> Outcome<T> {
+    match rt::stop_waits() {
+        false => Ok(ready),
+        true => Err(Trouble {
+            exit: Exit::Interrupted,
+            message: "interrupted before the first wake-up: there is nothing to keep".into(),
+        }),
     }
 }
 
@@ -114,9 +150,10 @@ fn before_the_hunt(
 ) -> Outcome<bool> {
     let threads = plan.cpus.iter().zip(lanes);
     let measurers: Vec<_> = threads.map(|(own, lane)| Measurer { cpu: own.cpu, thread: lane.0 }).collect();
-    let signalled = rounds(shared, lanes, &measurers, hunter)?;
+    let Some(costs) = rounds(shared, lanes, &measurers, hunter)? else { return Ok(true) };
+    cost::refuse_lockup(plan, took_effect(run), &costs, "a wake-up that is recorded")?;
     shared.over.store(hunter.arm(run)?.0, Ordering::Release);
-    Ok(signalled)
+    Ok(false)
 }
 
 fn call_off(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble {
@@ -169,6 +206,9 @@ fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Ve
     if let Some(error) = found.iter().find_map(|ready| ready.policy_refused.clone()) {
         note_policy_refused(plan, &error, run)?;
     }
+    note_nice(run);
+    let costs: Vec<Nanos> = found.iter().map(|ready| ready.cycle).collect();
+    cost::refuse_lockup(plan, took_effect(run), &costs, "a wake-up")?;
     if let Some(errno) = found.iter().find_map(|ready| ready.lock_refused) {
         let error = std::io::Error::from_raw_os_error(errno);
         let detail = format!(
@@ -177,6 +217,24 @@ fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Ve
         run.integrity.push(entry("memory-lock", None, false, detail));
     }
     Ok(lanes)
+}
+
+/// The policy of the measuring threads as it took effect.
+fn took_effect(run: &Run) -> Policy {
+    [Policy::Fifo, Policy::Rr]
+        .into_iter()
+        .find(|policy| policy.name() == run.plan.policy)
+        .unwrap_or(Policy::Other)
+}
+
+/// A nice value counts under SCHED_OTHER, and is kept.
+fn note_nice(run: &mut Run) {
+    let nice = rt::nice().unwrap_or(0);
+    if took_effect(run) == Policy::Other && nice != 0 {
+        run.plan.notes.push(format!(
+            "the measuring threads have the nice value of {nice} that onbeat was started with"
+        ));
+    }
 }
 
 fn note_policy_refused(plan: &Plan, error: &std::io::Error, run: &mut Run) -> Outcome<()> {

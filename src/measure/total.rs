@@ -1,6 +1,7 @@
 //! The sums of one CPU over the blocks so far, and what they look like in a bundle. Pure.
 
 use super::block::{Sample, TOP, Taken};
+use super::cost;
 use crate::bundle::run::{Block, CpuRun, Worst};
 use crate::bundle::tail::Tail;
 use crate::bundle::time::wall_time;
@@ -35,6 +36,10 @@ pub struct Total {
     pub worst: Vec<(Sample, Nanos)>,
     /// Voluntary and involuntary context switches of the thread, once it has ended.
     pub switches: Option<(u64, u64)>,
+    /// What the thread ran by its own CPU clock, up to the last block.
+    pub used: Nanos,
+    /// When that block ended.
+    pub until: Nanos,
     rows: Counts,
     missed_rows: Counts,
     sum: i128,
@@ -54,6 +59,8 @@ impl Total {
             min: Nanos(i64::MAX),
             worst: Vec::with_capacity(2 * TOP),
             switches: None,
+            used: Nanos(0),
+            until: start,
             rows: Counts::default(),
             missed_rows: Counts::default(),
             sum: 0,
@@ -67,6 +74,7 @@ impl Total {
         block.rows.iter().for_each(|&(row, count)| self.rows.add(row, count));
         block.missed_rows.iter().for_each(|&(row, count)| self.missed_rows.add(row, count));
         self.sum += i128::from(block.sum);
+        (self.used, self.until) = (block.used, block.end);
         self.cycles += block.cycles;
         self.missed += block.missed;
         if block.cycles > 0 {
@@ -107,6 +115,8 @@ impl Total {
         fill_rows(deadline, &[&self.rows, &self.missed_rows], self.min);
         cpu.worst.clear();
         cpu.worst.extend(self.worst.iter().map(|(sample, offset)| worst(sample, *offset)));
+        // A thread that another process owns has no clock of ours.
+        cpu.cpu_share = if self.used.0 > 0 { cost::share(self.used, self.until - self.start) } else { None };
         cpu.voluntary_switches = self.switches.map(|s| s.0);
         cpu.involuntary_switches = self.switches.map(|s| s.1);
         cpu.fill_quantiles();

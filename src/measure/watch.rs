@@ -198,6 +198,12 @@ pub fn entries_of_end(cpu: Cpu, end: &End, usage: &Usage, start: Nanos) -> Vec<I
     entries
 }
 
+/// Why a run was ended from inside: see `deadman`.
+pub fn entry_of_starving(cpu: Cpu) -> Integrity {
+    let words = "its measuring thread ran without a pause for 3 s while onbeat's own thread, and with it a signal to end the run, found no time: the run was ended, what it had measured is kept; give a longer -i, or leave a CPU out with -a";
+    entry("starved", Some(cpu), false, words)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +249,7 @@ mod tests {
             last: Nanos(0),
             migrations: 0,
             first_migration: Default::default(),
+            used: Nanos(0),
         };
         assert!(entries_of_end(Cpu(1), &end, &Usage::default(), Nanos(0)).is_empty());
         end.migrations = 2;

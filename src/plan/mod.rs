@@ -79,6 +79,7 @@ pub fn plan(intent: &Intent, machine: &Machine, seed: u64) -> Outcome<Plan> {
     let mut notes = Vec::new();
     let measured = measured_cpus(&intent.cpus, machine, &mut notes)?;
     check_intervals(intent, measured.len())?;
+    check_threads(intent, &measured)?;
     let policy =
         intent.policy.unwrap_or(if intent.priority == Some(0) { Policy::Other } else { Policy::Fifo });
     let priority = if policy == Policy::Other { 0 } else { intent.priority.unwrap_or(DEFAULT_PRIORITY) };
@@ -114,6 +115,16 @@ fn check_intervals(intent: &Intent, cpus: usize) -> Outcome<()> {
         )));
     }
     Ok(())
+}
+
+/// cyclictest's `-t N` is fine where it asks for what there is anyway.
+fn check_threads(intent: &Intent, measured: &CpuSet) -> Outcome<()> {
+    match intent.threads {
+        Some(wanted) if wanted as usize != measured.len() => Err(Trouble::usage(format!(
+            "-t {wanted} does not say on which CPUs, and onbeat measures each of {measured} with one thread: choose the CPUs with -a, and leave -t out"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn measured_cpus(choice: &CpuChoice, machine: &Machine, notes: &mut Vec<String>) -> Outcome<CpuSet> {
@@ -277,6 +288,7 @@ mod tests {
             loops: None,
             limit: None,
             housekeeping: None,
+            threads: None,
         }
     }
 
@@ -321,6 +333,10 @@ mod tests {
         refuse(Intent { priority: Some(5), policy: Some(Policy::Other), ..intent() }, Exit::Usage);
         refuse(Intent { priority: Some(0), policy: Some(Policy::Fifo), ..intent() }, Exit::Usage);
         refuse(Intent { housekeeping: Some(set("9")), ..intent() }, Exit::Usage);
+        for (threads, fine) in [(4, true), (1, false), (0, false), (5, false)] {
+            let asked = check(Intent { threads: Some(threads), ..intent() }, &here);
+            assert_eq!(asked.err(), (!fine).then_some(Exit::Usage), "-t {threads}");
+        }
         let barred = Machine { permitted: set("0-1"), ..here.clone() };
         assert_eq!(
             check(Intent { cpus: CpuChoice::Only(set("3")), ..intent() }, &barred),

@@ -147,7 +147,7 @@ pub fn choose(lines: &[Line], lo: i64, hi: i64) -> Columns {
 
 /// Where a line's bulk ends: nine samples of ten lie before.
 fn bulk_end(line: &Line) -> Option<i64> {
-    quantile(&line.rows, 900_000).map(|end| end.0)
+    quantile(&line.rows, None, 900_000).map(|end| end.0)
 }
 
 #[cfg(test)]

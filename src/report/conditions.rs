@@ -163,6 +163,8 @@ pub fn overhead(run: &Run) -> Vec<(&'static str, String)> {
         ("one turn of the loop without its sleep", o.loop_ns.map(span)),
         ("flight recorder, per cycle", o.recorder_ns_per_cycle.map(span)),
         ("housekeeping wake-ups per second", o.housekeeping_wakeups_per_s.map(|n| format!("{n:.1}"))),
+        ("share of a CPU, measuring", o.cpu_share.map(percent)),
+        ("share of a CPU, housekeeping", o.housekeeping_cpu_share.map(percent)),
         ("peak memory", o.max_rss_kib.map(|n| format!("{:.1} MiB", n as f64 / 1024.0))),
         (
             "seconds joined because housekeeping came late",
@@ -174,6 +176,10 @@ pub fn overhead(run: &Run) -> Vec<(&'static str, String)> {
         ),
     ];
     rows.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
 }
 
 /// The machine, beyond what the conditions say; only what is known.

@@ -117,17 +117,18 @@ pub fn total_of(rows: &[Row]) -> u64 {
     rows.iter().map(|row| row.2).sum()
 }
 
-/// The nearest-rank quantile, given as the upper edge of its row; `None` without samples.
+/// The nearest-rank quantile, given as the upper edge of its row, or as the largest sample where that is known and less;
+/// `None` without samples.
 ///
 /// `per_million` is the quantile: 999 900 for p99.99. The rank is the smallest whole number that is
 /// at least n * q, and at least one (Hyndman and Fan 1996, definition 1).
-pub fn quantile(rows: &[Row], per_million: u64) -> Option<Nanos> {
+pub fn quantile(rows: &[Row], max: Option<Nanos>, per_million: u64) -> Option<Nanos> {
     let total = u128::from(total_of(rows));
     let rank = (total * u128::from(per_million)).div_ceil(1_000_000).max(1);
     let mut seen = 0u128;
     rows.iter().find_map(|&(_, upper, n)| {
         seen += u128::from(n);
-        (seen >= rank).then_some(upper)
+        (seen >= rank).then_some(max.map_or(upper, |max| upper.min(max)))
     })
 }
 
@@ -214,7 +215,11 @@ mod tests {
             prop_assert_eq!(total_of(&rows), samples.len() as u64);
             let rank = ((samples.len() as u128 * per_million as u128).div_ceil(1_000_000) as usize).max(1);
             let exact = Nanos(sorted[rank - 1]);
-            prop_assert_eq!(quantile(&rows, per_million), Some(edges_of(row_of(exact)).1));
+            let edge = edges_of(row_of(exact)).1;
+            prop_assert_eq!(quantile(&rows, None, per_million), Some(edge));
+            let max = Nanos(sorted[sorted.len() - 1]);
+            prop_assert_eq!(quantile(&rows, Some(max), per_million), Some(edge.min(max)));
+            prop_assert!(quantile(&rows, Some(max), per_million) >= Some(Nanos(sorted[0])));
         }
 
         #[test]

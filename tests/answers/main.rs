@@ -5,6 +5,7 @@
 mod auditing;
 mod comparing;
 mod hunting;
+mod measuring;
 mod place;
 mod words;
 

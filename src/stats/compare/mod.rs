@@ -340,7 +340,7 @@ impl Unit {
     /// Adds what only the run's histogram knows: quantiles, and the maximum where there are no blocks.
     pub fn describe(&mut self, rows: Option<&[Row]>, max: Option<Nanos>) {
         self.max_ns = self.max_ns.max(max);
-        let at = |rows, per_million| histogram::quantile(rows, per_million);
+        let at = |rows, per_million| histogram::quantile(rows, max, per_million);
         self.quantiles_ns = rows.map(|rows| [500_000, 990_000, 999_000, 999_900].map(|q| at(rows, q)));
     }
 }

@@ -1,0 +1,159 @@
+//! What a cycle costs, set against the interval: a run that leaves no CPU to anybody else is refused before it begins.
+//!
+//! A real-time thread whose cycle takes as long as its interval never lets others run; where that is so on every CPU that
+//! onbeat's own thread may use, nobody hears a signal any more, and no shell can send one. Pure.
+
+use super::watch::entry;
+use crate::bundle::run::{CpuRun, Integrity};
+use crate::error::{Outcome, Trouble};
+use crate::plan::Plan;
+use crate::units::{CpuSet, Nanos, Policy};
+
+/// A cycle that takes more of the interval than this, in percent, leaves next to nothing: to switch to another thread and
+/// back takes part of the rest, and is nobody's time.
+const NEAR: i64 = 80;
+
+/// What the interval that is named leaves to the cycle, in percent: another measurement of the cost comes out differently.
+const ROOMY: i64 = 65;
+
+/// A share from which on it is said, in percent.
+pub const NOTABLE: i64 = 50;
+
+/// Refuses a plan whose cycles, at such a cost per measured CPU, take every CPU of the housekeeping thread.
+///
+/// `what` costs that much, in words. SCHED_OTHER shares the CPU with others whatever it does.
+pub fn refuse_lockup(plan: &Plan, policy: Policy, costs: &[Nanos], what: &str) -> Outcome<()> {
+    let taken = |(own, cost): (&crate::plan::CpuPlan, &Nanos)| near(*cost, own.interval).then_some(own.cpu);
+    let taken: CpuSet = plan.cpus.iter().zip(costs).filter_map(taken).collect();
+    if policy == Policy::Other || !plan.housekeeping.without(&taken).is_empty() {
+        return Ok(());
+    }
+    let dearest =
+        plan.cpus.iter().zip(costs).filter(|(own, _)| taken.contains(own.cpu)).max_by_key(|(_, cost)| **cost);
+    let Some((own, cost)) = dearest else { return Ok(()) };
+    let interval = roomy(*cost);
+    let elsewhere = match plan.housekeeping.len() < plan.cpus.len() {
+        true => "leave a CPU to it with --housekeeping",
+        false => "leave a CPU out with -a",
+    };
+    Err(Trouble::usage(format!(
+        "{what} takes {cost} per cycle on cpu {}, of an interval of {}: nothing else could run, onbeat's own thread and a shell to stop it included; give -i {} or more, or {elsewhere}",
+        own.cpu,
+        own.interval,
+        interval.0 / 1_000
+    )))
+}
+
+/// Whether a cycle at that cost takes nearly all of the interval.
+fn near(cost: Nanos, interval: Nanos) -> bool {
+    i128::from(cost.0) * 100 > i128::from(interval.0) * i128::from(NEAR)
+}
+
+/// The least interval of two digits, in whole microseconds, that leaves room beside such a cost.
+fn roomy(cost: Nanos) -> Nanos {
+    let us = (cost.0.max(1) as u64 * 100).div_ceil(ROOMY as u64 * 1_000);
+    let unit = 10u64.pow(us.max(10).ilog10() - 1);
+    Nanos((us.div_ceil(unit) * unit * 1_000) as i64)
+}
+
+/// The share of a span that a thread ran, as `run.json` has it: four digits.
+pub fn share(used: Nanos, span: Nanos) -> Option<f64> {
+    (span.0 > 0).then(|| (used.0 as f64 / span.0 as f64 * 1e4).round() / 1e4)
+}
+
+/// What is to be said of the threads' shares, where they are large.
+pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
+    let notable = |cpu: &&CpuRun| cpu.cpu_share.is_some_and(|share| share * 100.0 >= NOTABLE as f64);
+    let remark = |cpu: &CpuRun| {
+        let percent = cpu.cpu_share.unwrap_or_default() * 100.0;
+        let detail = format!(
+            "the measuring thread took {percent:.0} % of this cpu for itself: what else has to run there waits for it, and a longer interval (-i) would show other latencies"
+        );
+        entry("cpu-share", Some(cpu.cpu), false, detail)
+    };
+    cpus.iter().filter(notable).map(remark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Exit;
+    use crate::plan::{self, CpuChoice, Idle, Intent, Machine, Mechanism, Phase};
+    use crate::units::Cpu;
+
+    fn plan(measured: &str, housekeeping: Option<&str>, interval: i64) -> Plan {
+        let set = |text: &str| CpuSet::parse(text).expect("a list");
+        let intent = Intent {
+            cpus: CpuChoice::Only(set(measured)),
+            interval: Nanos(interval),
+            distance: Nanos(0),
+            policy: None,
+            priority: None,
+            wake: Mechanism::Nanosleep,
+            phase: Phase::Staggered,
+            idle: Some(Idle::AsIs),
+            duration: None,
+            loops: None,
+            limit: None,
+            housekeeping: housekeeping.map(set),
+            threads: None,
+        };
+        let machine = Machine {
+            online: set("0-1"),
+            inherited: set("0-1"),
+            permitted: set("0-1"),
+            ..Machine::default()
+        };
+        plan::plan(&intent, &machine, 1).expect("a plan")
+    }
+
+    fn refused(plan: &Plan, policy: Policy, costs: [i64; 2]) -> Option<Trouble> {
+        refuse_lockup(plan, policy, &costs.map(Nanos)[..plan.cpus.len()], "recording").err()
+    }
+
+    #[test]
+    fn all_cpus_at_more_than_their_interval_are_refused_with_the_interval_that_works() {
+        let all = plan("0-1", None, 10_000);
+        let trouble = refused(&all, Policy::Fifo, [21_000, 12_000]).expect("refused");
+        assert_eq!(trouble.exit, Exit::Usage);
+        assert!(
+            trouble.message.contains("21us") && trouble.message.contains("-i 33 "),
+            "{}",
+            trouble.message
+        );
+        // What it names, it takes.
+        assert!(refused(&plan("0-1", None, 33_000), Policy::Fifo, [21_000, 21_000]).is_none());
+        assert!(refused(&all, Policy::Rr, [8_001, 8_001]).is_some(), "nearly all");
+        assert!(refused(&all, Policy::Fifo, [8_000, 8_000]).is_none());
+        assert!(refused(&all, Policy::Other, [21_000, 21_000]).is_none(), "others get their share");
+    }
+
+    #[test]
+    fn a_cpu_that_is_left_keeps_the_machine_usable() {
+        assert!(refused(&plan("0-1", None, 10_000), Policy::Fifo, [21_000, 5_000]).is_none());
+        assert!(refused(&plan("1", None, 10_000), Policy::Fifo, [21_000, 0]).is_none());
+        let own = refused(&plan("1", Some("1"), 10_000), Policy::Fifo, [21_000, 0]).expect("refused");
+        assert!(own.message.contains("-i 33"), "{}", own.message);
+        let narrow =
+            refused(&plan("0-1", Some("1"), 10_000), Policy::Fifo, [5_000, 21_000]).expect("refused");
+        assert!(narrow.message.contains("--housekeeping"), "{}", narrow.message);
+    }
+
+    #[test]
+    fn the_interval_named_is_round_and_never_too_short() {
+        for (cost, us) in [(1, 1), (6_500, 10), (6_501, 11), (64_000, 99), (65_100, 110), (1_000_000, 1_600)]
+        {
+            assert_eq!(roomy(Nanos(cost)), Nanos(us * 1_000), "{cost}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_said_from_half_on() {
+        assert_eq!(share(Nanos(123_456), Nanos(1_000_000)), Some(0.1235));
+        assert_eq!(share(Nanos(1), Nanos(0)), None);
+        let cpu = |cpu, share| CpuRun { cpu: Cpu(cpu), cpu_share: share, ..CpuRun::default() };
+        let said = remarks(&[cpu(0, None), cpu(1, Some(0.499)), cpu(2, Some(0.5))]);
+        assert_eq!(said.iter().map(|entry| entry.cpu).collect::<Vec<_>>(), [Some(Cpu(2))]);
+        assert!(said[0].detail.contains("50 %") && !said[0].invalidates, "{:?}", said[0]);
+    }
+}

@@ -1,0 +1,89 @@
+//! Where the threads of a run wait for each other; one that will never come is waited for no longer.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A barrier that may be left: `std::sync::Barrier` would wait for ever for a thread that died.
+pub struct Gate {
+    inside: Mutex<Inside>,
+    opened: Condvar,
+}
+
+struct Inside {
+    /// Threads that are waited for.
+    parties: usize,
+    waiting: usize,
+    /// How often it has opened.
+    passages: u64,
+}
+
+impl Gate {
+    /// Opens whenever so many threads wait.
+    pub fn new(parties: usize) -> Gate {
+        Gate { inside: Mutex::new(Inside { parties, waiting: 0, passages: 0 }), opened: Condvar::new() }
+    }
+
+    /// Waits for all others.
+    pub fn wait(&self) {
+        let mut inside = self.inside();
+        inside.waiting += 1;
+        let passage = inside.passages;
+        self.open_if_all_are_here(&mut inside);
+        while inside.passages == passage {
+            inside = self.opened.wait(inside).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// So many threads will not come again; none of them may be waiting.
+    pub fn leave(&self, threads: usize) {
+        let mut inside = self.inside();
+        inside.parties = inside.parties.saturating_sub(threads);
+        self.open_if_all_are_here(&mut inside);
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_if_all_are_here(&self, inside: &mut Inside) {
+        if inside.waiting > 0 && inside.waiting >= inside.parties {
+            inside.waiting = 0;
+            inside.passages += 1;
+            self.opened.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    #[test]
+    fn nobody_passes_before_all_are_there() {
+        let (gate, arrived) = (Gate::new(4), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 1..=50 {
+                        arrived.fetch_add(1, SeqCst);
+                        gate.wait();
+                        assert!(arrived.load(SeqCst) >= 4 * round);
+                        gate.wait();
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn who_leaves_is_waited_for_no_longer() {
+        let gate = Gate::new(3);
+        std::thread::scope(|scope| {
+            let two = [scope.spawn(|| gate.wait()), scope.spawn(|| gate.wait())];
+            gate.leave(1);
+            two.into_iter().for_each(|thread| thread.join().expect("passed"));
+        });
+        gate.leave(1);
+        gate.wait();
+    }
+}

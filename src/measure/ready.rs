@@ -1,0 +1,182 @@
+//! What a measuring thread does before it may measure, each step verified, and what it learns of itself by that.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::block::{Lane, Taken};
+use super::cycle::{self, Course};
+use super::schedule::Schedule;
+use super::wake::{self, Wake};
+use crate::error::{Exit, Outcome, Trouble};
+use crate::host::clock;
+use crate::host::rt::{self, CpuReader};
+use crate::plan::{CpuPlan, Plan};
+use crate::units::{CpuSet, Nanos, Policy};
+
+/// Turns of the loop that are run before it counts.
+pub const WARMUP: u64 = 20;
+
+/// No warm-up slot takes longer, so that a long interval does not make a long warm-up.
+const WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
+
+/// Where a cycle's cost matters, it is taken from stretches of this length, and of so many cycles at most.
+const TRIAL: Nanos = Nanos(10_000_000);
+const STRETCHES: u64 = 5;
+const MOST_TRIED: i64 = 500;
+
+/// What a thread found out while getting ready.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// The thread's id.
+    pub thread: i32,
+    /// Why the policy is SCHED_OTHER instead of the planned one.
+    pub policy_refused: Option<Arc<io::Error>>,
+    /// Why the loop's memory is not locked.
+    pub lock_refused: Option<i32>,
+    /// Cost of a clock read.
+    pub clock_read: Nanos,
+    /// Cost of a turn of the loop without its sleep.
+    pub turn: Nanos,
+    /// What the thread runs per cycle, its sleep included, by its own CPU clock.
+    pub cycle: Nanos,
+    /// Wake-ups that were left out.
+    pub warmup: u64,
+}
+
+/// Pins, sets the policy, touches, locks, warms up; each step verified.
+pub fn prepare<W: Wake, const DITHER: bool>(
+    wake: &mut W,
+    plan: &Plan,
+    own: &CpuPlan,
+    place: &CpuReader,
+    room: usize,
+) -> Outcome<(Ready, Arc<Lane>)> {
+    let only: CpuSet = [own.cpu].into_iter().collect();
+    let pinned = rt::pin(&only).and_then(|()| rt::affinity());
+    match pinned {
+        Ok(set) if set == only && rt::current_cpu() == own.cpu => {}
+        Ok(set) => {
+            return Err(Trouble::not_supported(format!(
+                "asked for cpu {} and got {set}: choose other CPUs with -a",
+                own.cpu
+            )));
+        }
+        Err(error) => {
+            let what = format!("cannot pin a thread to cpu {}", own.cpu);
+            let remedy = "choose other CPUs with -a, or run outside a filter of system calls";
+            return Err(Trouble::of_call(what, &error, Exit::NotSupported, remedy));
+        }
+    }
+    let failed = |what: &'static str, remedy: &'static str| {
+        move |error| Trouble::of_call(what, &error, Exit::NotSupported, remedy)
+    };
+    let outside = "run outside a filter of system calls";
+    rt::set_least_timer_slack().map_err(failed("cannot set the timer slack", outside))?;
+    let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
+    if policy_refused.is_some() {
+        // Not whatever policy the thread inherited: what the run says must be so. To leave SCHED_IDLE takes as much
+        // privilege as a lower nice value (sched(7)).
+        let remedy =
+            "start onbeat without SCHED_IDLE (chrt --idle), as root, or outside a filter of system calls";
+        rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER", remedy))?;
+    }
+    probe_sleep(wake, plan)?;
+    // Made by the thread itself, after it was pinned: the pages are on its memory node.
+    let lane = Arc::new(Lane::new(room));
+    rt::touch_stack();
+    let own_pages = [rt::lock_pages(&*lane), rt::lock_pages(lane.catches.pages())];
+    let mut locked = lane.pages().map(rt::lock_pages).chain(own_pages);
+    let lock_refused = locked.find_map(|lock| lock.err()).map(|error| error.raw_os_error().unwrap_or(0));
+    drop(locked);
+    let clock_read = clock::clock_read_cost();
+    let turn = turn_cost(own, &lane, place);
+    let (cycle, warmup) = cycle_cost::<W, DITHER>(wake, own, &lane, place);
+    let thread = rt::thread_id();
+    Ok((Ready { thread, policy_refused, lock_refused, clock_read, turn, cycle, warmup }, lane))
+}
+
+/// Sleeps once: a kernel that refuses the system call would have the loop spin.
+fn probe_sleep<W: Wake>(wake: &mut W, plan: &Plan) -> Outcome<()> {
+    // A stray signal may end one sleep early, and hardly three.
+    let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI));
+    let refused =
+        || format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name());
+    if slept { Ok(()) } else { Err(Trouble::not_supported(refused())) }
+}
+
+/// Warms up, and tells what the thread runs per cycle, and how many wake-ups that took.
+///
+/// The warm-up's own cycles cost more than those of the run, which find everything in the caches: only where even they
+/// take a large part of the interval, some more are run, and the cheapest of several stretches counts.
+fn cycle_cost<W: Wake, const DITHER: bool>(
+    wake: &mut W,
+    own: &CpuPlan,
+    lane: &Lane,
+    place: &CpuReader,
+) -> (Nanos, u64) {
+    let first = warm_up::<W, DITHER>(wake, own, lane, place);
+    if first.0 < own.interval.0 / 4 {
+        return (first, WARMUP);
+    }
+    let loops = (TRIAL.0 / own.interval.0.max(1)).clamp(WARMUP as i64, MOST_TRIED) as u64;
+    let never = Nanos(i64::MAX);
+    let mut least = first;
+    for _ in 0..STRETCHES {
+        let start = clock::monotonic();
+        let course =
+            Course { cpu: own.cpu, start, block_end: never, end: never, loops, limit: never, over: never };
+        lane.begin(start);
+        let schedule = Schedule::<DITHER>::new(start, own.interval.min(WARMUP_INTERVAL), 1);
+        let end = cycle::run(wake, schedule, &course, lane, place, &AtomicBool::new(false));
+        least = least.min(Nanos(end.used.0 / loops as i64));
+    }
+    (least, WARMUP + STRETCHES * loops)
+}
+
+/// Runs the loop itself on slots that do not count, the first of them in the past and with a block's
+/// end behind it, so that each of its branches has run once before it matters; returns what it ran per cycle.
+fn warm_up<W: Wake, const DITHER: bool>(
+    wake: &mut W,
+    own: &CpuPlan,
+    lane: &Lane,
+    place: &CpuReader,
+) -> Nanos {
+    let interval = Nanos(own.interval.0.min(WARMUP_INTERVAL.0));
+    let late = Nanos(clock::monotonic().0 - interval.0 * 7 / 2);
+    let never = Nanos(i64::MAX);
+    let course = Course {
+        cpu: own.cpu,
+        start: late,
+        block_end: late,
+        end: never,
+        loops: WARMUP,
+        limit: never,
+        over: never,
+    };
+    lane.begin(late);
+    let schedule = Schedule::<DITHER>::new(late, interval, 1);
+    let end = cycle::run(wake, schedule, &course, lane, place, &AtomicBool::new(false));
+    // What the housekeeping thread does with a block, the kernel's part of it included.
+    lane.take(&mut Taken::default());
+    Nanos(end.used.0 / WARMUP as i64)
+}
+
+fn turn_cost(own: &CpuPlan, lane: &Lane, place: &CpuReader) -> Nanos {
+    const TURNS: u64 = 2_000;
+    let never = Nanos(i64::MAX);
+    let course = Course {
+        cpu: own.cpu,
+        start: Nanos(0),
+        block_end: never,
+        end: never,
+        loops: TURNS,
+        limit: never,
+        over: never,
+    };
+    lane.begin(Nanos(0));
+    let start = clock::monotonic();
+    let schedule = Schedule::<false>::new(Nanos(0), Nanos(1_000), 0);
+    cycle::run(&mut wake::Idle, schedule, &course, lane, place, &AtomicBool::new(false));
+    Nanos((clock::monotonic().0 - start.0) / TURNS as i64)
+}

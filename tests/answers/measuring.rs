@@ -1,0 +1,76 @@
+//! Runs of the measuring loop, ended, refused and limited from outside. None of them needs privilege, or a time to keep.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::place::{Place, refused};
+
+const ONBEAT: &str = env!("CARGO_BIN_EXE_onbeat");
+
+/// What every run here is started with.
+const PLAIN: &str = "measure -p 0 --idle as-is -i 5000 -q";
+
+fn run_in(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap()
+}
+
+fn shell(script: &str) -> std::process::Output {
+    Command::new("sh").arg("-c").arg(script).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn signals_that_were_ignored_stay_ignored() {
+    let place = Place::new();
+    let (folder, shown) = (place.at("run"), place.path("run"));
+    let output = shell(&format!(
+        "trap '' INT TERM HUP; {ONBEAT} {PLAIN} -D 1s -o {shown} & pid=$!\n\
+         sleep 0.6; kill -INT $pid; kill -HUP $pid; kill -TERM $pid; wait $pid"
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(run_in(&folder)["ended"], "duration");
+}
+
+#[test]
+fn a_signal_at_any_time_leaves_a_whole_run_or_none() {
+    let place = Place::new();
+    for delay in [0, 1, 3, 10, 30, 60, 100, 200, 400] {
+        let folder = place.at(&format!("after-{delay}"));
+        let mut line: Vec<&str> = PLAIN.split(' ').collect();
+        let shown = folder.display().to_string();
+        line.extend(["-o", &shown]);
+        let quiet = || Stdio::null();
+        let child = Command::new(ONBEAT).args(line).stdout(quiet()).stderr(quiet()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        assert!(shell(&format!("kill -TERM {}", child.id())).status.success());
+        let status = child.wait_with_output().unwrap().status;
+        match (status.code(), folder.exists()) {
+            // Before anything was made, or before anything was measured.
+            (None | Some(6), false) => {}
+            (Some(6), true) => {
+                let run = run_in(&folder);
+                assert_eq!((&run["complete"], &run["ended"]), (&Value::from(true), &Value::from("signal")));
+            }
+            other => panic!("after {delay} ms: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn threads_are_counted_as_cyclictest_counts_them() {
+    let place = Place::new();
+    for spelling in ["-t9999", "--threads=9999"] {
+        let said = refused(&["measure", "-p", "0", "-D", "1s", spelling, "-o", &place.path("run")], 2);
+        assert!(said.contains("-a"), "{said}");
+    }
+    assert!(!place.at("run").exists());
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_like_a_full_disk() {
+    let place = Place::new();
+    let output = shell(&format!("ulimit -f 1; exec {ONBEAT} rules --json {}", place.path("rules.json")));
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
