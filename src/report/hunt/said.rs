@@ -1,6 +1,6 @@
 //! The sentences about what `hunt` found, the same on the terminal and on the page.
 
-use crate::bundle::run::{Culprit, Recorder, Run, Slice, Spike, Who};
+use crate::bundle::run::{Behind, Culprit, Recorder, Run, Slice, Spike, Who};
 use crate::report::words::{clean, duration, moment, several, span};
 use crate::rules;
 use crate::units::Nanos;
@@ -24,6 +24,10 @@ pub fn who(who: &Who) -> String {
         words.push(format!("{}{module}", clean(&who.function)));
     }
     words.extend(who.from_cpu.map(|cpu| format!("from CPU {cpu}")));
+    let behind = |behind: &Behind| format!("{}:{}", clean(&behind.comm), behind.pid);
+    let named = |of: &Option<Behind>| of.as_ref().filter(|of| !of.comm.is_empty()).map(behind);
+    words.extend(named(&who.asked_by).map(|by| format!("asked for by {by}")));
+    words.extend(named(&who.inherited_from).map(|from| format!("priority inherited from {from}")));
     words.join(", ")
 }
 
