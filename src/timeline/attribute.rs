@@ -6,13 +6,12 @@
 
 use super::case::{Case, Cause, Phase};
 use super::frames::{is_timer_softirq, named, softirq};
-use super::interrupted::Found;
 use super::kind::Kind;
 use super::silence::Stop;
 use super::spans::Spans;
 use super::state::{Stretch, Top};
 use super::tasks::{is_stopper, runs_softirqs, who};
-use super::{hard, idle, inherited, interrupted, preempt_off, spinning, starved, stopper, waits};
+use super::{hard, idle, inherited, precedence, preempt_off, spinning, starved, stopper, waits};
 use crate::bundle::run::Who;
 use crate::trace::event::{Task, What};
 use crate::units::Cpu;
@@ -195,7 +194,7 @@ fn expiring(case: &Case<'_>, piece: &Stretch<'_>) -> Option<Cause> {
             work(piece, current).unwrap_or_else(|| Cause::new(Kind::Thread, who(current), evidence)),
         );
     }
-    Some(preempt_off::before_softirq(case, piece, current).unwrap_or_else(switch))
+    Some(preempt_off::before_softirq(case, piece, current).map_or_else(switch, |off| in_work(off, piece)))
 }
 
 /// The thread is in a run queue, or runs.
@@ -227,7 +226,14 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
     }
     // Fair threads share the CPU: which of two runs is not a matter of priority alone.
     if current.not_below(victim.prio) || !victim.real_time() {
-        return Some(work(piece, current).unwrap_or_else(|| ran_before(case, piece, current)));
+        return Some(work(piece, current).unwrap_or_else(|| precedence::thread(case, piece, current)));
+    }
+    // Its priority was changed without an event.
+    if precedence::no_switch_due(case, piece, current) {
+        let cause = work(piece, current).unwrap_or_else(|| precedence::thread(case, piece, current));
+        let evidence =
+            format!("{}; the scheduler had no switch due: its priority had been raised", cause.evidence);
+        return Some(Cause { evidence, ..cause });
     }
     let gave_back = inherited::chosen(case, current, piece.since).not_below(victim.prio);
     if since_woken && !gave_back {
@@ -239,23 +245,8 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
         return Some(spinning::cause(case, &who(current), how, &[], (piece.start, piece.end)));
     }
     let toggled = over.preempt_off.at(piece.start).map(|found| found.2.clone());
-    toggled.or_else(|| preempt_off::cause(case, piece, current)).or_else(|| Some(switch()))
-}
-
-/// A thread that goes before the victim by its priority, with the place where the timer's interrupt found it.
-fn ran_before(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cause {
-    let victim = case.window.victim.comm;
-    let from = inherited::from(case, current, piece.start);
-    let by = from.as_ref().map_or_else(String::new, |from| format!(" {}", inherited::words(current, from)));
-    let evidence = format!("it ran{by} while {victim} was runnable");
-    let thread = Who { inherited_from: from, ..who(current) };
-    let place = match interrupted::found(case, current, piece.since) {
-        Found::Kernel(frames) => interrupted::working(frames),
-        _ => None,
-    };
-    let Some(stack) = place else { return Cause::new(Kind::Thread, thread, evidence) };
-    let evidence = format!("{evidence}; the timer's interrupt found it in {}", stack[0]);
-    Cause { stack: stack.to_vec(), ..Cause::new(Kind::Thread, named(thread, &stack[0]), evidence) }
+    let off = toggled.or_else(|| preempt_off::cause(case, piece, current));
+    Some(off.map_or_else(switch, |off| in_work(off, piece)))
 }
 
 /// The thread itself runs.
@@ -270,6 +261,17 @@ fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
             Some(Cause::new(Kind::Thread, who(victim), "the thread itself ran and had not gone to sleep"))
         }
     }
+}
+
+/// A section within a work item, which is its name where no stack has a nearer one.
+fn in_work(cause: Cause, piece: &Stretch<'_>) -> Cause {
+    let Top::Work(function) = piece.top else { return cause };
+    if cause.kind != Kind::PreemptOff {
+        return cause;
+    }
+    let evidence = format!("{}; within the work item {function}", cause.evidence);
+    let who = if cause.who.function.is_empty() { named(cause.who, function) } else { cause.who };
+    Cause { who, evidence, ..cause }
 }
 
 fn work(piece: &Stretch<'_>, current: Task) -> Option<Cause> {

@@ -69,6 +69,10 @@ pub(super) fn is_entry_code(function: &str) -> bool {
 /// Only passes the time, or tells it, for the function that called it: whoever was found there is its caller.
 pub(super) fn passes_time(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
+    // Calls by address go through thunks (arch/x86/lib/retpoline.S).
+    if bare.starts_with("x86_indirect_") || bare.starts_with("x86_return_thunk") {
+        return true;
+    }
     let starts = ["delay", "const_udelay", "ktime_get", "read_tsc", "read_hpet", "native_sched_clock"];
     starts
         .iter()
@@ -202,7 +206,14 @@ mod tests {
         assert!(!spins_for_lock("_raw_spin_lock", "x86_64") && spins_for_lock("_raw_spin_lock", "riscv64"));
         assert!(!spins_for_lock("rt_spin_lock", "riscv64") && !spins_for_lock("mutex_spin_on_owner", ""));
         assert!(unlocks_raw("_raw_spin_unlock_irqrestore") && !unlocks_raw("rt_spin_unlock"));
-        for helper in ["delay_tsc", "__const_udelay", "__delay", "ktime_get_mono_fast_ns", "read_tsc"] {
+        for helper in [
+            "delay_tsc",
+            "__const_udelay",
+            "__delay",
+            "ktime_get_mono_fast_ns",
+            "read_tsc",
+            "__x86_indirect_thunk_array",
+        ] {
             assert!(passes_time(helper), "{helper}");
         }
         assert!(!passes_time("delayed_work_timer_fn") && !passes_time("ktime_getter"));

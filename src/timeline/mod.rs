@@ -18,6 +18,7 @@ mod irqs_off;
 mod kind;
 mod lanes;
 mod path;
+mod precedence;
 mod preempt_off;
 mod silence;
 mod spans;

@@ -288,7 +288,7 @@ mod tests {
             told(&explained(20_005.0, &events)).swap_remove(1)
         };
         assert_eq!(item(1, HELD), "preempt-off hold/busy 20000");
-        assert_eq!(item(1, "__schedule,schedule,nap"), "preempt-off busy 20000");
+        assert_eq!(item(1, "__schedule,schedule,nap"), "preempt-off poll/busy 20000");
         // Without a proof that it could not be preempted, it is not to blame.
         assert_eq!(item(0, "__schedule,schedule,nap"), "unexplained 20002");
     }
@@ -364,7 +364,7 @@ mod tests {
             );
             told(&explained(40_009.0, &events)).swap_remove(1)
         };
-        assert_eq!(of(1), "preempt-off kworker/1:0 40000");
+        assert_eq!(of(1), "preempt-off poll/kworker/1:0 40000");
         assert!(of(0).starts_with("timer-softirq"), "{}", of(0));
     }
 

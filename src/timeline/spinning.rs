@@ -100,7 +100,7 @@ fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, St
         };
         let pinned = || {
             let (from, to) = pinned(events, start, end, close)?;
-            Some((from, to, format!("CPU {cpu} had preemption off all the while")))
+            Some((from, to, format!("it went on when CPU {cpu} let preemption in again")))
         };
         let (from, to, how) = off().or_else(pinned)?;
         Some((from.max(start), to.min(end), how))
@@ -111,15 +111,23 @@ fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, St
 }
 
 /// A thread that did nothing up to shortly before `end`, with interrupts off: ticks were missed, or its own stack shows
-/// where it gave a raw lock free.
+/// where it gave a raw lock free. An interrupt that was pending comes a moment after that, so of two sections that end
+/// together the one that began later waited for the other.
 fn silent(case: &Case<'_>, cpu: Cpu, events: &[&Named], end: i64, close: i64) -> Option<(i64, i64)> {
     let after = events.partition_point(|event| event.time.0 < end.saturating_sub(close));
-    let first = events.get(after).filter(|event| event.time.0 <= end)?;
+    let first = events.get(after).filter(|event| event.time.0 <= end.saturating_add(HANDED_ON))?;
     let last = events.get(after.checked_sub(1)?)?;
+    let own = case.events(case.home());
+    let begun = own[..own.partition_point(|event| event.time.0 < end)].last().map(|event| event.time);
+    let together = first.time.0 > end.saturating_sub(HANDED_ON);
+    if together && begun.is_none_or(|begun| begun <= last.time) {
+        return None;
+    }
     let busy = first.pid != 0 && case.tasks.at(first.pid, first.time.0).is_none_or(|task| !is_stopper(&task));
     let hz = case.host.hz.filter(|&hz| hz > 0)?;
     let tickless = CpuSet::parse(&case.host.nohz_full).unwrap_or_default().contains(cpu);
-    let ticks = first.time.0.saturating_sub(last.time.0) / (1_000_000_000 / i64::from(hz).min(1_000_000_000));
+    let tick = (1_000_000_000 / i64::from(hz)).max(1);
+    let ticks = first.time.0.saturating_sub(last.time.0) / tick;
     let missed = || ticks >= TICKS && !tickless && is_entry(first);
     let gave = || {
         (after..events.len()).take(8).any(|at| {
@@ -131,30 +139,24 @@ fn silent(case: &Case<'_>, cpu: Cpu, events: &[&Named], end: i64, close: i64) ->
     (busy && (missed() || gave())).then_some((last.time.0, first.time.0))
 }
 
-/// A thread of which every interrupt from shortly after `start` up to shortly before `end` found preemption off.
+/// A thread of which every interrupt found preemption off, until it was seen to have it on shortly before `end`.
 fn pinned(events: &[&Named], start: i64, end: i64, close: i64) -> Option<(i64, i64)> {
     let from = events.partition_point(|event| event.time.0 < start);
-    let mut held: Vec<&Named> = Vec::new();
-    for event in &events[from..] {
-        let shows_on = event.preempt == 0 && !event.context.irqs_off() && !event.context.hard_irq();
-        let ends = matches!(event.what, What::Switch { .. }) || (is_entry(event) && event.preempt == 0);
-        if ends || (shows_on && !event.context.soft_irq() && !matches!(event.what, What::Stack { .. })) {
-            // What ended long before was no lock that this one waited for.
-            if event.time.0 < end.saturating_sub(close) {
-                return None;
-            }
-            break;
+    let shows_on = |event: &&&Named| {
+        let on = event.preempt == 0 && !event.context.irqs_off();
+        let thread = !event.context.hard_irq() && !event.context.soft_irq() && !event.context.nmi();
+        match event.what {
+            What::Switch { .. } => true,
+            What::Stack { .. } | What::Nmi { .. } => false,
+            _ => (is_entry(event) && event.preempt == 0) || (on && thread),
         }
-        if event.time.0 > end {
-            break;
-        }
-        if is_entry(event) {
-            held.push(event);
-        }
-    }
+    };
+    let at = from + events[from..].iter().position(|event| shows_on(&event))?;
+    let out = events[at].time.0;
+    let held: Vec<&&Named> = events[from..at].iter().filter(|event| is_entry(event)).collect();
     let pid = held.first()?.pid;
     let one = pid != 0 && held.len() >= IN_A_ROW && held.iter().all(|event| event.pid == pid);
-    one.then_some((start, end))
+    (one && (end.saturating_sub(close)..=end).contains(&out)).then_some((start, out))
 }
 
 fn is_entry(event: &Named) -> bool {
@@ -226,11 +228,9 @@ mod tests {
     fn one_that_went_on_when_another_cpu_came_out_of_its_section_waited() {
         let own = ["irqs-off take/waiter 20000", "timer-irq local_timer 4", "unexplained 0"];
         let waited =
-            ["lock-contention 19980", "irqs-off take/waiter 20", "timer-irq local_timer 4", "unexplained 0"];
-        assert_eq!(
-            both("19980 0 70 dh vector+ local_timer\n19985 0 70 dh vector- local_timer", UNLOCK),
-            waited
-        );
+            ["lock-contention 19900", "irqs-off take/waiter 100", "timer-irq local_timer 4", "unexplained 0"];
+        let first = "19900 0 70 dh vector+ local_timer\n19905 0 70 dh vector- local_timer";
+        assert_eq!(both(first, UNLOCK), waited);
         // It ended long before, or behind this one's; or that CPU was idle, or it took its ticks.
         for other in [
             "9980 0 70 dh vector+ local_timer\n9985 0 70 dh vector- local_timer",
@@ -241,6 +241,11 @@ mod tests {
         ] {
             assert_eq!(both(other, UNLOCK), own, "{other}");
         }
+        // Their interrupts come a moment after: of two that end together, the one that began first held it.
+        let together = "20010 0 70 dh vector+ local_timer\n20015 0 70 dh vector- local_timer";
+        assert_eq!(both(together, UNLOCK), own);
+        let later = both(&format!("{together}\n3 1 60 d1 waking other/62/120"), UNLOCK);
+        assert_eq!(later[0], "lock-contention 20000");
         // Interrupts came on again without giving a lock free.
         let plain = both("19980 0 70 dh vector+ local_timer\n19985 0 70 dh vector- local_timer", "hold");
         assert_eq!(plain[0], "irqs-off hold/waiter 20000");
@@ -258,8 +263,15 @@ mod tests {
                 })
                 .collect::<String>()
         };
-        assert_eq!(both(&some(5, 1), UNLOCK)[0], "lock-contention 20000");
-        assert_eq!(both(&some(5, 0), UNLOCK)[0], "irqs-off take/waiter 20000");
+        let out = |depth: u8, at: u32| {
+            format!("{}{at} 0 70 d switch holder/70/120 S swapper/0/120", some(5, depth))
+        };
+        let waited = both(&out(1, 19_990), UNLOCK);
+        assert_eq!(waited[..2], ["lock-contention 19990", "irqs-off take/waiter 10"]);
+        // Preemption was on, or it came out long before or not before this one: then it may have waited itself.
+        for other in [out(0, 19_990), out(1, 17_000), out(1, 20_003), some(5, 1)] {
+            assert_eq!(both(&other, UNLOCK)[0], "irqs-off take/waiter 20000", "{other}");
+        }
         // It slept before this one went on.
         let slept = format!("{}12000 0 70 d switch holder/70/120 S swapper/0/120", some(3, 1));
         assert_eq!(both(&slept, UNLOCK)[0], "irqs-off take/waiter 20000");

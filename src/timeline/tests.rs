@@ -180,7 +180,7 @@ fn a_softirq_keeps_no_interrupt_waiting_and_on_preempt_rt_no_thread_above_its_ow
         let events =
             "-500 1 50 d switch rt/50/19 S THREAD\n-10 1 17 s soft+ 3\n2 1 17 dsh1 vector+ local_timer
             3 1 17 dsh1 timer+ 1 hrtimer_wakeup\n4 1 17 dsh waking rt/50/19\n5 1 17 dNsh vector- local_timer
-            20005 1 17 d switch THREAD P rt/50/19";
+            20005 1 17 ds switch THREAD P rt/50/19";
         told(&explained_on(&rt, &window(20_005.0, &events.replace("THREAD", thread))))[1].clone()
     };
     assert_eq!(on_rt("ksoftirqd/1/17/9"), "softirq NET_RX/ksoftirqd/1 20000");

@@ -223,6 +223,13 @@ impl Sight<'_> {
         Some(who.function.as_str()).filter(|function| of_timers && !function.is_empty())
     }
 
+    /// The work item that a kernel worker was at, if it is one of these: by the stack where it was not preempted.
+    pub fn work_in(&self, names: &[&str]) -> Option<&str> {
+        let worker = self.slice.who.comm.starts_with("kworker/");
+        let unpreempted = worker && self.slice.kind == Slice::PreemptOff.name();
+        if unpreempted { self.in_stack(names) } else { self.function_in(names) }
+    }
+
     /// The first of these functions that the CPU was in, by the slice's function and stack.
     pub fn in_stack(&self, names: &[&str]) -> Option<&str> {
         let frames = std::iter::once(&self.slice.who.function).chain(&self.slice.stack);

@@ -10,7 +10,7 @@ pub static CULPRIT: Culprit = Culprit {
     title: "a work item of the kernel",
     looks: "A kernel worker runs a function on the CPU while the thread waits.",
     tell: "By the work's function and the worker's priority. Workers are under the fair scheduler: a real-time thread waits for one only if \
-           its priority was raised. One that is in the way with preemption off, or because the kernel does not preempt its own \
+           its priority was raised, which shows where no switch was due. One that is in the way with preemption off, or because the kernel does not preempt its own \
            code, is shown as that.",
     remedy: "keep unbound work to other CPUs (the workqueues' cpumask); for work bound to this CPU find what queues it, by the \
            function's name",
