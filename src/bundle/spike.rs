@@ -73,8 +73,10 @@ pub struct Who {
     /// The kernel module that the function is in.
     pub module: String,
     /// The thread that asked for what ran, where an event tells: `stop_machine`, a migration, a queued work item.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<Behind>,
     /// The thread whose priority this one had inherited when it was switched to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub inherited_from: Option<Behind>,
 }
 

@@ -285,6 +285,11 @@ mod tests {
         };
         assert_eq!(who(&ipi), "call_function_single, slow_call [inject], from CPU 0");
         assert_eq!(who(&Who::default()), "");
+        let behind = |comm: &str| Some(Behind { comm: comm.into(), pid: 7 });
+        let stopper = Who { asked_by: behind("insmod"), inherited_from: behind("high"), ..thread };
+        let told = "rcuc/1:23 (real-time 1), asked for by insmod:7, priority inherited from high:7";
+        assert_eq!(who(&stopper), told);
+        assert_eq!(who(&Who { inherited_from: behind(""), ..Who::default() }), "");
         for (prio, text) in
             [(-1, "deadline or stopper"), (0, "real-time 99"), (120, "nice 0"), (100, "nice -20")]
         {
