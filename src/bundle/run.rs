@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use super::spike::{Culprit, Recorder, Slice, Spike, Who};
+pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::stats::histogram::{self, Row};
 use crate::units::{Cpu, Nanos};
 

@@ -72,6 +72,22 @@ pub struct Who {
     pub from_cpu: Option<Cpu>,
     /// The kernel module that the function is in.
     pub module: String,
+    /// The thread that asked for what ran, where an event tells: `stop_machine`, a migration, a queued work item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<Behind>,
+    /// The thread whose priority this one had inherited when it was switched to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inherited_from: Option<Behind>,
+}
+
+/// A thread that took no time itself and is behind one that did; name and id are empty where no event tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Behind {
+    /// Its name.
+    pub comm: String,
+    /// Its id.
+    pub pid: i32,
 }
 
 /// What took time in one spike or in many.

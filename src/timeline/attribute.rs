@@ -1,4 +1,8 @@
 //! Whose a stretch of time is: the context that ran, and how far the wake-up had come.
+//!
+//! What ran is to blame only where it may hold the victim back: a hard interrupt always, a softirq from the timer's
+//! interrupt on and on PREEMPT_RT by its thread's priority alone, a thread by its priority at least as high, the stopper,
+//! any thread before a fair one. Whatever else runs there was not preempted, and the reason for that is asked for.
 
 use super::case::{Case, Cause, Phase};
 use super::frames::{is_timer_softirq, named, softirq};
@@ -7,7 +11,7 @@ use super::silence::Stop;
 use super::spans::Spans;
 use super::state::{Stretch, Top};
 use super::tasks::{is_stopper, runs_softirqs, who};
-use super::{hard, idle, preempt_off, starved, waits};
+use super::{hard, idle, inherited, precedence, preempt_off, spinning, starved, stopper, waits};
 use crate::bundle::run::Who;
 use crate::trace::event::{Task, What};
 use crate::units::Cpu;
@@ -101,17 +105,40 @@ pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>)
         Top::Unknown => None,
         Top::Hard(interrupt) => Some(hard::cause(case, cpu, interrupt)),
         Top::Call { function, entry } => Some(hard::call(case, cpu, function, *entry)),
+        Top::Soft { vec, .. } if !softirq_may(case, piece) => {
+            thread(case, over, piece).map(|cause| in_softirq(cause, *vec))
+        }
         Top::Soft { vec, function } => Some(soft(case, piece, *vec, function)),
         Top::Work(_) | Top::Thread => thread(case, over, piece),
+    }
+}
+
+/// What is off in a softirq has its name, too.
+fn in_softirq(cause: Cause, vec: u8) -> Cause {
+    match cause.kind {
+        Kind::IrqsOff | Kind::PreemptOff => {
+            Cause { who: Who { irq: softirq(vec).to_owned(), ..cause.who }, ..cause }
+        }
+        _ => cause,
+    }
+}
+
+/// Whether a softirq may keep the wake-up waiting: no interrupt waits for one, and where softirqs are preemptible
+/// (PREEMPT_RT) a thread that is runnable waits for theirs only by its priority.
+fn softirq_may(case: &Case<'_>, piece: &Stretch<'_>) -> bool {
+    let victim = case.window.victim;
+    match case.phase(piece.start) {
+        Phase::Before => false,
+        Phase::Runnable if case.host.preempt == "rt" && victim.real_time() => {
+            case.current(piece).is_none_or(|current| current.not_below(victim.prio))
+        }
+        _ => true,
     }
 }
 
 fn soft(case: &Case<'_>, piece: &Stretch<'_>, vec: u8, function: &str) -> Cause {
     let irq = softirq(vec).to_owned();
     let phase = case.phase(piece.start);
-    if let Some((.., off)) = case.irqs_off.at(piece.start) {
-        return Cause { who: Who { irq, ..off.who.clone() }, ..off.clone() };
-    }
     let thread = case.current(piece).filter(runs_softirqs).map(who).unwrap_or_default();
     let own = matches!(phase, Phase::Raised | Phase::Expiring) && is_timer_softirq(vec);
     let kind = if own { Kind::TimerSoftirq } else { Kind::Softirq };
@@ -135,13 +162,12 @@ fn before(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
     if let Some(&(.., (pid, irqs_off))) = over.spins.at(piece.start) {
         if piece.pid == Some(pid) && (irqs_off || off.is_some()) {
             let thread = current.map(who).unwrap_or_default();
-            let cause = Cause::new(Kind::LockContention, thread, "");
-            let cause = off.map_or(cause, |off| Cause { kind: Kind::LockContention, ..off });
-            let evidence = "it spun for a lock with interrupts off".to_owned();
-            return Some(Cause { evidence, ..cause });
+            let stack = off.map(|off| off.stack).unwrap_or_default();
+            let how = "the kernel's events of contention enclose it, with interrupts off";
+            return Some(spinning::cause(case, &thread, how, &stack, (piece.start, piece.end)));
         }
     }
-    let stopper = || current.filter(is_stopper).map(stop_machine);
+    let stopper = || current.filter(is_stopper).map(|task| stopper::cause(case, task, piece.start));
     let idle = || over.idle.at(piece.start).filter(|_| piece.pid == Some(0)).map(|found| found.2.clone());
     off.or_else(stopper).or_else(idle)
 }
@@ -159,14 +185,16 @@ fn expiring(case: &Case<'_>, piece: &Stretch<'_>) -> Option<Cause> {
         || Cause::new(Kind::Switch, Who::default(), "on the way from the interrupt to the timer's softirq");
     let Some(server) = server else { return Some(switch()) };
     if is_stopper(&current) {
-        return Some(stop_machine(current));
+        return Some(stopper::cause(case, current, piece.start));
     }
     let shares = !server.real_time() && !current.idle();
     if shares || current.not_below(server.prio) && !current.idle() {
         let evidence = format!("it ran while {}, which expires the timer, was to run", server.comm);
-        return Some(Cause::new(Kind::Thread, who(current), evidence));
+        return Some(
+            work(piece, current).unwrap_or_else(|| Cause::new(Kind::Thread, who(current), evidence)),
+        );
     }
-    Some(work(piece, current).unwrap_or_else(switch))
+    Some(preempt_off::before_softirq(case, piece, current).map_or_else(switch, |off| in_work(off, piece)))
 }
 
 /// The thread is in a run queue, or runs.
@@ -180,7 +208,7 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
         return runs(case, piece, current);
     }
     if is_stopper(&current) {
-        return Some(stop_machine(current));
+        return Some(stopper::cause(case, current, piece.start));
     }
     if let Some(cause) = starved::cause(case, piece, current) {
         return Some(cause);
@@ -196,27 +224,29 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
         let evidence = format!("{} sets the frequency", current.comm);
         return Some(Cause::new(Kind::Frequency, who(current), evidence));
     }
-    if let Some(cause) = work(piece, current) {
-        return Some(cause);
-    }
     // Fair threads share the CPU: which of two runs is not a matter of priority alone.
     if current.not_below(victim.prio) || !victim.real_time() {
-        let evidence = format!("it ran while {} was runnable", victim.comm);
-        return Some(Cause::new(Kind::Thread, who(current), evidence));
+        return Some(work(piece, current).unwrap_or_else(|| precedence::thread(case, piece, current)));
     }
-    if since_woken {
+    // Its priority was changed without an event.
+    if precedence::no_switch_due(case, piece, current) {
+        let cause = work(piece, current).unwrap_or_else(|| precedence::thread(case, piece, current));
+        let evidence =
+            format!("{}; the scheduler had no switch due: its priority had been raised", cause.evidence);
+        return Some(Cause { evidence, ..cause });
+    }
+    let gave_back = inherited::chosen(case, current, piece.since).not_below(victim.prio);
+    if since_woken && !gave_back {
         return None;
     }
     let spins = over.spins.at(piece.start).is_some_and(|&(.., (pid, _))| pid == current.pid);
     if spins {
-        return Some(Cause::new(
-            Kind::LockContention,
-            who(current),
-            "it spun for a lock with preemption off",
-        ));
+        let how = "the kernel's events of contention enclose it, with preemption off";
+        return Some(spinning::cause(case, &who(current), how, &[], (piece.start, piece.end)));
     }
     let toggled = over.preempt_off.at(piece.start).map(|found| found.2.clone());
-    toggled.or_else(|| preempt_off::cause(case, piece, current)).or_else(|| Some(switch()))
+    let off = toggled.or_else(|| preempt_off::cause(case, piece, current));
+    Some(off.map_or_else(switch, |off| in_work(off, piece)))
 }
 
 /// The thread itself runs.
@@ -233,12 +263,19 @@ fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
     }
 }
 
+/// A section within a work item, which is its name where no stack has a nearer one.
+fn in_work(cause: Cause, piece: &Stretch<'_>) -> Cause {
+    let Top::Work(function) = piece.top else { return cause };
+    if cause.kind != Kind::PreemptOff {
+        return cause;
+    }
+    let evidence = format!("{}; within the work item {function}", cause.evidence);
+    let who = if cause.who.function.is_empty() { named(cause.who, function) } else { cause.who };
+    Cause { who, evidence, ..cause }
+}
+
 fn work(piece: &Stretch<'_>, current: Task) -> Option<Cause> {
     let Top::Work(function) = piece.top else { return None };
     let evidence = format!("{} executed the work item {function}", current.comm);
     Some(Cause::new(Kind::Workqueue, named(who(current), function), evidence))
-}
-
-fn stop_machine(task: Task) -> Cause {
-    Cause::new(Kind::StopMachine, who(task), "the stopper thread ran, which goes before every policy")
 }

@@ -7,7 +7,16 @@ use crate::bundle::run::Who;
 /// Takes or lets go of locks, or switches interrupts, for whoever called it.
 pub(super) fn is_lock_helper(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
-    let raw = ["raw_spin_", "raw_read_", "raw_write_", "spin_", "read_unlock", "write_unlock", "local_bh_"];
+    let raw = [
+        "raw_spin_",
+        "raw_read_",
+        "raw_write_",
+        "do_raw_",
+        "spin_",
+        "read_unlock",
+        "write_unlock",
+        "local_bh_",
+    ];
     raw.iter().any(|prefix| bare.starts_with(prefix))
         || matches!(
             bare,
@@ -55,6 +64,66 @@ pub(super) fn is_entry_code(function: &str) -> bool {
         || matches!(function, "preempt_schedule_irq" | "do_syscall_64" | "invoke_syscall")
         || function.starts_with("entry_SYSCALL")
         || function.starts_with("do_notify_resume")
+}
+
+/// Only passes the time, or tells it, for the function that called it: whoever was found there is its caller.
+pub(super) fn passes_time(function: &str) -> bool {
+    let bare = function.trim_start_matches('_');
+    // Calls by address go through thunks (arch/x86/lib/retpoline.S).
+    if bare.starts_with("x86_indirect_") || bare.starts_with("x86_return_thunk") {
+        return true;
+    }
+    let starts = ["delay", "const_udelay", "ktime_get", "read_tsc", "read_hpet", "native_sched_clock"];
+    starts
+        .iter()
+        .any(|prefix| bare == *prefix || bare.strip_prefix(prefix).is_some_and(|r| r.starts_with('_')))
+        || matches!(
+            bare,
+            "udelay"
+                | "ndelay"
+                | "mdelay"
+                | "sched_clock"
+                | "local_clock"
+                | "kvm_clock_get_cycles"
+                | "pvclock_clocksource_read_nowd"
+                | "pvclock_clocksource_read"
+                | "acpi_pm_read"
+                | "arch_counter_get_cntvct"
+                | "arch_counter_read"
+        )
+}
+
+/// Spins until another CPU gives a lock free; with every lock that has no slow path of its own, on an architecture whose
+/// fast path waits in place, its taking does too (kernel/locking/qspinlock.c, qrwlock.c; arch/riscv, arch/arm).
+pub(super) fn spins_for_lock(function: &str, machine: &str) -> bool {
+    let slow = matches!(
+        function,
+        "native_queued_spin_lock_slowpath"
+            | "queued_spin_lock_slowpath"
+            | "__pv_queued_spin_lock_slowpath"
+            | "pv_wait_head_or_lock"
+            | "virt_spin_lock"
+            | "resilient_queued_spin_lock_slowpath"
+            | "resilient_tas_spin_lock"
+            | "queued_read_lock_slowpath"
+            | "queued_write_lock_slowpath"
+            | "hv_qlock_wait"
+            | "kvm_wait"
+            | "xen_qlock_wait"
+    );
+    let queued = matches!(machine, "x86_64" | "aarch64");
+    let takes = || {
+        let bare = function.trim_start_matches('_');
+        let raw = ["raw_spin_lock", "raw_read_lock", "raw_write_lock", "do_raw_spin_lock", "arch_spin_lock"];
+        raw.iter().any(|prefix| bare.starts_with(prefix))
+    };
+    slow || (!queued && takes())
+}
+
+/// Ends with giving a raw lock free (kernel/locking/spinlock.c).
+pub(super) fn unlocks_raw(function: &str) -> bool {
+    let bare = function.trim_start_matches('_');
+    ["raw_spin_unlock", "raw_read_unlock", "raw_write_unlock"].iter().any(|prefix| bare.starts_with(prefix))
 }
 
 /// The functions that the kernel's own timers call: waking, ticking, bandwidth. None of them works for long.
@@ -124,6 +193,30 @@ mod tests {
         assert!(
             is_entry_code("irqentry_exit_cond_resched") && is_entry_code("asm_sysvec_apic_timer_interrupt")
         );
+    }
+
+    #[test]
+    fn waiting_for_a_lock_is_told_by_its_slow_path() {
+        for slow in
+            ["native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath", "queued_write_lock_slowpath"]
+        {
+            assert!(spins_for_lock(slow, "x86_64") && !passes_time(slow), "{slow}");
+        }
+        // Behind a slow path of its own, taking a lock is passing by; where it waits in place, it is waiting.
+        assert!(!spins_for_lock("_raw_spin_lock", "x86_64") && spins_for_lock("_raw_spin_lock", "riscv64"));
+        assert!(!spins_for_lock("rt_spin_lock", "riscv64") && !spins_for_lock("mutex_spin_on_owner", ""));
+        assert!(unlocks_raw("_raw_spin_unlock_irqrestore") && !unlocks_raw("rt_spin_unlock"));
+        for helper in [
+            "delay_tsc",
+            "__const_udelay",
+            "__delay",
+            "ktime_get_mono_fast_ns",
+            "read_tsc",
+            "__x86_indirect_thunk_array",
+        ] {
+            assert!(passes_time(helper), "{helper}");
+        }
+        assert!(!passes_time("delayed_work_timer_fn") && !passes_time("ktime_getter"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::kind::Kind;
 use super::silence::Stop;
 use super::spans::Spans;
 use super::tasks::is_stopper;
+use super::{spinning, stopper};
 use crate::trace::enables::{interrupted, is_entry};
 use crate::trace::event::{Named, What};
 
@@ -29,7 +30,8 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
     let before = events.partition_point(|event| event.time.0 < until);
     let mut found = toggled(case, &events[..before]);
     if found.is_empty() && !expiry.soft {
-        found.extend(by_stack(case, events, before, until));
+        let section = by_stack(case, events, before, until);
+        found.extend(section.into_iter().flat_map(|section| spinning::parted(case, section)));
     }
     Spans::new(found)
 }
@@ -63,7 +65,9 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     let stopper = case.tasks.at(expiry.pid, until).is_some_and(|task| is_stopper(&task));
     let kind = if stopper { Kind::StopMachine } else { Kind::IrqsOff };
     let evidence = format!("the timer's interrupt came in where {function} let interrupts in again");
-    let cause = Cause { kind, who: named(thread, function), evidence, stack: stack.to_vec() };
+    let who = named(thread, function);
+    let (who, asked) = if stopper { stopper::asked(case, who, until) } else { (who, String::new()) };
+    let cause = Cause { kind, who, evidence: format!("{evidence}{asked}"), stack: stack.to_vec() };
     (start < begun).then_some((start, begun, cause))
 }
 
@@ -195,7 +199,7 @@ mod tests {
         let between = "-5 1 60 d spin+ 3\n19000 1 60 d spin- 3";
         assert_eq!(
             with(between, "busy/60/120", "2")[..2],
-            ["lock-contention hold/busy 19000", "irqs-off hold/busy 1000"]
+            ["lock-contention 19000", "irqs-off hold/busy 1000"]
         );
         // Spinning with interrupts on keeps nothing out; sleeping for a lock is no spinning.
         let on = with("-5 1 60 . spin+ 3\n19000 1 60 . spin- 3", "busy/60/120", "");

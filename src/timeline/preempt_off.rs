@@ -1,14 +1,19 @@
-//! Which function let preemption in again: from the stack at the switch to the victim.
+//! Why a thread of lower priority had the CPU: it had preemption off, or the kernel does not preempt its own code.
 //!
-//! `preempt_enable` and its like call the scheduler at once when a switch is due, so below the scheduler's frames
-//! stands whoever had preemption off. The way out of an interrupt calls it too, but says nothing of who had it off.
+//! The stack at the switch to the victim names the function that let preemption in again: `preempt_enable` and its like call
+//! the scheduler at once when a switch is due, so below the scheduler's frames stands whoever had preemption off. Where the
+//! kernel preempts late (none, voluntary), that is only the place at which it asked; the place where the timer's interrupt
+//! found the thread is the nearer one. The way out of an interrupt calls the scheduler, too, but says nothing of who had
+//! preemption off.
 //!
 //! Sources: include/linux/preempt.h, kernel/sched/core.c (`preempt_schedule`, `__cond_resched`), kernel/entry.
 
 use super::case::{Case, Cause};
 use super::frames::{is_entry_code, is_lock_helper, is_scheduler, named};
+use super::interrupted::{Found, found, working};
 use super::kind::Kind;
 use super::spans::Spans;
+use super::spinning;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::trace::event::{Named, Task, What};
@@ -17,34 +22,124 @@ use crate::units::Cpu;
 /// Beyond this, a thread that let preemption in at the end had it off; below, it may just have been switched.
 const SHORT: i64 = 50_000;
 
+/// How the evidence begins where nothing had preemption off, and the kernel's model is the cause.
+pub const NOT_PREEMPTED: &str = "the kernel does not preempt its own code";
+
 /// What a thread of lower priority did that runs on from before the victim was runnable; none without proof.
 pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
     let queued = case.path.queued.filter(|&queued| stretch.since <= queued)?;
     if case.path.switch.is_some_and(|switch| switch <= stretch.start) {
         return None;
     }
-    let held = case.path.expiry.as_ref().map_or(0, |expiry| expiry.preempt) > 0;
-    let long = case.path.switch.unwrap_or(case.to).saturating_sub(queued) > SHORT;
-    let (frames, slept) = at_switch(case, current).unwrap_or((&[], false));
-    let below = let_in(frames).map(|at| &frames[at..]);
-    let whole = case.host.preempt == "none" || case.host.preempt == "voluntary";
-    let (function, evidence) = match below.and_then(|frames| frames.first()) {
-        Some(function) if held => {
-            (function.as_str(), format!("the interrupt found preemption off; {function} let it in again"))
+    let until = case.path.switch.unwrap_or(case.to);
+    let long = until.saturating_sub(queued) > SHORT;
+    let seen = Seen::new(case, stretch, current, queued);
+    if let (Found::Kernel(frames), true) = (seen.found, seen.held || long) {
+        if spinning::spins(case, frames) {
+            let how = "the timer's interrupt found it there";
+            return Some(spinning::cause(case, &who(current), how, frames, (queued, until)));
         }
-        Some(function) if long => (function.as_str(), format!("{function} let preemption in again")),
-        None if held => ("", "the interrupt found preemption off".to_owned()),
-        None if long && whole && ends_call(frames) => {
-            ("", "the kernel gave the CPU away only at the end of a system call".to_owned())
-        }
-        None if long && whole && slept && !frames.is_empty() => (
-            "",
-            "the kernel does not preempt its own code, and the thread ran in it until it slept".to_owned(),
-        ),
-        _ => return None,
+    }
+    let late = case.host.preempt == "none" || case.host.preempt == "voluntary";
+    let (stack, evidence) = match seen.held {
+        true => seen.section(),
+        false if long && late => seen.unpreempted()?,
+        false if long && seen.let_in.is_some() => seen.section(),
+        false => return None,
     };
+    let function = stack.first().map_or("", String::as_str);
     let who = named(who(current), function);
-    Some(Cause { stack: below.unwrap_or_default().to_vec(), ..Cause::new(Kind::PreemptOff, who, evidence) })
+    Some(Cause { stack: stack.to_vec(), ..Cause::new(Kind::PreemptOff, who, evidence) })
+}
+
+/// What a thread below the one that runs the timer's softirq did, found by the interrupt that raised it.
+pub(super) fn before_softirq(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
+    let expiry = case.path.expiry.as_ref().filter(|expiry| expiry.soft && expiry.preempt > 0)?;
+    let goes_on = !current.idle() && stretch.since <= expiry.interrupt;
+    let evidence = "the interrupt that raised the timer's softirq found preemption off";
+    goes_on.then(|| Cause::new(Kind::PreemptOff, who(current), evidence))
+}
+
+/// What was seen of a thread that went on.
+struct Seen<'w> {
+    /// Whether an interrupt found preemption off.
+    held: bool,
+    /// Where the timer's interrupt found it.
+    found: Found<'w>,
+    /// The stack at the switch from it.
+    switch: &'w [String],
+    /// Of that the part from the function on that called the scheduler to let it preempt.
+    let_in: Option<&'w [String]>,
+    /// Whether it slept of itself.
+    slept: bool,
+}
+
+impl<'w> Seen<'w> {
+    fn new(case: &Case<'w>, stretch: &Stretch, current: Task, queued: i64) -> Seen<'w> {
+        let (switch, slept) = at_switch(case, current).unwrap_or((&[], false));
+        let let_in = let_in(switch).map(|at| &switch[at..]);
+        let held = held(case, stretch, current, queued);
+        Seen { held, found: found(case, current, stretch.since), switch, let_in, slept }
+    }
+
+    /// A section with preemption off, by the function that ended it or in which it was found.
+    fn section(&self) -> (&'w [String], String) {
+        let found = if self.held { "the interrupt found preemption off; " } else { "" };
+        let asked = self.switch.iter().any(|frame| frame.contains("cond_resched"));
+        match (self.let_in, self.place()) {
+            (Some(stack), _) if !asked => (stack, format!("{found}{} let it in again", stack[0])),
+            (_, Some(stack)) => {
+                (stack, format!("the timer's interrupt found preemption off in {}", stack[0]))
+            }
+            (Some(stack), None) => (stack, format!("{found}{} let it in again", stack[0])),
+            (None, None) => (&[], "the interrupt found preemption off".to_owned()),
+        }
+    }
+
+    /// A stretch in kernel code that nothing kept from being preempted but the kernel's model; none where the thread was
+    /// found in user mode, from which every kernel takes it away.
+    fn unpreempted(&self) -> Option<(&'w [String], String)> {
+        if self.found == Found::User {
+            return None;
+        }
+        let said = |said: String| format!("{NOT_PREEMPTED}: {said}");
+        if let Some(stack) = self.place() {
+            return Some((stack, said(format!("the timer's interrupt found the thread in {}", stack[0]))));
+        }
+        if let Some(stack) = self.let_in {
+            return Some((stack, said(format!("it asked in {} whether to switch", stack[0]))));
+        }
+        let words = match () {
+            () if matches!(self.found, Found::Kernel(_)) => "the timer's interrupt found the thread in it",
+            () if ends_call(self.switch) => "it gave the CPU away only at the end of a system call",
+            () if self.slept && !self.switch.is_empty() => "the thread ran in it until it slept",
+            () => return None,
+        };
+        Some((&[], said(words.to_owned())))
+    }
+
+    /// The function in which the timer's interrupt found the thread at work.
+    fn place(&self) -> Option<&'w [String]> {
+        let Found::Kernel(frames) = self.found else { return None };
+        working(frames)
+    }
+}
+
+/// Whether an interrupt found preemption off: the timer's, or the first after a waking from elsewhere.
+fn held(case: &Case<'_>, stretch: &Stretch, current: Task, queued: i64) -> bool {
+    if let Some(expiry) = case.path.expiry.as_ref().filter(|expiry| !expiry.soft) {
+        return expiry.preempt > 0 && expiry.pid == current.pid;
+    }
+    let Some(&(_, cpu)) = case.path.legs.iter().rev().find(|leg| leg.0 <= stretch.start) else {
+        return false;
+    };
+    let events = case.events(cpu);
+    let after = events.partition_point(|event| event.time.0 < queued);
+    let enters = |event: &&&Named| {
+        matches!(event.what, What::VectorEntry { .. } | What::IrqEntry { .. } | What::IpiEntry { .. })
+    };
+    let first = events[after..].iter().take_while(|event| event.pid == current.pid).find(enters);
+    first.is_some_and(|event| event.preempt > 0)
 }
 
 /// The stack at the switch from this thread to the victim, and whether the thread slept of itself.
@@ -184,13 +279,102 @@ mod tests {
         );
     }
 
+    /// A fair worker whose work item has preemption off: nothing else keeps a real-time thread from its CPU.
+    #[test]
+    fn a_work_item_with_preemption_off_is_a_section() {
+        let item = |depth: u8, stack: &str| {
+            let events = events(depth, 20_005, stack);
+            let events = events.replace("2    1 60 dh", "-100 1 60 . work+ poll+[driver]\n2 1 60 dh");
+            told(&explained(20_005.0, &events)).swap_remove(1)
+        };
+        assert_eq!(item(1, HELD), "preempt-off hold/busy 20000");
+        assert_eq!(item(1, "__schedule,schedule,nap"), "preempt-off poll/busy 20000");
+        // Without a proof that it could not be preempted, it is not to blame.
+        assert_eq!(item(0, "__schedule,schedule,nap"), "unexplained 20002");
+    }
+
+    const TIMER: &str = "hrtimer_interrupt,asm_sysvec_apic_timer_interrupt";
+
+    /// The stack at the switch, and that where the timer's interrupt came in.
+    fn found(preempt: &str, depth: u8, found: &str, stack: &str) -> (String, String) {
+        let events = events(depth, 20_005, stack).replace(
+            "timer+ 1 hrtimer_wakeup",
+            &format!("timer+ 1 hrtimer_wakeup\n3 1 60 dh stack {TIMER}{found}"),
+        );
+        let host = Host { preempt: preempt.to_owned(), ..host() };
+        let spike = explained_on(&host, &window(20_005.0, &events));
+        let evidence = spike.slices.get(1).map_or_else(String::new, |slice| slice.evidence.clone());
+        (told(&spike).swap_remove(1), evidence)
+    }
+
+    #[test]
+    fn where_the_kernel_preempts_late_the_interrupt_names_the_function() {
+        let slept = "__schedule,schedule,worker_thread,kthread";
+        let asked = "__schedule,__cond_resched,process_one_work,kthread";
+        for (preempt, depth) in [("none", 0), ("voluntary", 0), ("none", 1), ("full", 1), ("rt", 1)] {
+            for stack in [slept, asked] {
+                let (told, evidence) =
+                    found(preempt, depth, ",ktime_get,poll+[driver],process_one_work", stack);
+                assert_eq!(told, "preempt-off poll/busy 20000", "{preempt} {depth} {stack}");
+                assert_eq!(evidence.starts_with(NOT_PREEMPTED), depth == 0, "{evidence}");
+                assert!(evidence.contains("found") && evidence.contains("in poll [driver]"), "{evidence}");
+            }
+        }
+        // What let preemption in itself is nearer than where it was found.
+        assert_eq!(found("full", 1, ",poll,write", HELD).0, "preempt-off hold/busy 20000");
+        // From user mode every kernel takes the CPU away.
+        assert_eq!(found("none", 0, "", slept).0, "unexplained 20002");
+        assert_eq!(found("full", 0, ",poll,write", slept).0, "unexplained 20002");
+    }
+
+    #[test]
+    fn a_waking_from_elsewhere_has_its_own_interrupt() {
+        let of = |depth: u8| {
+            let events = format!(
+                "-500  1 50 d  switch rt/50/19 S busy/60/120
+                 0     0 7  d2 waking rt/50/19 1
+                 2     1 60 dh{depth} vector+ reschedule
+                 3     1 60 dNh vector- reschedule
+                 20003 1 60 d  switch busy/60/120 S rt/50/19"
+            );
+            let mut window = window(20_003.0, &events);
+            window.own = false;
+            told(&explained_on(&host(), &window))
+        };
+        assert_eq!(of(1)[..2], ["preempt-off busy 2", "ipi reschedule 1"]);
+        assert_eq!(of(1)[2], "preempt-off busy 20000");
+        assert_eq!(of(0).last().unwrap(), "unexplained 20000");
+    }
+
+    #[test]
+    fn what_keeps_the_timers_softirq_waiting_has_preemption_off() {
+        let of = |depth: u8| {
+            let events = format!(
+                "-500  1 50 d  switch rt/50/19 S kworker/1:0/60/120
+                 -100  1 60 .  work+ poll
+                 2     1 60 dh{depth} vector+ local_timer
+                 3     1 60 dh{depth} raise 8
+                 4     1 60 dh waking ktimers/1/18/98
+                 5     1 60 dh vector- local_timer
+                 40005 1 60 d  switch kworker/1:0/60/120 P ktimers/1/18/98
+                 40006 1 18 s  soft+ 8
+                 40007 1 18 s  timer+ 1 timerfd_tmrproc
+                 40008 1 18 s  waking rt/50/19
+                 40009 1 18 d  switch ktimers/1/18/98 P rt/50/19"
+            );
+            told(&explained(40_009.0, &events)).swap_remove(1)
+        };
+        assert_eq!(of(1), "preempt-off poll/kworker/1:0 40000");
+        assert!(of(0).starts_with("timer-softirq"), "{}", of(0));
+    }
+
     #[test]
     fn a_thread_that_spins_waits_for_a_lock() {
         let spun = events(1, 20_005, HELD).replace(
             "5    1 60 dNh vector-",
             "5 1 60 dNh vector- local_timer\n6 1 60 N2 spin+ 9\n20004 1 60 N2 spin- 9\n#",
         );
-        assert_eq!(told(&explained(20_005.0, &spun))[2], "lock-contention busy 19998");
+        assert_eq!(told(&explained(20_005.0, &spun))[2], "lock-contention 19998");
     }
 
     #[test]

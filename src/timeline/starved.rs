@@ -6,6 +6,7 @@
 //! Sources: kernel/sched/deadline.c, kernel/sched/rt.c, Documentation/scheduler/sched-rt-group.rst.
 
 use super::case::{Case, Cause};
+use super::inherited;
 use super::kind::Kind;
 use super::state::Stretch;
 use super::tasks::who;
@@ -21,7 +22,14 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     // Whoever came before the victim was runnable may have passed over another, and goes on.
     let comm = if begun { Some(victim.comm) } else { passed_over(case, stretch, current) };
     let comm = comm.filter(|_| (0..100).contains(&victim.prio))?;
-    if current.real_time() && !current.idle() {
+    // It was chosen by the priority that it had then: one that it has given back since was no fair thread's.
+    let chosen = inherited::chosen(case, current, stretch.since);
+    if (current.real_time() || chosen.real_time()) && !current.idle() {
+        return None;
+    }
+    // Woken from afar, the victim is in no run queue yet that it could be passed over in.
+    let taken_up = case.path.queued.filter(|_| case.path.waking == Some(queued));
+    if begun && taken_up.is_some_and(|since| since > stretch.since) {
         return None;
     }
     if current.idle() {

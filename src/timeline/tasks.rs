@@ -12,18 +12,26 @@ impl Tasks {
     /// From events in order of time.
     pub(super) fn new<'w>(events: impl Iterator<Item = &'w Named>, victim: Task) -> Tasks {
         let mut tasks = Tasks(HashMap::new());
+        // Priorities that came and went before an event named the thread.
+        let mut unnamed: HashMap<i32, Vec<(i64, i32)>> = HashMap::new();
         for event in events {
             let time = event.time.0;
             match &event.what {
                 What::Switch { prev, next, .. } => {
-                    tasks.see(time, *prev);
-                    tasks.see(time, *next);
+                    tasks.see(time, *prev, &mut unnamed);
+                    tasks.see(time, *next, &mut unnamed);
                 }
-                What::Waking { task, .. } | What::Wakeup { task, .. } => tasks.see(time, *task),
-                What::Inherit { pid, new, .. } => {
+                What::Waking { task, .. } | What::Wakeup { task, .. } => {
+                    tasks.see(time, *task, &mut unnamed);
+                }
+                What::Inherit { pid, old, new } => {
                     let known = tasks.0.get(pid).and_then(|seen| seen.last()).map(|&(_, task)| task);
-                    if let Some(task) = known {
-                        tasks.see(time, Task { prio: *new, ..task });
+                    match known {
+                        Some(task) => tasks.see(time, Task { prio: *new, ..task }, &mut unnamed),
+                        None => {
+                            let prios = unnamed.entry(*pid).or_insert_with(|| vec![(i64::MIN, *old)]);
+                            prios.push((time, *new));
+                        }
                     }
                 }
                 _ => {}
@@ -33,8 +41,10 @@ impl Tasks {
         tasks
     }
 
-    fn see(&mut self, time: i64, task: Task) {
+    fn see(&mut self, time: i64, task: Task, unnamed: &mut HashMap<i32, Vec<(i64, i32)>>) {
+        let earlier = unnamed.remove(&task.pid).unwrap_or_default();
         let seen = self.0.entry(task.pid).or_default();
+        seen.extend(earlier.into_iter().map(|(time, prio)| (time, Task { prio, ..task })));
         if seen.last().is_none_or(|&(_, last)| last != task) {
             seen.push((time, task));
         }

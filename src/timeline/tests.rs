@@ -164,6 +164,30 @@ fn softirqs_by_name_and_function() {
 }
 
 #[test]
+fn a_softirq_keeps_no_interrupt_waiting_and_on_preempt_rt_no_thread_above_its_own() {
+    let late = "
+        -500 1 50 d  switch rt/50/19 S busy/60/120
+        -10  1 60 s  soft+ 3
+        900  1 60 dsh vector+ local_timer
+        901  1 60 dsh timer+ 1 hrtimer_wakeup
+        902  1 60 dsh waking rt/50/19
+        903  1 60 dNsh vector- local_timer
+        905  1 60 s  soft- 3
+        906  1 60 d  switch busy/60/120 P rt/50/19";
+    assert_eq!(told(&explained(906.0, late))[..2], ["timer-irq local_timer 3", "softirq NET_RX 2"]);
+    let rt = crate::bundle::run::Host { preempt: "rt".to_owned(), ..host() };
+    let on_rt = |thread: &str| {
+        let events =
+            "-500 1 50 d switch rt/50/19 S THREAD\n-10 1 17 s soft+ 3\n2 1 17 dsh1 vector+ local_timer
+            3 1 17 dsh1 timer+ 1 hrtimer_wakeup\n4 1 17 dsh waking rt/50/19\n5 1 17 dNsh vector- local_timer
+            20005 1 17 ds switch THREAD P rt/50/19";
+        told(&explained_on(&rt, &window(20_005.0, &events.replace("THREAD", thread))))[1].clone()
+    };
+    assert_eq!(on_rt("ksoftirqd/1/17/9"), "softirq NET_RX/ksoftirqd/1 20000");
+    assert_eq!(on_rt("ksoftirqd/1/17/120"), "preempt-off NET_RX/ksoftirqd/1 20000");
+}
+
+#[test]
 fn a_softirq_thread_of_higher_priority_runs_softirqs() {
     let events = "
         8   1 60 d  switch busy/60/120 P ksoftirqd/1/17/9

@@ -1,6 +1,6 @@
 //! The sentences about what `hunt` found, the same on the terminal and on the page.
 
-use crate::bundle::run::{Culprit, Recorder, Run, Slice, Spike, Who};
+use crate::bundle::run::{Behind, Culprit, Recorder, Run, Slice, Spike, Who};
 use crate::report::words::{clean, duration, moment, several, span};
 use crate::rules;
 use crate::units::Nanos;
@@ -24,6 +24,10 @@ pub fn who(who: &Who) -> String {
         words.push(format!("{}{module}", clean(&who.function)));
     }
     words.extend(who.from_cpu.map(|cpu| format!("from CPU {cpu}")));
+    let behind = |behind: &Behind| format!("{}:{}", clean(&behind.comm), behind.pid);
+    let named = |of: &Option<Behind>| of.as_ref().filter(|of| !of.comm.is_empty()).map(behind);
+    words.extend(named(&who.asked_by).map(|by| format!("asked for by {by}")));
+    words.extend(named(&who.inherited_from).map(|from| format!("priority inherited from {from}")));
     words.join(", ")
 }
 
@@ -281,6 +285,11 @@ mod tests {
         };
         assert_eq!(who(&ipi), "call_function_single, slow_call [inject], from CPU 0");
         assert_eq!(who(&Who::default()), "");
+        let behind = |comm: &str| Some(Behind { comm: comm.into(), pid: 7 });
+        let stopper = Who { asked_by: behind("insmod"), inherited_from: behind("high"), ..thread };
+        let told = "rcuc/1:23 (real-time 1), asked for by insmod:7, priority inherited from high:7";
+        assert_eq!(who(&stopper), told);
+        assert_eq!(who(&Who { inherited_from: behind(""), ..Who::default() }), "");
         for (prio, text) in
             [(-1, "deadline or stopper"), (0, "real-time 99"), (120, "nice 0"), (100, "nice -20")]
         {

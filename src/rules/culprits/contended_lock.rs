@@ -10,8 +10,10 @@ pub static CULPRIT: Culprit = Culprit {
     title: "waiting for a lock of the kernel",
     looks: "The thread that came late, or the one that held it up, waits in the kernel for a lock; the kernel says when waiting \
            begins and ends.",
-    tell: "By the events of lock contention (from 5.19 on) or by a function that spins, in the stack. Who held the lock is told \
-           only if it ran on another CPU in the window and is then in the evidence of the slice.",
+    tell: "By the events of lock contention (from 5.19 on), by a function that spins in the stack where the timer's interrupt came in, \
+           or by a section with interrupts off that ends with giving a raw lock free right after another CPU came out of its own. A \
+           single waiter has no event, and in a virtual machine none has. Who holds the lock is in no event: the slice has no name, \
+           and its evidence says who waited, where, and who ran on the other CPUs meanwhile.",
     remedy: "see from the stack which lock it is and what takes it on the other CPU; keep that away while the real-time task runs",
     kinds: &[Slice::LockContention],
     sources: &[
@@ -24,7 +26,9 @@ pub static CULPRIT: Culprit = Culprit {
     apart: Apart::Function,
     general: true,
     matches: |sight| {
-        Some(match who::function(&sight.slice.who) {
+        let slice = sight.slice;
+        Some(match who::function(&slice.who) {
+            _ if !slice.evidence.is_empty() => slice.evidence.clone(),
             function if function.is_empty() => "the kernel's events of contention".to_owned(),
             function => format!("contention in {function}"),
         })

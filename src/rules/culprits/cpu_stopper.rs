@@ -9,7 +9,7 @@ pub static CULPRIT: Culprit = Culprit {
     id: "cpu-stopper",
     title: "the stopper thread at work",
     looks: "The thread migration/N runs in the place of all others, alone or on all CPUs at once.",
-    tell: "By the thread. What it does is told where the timer's interrupt found it with interrupts off: moving a thread, stopping the whole \
+    tell: "By the thread. Who asked for it, and from which CPU, is the thread that woke it, unless a softirq or an interrupt did. What it does is told where the timer's interrupt found it with interrupts off: moving a thread, stopping the whole \
            machine for a change of code or a module, or a CPU that goes on or off line.",
     remedy: "set affinities, load modules, switch CPUs on and off and change microcode before real time begins",
     kinds: &[Slice::StopMachine],
@@ -23,13 +23,16 @@ pub static CULPRIT: Culprit = Culprit {
     apart: Apart::Never,
     general: true,
     matches: |sight| {
-        Some(match who::function(&sight.slice.who) {
+        let who = &sight.slice.who;
+        let did = match who::function(who) {
             function if function.is_empty() => "the thread migration ran".to_owned(),
             function => format!("{function} ran in the thread migration"),
-        })
+        };
+        let by = who.asked_by.as_ref().filter(|by| !by.comm.is_empty());
+        Some(by.map_or(did.clone(), |by| format!("{did}, asked for by {}", who::thread(&by.comm))))
     },
     examples: Examples {
-        fires: "stop-machine ns=20000000 comm=migration/1 pid=19 prio=0",
+        fires: "stop-machine ns=20000000 comm=migration/1 pid=19 prio=0 from=0 asked=insmod",
         silent: "thread ns=20000000 comm=migrationd pid=19 prio=0",
     },
 };

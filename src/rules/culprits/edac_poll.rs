@@ -11,7 +11,7 @@ pub static CULPRIT: Culprit = Culprit {
     tell: "By the work's exact function; drivers that get an interrupt for each error have none.",
     remedy: "lengthen edac_mc_poll_msec of the module edac_core, at the price that corrected errors are told later, or keep its \
            worker off this CPU",
-    kinds: &[Slice::Workqueue],
+    kinds: &[Slice::Workqueue, Slice::PreemptOff],
     sources: &[
         Source { title: "kernel: drivers/edac/edac_mc.c", url: EDAC_MC_C },
         Source { title: "kernel: workqueues", url: WORKQUEUE },
@@ -21,9 +21,7 @@ pub static CULPRIT: Culprit = Culprit {
     provoke: "edac_mc_poll_msec of 100 on hardware with a polled EDAC driver",
     apart: Apart::Never,
     general: false,
-    matches: |sight| {
-        sight.function_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker"))
-    },
+    matches: |sight| sight.work_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker")),
     examples: Examples {
         fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=edac_mc_workq_function comm=kworker/1:2 pid=60 prio=120",
         silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update comm=kworker/1:2 pid=60 prio=120",

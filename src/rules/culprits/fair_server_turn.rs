@@ -11,7 +11,7 @@ pub static CULPRIT: Culprit = Culprit {
     looks: "A real-time thread that is ready waits while a thread of the fair scheduler runs, for up to 50 ms per second, at the \
            end of a second in which no other had a turn.",
     tell: "By a fair thread that was chosen while a real-time one was ready, on a kernel that has the server (6.12 and later); \
-           nothing held preemption off.",
+           nothing held preemption off. The priority at the switch counts: a fair thread that had inherited one is not this.",
     remedy: "set the server's runtime of this CPU to 0 in debugfs, or leave the fair threads of this CPU some time",
     kinds: &[Slice::FairServer],
     sources: &[

@@ -1,7 +1,7 @@
 //! The examples of culprit rules as spikes: the language is explained on `Examples`.
 
 use super::{About, Examples, Stolen};
-use crate::bundle::run::{Host, Integrity, Slice, Spike, Who};
+use crate::bundle::run::{Behind, Host, Integrity, Slice, Spike, Who};
 use crate::units::{Cpu, Nanos};
 
 /// Spikes of a made-up run.
@@ -137,6 +137,8 @@ fn who(who: &mut Who, pairs: &Pairs) {
             "module" => who.module = value.into(),
             "irq" => who.irq = value.into(),
             "from" => who.from_cpu = Some(Cpu(value.parse().unwrap())),
+            "asked" => who.asked_by = Some(Behind { comm: value.into(), pid: 1 }),
+            "inherits" => who.inherited_from = Some(Behind { comm: value.into(), pid: 1 }),
             other => panic!("nobody has a {other}"),
         }
     }

@@ -141,11 +141,37 @@ impl Group {
         let period = resolution
             .filter(|_| self.times.len() >= FEWEST_RECURRING)
             .and_then(|resolution| recurring(&self.times, resolution));
-        told.extend(period.filter(|period| period.most()).map(|period| period.sentence()));
+        let sentence = period.filter(|period| period.most()).map(|period| period.sentence());
+        let looked_at = self.times.len() as u64;
+        told.extend(sentence.map(|sentence| match looked_at < self.spikes {
+            true => format!("{sentence}, as far as {looked_at} of its {} spikes show", self.spikes),
+            false => sentence,
+        }));
         told
     }
 }
 
 fn room<V>(known: &BTreeMap<String, V>, key: &str) -> bool {
     known.len() < MOST_TOLD_APART || known.contains_key(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_says_how_many_of_the_spikes_it_was_looked_for_in() {
+        let evidence = |spikes: u64| {
+            let mut group = Group::new(None);
+            let slice = run::Slice { kind: "thread".into(), ns: Nanos(1000), ..run::Slice::default() };
+            for spike in 0..spikes {
+                let jitter = spike as i64 * 7919 % 20_000;
+                group.add(spike + 1, &slice, String::new(), Nanos(spike as i64 * 1_300_000_000 + jitter));
+            }
+            group.told("hog", 1.0, Some(Nanos::MILLI)).evidence
+        };
+        assert_eq!(evidence(40), ["40 of 40 recur every 1.30 s"]);
+        let many = evidence(1_200);
+        assert_eq!(many, ["1000 of 1000 recur every 1.30 s, as far as 1000 of its 1200 spikes show"]);
+    }
 }

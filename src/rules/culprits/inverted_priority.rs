@@ -20,7 +20,7 @@ pub static CULPRIT: Culprit = Culprit {
         Source { title: "sched(7), scheduling policies", url: SCHED7 },
     ],
     evidence: Evidence::Documented,
-    cured_by: &["rcu-boost"],
+    cured_by: &[],
     provoke: "three threads on one CPU: a low one that holds a plain pthread mutex, a middle one that spins, a high one that takes \
            the mutex",
     apart: Apart::Thread,

@@ -11,7 +11,8 @@ pub static CULPRIT: Culprit = Culprit {
             where interrupts come on again. Nothing else happens on the CPU in that time.",
     tell: "The function is named only if the interrupt stopped it at such a place; late interrupts in user space or at any other place \
            stay unexplained, for firmware and hypervisors look the same. The function named is where interrupts came on again: who \
-           switched them off may be one of its callers, further up in the stack. In a virtual machine a stop of the virtual CPU inside \
+           switched them off may be one of its callers, further up in the stack. Where they came on with giving a raw lock free, part of the \
+           time may have been a wait for it that nothing shows. In a virtual machine a stop of the virtual CPU inside \
            a short section looks the same: there a function is named from the third spike on, and the end of a switch never.",
     remedy: "find who calls the function while the real-time task runs (the stack names the callers), and keep that off this CPU or do it \
              before; on a kernel without PREEMPT_RT, spinlocks taken with interrupts off become preemptible under PREEMPT_RT",

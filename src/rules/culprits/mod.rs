@@ -36,6 +36,7 @@ mod firmware_interrupt;
 mod frequency_change;
 mod hypervisor_steal;
 mod idle_exit;
+mod inherited_priority;
 mod injected_idle;
 mod inverted_priority;
 mod irq_thread;
@@ -60,6 +61,7 @@ mod starved_timer_thread;
 mod thermal_interrupt;
 mod timer_function;
 mod tlb_flush;
+mod unpreempted_kernel;
 mod vmstat_work;
 mod work_item;
 
@@ -123,7 +125,7 @@ pub enum Apart {
 /// Spikes that show what a rule does, in lines of `word key=value ...`.
 ///
 /// `victim comm= prio= cpu=`, `host virtual= preempt= machine=`, `integrity kind= cpu= detail=`, `stolen cpu= ns=`, a slice by its kind with
-/// `ns= comm= pid= prio= function= module= irq= from= stack=inner<outer`, `unexplained ns=`, and
+/// `ns= comm= pid= prio= function= module= irq= from= asked= inherits= stack=inner<outer`, `unexplained ns=`, and
 /// `again times= every= cpus=` for the same spike over and over, on several CPUs.
 pub struct Examples {
     /// In this one it fires.
@@ -221,6 +223,13 @@ impl Sight<'_> {
         Some(who.function.as_str()).filter(|function| of_timers && !function.is_empty())
     }
 
+    /// The work item that a kernel worker was at, if it is one of these: by the stack where it was not preempted.
+    pub fn work_in(&self, names: &[&str]) -> Option<&str> {
+        let worker = self.slice.who.comm.starts_with("kworker/");
+        let unpreempted = worker && self.slice.kind == Slice::PreemptOff.name();
+        if unpreempted { self.in_stack(names) } else { self.function_in(names) }
+    }
+
     /// The first of these functions that the CPU was in, by the slice's function and stack.
     pub fn in_stack(&self, names: &[&str]) -> Option<&str> {
         let frames = std::iter::once(&self.slice.who.function).chain(&self.slice.stack);
@@ -247,6 +256,7 @@ pub static ALL: &[&Culprit] = &[
     &frequency_change::CULPRIT,
     &hypervisor_steal::CULPRIT,
     &idle_exit::CULPRIT,
+    &inherited_priority::CULPRIT,
     &injected_idle::CULPRIT,
     &inverted_priority::CULPRIT,
     &irq_thread::CULPRIT,
@@ -271,6 +281,7 @@ pub static ALL: &[&Culprit] = &[
     &thermal_interrupt::CULPRIT,
     &timer_function::CULPRIT,
     &tlb_flush::CULPRIT,
+    &unpreempted_kernel::CULPRIT,
     &vmstat_work::CULPRIT,
     &work_item::CULPRIT,
 ];

@@ -10,9 +10,10 @@ pub static CULPRIT: Culprit = Culprit {
     title: "a section with preemption off",
     looks: "The thread that came late is awake, a thread of lower priority goes on running in the kernel, and the stack at the \
            switch shows the function in which preemption came on again.",
-    tell: "The function is named only if a stack was taken at the switch. On kernels without full preemption a system call of any \
-           length looks like this; the function named is then where the kernel asked whether to switch. Softirqs and interrupts \
-           in the section are taken out of its time.",
+    tell: "By an interrupt that found preemption off, or by the function that let it in again. The function is the one in the stack at the \
+           switch, else the one in which the timer's interrupt found the thread; without a stack there is none. On kernels without full preemption a system call of any \
+           length looks like this, and has a rule of its own where no section was found. Softirqs and interrupts in the section \
+           are taken out of its time.",
     remedy: "run a kernel with PREEMPT_RT (or at least preempt=full), and keep who calls the function, further up in the stack, off \
            this CPU",
     kinds: &[Slice::PreemptOff],
@@ -26,11 +27,15 @@ pub static CULPRIT: Culprit = Culprit {
     apart: Apart::Function,
     general: true,
     matches: |sight| {
-        let who = &sight.slice.who;
-        (!who.function.is_empty()).then(|| format!("preemption came on again in {}", who::function(who)))
+        let (who, evidence) = (&sight.slice.who, &sight.slice.evidence);
+        Some(match who::function(who) {
+            _ if !evidence.is_empty() => format!("{}: {evidence}", who::thread(&who.comm)),
+            function if function.is_empty() => format!("{} had preemption off", who::thread(&who.comm)),
+            function => format!("preemption came on again in {function}"),
+        })
     },
     examples: Examples {
         fires: "preempt-off ns=20000000 comm=insmod pid=71 prio=120 function=hold_preemption module=faults",
-        silent: "preempt-off ns=20000000 comm=insmod pid=71 prio=120",
+        silent: "host preempt=none\npreempt-off ns=20000000 comm=python3 pid=71 prio=120",
     },
 };

@@ -8,8 +8,8 @@ pub static CULPRIT: Culprit = Culprit {
     id: "realtime-thread",
     title: "a real-time thread that goes first",
     looks: "Between the wake-up and the switch to the thread that came late another one runs, whose priority is higher or the same.",
-    tell: "By the priorities in the switch. A thread of the same priority is not preempted under SCHED_FIFO. Interrupt threads and the \
-           kernel's softirq threads have rules of their own; a thread of lower priority in this place was held by something else \
+    tell: "By the priorities in the switch. A thread of the same priority is not preempted under SCHED_FIFO. Interrupt threads, the \
+           kernel's softirq threads and priorities that were inherited have rules of their own; a thread of lower priority in this place was held by something else \
            and is not named here.",
     remedy: "give the thread that must be in time the higher priority, or the other one another CPU",
     kinds: &[Slice::Thread],

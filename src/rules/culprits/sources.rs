@@ -49,6 +49,8 @@ pub const PRINTK_C: &str =
 pub const PROC_STAT5: &str = "https://man7.org/linux/man-pages/man5/proc_stat.5.html";
 /// Lock contention in the real-time mutex and elsewhere: the trace events.
 pub const LOCK_EVENTS_H: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/include/trace/events/lock.h?h=v6.12";
+/// The design of rt-mutexes.
+pub const RT_MUTEX_DESIGN: &str = "https://docs.kernel.org/locking/rt-mutex-design.html";
 /// Calls of functions on other CPUs, source.
 pub const SMP_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/smp.c?h=v6.12";

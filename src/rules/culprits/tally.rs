@@ -203,7 +203,9 @@ impl Tally {
         kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
         let resolution = about.interval.unwrap_or(Nanos::MILLI);
         let told = |(place, (name, group)): (usize, &(&String, &Group))| {
-            group.told(name, share(group.total()), (place < with_periods).then_some(resolution))
+            // What is pooled has many causes: their times together have no period that says anything.
+            let one = place < with_periods && name.as_str() != POOLED;
+            group.told(name, share(group.total()), one.then_some(resolution))
         };
         let mut culprits: Vec<run::Culprit> = kept.iter().enumerate().map(told).collect();
         culprits.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));

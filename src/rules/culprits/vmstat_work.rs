@@ -8,9 +8,9 @@ pub static CULPRIT: Culprit = Culprit {
     id: "vmstat-work",
     title: "statistics of memory being added up",
     looks: "A kernel worker runs vmstat_update on the CPU, every second by default.",
-    tell: "By the work's exact function. It is named only where the worker really held the thread up.",
+    tell: "By the work's exact function, or by it in the stack of a worker that could not be preempted. It is named only where the worker really held the thread up.",
     remedy: "make vm.stat_interval longer",
-    kinds: &[Slice::Workqueue],
+    kinds: &[Slice::Workqueue, Slice::PreemptOff],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, vmstat_update", url: PER_CPU_KTHREADS },
         Source { title: "kernel: mm/vmstat.c", url: VMSTAT_C },
@@ -20,9 +20,7 @@ pub static CULPRIT: Culprit = Culprit {
     provoke: "vm.stat_interval=1, and memory allocated and freed on the victim's CPU, under SCHED_OTHER",
     apart: Apart::Never,
     general: false,
-    matches: |sight| {
-        sight.function_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker"))
-    },
+    matches: |sight| sight.work_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker")),
     examples: Examples {
         fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update comm=kworker/1:2 pid=60 prio=120",
         silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=lru_add_drain_per_cpu comm=kworker/1:2 pid=60 prio=120",

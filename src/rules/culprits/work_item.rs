@@ -9,8 +9,9 @@ pub static CULPRIT: Culprit = Culprit {
     id: "work-item",
     title: "a work item of the kernel",
     looks: "A kernel worker runs a function on the CPU while the thread waits.",
-    tell: "By the work's function. Workers are under the fair scheduler: a real-time thread waits for one only if it cannot be \
-           preempted or somebody raised it, and the rest of the timeline says which.",
+    tell: "By the work's function and the worker's priority. Workers are under the fair scheduler: a real-time thread waits for one only if \
+           its priority was raised, which shows where no switch was due. One that is in the way with preemption off, or because the kernel does not preempt its own \
+           code, is shown as that.",
     remedy: "keep unbound work to other CPUs (the workqueues' cpumask); for work bound to this CPU find what queues it, by the \
            function's name",
     kinds: &[Slice::Workqueue],
@@ -20,7 +21,7 @@ pub static CULPRIT: Culprit = Culprit {
     ],
     evidence: Evidence::Documented,
     cured_by: &["workqueue-cpumask", "workqueue-queues", "cpu-isolation"],
-    provoke: "a kernel module that queues work on the victim's CPU whose function takes long with preemption off",
+    provoke: "a kernel module that queues work on the victim's CPU whose function takes long, and a victim under SCHED_OTHER",
     apart: Apart::Function,
     general: true,
     matches: |sight| {

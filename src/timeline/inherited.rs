@@ -1,0 +1,141 @@
+//! Priorities that are not a thread's own: who runs before the victim by one, and whose it is.
+//!
+//! The priority at the switch counts, which is the one that the scheduler chose by. A thread that has given it back runs
+//! on to its next point of scheduling, which is the way to a switch and not a turn of the fair class.
+//!
+//! Sources: kernel/sched/core.c (`rt_mutex_setprio`), kernel/locking/rtmutex.c (`rt_mutex_adjust_prio_chain`: the thread
+//! that waits walks it, so the event's own thread is the one whose priority is handed on).
+
+use super::case::Case;
+use crate::bundle::run::Behind;
+use crate::trace::event::{Named, Task, What};
+
+/// The thread with the priority by which it was switched to, if that was seen.
+pub(super) fn chosen(case: &Case<'_>, current: Task, since: i64) -> Task {
+    case.tasks.at(current.pid, since).filter(|_| since > i64::MIN).unwrap_or(current)
+}
+
+/// Whose priority the thread has at the time, if it has not its own: empty where no event tells whose.
+pub(super) fn from(case: &Case<'_>, current: Task, time: i64) -> Option<Behind> {
+    let of = |event: &&&Named| matches!(event.what, What::Inherit { pid, .. } if pid == current.pid);
+    let mut all: Vec<&Named> = case.cpus.values().flatten().filter(of).copied().collect();
+    all.sort_by_key(|event| event.time);
+    let prios = all.iter().filter_map(|event| match event.what {
+        What::Inherit { old, new, .. } => Some(old.max(new)),
+        _ => None,
+    });
+    let own = prios.max()?;
+    if current.prio >= own {
+        return None;
+    }
+    let before = all.partition_point(|event| event.time.0 <= time);
+    let lender = all[..before].last().and_then(|event| match event.what {
+        What::Inherit { new, old, .. } if new < old && new == current.prio && event.pid != current.pid => {
+            case.tasks.at(event.pid, event.time.0).filter(|task| task.prio == new && !task.idle())
+        }
+        _ => None,
+    });
+    Some(
+        lender.map_or_else(Behind::default, |task| Behind {
+            comm: task.comm.text().into_owned(),
+            pid: task.pid,
+        }),
+    )
+}
+
+/// `with the real-time priority 90 that it inherited from high/70`.
+pub(super) fn words(current: Task, from: &Behind) -> String {
+    let rank = match current.prio {
+        ..0 => "the deadline".to_owned(),
+        0..=99 => format!("the real-time priority {}", 99 - current.prio),
+        100.. => format!("the priority of nice {}", current.prio - 120),
+    };
+    match from.comm.as_str() {
+        "" => format!("with {rank} that it inherited"),
+        comm => format!("with {rank} that it inherited from {comm}/{}", from.pid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{explained, told};
+    use crate::bundle::run::Slice;
+
+    /// A fair thread holds what a thread above the victim waits for, and runs by that one's priority while the victim is
+    /// to run; then it gives the priority back and makes way.
+    fn events(inherit: &str) -> String {
+        format!(
+            "-900  1 50 d  switch rt/50/19 S swapper/0/120
+             2     1 0  dh vector+ local_timer
+             3     1 0  dh timer+ 1 hrtimer_wakeup
+             4     1 0  dh waking rt/50/19
+             5     1 0  dh wakeup rt/50/19
+             6     1 0  dh timer- 1
+             7     1 0  dh vector- local_timer
+             8     1 0  d  switch swapper/0/120 R high/70/9
+             {inherit}
+             20    1 70 d  switch high/70/9 D low/61/9
+             20020 1 61 d  inherit 61 9 120
+             20021 1 61 d  waking high/70/9
+             20040 1 61 d  switch low/61/120 P high/70/9
+             20050 1 70 d  switch high/70/9 S rt/50/19"
+        )
+    }
+
+    fn of(inherit: &str) -> (Vec<String>, Slice) {
+        let spike = explained(20_050.0, &events(inherit));
+        let low = spike.slices.iter().find(|slice| slice.who.comm == "low").cloned().unwrap();
+        (told(&spike), low)
+    }
+
+    #[test]
+    fn who_runs_by_an_inherited_priority_is_no_turn_of_the_fair_server() {
+        let (told, low) = of("15 1 70 d inherit 61 120 9");
+        assert_eq!(
+            told[1..],
+            [
+                "switch 1",
+                "thread high 12",
+                "thread low 20000",
+                "switch 20",
+                "thread high 10",
+                "unexplained 2"
+            ]
+        );
+        let from = low.who.inherited_from.unwrap();
+        assert_eq!((from.comm.as_str(), from.pid, low.who.prio), ("high", 70, 9));
+        assert!(low.evidence.contains("priority 90 that it inherited from high/70"), "{}", low.evidence);
+    }
+
+    #[test]
+    fn a_lender_that_no_event_names_is_left_open() {
+        // Only the giving back is in the window, or another thread than the waiter's is at work.
+        for unknown in ["", "15 1 61 d inherit 61 120 9"] {
+            let (_, low) = of(unknown);
+            assert_eq!(low.who.inherited_from.map(|from| from.comm), Some(String::new()), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_priority_of_its_own_is_not_inherited() {
+        let own = events("").replace("20020 1 61 d  inherit 61 9 120", "").replace("low/61/120", "low/61/9");
+        let spike = explained(20_050.0, &own);
+        assert!(spike.slices.iter().all(|slice| slice.who.inherited_from.is_none()), "{:?}", told(&spike));
+    }
+
+    #[test]
+    fn one_that_held_a_priority_since_before_the_window_is_known_by_giving_it_back() {
+        let events = "
+            2     1 61 dh vector+ local_timer
+            3     1 61 dh timer+ 1 hrtimer_wakeup
+            4     1 61 dh waking rt/50/19
+            6     1 61 dh timer- 1
+            7     1 61 dNh vector- local_timer
+            20020 1 61 d  inherit 61 9 120
+            20030 1 61 d  switch low/61/120 P rt/50/19";
+        assert_eq!(
+            told(&explained(20_030.0, events))[1..],
+            ["thread low 20013", "switch 10", "unexplained 2"]
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! What the timer's interrupt found on the CPU: the stack at the expiry, below the entry of the interrupt.
+//!
+//! It says where the thread was that held the CPU at the time of the waking, not for how long: a name for a stretch that
+//! other events prove to be this thread's. In user mode there is no function of the kernel to name.
+//!
+//! Sources: arch/x86/entry/entry_64.S, arch/arm64/kernel/entry.S, kernel/trace/trace.c (`ftrace_trace_stack`).
+
+use super::case::Case;
+use super::frames::{is_lock_helper, is_scheduler, passes_time};
+use crate::trace::enables::{interrupted, is_entry, outward};
+use crate::trace::event::Task;
+
+/// What the interrupt that woke the thread found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Found<'w> {
+    /// No stack, or one that does not tell.
+    Unknown,
+    /// User mode.
+    User,
+    /// The kernel, in these functions, innermost first.
+    Kernel(&'w [String]),
+}
+
+/// What the interrupt found of this thread, if it is the one that it found, current since `since`.
+pub(super) fn found<'w>(case: &Case<'w>, current: Task, since: i64) -> Found<'w> {
+    let Some(expiry) = &case.path.expiry else { return Found::Unknown };
+    if expiry.soft || expiry.pid != current.pid || since > expiry.interrupt {
+        return Found::Unknown;
+    }
+    case.stack_of(case.home(), expiry.index).map_or(Found::Unknown, |(frames, _)| below(frames))
+}
+
+fn below(frames: &[String]) -> Found<'_> {
+    let names: Vec<&str> = frames.iter().map(String::as_str).collect();
+    let Some(entry) = names.iter().position(|name| is_entry(name)) else { return Found::Unknown };
+    let Some(at) = interrupted(&names) else {
+        let user =
+            names[entry].starts_with("el0") || names[entry].ends_with("_user") || entry + 1 == names.len();
+        return if user { Found::User } else { Found::Unknown };
+    };
+    outward(&names, at).and_then(|at| frames.get(at..)).map_or(Found::Unknown, Found::Kernel)
+}
+
+/// The stack from the first function on that does work of its own: what takes locks, passes the time or switches
+/// threads does so for its caller. None where the way leads straight into the scheduler.
+pub(super) fn working(frames: &[String]) -> Option<&[String]> {
+    // Recording itself stands above what it records.
+    let traced = frames.iter().take(TRACING).rposition(|frame| frame.starts_with("__traceiter_"));
+    let frames = &frames[traced.map_or(0, |at| at + 1)..];
+    let at = frames.iter().position(|frame| !is_lock_helper(frame) && !passes_time(frame))?;
+    (!is_scheduler(&frames[at]) && frames[at] != SWITCHED && !frames[at].is_empty()).then(|| &frames[at..])
+}
+
+/// Frames within which the recording of an event stands.
+const TRACING: usize = 12;
+
+/// The end of a switch is the scheduler's, whoever is there.
+const SWITCHED: &str = "finish_task_switch";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(frames: &str) -> Vec<String> {
+        frames.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn below_the_entry_is_what_was_interrupted() {
+        let of = |frames: &str| match below(&stack(frames)) {
+            Found::Kernel(frames) => working(frames).map_or("-".to_owned(), |frames| frames[0].clone()),
+            other => format!("{other:?}"),
+        };
+        let timer =
+            "hrtimer_wakeup hrtimer_interrupt sysvec_apic_timer_interrupt asm_sysvec_apic_timer_interrupt";
+        assert_eq!(of(&format!("{timer} spin kthread")), "spin");
+        assert_eq!(of(&format!("{timer} delay_tsc __const_udelay spin kthread")), "spin");
+        assert_eq!(of(&format!("{timer} _raw_spin_unlock_irqrestore spin")), "spin");
+        assert_eq!(of(timer), "User");
+        let records = "rb_commit ring_buffer_unlock_commit trace_event_raw_event_hrtimer_start __traceiter_hrtimer_start";
+        assert_eq!(of(&format!("{timer} {records} hrtimer_start_range_ns nap")), "hrtimer_start_range_ns");
+        assert_eq!(of(&format!("{timer} finish_task_switch __schedule schedule nap")), "-");
+        assert_eq!(of(&format!("{timer} __schedule schedule nap")), "-");
+        assert_eq!(of("hrtimer_run_softirq handle_softirqs kthread"), "Unknown");
+        assert_eq!(of("gic_handle_irq el0t_64_irq stale"), "User");
+        // On the way out of another interrupt to user mode, nothing of the kernel's was at work.
+        assert_eq!(of(&format!("{timer} irqentry_exit_to_user_mode asm_sysvec_reschedule_ipi")), "Unknown");
+        let nested = format!("{timer} handle_softirqs __irq_exit_rcu asm_common_interrupt copy_page");
+        assert_eq!(of(&nested), "copy_page");
+    }
+
+    #[test]
+    fn a_thread_that_goes_before_is_named_with_the_function_it_was_found_in() {
+        use super::super::fixture::explained;
+        let of = |stack: &str, since: &str| {
+            let events = format!(
+                "{since} 1 50 d  switch rt/50/19 S hog/60/9
+                 2     1 60 dh vector+ local_timer
+                 3     1 60 dh timer+ 1 hrtimer_wakeup
+                 3     1 60 dh stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt{stack}
+                 4     1 60 dh2 waking rt/50/19
+                 6     1 60 dNh timer- 1
+                 7     1 60 dNh vector- local_timer
+                 20007 1 60 d  switch hog/60/9 S rt/50/19"
+            );
+            explained(20_007.0, &events).slices.swap_remove(1)
+        };
+        let spin = of(",read_tsc,ktime_get,spin+[faults],kthread", "-500");
+        assert_eq!((spin.kind.as_str(), spin.who.comm.as_str()), ("thread", "hog"));
+        assert_eq!((spin.who.function.as_str(), spin.who.module.as_str()), ("spin", "faults"));
+        assert_eq!(spin.stack, ["spin [faults]", "kthread"]);
+        assert!(
+            spin.evidence.ends_with("the timer's interrupt found it in spin [faults]"),
+            "{}",
+            spin.evidence
+        );
+        // In user mode there is no function of the kernel's.
+        let user = of("", "-500");
+        assert_eq!((user.who.comm.as_str(), user.who.function.as_str(), user.stack.len()), ("hog", "", 0));
+    }
+}

@@ -1,0 +1,86 @@
+//! Threads that go before the victim: by a priority that events tell, or by one that the scheduler knew and no event told.
+//!
+//! A change by `sched_setscheduler` has no event. But when the victim was put into the run queue, the scheduler marked the
+//! current thread to be switched away from, unless that one's priority was not below: the mark is in every event after it.
+//!
+//! Source: kernel/sched/core.c (`ttwu_do_activate`, `wakeup_preempt`), include/linux/trace_events.h (`TRACE_FLAG_NEED_RESCHED`).
+
+use super::case::{Case, Cause};
+use super::frames::named;
+use super::inherited;
+use super::interrupted::{Found, found, working};
+use super::kind::Kind;
+use super::state::Stretch;
+use super::tasks::who;
+use crate::bundle::run::Who;
+use crate::trace::event::{Named, Task, What};
+
+/// A thread that goes before the victim, with the place where the timer's interrupt found it.
+pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cause {
+    let victim = case.window.victim.comm;
+    let from = inherited::from(case, current, piece.start);
+    let by = from.as_ref().map_or_else(String::new, |from| format!(" {}", inherited::words(current, from)));
+    let evidence = format!("it ran{by} while {victim} was runnable");
+    let thread = Who { inherited_from: from, ..who(current) };
+    let place = match found(case, current, piece.since) {
+        Found::Kernel(frames) => working(frames),
+        _ => None,
+    };
+    let Some(stack) = place else { return Cause::new(Kind::Thread, thread, evidence) };
+    let evidence = format!("{evidence}; the timer's interrupt found it in {}", stack[0]);
+    Cause { stack: stack.to_vec(), ..Cause::new(Kind::Thread, named(thread, &stack[0]), evidence) }
+}
+
+/// Whether the last event before the piece shows that the thread, current since before, was not to be switched away from,
+/// although the victim was in the run queue.
+pub(super) fn no_switch_due(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> bool {
+    let Some(queued) = case.path.queued.filter(|&queued| piece.since <= queued) else { return false };
+    if case.path.switch.is_some_and(|switch| switch <= piece.start) {
+        return false;
+    }
+    let Some(&(_, cpu)) = case.path.legs.iter().rev().find(|leg| leg.0 <= piece.start) else { return false };
+    let events = case.events(cpu);
+    let end = events.partition_point(|event| event.time.0 <= piece.start);
+    let tells = |event: &&&Named| {
+        // Waking comes before the scheduler looks at the two.
+        !event.context.nmi()
+            && !matches!(
+                event.what,
+                What::Waking { .. } | What::Stack { .. } | What::Nmi { .. } | What::Switch { .. }
+            )
+    };
+    let last = events[..end].iter().rev().take_while(|event| event.time.0 >= queued).find(tells);
+    last.is_some_and(|event| event.pid == current.pid && !event.context.need_resched())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{explained, told};
+
+    #[test]
+    fn a_thread_that_the_scheduler_lets_go_on_had_its_priority_raised() {
+        let of = |due: &str| {
+            let events = format!(
+                "-500  1 50 d  switch rt/50/19 S kworker/1:0/60/120
+                 -100  1 60 .  work+ refresh+[driver]
+                 2     1 60 dh vector+ local_timer
+                 3     1 60 dh timer+ 1 hrtimer_wakeup
+                 4     1 60 dh waking rt/50/19
+                 5     1 60 d{due}h wakeup rt/50/19
+                 6     1 60 d{due}h timer- 1
+                 7     1 60 d{due}h vector- local_timer
+                 20000 1 60 d{due} work- refresh+[driver]
+                 20007 1 60 d  switch kworker/1:0/60/120 P rt/50/19"
+            );
+            explained(20_007.0, &events)
+        };
+        let raised = of("");
+        assert_eq!(
+            told(&raised)[1..],
+            ["workqueue refresh/kworker/1:0 19993", "thread kworker/1:0 7", "unexplained 2"]
+        );
+        assert!(raised.slices[1].evidence.ends_with("raised"), "{}", raised.slices[1].evidence);
+        // A switch was due, and did not come for a reason that nothing tells.
+        assert_eq!(told(&of("N"))[1..], ["switch 7", "unexplained 19995"]);
+    }
+}

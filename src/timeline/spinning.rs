@@ -1,0 +1,279 @@
+//! Waiting for a lock that another CPU holds: the waiter has the CPU, and is not the one to blame.
+//!
+//! The kernel has an event of it only where a queue of waiters forms, and in a guest that sees a hypervisor none at all. What
+//! proves the wait then is the place where the timer's interrupt found the waiter; or, where it waited with interrupts
+//! off, that it went on with giving a raw lock free right after another CPU had come out of such a section of its own. Who
+//! holds a lock is in no event: the slice has no name, and its evidence says who ran on the other CPUs meanwhile, for a
+//! holder of such a lock is on a CPU.
+//!
+//! Sources: kernel/locking/qspinlock.c, arch/x86/include/asm/qspinlock.h (`virt_spin_lock`), include/linux/spinlock_api_smp.h.
+
+use std::collections::BTreeMap;
+
+use super::case::{Case, Cause};
+use super::frames::{is_lock_helper, passes_time, spins_for_lock, unlocks_raw};
+use super::kind::Kind;
+use super::state::stretches;
+use super::tasks::is_stopper;
+use crate::bundle::run::Who;
+use crate::trace::event::{Named, What};
+use crate::units::{Cpu, CpuSet};
+
+/// Threads on other CPUs that are told, those that ran longest.
+const TOLD: usize = 4;
+/// A lock given free on one CPU is taken on another within this time, or within a tenth of the wait on a slow machine.
+const HANDED_ON: i64 = 50_000;
+/// Interrupts that have to find preemption off, one after the other, before that is one section.
+const IN_A_ROW: usize = 3;
+/// Periods of the tick after which a busy CPU without a tick has interrupts off.
+const TICKS: i64 = 3;
+
+/// Whether these functions, innermost first, wait for a lock by spinning.
+pub(super) fn spins(case: &Case<'_>, frames: &[String]) -> bool {
+    let waits = |frame: &String| spins_for_lock(frame, &case.host.machine);
+    let on_the_way = |frame: &&String| waits(frame) || is_lock_helper(frame) || passes_time(frame);
+    frames.iter().take_while(on_the_way).any(waits)
+}
+
+/// A wait: `how` it is known, where the thread was, and its time, for who ran elsewhere.
+pub(super) fn cause(case: &Case<'_>, waiter: &Who, how: &str, frames: &[String], span: (i64, i64)) -> Cause {
+    let helps = |frame: &&String| {
+        !is_lock_helper(frame) && !passes_time(frame) && !spins_for_lock(frame, &case.host.machine)
+    };
+    let comm = if waiter.comm.is_empty() { "a thread" } else { waiter.comm.as_str() };
+    let place = frames.iter().find(helps).map_or_else(String::new, |function| format!(" in {function}"));
+    let running = running(case, span);
+    let evidence = format!(
+        "{comm} waited for a lock{place}: {how}; who holds it is not known; running meanwhile: {running}"
+    );
+    Cause { stack: frames.to_vec(), ..Cause::new(Kind::LockContention, Who::default(), evidence) }
+}
+
+/// Who had the other CPUs in that time.
+fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
+    let mut ran: Vec<(i64, String)> = Vec::new();
+    for (&cpu, events) in case.cpus.iter().filter(|(cpu, _)| **cpu != case.home()) {
+        let mut of: BTreeMap<i32, i64> = BTreeMap::new();
+        for stretch in stretches(events, to) {
+            let ns = stretch.end.min(to).saturating_sub(stretch.start.max(from));
+            if let Some(pid) = stretch.pid.filter(|&pid| pid != 0 && ns > 0) {
+                *of.entry(pid).or_default() += ns;
+            }
+        }
+        ran.extend(of.into_iter().map(|(pid, ns)| {
+            let comm = case.tasks.who(pid, to).comm;
+            let comm = if comm.is_empty() { "a thread".to_owned() } else { comm };
+            (ns, format!("{comm} on CPU {cpu}"))
+        }));
+    }
+    ran.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let more = ran.len().saturating_sub(TOLD);
+    let mut told: Vec<String> = ran.into_iter().take(TOLD).map(|(_, thread)| thread).collect();
+    if more > 0 {
+        told.push(format!("{more} more"));
+    }
+    if told.is_empty() { "no thread that the events show".to_owned() } else { told.join(", ") }
+}
+
+/// What of a section with interrupts off was a wait: all of it up to the moment at which another CPU came out of its own,
+/// if the section ended with giving a raw lock free right after that.
+pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i64, Cause)> {
+    let (start, end, cause) = section;
+    let unlocks = cause.kind == Kind::IrqsOff && cause.stack.first().is_some_and(|frame| unlocks_raw(frame));
+    let held = unlocks.then(|| held_elsewhere(case, start, end)).flatten();
+    let Some((from, to, how)) = held.filter(|(from, to, _)| from < to) else {
+        return vec![(start, end, cause)];
+    };
+    let waited = self::cause(case, &cause.who, &how, &cause.stack, (from, to));
+    vec![(start, from, cause.clone()), (from, to, waited), (to, end, cause)]
+}
+
+/// The section of another CPU that this one ended right behind: when both were in theirs, and what says so.
+fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, String)> {
+    let half = end.saturating_sub(start) / 2;
+    let close = HANDED_ON.max(end.saturating_sub(start) / 10);
+    let others = case.cpus.iter().filter(|(cpu, _)| **cpu != case.home());
+    let sections = others.filter_map(|(&cpu, events)| {
+        let off = || {
+            let (from, to) = silent(case, cpu, events, end, close)?;
+            Some((from, to, format!("it went on when CPU {cpu} let interrupts in again")))
+        };
+        let pinned = || {
+            let (from, to) = pinned(events, start, end, close)?;
+            Some((from, to, format!("it went on when CPU {cpu} let preemption in again")))
+        };
+        let (from, to, how) = off().or_else(pinned)?;
+        Some((from.max(start), to.min(end), how))
+    });
+    sections
+        .filter(|(from, to, _)| to.saturating_sub(*from) >= half.max(1))
+        .max_by_key(|(from, to, _)| to - from)
+}
+
+/// A thread that did nothing up to shortly before `end`, with interrupts off: ticks were missed, or its own stack shows
+/// where it gave a raw lock free. An interrupt that was pending comes a moment after that, so of two sections that end
+/// together the one that began later waited for the other.
+fn silent(case: &Case<'_>, cpu: Cpu, events: &[&Named], end: i64, close: i64) -> Option<(i64, i64)> {
+    let after = events.partition_point(|event| event.time.0 < end.saturating_sub(close));
+    let first = events.get(after).filter(|event| event.time.0 <= end.saturating_add(HANDED_ON))?;
+    let last = events.get(after.checked_sub(1)?)?;
+    let own = case.events(case.home());
+    let begun = own[..own.partition_point(|event| event.time.0 < end)].last().map(|event| event.time);
+    let together = first.time.0 > end.saturating_sub(HANDED_ON);
+    if together && begun.is_none_or(|begun| begun <= last.time) {
+        return None;
+    }
+    let busy = first.pid != 0 && case.tasks.at(first.pid, first.time.0).is_none_or(|task| !is_stopper(&task));
+    let hz = case.host.hz.filter(|&hz| hz > 0)?;
+    let tickless = CpuSet::parse(&case.host.nohz_full).unwrap_or_default().contains(cpu);
+    let tick = (1_000_000_000 / i64::from(hz)).max(1);
+    let ticks = first.time.0.saturating_sub(last.time.0) / tick;
+    let missed = || ticks >= TICKS && !tickless && is_entry(first);
+    let gave = || {
+        (after..events.len()).take(8).any(|at| {
+            let stack = case.stack_of(cpu, at);
+            let enables = stack.and_then(|(frames, enables)| frames.get(enables?));
+            enables.is_some_and(|frame| unlocks_raw(frame))
+        })
+    };
+    (busy && (missed() || gave())).then_some((last.time.0, first.time.0))
+}
+
+/// A thread of which every interrupt found preemption off, until it was seen to have it on shortly before `end`.
+fn pinned(events: &[&Named], start: i64, end: i64, close: i64) -> Option<(i64, i64)> {
+    let from = events.partition_point(|event| event.time.0 < start);
+    let shows_on = |event: &&&Named| {
+        let on = event.preempt == 0 && !event.context.irqs_off();
+        let thread = !event.context.hard_irq() && !event.context.soft_irq() && !event.context.nmi();
+        match event.what {
+            What::Switch { .. } => true,
+            What::Stack { .. } | What::Nmi { .. } => false,
+            _ => (is_entry(event) && event.preempt == 0) || (on && thread),
+        }
+    };
+    let at = from + events[from..].iter().position(|event| shows_on(&event))?;
+    let out = events[at].time.0;
+    let held: Vec<&&Named> = events[from..at].iter().filter(|event| is_entry(event)).collect();
+    let pid = held.first()?.pid;
+    let one = pid != 0 && held.len() >= IN_A_ROW && held.iter().all(|event| event.pid == pid);
+    (one && (end.saturating_sub(close)..=end).contains(&out)).then_some((start, out))
+}
+
+fn is_entry(event: &Named) -> bool {
+    matches!(event.what, What::VectorEntry { .. } | What::IrqEntry { .. } | What::IpiEntry { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{explained, told};
+    use crate::bundle::run::{Slice, Spike};
+
+    fn wait(spike: &Spike) -> Slice {
+        spike.slices.iter().find(|slice| slice.kind == "lock-contention").cloned().unwrap()
+    }
+
+    /// A waiter that the timer's interrupt finds on its way to a raw lock, with preemption off and interrupts on.
+    fn found(stack: &str) -> Spike {
+        let events = format!(
+            "-900  0 70 d  switch swapper/0/120 R holder/70/120
+             -500  1 50 d  switch rt/50/19 S waiter/60/120
+             2     1 60 dh1 vector+ local_timer
+             3     1 60 dh1 timer+ 1 hrtimer_wakeup
+             3     1 60 dh1 stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,{stack}
+             4     1 60 dh2 waking rt/50/19
+             5     1 60 dNh timer- 1
+             5     1 60 dNh vector- local_timer
+             19000 0 70 d  switch holder/70/120 S swapper/0/120
+             20005 1 60 d  switch waiter/60/120 P rt/50/19
+             20005 1 60 d  stack __schedule,preempt_schedule,_raw_spin_unlock,take+[faults],write"
+        );
+        explained(20_005.0, &events)
+    }
+
+    #[test]
+    fn one_that_was_found_waiting_is_not_to_blame() {
+        let spike = found("native_queued_spin_lock_slowpath,_raw_spin_lock,take+[faults],write");
+        assert_eq!(told(&spike)[1], "lock-contention 20000");
+        let slice = wait(&spike);
+        assert_eq!(slice.who, crate::bundle::run::Who::default());
+        for part in
+            ["waiter waited for a lock in take [faults]", "not known", "running meanwhile: holder on CPU 0"]
+        {
+            assert!(slice.evidence.contains(part), "{part}: {}", slice.evidence);
+        }
+        // In the section itself: that is its own doing.
+        assert_eq!(told(&found("take+[faults],write"))[1], "preempt-off take/waiter 20000");
+    }
+
+    /// Both CPUs in sections with interrupts off; that of CPU 0 ends first.
+    fn both(holder: &str, stack: &str) -> Vec<String> {
+        let events = format!(
+            "-500  1 50 d  switch rt/50/19 S waiter/60/120
+             -10   0 70 d  switch swapper/0/120 R holder/70/120
+             -5    0 70 d1 waking waiter/60/120
+             {holder}
+             20000 1 60 dh vector+ local_timer
+             20001 1 60 dh timer+ 1 hrtimer_wakeup
+             20001 1 60 dh stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,{stack},take+[faults],write 2
+             20002 1 60 dh waking rt/50/19
+             20004 1 60 dNh vector- local_timer
+             20004 1 60 d  switch waiter/60/120 P rt/50/19"
+        );
+        told(&explained(20_004.0, &events))
+    }
+
+    const UNLOCK: &str = "_raw_spin_unlock_irqrestore";
+
+    #[test]
+    fn one_that_went_on_when_another_cpu_came_out_of_its_section_waited() {
+        let own = ["irqs-off take/waiter 20000", "timer-irq local_timer 4", "unexplained 0"];
+        let waited =
+            ["lock-contention 19900", "irqs-off take/waiter 100", "timer-irq local_timer 4", "unexplained 0"];
+        let first = "19900 0 70 dh vector+ local_timer\n19905 0 70 dh vector- local_timer";
+        assert_eq!(both(first, UNLOCK), waited);
+        // It ended long before, or behind this one's; or that CPU was idle, or it took its ticks.
+        for other in [
+            "9980 0 70 dh vector+ local_timer\n9985 0 70 dh vector- local_timer",
+            "20003 0 70 dh vector+ local_timer\n20004 0 70 dh vector- local_timer",
+            "5 0 70 d switch holder/70/120 S swapper/0/120\n19980 0 0 dh vector+ local_timer",
+            "16000 0 70 dh vector+ local_timer\n16010 0 70 dh vector- local_timer\n19980 0 70 dh vector+ local_timer",
+            "",
+        ] {
+            assert_eq!(both(other, UNLOCK), own, "{other}");
+        }
+        // Their interrupts come a moment after: of two that end together, the one that began first held it.
+        let together = "20010 0 70 dh vector+ local_timer\n20015 0 70 dh vector- local_timer";
+        assert_eq!(both(together, UNLOCK), own);
+        let later = both(&format!("{together}\n3 1 60 d1 waking other/62/120"), UNLOCK);
+        assert_eq!(later[0], "lock-contention 20000");
+        // Interrupts came on again without giving a lock free.
+        let plain = both("19980 0 70 dh vector+ local_timer\n19985 0 70 dh vector- local_timer", "hold");
+        assert_eq!(plain[0], "irqs-off hold/waiter 20000");
+    }
+
+    #[test]
+    fn a_holder_that_takes_its_interrupts_is_known_by_what_they_find() {
+        let some = |count: u32, depth: u8| {
+            (0..count)
+                .map(|n| {
+                    format!(
+                        "{0} 0 70 dh{depth} vector+ local_timer\n{0} 0 70 dh{depth} vector- local_timer\n",
+                        n * 4000 + 100
+                    )
+                })
+                .collect::<String>()
+        };
+        let out = |depth: u8, at: u32| {
+            format!("{}{at} 0 70 d switch holder/70/120 S swapper/0/120", some(5, depth))
+        };
+        let waited = both(&out(1, 19_990), UNLOCK);
+        assert_eq!(waited[..2], ["lock-contention 19990", "irqs-off take/waiter 10"]);
+        // Preemption was on, or it came out long before or not before this one: then it may have waited itself.
+        for other in [out(0, 19_990), out(1, 17_000), out(1, 20_003), some(5, 1)] {
+            assert_eq!(both(&other, UNLOCK)[0], "irqs-off take/waiter 20000", "{other}");
+        }
+        // It slept before this one went on.
+        let slept = format!("{}12000 0 70 d switch holder/70/120 S swapper/0/120", some(3, 1));
+        assert_eq!(both(&slept, UNLOCK)[0], "irqs-off take/waiter 20000");
+    }
+}

@@ -1,0 +1,99 @@
+//! Who asked for the stopper: the thread that woke it, and from which CPU.
+//!
+//! `stop_machine`, a change of affinity and a CPU that goes off line queue their work and wake `migration/N` themselves, so
+//! the waking names them; a balancing softirq wakes it in the context of whatever it interrupted, which asked for nothing.
+//!
+//! Source: kernel/stop_machine.c (`cpu_stop_queue_work`, `__cpu_stop_queue_work`), kernel/sched/fair.c (`sched_balance_rq`).
+
+use super::case::{Case, Cause};
+use super::kind::Kind;
+use super::tasks::who;
+use crate::bundle::run::{Behind, Who};
+use crate::trace::event::{Named, Task, What};
+
+/// The time of a stopper thread that runs at `time`.
+pub(super) fn cause(case: &Case<'_>, task: Task, time: i64) -> Cause {
+    let (who, asked) = asked(case, who(task), time);
+    let evidence = format!("the stopper thread ran, which no priority is above{asked}");
+    Cause::new(Kind::StopMachine, who, evidence)
+}
+
+/// The stopper with who asked for it at last by the time, and the same in words; nothing where no event tells.
+pub(super) fn asked(case: &Case<'_>, stopper: Who, time: i64) -> (Who, String) {
+    let Some(waking) = waking(case, stopper.pid, time) else { return (stopper, String::new()) };
+    let from_cpu = Some(waking.cpu);
+    if waking.context.hard_irq() || waking.context.soft_irq() {
+        let context = if waking.context.hard_irq() { "an interrupt" } else { "a softirq" };
+        let words = format!("; {context} on CPU {} woke it", waking.cpu);
+        return (Who { from_cpu, ..stopper }, words);
+    }
+    let asker = case.tasks.who(waking.pid, waking.time.0);
+    let name = if asker.comm.is_empty() { "a thread".to_owned() } else { asker.comm.clone() };
+    let words = format!("; asked for by {name}/{} on CPU {}", waking.pid, waking.cpu);
+    let asked_by = Some(Behind { comm: asker.comm, pid: waking.pid });
+    (Who { from_cpu, asked_by, ..stopper }, words)
+}
+
+/// What woke the stopper for what it does at that time: the last waking since it last slept.
+fn waking<'w>(case: &Case<'w>, stopper: i32, time: i64) -> Option<&'w Named> {
+    let near = |events: &Vec<&'w Named>| {
+        let end = events.partition_point(|event| event.time.0 <= time);
+        events[..end].iter().rev().find_map(|event| match &event.what {
+            What::Waking { task, .. } if task.pid == stopper => Some((event.time.0, Some(*event))),
+            What::Switch { prev, state, .. } if prev.pid == stopper && !matches!(state, 0 | 256) => {
+                Some((event.time.0, None))
+            }
+            _ => None,
+        })
+    };
+    // Of two at one time it slept first: what woke it then is for what comes.
+    let last = case.cpus.values().filter_map(near).max_by_key(|(time, event)| (*time, event.is_some()));
+    last.and_then(|(_, event)| event)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::explained;
+    use crate::bundle::run::Slice;
+    use crate::units::Cpu;
+
+    const WOKEN: &str = "
+        -500 1 50 d  switch rt/50/19 S busy/60/120
+        2    1 60 dh    vector+ local_timer
+        3    1 60 dh    timer+ 1 hrtimer_wakeup
+        4    1 60 dh2   waking rt/50/19
+        6    1 60 dNh   timer- 1
+        7    1 60 dNh   vector- local_timer
+        8    1 60 d     switch busy/60/120 P migration/1/16/-1
+        5012 1 16 d     switch migration/1/16/-1 S rt/50/19";
+
+    fn stop(before: &str) -> Slice {
+        let spike = explained(5_012.0, &format!("{before}\n{WOKEN}"));
+        spike.slices.into_iter().find(|slice| slice.kind == "stop-machine").unwrap()
+    }
+
+    #[test]
+    fn who_asked_for_the_stop_is_named_with_the_cpu() {
+        let asks = "-800 0 7 d switch a/1/120 R insmod/7/120\n-6 0 7 d2 waking migration/1/16/-1";
+        let slice = stop(asks);
+        let by = slice.who.asked_by.clone().unwrap();
+        assert_eq!((by.comm.as_str(), by.pid, slice.who.from_cpu), ("insmod", 7, Some(Cpu(0))));
+        assert!(slice.evidence.ends_with("asked for by insmod/7 on CPU 0"), "{}", slice.evidence);
+        assert_eq!((slice.who.comm.as_str(), slice.who.pid), ("migration/1", 16));
+    }
+
+    #[test]
+    fn what_woke_it_for_another_stop_or_by_the_way_asked_for_nothing() {
+        let nobody = |before: &str| {
+            let slice = stop(before);
+            assert_eq!(slice.who.asked_by, None, "{before}");
+            slice.who.from_cpu
+        };
+        assert_eq!(nobody(""), None);
+        let slept = "-800 0 7 d2 waking migration/1/16/-1\n-700 1 16 d switch migration/1/16/-1 S busy/60/120\n-690 1 60 d switch busy/60/120 S rt/50/19";
+        assert_eq!(nobody(slept), None);
+        // Balancing in a softirq is not the interrupted thread's doing.
+        assert_eq!(nobody("-6 0 7 ds2 waking migration/1/16/-1"), Some(Cpu(0)));
+        assert_eq!(nobody("-6 0 7 d2 waking migration/0/15/-1"), None);
+    }
+}
