@@ -6,11 +6,11 @@
 //!
 //! Sources: include/linux/irqflags.h, kernel/trace/trace_preemptirq.c.
 
-use super::attribute::BOUND;
 use super::case::{Case, Cause};
 use super::doubt::is_virtual;
 use super::frames::{is_lock_helper, named};
 use super::kind::Kind;
+use super::own::BOUND;
 use super::silence::Stop;
 use super::spans::Spans;
 use super::tasks::is_stopper;
@@ -63,7 +63,8 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     let stopper = case.tasks.at(expiry.pid, until).is_some_and(|task| is_stopper(&task));
     let kind = if stopper { Kind::StopMachine } else { Kind::IrqsOff };
     let evidence = format!("the timer's interrupt came in where {function} let interrupts in again");
-    let cause = Cause { kind, who: named(thread, function), evidence, stack: stack.to_vec() };
+    let who = named(thread, function);
+    let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, who, evidence) };
     (start < begun).then_some((start, begun, cause))
 }
 
