@@ -24,6 +24,10 @@ pub struct Spike {
     pub slices: Vec<Slice>,
     /// What no event accounts for: hardware, firmware or a hypervisor, or what was lost.
     pub unexplained_ns: Nanos,
+    /// Why it is unexplained, for people: stopped from outside, or that it cannot be told; `""` where there is nothing to say.
+    pub unexplained_why: String,
+    /// How much of `unexplained_ns` is proven to be a stop from outside.
+    pub stopped_ns: Nanos,
     /// The kinds with at least a tenth of the latency, largest first, `unexplained` among them.
     pub classes: Vec<String>,
     /// The thread that came late.
@@ -52,6 +56,9 @@ pub struct Slice {
     pub evidence: String,
     /// The functions the CPU was in, innermost first, where a stack was taken.
     pub stack: Vec<String>,
+    /// Whether another CPU's timer came late meanwhile, so that all may have been stopped: settled when the run is over.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub contested: bool,
 }
 
 /// Who took the time; texts are `""` where they do not apply.

@@ -15,7 +15,7 @@ use crate::measure::hunter::{Catch, PULSE};
 use crate::rules::culprits::tally::Tally;
 use crate::rules::culprits::{About, Stolen};
 use crate::text::several;
-use crate::timeline;
+use crate::timeline::{self, Cost};
 use crate::trace::event::{Task, What};
 use crate::trace::window::Window;
 use crate::units::{CpuSet, Nanos};
@@ -171,7 +171,7 @@ impl Explainer {
         let wish = Wish { cpu: catch.cpu, expected: catch.expected, actual: catch.actual, victim };
         let (window, too_late) = self.recorder.window(&wish, cycle, own);
         self.ticks.add(&window);
-        let mut spike = timeline::explain(&window, &self.host);
+        let mut spike = timeline::explain(&window, &self.host, Cost::of(run));
         if too_late {
             self.account.windows_lost += 1;
             spike.notes.push("the buffer did not reach back to where the spike began".to_owned());
@@ -193,7 +193,7 @@ impl Explainer {
 
     /// The spikes that the run lists; it is over.
     pub fn into_found(self) -> Found {
-        Found::of(self.events.explained, self.host)
+        Found::of(self.events.explained, self.host, self.tally.into_doubts(), self.stolen)
     }
 
     /// The trace and the thread's own clock tell of the same wake-up.

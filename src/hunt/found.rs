@@ -6,6 +6,7 @@ use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 
 use crate::bundle::explained::{Explained, Listed};
 use crate::bundle::run::{Host, Spike};
+use crate::rules::culprits::{Stolen, stolen};
 use crate::timeline::Doubts;
 use crate::units::Nanos;
 
@@ -18,26 +19,20 @@ pub struct Found {
     listed: Listed,
     host: Host,
     doubts: Doubts,
+    stolen: Vec<Stolen>,
 }
 
 impl Found {
-    /// Of a hunt that is over.
-    pub fn of(explained: Explained, host: Host) -> Found {
-        let mut found = Found { listed: explained.close(), host, doubts: Doubts::default() };
-        let mut doubts = Doubts::default();
-        // What cannot be read now will say so when it is written.
-        let _ = found.listed.each(|spike| {
-            doubts.note(&found.host, &spike);
-            Ok(())
-        });
-        found.doubts = doubts;
-        found
+    /// Of a hunt that is over: with what all its spikes tell, and the seconds in which the hypervisor took time.
+    pub fn of(explained: Explained, host: Host, doubts: Doubts, stolen: Vec<Stolen>) -> Found {
+        Found { listed: explained.close(), host, doubts, stolen }
     }
 
     /// Goes through them in order of time.
     pub fn each(&self, mut f: impl FnMut(Spike) -> io::Result<()>) -> io::Result<()> {
         self.listed.each(|mut spike| {
             self.doubts.settle(&self.host, &mut spike);
+            stolen::tell(&self.host, &self.stolen, &mut spike);
             f(spike)
         })
     }
@@ -74,6 +69,8 @@ fn counted(spike: &Spike) -> Spike {
         actual_ns: spike.actual_ns,
         latency_ns: spike.latency_ns,
         unexplained_ns: spike.unexplained_ns,
+        unexplained_why: spike.unexplained_why.clone(),
+        stopped_ns: spike.stopped_ns,
         ..Spike::default()
     }
 }

@@ -26,6 +26,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
     html! {
         section class="run" id=[number.map(|n| format!("run-{n}"))] {
             @if let Some(n) = number { h2 class="name" { (n) ". " (clean(input.title)) } }
+            @if let Some(sentence) = hunt::outside::sentence(run) { div class="banner" role="alert" { (sentence) } }
             p class="lead" { (verdict(input)) }
             (banners(input))
             h2 { "Conditions" }

@@ -5,6 +5,7 @@
 //! any thread before a fair one. Whatever else runs there was not preempted, and the reason for that is asked for.
 
 use super::case::{Case, Cause, Phase};
+use super::doubt::contested;
 use super::frames::{is_timer_softirq, named, softirq};
 use super::kind::Kind;
 use super::silence::Stop;
@@ -15,9 +16,6 @@ use super::{hard, idle, inherited, precedence, preempt_off, spinning, starved, s
 use crate::bundle::run::Who;
 use crate::trace::event::{Task, What};
 use crate::units::Cpu;
-
-/// What a path of bounded work takes at the very most between two events; a CPU that needs longer stood still.
-pub(super) const BOUND: i64 = 1_000_000;
 
 /// What lies over the contexts of a CPU.
 pub(super) struct Over {
@@ -87,10 +85,11 @@ pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>)
     if case.torn.is_some_and(|torn| piece.start >= torn) {
         return None;
     }
-    match case.silent.at(piece.start) {
-        Some((.., Stop::Proven)) => return None,
+    let stop = case.silent.at(piece.start).map(|found| found.2);
+    match stop {
+        Some(Stop::Proven) => return None,
         // An interrupt keeps ticks out as a section with interrupts off does.
-        Some((.., Stop::Likely))
+        Some(Stop::Likely)
             if case.irqs_off.at(piece.start).is_none()
                 && !matches!(piece.top, Top::Hard(_) | Top::Call { .. }) =>
         {
@@ -98,6 +97,12 @@ pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>)
         }
         _ => {}
     }
+    let cause = ran(case, over, cpu, piece);
+    if stop == Some(Stop::Contested) { cause.and_then(|cause| contested(case, cause)) } else { cause }
+}
+
+/// What ran on the CPU.
+fn ran(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
     if let Some((.., nmi)) = over.nmi.at(piece.start) {
         return Some(nmi.clone());
     }

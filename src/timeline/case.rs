@@ -1,5 +1,6 @@
 //! One spike with all that is known of it, as the judgements ask for it.
 
+use super::own::Cost;
 use super::path::{self, Path, PerCpu};
 use super::silence::Stop;
 use super::spans::Spans;
@@ -24,12 +25,14 @@ pub(super) struct Cause {
     pub evidence: String,
     /// Where the CPU was.
     pub stack: Vec<String>,
+    /// Whether all CPUs may have been stopped meanwhile.
+    pub contested: bool,
 }
 
 impl Cause {
     /// A cause without a stack.
     pub(super) fn new(kind: Kind, who: Who, evidence: impl Into<String>) -> Cause {
-        Cause { kind, who, evidence: evidence.into(), stack: Vec::new() }
+        Cause { kind, who, evidence: evidence.into(), stack: Vec::new(), contested: false }
     }
 }
 
@@ -54,6 +57,8 @@ pub(super) struct Case<'w> {
     pub window: &'w Window,
     /// The machine.
     pub host: &'w Host,
+    /// What the measuring thread's own path takes at the very most between two events.
+    pub own: i64,
     /// The events by CPU.
     pub cpus: PerCpu<'w>,
     /// What was sent from CPU to CPU, in order of time.
@@ -78,7 +83,8 @@ pub(super) struct Case<'w> {
 
 impl<'w> Case<'w> {
     /// Finds out what can be told beforehand.
-    pub(super) fn new(window: &'w Window, host: &'w Host, from: i64, to: i64) -> Case<'w> {
+    pub(super) fn new(window: &'w Window, host: &'w Host, cost: Cost, from: i64, to: i64) -> Case<'w> {
+        let own = cost.bound();
         let cpus = path::per_cpu(window);
         let mut ordered: Vec<&Named> = window.events.iter().collect();
         ordered.sort_by_key(|event| event.time);
@@ -90,7 +96,7 @@ impl<'w> Case<'w> {
         let last = cpus.get(&window.cpu).and_then(|events| events.last()).map(|event| event.time.0);
         let torn = last.filter(|_| window.events_lost > 0 && path.switch.is_none());
         let mut case =
-            Case { window, host, cpus, sent, tasks, path, from, to, irqs_off, silent, inverted, torn };
+            Case { window, host, own, cpus, sent, tasks, path, from, to, irqs_off, silent, inverted, torn };
         case.silent = silence::find(&case);
         case.irqs_off = irqs_off::find(&case);
         case.inverted = inversion::find(&case);

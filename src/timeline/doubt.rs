@@ -1,67 +1,203 @@
-//! What is said only if it was seen several times: in a virtual machine, interrupts that were off cannot be told from a
-//! stop of that one virtual CPU inside a short section with interrupts off. A stop comes anywhere, a culprit comes again.
+//! What is judged over all spikes of a run: whether a culprit took the time, or a hypervisor that stopped the CPU meanwhile.
+//!
+//! In a virtual machine a stop of one CPU inside a short section with interrupts or preemption off looks like a long one, and
+//! one inside an interrupt like a long interrupt. A stop comes anywhere, a culprit comes again: a section is named from the
+//! third spike on that shows it. Where a run has many stops some of them fall into the same place by chance, so what is
+//! seen must also be more than chance has it; and what may be a stop of all CPUs, because another came late as well, is
+//! weighed against the stops of the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::case::{Case, Cause};
 use super::explain::classes;
 use super::kind::Kind;
+use super::own::BOUND;
+use super::why::{self, Known};
 use crate::bundle::run::{Host, Slice, Spike};
 use crate::units::Nanos;
 
 /// So many spikes of a function are no chance.
-pub const SPIKES: usize = 3;
+const SPIKES: u64 = 3;
+
+/// No place has more than one in so many of a CPU's stops: the time it usually takes is far less than that share.
+const PLACES: u64 = 10;
+
+/// Preemption that was off for less belongs to any switch.
+const SHORT: i64 = 50_000;
+
+/// Places that are counted; what is seen in others is doubted.
+const MOST: usize = 4096;
 
 /// Whether the machine is a virtual one, as far as it is known.
 pub(super) fn is_virtual(host: &Host) -> bool {
     !matches!(host.virtualization.as_str(), "" | "none")
 }
 
-/// The function, with its module, that a slice names and that has to be seen in [`SPIKES`] spikes; none if it need not.
-pub fn doubted(host: &Host, slice: &Slice) -> Option<(String, String)> {
-    let doubtful = is_virtual(host) && slice.kind == Kind::IrqsOff.name();
-    doubtful.then(|| (slice.who.function.clone(), slice.who.module.clone()))
+/// What may have had the CPU although another one came late; none of what every wake-up passes through.
+pub(super) fn contested(case: &Case<'_>, cause: Cause) -> Option<Cause> {
+    let own = case.window.own && cause.kind == Kind::Thread && cause.who.pid == case.window.victim.pid;
+    let passed = match cause.kind {
+        Kind::TimerSoftirq => cause.who.function.is_empty(),
+        Kind::IdleExit | Kind::PageFault => true,
+        kind => kind.bounded(),
+    };
+    (!own && !passed).then_some(Cause { contested: true, ..cause })
 }
 
-/// Takes back what too few of a run's spikes show: its time becomes unexplained, and the sums stay exact.
-pub fn doubt(host: &Host, spikes: &mut [Spike]) {
-    let mut doubts = Doubts::default();
-    spikes.iter().for_each(|spike| doubts.note(host, spike));
-    spikes.iter_mut().for_each(|spike| doubts.settle(host, spike));
+/// What a slice blames: its kind, function, module, and its interrupt, or its thread where there is neither.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    kind: String,
+    function: String,
+    module: String,
+    other: String,
 }
 
-/// In how many of a run's spikes each doubted function is: all are noted before the first is settled.
+impl Place {
+    fn of(slice: &Slice) -> Place {
+        let who = &slice.who;
+        let named = !who.function.is_empty() || !who.irq.is_empty();
+        Place {
+            kind: slice.kind.clone(),
+            function: who.function.clone(),
+            module: who.module.clone(),
+            other: if named { who.irq.clone() } else { who.comm.clone() },
+        }
+    }
+
+    fn is(&self, kinds: &[Kind]) -> bool {
+        kinds.iter().any(|kind| kind.name() == self.kind)
+    }
+}
+
+const SECTIONS: &[Kind] = &[Kind::IrqsOff, Kind::PreemptOff];
+const HANDLERS: &[Kind] = &[Kind::Irq, Kind::Softirq, Kind::TimerSoftirq, Kind::Ipi];
+
+/// What a slice blames if that has to be weighed over all spikes; none if it stands by itself.
+pub fn doubted(host: &Host, slice: &Slice) -> Option<Place> {
+    let is = |kinds: &[Kind]| kinds.iter().any(|kind| kind.name() == slice.kind);
+    let section = slice.kind == Kind::IrqsOff.name() || is(SECTIONS) && slice.ns.0 > SHORT;
+    let handler = is(HANDLERS) && slice.ns.0 > BOUND;
+    (is_virtual(host) && (slice.contested || section || handler)).then(|| Place::of(slice))
+}
+
+/// In how many spikes a place was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Where nothing else tells of a stop.
+    alone: u64,
+    /// Where another CPU came late as well.
+    contested: u64,
+}
+
+/// What is seen over all spikes of a run, spike by spike.
 #[derive(Clone, Debug, Default)]
 pub struct Doubts {
-    seen: BTreeMap<(String, String), usize>,
+    seen: BTreeMap<Place, Seen>,
+    /// Spikes that are mostly a stop of all CPUs.
+    stops: u64,
+    /// Spikes that are mostly unexplained for another reason.
+    unknown: u64,
 }
 
 impl Doubts {
-    /// Notes what is doubted in a spike.
+    /// Counts a spike as it was explained.
     pub fn note(&mut self, host: &Host, spike: &Spike) {
-        let own: BTreeSet<_> = spike.slices.iter().filter_map(|slice| doubted(host, slice)).collect();
-        own.into_iter().for_each(|function| *self.seen.entry(function).or_default() += 1);
-    }
-
-    /// Takes back what too few have shown.
-    pub fn settle(&self, host: &Host, spike: &mut Spike) {
-        let rare = |slice: &Slice| {
-            doubted(host, slice)
-                .is_some_and(|function| self.seen.get(&function).is_none_or(|&spikes| spikes < SPIKES))
-        };
-        let (taken, kept): (Vec<Slice>, Vec<Slice>) =
-            std::mem::take(&mut spike.slices).into_iter().partition(&rare);
-        spike.slices = kept;
-        if let Some(first) = taken.first() {
-            let ns = taken.iter().fold(0, |sum: i64, slice| sum.saturating_add(slice.ns.0));
-            let (function, length) = (&first.who.function, Nanos(ns).spaced());
-            spike.notes.push(format!(
-                "interrupts came on again in {function} after {length}, in fewer than {SPIKES} spikes of the run: in a virtual machine \
-                 that may be a stop of the virtual CPU, and it stays unexplained"
-            ));
-            spike.unexplained_ns = Nanos(spike.unexplained_ns.0.saturating_add(ns));
-            spike.classes = classes(spike);
+        if !is_virtual(host) {
+            return;
+        }
+        if spike.unexplained_ns.0.saturating_mul(2) > spike.latency_ns.0 {
+            let stop = why::is_outside(&spike.unexplained_why);
+            *(if stop { &mut self.stops } else { &mut self.unknown }) += 1;
+        }
+        let long = |slice: &&Slice| slice.ns.0 > BOUND || doubted(host, slice).is_some();
+        let own: BTreeSet<(Place, bool)> =
+            spike.slices.iter().filter(long).map(|slice| (Place::of(slice), slice.contested)).collect();
+        for (place, contested) in own {
+            if self.seen.len() >= MOST && !self.seen.contains_key(&place) {
+                continue;
+            }
+            let seen = self.seen.entry(place).or_default();
+            *(if contested { &mut seen.contested } else { &mut seen.alone }) += 1;
         }
     }
+
+    /// Takes back of a spike what the run does not bear out: its time becomes unexplained, and the sums stay exact.
+    pub fn settle(&self, host: &Host, spike: &mut Spike) {
+        let believed = |slice: &Slice| doubted(host, slice).is_none_or(|place| self.believe(&place));
+        let (kept, taken): (Vec<Slice>, Vec<Slice>) =
+            std::mem::take(&mut spike.slices).into_iter().partition(&believed);
+        spike.slices = joined(kept);
+        if !taken.is_empty() {
+            take_back(host, spike, &taken);
+        }
+    }
+
+    /// Whether the place took the time, as far as the spikes so far tell.
+    pub fn believe(&self, place: &Place) -> bool {
+        let Some(&Seen { alone, contested }) = self.seen.get(place) else { return false };
+        let all = alone + contested;
+        let enough = |n: u64, stops: u64| n.saturating_mul(PLACES) >= stops;
+        let outweighs = enough(all, self.stops + self.unknown);
+        // Of the stops of all CPUs that fall into one place nearly all are seen on another CPU, too.
+        let apart = alone >= SPIKES && alone >= contested;
+        if place.is(HANDLERS) {
+            return apart || outweighs;
+        }
+        all >= SPIKES && (outweighs || apart && enough(alone, self.unknown))
+    }
+}
+
+/// Takes back what the spikes of the run do not bear out, to be called once all are noted.
+pub fn doubt(host: &Host, doubts: &Doubts, spikes: &mut [Spike]) {
+    spikes.iter_mut().for_each(|spike| doubts.settle(host, spike));
+}
+
+fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
+    let sum = |is: &dyn Fn(&&Slice) -> bool| {
+        Nanos(taken.iter().filter(is).fold(0, |sum: i64, slice| sum.saturating_add(slice.ns.0)))
+    };
+    let (all, contested) = (sum(&|_| true), sum(&|slice| slice.contested));
+    spike.unexplained_ns = Nanos(spike.unexplained_ns.0.saturating_add(all.0));
+    spike.stopped_ns = Nanos(spike.stopped_ns.0.saturating_add(contested.0));
+    spike.classes = classes(spike);
+    why::tell(host, Known::default(), spike);
+    if all.0 < spike.latency_ns.0 / 10 && all.0 < BOUND {
+        return;
+    }
+    let Some(longest) = taken.iter().max_by_key(|slice| slice.ns) else { return };
+    let (who, length) = (&longest.who, longest.ns.spaced());
+    let parts = [&who.function, &who.irq, &who.comm];
+    let name = parts.into_iter().find(|part| !part.is_empty()).cloned().unwrap_or_default();
+    let kind = &longest.kind;
+    spike.notes.push(match longest.contested {
+        true => format!(
+            "{length} of {kind} ({name}) are not counted: a timer that was due on another CPU came late, too, and few spikes of \
+             the run show the same"
+        ),
+        false => format!(
+            "{length} of {kind} ({name}) are not counted: in a virtual machine a stop of the virtual CPU looks the same, and too \
+             few spikes of the run show it"
+        ),
+    });
+}
+
+/// What was cut in two only because a part of it was contested.
+fn joined(slices: Vec<Slice>) -> Vec<Slice> {
+    let mut whole: Vec<Slice> = Vec::with_capacity(slices.len());
+    for slice in slices {
+        let slice = Slice { contested: false, ..slice };
+        match whole.last_mut() {
+            Some(last)
+                if last.start_ns.0.saturating_add(last.ns.0) == slice.start_ns.0
+                    && (&last.kind, &last.who) == (&slice.kind, &slice.who) =>
+            {
+                last.ns = Nanos(last.ns.0.saturating_add(slice.ns.0));
+            }
+            _ => whole.push(slice),
+        }
+    }
+    whole
 }
 
 #[cfg(test)]
@@ -84,11 +220,22 @@ mod tests {
         explained_on(host, &window(20_004.0, &events))
     }
 
+    fn kvm() -> Host {
+        Host { virtualization: "kvm".to_owned(), ..host() }
+    }
+
+    /// As at the end of a run.
+    fn settle(host: &Host, spikes: &mut [Spike]) {
+        let mut doubts = Doubts::default();
+        spikes.iter().for_each(|spike| doubts.note(host, spike));
+        doubt(host, &doubts, spikes);
+        spikes.iter().for_each(adds_up);
+    }
+
     fn of(virtualization: &str, functions: &[&str]) -> Vec<String> {
         let host = Host { virtualization: virtualization.to_owned(), ..host() };
         let mut spikes: Vec<Spike> = functions.iter().map(|function| spike(&host, function)).collect();
-        doubt(&host, &mut spikes);
-        spikes.iter().for_each(adds_up);
+        settle(&host, &mut spikes);
         assert!(
             spikes
                 .iter()
@@ -118,5 +265,81 @@ mod tests {
         assert_eq!(of("none", &switch)[0], "irqs-off: irqs-off finish_task_switch/busy 20000");
         let host = Host { virtualization: "qemu".to_owned(), ..host() };
         assert_eq!(told(&spike(&host, switch[0]))[0], "timer-irq local_timer 4");
+    }
+
+    /// A timer's handler has the CPU for 20 ms, or the machine stopped inside it; the idle CPU's timer was due after 4 ms.
+    fn handler(late: &str) -> Spike {
+        let events = format!(
+            "-4000 0 8 .  start 7 hrtimer_wakeup 4000
+             -3990 0 8 d  switch pulse/8/120 S swapper/0/120
+             -500  1 50 d  switch rt/50/19 S busy/60/120
+             -100  1 60 dh vector+ local_timer
+             -99   1 60 dh timer+ 3 poll_sensor+[sensor]
+             19900 1 60 dh timer- 3
+             19901 1 60 dh timer+ 1 hrtimer_wakeup
+             19902 1 60 dh waking rt/50/19
+             19903 1 60 dh timer- 1
+             19904 1 60 dNh vector- local_timer
+             19904 1 60 d  switch busy/60/120 P rt/50/19
+             {late}"
+        );
+        explained_on(&kvm(), &window(19_910.0, &events))
+    }
+
+    const AT_ONCE: &str = "19950 0 0 dh vector+ local_timer";
+
+    /// A stop that found nothing but an idle machine.
+    fn stop() -> Spike {
+        let events = "
+            -4000 0 8 .  start 7 hrtimer_wakeup 400
+            -3990 0 8 d  switch pulse/8/120 S swapper/0/120
+            -500  1 50 d  switch rt/50/19 S swapper/0/120
+            20000 1 0 dh vector+ local_timer
+            20001 1 0 dh timer+ 1 hrtimer_wakeup
+            20002 1 0 dh waking rt/50/19
+            20003 1 0 dNh timer- 1
+            20004 1 0 dNh vector- local_timer
+            20004 1 0 d  switch swapper/0/120 R rt/50/19
+            20005 0 0 dh vector+ local_timer";
+        explained_on(&kvm(), &window(20_010.0, events))
+    }
+
+    fn settled(mut spikes: Vec<Spike>) -> Vec<Spike> {
+        settle(&kvm(), &mut spikes);
+        spikes
+    }
+
+    #[test]
+    fn a_handler_that_comes_again_is_not_taken_for_the_stop_that_one_idle_cpu_shows() {
+        let named = "irq local_timer/poll_sensor 19900";
+        let first = |spikes: Vec<Spike>| told(&settled(spikes)[0]).swap_remove(0);
+        assert!(handler(AT_ONCE).slices[0].contested || handler(AT_ONCE).slices[1].contested);
+        assert_eq!(first(vec![handler(AT_ONCE)]), named, "nothing else tells of stops");
+        assert_eq!(first((0..5).map(|_| handler(AT_ONCE)).chain([stop()]).collect()), named);
+        // It went on by itself, later: that was no stop of all.
+        let later = handler("12000 0 0 dh vector+ local_timer\n12001 0 0 d idle -");
+        assert!(later.slices.iter().all(|slice| !slice.contested));
+        assert_eq!(told(&later)[0], named);
+    }
+
+    #[test]
+    fn among_many_stops_one_inside_a_handler_is_one_of_them() {
+        let mut spikes = vec![handler(AT_ONCE)];
+        spikes.extend((0..40).map(|_| stop()));
+        let spikes = settled(spikes);
+        let whys: BTreeSet<&str> = spikes.iter().map(|spike| spike.unexplained_why.as_str()).collect();
+        assert_eq!(whys.len(), 1, "{whys:?}");
+        assert!(why::is_outside(&spikes[0].unexplained_why));
+        assert!(spikes.iter().all(|spike| spike.classes == ["unexplained"]), "{:?}", told(&spikes[0]));
+        assert!(spikes[0].notes.iter().any(|note| note.contains("poll_sensor")), "{:?}", spikes[0].notes);
+    }
+
+    #[test]
+    fn on_metal_nothing_waits_for_the_end_of_the_run() {
+        let slice = Slice { kind: "irq".into(), ns: Nanos(9 * BOUND), contested: true, ..Slice::default() };
+        assert_eq!(doubted(&host(), &slice), None);
+        assert!(doubted(&kvm(), &slice).is_some());
+        let short = Slice { kind: "preempt-off".into(), ns: Nanos(SHORT), ..Slice::default() };
+        assert_eq!(doubted(&kvm(), &short), None);
     }
 }

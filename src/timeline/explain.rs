@@ -5,25 +5,29 @@
 
 use std::collections::BTreeMap;
 
-use super::attribute::{BOUND, Over, cause};
+use super::attribute::{Over, cause};
 use super::case::{Case, Cause, Phase};
 use super::kind::Kind;
+use super::own::{self, Cost};
 use super::state::{Stretch, Top, stretches};
 use super::tasks::who;
+use super::why::{self, Known};
 use crate::bundle::run::{Host, Slice, Spike};
 use crate::text::several;
 use crate::trace::window::Window;
 use crate::units::{Cpu, Nanos};
 
 /// Takes a late wake-up apart: whose time each nanosecond of its latency was, as far as events prove it.
-pub fn explain(window: &Window, host: &Host) -> Spike {
+pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
     let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0);
     let to = window.actual_ns.0;
     // Equal to the expected time, unless the difference did not fit.
     let from = to.saturating_sub(latency.max(0));
-    let case = Case::new(window, host, from, to);
+    let case = Case::new(window, host, cost, from, to);
     let mut account = Account::default();
     walk(&case, &mut account);
+    account.settle();
+    let known = known(&case, &account);
     let explained: i64 = account.slices.iter().map(|slice| slice.ns.0).sum();
     let mut spike = Spike {
         cpu: window.cpu,
@@ -33,6 +37,7 @@ pub fn explain(window: &Window, host: &Host) -> Spike {
         latency_ns: Nanos(latency),
         events_lost: window.events_lost,
         unexplained_ns: Nanos(latency - explained),
+        stopped_ns: Nanos(account.silent.saturating_add(account.stopped)),
         victim: who(window.victim),
         switched_ns: case.path.switch.map(Nanos),
         notes: notes(&case, &account),
@@ -40,7 +45,18 @@ pub fn explain(window: &Window, host: &Host) -> Spike {
         ..Spike::default()
     };
     spike.classes = classes(&spike);
+    why::tell(host, known, &mut spike);
     spike
+}
+
+/// What may be the reason for what is unexplained.
+fn known(case: &Case<'_>, account: &Account) -> Known {
+    let window = case.window;
+    let begins = case.events(case.home()).first().is_some_and(|event| event.time.0 <= case.from);
+    let torn = window.events_lost > 0 || case.path.waking.is_none() && case.path.switch.is_none();
+    // An own timer wakes from an interrupt.
+    let by_itself = window.own || case.path.expiry.is_some();
+    Known { lost: torn || account.holes > 0 || !begins, waits: !by_itself }
 }
 
 /// What was given to whom so far.
@@ -53,6 +69,8 @@ struct Account {
     stalled: BTreeMap<&'static str, i64>,
     /// Where the machine was silent.
     silent: i64,
+    /// Where the CPU stood still though nothing could hold it up.
+    stopped: i64,
 }
 
 fn walk(case: &Case<'_>, account: &mut Account) {
@@ -98,9 +116,9 @@ impl Account {
     fn give(&mut self, case: &Case<'_>, over: &Over, cpu: Cpu, piece: Stretch<'_>) {
         let ns = piece.end - piece.start;
         match cause(case, over, cpu, &piece) {
-            // A softirq is known by its entry and exit, whatever expires in it.
-            Some(cause) if cause.kind.bounded() && ns > BOUND && !matches!(piece.top, Top::Soft { .. }) => {
+            Some(cause) if own::stood_still(case, &piece, &cause) => {
                 *self.stalled.entry(cause.kind.name()).or_default() += ns;
+                self.stopped += if own::is_stop(&piece, &cause) { ns } else { 0 };
             }
             Some(cause) => self.add(&piece, cause),
             None if case.silent.at(piece.start).is_some() => self.silent += ns,
@@ -112,7 +130,7 @@ impl Account {
     fn add(&mut self, piece: &Stretch<'_>, cause: Cause) {
         let ns = Nanos(piece.end - piece.start);
         if let Some(last) = self.slices.last_mut() {
-            let adjoins = last.start_ns.0 + last.ns.0 == piece.start;
+            let adjoins = last.start_ns.0 + last.ns.0 == piece.start && last.contested == cause.contested;
             if adjoins && last.kind == cause.kind.name() && last.who == cause.who {
                 last.ns = Nanos(last.ns.0 + ns.0);
                 return;
@@ -126,7 +144,27 @@ impl Account {
             rule: None,
             evidence: cause.evidence,
             stack: cause.stack,
+            contested: cause.contested,
         });
+    }
+
+    /// What one culprit took is contested as a whole or not at all, by most of its time.
+    fn settle(&mut self) {
+        let slices = &self.slices;
+        let sum = |slice: &Slice, all: bool| {
+            let same = |other: &&Slice| other.kind == slice.kind && other.who == slice.who;
+            slices
+                .iter()
+                .filter(same)
+                .filter(|other| all || other.contested)
+                .map(|other| other.ns.0)
+                .sum::<i64>()
+        };
+        if slices.iter().any(|slice| slice.contested) {
+            let mostly: Vec<bool> =
+                slices.iter().map(|slice| sum(slice, false) > sum(slice, true) / 2).collect();
+            self.slices.iter_mut().zip(mostly).for_each(|(slice, mostly)| slice.contested = mostly);
+        }
     }
 }
 
@@ -166,7 +204,7 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     if account.silent > 0 {
         let ns = Nanos(account.silent).spaced();
         notes.push(format!(
-            "all CPUs were silent for {ns}, though a timer was due on another: stopped from outside"
+            "all CPUs were silent for {ns}, although another was to go on: stopped from outside"
         ));
     }
     for (kind, &ns) in &account.stalled {
@@ -193,6 +231,7 @@ mod tests {
     use super::super::fixture::{adds_up, host};
     use super::super::lanes;
     use super::*;
+    use crate::bundle::run::{Recorder, Run};
     use crate::trace::event::{Context, Event, Named, Task, Vector, What};
 
     fn task() -> impl Strategy<Value = Task> {
@@ -299,6 +338,8 @@ mod tests {
             victim in task(),
             sorted in any::<bool>(),
             preempt in prop::sample::select(vec!["rt", "none"]),
+            virtualization in prop::sample::select(vec!["kvm", "none", ""]),
+            measured in prop::option::of(any::<i64>()),
         ) {
             let mut window = Window {
                 cpu: Cpu(1),
@@ -314,9 +355,14 @@ mod tests {
             }
             // A short tick, so that gaps count.
             let declares = vec![0, 500, 20_000];
-            let host = Host { hz: Some(100_000), idle_exit_ns: declares, preempt: preempt.to_owned(), ..host() };
-            let spike = explain(&window, &host);
+            let (preempt, virtualization) = (preempt.to_owned(), virtualization.to_owned());
+            let host = Host { hz: Some(100_000), idle_exit_ns: declares, preempt, virtualization, ..host() };
+            let cost = Cost::of(&Run { recorder: measured.map(|ns| Recorder { median_ns: [Some(Nanos(ns)); 3], ..Recorder::default() }), ..Run::default() });
+            let spike = explain(&window, &host, cost);
             adds_up(&spike);
+            prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.unexplained_ns.max(Nanos(0)));
+            let own = |slice: &&Slice| own && slice.kind == "thread" && slice.who.pid == spike.victim.pid;
+            prop_assert!(spike.slices.iter().filter(own).all(|slice| slice.ns.0 <= 1_000_000));
             prop_assert!(spike.classes.len() <= 10);
             for lane in lanes(&window) {
                 let mut cursor = i64::MIN;

@@ -4,7 +4,7 @@
 //! off, `N` a switch is due, `h` in a hard interrupt, `s` in a softirq, `.` nothing, and a digit how deep preemption
 //! is off. A thread is `comm/pid/prio`. Everything after `#` is a remark.
 
-use super::explain;
+use super::{Cost, explain};
 use crate::bundle::run::{Host, Spike};
 use crate::trace::event::{Context, Event, Named, Task, Vector, What};
 use crate::trace::window::Window;
@@ -47,7 +47,7 @@ pub fn explained(late: f64, events: &str) -> Spike {
 
 /// What is said of a window on a machine, after checking that it adds up.
 pub fn explained_on(host: &Host, window: &Window) -> Spike {
-    let spike = explain(window, host);
+    let spike = explain(window, host, Cost::default());
     adds_up(&spike);
     spike
 }

@@ -6,11 +6,11 @@
 //!
 //! Sources: include/linux/irqflags.h, kernel/trace/trace_preemptirq.c.
 
-use super::attribute::BOUND;
 use super::case::{Case, Cause};
 use super::doubt::is_virtual;
 use super::frames::{is_lock_helper, named};
 use super::kind::Kind;
+use super::own::BOUND;
 use super::silence::Stop;
 use super::spans::Spans;
 use super::tasks::is_stopper;
@@ -67,7 +67,7 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     let evidence = format!("the timer's interrupt came in where {function} let interrupts in again");
     let who = named(thread, function);
     let (who, asked) = if stopper { stopper::asked(case, who, until) } else { (who, String::new()) };
-    let cause = Cause { kind, who, evidence: format!("{evidence}{asked}"), stack: stack.to_vec() };
+    let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, who, format!("{evidence}{asked}")) };
     (start < begun).then_some((start, begun, cause))
 }
 

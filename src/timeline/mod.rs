@@ -17,26 +17,32 @@ mod inversion;
 mod irqs_off;
 mod kind;
 mod lanes;
+mod own;
 mod path;
 mod precedence;
 mod preempt_off;
 mod silence;
 mod spans;
 mod spinning;
+mod standing;
 mod starved;
 mod state;
 mod stopper;
 mod tasks;
 mod waits;
+mod why;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use doubt::{Doubts, SPIKES, doubt, doubted};
+pub use doubt::{Doubts, Place, doubt, doubted};
 pub use explain::explain;
 pub use frames::softirq;
 pub use kind::Kind;
 pub use lanes::{Context, Lane, Stretch, lanes};
+pub use own::Cost;
 pub use preempt_off::NOT_PREEMPTED;
+pub use why::is_outside;
+pub use why::steal;

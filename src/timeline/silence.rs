@@ -5,15 +5,20 @@
 //! and the measuring threads' timers are such. It is likely where a CPU that is busy and ticking misses several ticks:
 //! that CPU may have had interrupts off itself, so what is known of the victim's CPU goes before it.
 //!
+//! One virtual CPU that is idle may also come late by itself: the host ran something else there, and no other CPU stood still.
+//! The same goes for one that stands still in its timer's interrupt. So in a virtual machine a stop ends for all at once, or it is none; and where something ran on the victim's CPU that may
+//! have taken the time as well, an interrupt or a section, the two are weighed over all spikes of the run (`doubt`).
+//!
 //! Two things inside do silence busy CPUs: `stop_machine`, in the threads `migration/N`, and a lock that is waited for
 //! with interrupts off. Where events are missing, silence says nothing.
 //!
 //! Source: kernel/time/hrtimer.c, kernel/time/tick-sched.c.
 
-use super::attribute::BOUND;
 use super::case::Case;
 use super::doubt::is_virtual;
+use super::own::BOUND;
 use super::spans::Spans;
+use super::standing::{ends_at_once, stands};
 use super::state::{Stretch, Top, stretches};
 use super::tasks::is_stopper;
 use crate::trace::event::{Named, Vector, What};
@@ -27,24 +32,28 @@ const MOST: usize = 64;
 const FAR: usize = 4_096;
 
 /// How long a CPU may go on after a timer was due before it takes its interrupt: with interrupts off, on a slow machine.
-const STRAGGLING: i64 = 4 * BOUND;
+pub(super) const STRAGGLING: i64 = 4 * BOUND;
 
 /// How long a host may take to run a virtual CPU again that was idle: others ran there meanwhile, that is no stop of all.
-const ROUSED: i64 = 8 * BOUND;
+pub(super) const ROUSED: i64 = 8 * BOUND;
 
 /// How certain it is that the machine stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// A timer was due where nothing stood in its way.
     Proven,
+    /// The same in a virtual machine: a single virtual CPU may have been late by itself.
+    Contested,
     /// A busy CPU missed its ticks.
     Likely,
 }
 
 #[derive(Clone, Copy)]
-struct Gap {
-    start: i64,
-    end: i64,
+pub(super) struct Gap {
+    /// The last event before it.
+    pub start: i64,
+    /// The first event after it.
+    pub end: i64,
     /// Since when a timer was due.
     due: Option<i64>,
     /// Whether a busy CPU missed its ticks.
@@ -74,7 +83,7 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
             };
             gap.inside |= works(case, events, stretch);
             if other {
-                let due = overdue(case, cpu, stretch, gap);
+                let due = overdue(case, cpu, stretch, gap).or_else(|| stands(case, cpu, stretch, gap));
                 gap.due = [gap.due, due].into_iter().flatten().min();
                 let long = gap.end.saturating_sub(gap.start) > tick.saturating_mul(PERIODS);
                 let busy = long && is_busy(stretch) && !tickless.contains(cpu);
@@ -82,7 +91,8 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
             }
         }
     }
-    Spans::new(gaps.iter().filter_map(Gap::told).collect())
+    let shown = if is_virtual(case.host) { Stop::Contested } else { Stop::Proven };
+    Spans::new(gaps.iter().filter_map(|gap| gap.told(shown)).collect())
 }
 
 /// The longest times without an event of any CPU.
@@ -100,13 +110,13 @@ fn gaps(case: &Case<'_>) -> Vec<Gap> {
 }
 
 impl Gap {
-    fn told(&self) -> Option<(i64, i64, Stop)> {
+    fn told(&self, shown: Stop) -> Option<(i64, i64, Stop)> {
         match self.due {
             // Nothing tells what the time before was, and a stop has most of it.
             Some(due) if due.saturating_sub(self.start) <= self.end.saturating_sub(due) => {
-                Some((self.start, self.end, Stop::Proven))
+                Some((self.start, self.end, shown))
             }
-            Some(due) => Some((due, self.end, Stop::Proven)),
+            Some(due) => Some((due, self.end, shown)),
             None if self.missed && !self.inside => Some((self.start, self.end, Stop::Likely)),
             None => None,
         }
@@ -142,6 +152,9 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
         let due = due.max(gap.start);
         let exit = case.host.idle_exit_ns.iter().max().copied().unwrap_or(0).min(ROUSED.unsigned_abs());
         let least = if is_virtual(case.host) { ROUSED } else { BOUND + exit as i64 };
+        if is_virtual(case.host) && !ends_at_once(case, cpu, gap) {
+            return None;
+        }
         let long = gap.end.saturating_sub(due) > least;
         let waits = || sleeps(case, event, gap.start) && late(case, cpu, timer, gap, due, idle);
         if timer != 0 && long && waits() {
@@ -232,7 +245,7 @@ fn is_tick(event: &Named) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::fixture::{explained, explained_on, host, told, window};
     use crate::bundle::run::Host;
 
@@ -297,7 +310,7 @@ mod tests {
         told(&explained(20_010.0, &events(other)))
     }
 
-    fn events(other: &str) -> String {
+    pub fn events(other: &str) -> String {
         format!(
             "-500  1 50 d  switch rt/50/19 S busy/60/120
              20000 1 60 dh vector+ local_timer
@@ -331,7 +344,13 @@ mod tests {
         let events = events(slow);
         assert_eq!(told(&explained_on(&sleepy, &window(20_010.0, &events)))[0], "irqs-off hold/busy 20000");
         assert_eq!(of("kvm", slow), "irqs-off hold/busy 20000");
-        assert_eq!(of("kvm", IDLE), "timer-irq local_timer 4");
+        // There it is weighed at the end of the run, whatever else may have had the CPU.
+        let kvm = Host { virtualization: "kvm".to_owned(), ..host() };
+        let slices = |other: &str| explained_on(&kvm, &window(20_010.0, &self::events(other))).slices;
+        let first = slices(IDLE).swap_remove(0);
+        assert_eq!((first.kind.as_str(), first.contested), ("irqs-off", true));
+        let apart = IDLE.replace("20005 0", "24100 0").replace("20006 0", "24101 0");
+        assert!(slices(&apart).iter().all(|slice| !slice.contested));
         // Of a softirq, a thread, or whatever else, too.
         assert_eq!(with(HOG, IDLE), ["timer-irq local_timer 3", "unexplained 20002"]);
         // Due late in the gap: what was before may have been inside.

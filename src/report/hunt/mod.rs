@@ -4,6 +4,7 @@
 
 pub mod kinds;
 pub mod nest;
+pub mod outside;
 pub mod path;
 pub mod picture;
 pub mod pins;

@@ -132,6 +132,7 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
                 }
             }))
             @if others > 0 { p class="muted" { "And " (several(others as u64, "shorter part", "shorter parts")) ", " (span(length)) " together." } }
+            @if !spike.unexplained_why.is_empty() { p { "Why it is unexplained: " (prose(&spike.unexplained_why)) "." } }
             @for note in &spike.notes { p class="muted" { (prose(note)) } }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{PARTS, Part, kinds, longest, parts, said, share, sums, total, unexplained, worst};
+use super::{PARTS, Part, kinds, longest, outside, parts, said, share, sums, total, unexplained, worst};
 use crate::bundle::run::{Culprit, Run, Spike};
 use crate::report::ink::{BOLD, DIM, Ink, RED, YELLOW};
 use crate::report::table;
@@ -25,7 +25,12 @@ const SMALL: f64 = 0.05;
 /// The hunt as text of at most so many columns, as far as that can be; with ANSI colours if asked for.
 pub fn render(run: &Run, columns: usize, color: bool) -> String {
     let (ink, width) = (Ink(color), columns.clamp(40, 200));
-    let mut page = table::render(run, width, color);
+    let mut page = String::new();
+    if let Some(sentence) = outside::sentence(run) {
+        heading(&mut page, &sentence, width, ink);
+        page.push('\n');
+    }
+    page.push_str(&table::render(run, width, color));
     let mut line = String::new();
     wrapped(&mut line, &said::armed(run), width);
     page.push_str(&ink.dye(YELLOW, line.trim_end()));
@@ -116,6 +121,9 @@ fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: u
         let what = several(others as u64, "shorter part", "shorter parts");
         let _ = writeln!(page, "   and {what}, {} together", span(length));
         filled(page, "   in all: ", &in_all(&sums), 11, width);
+    }
+    if !spike.unexplained_why.is_empty() {
+        filled(page, "   unexplained: ", &clean(&spike.unexplained_why), 16, width);
     }
     if spike.events_lost > 0 {
         let lost = several(spike.events_lost, "event", "events");

@@ -91,6 +91,32 @@ impl Group {
         }
     }
 
+    /// Takes another's share over, of spikes that this one has not counted.
+    pub fn absorb(&mut self, other: &Group) {
+        self.total = self.total.saturating_add(other.total);
+        self.spikes += other.spikes;
+        self.last_spike = self.last_spike.max(other.last_spike);
+        let sums = [(&mut self.kinds, &other.kinds), (&mut self.functions, &other.functions)];
+        for (own, others) in sums {
+            for (name, ns) in others.iter() {
+                if room(own, name) {
+                    let took = own.entry(name.clone()).or_default();
+                    *took = took.saturating_add(*ns);
+                }
+            }
+        }
+        self.modules.extend(other.modules.iter().map(|(name, of)| (name.clone(), of.clone())));
+        self.other_evidence += other.other_evidence;
+        for (text, count) in &other.evidence {
+            match room(&self.evidence, text) {
+                true => *self.evidence.entry(text.clone()).or_default() += count,
+                false => self.other_evidence += count,
+            }
+        }
+        let left = MOST_TIMES.saturating_sub(self.times.len());
+        self.times.extend(other.times.iter().take(left));
+    }
+
     /// The culprit for the bundle; `apart` is what tells it from others of its rule; with the
     /// resolution of its times a period is looked for.
     pub fn told(&self, apart: &str, share: f64, resolution: Option<Nanos>) -> run::Culprit {

@@ -9,8 +9,10 @@
 #[cfg(test)]
 pub(crate) mod fixture;
 mod group;
+mod held;
 pub mod patterns;
 pub mod sources;
+pub mod stolen;
 pub mod subsystems;
 pub mod tally;
 #[cfg(test)]

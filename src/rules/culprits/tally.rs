@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::group::Group;
+use super::held::{Found, Groups, Held, count_in};
 use super::patterns::{self, Mark, Patterns};
-use super::{About, Culprit, Sight, known, who};
+use super::{About, Sight, known};
 use crate::bundle::run::{self, Spike};
 use crate::timeline;
 use crate::units::Nanos;
@@ -21,34 +22,23 @@ const WORTH_A_LINE: f64 = 0.02;
 const WORTH_A_NAME: f64 = 0.000_1;
 /// So many culprits, those that took most, are searched for a period.
 const WITH_PERIODS: usize = 16;
-const POOLED: &str = "many others";
-
-/// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.
-type Key = (&'static str, String, String);
 
 /// Counts spikes by what took their time.
 #[derive(Default)]
 pub struct Tally {
-    groups: BTreeMap<Key, Group>,
+    groups: Groups,
     spikes: u64,
     latency: i64,
     unexplained: i64,
     /// Spikes with unexplained time, the largest at least, for what is seen only over many.
     outside: Vec<Mark>,
     pooled: u64,
-    /// What has to be seen in several spikes, until it is.
-    held: BTreeMap<(String, String), Held>,
+    /// What is weighed over all spikes of the run.
+    doubts: timeline::Doubts,
+    held: BTreeMap<timeline::Place, Held>,
+    /// The spikes that this is of, those with most at least.
+    waiting: Vec<(timeline::Place, Mark)>,
 }
-
-/// A function in the spikes that are not enough to name it.
-#[derive(Default)]
-struct Held {
-    spikes: usize,
-    last_spike: u64,
-    waiting: Vec<(u64, run::Slice, Found, Mark)>,
-}
-
-type Found = Option<(&'static Culprit, String)>;
 
 /// The culprits of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,6 +74,7 @@ impl Tally {
         let told = |slice| known(&Sight { spike, slice, about: &about, all: &all });
         let found: Vec<Found> = spike.slices.iter().map(told).collect();
         self.spikes += 1;
+        self.doubts.note(host, spike);
         self.latency = self.latency.saturating_add(spike.latency_ns.0.max(0));
         for (slice, found) in spike.slices.iter_mut().zip(found) {
             slice.rule = found.as_ref().map(|(rule, _)| rule.id.to_owned());
@@ -94,68 +85,53 @@ impl Tally {
                 unexplained: Nanos(slice.ns.0.max(0)),
             };
             match timeline::doubted(host, slice) {
-                None => self.count(self.spikes, slice, found, spike.actual_ns),
-                Some(function) => self.hold(function, slice, found, mark),
+                None => self.count(slice, found, spike.actual_ns),
+                Some(place) => self.hold(place, slice, found, mark),
             }
         }
         self.note_unexplained(spike);
     }
 
-    /// Counts what was seen often enough, with what was held back of it, and holds back the rest.
-    fn hold(&mut self, function: (String, String), slice: &run::Slice, found: Found, mark: Mark) {
-        if self.held.len() >= MOST_GROUPS && !self.held.contains_key(&function) {
+    /// What is weighed over all spikes.
+    pub fn doubts(&self) -> &timeline::Doubts {
+        &self.doubts
+    }
+
+    /// That alone, of a run that is over.
+    pub fn into_doubts(self) -> timeline::Doubts {
+        self.doubts
+    }
+
+    /// Counts apart what is only judged when the run is over.
+    fn hold(&mut self, place: timeline::Place, slice: &run::Slice, found: Found, mark: Mark) {
+        if self.held.len() >= MOST_GROUPS && !self.held.contains_key(&place) {
             self.unexplained = self.unexplained.saturating_add(mark.unexplained.0);
             return;
         }
-        let (number, at) = (self.spikes, mark.to);
-        let held = self.held.entry(function).or_default();
-        if held.last_spike != number {
-            (held.last_spike, held.spikes) = (number, held.spikes + 1);
-        }
-        if held.spikes < timeline::SPIKES {
-            // A spike has few slices of one function; a damaged one may have any number.
-            if let Some(last) = held.waiting.last_mut().filter(|last| last.0 == number) {
-                last.1.ns = Nanos(last.1.ns.0.saturating_add(slice.ns.0.max(0)));
-                last.3.unexplained = last.1.ns;
-            } else {
-                held.waiting.push((number, slice.clone(), found, mark));
+        // A spike has few slices of one place; a damaged one may have any number.
+        match self.waiting.last_mut() {
+            Some((last, of))
+                if *last == place && (of.cpu, of.from, of.to) == (mark.cpu, mark.from, mark.to) =>
+            {
+                of.unexplained = Nanos(of.unexplained.0.saturating_add(mark.unexplained.0));
             }
-            return;
+            _ => self.waiting.push((place.clone(), mark)),
         }
-        for (number, slice, found, mark) in std::mem::take(&mut held.waiting) {
-            self.count(number, &slice, found, mark.to);
+        if self.waiting.len() >= 2 * patterns::MOST {
+            self.waiting.sort_by_key(|(_, mark)| std::cmp::Reverse(mark.unexplained));
+            self.waiting.truncate(patterns::MOST);
         }
-        self.count(number, slice, found, at);
+        let held = self.held.entry(place).or_default();
+        self.pooled += held.add(self.spikes, slice, found, mark.to);
     }
 
-    /// The time that was held back, by spike.
-    fn held_back(&self) -> impl Iterator<Item = &Mark> {
-        self.held.values().flat_map(|held| held.waiting.iter().map(|waiting| &waiting.3))
+    /// The time that nothing bears out, by spike.
+    fn taken_back(&self) -> impl Iterator<Item = &Mark> {
+        self.waiting.iter().filter(|(place, _)| !self.doubts.believe(place)).map(|(_, mark)| mark)
     }
 
-    fn count(&mut self, spike: u64, slice: &run::Slice, found: Found, at: Nanos) {
-        let key = match &found {
-            Some((rule, _)) => (rule.id, String::new(), who::apart(rule.apart, slice)),
-            None => ("", slice.kind.clone(), who::most_telling(slice)),
-        };
-        let (rule, evidence) = found.unzip();
-        let key = self.placed(key, &slice.kind);
-        let group = self.groups.entry(key).or_insert_with(|| Group::new(rule));
-        group.add(spike, slice, evidence.unwrap_or_else(|| slice.evidence.clone()), at);
-    }
-
-    /// The key itself while there is room, else that of the pool.
-    fn placed(&mut self, key: Key, kind: &str) -> Key {
-        if self.groups.len() < MOST_GROUPS || self.groups.contains_key(&key) {
-            return key;
-        }
-        self.pooled += 1;
-        match key.0 {
-            // A bundle's kinds are words from outside: what is no kind has no pool of its own.
-            "" if super::is_kind(kind) => ("", kind.to_owned(), POOLED.to_owned()),
-            "" => ("", String::new(), POOLED.to_owned()),
-            rule => (rule, String::new(), POOLED.to_owned()),
-        }
+    fn count(&mut self, slice: &run::Slice, found: Found, at: Nanos) {
+        self.pooled += count_in(&mut self.groups, MOST_GROUPS, self.spikes, slice, found, at);
     }
 
     fn note_unexplained(&mut self, spike: &Spike) {
@@ -187,10 +163,15 @@ impl Tally {
 
     fn rank(&self, about: &About, with_periods: usize) -> Ranked {
         let mut groups = self.groups.clone();
-        let named = self.name_unexplained(about, &mut groups);
         let mut minor = 0i64;
-        let held = self.held_back().map(|mark| mark.unexplained.0);
-        let unexplained = held.fold(self.unexplained, i64::saturating_add);
+        let mut unexplained = self.unexplained;
+        for (place, held) in &self.held {
+            match self.doubts.believe(place) {
+                false => unexplained = unexplained.saturating_add(held.total()),
+                true => held.join(&mut groups),
+            }
+        }
+        let named = self.name_unexplained(about, &mut groups);
         let share = |ns: i64| if self.latency > 0 { ns as f64 / self.latency as f64 } else { 0.0 };
         let mut kept: Vec<(&String, &Group)> = Vec::new();
         for ((_, _, name), group) in &groups {
@@ -220,9 +201,9 @@ impl Tally {
     }
 
     /// Adds what rules name of the unexplained time; how much that is.
-    fn name_unexplained(&self, about: &About, groups: &mut BTreeMap<Key, Group>) -> i64 {
+    fn name_unexplained(&self, about: &About, groups: &mut Groups) -> i64 {
         let mut marks = self.outside.clone();
-        for held in self.held_back() {
+        for held in self.taken_back() {
             let same = |mark: &&mut Mark| (mark.cpu, mark.from, mark.to) == (held.cpu, held.from, held.to);
             match marks.iter_mut().find(same) {
                 Some(mark) => mark.unexplained = Nanos(mark.unexplained.0.saturating_add(held.unexplained.0)),

@@ -1,0 +1,92 @@
+//! What is said before anything else where most of a hunt's lost time is not Linux's.
+
+use super::{said, share, total, unexplained};
+use crate::bundle::run::Run;
+use crate::timeline::is_outside;
+use crate::units::Nanos;
+
+/// The sentence; none where most of the time is accounted for, or nothing can be said of the rest.
+pub fn sentence(run: &Run) -> Option<String> {
+    let sum = |ns: &dyn Fn(&crate::bundle::run::Spike) -> i64| {
+        Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(ns(spike).max(0))))
+    };
+    let kept = sum(&|spike| spike.latency_ns.0);
+    let taken = sum(&|spike| if is_outside(&spike.unexplained_why) { spike.unexplained_ns.0 } else { 0 });
+    let (stopped, unknown) = (share(taken, kept), share(unexplained(run), total(run)));
+    let most = |share: f64| {
+        (share > 0.5).then(|| format!("Most of the lost time ({})", said::percent(share.min(1.0))))
+    };
+    let metal = run.host.virtualization == "none";
+    let guest = !metal && !run.host.virtualization.is_empty();
+    if let Some(most) = most(stopped).filter(|_| guest) {
+        return Some(format!(
+            "{most} was taken from outside: the hypervisor stopped this virtual machine; no setting inside it can cure that."
+        ));
+    }
+    if let Some(most) = most(stopped) {
+        let by = if metal { "firmware (SMI) or hardware" } else { "firmware, hardware or a hypervisor" };
+        return Some(format!(
+            "{most} was taken from outside: {by} stopped all CPUs at once; no setting of Linux can cure that."
+        ));
+    }
+    most(unknown).filter(|_| guest).map(|most| {
+        format!(
+            "{most} has no event inside this virtual machine, as where the hypervisor does not run it: look at the host first, for no \
+             setting inside can cure that."
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::hunt::{fixture, text};
+
+    fn run(virtualization: &str, why: &str, unexplained: i64) -> Run {
+        let mut run = fixture::run();
+        run.host.virtualization = virtualization.to_owned();
+        run.spikes.iter_mut().for_each(|spike| {
+            (spike.latency_ns, spike.unexplained_ns) = (Nanos(100), Nanos(unexplained));
+            spike.unexplained_why = why.to_owned();
+        });
+        let account = run.recorder.as_mut().unwrap();
+        (account.latency_ns, account.unexplained_ns) = (Nanos(1_000), Nanos(10 * unexplained));
+        run
+    }
+
+    const OUTSIDE: &str = "stopped from outside: x";
+
+    #[test]
+    fn who_took_most_is_said_first() {
+        let of = |host: &str, why: &str, ns: i64| sentence(&run(host, why, ns)).unwrap_or_default();
+        assert_eq!(
+            of("kvm", OUTSIDE, 78),
+            "Most of the lost time (78 %) was taken from outside: the hypervisor stopped this virtual machine; no setting inside it can cure that."
+        );
+        assert!(
+            of("kvm", "it cannot be told: x", 78).contains("78 %) has no event inside this virtual machine")
+        );
+        assert!(of("none", OUTSIDE, 78).contains("SMI"));
+        for (host, why, ns) in [("kvm", OUTSIDE, 50), ("none", "it cannot be told: x", 78), ("", "", 78)] {
+            assert_eq!(of(host, why, ns), "", "{host} {why}");
+        }
+        assert_eq!(sentence(&Run::default()), None);
+    }
+
+    #[test]
+    fn it_is_the_first_line_of_text_and_page() {
+        let run = run("kvm", OUTSIDE, 78);
+        let sentence = sentence(&run).unwrap();
+        assert!(text::render(&run, 200, false).starts_with(&sentence));
+        let sample = crate::report::fixture::quiet();
+        let page = crate::report::html(&[crate::report::Input { run: &run, ..sample.input() }]);
+        assert!(page.find(&sentence).unwrap() < page.find("class=\"lead\"").unwrap());
+        let section = crate::report::hunt::section::section(&run, None).into_string();
+        assert_eq!(
+            section.matches("Why it is unexplained: stopped from outside: x.").count(),
+            8,
+            "{section}"
+        );
+        assert!(text::render(&run, 200, false).contains("   unexplained: stopped from outside: x"));
+    }
+}

@@ -1,0 +1,82 @@
+//! Culprits while they are counted, and those of them that are only judged when the run is over, kept apart until then.
+
+use std::collections::BTreeMap;
+
+use super::group::Group;
+use super::{Culprit, who};
+use crate::bundle::run;
+use crate::units::Nanos;
+
+/// Threads that are told apart of what is only judged when the run is over.
+const MOST: usize = 16;
+const POOLED: &str = "many others";
+
+/// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.
+pub type Key = (&'static str, String, String);
+
+/// Culprits by what makes them.
+pub type Groups = BTreeMap<Key, Group>;
+
+/// The rule that knows a slice, and what matched.
+pub type Found = Option<(&'static Culprit, String)>;
+
+/// What a place took that is not certain to be its own.
+#[derive(Default)]
+pub struct Held {
+    total: i64,
+    groups: Groups,
+}
+
+impl Held {
+    /// Adds a slice of the spike of that number; how many culprits found no room.
+    pub fn add(&mut self, spike: u64, slice: &run::Slice, found: Found, at: Nanos) -> u64 {
+        self.total = self.total.saturating_add(slice.ns.0.max(0));
+        count_in(&mut self.groups, MOST, spike, slice, found, at)
+    }
+
+    /// What it took.
+    pub fn total(&self) -> i64 {
+        self.total
+    }
+
+    /// Counts it after all.
+    pub fn join(&self, groups: &mut Groups) {
+        for (key, group) in &self.groups {
+            match groups.get_mut(key) {
+                Some(there) => there.absorb(group),
+                None => drop(groups.insert(key.clone(), group.clone())),
+            }
+        }
+    }
+}
+
+/// Counts a slice of the spike of that number, which ended at `at`; how many culprits found no room.
+pub fn count_in(
+    groups: &mut Groups,
+    most: usize,
+    spike: u64,
+    slice: &run::Slice,
+    found: Found,
+    at: Nanos,
+) -> u64 {
+    let key = match &found {
+        Some((rule, _)) => (rule.id, String::new(), who::apart(rule.apart, slice)),
+        None => ("", slice.kind.clone(), who::most_telling(slice)),
+    };
+    let (rule, evidence) = found.unzip();
+    let room = groups.len() < most || groups.contains_key(&key);
+    let key = if room { key } else { pool(key, &slice.kind) };
+    let group = groups.entry(key).or_insert_with(|| Group::new(rule));
+    group.add(spike, slice, evidence.unwrap_or_else(|| slice.evidence.clone()), at);
+    u64::from(!room)
+}
+
+/// The key of those that found no room.
+fn pool(key: Key, kind: &str) -> Key {
+    match key.0 {
+        // A bundle's kinds are words from outside: what is no kind has no pool of its own.
+        "" if super::is_kind(kind) => ("", kind.to_owned(), POOLED.to_owned()),
+        "" => ("", String::new(), POOLED.to_owned()),
+        rule => (rule, String::new(), POOLED.to_owned()),
+    }
+}

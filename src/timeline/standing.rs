@@ -1,0 +1,73 @@
+//! What several CPUs that stand still have in common, in a virtual machine: a stop of all holds each of them wherever it is, and
+//! ends for all at once.
+
+use super::case::Case;
+use super::doubt::is_virtual;
+use super::hard;
+use super::kind::Kind;
+use super::silence::{Gap, ROUSED, STRAGGLING};
+use super::state::{Stretch, Top};
+use crate::trace::event::What;
+use crate::units::Cpu;
+
+/// Since when, in a virtual machine, a CPU stands still in what usually takes microseconds: its interrupt, a softirq, the way out
+/// of idle, or the loop of a measuring thread. What another CPU asked for may wait for that one instead.
+pub(super) fn stands(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i64> {
+    let short = match &stretch.top {
+        Top::Hard(interrupt) => {
+            matches!(hard::cause(case, cpu, interrupt).kind, Kind::TimerIrq | Kind::Irq)
+        }
+        Top::Soft { .. } => true,
+        Top::Thread if stretch.pid == Some(0) => leaves_idle(case, cpu, stretch.start),
+        Top::Thread => case.current(stretch).is_some_and(|task| task.comm.text().starts_with("onbeat/")),
+        _ => false,
+    };
+    let long = gap.end.saturating_sub(gap.start) > ROUSED;
+    (is_virtual(case.host) && short && long && ends_at_once(case, cpu, gap)).then_some(gap.start)
+}
+
+/// Whether the CPU's last event was the end of its idle state.
+fn leaves_idle(case: &Case<'_>, cpu: Cpu, time: i64) -> bool {
+    let events = case.events(cpu);
+    let last = events[..events.partition_point(|event| event.time.0 <= time)].last();
+    last.is_some_and(|event| matches!(event.what, What::Idle { state: None }))
+}
+
+/// Whether the victim's CPU and that one go on together: what stopped both let both go on. An idle virtual CPU that is late by
+/// itself comes when it comes, and what has the other meanwhile ends by itself.
+pub(super) fn ends_at_once(case: &Case<'_>, cpu: Cpu, gap: &Gap) -> bool {
+    let goes_on = |cpu: Cpu| {
+        let events = case.events(cpu);
+        let next = events.get(events.partition_point(|event| event.time.0 < gap.end));
+        next.map_or(case.to, |event| event.time.0).saturating_sub(gap.end)
+    };
+    goes_on(cpu).max(goes_on(case.home())) <= STRAGGLING
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{explained_on, host, window};
+    use super::super::silence::tests::events;
+    use crate::bundle::run::Host;
+
+    #[test]
+    fn a_virtual_cpu_that_stands_still_in_something_short_shows_a_stop() {
+        let of = |virtualization: &str, (entry, exit): (&str, &str), until: u32| {
+            let host = Host { virtualization: virtualization.to_owned(), ..host() };
+            let other =
+                format!("-90 0 0 d switch a/7/120 S swapper/0/120\n-1 0 0 {entry}\n{until} 0 0 {exit}");
+            let slices = explained_on(&host, &window(20_010.0, &events(&other))).slices;
+            assert_eq!(slices[0].kind, "irqs-off");
+            slices[0].contested
+        };
+        let timer = ("dh vector+ local_timer", "dh vector- local_timer");
+        let call = ("dh vector+ call_function_single", "dh vector- call_function_single");
+        let (soft, leaves, idles) =
+            (("s soft+ 7", "s soft- 7"), ("d idle -", "d idle 1"), ("d idle 1", "d idle -"));
+        for short in [timer, soft, leaves] {
+            assert!(of("kvm", short, 20_003), "{short:?}");
+            assert!(!of("none", short, 20_003) && !of("kvm", short, 9_000), "{short:?}");
+        }
+        assert!(!of("kvm", call, 20_003) && !of("kvm", idles, 20_003));
+    }
+}
