@@ -53,6 +53,8 @@ pub struct Explainer {
     /// What `run.json` says of it.
     pub account: run::Recorder,
     host: run::Host,
+    /// What the measuring threads' own path was measured to cost.
+    cost: Cost,
     events: Events,
     tally: Tally,
     ticks: Ticks,
@@ -80,6 +82,7 @@ impl Explainer {
             recorder,
             account: run::Recorder::default(),
             host: run.host.clone(),
+            cost: Cost::default(),
             events,
             tally: Tally::default(),
             ticks: Ticks::default(),
@@ -111,6 +114,7 @@ impl Explainer {
         self.recorder.account(&mut self.account);
         self.last_look = clock::monotonic();
         run.recorder = Some(self.account.clone());
+        self.cost = Cost::of(run);
         Ok(())
     }
 
@@ -171,7 +175,7 @@ impl Explainer {
         let wish = Wish { cpu: catch.cpu, expected: catch.expected, actual: catch.actual, victim };
         let (window, too_late) = self.recorder.window(&wish, cycle, own);
         self.ticks.add(&window);
-        let mut spike = timeline::explain(&window, &self.host, Cost::of(run));
+        let mut spike = timeline::explain(&window, &self.host, self.cost);
         if too_late {
             self.account.windows_lost += 1;
             spike.notes.push("the buffer did not reach back to where the spike began".to_owned());

@@ -79,7 +79,7 @@ mod tests {
         let sentence = sentence(&run).unwrap();
         assert!(text::render(&run, 200, false).starts_with(&sentence));
         let sample = crate::report::fixture::quiet();
-        let page = crate::report::html(&[crate::report::Input { run: &run, ..sample.input() }]);
+        let page = crate::report::html(&[crate::report::Input { run: &run, ..sample.input() }]).unwrap();
         assert!(page.find(&sentence).unwrap() < page.find("class=\"lead\"").unwrap());
         let section = crate::report::hunt::section::section(&run, None).into_string();
         assert_eq!(
