@@ -209,7 +209,7 @@ mod tests {
         assert!(lines.len() > 20, "{}", lines.len());
         for line in lines {
             let window: Window = serde_json::from_slice(&line).unwrap();
-            let spike = onbeat::timeline::explain(&window, &Default::default());
+            let spike = onbeat::timeline::explain(&window, &Default::default(), Default::default());
             let sum: i64 = spike.slices.iter().map(|slice| slice.ns.0).sum();
             assert_eq!(sum + spike.unexplained_ns.0, spike.latency_ns.0);
         }

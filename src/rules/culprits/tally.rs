@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::group::Group;
-use super::held::{Found, Groups, Held, count_in};
+use super::held::{Found, Groups, Held, POOLED, count_in};
 use super::patterns::{self, Mark, Patterns};
 use super::{About, Sight, known};
 use crate::bundle::run::{self, Spike};
