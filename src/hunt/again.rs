@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::findings::Findings;
 use crate::bundle::events::each_window;
 use crate::bundle::room::Room;
 use crate::bundle::run::{Run, Spike};
 use crate::error::Outcome;
-use crate::rules::culprits::tally::Tally;
-use crate::rules::culprits::{About, Stolen};
+use crate::rules::culprits::Stolen;
 use crate::timeline;
 use crate::trace::window::Window;
 
@@ -20,16 +20,16 @@ pub fn explain(
     stolen: &[Stolen],
     mut each: impl FnMut(Window),
 ) -> Outcome<u64> {
-    let (mut tally, mut room, mut dropped) = (Tally::default(), Room::default(), 0);
+    let (mut findings, mut room, mut dropped) = (Findings::default(), Room::default(), 0);
     let mut keep = |mut spike: Spike| {
-        tally.add(&mut spike, &run.host);
+        findings.add(&mut spike, &run.host);
         dropped += room.put(spike, 0);
     };
     let spikes = std::mem::take(&mut run.spikes);
     let mut before: BTreeMap<_, _> =
         spikes.into_iter().map(|spike| ((spike.cpu, spike.actual_ns), spike)).collect();
     let unread = each_window(bundle, |window| {
-        let spike = timeline::explain(&window, &run.host);
+        let spike = Findings::explain(&window, &run.host);
         before.remove(&(spike.cpu, spike.actual_ns));
         keep(spike);
         each(window);
@@ -38,6 +38,8 @@ pub fn explain(
     run.spikes = room.into_list();
     run.spikes_dropped = run.spikes_dropped.max(dropped);
     timeline::doubt(&run.host, &mut run.spikes);
-    tally.ranked(&About { stolen, ..About::run(run) }).put_into(run);
+    // After the spikes: which seconds matter is then known.
+    findings.stole(stolen.iter().copied());
+    findings.conclude(run);
     Ok(unread)
 }

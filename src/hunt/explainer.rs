@@ -2,6 +2,7 @@
 
 use super::arm::Arms;
 use super::cut::Wish;
+use super::findings::Findings;
 use super::found::Found;
 use super::recorder::Recorder;
 use super::scope::buffer_kib;
@@ -11,19 +12,13 @@ use crate::bundle::run::{self, Block, Run, Spike};
 use crate::error::Outcome;
 use crate::host::clock;
 use crate::measure::hunter::{Catch, PULSE};
-use crate::rules::culprits::tally::Tally;
-use crate::rules::culprits::{About, Stolen};
 use crate::text::several;
-use crate::timeline;
 use crate::trace::event::{Task, What};
 use crate::trace::window::Window;
 use crate::units::{CpuSet, Nanos};
 
-/// Values from which a median is taken.
+/// Values from which a median is taken: the first so many. `agreeing` counts all.
 const VALUES: usize = 100_000;
-
-/// Seconds with steal that are kept.
-const STOLEN: usize = 20_000;
 
 /// Culprits in a checkpoint: some kilobytes each, every ten seconds.
 const STANDING: usize = 100;
@@ -36,9 +31,8 @@ pub struct Explainer {
     pub account: run::Recorder,
     host: run::Host,
     events: Events,
-    tally: Tally,
+    findings: Findings,
     ticks: Ticks,
-    stolen: Vec<Stolen>,
     memory_kib: u64,
     last_look: Nanos,
     slowest: Nanos,
@@ -59,9 +53,8 @@ impl Explainer {
             account: run::Recorder::default(),
             host: run.host.clone(),
             events,
-            tally: Tally::default(),
+            findings: Findings::default(),
             ticks: Ticks::default(),
-            stolen: Vec::new(),
             memory_kib,
             last_look: Nanos(0),
             slowest: Nanos(0),
@@ -73,7 +66,7 @@ impl Explainer {
     }
 
     /// The latency from which on a wake-up is a spike, and how that came about.
-    pub fn set_threshold(&mut self, over: Nanos, why: String) {
+    pub fn set_threshold(&mut self, over: Option<Nanos>, why: String) {
         (self.account.over_ns, self.account.over_why) = (over, why);
     }
 
@@ -109,8 +102,7 @@ impl Explainer {
 
     /// Seconds in which the hypervisor took time.
     pub fn second(&mut self, blocks: &[Block]) {
-        self.stolen.extend(blocks.iter().filter_map(Stolen::of));
-        self.stolen.truncate(STOLEN);
+        self.findings.second(blocks);
     }
 
     /// Takes one spike apart, keeps its window, and puts it into the run; what was recorded has been taken before.
@@ -121,13 +113,10 @@ impl Explainer {
             (a, b) => a.or(b),
         };
         let wish = Wish { cpu: catch.cpu, expected: catch.expected, actual: catch.actual, victim };
-        let (window, too_late) = self.recorder.window(&wish, cycle, own);
+        let window = self.recorder.window(&wish, cycle, own);
         self.ticks.add(&window);
-        let mut spike = timeline::explain(&window, &self.host);
-        if too_late {
-            self.account.windows_lost += 1;
-            spike.notes.push("the buffer did not reach back to where the spike began".to_owned());
-        }
+        let mut spike = Findings::explain(&window, &self.host);
+        self.account.windows_lost += u64::from(window.begins_late);
         if own && !woken_while_running(&window) {
             self.compare(&spike);
         }
@@ -139,7 +128,7 @@ impl Explainer {
                 self.trouble.get_or_insert(error.to_string());
             }
         }
-        self.tally.add(&mut spike, &self.host);
+        self.findings.add(&mut spike, &self.host);
         self.events.explained.add(&spike);
     }
 
@@ -189,10 +178,12 @@ impl Explainer {
                 .notes
                 .push(format!("explained spikes could not be written as they came ({why}): free some space"));
         }
+        account.notes.extend(self.findings.notes());
         run.recorder = Some(account);
-        let about = About { stolen: &self.stolen, ..About::run(run) };
-        let ranked = if last { self.tally.ranked(&about) } else { self.tally.standing(&about) };
-        ranked.put_into(run);
+        match last {
+            true => self.findings.conclude(run),
+            false => self.findings.standing(run),
+        }
         if !last && run.culprits.len() > STANDING {
             let left_out = run.culprits.len() - STANDING;
             run.culprits.truncate(STANDING);

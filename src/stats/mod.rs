@@ -3,6 +3,7 @@
 pub mod bounds;
 pub mod compare;
 pub mod count;
+mod covered;
 pub mod dice;
 pub mod histogram;
 pub mod law;

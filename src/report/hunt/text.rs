@@ -26,6 +26,9 @@ const SMALL: f64 = 0.05;
 pub fn render(run: &Run, columns: usize, color: bool) -> String {
     let (ink, width) = (Ink(color), columns.clamp(40, 200));
     let mut page = table::render(run, width, color);
+    if let Some(who) = said::followed(run) {
+        wrapped(&mut page, &who, width);
+    }
     let mut line = String::new();
     wrapped(&mut line, &said::armed(run), width);
     page.push_str(&ink.dye(YELLOW, line.trim_end()));
@@ -259,7 +262,7 @@ fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize,
     say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));
     // A culprit that is called by its one function needs no list of it.
     if !matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str())) {
-        say("in: ", said::listed(&culprit.functions));
+        say("in: ", said::functions(culprit));
     }
     match said::cure(culprits, at) {
         said::Cure::As(above) => say("cure: ", format!("as for {}.", above + 1)),

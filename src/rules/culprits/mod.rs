@@ -9,6 +9,7 @@
 #[cfg(test)]
 pub(crate) mod fixture;
 mod group;
+mod near;
 pub mod patterns;
 pub mod sources;
 pub mod subsystems;

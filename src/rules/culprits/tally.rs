@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::group::Group;
 use super::patterns::{self, Mark, Patterns};
-use super::{About, Culprit, Sight, known, who};
+use super::{About, Culprit, Sight, Stolen, known, who};
 use crate::bundle::run::{self, Spike};
 use crate::timeline;
 use crate::units::Nanos;
@@ -36,6 +36,8 @@ pub struct Tally {
     /// Spikes with unexplained time, the largest at least, for what is seen only over many.
     outside: Vec<Mark>,
     pooled: u64,
+    /// Spikes whose unexplained time is counted and not judged, because that of many others was larger.
+    unjudged: u64,
     /// What has to be seen in several spikes, until it is.
     held: BTreeMap<(String, String), Held>,
 }
@@ -65,6 +67,8 @@ pub struct Ranked {
     pub minor: Nanos,
     /// Slices whose culprit was pooled with others, because there were too many to tell apart.
     pub pooled: u64,
+    /// Spikes whose unexplained time no rule was asked about, because that of many others was larger.
+    pub unjudged: u64,
 }
 
 impl Ranked {
@@ -72,6 +76,7 @@ impl Ranked {
     pub fn put_into(self, run: &mut run::Run) {
         if let Some(account) = &mut run.recorder {
             (account.latency_ns, account.unexplained_ns) = (self.latency, self.all_unexplained);
+            (account.slices_pooled, account.spikes_unjudged) = (self.pooled, self.unjudged);
         }
         run.culprits = self.culprits;
     }
@@ -105,6 +110,7 @@ impl Tally {
     fn hold(&mut self, function: (String, String), slice: &run::Slice, found: Found, mark: Mark) {
         if self.held.len() >= MOST_GROUPS && !self.held.contains_key(&function) {
             self.unexplained = self.unexplained.saturating_add(mark.unexplained.0);
+            self.pooled += 1;
             return;
         }
         let (number, at) = (self.spikes, mark.to);
@@ -172,7 +178,13 @@ impl Tally {
 
     fn keep_largest(&mut self) {
         self.outside.sort_by_key(|mark| std::cmp::Reverse(mark.unexplained));
+        self.unjudged += self.outside.len().saturating_sub(patterns::MOST) as u64;
         self.outside.truncate(patterns::MOST);
+    }
+
+    /// Lets go of steal that lies near no spike with unexplained time and ended before `recent`.
+    pub fn keep_near(&self, stolen: &mut Vec<Stolen>, recent: Nanos) {
+        super::near::keep(stolen, self.outside.iter().chain(self.held_back()), recent);
     }
 
     /// The culprits of a run that is over.
@@ -187,7 +199,7 @@ impl Tally {
 
     fn rank(&self, about: &About, with_periods: usize) -> Ranked {
         let mut groups = self.groups.clone();
-        let named = self.name_unexplained(about, &mut groups);
+        let (named, unjudged) = self.name_unexplained(about, &mut groups);
         let mut minor = 0i64;
         let held = self.held_back().map(|mark| mark.unexplained.0);
         let unexplained = held.fold(self.unexplained, i64::saturating_add);
@@ -214,11 +226,12 @@ impl Tally {
             all_unexplained: Nanos(unexplained),
             minor: Nanos(minor),
             pooled: self.pooled,
+            unjudged,
         }
     }
 
-    /// Adds what rules name of the unexplained time; how much that is.
-    fn name_unexplained(&self, about: &About, groups: &mut BTreeMap<Key, Group>) -> i64 {
+    /// Adds what rules name of the unexplained time; how much that is, and of how many spikes none was asked.
+    fn name_unexplained(&self, about: &About, groups: &mut BTreeMap<Key, Group>) -> (i64, u64) {
         let mut marks = self.outside.clone();
         for held in self.held_back() {
             let same = |mark: &&mut Mark| (mark.cpu, mark.from, mark.to) == (held.cpu, held.from, held.to);
@@ -228,6 +241,7 @@ impl Tally {
             }
         }
         marks.sort_by_key(|mark| std::cmp::Reverse(mark.unexplained));
+        let unjudged = self.unjudged + marks.len().saturating_sub(patterns::MOST) as u64;
         marks.truncate(patterns::MOST);
         let all = Patterns::of(&marks, about.cpus.len(), about.interval.unwrap_or(Nanos::MILLI));
         let mut named = 0i64;
@@ -243,7 +257,7 @@ impl Tally {
                 .or_insert_with(|| Group::new(Some(rule)));
             group.add(number, &slice, evidence, mark.to);
         }
-        named
+        (named, unjudged)
     }
 }
 
@@ -407,6 +421,7 @@ mod tests {
         let mut spikes: Vec<Spike> = (0..count).map(|n| spike(n * 1_000_000, Vec::new(), 100)).collect();
         let ranked = blame(&mut spikes, &About::machine(&Host::default()));
         assert_eq!((ranked.unexplained.0, ranked.culprits.len()), (100 * count, 0));
+        assert_eq!(ranked.unjudged, 2 * patterns::MOST as u64);
     }
 
     proptest! {
