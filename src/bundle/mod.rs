@@ -10,6 +10,7 @@ pub mod events;
 pub mod explained;
 mod host_files;
 pub mod read;
+mod recover;
 pub mod room;
 pub mod run;
 pub mod spike;

@@ -173,11 +173,11 @@ pub struct CpuRun {
     /// This CPU's period.
     #[serde(default)]
     pub interval_ns: Option<Nanos>,
-    /// Slots from 1 up to the last wake-up.
+    /// Slots from 1 up to the last wake-up; null where there is no schedule: an import, or another's threads.
     pub scheduled: Option<u64>,
     /// Wake-ups.
     pub cycles: u64,
-    /// Slots whose time had passed when a later wake-up came.
+    /// Slots whose time had passed when a later wake-up came; null as `scheduled` is.
     pub missed: Option<u64>,
     /// Wake-ups before their time; they are cycles too.
     pub early: Option<u64>,
@@ -201,7 +201,7 @@ pub struct CpuRun {
     pub p9999_ns: Option<Nanos>,
     /// Latency of each wake-up; counts sum to `cycles`.
     pub histogram: Vec<Row>,
-    /// What a periodic task would have seen; counts sum to `scheduled`. Null for an import.
+    /// What a periodic task would have seen; counts sum to `scheduled`. Null where that is.
     pub deadline_histogram: Option<Vec<Row>>,
     /// The exact worst, largest first.
     pub worst: Vec<Worst>,
@@ -230,7 +230,7 @@ pub struct CpuRun {
 pub struct Worst {
     /// Exact latency; null where an import counted an overflow without its value.
     pub latency_ns: Option<Nanos>,
-    /// The slot's number k.
+    /// The slot's number k; null where there is no schedule.
     pub cycle: Option<u64>,
     /// CLOCK_MONOTONIC of the wake-up.
     pub mono_ns: Option<Nanos>,
@@ -295,8 +295,8 @@ pub struct Block {
     pub top_ns: Vec<Nanos>,
     /// Wake-ups at or above fixed levels.
     pub over: Vec<(Nanos, u64)>,
-    /// Slots missed.
-    pub missed: u64,
+    /// Slots missed; null where there is no schedule.
+    pub missed: Option<u64>,
     /// Time the hypervisor took from this CPU, in ticks of 10 ms.
     pub steal_ns: Option<Nanos>,
     /// Interrupts of this CPU.
@@ -340,7 +340,20 @@ impl Peak {
     }
 }
 
+impl Run {
+    /// Whether it follows threads that are not onbeat's: those keep no schedule that is known here.
+    pub fn follows(&self) -> bool {
+        self.command == "hunt" && self.plan.interval_ns.is_none()
+    }
+}
+
 impl CpuRun {
+    /// A CPU of which nothing is counted yet, and on which there is no schedule to miss slots of.
+    pub fn without_schedule(cpu: Cpu) -> CpuRun {
+        let none = Some(0);
+        CpuRun { cpu, early: none, warmup: none, sum_ns: Some(0), ..CpuRun::default() }
+    }
+
     /// Fills the quantiles from the histogram.
     pub fn fill_quantiles(&mut self) {
         let at = |per_million| histogram::quantile(&self.histogram, self.max_ns, per_million);

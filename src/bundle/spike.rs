@@ -115,6 +115,8 @@ pub struct Culprit {
     pub share: f64,
     /// Functions it was seen in, those that took most first.
     pub functions: Vec<String>,
+    /// Slices of it in functions that are not among these.
+    pub functions_unlisted: u64,
     /// What matched, for people.
     pub evidence: Vec<String>,
     /// Knob rules that cure it.
@@ -129,8 +131,8 @@ pub struct Culprit {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorder {
-    /// Threshold of a spike.
-    pub over_ns: Nanos,
+    /// Threshold of a spike; null where the first wake-ups were too few to give one, and none was looked at.
+    pub over_ns: Option<Nanos>,
     /// How the threshold came about.
     pub over_why: String,
     /// Events that were armed, `system:event`.
@@ -157,12 +159,18 @@ pub struct Recorder {
     pub events_cost_ns: Option<Nanos>,
     /// What events and stacks add; null without stacks.
     pub stacks_cost_ns: Option<Nanos>,
+    /// By how much chance alone may make the two costs differ from these (95 %).
+    pub cost_noise_ns: Option<Nanos>,
     /// Wake-ups of the rounds before slot 0, in which events were switched: they do not count.
     pub discarded: u64,
     /// Latency of all spikes that were explained, those beyond the list among them.
     pub latency_ns: Nanos,
     /// What of it no event accounts for.
     pub unexplained_ns: Nanos,
+    /// Slices whose culprit is `many others`: there were too many to tell apart.
+    pub slices_pooled: u64,
+    /// Spikes whose unexplained time no rule was asked about, because that of thousands of others was larger.
+    pub spikes_unjudged: u64,
     /// Spikes in which the trace has the switch to the thread between expected and actual time.
     pub agreeing: u64,
     /// Spikes in which it has not.

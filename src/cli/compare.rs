@@ -188,8 +188,10 @@ fn comparable(a: &[Subject], b: &[Subject]) -> Outcome<()> {
                 "their maxima are of different things, measure again",
             );
         }
-        let cpus = |subject: &Subject| subject.run.as_ref().map(|run| run.cpus.len());
-        if cpus(first).zip(cpus(other)).is_some_and(|(one, two)| one != two) {
+        // Where followed threads happen to run is found, not chosen.
+        let own =
+            |subject: &Subject| subject.run.as_ref().filter(|run| !run.follows()).map(|run| run.cpus.len());
+        if own(first).zip(own(other)).is_some_and(|(one, two)| one != two) {
             return named("how many CPUs they measured", "name CPUs that all of them have with -a");
         }
         let interval = |subject: &Subject| subject.run.as_ref().and_then(|run| run.plan.interval_ns);

@@ -18,9 +18,9 @@ use crate::hunt::explainer::Explainer;
 use crate::hunt::found::Found;
 use crate::hunt::hunter::{Hunt, Wanted};
 use crate::hunt::recorder::Recorder;
+use crate::hunt::room::Room;
 use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
-use crate::plan::Plan;
 use crate::report::hunt::text;
 use crate::text::{clean, quoted};
 use crate::units::{Bare, CpuSet};
@@ -71,7 +71,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let wanted = Wanted { over, stacks: !args.no_stacks };
     let host = Host::live();
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
-    let Begun { plan, mut run, core_types, before, mut desk } = begin(&args.course, "hunt", environment)?;
+    let Begun { plan, machine, housekeeping, mut run, core_types, before, mut desk } =
+        begin(&args.course, "hunt", environment)?;
     let online = CpuSet::parse(&run.host.online).unwrap_or_default();
     let recorder = Recorder::open(&online)?;
     let explainer = Explainer::new(recorder, &run, desk.writer.events()?, host::memory_kib());
@@ -83,11 +84,12 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             (start::measure(plan, run, &core_types, &mut desk, Some(&mut hunt)), hunt.into_found())
         }
         Some(victims) => {
-            describe(&mut run, &plan, &victims);
+            describe(&mut run, &victims);
             desk.live = desk.live.and(Live::titled(following(&victims), environment));
             let limits = Limits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
-            let mut chase = Chase::new(explainer, victims, limits, &wanted);
-            (chase.follow(run, &host, &plan.housekeeping, &mut desk), chase.into_found())
+            let room = Room::new(machine.online.and(&machine.permitted), machine.isolated, housekeeping);
+            let mut chase = Chase::new(explainer, victims, limits, &wanted, room, &run.host);
+            (chase.follow(run, &host, &mut desk), chase.into_found())
         }
     };
     let Desk { writer, live } = desk;
@@ -113,7 +115,7 @@ fn following(victims: &[Victim]) -> String {
 }
 
 /// A run without measuring threads: what is known of the victims stands in their place.
-fn describe(run: &mut Run, plan: &Plan, victims: &[Victim]) {
+fn describe(run: &mut Run, victims: &[Victim]) {
     let document = &mut run.plan;
     (document.interval_ns, document.distance_ns) = (None, None);
     document.cpus.clear();
@@ -121,7 +123,6 @@ fn describe(run: &mut Run, plan: &Plan, victims: &[Victim]) {
     document.idle = "as-is".into();
     document.policy = victims.iter().map(|victim| victim.policy).min().unwrap_or_default().into();
     document.priority = victims.iter().map(|victim| victim.priority).max();
-    document.housekeeping = plan.housekeeping.iter().collect();
     document.notes = vec![
         following(victims),
         "what the recorder adds to a wake-up is measured on onbeat's own threads: run `onbeat hunt` without --victim".into(),
@@ -143,9 +144,12 @@ fn finish(
     rt::unblock_signals();
     let outputs = [&args.course.json, &args.perfetto];
     if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
-        let (columns, color) = (environment.columns(), environment.color(&io::stdout()));
-        let render = if args.course.quiet { text::brief } else { text::render };
-        print(render(run, columns, color).as_bytes())?;
+        // Without a wake-up there is nothing to lay out: the last line says why.
+        if !run.follows() || run.cpus.iter().any(|cpu| cpu.cycles > 0) {
+            let (columns, color) = (environment.columns(), environment.color(&io::stdout()));
+            let render = if args.course.quiet { text::brief } else { text::render };
+            print(render(run, columns, color).as_bytes())?;
+        }
         if kept.is_ok() {
             let shown = quoted(&path);
             let again = format!(

@@ -182,7 +182,8 @@ fn row(total: &Total, tick: &Tick) -> String {
     let last = tick.blocks.iter().rev().find(|block| block.cpu == total.cpu).and_then(|block| block.max_ns);
     let text = |span: Option<Nanos>| span.map_or_else(|| "-".into(), |span| span.to_string());
     let own = worst_of(total);
-    format!("{:>4} {:>9} {:>9} {:>8}  {}", total.cpu, text(last), text(own), total.missed, bars(total))
+    let missed = total.slots_missed().map_or_else(|| "-".into(), |missed| missed.to_string());
+    format!("{:>4} {:>9} {:>9} {missed:>8}  {}", total.cpu, text(last), text(own), bars(total))
 }
 
 fn worst_of(total: &Total) -> Option<Nanos> {

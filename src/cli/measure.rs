@@ -43,7 +43,7 @@ pub struct Args {
 /// Measures.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     super::check_outputs(&args.outputs())?;
-    let Begun { plan, run, core_types, before, mut desk } = begin(&args.course, "measure", environment)?;
+    let Begun { plan, run, core_types, before, mut desk, .. } = begin(&args.course, "measure", environment)?;
     let measured = start::measure(plan, run, &core_types, &mut desk, None);
     let Desk { writer, live } = desk;
     drop(live);

@@ -16,11 +16,16 @@ use crate::measure::around::Before;
 use crate::measure::sink::{Sink, Tick};
 use crate::measure::watch::entry;
 use crate::plan::{self, Machine, Plan};
+use crate::units::CpuSet;
 
 /// A run that has its plan, its conditions and its bundle, and no sample yet.
 pub struct Begun {
     /// What will be done.
     pub plan: Plan,
+    /// What it was made for.
+    pub machine: Machine,
+    /// CPUs that the user gave to onbeat's own thread.
+    pub housekeeping: Option<CpuSet>,
     /// The document so far.
     pub run: Run,
     /// Kind of core per measured CPU.
@@ -58,7 +63,8 @@ pub fn begin(course: &Course, command: &str, environment: &Environment) -> Outco
     run.integrity.extend(clear_away());
     let live = (!course.quiet && !environment.dumb && io::stderr().is_terminal())
         .then(|| Live::new(&plan, environment));
-    Ok(Begun { plan, run, core_types, before, desk: Desk { writer, live } })
+    let housekeeping = intent.housekeeping;
+    Ok(Begun { plan, machine, housekeeping, run, core_types, before, desk: Desk { writer, live } })
 }
 
 /// What a killed hunt left armed costs every wake-up: it goes before anything is measured.
@@ -95,6 +101,7 @@ pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
     let first = first.or_else(|| lost.map(|entry| Trouble::internal(entry.detail.clone())));
     match (first, run.ended.as_str()) {
         (Some(trouble), _) => Err(trouble),
+        (None, "victim") => ended_early(run).map_or(Ok(Exit::Fine), Err),
         (None, "limit") => Ok(Exit::Limit),
         (None, "signal") => Ok(Exit::Interrupted),
         (None, "error") => {
@@ -111,6 +118,23 @@ pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
         }
         _ => Ok(Exit::Fine),
     }
+}
+
+/// Why a hunt says nothing whose threads ended before it had seen enough of them; none where it does.
+fn ended_early(run: &Run) -> Option<Trouble> {
+    let wakeups = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let message = if wakeups == 0 {
+        "every thread that was followed ended before a wake-up of it was recorded: start the hunt while the program runs, and let it run longer"
+            .to_owned()
+    } else if run.recorder.as_ref().is_some_and(|recorder| recorder.over_ns.is_none()) {
+        format!(
+            "every thread that was followed ended after {wakeups} wake-ups, too few to take a threshold from, so none was looked \
+             at: name it with --over, or let the program run longer"
+        )
+    } else {
+        return None;
+    };
+    Some(Trouble { exit: Exit::Inconclusive, message })
 }
 
 /// What the plan needs to know: which CPUs there are, and which this process may use.
@@ -140,5 +164,28 @@ fn document(command: &str, plan: &Plan, facts: &Facts) -> Run {
         plan: plan.document(facts.preempt.name()),
         host: facts::describe(facts),
         ..Run::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::run::{CpuRun, Recorder};
+    use crate::units::Nanos;
+
+    #[test]
+    fn threads_that_end_before_anything_is_seen_of_them_carry_no_verdict() {
+        let ended = |cycles, over_ns| {
+            let cpus = vec![CpuRun { cycles, ..CpuRun::default() }];
+            let recorder = Some(Recorder { over_ns, ..Recorder::default() });
+            exit_of(&Run { ended: "victim".into(), cpus, recorder, ..Run::default() }, None)
+        };
+        for (cycles, said) in [(0, "before a wake-up of it was recorded"), (7, "after 7 wake-ups, too few")] {
+            let trouble = ended(cycles, None).expect_err("nothing to say");
+            assert_eq!(trouble.exit, Exit::Inconclusive);
+            assert!(trouble.message.contains(said) && !trouble.message.contains('\n'), "{}", trouble.message);
+        }
+        assert_eq!(ended(0, Some(Nanos(9))).expect_err("no wake-up").exit, Exit::Inconclusive);
+        assert_eq!(ended(7, Some(Nanos(9))).ok(), Some(Exit::Fine));
     }
 }

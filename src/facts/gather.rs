@@ -42,7 +42,7 @@ pub fn gather(host: &Host) -> Facts {
     let clocksources = reader.read(&clocksource("available_clocksource"), parse_words);
     let virtualization = reader.virtualization(&cpuinfo, &clocksources);
     let (cgroup_rt_runtime_us, cpu_stat) = reader.cgroup();
-    Facts {
+    let mut facts = Facts {
         machine: reader.machine(),
         present: reader.read("/sys/devices/system/cpu/present", parse_cpus),
         isolated: reader.read("/sys/devices/system/cpu/isolated", parse_cpus),
@@ -65,7 +65,7 @@ pub fn gather(host: &Host) -> Facts {
         idle_exit_us: reader.idle_exit_us(&cpus),
         limits: reader.read("/proc/self/limits", limits::parse_limits),
         capabilities: reader.read("/proc/self/status", limits::parse_capabilities),
-        troubles: reader.troubles(),
+        troubles: Vec::new(),
         release,
         version,
         cmdline,
@@ -76,7 +76,9 @@ pub fn gather(host: &Host) -> Facts {
         virtualization,
         cgroup_rt_runtime_us,
         cpu_stat,
-    }
+    };
+    facts.troubles = reader.troubles();
+    facts
 }
 
 fn clocksource(file: &str) -> String {
@@ -117,11 +119,12 @@ impl Reader<'_> {
         fact
     }
 
-    fn troubles(&mut self) -> Vec<String> {
+    /// Ends the reading, so that nothing can be read and its trouble be lost.
+    fn troubles(mut self) -> Vec<String> {
         if self.dropped > 0 {
             self.troubles.push(format!("and {} more", self.dropped));
         }
-        std::mem::take(&mut self.troubles)
+        self.troubles
     }
 
     /// The first path that exists decides.

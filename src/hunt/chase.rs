@@ -1,30 +1,31 @@
 //! A hunt that follows somebody else's threads: no measuring thread, the trace itself tells how late they ran.
 
-use std::collections::BTreeMap;
-
 use super::arm::Arms;
+use super::blocks::Blocks;
 use super::explainer::{Explainer, Late};
 use super::found::Found;
 use super::hunter::Wanted;
+use super::room::Room;
 use super::scope::Scope;
+use super::steal::StealByCpu;
 use super::threshold::automatic;
-use super::victims::Victim;
+use super::victims::{self, Victim};
 use super::watch::{Wakeup, Watch};
-use crate::bundle::run::{Block, Integrity, Run};
+use crate::bundle::run::{self, Block, Integrity, Run};
 use crate::bundle::time::wall_time;
 use crate::error::{Exit, Outcome, Trouble};
 use crate::host::rt::{self, Woken};
 use crate::host::{Host, clock};
-use crate::measure::block::{BLOCK, Sample, Taken};
+use crate::measure::block::{BLOCK, Sample};
 use crate::measure::cost;
 use crate::measure::hunter::{Catch, PULSE};
 use crate::measure::sink::{Sink, Tick};
 use crate::measure::total::{Total, block_line, fill_tail, levels};
-use crate::measure::watch::{Steal, entry};
+use crate::measure::watch::entry;
 use crate::stats::histogram::{Counts, row_of};
 use crate::text::several;
 use crate::trace::event::{Raw, What};
-use crate::units::{Cpu, CpuSet, Nanos};
+use crate::units::{CpuSet, Nanos};
 
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
 const FIRST: u64 = 400;
@@ -54,23 +55,32 @@ pub struct Chase {
     stacks: bool,
     /// Wake-ups before there was a threshold: counted, not looked at.
     heard: Counts,
-    began: Nanos,
+    blocks: Blocks,
     /// What the housekeeping thread had run by then, by its own clock.
     used_before: Nanos,
     /// Events that are younger than what was read of the other CPUs wait here.
     waiting: Vec<Raw>,
     starts: Vec<(i32, u64, u64)>,
     learned: bool,
-    seconds: BTreeMap<Cpu, Taken>,
     totals: Vec<Total>,
+    steal: StealByCpu,
+    room: Room,
     wakeups: u64,
     limit_reached: bool,
 }
 
 impl Chase {
     /// Follows these threads.
-    pub fn new(explainer: Explainer, victims: Vec<Victim>, limits: Limits, wanted: &Wanted) -> Chase {
+    pub fn new(
+        explainer: Explainer,
+        victims: Vec<Victim>,
+        limits: Limits,
+        wanted: &Wanted,
+        room: Room,
+        host: &run::Host,
+    ) -> Chase {
         let futex = libc::SYS_futex;
+        let online = CpuSet::parse(&host.online).unwrap_or_default();
         let watch = Watch::new(victims.iter().map(|victim| victim.thread), futex);
         Chase {
             explainer,
@@ -80,13 +90,14 @@ impl Chase {
             over: wanted.over,
             stacks: wanted.stacks,
             heard: Counts::default(),
-            began: Nanos(0),
+            blocks: Blocks::new(Nanos(0)),
             used_before: Nanos(0),
             waiting: Vec::new(),
             starts: Vec::new(),
             learned: false,
-            seconds: BTreeMap::new(),
             totals: Vec::new(),
+            steal: StealByCpu::new(&online, &host.virtualization),
+            room,
             wakeups: 0,
             limit_reached: false,
         }
@@ -98,13 +109,7 @@ impl Chase {
     }
 
     /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
-    pub fn follow(
-        &mut self,
-        mut run: Run,
-        host: &Host,
-        housekeeping: &CpuSet,
-        sink: &mut dyn Sink,
-    ) -> Outcome<Run> {
+    pub fn follow(&mut self, mut run: Run, host: &Host, sink: &mut dyn Sink) -> Outcome<Run> {
         let failed = |what: &str| {
             let what = what.to_owned();
             let remedy = "run as root, or outside a filter of system calls";
@@ -113,46 +118,84 @@ impl Chase {
         rt::block_signals().map_err(failed("cannot block signals"))?;
         // Whatever onbeat was started with, its own thread must not go before anybody.
         rt::give_way().map_err(failed("cannot take SCHED_OTHER"))?;
-        rt::pin(housekeeping).map_err(failed("cannot move the housekeeping thread"))?;
+        self.place(&mut run, host).map_err(failed("cannot move onbeat's own thread"))?;
         self.arm(&mut run)?;
-        (self.began, self.used_before) = (clock::monotonic(), clock::thread_cpu());
-        run.started = wall_time(self.began + clock::wall_offset());
-        let mut next = self.began + BLOCK;
-        let mut steal: Option<Steal> = None;
-        let mut seconds = 0;
-        run.ended = loop {
-            let woken = rt::wait_until(clock::monotonic() + PULSE);
-            self.pulse();
-            let now = clock::monotonic();
-            let over = self.limits.duration.is_some_and(|length| now - self.began >= length);
-            if now >= next || over || woken == Woken::Stop {
-                self.second(&mut run, &mut steal, sink);
-                next = next + Nanos((now - next).0.max(0) / BLOCK.0 * BLOCK.0) + BLOCK;
-                seconds += 1;
-                if seconds % CHECKPOINT == 0 {
-                    self.fill(&mut run, false);
-                    self.tell(sink.checkpoint(&run), &mut run);
-                }
-            }
-            let gone = !self.victims.iter().any(|victim| victim.lives(host));
-            match (self.limit_reached, woken) {
-                (true, _) => break "limit",
-                (_, Woken::Stop) => break "signal",
-                _ if self.limits.wakeups.is_some_and(|most| self.wakeups >= most) => break "loops",
-                _ if over => break "duration",
-                _ if gone => {
-                    run.integrity.push(self.ended(now));
-                    break "victim";
-                }
-                _ => {}
-            }
+        let began = clock::monotonic();
+        self.used_before = clock::thread_cpu();
+        self.blocks = Blocks::new(began);
+        run.started = wall_time(began + clock::wall_offset());
+        // A kill before the first checkpoint leaves a run that is known to follow threads.
+        self.tell(sink.checkpoint(&run), &mut run);
+        run.ended = self.look_on(&mut run, host, sink).into();
+        if run.ended == "victim" {
+            run.integrity.push(self.ended());
+        } else if self.wakeups == 0 {
+            let watched = (self.blocks.until() - self.blocks.began()).spoken();
+            let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
+            run.integrity.push(entry("victim", None, false, detail));
         }
-        .into();
-        self.pulse();
-        self.second(&mut run, &mut steal, sink);
         self.fill(&mut run, true);
         run.complete = true;
         Ok(run)
+    }
+
+    /// Goes on until something ends it; which that was.
+    fn look_on(&mut self, run: &mut Run, host: &Host, sink: &mut dyn Sink) -> &'static str {
+        let began = self.blocks.began();
+        let end = self.limits.duration.map(|length| began + length);
+        let (mut next, mut seconds) = (began + BLOCK, 0);
+        loop {
+            let pulse = clock::monotonic() + PULSE;
+            let woken = rt::wait_until(end.map_or(pulse, |end| pulse.min(end)));
+            // Asked for before the events are read: what a thread did before it ended is read then.
+            let gone = !self.victims.iter().any(|victim| victim.lives(host));
+            let now = clock::monotonic();
+            // What comes after the end is no part of the run.
+            let upto = end.map_or(now, |end| now.min(end));
+            let mut seen = self.pulse(upto);
+            let reason = match (self.limit_reached, woken) {
+                (true, _) => Some("limit"),
+                (_, Woken::Stop) => Some("signal"),
+                _ if self.limits.wakeups.is_some_and(|most| self.wakeups >= most) => Some("loops"),
+                _ if end.is_some_and(|end| now >= end) => Some("duration"),
+                _ if gone => Some("victim"),
+                _ => None,
+            };
+            if let Some(reason) = reason {
+                // Of a flood a look takes a part: the rest came within the run, too, as long as that is soon read.
+                let patience = now + BLOCK;
+                while seen < upto && clock::monotonic() < patience {
+                    seen = self.pulse(upto);
+                }
+                self.blocks.finish(upto);
+                self.second(run, sink);
+                return reason;
+            }
+            if now < next {
+                continue;
+            }
+            self.blocks.turn(seen);
+            self.second(run, sink);
+            let moved = self.place(run, host);
+            self.tell(moved.map_err(|error| format!("cannot move onbeat's own thread: {error}")), run);
+            next = next + Nanos((now - next).0 / BLOCK.0 * BLOCK.0) + BLOCK;
+            seconds += 1;
+            if seconds % CHECKPOINT == 0 {
+                self.fill(run, false);
+                self.tell(sink.checkpoint(run), run);
+            }
+        }
+    }
+
+    /// Keeps onbeat's own thread off the CPUs of those that are followed, wherever they may run by now.
+    fn place(&mut self, run: &mut Run, host: &Host) -> std::io::Result<()> {
+        let masks: Vec<CpuSet> =
+            self.victims.iter().filter_map(|victim| victims::allowed(host, victim.thread)).collect();
+        let Some(place) = self.room.place(&masks) else { return Ok(()) };
+        rt::pin(&place.cpus)?;
+        run.plan.housekeeping = place.cpus.iter().collect();
+        run.integrity.extend(place.entry);
+        Ok(())
     }
 
     fn arm(&mut self, run: &mut Run) -> Outcome<()> {
@@ -161,24 +204,23 @@ impl Chase {
         explainer.recorder.scope = Scope::new(threads, rt::thread_id());
         explainer.arm(if self.stacks { Arms::Victims } else { Arms::VictimsBare }, run)?;
         if let Some(over) = self.over {
-            explainer.set_threshold(over, "as asked".to_owned());
+            explainer.set_threshold(Some(over), "as asked".to_owned());
         }
         Ok(())
     }
 
-    fn ended(&self, now: Nanos) -> Integrity {
-        let detail = format!(
-            "every thread that was followed has ended after {}: what was seen until then is kept",
-            (now - self.began).spoken()
-        );
+    fn ended(&self) -> Integrity {
+        let after = (self.blocks.until() - self.blocks.began()).spoken();
+        let kept =
+            if self.wakeups > 0 { "what was seen until then is kept" } else { "no wake-up was recorded" };
+        let detail = format!("every thread that was followed has ended after {after}: {kept}");
         entry("victim", None, false, detail)
     }
 
-    /// Reads what came, and follows the victims through it.
-    fn pulse(&mut self) {
-        let upto = clock::monotonic();
+    /// Reads what came, and follows the victims through it; up to when that was all.
+    fn pulse(&mut self, upto: Nanos) -> Nanos {
         let (watch, waiting, starts) = (&self.watch, &mut self.waiting, &mut self.starts);
-        let learning = !self.learned;
+        let learning = self.stacks && !self.learned;
         let (missing, reach) = self.explainer.recorder.take_seeing(&mut |event| {
             if let What::TimerStart { timer, function, .. } = event.what {
                 if learning {
@@ -196,7 +238,8 @@ impl Chase {
             self.explainer.account.windows_lost += 1;
         }
         self.waiting.sort_by_key(|event| event.time);
-        let ready = self.waiting.partition_point(|event| event.time <= upto.min(reach));
+        let seen = upto.min(reach);
+        let ready = self.waiting.partition_point(|event| event.time <= seen);
         let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
         let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.watch.see(event)).collect();
         self.explainer.looked();
@@ -210,11 +253,16 @@ impl Chase {
         }
         self.explainer.explain_worst(late);
         self.learn();
+        seen
     }
 
     /// After a second of looking on, stacks are taken where the victims' own timers expire.
     fn learn(&mut self) {
-        if self.learned || !self.stacks || clock::monotonic() - self.began < BLOCK || self.starts.is_empty() {
+        if self.learned
+            || !self.stacks
+            || clock::monotonic() - self.blocks.began() < BLOCK
+            || self.starts.is_empty()
+        {
             return;
         }
         self.learned = true;
@@ -227,8 +275,7 @@ impl Chase {
     fn count(&mut self, wakeup: &Wakeup) -> bool {
         let latency = wakeup.actual - wakeup.expected;
         self.wakeups += 1;
-        let block = self.seconds.entry(wakeup.cpu).or_default();
-        block.add(Sample { latency, cycle: block.cycles, time: wakeup.actual });
+        self.blocks.add(wakeup.cpu, Sample { latency, cycle: 0, time: wakeup.actual });
         self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);
         self.threshold(latency).is_some_and(|over| latency >= over)
     }
@@ -238,45 +285,43 @@ impl Chase {
             return Some(over);
         }
         self.heard.add(row_of(latency), 1);
-        if self.wakeups >= FIRST || clock::monotonic() - self.began >= FIRST_WAIT {
+        let wait = self.limits.duration.map_or(FIRST_WAIT, |length| Nanos(length.0 / 4).min(FIRST_WAIT));
+        if self.wakeups >= FIRST || clock::monotonic() - self.blocks.began() >= wait {
             let (over, why) = automatic(&self.heard);
             let over = self.limits.latency.map_or(over, |limit| over.min(limit));
             self.over = Some(over);
-            self.explainer.set_threshold(over, why.replace("before the run", "at its begin"));
+            self.explainer.set_threshold(Some(over), why.replace("before the run", "at its begin"));
         }
         None
     }
 
-    fn second(&mut self, run: &mut Run, steal: &mut Option<Steal>, sink: &mut dyn Sink) {
-        let (now, wall) = (clock::monotonic(), clock::wall_offset());
-        for cpu in self.seconds.keys() {
-            if !self.totals.iter().any(|total| total.cpu == *cpu) {
-                self.totals.push(Total::new(*cpu, String::new(), Nanos(0), self.began, 0));
-                *steal = None;
-            }
-        }
-        self.totals.sort_by_key(|total| total.cpu);
-        let cpus = self.totals.iter().map(|total| total.cpu);
-        let steal = steal.get_or_insert_with(|| Steal::new(cpus, &run.host.virtualization));
-        steal.read();
+    /// Hands over the blocks that were closed.
+    fn second(&mut self, run: &mut Run, sink: &mut dyn Sink) {
+        let wall = clock::wall_offset();
         let (mut blocks, mut tails): (Vec<Block>, Vec<_>) = (Vec::new(), Vec::new());
-        for total in &mut self.totals {
-            let Some(mut taken) = self.seconds.remove(&total.cpu) else { continue };
-            (taken.start, taken.end) = (Nanos((now - BLOCK).0.max(self.began.0)), now);
-            let mut line = block_line(total.cpu, &taken, &levels());
-            line.steal_ns = steal.take(total.cpu);
-            total.absorb(&taken, wall);
+        self.steal.read();
+        for (cpu, taken) in self.blocks.take() {
+            let mut line = block_line(cpu, &taken, &levels());
+            line.missed = None;
+            line.steal_ns = self.steal.take(cpu, taken.cycles == 0 && taken.start == self.blocks.began());
+            let at = self.totals.partition_point(|total| total.cpu < cpu);
+            if self.totals.get(at).is_none_or(|total| total.cpu != cpu) {
+                let began = self.blocks.began();
+                self.totals.insert(at, Total::new(cpu, String::new(), Nanos(0), began, 0));
+            }
+            self.totals[at].absorb(&taken, wall);
             blocks.push(line);
             let mut tail = Default::default();
-            fill_tail(&mut tail, total.cpu, &taken, wall);
+            fill_tail(&mut tail, cpu, &taken, wall);
             tails.push(tail);
         }
+        self.steal.set_aside(self.totals.iter().map(|total| total.cpu));
         self.explainer.second(&blocks);
         let tick = Tick {
             blocks: &blocks,
             tails: &tails,
             totals: &self.totals,
-            elapsed: now - self.began,
+            elapsed: self.blocks.until() - self.blocks.began(),
             duration: self.limits.duration,
         };
         let written = sink.second(&tick);
@@ -292,23 +337,20 @@ impl Chase {
     }
 
     fn fill(&mut self, run: &mut Run, last: bool) {
-        let now = clock::monotonic();
-        (run.elapsed_ns, run.checkpoint_mono_ns) = (Some(now - self.began), Some(now));
+        let until = self.blocks.until();
+        (run.elapsed_ns, run.checkpoint_mono_ns) = (Some(until - self.blocks.began()), Some(until));
         run.cpus = self.totals.iter().map(Total::document).collect();
-        for cpu in &mut run.cpus {
-            // No schedule of ours: slots were neither kept nor missed.
-            (cpu.interval_ns, cpu.until_mono_ns) = (None, Some(now));
-        }
+        run.cpus.iter_mut().for_each(|cpu| cpu.until_mono_ns = Some(until));
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
         run.overhead.max_rss_kib = crate::host::peak_memory_kib();
         run.overhead.housekeeping_cpu_share =
-            cost::share(clock::thread_cpu() - self.used_before, now - self.began);
+            cost::share(clock::thread_cpu() - self.used_before, until - self.blocks.began());
         if last && self.over.is_none() {
             let why = format!(
                 "{} in so short a time give none: name it with --over",
                 several(self.wakeups, "wake-up", "wake-ups")
             );
-            self.explainer.set_threshold(Nanos(0), why);
+            self.explainer.set_threshold(None, why);
         }
         self.explainer.fill(run, last);
     }

@@ -12,10 +12,12 @@ const LEAD: Nanos = Nanos(1_000_000);
 /// Of other CPUs what tells that they go on: their ticks, and onbeat's own timers, of which one starts every 10 ms.
 const LEAD_OF_OTHERS: Nanos = Nanos(25_000_000);
 
-/// How many pages further back the thread that was running is looked for.
+/// How many pages further back the thread that was running is looked for; where none has it, who ran is not known, and
+/// not said.
 const BACK: usize = 64;
 
-/// Of the events before the lead only the last switch and what came after it matter, and of those only the last.
+/// Of the events before the lead only the last switch and what came after it matter, and of those the last; the others
+/// are counted as left out.
 const BEFORE: usize = 256;
 
 /// Events in one window: of the late thread's CPU, and of all others together, of each at least some.
@@ -47,6 +49,8 @@ pub struct Cut {
     pub too_late: bool,
     /// Events of other CPUs that found no room or were overwritten.
     pub left_out: u64,
+    /// Events from before the lead that found no room.
+    pub before_left_out: u64,
     /// Records that could not be understood, and pages that ended within one.
     pub unread: u64,
 }
@@ -64,6 +68,7 @@ pub fn cut(wish: &Wish, sheets: &Sheets, decoder: &Decoder) -> Cut {
         } else {
             cut.left_out += found.left_out + found.lost;
         }
+        cut.left_out += found.before_left_out;
         cut.unread += found.unread;
         cut.events.extend(found.events);
     }
@@ -83,7 +88,7 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder, most: usize) -> Cut {
     // A page begins with its first event: what was silent before has lost nothing.
     cut.too_late = oldest.start > wish.expected && stack.lacks_older(decoder);
     let at = stack.holding(from);
-    let mut before = switch_before(stack, at, from, decoder);
+    let (mut before, mut dropped) = switch_before(stack, at, from, decoder);
     let mut ticks = Vec::new();
     // A stack belongs to the event before it, which may be the last of the window.
     let mut within = false;
@@ -95,8 +100,12 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder, most: usize) -> Cut {
             within = event.time <= wish.actual || (within && matches!(event.what, What::Stack { .. }));
             if !within {
             } else if event.time < lead {
-                if !own && event.time >= from && tells_of_life(&event) && ticks.len() < most {
-                    ticks.push(event.clone());
+                if !own && event.time >= from && tells_of_life(&event) {
+                    if ticks.len() < most {
+                        ticks.push(event.clone());
+                    } else {
+                        cut.left_out += 1;
+                    }
                 }
                 before.push(event);
             } else if cut.events.len() < most {
@@ -110,13 +119,14 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder, most: usize) -> Cut {
             cut.lost += count(notes.lost);
         }
     }
-    let mut events = since_last_switch(before);
+    let mut events = since_last_switch(before, &mut dropped);
     // What is both a tick and after the last switch is there once.
     let first = events.first().map(|event| event.time);
     ticks.retain(|tick| first.is_none_or(|first| tick.time < first));
     ticks.append(&mut events);
     ticks.append(&mut cut.events);
     cut.events = ticks;
+    cut.before_left_out = dropped;
     cut
 }
 
@@ -136,8 +146,8 @@ fn count(lost: Lost) -> u64 {
 }
 
 /// Events from pages before number `at`, back to the last one with a switch; none if that page has one before `lead`.
-fn switch_before(stack: &Stack, at: usize, lead: Nanos, decoder: &Decoder) -> Vec<Raw> {
-    let mut found: Vec<Raw> = Vec::new();
+fn switch_before(stack: &Stack, at: usize, lead: Nanos, decoder: &Decoder) -> (Vec<Raw>, u64) {
+    let (mut found, mut dropped): (Vec<Raw>, u64) = (Vec::new(), 0);
     for sheet in stack.sheets.iter().take(at + 1).rev().take(BACK) {
         let mut events = Vec::new();
         let mut switched = false;
@@ -149,7 +159,7 @@ fn switch_before(stack: &Stack, at: usize, lead: Nanos, decoder: &Decoder) -> Ve
         });
         // The page of the lead itself is read again by the caller.
         if !std::ptr::eq(sheet, &stack.sheets[at]) {
-            events = since_last_switch(events);
+            events = since_last_switch(events, &mut dropped);
             events.append(&mut found);
             found = events;
         }
@@ -157,14 +167,15 @@ fn switch_before(stack: &Stack, at: usize, lead: Nanos, decoder: &Decoder) -> Ve
             break;
         }
     }
-    found
+    (found, dropped)
 }
 
-/// The last switch and what came after it, the last of that if it is much.
-fn since_last_switch(mut events: Vec<Raw>) -> Vec<Raw> {
+/// The last switch and what came after it, the last of that if it is much; the rest of that is counted.
+fn since_last_switch(mut events: Vec<Raw>, dropped: &mut u64) -> Vec<Raw> {
     let switch = events.iter().rposition(|event| matches!(event.what, What::Switch { .. })).unwrap_or(0);
     let mut after = events.split_off(switch);
     if after.len() > BEFORE {
+        *dropped += (after.len() - BEFORE) as u64;
         after.drain(1..after.len() - BEFORE + 1);
     }
     after

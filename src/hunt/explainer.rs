@@ -2,6 +2,7 @@
 
 use super::arm::Arms;
 use super::cut::Wish;
+use super::findings::Findings;
 use super::found::Found;
 use super::recorder::Recorder;
 use super::scope::buffer_kib;
@@ -12,19 +13,14 @@ use crate::bundle::run::{self, Block, Run, Spike};
 use crate::error::Outcome;
 use crate::host::clock;
 use crate::measure::hunter::{Catch, PULSE};
-use crate::rules::culprits::tally::Tally;
-use crate::rules::culprits::{About, Stolen};
 use crate::text::several;
-use crate::timeline::{self, Cost};
+use crate::timeline::Cost;
 use crate::trace::event::{Task, What};
 use crate::trace::window::Window;
 use crate::units::{CpuSet, Nanos};
 
-/// Values from which a median is taken.
+/// Values from which a median is taken: the first so many. `agreeing` counts all.
 const VALUES: usize = 100_000;
-
-/// Seconds with steal that are kept.
-const STOLEN: usize = 20_000;
 
 /// Culprits in a checkpoint: some kilobytes each, every ten seconds.
 const STANDING: usize = 100;
@@ -56,9 +52,8 @@ pub struct Explainer {
     /// What the measuring threads' own path was measured to cost.
     cost: Cost,
     events: Events,
-    tally: Tally,
+    findings: Findings,
     ticks: Ticks,
-    stolen: Vec<Stolen>,
     memory_kib: u64,
     last_look: Nanos,
     slowest: Nanos,
@@ -84,9 +79,8 @@ impl Explainer {
             host: run.host.clone(),
             cost: Cost::default(),
             events,
-            tally: Tally::default(),
+            findings: Findings::default(),
             ticks: Ticks::default(),
-            stolen: Vec::new(),
             memory_kib,
             last_look: Nanos(0),
             slowest: Nanos(0),
@@ -100,7 +94,7 @@ impl Explainer {
     }
 
     /// The latency from which on a wake-up is a spike, and how that came about.
-    pub fn set_threshold(&mut self, over: Nanos, why: String) {
+    pub fn set_threshold(&mut self, over: Option<Nanos>, why: String) {
         (self.account.over_ns, self.account.over_why) = (over, why);
     }
 
@@ -137,8 +131,7 @@ impl Explainer {
 
     /// Seconds in which the hypervisor took time.
     pub fn second(&mut self, blocks: &[Block]) {
-        self.stolen.extend(blocks.iter().filter_map(Stolen::of));
-        self.stolen.truncate(STOLEN);
+        self.findings.second(blocks);
     }
 
     /// Takes spikes apart in the order of time, in which pages are taken and let go: as many of the latest as a stretch
@@ -173,13 +166,10 @@ impl Explainer {
             (a, b) => a.or(b),
         };
         let wish = Wish { cpu: catch.cpu, expected: catch.expected, actual: catch.actual, victim };
-        let (window, too_late) = self.recorder.window(&wish, cycle, own);
+        let window = self.recorder.window(&wish, cycle, own);
         self.ticks.add(&window);
-        let mut spike = timeline::explain(&window, &self.host, self.cost);
-        if too_late {
-            self.account.windows_lost += 1;
-            spike.notes.push("the buffer did not reach back to where the spike began".to_owned());
-        }
+        let mut spike = Findings::explain(&window, &self.host, self.cost);
+        self.account.windows_lost += u64::from(window.begins_late);
         if own && !woken_while_running(&window) {
             self.compare(&spike);
         }
@@ -191,13 +181,13 @@ impl Explainer {
                 self.trouble.get_or_insert(error.to_string());
             }
         }
-        self.tally.add(&mut spike, &self.host);
+        self.findings.add(&mut spike, &self.host);
         self.events.explained.add(&spike);
     }
 
     /// The spikes that the run lists; it is over.
     pub fn into_found(self) -> Found {
-        Found::of(self.events.explained, self.host, self.tally.into_doubts(), self.stolen)
+        Found::of(self.events.explained, self.host, self.findings)
     }
 
     /// The trace and the thread's own clock tell of the same wake-up.
@@ -242,10 +232,12 @@ impl Explainer {
                 .notes
                 .push(format!("explained spikes could not be written as they came ({why}): free some space"));
         }
+        account.notes.extend(self.findings.notes());
         run.recorder = Some(account);
-        let about = About { stolen: &self.stolen, ..About::run(run) };
-        let ranked = if last { self.tally.ranked(&about) } else { self.tally.standing(&about) };
-        ranked.put_into(run);
+        match last {
+            true => self.findings.conclude(run),
+            false => self.findings.standing(run),
+        }
         if !last && run.culprits.len() > STANDING {
             let left_out = run.culprits.len() - STANDING;
             run.culprits.truncate(STANDING);

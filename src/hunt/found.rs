@@ -4,10 +4,9 @@ use std::io;
 
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 
+use super::findings::Findings;
 use crate::bundle::explained::{Explained, Listed};
 use crate::bundle::run::{Host, Spike};
-use crate::rules::culprits::{Stolen, stolen};
-use crate::timeline::Doubts;
 use crate::units::Nanos;
 
 /// Slices in memory at a time, of the spikes that are to be shown.
@@ -18,21 +17,19 @@ const SHOWN_SLICES: usize = 10_000;
 pub struct Found {
     listed: Listed,
     host: Host,
-    doubts: Doubts,
-    stolen: Vec<Stolen>,
+    findings: Findings,
 }
 
 impl Found {
-    /// Of a hunt that is over: with what all its spikes tell, and the seconds in which the hypervisor took time.
-    pub fn of(explained: Explained, host: Host, doubts: Doubts, stolen: Vec<Stolen>) -> Found {
-        Found { listed: explained.close(), host, doubts, stolen }
+    /// Of a hunt that is over, with what all its spikes tell.
+    pub fn of(explained: Explained, host: Host, findings: Findings) -> Found {
+        Found { listed: explained.close(), host, findings }
     }
 
     /// Goes through them in order of time.
     pub fn each(&self, mut f: impl FnMut(Spike) -> io::Result<()>) -> io::Result<()> {
         self.listed.each(|mut spike| {
-            self.doubts.settle(&self.host, &mut spike);
-            stolen::tell(&self.host, &self.stolen, &mut spike);
+            self.findings.settle(&self.host, &mut spike);
             f(spike)
         })
     }

@@ -7,7 +7,7 @@ use super::explainer::{Explainer, Late};
 use super::found::Found;
 use super::scope::Scope;
 use super::sheets::Need;
-use super::threshold::{automatic, quantile};
+use super::threshold::{automatic, median_noise, quantile};
 use crate::bundle::run::{Block, Run};
 use crate::error::Outcome;
 use crate::host::{clock, rt};
@@ -126,11 +126,16 @@ impl Hunter for Hunt {
             self.victims.values_mut().for_each(|own| own.prio = ordinary());
         }
         let medians = [0, 1, 2].map(|at: usize| quantile(&self.heard[at], 500_000));
-        // Less than the noise of the medians is no gain.
+        // Less than nothing is the noise of the medians, which is said beside it.
         let cost = |with: Option<Nanos>| Some((with? - medians[0]?).max(Nanos(0)));
         let (arms, place) = if self.wanted.stacks { (Arms::Stacks, 2) } else { (Arms::Events, 1) };
+        let noise = [0, place].map(|at: usize| median_noise(&self.heard[at]));
         let account = &mut self.explainer.account;
         account.median_ns = medians;
+        account.cost_noise_ns = match noise {
+            [Some(a), Some(b)] => Some(Nanos((a.0 as f64).hypot(b.0 as f64).ceil() as i64)),
+            _ => None,
+        };
         (account.events_cost_ns, account.stacks_cost_ns) = (cost(medians[1]), cost(medians[2]));
         run.overhead.recorder_ns_per_cycle = cost(medians[place]);
         let (over, why) = match self.wanted.over {
@@ -139,7 +144,7 @@ impl Hunter for Hunt {
         };
         // The wake-up that stops the run is to be explained.
         let over = self.plan.limit.map_or(over, |limit| over.min(limit));
-        self.explainer.set_threshold(over, why);
+        self.explainer.set_threshold(Some(over), why);
         self.explainer.arm(arms, run)?;
         Ok(over)
     }

@@ -39,6 +39,8 @@ pub struct Names {
 pub struct Lacking {
     /// There are no names: everything stays without one.
     pub names: Option<NoNames>,
+    /// Lines of the kernel's list that were not understood.
+    pub skipped: u64,
     /// The code cannot be read (errno, 0 where it is no core file): only names tell where interrupts come on.
     pub code: Option<i32>,
 }
@@ -68,9 +70,11 @@ impl Names {
         // Not through a host that records: the addresses stay here.
         let symbols = match Host::live().read_at_most("/proc/kallsyms", symbols::READ_LIMIT) {
             Fact::Known(bytes) => Symbols::parse(&bytes),
+            Fact::Refused(libc::EFBIG) => Err(NoNames::TooMany),
             _ => Err(NoNames::Empty),
         };
         let symbols = symbols.map_err(|why| lacking.names = Some(why)).ok();
+        lacking.skipped = symbols.as_ref().map_or(0, Symbols::skipped);
         let text = KernelText::open().map_err(|error| lacking.code = Some(error.raw_os_error().unwrap_or(0)));
         let read =
             text.ok().map(|text| -> ReadCode { Box::new(move |at, into| text.read(at, into).is_ok()) });

@@ -19,6 +19,9 @@ use crate::units::{Cpu, CpuSet, Nanos};
 /// The buffer per CPU while the rounds are on.
 const FIRST_KIB: u64 = 1 << 10;
 
+/// Remarks beyond these are counted.
+const NOTES: usize = 20;
+
 /// Less than this holds no window.
 const LEAST_KIB: u64 = 64;
 
@@ -43,8 +46,12 @@ pub struct Recorder {
     pub notes: Vec<String>,
     /// Size of the buffer per CPU.
     pub buffer_kib: u64,
-    /// Records that could not be understood, and pages that ended within one.
+    /// Remarks that found no room.
+    notes_dropped: u64,
+    /// Records in windows that could not be understood, and pages that ended within one.
     unread: u64,
+    /// The same of all pages, where all are looked at.
+    seen_unread: u64,
     /// Kept open for as long as the instance: what was mounted for it goes with it.
     _tracing: Tracing,
 }
@@ -91,7 +98,9 @@ impl Recorder {
             scope,
             notes,
             buffer_kib: FIRST_KIB,
+            notes_dropped: 0,
             unread: 0,
+            seen_unread: 0,
             _tracing: tracing,
         })
     }
@@ -135,20 +144,26 @@ impl Recorder {
     /// Takes what the buffers hold, and shows each event of it. Whether events are missing before or among them, and up to
     /// when all have been seen: of a flood the rest is for the next time.
     pub fn take_seeing(&mut self, each: &mut impl FnMut(Raw)) -> (bool, Nanos) {
-        let mut missing = false;
+        let (mut missing, mut unread) = (false, 0);
         let decoder = &self.decoder;
         self.sheets.most = most(self.buffer_kib).min(SEEN_AT_ONCE / self.sheets.stacks.len().max(1));
         let taken = self.sheets.take(decoder, Need::ALL, &mut |cpu, sheet| {
-            missing |= decoder.page(cpu, &sheet.bytes, each).lost != Lost::Nothing;
+            let notes = decoder.page(cpu, &sheet.bytes, each);
+            missing |= notes.lost != Lost::Nothing;
+            unread += notes.malformed + u64::from(notes.cut);
         });
+        self.seen_unread += unread;
         (missing, self.note(taken))
     }
 
     fn note(&mut self, taken: std::io::Result<Nanos>) -> Nanos {
         taken.unwrap_or_else(|error| {
             let note = format!("reading the trace failed: {error}");
-            if !self.notes.contains(&note) && self.notes.len() < 20 {
+            if self.notes.contains(&note) {
+            } else if self.notes.len() < NOTES {
                 self.notes.push(note);
+            } else {
+                self.notes_dropped += 1;
             }
             clock::monotonic()
         })
@@ -186,13 +201,13 @@ impl Recorder {
         Some(clock::monotonic() - oldest)
     }
 
-    /// Cuts a spike's window out of what was taken, with names instead of addresses; whether it began too early.
-    pub fn window(&mut self, wish: &Wish, cycle: Option<u64>, own: bool) -> (Window, bool) {
-        let Cut { events, lost, too_late, left_out, unread } = cut(wish, &self.sheets, &self.decoder);
+    /// Cuts a spike's window out of what was taken, with names instead of addresses; how far back it reaches is in it.
+    pub fn window(&mut self, wish: &Wish, cycle: Option<u64>, own: bool) -> Window {
+        let Cut { events, lost, too_late, left_out, unread, .. } = cut(wish, &self.sheets, &self.decoder);
         self.unread += unread;
         self.names.next_window();
         let events = events.into_iter().map(|event| event.named(&mut self.names)).collect();
-        let window = Window {
+        Window {
             cpu: wish.cpu,
             cycle,
             expected_ns: wish.expected,
@@ -200,10 +215,10 @@ impl Recorder {
             victim: wish.victim,
             own,
             events_lost: lost,
+            begins_late: too_late,
             left_out,
             events,
-        };
-        (window, too_late)
+        }
     }
 
     /// Events that the kernel overwrote in all, and those it could not write at all.
@@ -223,10 +238,18 @@ impl Recorder {
         let refused = self.decoder.refused().iter();
         let unread = refused.map(|(wanted, why)| format!("{}:{}: {why}", wanted.system, wanted.event));
         into.notes = self.notes.iter().cloned().chain(unread).collect();
-        if self.unread > 0 {
+        let headless = self.sheets.stacks.iter().map(|stack| stack.headless).sum::<u64>();
+        let unread = self.unread.max(self.seen_unread) + headless;
+        if unread > 0 {
             into.notes.push(format!(
                 "{} of the trace could not be understood",
-                several(self.unread, "record", "records")
+                several(unread, "record", "records")
+            ));
+        }
+        if self.notes_dropped > 0 {
+            into.notes.push(format!(
+                "{} not listed",
+                several(self.notes_dropped, "further remark is", "further remarks are")
             ));
         }
     }
@@ -240,7 +263,12 @@ fn remarks(lacking: &Lacking) -> Vec<String> {
         Some(NoNames::Hidden) => remarks.push(
             "the kernel hides its addresses, so functions have no names: sysctl kernel.kptr_restrict=1 lets root see them".to_owned(),
         ),
-        Some(_) => remarks.push("the kernel has no list of its functions (CONFIG_KALLSYMS): they have no names".to_owned()),
+        Some(NoNames::TooMany) => remarks.push("the kernel lists more functions than are read: they have no names".to_owned()),
+        Some(NoNames::Empty) => remarks.push("the kernel has no list of its functions (CONFIG_KALLSYMS): they have no names".to_owned()),
+    }
+    if lacking.skipped > 0 {
+        remarks
+            .push(format!("{} lines of the kernel's list of functions could not be read", lacking.skipped));
     }
     if let Some(errno) = lacking.code {
         let why = match errno {

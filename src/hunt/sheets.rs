@@ -44,6 +44,8 @@ pub struct Stack {
     reach: Nanos,
     /// What may still be taken in this round.
     left: usize,
+    /// Pages whose head could not be read.
+    pub headless: u64,
 }
 
 /// All CPUs' pages.
@@ -78,7 +80,7 @@ impl Sheets {
         let mut stacks = Vec::new();
         for cpu in cpus.iter() {
             let (pipe, sheets, reach) = (instance.pipe(cpu)?, VecDeque::new(), Nanos(i64::MIN));
-            stacks.push(Stack { cpu, pipe, sheets, let_go: false, taken: 0, reach, left: 0 });
+            stacks.push(Stack { cpu, pipe, sheets, let_go: false, taken: 0, reach, left: 0, headless: 0 });
         }
         let room = ROOM.max(FEWEST * page_size * stacks.len());
         Ok(Sheets { stacks, page: vec![0; page_size].into(), kept: 0, room, most: 1 << 20 })
@@ -165,7 +167,10 @@ impl Stack {
         };
         self.left = self.left.saturating_sub(page.len());
         self.taken += length as u64;
-        let Some(start) = decoder.start_of(&page[..length]) else { return Ok(0) };
+        let Some(start) = decoder.start_of(&page[..length]) else {
+            self.headless += 1;
+            return Ok(0);
+        };
         self.reach = self.reach.max(start);
         let sheet = Sheet { start, bytes: page[..length].into() };
         seen(self.cpu, &sheet);

@@ -11,6 +11,16 @@ pub fn quantile(counts: &Counts, per_million: u64) -> Option<Nanos> {
     histogram::quantile(&rows, None, per_million)
 }
 
+/// How far the median of so many wake-ups may be off by chance: half its 95 % interval by order statistics.
+pub fn median_noise(counts: &Counts) -> Option<Nanos> {
+    let mut rows = Vec::new();
+    fill_rows(&mut rows, &[counts], Nanos(0));
+    let spread = (980_000.0 / (total_of(&rows) as f64).sqrt()).min(499_999.0) as u64;
+    let at = |per_million| histogram::quantile(&rows, None, per_million);
+    let (low, high) = (at(500_000 - spread)?, at(500_000 + spread)?);
+    Some(Nanos((high.0 - low.0 + 1) / 2))
+}
+
 /// One wake-up in two hundred was later, and twice the median: enough spikes to learn from, not all there is.
 ///
 /// In nanoseconds, rounded up to two digits, with the reason for people; without any wake-up 100 us.
@@ -40,6 +50,15 @@ mod tests {
         let mut counts = Counts::default();
         latencies.iter().for_each(|&(ns, count)| counts.add(row_of(Nanos(ns)), count));
         counts
+    }
+
+    #[test]
+    fn the_median_of_more_wake_ups_is_less_noisy() {
+        let spread = |count: i64| (0..count).map(|n| (1_000 + 10_000 * n / count, 1)).collect::<Vec<_>>();
+        let noise = |count| median_noise(&counts(&spread(count))).expect("wake-ups").0;
+        assert!((900..=1_100).contains(&noise(100)), "{}", noise(100));
+        assert!((80..=150).contains(&noise(10_000)), "{}", noise(10_000));
+        assert_eq!(median_noise(&Counts::default()), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::trace::event::{Vector, What};
 use crate::trace::window::Window;
 use crate::units::Nanos;
 
-/// Ticks beyond this are not looked at.
+/// Ticks beyond this are not looked at: the median is said with how many it is of.
 const MOST: usize = 100_000;
 
 /// The functions of the tick by the kernel's version (kernel/time/tick-sched.c).

@@ -3,8 +3,9 @@
 //! Source: `/proc/PID/task/TID/{comm,stat,status}` in Documentation/filesystems/proc.rst.
 
 use crate::error::{Outcome, Trouble};
-use crate::facts::tasks::{RtPolicy, parse_task_stat};
+use crate::facts::tasks::{RtPolicy, parse_allowed, parse_task_stat};
 use crate::host::Host;
+use crate::units::CpuSet;
 
 /// More threads at once are refused: their filters would cost every wake-up on the machine.
 const MOST: usize = 64;
@@ -100,6 +101,11 @@ fn thread(host: &Host, tid: i32) -> Option<Victim> {
         comm: stat.comm,
         start: stat.start_ticks,
     })
+}
+
+/// The CPUs that a thread may run on at the moment; none where it has ended.
+pub fn allowed(host: &Host, tid: i32) -> Option<CpuSet> {
+    parse_allowed(host.read_text(&format!("/proc/{tid}/status")).known()?).ok()
 }
 
 /// Whether the state, after the last bracket of the line, is that of a task that only waits to be reaped.

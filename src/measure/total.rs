@@ -20,7 +20,7 @@ pub struct Total {
     pub cpu: Cpu,
     /// Kind of core, `""` on a machine with one kind.
     pub core_type: String,
-    /// Its period.
+    /// Its period; 0 for threads that keep no schedule of ours.
     pub interval: Nanos,
     /// When slot 0 was.
     pub start: Nanos,
@@ -90,6 +90,11 @@ impl Total {
         self.rows.at_or_above(if latency.0 == 0 { Nanos(i64::MIN) } else { latency })
     }
 
+    /// Slots skipped; unknown where there is no schedule.
+    pub fn slots_missed(&self) -> Option<u64> {
+        (self.interval.0 > 0).then_some(self.missed)
+    }
+
     /// The CPU's entry in `run.json`.
     pub fn document(&self) -> CpuRun {
         let mut cpu = CpuRun::default();
@@ -102,19 +107,23 @@ impl Total {
         let any = self.cycles > 0;
         cpu.cpu = self.cpu;
         cpu.core_type.clone_from(&self.core_type);
-        (cpu.t0_mono_ns, cpu.interval_ns) = (Some(self.start), Some(self.interval));
+        let planned = self.interval.0 > 0;
+        (cpu.t0_mono_ns, cpu.interval_ns) = (Some(self.start), planned.then_some(self.interval));
         cpu.cycles = self.cycles;
-        (cpu.missed, cpu.scheduled) = (Some(self.missed), Some(self.cycles + self.missed));
+        cpu.missed = self.slots_missed();
+        cpu.scheduled = cpu.missed.map(|missed| self.cycles + missed);
         (cpu.early, cpu.warmup) = (Some(self.rows.get(EARLY_ROW)), Some(self.warmup));
         cpu.min_ns = any.then_some(self.min);
         cpu.mean_ns = any.then(|| mean(self.sum, self.cycles));
         cpu.max_ns = self.worst.first().map(|(sample, _)| sample.latency);
         cpu.sum_ns = i64::try_from(self.sum).ok();
         fill_rows(&mut cpu.histogram, &[&self.rows], self.min);
-        let deadline = cpu.deadline_histogram.get_or_insert_default();
-        fill_rows(deadline, &[&self.rows, &self.missed_rows], self.min);
+        if planned {
+            let deadline = cpu.deadline_histogram.get_or_insert_default();
+            fill_rows(deadline, &[&self.rows, &self.missed_rows], self.min);
+        }
         cpu.worst.clear();
-        cpu.worst.extend(self.worst.iter().map(|(sample, offset)| worst(sample, *offset)));
+        cpu.worst.extend(self.worst.iter().map(|(sample, offset)| worst(sample, *offset, planned)));
         // A thread that another process owns has no clock of ours.
         cpu.cpu_share = if self.used.0 > 0 { cost::share(self.used, self.until - self.start) } else { None };
         cpu.voluntary_switches = self.switches.map(|s| s.0);
@@ -123,10 +132,10 @@ impl Total {
     }
 }
 
-fn worst(sample: &Sample, wall_offset: Nanos) -> Worst {
+fn worst(sample: &Sample, wall_offset: Nanos, planned: bool) -> Worst {
     Worst {
         latency_ns: Some(sample.latency),
-        cycle: Some(sample.cycle),
+        cycle: planned.then_some(sample.cycle),
         mono_ns: Some(sample.time),
         time: wall_time(sample.time + wall_offset),
     }
@@ -143,7 +152,7 @@ pub fn block_line(cpu: Cpu, block: &Taken, levels: &[Nanos]) -> Block {
         max_mono_ns: block.top.first().map(|sample| sample.time),
         top_ns: block.top.iter().skip(1).map(|sample| sample.latency).collect(),
         over: count_over(&block.rows, levels),
-        missed: block.missed,
+        missed: Some(block.missed),
         ..Block::default()
     }
 }
@@ -213,6 +222,15 @@ mod tests {
         let cpu = Total::new(Cpu(0), String::new(), Nanos(1), Nanos(0), 0).document();
         assert_eq!((cpu.min_ns, cpu.mean_ns, cpu.max_ns, cpu.p50_ns), (None, None, None, None));
         assert_eq!((cpu.cycles, cpu.scheduled), (0, Some(0)));
+    }
+
+    #[test]
+    fn without_a_schedule_nothing_is_missed_and_no_slot_has_a_number() {
+        let mut total = Total::new(Cpu(0), String::new(), Nanos(0), Nanos(0), 0);
+        total.absorb(&taken(&[10, 20], &[]), Nanos(0));
+        let cpu = total.document();
+        assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled, cpu.interval_ns), (2, None, None, None));
+        assert_eq!((cpu.deadline_histogram, cpu.worst[0].cycle), (None, None));
     }
 
     #[test]

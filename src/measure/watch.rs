@@ -67,6 +67,7 @@ impl Clocks {
 /// Steal per measured CPU, from /proc/stat.
 pub struct Steal {
     file: Option<KeptOpen>,
+    counted: bool,
     cpus: Vec<(Cpu, u64, Nanos)>,
 }
 
@@ -78,32 +79,50 @@ impl Steal {
         let lines = cpus.last().map_or(0, |last| last.0.0 as usize + 2);
         let open = || KeptOpen::open("/proc/stat", lines * STAT_LINE).ok();
         let file = if virtualization == "none" { None } else { open() };
-        let mut steal = Steal { file, cpus };
+        let mut steal = Steal { counted: file.is_some(), file, cpus };
         steal.read();
         steal
     }
 
     /// Reads the counters; [`Steal::take`] then tells what was added since it was last asked.
     pub fn read(&mut self) {
-        let Some(text) = self.file.as_mut().and_then(|file| file.read().ok()) else { return };
-        let cpus = &mut self.cpus;
-        steal_ticks(text, |cpu, ticks| {
-            if let Ok(index) = cpus.binary_search_by_key(&cpu, |known| known.0) {
-                let known = &mut cpus[index];
-                let added = if known.1 == u64::MAX { 0 } else { ticks.saturating_sub(known.1) };
-                known.2 = known.2 + Nanos(added as i64 * USER_TICK.0);
-                known.1 = ticks;
-            }
-        });
+        let Steal { file, cpus, .. } = self;
+        if let Some(text) = file.as_mut().and_then(|file| file.read().ok()) {
+            add_steal(cpus, text);
+        }
+    }
+
+    /// Counters that are fed by hand.
+    #[cfg(test)]
+    pub fn fed(cpus: impl Iterator<Item = Cpu>) -> Steal {
+        Steal { file: None, counted: true, cpus: cpus.map(|cpu| (cpu, u64::MAX, Nanos(0))).collect() }
+    }
+
+    /// As [`Steal::read`], from a text.
+    #[cfg(test)]
+    pub fn count(&mut self, text: &[u8]) {
+        add_steal(&mut self.cpus, text);
     }
 
     /// The steal of a CPU since it was last asked for, so that each tick belongs to one block; none where
     /// it is not counted.
     pub fn take(&mut self, cpu: Cpu) -> Option<Nanos> {
-        self.file.as_ref()?;
+        self.counted.then_some(())?;
         let index = self.cpus.binary_search_by_key(&cpu, |known| known.0).ok()?;
         Some(std::mem::take(&mut self.cpus[index].2))
     }
+}
+
+/// Adds what the text of /proc/stat counts beyond what is known of each CPU.
+fn add_steal(cpus: &mut [(Cpu, u64, Nanos)], text: &[u8]) {
+    steal_ticks(text, |cpu, ticks| {
+        if let Ok(index) = cpus.binary_search_by_key(&cpu, |known| known.0) {
+            let known = &mut cpus[index];
+            let added = if known.1 == u64::MAX { 0 } else { ticks.saturating_sub(known.1) };
+            known.2 = known.2 + Nanos(added as i64 * USER_TICK.0);
+            known.1 = ticks;
+        }
+    });
 }
 
 /// Steal of one CPU over the run, and whether it coincides with the worst wake-up.

@@ -1,6 +1,6 @@
 //! The conditions of a measurement, its cost and its machine, as names with values in words.
 
-use super::words::{clean, duration, span};
+use super::words::{below_noise, clean, duration, span};
 use crate::bundle::run::Run;
 use crate::units::{Cpu, CpuSet, Nanos};
 
@@ -158,10 +158,12 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
 /// The tool's own cost, as far as it is known.
 pub fn overhead(run: &Run) -> Vec<(&'static str, String)> {
     let o = &run.overhead;
+    let noise = run.recorder.as_ref().and_then(|recorder| recorder.cost_noise_ns);
+    let recorder = o.recorder_ns_per_cycle.map(|cost| below_noise(cost, noise).unwrap_or_else(|| span(cost)));
     let rows = [
         ("one read of the clock", o.clock_read_ns.map(span)),
         ("one turn of the loop without its sleep", o.loop_ns.map(span)),
-        ("flight recorder, per cycle", o.recorder_ns_per_cycle.map(span)),
+        ("flight recorder, per cycle", recorder),
         ("housekeeping wake-ups per second", o.housekeeping_wakeups_per_s.map(|n| format!("{n:.1}"))),
         ("share of a CPU, measuring", o.cpu_share.map(percent)),
         ("share of a CPU, housekeeping", o.housekeeping_cpu_share.map(percent)),

@@ -153,7 +153,7 @@ fn make_cpu(
         }
         missed += missed_here;
         let mono = Nanos(T0 + second as i64 * 1_000_000_000);
-        add(Block { missed: missed_here, ..block_of(Cpu(cpu), mono, &values) });
+        add(Block { missed: Some(missed_here), ..block_of(Cpu(cpu), mono, &values) });
     }
     all.sort_unstable_by_key(|&(ns, _)| std::cmp::Reverse(ns));
     let min = all.last().map(|worst| Nanos(worst.0));

@@ -22,8 +22,8 @@ const BANDS: usize = 128;
 pub struct Slot {
     /// Wake-ups.
     pub n: u64,
-    /// Slots missed.
-    pub missed: u64,
+    /// Slots missed; none where there is no schedule.
+    pub missed: Option<u64>,
     /// The largest latency and when it was.
     pub max: Option<(Nanos, Nanos)>,
 }
@@ -230,11 +230,11 @@ impl Slot {
             (Some(a), Some(b)) => Some(if b.0 > a.0 { b } else { a }),
             (a, b) => a.or(b),
         };
-        Slot {
-            n: self.n.saturating_add(other.n),
-            missed: self.missed.saturating_add(other.missed),
-            max: larger,
-        }
+        let missed = match (self.missed, other.missed) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        Slot { n: self.n.saturating_add(other.n), missed, max: larger }
     }
 }
 

@@ -243,7 +243,7 @@ fn times(input: &Input) -> Markup {
             })
         };
         let worst: Option<(Nanos, Cpu)> = columns().filter_map(|(cpu, slot)| Some((slot.max?.0, cpu))).max();
-        let missed = columns().fold(0u64, |sum, (_, slot)| sum.saturating_add(slot.missed));
+        let missed = columns().filter_map(|(_, slot)| slot.missed).reduce(u64::saturating_add);
         (Nanos(history.since_start(first).max(0.0) as i64), worst, missed)
     };
     html! {
@@ -255,7 +255,7 @@ fn times(input: &Input) -> Markup {
                     tbody { @for (from, worst, missed) in (0..history.columns()).step_by(per_row).map(row) {
                         tr {
                             td { (duration(from)) } td { (us_or_dash(worst.map(|worst| worst.0))) }
-                            td { (or_dash(worst.map(|worst| worst.1))) } td { (missed) }
+                            td { (or_dash(worst.map(|worst| worst.1))) } td { (or_dash(missed)) }
                         }
                     } }
                 }

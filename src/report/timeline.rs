@@ -43,8 +43,8 @@ pub fn draw(history: &History, marks: Marks, size: Size, theme: &Theme) -> Optio
     let maxima = || cpus.iter().flat_map(|(_, slots)| *slots).filter_map(|slot| slot.max);
     let top = maxima().map(|max| max.0).max()?.0.max(2);
     let low = maxima().map(|max| max.0.0.max(1)).min()?;
-    let missed: u64 =
-        cpus.iter().flat_map(|(_, slots)| *slots).fold(0, |n, slot| n.saturating_add(slot.missed));
+    let of_slots = cpus.iter().flat_map(|(_, slots)| *slots).filter_map(|slot| slot.missed);
+    let missed = of_slots.fold(0, u64::saturating_add);
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 260.0 } else { 220.0 });
     let time = TimeAxis::new(history, &plot, size);
     let (low, top_ns) = (low as f64 / 1.3, top as f64);
@@ -202,7 +202,7 @@ impl Sketch<'_> {
         let mut path = Path::default();
         for column in 0..self.history.columns() {
             let slots = cpus.iter().filter_map(|(_, slots)| slots.get(column));
-            if slots.map(|slot| slot.missed).any(|missed| missed > 0) {
+            if slots.filter_map(|slot| slot.missed).any(|missed| missed > 0) {
                 let (left, right) = (self.edge(column), self.edge(column + 1));
                 path.rect(left, bottom - 7.0, (right - left).max(1.5), 6.5);
             }

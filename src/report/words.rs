@@ -27,6 +27,16 @@ pub fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| UNKNOWN.to_string(), |value| value.to_string())
 }
 
+/// That a difference of medians is not to be told from chance, in words; none where it is.
+pub fn below_noise(cost: Nanos, noise: Option<Nanos>) -> Option<String> {
+    match noise {
+        Some(noise) if cost <= noise => Some(format!("below the noise of the medians ({})", span(noise))),
+        // Earlier versions wrote 0 for what was less than nothing, and no noise.
+        None if cost.0 <= 0 => Some("below the noise of the medians".into()),
+        _ => None,
+    }
+}
+
 /// A latency with its unit: `41.3 us`.
 pub fn span(latency: Nanos) -> String {
     latency.spaced()

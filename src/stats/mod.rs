@@ -5,6 +5,7 @@ pub mod bounds;
 pub mod column;
 pub mod compare;
 pub mod count;
+mod covered;
 pub mod dice;
 pub mod histogram;
 pub mod law;

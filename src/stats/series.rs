@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 pub use super::blocks::{Block, Blocks};
+use super::covered::Lane;
 use crate::bundle::run::Peak;
 use crate::units::{Cpu, Nanos};
 
@@ -140,32 +141,8 @@ pub struct Collector {
     short: Vec<Block>,
     joined: u64,
     lanes: BTreeMap<Cpu, Lane>,
-}
-
-/// What one CPU's lines cover.
-#[derive(Debug, Default)]
-struct Lane {
-    /// Blocks, as stretches from a first one to the one after the last.
-    blocks: BTreeMap<i64, i64>,
-    /// Sum of the lengths of its lines.
-    span: i64,
-}
-
-impl Lane {
-    /// Notes a block; false if there was a line of it already.
-    fn is_new(&mut self, index: i64) -> bool {
-        let before = self.blocks.range(..=index).next_back().map(|(&from, &to)| (from, to));
-        if before.is_some_and(|(_, to)| index < to) {
-            return false;
-        }
-        let mut to = index.saturating_add(1);
-        if let Some(after) = self.blocks.remove(&to) {
-            to = after;
-        }
-        let from = before.filter(|(_, end)| *end == index).map_or(index, |(from, _)| from);
-        self.blocks.insert(from, to);
-        true
-    }
+    /// Where long stretches without a wake-up begin and end: by block, how many CPUs more or less are in one.
+    silent: BTreeMap<i64, i64>,
 }
 
 impl Collector {
@@ -183,6 +160,9 @@ impl Collector {
         let span = line.span_ns.unwrap_or_else(|| self.usual(line.n)).0.max(0);
         let at = line.max_mono_ns.unwrap_or(Nanos(line.mono_ns.0.saturating_add(span / 2)));
         let long = span > BLOCK.0 / 2 * 3;
+        if long && line.max_ns.is_none() && self.add_silence(line, span) {
+            return;
+        }
         self.joined += u64::from(long);
         // CPUs begin up to an interval after each other: the middle of a line says to which block it belongs.
         let middle = if long { at } else { Nanos(line.mono_ns.0.saturating_add(span / 2)) };
@@ -196,6 +176,22 @@ impl Collector {
         }
         let block = Block { index, max, at, cpu: line.cpu, n: line.n, cpus: u32::from(fresh) };
         if span < BLOCK.0 / 2 { self.short.push(block) } else { self.place(block) }
+    }
+
+    /// Adds a line of several blocks that had no wake-up: that is all there is to know of each of them. False where
+    /// the CPU has lines of them already.
+    fn add_silence(&mut self, line: &Peak, span: i64) -> bool {
+        let origin = *self.origin.get_or_insert(line.mono_ns);
+        let block = |time: i64| time.saturating_sub(origin.0).saturating_add(BLOCK.0 / 2).div_euclid(BLOCK.0);
+        let (from, to) = (block(line.mono_ns.0), block(line.mono_ns.0.saturating_add(span)));
+        let lane = self.lanes.entry(line.cpu).or_default();
+        if to <= from || !lane.are_new(from, to) {
+            return false;
+        }
+        lane.span = lane.span.saturating_add(span);
+        *self.silent.entry(from).or_default() += 1;
+        *self.silent.entry(to).or_default() -= 1;
+        true
     }
 
     /// The length of a line that does not say it: a block, or what its wake-ups take where that is longer.
@@ -225,12 +221,23 @@ impl Collector {
         if !self.late.is_empty() {
             blocks = with_late(&blocks, &mut self.late);
         }
+        let (mut steps, mut silent) = (self.silent.iter().peekable(), 0i64);
         let all = self.lanes.len() as u32;
         let (mut whole, mut partial) = (Blocks::new(BLOCK), Blocks::new(BLOCK));
         // Seconds without a wake-up have no value; they were watched all the same.
-        for block in blocks.iter().filter(|block| block.max != NONE) {
-            if block.cpus >= all { whole.push(block) } else { partial.push(block) }
+        for mut block in blocks.iter() {
+            while let Some((_, step)) = steps.next_if(|step| *step.0 <= block.index) {
+                silent += step;
+            }
+            block.cpus = block.cpus.saturating_add(u32::try_from(silent).unwrap_or(0));
+            match block.max == NONE {
+                true => {}
+                false if block.cpus >= all => whole.push(block),
+                false => partial.push(block),
+            }
         }
+        // The second in which a run ends is cut short on all its CPUs, and is one block.
+        join_by_index(&mut self.short);
         self.short.iter().filter(|block| block.max != NONE).for_each(|block| partial.push(*block));
         // A time in which one CPU was not watched is none for the machine.
         let covered = self.lanes.values().map(|lane| lane.span).min();
@@ -275,6 +282,18 @@ fn with_late(blocks: &Blocks, late: &mut Vec<Block>) -> Blocks {
     }
     open.into_iter().for_each(|done| all.push(done));
     all
+}
+
+/// Puts blocks in order, and makes one of those of the same time.
+fn join_by_index(blocks: &mut Vec<Block>) {
+    blocks.sort_by_key(|block| block.index);
+    blocks.dedup_by(|next, kept| {
+        let same = next.index == kept.index;
+        if same {
+            kept.join(next);
+        }
+        same
+    });
 }
 
 impl Block {
@@ -337,6 +356,41 @@ mod tests {
         assert_eq!((made.blocks.len(), made.partial.len()), (10, 50));
         assert_eq!(made.observed, Nanos(10 * BLOCK.0), "CPU 1 was watched no longer");
         assert_eq!(made.blocks.get(3).max, Nanos(7), "yet what the second line saw is kept");
+    }
+
+    #[test]
+    fn a_cpu_that_was_silent_for_long_lacks_in_no_block() {
+        // A followed thread moves to CPU 1 in the fourth second, and comes back in the sixth.
+        let silent = |cpu, second: i64, seconds: i64| Peak {
+            n: 0,
+            max_ns: None,
+            max_mono_ns: None,
+            ..line(cpu, second, seconds * BLOCK.0, 0)
+        };
+        let mut lines: Vec<Peak> = (0..3).map(|s| line(0, s, BLOCK.0, 10 + s)).collect();
+        lines.push(silent(1, 0, 3));
+        lines.extend((3..6).map(|s| line(1, s, BLOCK.0, 20 + s)));
+        lines.push(silent(0, 3, 2));
+        lines.push(line(0, 5, BLOCK.0, 90));
+        for _ in 0..2 {
+            let made = series(&lines);
+            let values: Vec<i64> = made.blocks.iter().map(|block| block.max.0).collect();
+            assert_eq!((values, made.partial.len(), made.joined), (vec![10, 11, 12, 23, 24, 90], 0, 0));
+            assert_eq!(made.observed, Nanos(6 * BLOCK.0));
+            lines.reverse();
+        }
+        // What it had lines of is not silent, and a stretch of any length is one step.
+        lines.extend([silent(1, 1, 4), silent(1, 7, i64::MAX / BLOCK.0 / 2)]);
+        assert_eq!(series(&lines).blocks.len(), 6);
+    }
+
+    #[test]
+    fn the_second_in_which_a_run_ends_is_one_block() {
+        let mut lines: Vec<Peak> =
+            (0..3).flat_map(|s| [line(0, s, BLOCK.0, 5), line(1, s, BLOCK.0, 6)]).collect();
+        lines.extend([line(0, 3, BLOCK.0 / 4, 8), line(1, 3, BLOCK.0 / 4, 9)]);
+        let made = series(&lines);
+        assert_eq!((made.blocks.len(), made.partial.len(), made.partial.get(0).max), (3, 1, Nanos(9)));
     }
 
     #[test]

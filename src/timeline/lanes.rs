@@ -35,6 +35,8 @@ pub struct Stretch {
     pub context: Context,
     /// The thread, softirq, interrupt or function by name; `""` where no event names it.
     pub label: String,
+    /// The thread, where it runs itself and not an interrupt of it; none where no event tells.
+    pub pid: Option<i32>,
     /// The thread's priority as the kernel counts it, also under an interrupt of it; none where no event tells.
     pub prio: Option<i32>,
 }
@@ -83,6 +85,7 @@ fn lane(events: &[&Named], tasks: &Tasks, until: i64) -> Vec<Stretch> {
                         ns: Nanos(end.saturating_sub(start)),
                         context,
                         label,
+                        pid: stretch.pid.filter(|_| context == Context::Thread),
                         prio,
                     },
                 );
@@ -116,7 +119,10 @@ fn interrupt(hard: &Hard<'_>) -> String {
 fn push(made: &mut Vec<Stretch>, next: Stretch) {
     if let Some(last) = made.last_mut() {
         let adjoins = last.start.0.saturating_add(last.ns.0) == next.start.0;
-        if adjoins && (last.context, &last.label, last.prio) == (next.context, &next.label, next.prio) {
+        let same = |a: &Stretch, b: &Stretch| {
+            (a.context, &a.label, a.pid, a.prio) == (b.context, &b.label, b.pid, b.prio)
+        };
+        if adjoins && same(last, &next) {
             last.ns = Nanos(last.ns.0.saturating_add(next.ns.0));
             return;
         }

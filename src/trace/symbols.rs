@@ -6,7 +6,8 @@
 /// More of /proc/kallsyms is not read: four times what large configurations have.
 pub const READ_LIMIT: u64 = 64 << 20;
 
-/// More functions are not kept.
+/// A longer list is not used at all, five times what large configurations have: what lies behind a function that is not
+/// kept would bear the name of the one before it.
 const LIMIT: usize = 1 << 20;
 
 /// No function of the kernel is longer; what lies further behind one is no part of it.
@@ -23,6 +24,8 @@ pub enum NoNames {
     Hidden,
     /// It lists none that could be read.
     Empty,
+    /// It lists more than are kept.
+    TooMany,
 }
 
 /// The functions of a running kernel, by address.
@@ -34,6 +37,7 @@ pub struct Symbols {
     names: String,
     modules: Vec<String>,
     skipped: u64,
+    full: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +73,9 @@ impl Symbols {
                 None => symbols.skipped += 1,
             }
         }
+        if symbols.full {
+            return Err(NoNames::TooMany);
+        }
         if symbols.functions.is_empty() {
             return Err(if hidden { NoNames::Hidden } else { NoNames::Empty });
         }
@@ -93,7 +100,7 @@ impl Symbols {
             return;
         };
         if self.functions.len() >= LIMIT {
-            self.skipped += 1;
+            self.full = true;
             return;
         }
         self.names.push_str(name);
@@ -105,7 +112,7 @@ impl Symbols {
         self.functions.len()
     }
 
-    /// How many lines were not understood, or too many.
+    /// How many lines were not understood: an address in such a function may bear the name of the one before it.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }

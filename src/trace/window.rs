@@ -24,7 +24,10 @@ pub struct Window {
     /// Events that the kernel overwrote on this CPU before they could be read, as far as it counts them, within the
     /// window or up to its begin.
     pub events_lost: u64,
-    /// Events of other CPUs that were left out for want of space.
+    /// Whether the buffer did not reach back to where the spike began.
+    #[serde(default)]
+    pub begins_late: bool,
+    /// Events of other CPUs, or from before the spike, that were left out for want of space.
     #[serde(default)]
     pub left_out: u64,
     /// In order of time, of all CPUs, from some way before `expected_ns` to `actual_ns`.

@@ -52,7 +52,7 @@ fn bundle(place: &Place, lines: &str) -> String {
         id: "hunt".into(),
         command: "hunt".into(),
         plan,
-        recorder: Some(run::Recorder { over_ns: Nanos(10 * MS), ..run::Recorder::default() }),
+        recorder: Some(run::Recorder { over_ns: Some(Nanos(10 * MS)), ..run::Recorder::default() }),
         ..Run::default()
     };
     let dir = place.path("hunt");

@@ -390,7 +390,7 @@ fn recorder() -> Recorder {
         "irq_vectors:local_timer_entry",
     ];
     Recorder {
-        over_ns: Nanos(100_000),
+        over_ns: Some(Nanos(100_000)),
         over_why: "four times the 99.9 % quantile of the first 2 s, at least 100 us".into(),
         events: names.iter().cycle().take(31).map(|&name| name.into()).collect(),
         missing: vec!["csd:csd_function_entry".into()],

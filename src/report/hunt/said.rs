@@ -1,7 +1,7 @@
 //! The sentences about what `hunt` found, the same on the terminal and on the page.
 
 use crate::bundle::run::{Behind, Culprit, Recorder, Run, Slice, Spike, Who};
-use crate::report::words::{clean, duration, moment, several, span};
+use crate::report::words::{below_noise, clean, duration, moment, several, span};
 use crate::rules;
 use crate::units::Nanos;
 
@@ -98,17 +98,24 @@ pub fn victim(spike: &Spike) -> Option<String> {
     another.then(|| thread(&spike.victim))
 }
 
+/// Whose wake-ups these are, where they are not those of onbeat's own threads.
+pub fn followed(run: &Run) -> Option<String> {
+    let said =
+        run.plan.notes.iter().filter(|_| run.follows()).find_map(|note| note.strip_prefix("following "))?;
+    Some(format!("Followed: {}.", clean(said)))
+}
+
 /// How many spikes there were, and over which threshold.
 pub fn found(run: &Run) -> String {
     let kept = run.spikes.len() as u64;
     let all = kept.saturating_add(run.spikes_dropped);
-    let over = run.recorder.as_ref().map(|recorder| span(recorder.over_ns));
+    let over = run.recorder.as_ref().map(|recorder| recorder.over_ns.filter(|over| over.0 > 0));
     let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
     let on = format!("on {}{length}", several(run.cpus.len() as u64, "CPU", "CPUs"));
     let Some(over) = over else { return format!("{} {on}.", several(all, "spike", "spikes")) };
-    if run.recorder.as_ref().is_some_and(|recorder| recorder.over_ns.0 == 0) {
+    let Some(over) = over.map(span) else {
         return format!("No wake-up was looked at {on}: there was no threshold.");
-    }
+    };
     match (all, run.spikes_dropped) {
         (0, _) => format!("No wake-up was later than {over} {on}."),
         (_, 0) => format!("{} later than {over} {on}.", several(all, "wake-up", "wake-ups")),
@@ -122,10 +129,14 @@ pub fn found(run: &Run) -> String {
 
 /// Why the largest values of a hunt are not the machine's latency.
 pub fn armed(run: &Run) -> String {
-    let cost = run.recorder.as_ref().and_then(|recorder| recorder.stacks_cost_ns.or(recorder.events_cost_ns));
-    let cost = cost.map_or_else(String::new, |ns| {
-        format!(", which added {} to the median wake-up", span(ns.max(Nanos(0))))
+    let cost = run.recorder.as_ref().and_then(|recorder| {
+        let cost = recorder.stacks_cost_ns.or(recorder.events_cost_ns)?;
+        Some(match below_noise(cost, recorder.cost_noise_ns) {
+            None => format!(", which added {} to the median wake-up", span(cost)),
+            Some(words) => format!(", which added to the median wake-up what is {words}"),
+        })
     });
+    let cost = cost.unwrap_or_default();
     format!(
         "All of this was measured with events armed{cost}: the maxima are not the machine's latency. `onbeat measure` traces nothing."
     )
@@ -135,8 +146,9 @@ pub fn armed(run: &Run) -> String {
 pub fn account(recorder: &Recorder) -> Vec<(&'static str, String)> {
     let why =
         if recorder.over_why.is_empty() { String::new() } else { format!(": {}", clean(&recorder.over_why)) };
-    let mut lines =
-        vec![("threshold", format!("{}{why}", span(recorder.over_ns))), ("armed", armed_events(recorder))];
+    // A threshold of 0 is what earlier versions wrote where there was none.
+    let over = recorder.over_ns.filter(|over| over.0 > 0).map_or_else(|| "none".into(), span);
+    let mut lines = vec![("threshold", format!("{over}{why}")), ("armed", armed_events(recorder))];
     lines.push(("reach", reach(recorder)));
     lines.push(("lost", lost(recorder)));
     lines.extend(cost(recorder).map(|cost| ("cost", cost)));
@@ -167,6 +179,15 @@ pub fn listed(names: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
+/// The functions of a culprit, and how often it was in others than those that are listed.
+pub fn functions(culprit: &Culprit) -> String {
+    let listed = listed(&culprit.functions);
+    match culprit.functions_unlisted {
+        0 => listed,
+        n => format!("{listed}; {} in others", several(n, "time", "times")),
+    }
+}
+
 fn reach(recorder: &Recorder) -> String {
     let mut words = vec![format!("buffers of {} KiB per CPU", recorder.buffer_kib)];
     words.extend(recorder.depth_ms.map(|ms| format!("{} back at the busiest", millis(ms))));
@@ -185,15 +206,29 @@ fn lost(recorder: &Recorder) -> String {
         n => format!("the events of {}", several(n, "spike", "spikes")),
     };
     let all = several(recorder.events_overwritten, "event", "events");
-    format!("{windows} before they could be read; {all} overwritten in all, as a flight recorder does")
+    let mut words =
+        format!("{windows} before they could be read; {all} overwritten in all, as a flight recorder does");
+    if recorder.slices_pooled > 0 {
+        let slices = several(recorder.slices_pooled, "slice", "slices");
+        words += &format!("; {slices} counted as of many others, because there were too many to tell apart");
+    }
+    if recorder.spikes_unjudged > 0 {
+        let spikes = several(recorder.spikes_unjudged, "spike", "spikes");
+        words += &format!(
+            "; the unexplained time of {spikes} not compared with rules, because that of others was larger"
+        );
+    }
+    words
 }
 
 fn cost(recorder: &Recorder) -> Option<String> {
     let [bare, events, stacks] = recorder.median_ns;
     let mut words = vec![format!("median wake-up {} with nothing armed", span(bare?))];
     let one = |what: &str, median: Option<Nanos>, cost: Option<Nanos>| {
-        // Less than the noise of the medians is no gain.
-        let cost = cost.map_or_else(String::new, |cost| format!(" (+{})", span(cost.max(Nanos(0)))));
+        let cost = cost.map_or_else(String::new, |cost| match below_noise(cost, recorder.cost_noise_ns) {
+            None => format!(" (+{})", span(cost)),
+            Some(words) => format!(" ({words})"),
+        });
         median.map(|median| format!("{} {what}{cost}", span(median)))
     };
     words.extend(one("with events", events, recorder.events_cost_ns));
@@ -304,6 +339,32 @@ mod tests {
         assert_eq!(found(&run), "No wake-up was later than 100 us on 2 CPUs in 60.0 s.");
         run.spikes_dropped = 7;
         assert!(found(&run).ends_with("7 of them are ranked and not kept."), "{}", found(&run));
+    }
+
+    #[test]
+    fn a_cost_below_the_noise_is_said_to_be_that() {
+        let mut run = fixture::run();
+        let Some(recorder) = &mut run.recorder else { panic!("a hunt has one") };
+        (recorder.stacks_cost_ns, recorder.cost_noise_ns) = (Some(Nanos(-40)), Some(Nanos(120)));
+        let told = |run: &Run| cost(run.recorder.as_ref().expect("one")).expect("medians");
+        assert!(armed(&run).contains("what is below the noise of the medians (120 ns)"), "{}", armed(&run));
+        assert!(told(&run).contains("with events and stacks (below the noise of the medians (120 ns))"));
+        assert!(told(&run).contains("(+900 ns)"), "{}", told(&run));
+    }
+
+    #[test]
+    fn who_is_followed_is_said_and_no_threshold_is_none() {
+        let mut run = fixture::run();
+        run.plan.notes = vec!["following control (12)".into()];
+        assert_eq!(followed(&run), None, "its own threads");
+        run.plan.interval_ns = None;
+        assert_eq!(followed(&run).as_deref(), Some("Followed: control (12)."));
+        for none in [None, Some(Nanos(0))] {
+            let Some(recorder) = &mut run.recorder else { panic!("a hunt has one") };
+            recorder.over_ns = none;
+            assert!(found(&run).ends_with("there was no threshold."), "{}", found(&run));
+            assert!(account(run.recorder.as_ref().expect("one"))[0].1.starts_with("none"));
+        }
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn culprit_row(culprits: &[Culprit], at: usize) -> Markup {
             td class="top" { (said::percent(culprit.share)) } td { (span(culprit.total_ns)) } td class="more" { (culprit.spikes) }
             td class="wrap" {
                 strong { (clean(&culprit.name)) }
-                @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (said::listed(&culprit.functions)) } }
+                @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (said::functions(culprit)) } }
             }
             td class="left" { (swatch(&culprit.kind)) " " (clean(&culprit.kind)) }
             td class="wrap" { (lines(&culprit.evidence)) }

@@ -31,6 +31,9 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
         page.push('\n');
     }
     page.push_str(&table::render(run, width, color));
+    if let Some(who) = said::followed(run) {
+        wrapped(&mut page, &who, width);
+    }
     let mut line = String::new();
     wrapped(&mut line, &said::armed(run), width);
     page.push_str(&ink.dye(YELLOW, line.trim_end()));
@@ -267,7 +270,7 @@ fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize,
     say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));
     // A culprit that is called by its one function needs no list of it.
     if !matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str())) {
-        say("in: ", said::listed(&culprit.functions));
+        say("in: ", said::functions(culprit));
     }
     match said::cure(culprits, at) {
         said::Cure::As(above) => say("cure: ", format!("as for {}.", above + 1)),

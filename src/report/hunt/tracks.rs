@@ -10,7 +10,7 @@ use crate::report::theme::Theme;
 use crate::report::words::{clean, several, span};
 use crate::timeline::{Context, Lane, Stretch, lanes};
 use crate::trace::window::Window;
-use crate::units::{Cpu, Nanos};
+use crate::units::Nanos;
 
 /// CPUs that have a lane; of more, those that did most.
 const LANES: usize = 9;
@@ -60,7 +60,7 @@ impl<'a> Tracks<'a> {
         tracks.lanes = busiest(all, &mut tracks.notes);
         if window.left_out > 0 {
             let events = several(window.left_out, "event", "events");
-            tracks.notes.push(format!("{events} of other CPUs were left out."));
+            tracks.notes.push(format!("{events} were left out: of other CPUs, or from before the spike."));
         }
         tracks
     }
@@ -75,7 +75,7 @@ impl<'a> Tracks<'a> {
         let mut looks: Vec<usize> = self
             .lanes
             .iter()
-            .flat_map(|lane| lane.stretches.iter().filter_map(|s| self.look(s, lane.cpu)))
+            .flat_map(|lane| lane.stretches.iter().filter_map(|stretch| self.look(stretch)))
             .collect();
         looks.sort_unstable();
         looks.dedup();
@@ -108,11 +108,11 @@ impl<'a> Tracks<'a> {
             (text(self.plot.left - 7.0, middle + 4.0, "end", self.theme.ink, &format!("CPU {}", lane.cpu)))
             path d=(format!("M{} {}H{}", Px(self.plot.left), Px(middle), Px(self.plot.right)))
                 stroke=(self.theme.grid) stroke-width="2" fill="none" {}
-            @for stretch in lane.stretches.iter().filter(shown) { (self.stretch(stretch, lane.cpu, top)) }
+            @for stretch in lane.stretches.iter().filter(shown) { (self.stretch(stretch, top)) }
         }
     }
 
-    fn stretch(&self, stretch: &Stretch, cpu: Cpu, top: f64) -> Markup {
+    fn stretch(&self, stretch: &Stretch, top: f64) -> Markup {
         let from = self.time.at(self.since(stretch.start));
         let width = (self.time.at(self.end(stretch)) - from).max(LEAST);
         let words = match (stretch.label.as_str(), stretch.context) {
@@ -125,7 +125,7 @@ impl<'a> Tracks<'a> {
                 rect x=(Px(from)) y=(Px(top)) width=(Px(width)) height=(Px(HEIGHT)) fill=(fill) fill-opacity=(number(opacity)) {}
             }
         };
-        let look = self.look(stretch, cpu).map(|look| LOOKS[look]);
+        let look = self.look(stretch).map(|look| LOOKS[look]);
         html! {
             g {
                 title { (words) ": " (span(stretch.ns)) " from +" (span(Nanos(self.since(stretch.start) as i64))) " on" }
@@ -148,9 +148,10 @@ impl<'a> Tracks<'a> {
     }
 
     /// The place in [`LOOKS`] of a stretch; none for an idle CPU.
-    fn look(&self, stretch: &Stretch, cpu: Cpu) -> Option<usize> {
-        // Threads that measure other CPUs can have the same name.
-        let late = cpu == self.spike.cpu && stretch.label == self.spike.victim.comm;
+    fn look(&self, stretch: &Stretch) -> Option<usize> {
+        // Any number of threads can have the same name, also on its CPU.
+        let victim = self.spike.victim.pid;
+        let late = victim != 0 && stretch.pid == Some(victim);
         Some(match stretch.context {
             Context::Idle => return None,
             Context::Thread if late => 0,
@@ -188,6 +189,21 @@ mod tests {
     use crate::report::svg::Size;
     use crate::report::theme::PAPER;
     use crate::trace::event::Event;
+    use crate::units::Cpu;
+
+    #[test]
+    fn a_thread_of_the_same_name_is_not_the_late_one() {
+        let time = Scale::linear(0.0, 4e5, 0.0, 1e3);
+        let looks = |pid| {
+            let mut case = fixture::fifo();
+            case.spike.victim.pid = pid;
+            let tracks =
+                Tracks::new(&case.spike, Some(&case.window), &time, Plot::new(Size::Wide, 0.0, 0.0), &PAPER);
+            tracks.keys().iter().any(|key| key.words.contains("the late thread"))
+        };
+        let known = fixture::fifo().spike.victim.pid;
+        assert!(looks(known) && !looks(known + 1) && !looks(0));
+    }
 
     #[test]
     fn many_cpus_have_few_lanes_and_the_victims_is_the_first() {

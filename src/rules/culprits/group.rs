@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::patterns::recurring;
+use super::patterns::{Recurring, recurring};
 use super::{Culprit, subsystems, who};
 use crate::bundle::run;
 use crate::text::several;
@@ -27,7 +27,9 @@ pub struct Group {
     spikes: u64,
     last_spike: u64,
     kinds: BTreeMap<String, i64>,
-    functions: BTreeMap<String, i64>,
+    functions: BTreeMap<String, (i64, u64)>,
+    /// Slices whose function found no room among them.
+    other_functions: u64,
     modules: BTreeMap<String, String>,
     evidence: BTreeMap<String, u64>,
     other_evidence: u64,
@@ -44,6 +46,7 @@ impl Group {
             last_spike: 0,
             kinds: BTreeMap::new(),
             functions: BTreeMap::new(),
+            other_functions: 0,
             modules: BTreeMap::new(),
             evidence: BTreeMap::new(),
             other_evidence: 0,
@@ -76,12 +79,15 @@ impl Group {
             *took = took.saturating_add(slice.ns.0.max(0));
         }
         let function = who::function(&slice.who);
-        if !function.is_empty() && room(&self.functions, &function) {
+        if function.is_empty() {
+        } else if room(&self.functions, &function) {
             let took = self.functions.entry(function.clone()).or_default();
-            *took = took.saturating_add(slice.ns.0.max(0));
+            *took = (took.0.saturating_add(slice.ns.0.max(0)), took.1 + 1);
             if let Some(subsystem) = subsystems::of(&slice.who.function, &slice.who.module) {
                 self.modules.insert(function, subsystem.to_owned());
             }
+        } else {
+            self.other_functions += 1;
         }
         if evidence.is_empty() {
         } else if room(&self.evidence, &evidence) {
@@ -96,15 +102,21 @@ impl Group {
         self.total = self.total.saturating_add(other.total);
         self.spikes += other.spikes;
         self.last_spike = self.last_spike.max(other.last_spike);
-        let sums = [(&mut self.kinds, &other.kinds), (&mut self.functions, &other.functions)];
-        for (own, others) in sums {
-            for (name, ns) in others.iter() {
-                if room(own, name) {
-                    let took = own.entry(name.clone()).or_default();
-                    *took = took.saturating_add(*ns);
-                }
+        for (name, ns) in &other.kinds {
+            if room(&self.kinds, name) {
+                let took = self.kinds.entry(name.clone()).or_default();
+                *took = took.saturating_add(*ns);
             }
         }
+        for (name, (ns, slices)) in &other.functions {
+            if room(&self.functions, name) {
+                let took = self.functions.entry(name.clone()).or_default();
+                *took = (took.0.saturating_add(*ns), took.1 + slices);
+            } else {
+                self.other_functions += slices;
+            }
+        }
+        self.other_functions += other.other_functions;
         self.modules.extend(other.modules.iter().map(|(name, of)| (name.clone(), of.clone())));
         self.other_evidence += other.other_evidence;
         for (text, count) in &other.evidence {
@@ -126,8 +138,9 @@ impl Group {
             (Some(rule), apart) => format!("{}: {apart}", rule.title),
             (None, apart) => apart.to_owned(),
         };
-        let mut functions: Vec<(&String, &i64)> = self.functions.iter().collect();
+        let mut functions: Vec<(&String, &(i64, u64))> = self.functions.iter().collect();
         functions.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+        let unlisted = functions.iter().skip(MOST_FUNCTIONS).map(|seen| seen.1.1).sum::<u64>();
         let functions: Vec<String> =
             functions.into_iter().take(MOST_FUNCTIONS).map(|(name, _)| name.clone()).collect();
         run::Culprit {
@@ -139,6 +152,7 @@ impl Group {
             share,
             evidence: self.observations(&functions, resolution),
             functions,
+            functions_unlisted: self.other_functions + unlisted,
             knobs: rule.map_or(&[][..], |rule| rule.cured_by).iter().map(|id| (*id).to_owned()).collect(),
             remedy: rule.map_or(String::new(), |rule| rule.remedy.to_owned()),
             provoke: rule.map_or(String::new(), |rule| rule.provoke.to_owned()),
@@ -167,12 +181,9 @@ impl Group {
         let period = resolution
             .filter(|_| self.times.len() >= FEWEST_RECURRING)
             .and_then(|resolution| recurring(&self.times, resolution));
-        let sentence = period.filter(|period| period.most()).map(|period| period.sentence());
-        let looked_at = self.times.len() as u64;
-        told.extend(sentence.map(|sentence| match looked_at < self.spikes {
-            true => format!("{sentence}, as far as {looked_at} of its {} spikes show", self.spikes),
-            false => sentence,
-        }));
+        let cut = self.spikes > self.times.len() as u64;
+        let period = period.map(|period| Recurring { cut: cut || period.cut, ..period });
+        told.extend(period.filter(Recurring::most).map(|period| period.sentence()));
         told
     }
 }

@@ -10,6 +10,7 @@
 pub(crate) mod fixture;
 mod group;
 mod held;
+mod near;
 pub mod patterns;
 pub mod sources;
 pub mod stolen;

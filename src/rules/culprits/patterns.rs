@@ -54,13 +54,16 @@ pub struct Recurring {
     pub members: usize,
     /// of so many.
     pub among: usize,
+    /// Whether there were more, which were not looked at.
+    pub cut: bool,
 }
 
 impl Recurring {
     /// For people: `32 of 40 recur every 1.000 s`.
     pub fn sentence(&self) -> String {
         let every = crate::stats::bounds::periods::seconds(self.period_s);
-        format!("{} of {} recur every {every}", self.members, self.among)
+        let first = if self.cut { "the first " } else { "" };
+        format!("{} of {first}{} recur every {every}", self.members, self.among)
     }
 
     /// Whether most of the times belong to the period.
@@ -74,6 +77,7 @@ pub fn recurring(times: &[Nanos], resolution: Nanos) -> Option<Recurring> {
     let mut at: Vec<i64> = times.iter().map(|time| time.0).collect();
     at.sort_unstable();
     at.dedup_by(|later, earlier| later.saturating_sub(*earlier) < BURST.0);
+    let cut = at.len() > MOST_RECURRING;
     at.truncate(MOST_RECURRING);
     let span = (*at.first()?, *at.last()?);
     let combs = period::combs(&at, span, resolution.0.max(1), period::ALPHA);
@@ -83,6 +87,7 @@ pub fn recurring(times: &[Nanos], resolution: Nanos) -> Option<Recurring> {
         se_s: comb.period_se_ns / 1e9,
         members: comb.members.len(),
         among: at.len(),
+        cut,
     })
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::group::Group;
 use super::held::{Found, Groups, Held, POOLED, count_in};
 use super::patterns::{self, Mark, Patterns};
-use super::{About, Sight, known};
+use super::{About, Sight, Stolen, known};
 use crate::bundle::run::{self, Spike};
 use crate::timeline;
 use crate::units::Nanos;
@@ -33,6 +33,8 @@ pub struct Tally {
     /// Spikes with unexplained time, the largest at least, for what is seen only over many.
     outside: Vec<Mark>,
     pooled: u64,
+    /// Spikes whose unexplained time is counted and not judged, because that of many others was larger.
+    unjudged: u64,
     /// What is weighed over all spikes of the run.
     doubts: timeline::Doubts,
     held: BTreeMap<timeline::Place, Held>,
@@ -55,6 +57,8 @@ pub struct Ranked {
     pub minor: Nanos,
     /// Slices whose culprit was pooled with others, because there were too many to tell apart.
     pub pooled: u64,
+    /// Spikes whose unexplained time no rule was asked about, because that of many others was larger.
+    pub unjudged: u64,
 }
 
 impl Ranked {
@@ -62,6 +66,7 @@ impl Ranked {
     pub fn put_into(self, run: &mut run::Run) {
         if let Some(account) = &mut run.recorder {
             (account.latency_ns, account.unexplained_ns) = (self.latency, self.all_unexplained);
+            (account.slices_pooled, account.spikes_unjudged) = (self.pooled, self.unjudged);
         }
         run.culprits = self.culprits;
     }
@@ -106,6 +111,7 @@ impl Tally {
     fn hold(&mut self, place: timeline::Place, slice: &run::Slice, found: Found, mark: Mark) {
         if self.held.len() >= MOST_GROUPS && !self.held.contains_key(&place) {
             self.unexplained = self.unexplained.saturating_add(mark.unexplained.0);
+            self.pooled += 1;
             return;
         }
         // A spike has few slices of one place; a damaged one may have any number.
@@ -119,6 +125,7 @@ impl Tally {
         }
         if self.waiting.len() >= 2 * patterns::MOST {
             self.waiting.sort_by_key(|(_, mark)| std::cmp::Reverse(mark.unexplained));
+            self.unjudged += self.waiting.len().saturating_sub(patterns::MOST) as u64;
             self.waiting.truncate(patterns::MOST);
         }
         let held = self.held.entry(place).or_default();
@@ -148,7 +155,14 @@ impl Tally {
 
     fn keep_largest(&mut self) {
         self.outside.sort_by_key(|mark| std::cmp::Reverse(mark.unexplained));
+        self.unjudged += self.outside.len().saturating_sub(patterns::MOST) as u64;
         self.outside.truncate(patterns::MOST);
+    }
+
+    /// Drops steal that lies near no spike with time that is or may become unexplained, and ended before `recent`.
+    pub fn keep_near(&self, stolen: &mut Vec<Stolen>, recent: Nanos) {
+        let waiting = self.waiting.iter().map(|(_, mark)| mark);
+        super::near::keep(stolen, self.outside.iter().chain(waiting), recent);
     }
 
     /// The culprits of a run that is over.
@@ -171,7 +185,7 @@ impl Tally {
                 true => held.join(&mut groups),
             }
         }
-        let named = self.name_unexplained(about, &mut groups);
+        let (named, unjudged) = self.name_unexplained(about, &mut groups);
         let share = |ns: i64| if self.latency > 0 { ns as f64 / self.latency as f64 } else { 0.0 };
         let mut kept: Vec<(&String, &Group)> = Vec::new();
         for ((_, _, name), group) in &groups {
@@ -197,11 +211,12 @@ impl Tally {
             all_unexplained: Nanos(unexplained),
             minor: Nanos(minor),
             pooled: self.pooled,
+            unjudged,
         }
     }
 
-    /// Adds what rules name of the unexplained time; how much that is.
-    fn name_unexplained(&self, about: &About, groups: &mut Groups) -> i64 {
+    /// Adds what rules name of the unexplained time; how much that is, and of how many spikes none was asked.
+    fn name_unexplained(&self, about: &About, groups: &mut Groups) -> (i64, u64) {
         let mut marks = self.outside.clone();
         for held in self.taken_back() {
             let same = |mark: &&mut Mark| (mark.cpu, mark.from, mark.to) == (held.cpu, held.from, held.to);
@@ -211,6 +226,7 @@ impl Tally {
             }
         }
         marks.sort_by_key(|mark| std::cmp::Reverse(mark.unexplained));
+        let unjudged = self.unjudged + marks.len().saturating_sub(patterns::MOST) as u64;
         marks.truncate(patterns::MOST);
         let all = Patterns::of(&marks, about.cpus.len(), about.interval.unwrap_or(Nanos::MILLI));
         let mut named = 0i64;
@@ -226,7 +242,7 @@ impl Tally {
                 .or_insert_with(|| Group::new(Some(rule)));
             group.add(number, &slice, evidence, mark.to);
         }
-        named
+        (named, unjudged)
     }
 }
 

@@ -1,0 +1,201 @@
+//! What a hunt found: spikes taken apart, and counted by who took their time. The hunt that is on and the one that
+//! is explained again from its bundle are one code, so that both say the same. Pure.
+
+use crate::bundle::run::{Block, Host, Run, Spike};
+use crate::rules::culprits::tally::{Ranked, Tally};
+use crate::rules::culprits::{About, Stolen, stolen};
+use crate::timeline::{self, Cost};
+use crate::trace::window::Window;
+use crate::units::Nanos;
+
+/// Seconds with steal that are held; of more, those that no spike can need are let go first.
+const STOLEN: usize = 20_000;
+
+/// Spikes are explained within this of their end: what was stolen earlier and near no spike is near none to come.
+const RECENT: Nanos = Nanos(60 * Nanos::SECOND.0);
+
+/// The findings while they grow.
+#[derive(Default)]
+pub struct Findings {
+    tally: Tally,
+    stolen: Vec<Stolen>,
+    /// Seconds with steal that lie near spikes and found no room.
+    stolen_dropped: u64,
+}
+
+impl Findings {
+    /// Takes a window apart.
+    pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
+        let mut spike = timeline::explain(window, host, cost);
+        if window.begins_late {
+            spike.notes.push("the buffer did not reach back to where the spike began".to_owned());
+        }
+        spike
+    }
+
+    /// Gives a spike's slices their rules, and counts it.
+    pub fn add(&mut self, spike: &mut Spike, host: &Host) {
+        self.tally.add(spike, host);
+    }
+
+    /// Takes back what all spikes together do not bear out, and says what the hypervisor took; to be called once all are
+    /// there.
+    pub fn settle(&self, host: &Host, spike: &mut Spike) {
+        self.tally.doubts().settle(host, spike);
+        stolen::tell(host, &self.stolen, spike);
+    }
+
+    /// Seconds in which the hypervisor took time.
+    pub fn second(&mut self, blocks: &[Block]) {
+        self.stole(blocks.iter().filter_map(Stolen::of));
+    }
+
+    /// The same from their records.
+    pub fn stole(&mut self, stolen: impl Iterator<Item = Stolen>) {
+        self.stolen.extend(stolen);
+        if self.stolen.len() > STOLEN {
+            let newest = self.stolen.iter().map(|stolen| stolen.to).max().unwrap_or_default();
+            self.tally.keep_near(&mut self.stolen, Nanos(newest.0.saturating_sub(RECENT.0)));
+            // What is near spikes is needed, and only then is it missing: the oldest.
+            let excess = self.stolen.len().saturating_sub(STOLEN);
+            self.stolen.drain(..excess);
+            self.stolen_dropped += excess as u64;
+        }
+    }
+
+    /// What was let go although it may have told something, for people.
+    pub fn notes(&self) -> Option<String> {
+        (self.stolen_dropped > 0).then(|| {
+            format!(
+                "{} seconds in which the hypervisor took time near spikes are not compared with them: there were too many",
+                self.stolen_dropped
+            )
+        })
+    }
+
+    /// Puts the culprits into a run that goes on.
+    pub fn standing(&self, run: &mut Run) {
+        self.put(run, Tally::standing);
+    }
+
+    /// The same of a run that is over: periods are looked for.
+    pub fn conclude(&self, run: &mut Run) {
+        self.put(run, Tally::ranked);
+    }
+
+    fn put(&self, run: &mut Run, rank: fn(&Tally, &About) -> Ranked) {
+        let ranked = rank(&self.tally, &About { stolen: &self.stolen, ..About::run(run) });
+        ranked.put_into(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::again;
+    use super::*;
+    use crate::bundle::write::Writer;
+    use crate::timeline::fixture;
+    use crate::units::Cpu;
+
+    const SECOND: i64 = Nanos::SECOND.0;
+
+    fn block(cpu: u32, second: i64, steal_ms: i64) -> Block {
+        Block {
+            cpu: Cpu(cpu),
+            mono_ns: Nanos(second * SECOND),
+            span_ns: Some(Nanos(SECOND)),
+            steal_ns: Some(Nanos(steal_ms * 1_000_000)),
+            ..Block::default()
+        }
+    }
+
+    /// A spike of some milliseconds, half of it unexplained, that ends in that second.
+    fn window(second: i64, odd: bool) -> Window {
+        let mut window = fixture::window(9_000.0, "-500 1 50 d switch rt/50/19 S busy/60/120");
+        if odd {
+            let more =
+                "-5 1 60 dh irq+ 24 eth0\n39 1 60 dh irq- 24\n9000 1 60 d switch busy/60/120 P rt/50/19";
+            window.events.extend(fixture::window(9_000.0, more).events);
+        }
+        let by = (second * SECOND + SECOND / 2) - fixture::E;
+        window.expected_ns = Nanos(window.expected_ns.0 + by);
+        window.actual_ns = Nanos(window.actual_ns.0 + by);
+        window.events.iter_mut().for_each(|event| event.time = Nanos(event.time.0 + by));
+        window.begins_late = second % 7 == 0;
+        window
+    }
+
+    fn run() -> Run {
+        let mut run = Run { command: "hunt".into(), host: fixture::host(), ..Run::default() };
+        run.host.virtualization = "kvm".into();
+        (run.plan.cpus, run.recorder) = (vec![Cpu(0), Cpu(1)], Some(Default::default()));
+        run
+    }
+
+    /// The same hunt while it is on, and later from its bundle.
+    fn both(seconds: i64, spikes: &[i64], steal_ms: i64) -> (Run, Run, u64) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run");
+        let mut writer = Writer::create(&path, 1).expect("a bundle");
+        let mut events = writer.events().expect("a place for windows");
+        let (mut live, mut findings, mut all) = (run(), Findings::default(), Vec::new());
+        for second in 0..seconds {
+            if spikes.contains(&second) {
+                let window = window(second, second % 2 == 1);
+                assert!(events.add(&window).expect("written"));
+                let mut spike = Findings::explain(&window, &live.host, Cost::of(&live));
+                findings.add(&mut spike, &live.host);
+                live.spikes.push(spike);
+            }
+            let blocks = [block(0, second, steal_ms), block(1, second, steal_ms)];
+            findings.second(&blocks);
+            all.extend(blocks.iter().filter_map(Stolen::of));
+            if second % 1_000 == 0 {
+                findings.standing(&mut live);
+            }
+        }
+        let host = live.host.clone();
+        live.spikes.iter_mut().for_each(|spike| findings.settle(&host, spike));
+        findings.conclude(&mut live);
+        let mut later = Run { spikes: live.spikes.clone(), ..run() };
+        again::explain(&path, &mut later, &all, |_| ()).expect("explained");
+        (live, later, findings.stolen_dropped)
+    }
+
+    #[test]
+    fn a_long_hunt_on_a_stealing_hypervisor_says_the_same_live_and_later() {
+        // More seconds with steal than are held, and spikes before, at and after that bound.
+        let spikes: Vec<i64> = (0..40).map(|n| n * 700 + n % 3).collect();
+        let (live, later, dropped) = both(28_000, &spikes, 20);
+        assert_eq!(dropped, 0);
+        assert_eq!(live.spikes, later.spikes);
+        assert_eq!((&live.culprits, &live.recorder), (&later.culprits, &later.recorder));
+        let steal = live.culprits.iter().find(|culprit| culprit.rule.as_deref() == Some("hypervisor-steal"));
+        assert_eq!(steal.map(|culprit| culprit.spikes), Some(40), "{:?}", live.culprits);
+    }
+
+    #[test]
+    fn without_steal_and_without_spikes_too() {
+        let (live, later, _) = both(20, &[3, 7, 14], 0);
+        assert_eq!((&live.spikes, &live.culprits), (&later.spikes, &later.culprits));
+        assert!(
+            live.spikes.iter().filter(|spike| spike.notes.iter().any(|n| n.contains("reach back"))).count()
+                == 2
+        );
+        let (live, later, _) = both(20, &[], 20);
+        assert_eq!((live.culprits.len(), later.culprits.len()), (0, 0));
+    }
+
+    #[test]
+    fn steal_that_finds_no_room_near_spikes_is_counted() {
+        let (mut findings, host) = (Findings::default(), run().host);
+        // One stop that lasts longer than there is room for.
+        let spike = Spike { cpu: Cpu(0), actual_ns: Nanos(30_000 * SECOND), ..Spike::default() };
+        let latency = spike.actual_ns;
+        findings.add(&mut Spike { latency_ns: latency, unexplained_ns: latency, ..spike }, &host);
+        (0..STOLEN as i64 + 9)
+            .for_each(|second| findings.second(&[block(0, second, 10), block(1, second, 10)]));
+        assert!(findings.stolen_dropped >= 9 && findings.stolen.len() <= STOLEN);
+        assert!(findings.notes().is_some_and(|note| note.contains("seconds in which the hypervisor")));
+    }
+}
