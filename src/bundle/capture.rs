@@ -71,7 +71,7 @@ pub fn is_capture(path: &Path) -> bool {
 /// The machine of a capture, or of a run's bundle, which holds less.
 pub fn open(path: &Path) -> Outcome<Host> {
     let dir = folder_of(path);
-    let shown = quoted(&path);
+    let shown = quoted(path);
     let bundle = Host::folder(&dir);
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(bytes) => {
