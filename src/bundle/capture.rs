@@ -100,9 +100,8 @@ pub fn open(path: &Path) -> Outcome<Host> {
         }
         Fact::Malformed(what) => Err(what),
     });
-    let notes = notes.map_err(|what| {
-        failed.take().unwrap_or_else(|| Trouble::usage(format!("{shown}: {what}")))
-    })?;
+    let notes =
+        notes.map_err(|what| failed.take().unwrap_or_else(|| Trouble::usage(format!("{shown}: {what}"))))?;
     Ok(Host::captured(dir, notes))
 }
 
