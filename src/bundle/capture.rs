@@ -1,5 +1,6 @@
 //! A capture: a bundle of a machine without a run, and the way back from either to the machine.
 
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -71,7 +72,7 @@ pub fn is_capture(path: &Path) -> bool {
 /// The machine of a capture, or of a run's bundle, which holds less.
 pub fn open(path: &Path) -> Outcome<Host> {
     let dir = folder_of(path);
-    let shown = quoted(&path);
+    let shown = quoted(path);
     let bundle = Host::folder(&dir);
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(bytes) => {
@@ -89,13 +90,18 @@ pub fn open(path: &Path) -> Outcome<Host> {
     if let Fact::Refused(errno) = bundle.list("/host") {
         return Err(cannot_read(&shown.to_string(), "host", errno));
     }
+    let failed = Cell::new(None);
     let notes = read_notes(|name| match bundle.read(&format!("/{name}")) {
         Fact::Known(bytes) => Ok(bytes),
         Fact::Absent => Ok(Vec::new()),
-        Fact::Refused(errno) => Err(format!("cannot read {name}: {}", errno_name(errno))),
+        Fact::Refused(errno) => {
+            failed.set(Some(cannot_read(&shown.to_string(), name, errno)));
+            Err(errno_name(errno))
+        }
         Fact::Malformed(what) => Err(what),
     });
-    let notes = notes.map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+    let notes =
+        notes.map_err(|what| failed.take().unwrap_or_else(|| Trouble::usage(format!("{shown}: {what}"))))?;
     Ok(Host::captured(dir, notes))
 }
 

@@ -200,18 +200,18 @@ fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::NotFound if super::capture::is_capture(path) => Trouble::usage(format!(
             "{} is a capture and holds no run: judge it with `onbeat audit --bundle`",
-            quoted(&path)
+            quoted(path)
         )),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Trouble::usage(format!(
             "{} is not a bundle: expected a folder with a run.json, as `onbeat measure -o` makes one",
-            quoted(&path)
+            quoted(path)
         )),
         _ => {
             let remedy = match error.kind() {
                 io::ErrorKind::PermissionDenied => "run as its owner",
                 _ => "expected a bundle, as `onbeat measure -o` makes one",
             };
-            Trouble::of_call(format!("cannot read {}", quoted(&file)), error, Exit::Usage, remedy)
+            Trouble::of_call(format!("cannot read {}", quoted(file)), error, Exit::Usage, remedy)
         }
     }
 }

@@ -237,7 +237,7 @@ impl Drop for Writer {
 
 /// Why a bundle cannot be written there, with the remedy.
 pub(super) fn refusal(path: &Path, error: &io::Error) -> Trouble {
-    let shown = quoted(&path);
+    let shown = quoted(path);
     match error.raw_os_error() {
         Some(libc::ENOTEMPTY) => {
             Trouble::usage(format!("{shown} exists and is not empty: choose a new folder with -o"))

@@ -100,11 +100,17 @@ impl Args {
     fn host(&self) -> Outcome<Host> {
         match (&self.bundle, &self.root) {
             (Some(bundle), _) => capture::open(bundle),
-            (None, Some(root)) if !host::is_dir(root) => Err(Trouble::usage(format!(
-                "--root: {} is no folder: give a copy of a file system",
-                quoted(root)
-            ))),
-            (None, Some(root)) => Ok(Host::at(root)),
+            (None, Some(root)) => match host::is_dir(root) {
+                Ok(true) => Ok(Host::at(root)),
+                Ok(false) => Err(Trouble::usage(format!(
+                    "--root: {} is no folder: give a copy of a file system",
+                    quoted(root)
+                ))),
+                Err(error) => {
+                    let what = format!("--root: cannot look at {}", quoted(root));
+                    Err(Trouble::of_call(what, &error, Exit::Usage, "give a copy of a file system"))
+                }
+            },
             (None, None) => Ok(Host::live()),
         }
     }

@@ -109,7 +109,13 @@ impl Reading {
     /// Reads an input: a bundle's folder or `run.json`, or a list of maxima.
     pub fn open(&self, path: &Path) -> Outcome<Subject> {
         let run = path.file_name().is_some_and(|name| name == "run.json");
-        if run || host::is_dir(path) { self.bundle(path) } else { self.list(path) }
+        let folder = run || host::is_dir(path).map_err(|error| self.unreadable(path, &error))?;
+        if folder { self.bundle(path) } else { self.list(path) }
+    }
+
+    fn unreadable(&self, path: &Path, error: &std::io::Error) -> Trouble {
+        let expected = "expected a bundle or a list of block maxima in ns";
+        Trouble::of_call(format!("cannot read {}", quoted(path)), error, Exit::Usage, expected)
     }
 
     fn bundle(&self, path: &Path) -> Outcome<Subject> {
@@ -145,10 +151,7 @@ impl Reading {
 
     fn list(&self, path: &Path) -> Outcome<Subject> {
         let shown = quoted(path);
-        let failed = |error: std::io::Error| {
-            let expected = "expected a bundle or a list of block maxima in ns";
-            Trouble::of_call(format!("cannot read {shown}"), &error, Exit::Usage, expected)
-        };
+        let failed = |error: std::io::Error| self.unreadable(path, &error);
         if self.cpus.is_some() {
             return Err(Trouble::usage(format!("{shown} is a list, which has no CPUs: leave -a out")));
         }

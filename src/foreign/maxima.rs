@@ -87,7 +87,7 @@ impl Maxima {
         if self.gaps > 0 {
             remarks.push(format!(
                 "{} between values: {} without a value",
-                several(self.gaps as u64, "blank line", "blank lines"),
+                several(self.gaps, "blank line", "blank lines"),
                 if self.gaps == 1 { "a block" } else { "blocks" }
             ));
         }

@@ -133,8 +133,12 @@ pub fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// Whether the user named a folder.
-pub fn is_dir(path: &Path) -> bool {
-    path.is_dir()
+pub fn is_dir(path: &Path) -> io::Result<bool> {
+    match path.metadata() {
+        Ok(found) => Ok(found.is_dir()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The lines of a file that the user named, one at a time into one buffer.
