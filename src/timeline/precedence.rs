@@ -52,7 +52,10 @@ pub(super) fn no_switch_due(case: &Case<'_>, piece: &Stretch<'_>, current: Task)
     // One that was marked and is not any more was chosen again: by the fair server, for one.
     let since = events[..end].partition_point(|event| event.time.0 < queued);
     let mut seen = events[since..end].iter().filter(tells).peekable();
-    seen.peek().is_some() && seen.all(|event| event.pid == current.pid && !event.context.need_resched())
+    let put_in =
+        |event: &Named| matches!(event.what, What::Wakeup { task, .. } if task.pid == case.window.victim.pid);
+    seen.peek().is_some_and(|event| put_in(event))
+        && seen.all(|event| event.pid == current.pid && !event.context.need_resched())
 }
 
 #[cfg(test)]
