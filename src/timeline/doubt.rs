@@ -10,8 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::case::{Case, Cause};
 use super::explain::classes;
+use super::frames::{is_lock_helper, unlocks_raw};
 use super::kind::Kind;
 use super::own::BOUND;
+use super::preempt_off::NOT_PREEMPTED;
 use super::why::{self, Known};
 use crate::bundle::run::{Host, Slice, Spike};
 use crate::units::Nanos;
@@ -45,7 +47,7 @@ pub(super) fn contested(case: &Case<'_>, cause: Cause) -> Option<Cause> {
 }
 
 /// What a slice blames: its kind, function, module, and its interrupt, or its thread where there is neither.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     kind: String,
     function: String,
@@ -56,6 +58,18 @@ pub struct Place {
 impl Place {
     fn of(slice: &Slice) -> Place {
         let who = &slice.who;
+        // The kernel's model is to blame, whatever thread and function it was this time.
+        if slice.evidence.starts_with(NOT_PREEMPTED) {
+            return Place { kind: slice.kind.clone(), ..Place::default() };
+        }
+        if waited(slice) {
+            let function = slice.stack.iter().find(|frame| !is_lock_helper(frame)).cloned();
+            return Place {
+                kind: slice.kind.clone(),
+                function: function.unwrap_or_default(),
+                ..Place::default()
+            };
+        }
         let named = !who.function.is_empty() || !who.irq.is_empty();
         Place {
             kind: slice.kind.clone(),
@@ -73,10 +87,15 @@ impl Place {
 const SECTIONS: &[Kind] = &[Kind::IrqsOff, Kind::PreemptOff];
 const HANDLERS: &[Kind] = &[Kind::Irq, Kind::Softirq, Kind::TimerSoftirq, Kind::Ipi];
 
+/// Whether it is a section with interrupts off that was taken for a wait, by where it ended.
+fn waited(slice: &Slice) -> bool {
+    slice.kind == Kind::LockContention.name() && slice.stack.first().is_some_and(|frame| unlocks_raw(frame))
+}
+
 /// What a slice blames if that has to be weighed over all spikes; none if it stands by itself.
 pub fn doubted(host: &Host, slice: &Slice) -> Option<Place> {
     let is = |kinds: &[Kind]| kinds.iter().any(|kind| kind.name() == slice.kind);
-    let section = slice.kind == Kind::IrqsOff.name() || is(SECTIONS) && slice.ns.0 > SHORT;
+    let section = slice.kind == Kind::IrqsOff.name() || waited(slice) || is(SECTIONS) && slice.ns.0 > SHORT;
     let handler = is(HANDLERS) && slice.ns.0 > BOUND;
     (is_virtual(host) && (slice.contested || section || handler)).then(|| Place::of(slice))
 }
@@ -242,6 +261,28 @@ mod tests {
                 .all(|spike| spike.classes.len() == 1 && spike.slices.len() + spike.notes.len() == 2)
         );
         spikes.iter().map(|spike| format!("{}: {}", spike.classes[0], told(spike)[0])).collect()
+    }
+
+    #[test]
+    fn waits_count_by_their_function_and_a_kernels_model_by_itself() {
+        let slice = |kind: Kind, evidence: &str, frames: &[&str]| Slice {
+            kind: kind.name().to_owned(),
+            ns: Nanos(20_000_000),
+            evidence: evidence.to_owned(),
+            who: crate::bundle::run::Who { function: evidence.to_owned(), ..Default::default() },
+            stack: frames.iter().map(|&frame| frame.to_owned()).collect(),
+            ..Slice::default()
+        };
+        let late = |of: &str| slice(Kind::PreemptOff, &format!("{NOT_PREEMPTED}: {of}"), &[]);
+        assert_eq!(doubted(&kvm(), &late("read")), doubted(&kvm(), &late("write")));
+        assert_ne!(doubted(&kvm(), &late("read")), doubted(&kvm(), &slice(Kind::PreemptOff, "read", &[])));
+        let wait = |frames: &[&str]| doubted(&kvm(), &slice(Kind::LockContention, "", frames));
+        assert_eq!(
+            wait(&["_raw_spin_unlock_irq", "take"]).map(|place| place.function).as_deref(),
+            Some("take")
+        );
+        // Found waiting: that is no stop.
+        assert_eq!(wait(&["native_queued_spin_lock_slowpath", "take"]), None);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cau
     Cause { stack: stack.to_vec(), ..Cause::new(Kind::Thread, named(thread, &stack[0]), evidence) }
 }
 
-/// Whether the last event before the piece shows that the thread, current since before, was not to be switched away from,
+/// Whether the events up to the piece show that the thread, current since before, was never to be switched away from,
 /// although the victim was in the run queue.
 pub(super) fn no_switch_due(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> bool {
     let Some(queued) = case.path.queued.filter(|&queued| piece.since <= queued) else { return false };
@@ -49,8 +49,13 @@ pub(super) fn no_switch_due(case: &Case<'_>, piece: &Stretch<'_>, current: Task)
                 What::Waking { .. } | What::Stack { .. } | What::Nmi { .. } | What::Switch { .. }
             )
     };
-    let last = events[..end].iter().rev().take_while(|event| event.time.0 >= queued).find(tells);
-    last.is_some_and(|event| event.pid == current.pid && !event.context.need_resched())
+    // One that was marked and is not any more was chosen again: by the fair server, for one.
+    let since = events[..end].partition_point(|event| event.time.0 < queued);
+    let mut seen = events[since..end].iter().filter(tells).peekable();
+    let put_in =
+        |event: &Named| matches!(event.what, What::Wakeup { task, .. } if task.pid == case.window.victim.pid);
+    seen.peek().is_some_and(|event| put_in(event))
+        && seen.all(|event| event.pid == current.pid && !event.context.need_resched())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::units::Nanos;
 
 /// Threads that are told apart of what is only judged when the run is over.
 const MOST: usize = 16;
+/// The name of those that are not told apart any more.
 pub(super) const POOLED: &str = "many others";
 
 /// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.
