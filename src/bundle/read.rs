@@ -75,7 +75,8 @@ impl Bundle {
             Trouble::usage(format!("cannot read the explained spikes of {}: {error}", folder.display()))
         })?;
         if unread > 0 {
-            self.remarks.push(format!("{unread} explained spikes could not be read"));
+            let lines = several(unread, "explained spike", "explained spikes");
+            self.remarks.push(format!("{lines} could not be read"));
         }
         Ok(())
     }

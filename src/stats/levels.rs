@@ -111,6 +111,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn as_a_sorted_list(seed in 1u64..1_000, n in 1usize..60_000, different in 1u64..5_000) {
             let value = |at: usize| (at as u64).wrapping_mul(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;

@@ -107,7 +107,7 @@ fn a_killed_hunt_lists_what_was_appended() {
     for args in [["report", &dir], ["bounds", &dir], ["explain", &dir]] {
         let (code, out, err) = said(&args);
         assert_eq!(code, 0, "{args:?}: {err}");
-        assert!(err.contains("1 explained spikes could not be read"), "{args:?}: {err} {out}");
+        assert!(err.contains("1 explained spike could not be read"), "{args:?}: {err} {out}");
     }
 }
 
