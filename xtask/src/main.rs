@@ -24,13 +24,13 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   ci                     the whole gate; the last line counts what passed, failed and was left out
-  live [--all] [--keep] [--only NAME,...] [--again] [--seed N]
+  live [--all] [--keep] [--only NAME,...] [--again [--onbeat PROGRAM]] [--seed N]
                          boot Debian kernels under QEMU and check onbeat there: 6.12 PREEMPT_RT, with
                          --all also stock 6.12, 6.1 PREEMPT_RT and arm64; --keep leaves the images,
                          --only runs the checks whose name contains a NAME; the last boots inject faults and
                          score what hunt says of them (--only fault-); with --keep their events stay in
-                         target/lab/answers, and --again scores those as they are explained now; --seed is
-                         what the stops of the emulator are drawn from
+                         target/lab/answers, and --again scores those as they are explained now, or by
+                         another build; --seed is what the stops of the emulator are drawn from
   corpus [--only NAME] [--keep]
                          boot the machines of tests/corpus under QEMU and capture them again; --only takes
                          the one called NAME, or those whose name contains it; --keep leaves the images

@@ -29,6 +29,7 @@ pub struct Options {
     keep: bool,
     again: bool,
     only: Option<String>,
+    onbeat: Option<String>,
     seed: u64,
 }
 
@@ -49,12 +50,16 @@ impl Options {
                     options.only =
                         Some(args.next().ok_or("--only takes parts of names, with commas between")?.clone())
                 }
+                "--onbeat" => options.onbeat = Some(args.next().ok_or("--onbeat takes a program")?.clone()),
                 "--seed" => {
                     let seed = args.next().and_then(|text| text.parse().ok());
                     options.seed = seed.ok_or("--seed takes a number")?;
                 }
                 other => return Err(format!("live does not know {other}")),
             }
+        }
+        if options.onbeat.is_some() && !options.again {
+            return Err("--onbeat goes with --again".to_string());
         }
         Ok(options)
     }
@@ -202,6 +207,9 @@ mod tests {
                 && !both.wants("a: fault-irq")
         );
         assert_eq!(parse("--seed 7").map(|options| options.seed), Ok(7));
+        let other = parse("--again --onbeat target/other").unwrap();
+        assert_eq!(other.onbeat.as_deref(), Some("target/other"));
+        assert!(parse("--onbeat target/other").is_err() && parse("--again --onbeat").is_err());
         assert!(parse("--seed x").is_err() && parse("--seed").is_err());
         assert!(parse("--only").is_err() && parse("--al").is_err());
     }

@@ -60,7 +60,7 @@ pub fn all_machines(options: &Options, tally: &mut Tally) {
         }
         println!("\n{}: {} series of faults", machine.name, trials.len());
         if options.again {
-            again(machine, trials, tally);
+            again(machine, trials, options.onbeat.as_deref(), tally);
             continue;
         }
         match ingredients(machine, options.keep) {
@@ -161,11 +161,11 @@ fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients,
 }
 
 /// Scores what was kept, as it is explained now.
-fn again(machine: &Machine, trials: Vec<Trial>, tally: &mut Tally) {
+fn again(machine: &Machine, trials: Vec<Trial>, onbeat: Option<&str>, tally: &mut Tally) {
     let built =
-        tools::Tool::new("cargo").args(["build", "--quiet"]).text().and_then(|_| tools::target("debug"));
-    let onbeat = match built {
-        Ok(dir) => dir.join("onbeat").display().to_string(),
+        || tools::Tool::new("cargo").args(["build", "--quiet"]).text().and_then(|_| tools::target("debug"));
+    let onbeat = match onbeat.map_or_else(|| built().map(|dir| dir.join("onbeat")), |path| Ok(path.into())) {
+        Ok(path) => path.display().to_string(),
         Err(why) => return tally.note(machine.name, Outcome::Failed(why)),
     };
     let mut replies: BTreeMap<String, Reply> = BTreeMap::new();

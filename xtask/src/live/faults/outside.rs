@@ -50,13 +50,14 @@ pub fn of(stops: &[Record], injected: &[Record], answer: &Answer, slack: i64) ->
     };
     let mut seen = vec![false; outside.len()];
     for spike in &answer.spikes {
-        score.own.extend(own::excess(answer, spike, Whose::Onbeats));
         let on = |stop: &Record| stop.overlap(spike.expected, spike.actual) > slack;
         let touched: Vec<usize> = (0..outside.len()).filter(|&at| on(outside[at])).collect();
         if touched.is_empty() {
             score.strays += usize::from(!inside.iter().any(|stop| on(stop)));
+            score.own.extend(own::named(answer, spike, Whose::Onbeats));
             continue;
         }
+        score.own.extend(own::excess(answer, spike, Whose::Onbeats));
         touched.iter().for_each(|&at| seen[at] = true);
         score.spikes += 1;
         let said = touched.iter().find_map(|&at| said_of(outside[at], answer, spike, slack));

@@ -25,11 +25,19 @@ pub fn most(answer: &Answer) -> i64 {
 
 /// What of a spike's slices is said to be onbeat's own path and is longer than that can be.
 pub fn excess(answer: &Answer, spike: &Spike, whose: Whose) -> Vec<String> {
+    told(answer, spike, whose, |slice| PATH.contains(&slice.kind.as_str()) && slice.who[1].is_empty())
+}
+
+/// The same of slices that bear onbeat's name.
+pub fn named(answer: &Answer, spike: &Spike, whose: Whose) -> Vec<String> {
+    told(answer, spike, whose, |_| false)
+}
+
+fn told(answer: &Answer, spike: &Spike, whose: Whose, path: impl Fn(&Slice) -> bool) -> Vec<String> {
     let own = |slice: &&Slice| match whose {
         Whose::Onbeats => {
             let named = slice.pid != 0 && slice.pid == spike.victim;
-            let path = PATH.contains(&slice.kind.as_str()) && slice.who[1].is_empty();
-            (named || path) && slice.ns > most(answer)
+            (named || path(slice)) && slice.ns > most(answer)
         }
         // It has no part in that path at all: however short, it was where it should not be.
         Whose::Others => slice.who[0] == "onbeat" || slice.who[0].starts_with("onbeat/"),
@@ -48,7 +56,12 @@ mod tests {
         let who = [comm.to_string(), function.to_string(), String::new()];
         let slice = Slice { kind: kind.into(), ns, who, pid, ..Slice::default() };
         let spike = Spike { victim: 50, slices: vec![slice], ..Spike::default() };
-        excess(&Answer { cost: 100_000, ..Answer::default() }, &spike, whose).len()
+        let answer = Answer { cost: 100_000, ..Answer::default() };
+        assert_eq!(
+            named(&answer, &spike, whose).is_empty(),
+            pid == 0 || excess(&answer, &spike, whose).is_empty()
+        );
+        excess(&answer, &spike, whose).len()
     }
 
     #[test]

@@ -64,17 +64,19 @@ pub fn of(fault: &Fault, log: &[Record], answer: &Answer, stalls: &[[i64; 3]]) -
     let mut seen = BTreeSet::new();
     let (mut error, mut unexplained, mut injected) = (0.0, 0, 0);
     for spike in &answer.spikes {
-        if !spoil(stalls, spike.expected, spike.actual) {
-            score.own.extend(own::excess(answer, spike, whose));
-        }
         let Some((seq, records)) = injection_of(spike, &injections) else {
             score.strays += 1;
+            // Where the emulator is slow, so is all that has no name; a name is wrong all the same.
+            if !spoil(stalls, spike.expected, spike.actual) {
+                score.own.extend(own::named(answer, spike, whose));
+            }
             continue;
         };
         if spoil(stalls, spike.expected, spike.actual) {
             score.spoilt += 1;
             continue;
         }
+        score.own.extend(own::excess(answer, spike, whose));
         seen.insert(seq);
         score.spikes += 1;
         score.lost += usize::from(spike.lost > 0);

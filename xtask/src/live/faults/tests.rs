@@ -327,6 +327,12 @@ fn an_inherited_priority_is_said_and_is_not_the_fair_servers() {
 fn the_own_path_is_no_culprit() {
     let own = |spike: &mut Spike| spike.slices[0].pid = spike.victim;
     assert!(with(1, own).unwrap_err().contains("1 times onbeat's own path: irqs-off"));
+    // Also in a spike on no injection, where the slow emulator's path without a name is left out.
+    let (log, mut answer) = series(right);
+    answer.spikes.push(spike(500, vec![slice("timer-irq", MOST, "")]));
+    assert!(super::of(fault("irqs-off"), &log, &answer, &[]).own.is_empty());
+    own(answer.spikes.last_mut().unwrap());
+    assert_eq!(super::of(fault("irqs-off"), &log, &answer, &[]).own.len(), 1);
     // The emulator waited meanwhile.
     let (log, mut answer) = series(right);
     own(&mut answer.spikes[0]);

@@ -40,10 +40,11 @@ pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
     let demand = if all { &score::FULL } else { &score::GATE };
     let mut trials: Vec<Trial> = faults.map(|fault| Trial::Fault(fault, demand)).collect();
     if !machine.measure_only {
-        trials.push(Trial::Stopped(Stops { count: if all { 240 } else { 48 }, seed }, demand));
+        let stops = |many, few| Stops { count: if all { many } else { few }, seed };
+        trials.push(Trial::Stopped(stops(240, 24), demand));
+        trials.push(Trial::Anywhere(stops(400, 200), demand));
         if all {
-            trials.push(Trial::Among(Stops { count: 120, seed }, demand));
-            trials.push(Trial::Anywhere(Stops { count: 400, seed }, demand));
+            trials.push(Trial::Among(stops(120, 0), demand));
         }
     }
     trials
