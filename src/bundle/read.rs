@@ -10,7 +10,7 @@ use super::run::{Block, Peak, Run, SCHEMA};
 use super::{explained, folder_of, recover};
 use crate::error::{Exit, Outcome, Trouble};
 use crate::host;
-use crate::text::quoted;
+use crate::text::{quoted, several};
 
 /// No `run.json` is larger: three thousand CPUs at 40 KiB each.
 const RUN_LIMIT: u64 = 128 << 20;

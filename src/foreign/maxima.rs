@@ -92,7 +92,7 @@ impl Maxima {
             ));
         }
         if self.comments > 0 {
-            remarks.push(format!("{} with # left out", several(self.comments as u64, "line", "lines")));
+            remarks.push(format!("{} with # left out", several(self.comments, "line", "lines")));
         }
         Ok((self.values, remarks))
     }

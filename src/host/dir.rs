@@ -48,7 +48,7 @@ impl Dir {
         let (parent, name) = match way::find(&plain, false, Some(made))? {
             End::Name(parent, name, None) => (parent, name),
             End::Name(parent, name, Some(_)) => return Dir::empty(&parent, &name),
-            End::Directory | End::OpenFile(..) => return Dir::empty(&rustix::fs::CWD, path.as_os_str()),
+            End::Directory | End::OpenFile(..) => return Dir::empty(rustix::fs::CWD, path.as_os_str()),
         };
         match made.make(&parent, &name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Dir::empty(&parent, &name),

@@ -117,7 +117,7 @@ mod tests {
         let trouble = refused(&all, Policy::Fifo, [21_000, 12_000]).expect("refused");
         assert_eq!(trouble.exit, Exit::Usage);
         assert!(
-            trouble.message.contains("21us") && trouble.message.contains("-i 33 "),
+            trouble.message.contains("21 us") && trouble.message.contains("-i 33 "),
             "{}",
             trouble.message
         );

@@ -137,7 +137,7 @@ pub fn counting(bounds: &Bounds) -> Vec<String> {
     if let Some(records) = counting.records.filter(|records| records.p_value < 0.01) {
         lines.push(format!(
             "The maximum was still climbing: it grew {} where {:.1} are expected ({}).",
-            several(records.count as u64, "time", "times"),
+            several(records.count, "time", "times"),
             records.expected,
             percent(records.p_value)
         ));

@@ -52,6 +52,7 @@ mod asked;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+#[path = "hostile/tests.rs"]
 mod hostile;
 
 use serde::Serialize;

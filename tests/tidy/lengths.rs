@@ -1,6 +1,6 @@
 //! How long files and functions may be, and how large what is tracked.
 
-use super::tree::{Source, code_of, paths, root, rust_files};
+use super::tree::{Source, code_of, paths, root, rust_files, tests_begin};
 
 /// Lines of a file without its tests: a limit on both would move tests away from what they test.
 const FILE_LINES: usize = 380;
@@ -22,7 +22,7 @@ fn limit_of(name: &str, usual: usize, exceptions: &[(&str, usize, &str)]) -> usi
 fn long_file(source: &Source) -> Option<String> {
     let tests = ["fixture.rs", "tests.rs"].iter().any(|name| source.path.ends_with(name));
     let usual = if tests { TEST_LINES } else { FILE_LINES };
-    let code = source.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let code = &source.text[..tests_begin(&source.text)];
     let (lines, limit) = (code.lines().count(), limit_of(&source.path, usual, LONG_FILES));
     (lines > limit).then(|| format!("{} has {lines} lines of {limit}", source.path))
 }

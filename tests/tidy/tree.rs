@@ -22,10 +22,15 @@ impl Source {
             || self.path.ends_with("/tests.rs")
             || self.path.ends_with("/fixture.rs");
         let code = code_of(&self.text);
-        // The attribute alone can stand on a `mod` line; what follows is tests only from a module with a body on.
-        let tests = code.find("#[cfg(test)]\nmod tests").unwrap_or(code.len());
+        let tests = tests_begin(&code);
         if is_test { String::new() } else { code[..tests].to_owned() }
     }
+}
+
+/// Where the tests at a file's end begin: at a module with a body, for the attribute alone can stand on a `mod` line.
+pub fn tests_begin(text: &str) -> usize {
+    let bodies = ["#[cfg(test)]\nmod tests {", "#[cfg(test)]\npub(super) mod tests {"];
+    bodies.iter().filter_map(|body| text.find(body)).min().unwrap_or(text.len())
 }
 
 /// The root of the repository.

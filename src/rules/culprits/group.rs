@@ -209,6 +209,6 @@ mod tests {
         };
         assert_eq!(evidence(40), ["40 of 40 recur every 1.30 s"]);
         let many = evidence(1_200);
-        assert_eq!(many, ["1000 of 1000 recur every 1.30 s, as far as 1000 of its 1200 spikes show"]);
+        assert_eq!(many, ["1000 of the first 1000 recur every 1.30 s"]);
     }
 }

@@ -115,7 +115,7 @@ pub fn integrity(evidence: &Evidence) -> Gate {
         0 => String::new(),
         n => format!(
             "; {} several blocks, of which only the largest latency has a time",
-            several(n as u64, "record spans", "records span")
+            several(n, "record spans", "records span")
         ),
     };
     if reasons.is_empty() {

@@ -149,7 +149,7 @@ pub fn back_test(sample: &Sample) -> Gate {
         NAME,
         format!(
             "{warning}{} of the second half above the first half's 1-in-30 level, {expected:.1} expected (p {})",
-            several(above as u64, "block", "blocks"),
+            several(above, "block", "blocks"),
             p_value(p)
         ),
     )
