@@ -53,7 +53,7 @@ inject() {
 tree=
 hunted() {
     usleep 500000
-    kill -INT $pid
+    kill -TERM $pid
     reap
     send log log
     send run b/run.json
