@@ -77,7 +77,7 @@ mod tests {
         for slice in
             [Slice::IrqsOff, Slice::TimerSoftirq, Slice::StopMachine, Slice::ReturnToUser, Slice::Unexplained]
         {
-            assert_eq!(of(&slice.name()).name, slice.name());
+            assert_eq!(of(slice.name()).name, slice.name());
         }
         assert_eq!(ALL.len(), Slice::Unexplained as usize + 1);
         assert_eq!(of("novel").name, UNEXPLAINED);
