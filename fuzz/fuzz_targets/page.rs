@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use onbeat::bundle::run::Host;
-use onbeat::timeline;
+use onbeat::timeline::{self, Cost};
 use onbeat::trace::catalog;
 use onbeat::trace::decode::Decoder;
 use onbeat::trace::event::{Named, Task, What};
@@ -94,7 +94,7 @@ fn spikes(events: &mut Vec<Named>) {
             events: events.iter().filter(|event| event.time <= actual).cloned().collect(),
             ..Window::default()
         };
-        let spike = timeline::explain(&window, &Host::default());
+        let spike = timeline::explain(&window, &Host::default(), Cost::default());
         let sum: i128 = spike.slices.iter().map(|slice| i128::from(slice.ns.0)).sum();
         assert_eq!(sum + i128::from(spike.unexplained_ns.0), i128::from(window.latency().0), "{spike:?}");
     }

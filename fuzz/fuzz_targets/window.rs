@@ -9,7 +9,7 @@ use onbeat::bundle::run::{Host, Run, Spike};
 use onbeat::report::{hunt::text, perfetto};
 use onbeat::rules::culprits::About;
 use onbeat::rules::culprits::tally::Tally;
-use onbeat::timeline::{self, Doubts};
+use onbeat::timeline::{self, Cost, Doubts};
 use onbeat::trace::event::{Context, Event, Named, Task, Vector, What};
 use onbeat::trace::window::Window;
 use onbeat::units::{Cpu, Nanos};
@@ -131,6 +131,7 @@ fn made(bytes: &[u8]) -> Window {
         own: at(9) % 2 == 0,
         events_lost: u64::from(at(10) % 2),
         left_out: u64::from(at(11) % 2),
+        begins_late: at(11) & 2 != 0,
         events: rest.chunks_exact(12).map(event).collect(),
     }
 }
@@ -155,7 +156,8 @@ fuzz_target!(|bytes: &[u8]| {
     let virtual_machine = Host { virtualization: "kvm".to_owned(), idle_states: vec!["C1".into()], ..Host::default() };
     for host in [Host::default(), virtual_machine] {
         let (mut tally, mut doubts) = (Tally::default(), Doubts::default());
-        let mut spikes: Vec<Spike> = windows.iter().map(|window| timeline::explain(window, &host)).collect();
+        let explained = |window| timeline::explain(window, &host, Cost::default());
+        let mut spikes: Vec<Spike> = windows.iter().map(explained).collect();
         for spike in &mut spikes {
             adds_up(spike);
             tally.add(spike, &host);
