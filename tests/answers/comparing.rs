@@ -138,7 +138,10 @@ fn what_was_measured_and_not_recorded_carries_no_verdict() {
         (blocks[20].n, blocks[20].span_ns) = (10_000, None);
     });
     let answer = json(&["bounds", &long], 0);
-    assert!(gate(&answer, "G11")["detail"].as_str().unwrap().contains("span several blocks"), "{answer}");
+    assert!(
+        gate(&answer, "G11")["detail"].as_str().unwrap().contains("1 record spans several blocks"),
+        "{answer}"
+    );
 }
 
 #[test]

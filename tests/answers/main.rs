@@ -107,7 +107,10 @@ fn a_run_is_as_good_as_a_list_and_its_flaws_are_named() {
         blocks[300].max_mono_ns = Some(Nanos(305 * SECOND));
     });
     let answer = json(&["bounds", &joined], 0);
-    assert!(gate(&answer, "G11")["detail"].as_str().unwrap().contains("span several blocks"), "{answer}");
+    assert!(
+        gate(&answer, "G11")["detail"].as_str().unwrap().contains("1 record spans several blocks"),
+        "{answer}"
+    );
     assert_eq!(answer["blocks"], 591);
     let spoiled = place.bundle("spoiled", &us, |run, _| {
         run.integrity.push(Integrity { kind: "suspend".into(), invalidates: true, ..Integrity::default() });
