@@ -3,8 +3,11 @@
 
 use super::answer::{Answer, Slice, Spike};
 
-/// Times its measured cost that one stretch of the own path may take: the cost is a median, and the emulator's spread is wide.
-const SPREAD: i64 = 20;
+/// Times the measured cost that a stretch with onbeat's name may take: the cost is a median, and the emulator's spread is wide.
+const NAMED: i64 = 6;
+
+/// The same of a stretch of the path without a name: it may have several events, and be slow before each.
+const NAMELESS: i64 = 16;
 
 /// Parts of the path that bear no name.
 const PATH: [&str; 3] = ["timer-irq", "switch", "return-to-user"];
@@ -18,9 +21,9 @@ pub enum Whose {
     Others,
 }
 
-/// The longest that a stretch of it can be.
+/// The longest that a stretch with a name can be.
 pub fn most(answer: &Answer) -> i64 {
-    answer.cost.saturating_mul(SPREAD)
+    answer.cost.saturating_mul(NAMED)
 }
 
 /// What of a spike's slices is said to be onbeat's own path and is longer than that can be.
@@ -37,7 +40,7 @@ fn told(answer: &Answer, spike: &Spike, whose: Whose, path: impl Fn(&Slice) -> b
     let own = |slice: &&Slice| match whose {
         Whose::Onbeats => {
             let named = slice.pid != 0 && slice.pid == spike.victim;
-            (named || path(slice)) && slice.ns > most(answer)
+            named && slice.ns > most(answer) || path(slice) && slice.ns > answer.cost.saturating_mul(NAMELESS)
         }
         // It has no part in that path at all: however short, it was where it should not be.
         Whose::Others => slice.who[0] == "onbeat" || slice.who[0].starts_with("onbeat/"),
@@ -74,10 +77,15 @@ mod tests {
             ("timer-irq", "", 0, ""),
             ("switch", "", 0, ""),
         ] {
-            assert_eq!(of(kind, comm, pid, function, 3 * MS, Onbeats), 1, "{kind}");
-            assert_eq!(of(kind, comm, pid, function, MS, Onbeats), 0, "{kind}");
+            assert_eq!(of(kind, comm, pid, function, 2 * MS, Onbeats), 1, "{kind}");
+            assert_eq!(of(kind, comm, pid, function, MS / 2, Onbeats), 0, "{kind}");
         }
         // The thread that records is no part of the path: where it ran, that is so.
+        // An interrupt has several events.
+        assert_eq!(
+            (of("timer-irq", "", 0, "", MS, Onbeats), of("thread", "onbeat/1", 50, "", MS, Onbeats)),
+            (0, 1)
+        );
         for (kind, comm, pid, function) in [
             ("irqs-off", "busy", 60, "hold"),
             ("thread", "idle", 0, ""),
