@@ -1,12 +1,14 @@
 //! One spike with all that is known of it, as the judgements ask for it.
 
+use std::collections::HashMap;
+
 use super::own::Cost;
 use super::path::{self, Path, PerCpu};
 use super::silence::Stop;
 use super::spans::Spans;
 use super::state::Stretch;
 use super::tasks::Tasks;
-use super::{inversion, irqs_off, silence};
+use super::{inherited, inversion, irqs_off, silence};
 use crate::bundle::run::{Host, Who};
 use crate::trace::event::{Named, Task, What};
 use crate::trace::window::Window;
@@ -65,6 +67,8 @@ pub(super) struct Case<'w> {
     pub sent: Vec<&'w Named>,
     /// Who is who.
     pub tasks: Tasks,
+    /// Changes of a thread's priority by inheritance, by thread, in order of time.
+    pub handed_on: HashMap<i32, Vec<&'w Named>>,
     /// The landmarks.
     pub path: Path,
     /// The begin of what is explained; `to` less this is the latency.
@@ -90,13 +94,28 @@ impl<'w> Case<'w> {
         ordered.sort_by_key(|event| event.time);
         let tasks = Tasks::new(ordered.iter().copied(), window.victim);
         let sends = |event: &&Named| matches!(event.what, What::CallQueue { .. } | What::IpiSend { .. });
+        let handed_on = inherited::handed_on(&ordered);
         let sent = ordered.into_iter().filter(sends).collect();
         let path = path::find(window, &cpus, from, to);
         let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
         let last = cpus.get(&window.cpu).and_then(|events| events.last()).map(|event| event.time.0);
         let torn = last.filter(|_| window.events_lost > 0 && path.switch.is_none());
-        let mut case =
-            Case { window, host, own, cpus, sent, tasks, path, from, to, irqs_off, silent, inverted, torn };
+        let mut case = Case {
+            window,
+            host,
+            own,
+            cpus,
+            sent,
+            tasks,
+            handed_on,
+            path,
+            from,
+            to,
+            irqs_off,
+            silent,
+            inverted,
+            torn,
+        };
         case.silent = silence::find(&case);
         case.irqs_off = irqs_off::find(&case);
         case.inverted = inversion::find(&case);

@@ -11,6 +11,7 @@ use super::kind::Kind;
 use super::own::{self, Cost};
 use super::state::{Stretch, Top, stretches};
 use super::tasks::who;
+use super::ticks;
 use super::why::{self, Known};
 use crate::bundle::run::{Host, Slice, Spike};
 use crate::text::several;
@@ -67,6 +68,8 @@ struct Account {
     holes: i64,
     /// Where a path of bounded work stood still, with the kinds' names.
     stalled: BTreeMap<&'static str, i64>,
+    /// Where a CPU that ran a thread had no tick.
+    tickless: i64,
     /// Where the machine was silent.
     silent: i64,
     /// Where the CPU stood still though nothing could hold it up.
@@ -74,7 +77,7 @@ struct Account {
 }
 
 fn walk(case: &Case<'_>, account: &mut Account) {
-    let mut known: BTreeMap<Cpu, (Vec<Stretch<'_>>, Over)> = BTreeMap::new();
+    let mut known: BTreeMap<Cpu, (Vec<Stretch<'_>>, Over, Vec<i64>)> = BTreeMap::new();
     let legs = &case.path.legs;
     for (at, &(since, cpu)) in legs.iter().enumerate() {
         let until = legs.get(at + 1).map_or(case.to, |next| next.0).min(case.to);
@@ -82,9 +85,11 @@ fn walk(case: &Case<'_>, account: &mut Account) {
         if since >= until {
             continue;
         }
-        let (stretches, over) =
-            known.entry(cpu).or_insert_with(|| (stretches(case.events(cpu), case.to), Over::new(case, cpu)));
-        let cuts = cuts(case, over);
+        let (stretches, over, cuts) = known.entry(cpu).or_insert_with(|| {
+            let over = Over::new(case, cpu);
+            let cuts = cuts(case, &over);
+            (stretches(case.events(cpu), case.to), over, cuts)
+        });
         let begin = stretches.partition_point(|stretch| stretch.end <= since);
         for stretch in stretches[begin..].iter().take_while(|stretch| stretch.start < until) {
             let mut start = stretch.start.max(since);
@@ -120,6 +125,7 @@ impl Account {
                 *self.stalled.entry(cause.kind.name()).or_default() += ns;
                 self.stopped += if own::is_stop(&piece, &cause) { ns } else { 0 };
             }
+            Some(cause) if ticks::are_missing(case, cpu, &piece, &cause) => self.tickless += ns,
             Some(cause) => self.add(&piece, cause),
             None if case.silent.at(piece.start).is_some() => self.silent += ns,
             None if piece.top == Top::Unknown => self.holes += ns,
@@ -205,6 +211,12 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
         let ns = Nanos(account.silent).spaced();
         notes.push(format!(
             "all CPUs were silent for {ns}, although another was to go on: stopped from outside"
+        ));
+    }
+    if account.tickless > 0 {
+        let ns = Nanos(account.tickless).spaced();
+        notes.push(format!(
+            "no tick came in {ns} in which a thread was to run: interrupts were off or the virtual CPU did not run"
         ));
     }
     for (kind, &ns) in &account.stalled {

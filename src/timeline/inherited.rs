@@ -6,6 +6,8 @@
 //! Sources: kernel/sched/core.c (`rt_mutex_setprio`), kernel/locking/rtmutex.c (`rt_mutex_adjust_prio_chain`: the thread
 //! that waits walks it, so the event's own thread is the one whose priority is handed on).
 
+use std::collections::HashMap;
+
 use super::case::Case;
 use crate::bundle::run::Behind;
 use crate::trace::event::{Named, Task, What};
@@ -15,11 +17,20 @@ pub(super) fn chosen(case: &Case<'_>, current: Task, since: i64) -> Task {
     case.tasks.at(current.pid, since).filter(|_| since > i64::MIN).unwrap_or(current)
 }
 
+/// The events that change a thread's priority, by thread, in order of time.
+pub(super) fn handed_on<'w>(ordered: &[&'w Named]) -> HashMap<i32, Vec<&'w Named>> {
+    let mut all: HashMap<i32, Vec<&Named>> = HashMap::new();
+    for event in ordered {
+        if let What::Inherit { pid, .. } = event.what {
+            all.entry(pid).or_default().push(event);
+        }
+    }
+    all
+}
+
 /// Whose priority the thread has at the time, if it has not its own: empty where no event tells whose.
 pub(super) fn from(case: &Case<'_>, current: Task, time: i64) -> Option<Behind> {
-    let of = |event: &&&Named| matches!(event.what, What::Inherit { pid, .. } if pid == current.pid);
-    let mut all: Vec<&Named> = case.cpus.values().flatten().filter(of).copied().collect();
-    all.sort_by_key(|event| event.time);
+    let all = case.handed_on.get(&current.pid)?;
     let prios = all.iter().filter_map(|event| match event.what {
         What::Inherit { old, new, .. } => Some(old.max(new)),
         _ => None,

@@ -29,6 +29,7 @@ mod starved;
 mod state;
 mod stopper;
 mod tasks;
+mod ticks;
 mod waits;
 mod why;
 

@@ -88,7 +88,12 @@ pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Pa
         }
     }
     path.runnable = runnable(cpus, victim);
-    path.queued = queued(cpus, victim, path.waking, from, to);
+    // Its waking, or its preemption, lies before the window: since then it was in a run queue.
+    let before = (window.events_lost == 0).then(|| waits_from_before(cpus, victim)).flatten();
+    if let Some(first) = before {
+        path.runnable.insert(0, first);
+    }
+    path.queued = queued(cpus, victim, path.waking, from, to).or(before.map(|_| from));
     let since = path.waking.unwrap_or(from);
     let switch = first(
         cpus,
@@ -236,6 +241,19 @@ fn queued(cpus: &PerCpu<'_>, victim: i32, waking: Option<i64>, from: i64, to: i6
         }
     }
     last.filter(|&(_, runnable)| runnable).map(|_| from)
+}
+
+/// The window's first event, where the first that is told of the thread is the switch to it: nothing else lets it run.
+fn waits_from_before(cpus: &PerCpu<'_>, victim: i32) -> Option<i64> {
+    let of_it = |event: &&&Named| match &event.what {
+        What::Switch { prev, next, .. } => prev.pid == victim || next.pid == victim,
+        What::Waking { task, .. } | What::Wakeup { task, .. } => task.pid == victim,
+        _ => false,
+    };
+    let told = cpus.values().flatten().filter(of_it).min_by_key(|event| event.time)?;
+    let switched = matches!(&told.what, What::Switch { next, .. } if next.pid == victim);
+    let first = cpus.values().filter_map(|events| events.first()).map(|event| event.time.0).min();
+    first.filter(|_| switched)
 }
 
 fn runnable(cpus: &PerCpu<'_>, victim: i32) -> Vec<i64> {

@@ -21,11 +21,9 @@ use super::spans::Spans;
 use super::standing::{ends_at_once, stands};
 use super::state::{Stretch, Top, stretches};
 use super::tasks::is_stopper;
+use super::ticks::{self, PERIODS};
 use crate::trace::event::{Named, Vector, What};
 use crate::units::{Cpu, CpuSet};
-
-/// Periods of the tick that a gap is longer than in which ticks are missed.
-const PERIODS: i64 = 3;
 /// Gaps that are looked at, the longest ones.
 const MOST: usize = 64;
 /// Events of a CPU before a gap among which a timer's start is looked for.
@@ -71,7 +69,7 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
     if gaps.is_empty() {
         return Spans::new(Vec::new());
     }
-    let tick = case.host.hz.filter(|&hz| hz > 0).map_or(10_000_000, |hz| 1_000_000_000 / i64::from(hz));
+    let tick = ticks::period(case.host);
     let tickless = CpuSet::parse(&case.host.nohz_full).unwrap_or_default();
     for (&cpu, events) in &case.cpus {
         let stretches = stretches(events, case.to);
@@ -87,7 +85,7 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
                 gap.due = [gap.due, due].into_iter().flatten().min();
                 let long = gap.end.saturating_sub(gap.start) > tick.saturating_mul(PERIODS);
                 let busy = long && is_busy(stretch) && !tickless.contains(cpu);
-                gap.missed |= busy && ticks(events, gap.start, gap.end, tick);
+                gap.missed |= busy && ticks::came_around(events, gap.start, gap.end, tick);
             }
         }
     }
@@ -224,24 +222,6 @@ fn works(case: &Case<'_>, events: &[&Named], stretch: &Stretch) -> bool {
         matches!(event.what, What::ContentionBegin { .. } | What::ContentionEnd { .. } | What::Switch { .. })
     });
     last.is_some_and(|event| matches!(event.what, What::ContentionBegin { flags, .. } if flags & 1 != 0))
-}
-
-/// Whether the tick came in the two periods before or the one after, and whether the CPU goes on within that.
-fn ticks(events: &[&Named], start: i64, end: i64, tick: i64) -> bool {
-    let within = |from: i64, to: i64| {
-        let begin = events.partition_point(|event| event.time.0 < from);
-        events[begin..].iter().take_while(move |event| event.time.0 <= to)
-    };
-    let mut around = within(start.saturating_sub(tick.saturating_mul(2)), end.saturating_add(tick));
-    around.any(|event| is_tick(event)) && within(end, end.saturating_add(tick)).next().is_some()
-}
-
-fn is_tick(event: &Named) -> bool {
-    match &event.what {
-        What::VectorEntry { vector } => *vector == Vector::LocalTimer,
-        What::TimerEntry { function, .. } => function.starts_with("tick_"),
-        _ => false,
-    }
 }
 
 #[cfg(test)]
