@@ -32,7 +32,8 @@ pub fn refuse_lockup(plan: &Plan, policy: Policy, costs: &[Nanos], what: &str) -
         plan.cpus.iter().zip(costs).filter(|(own, _)| taken.contains(own.cpu)).max_by_key(|(_, cost)| **cost);
     let Some((own, cost)) = dearest else { return Ok(()) };
     let interval = roomy(*cost);
-    let elsewhere = match plan.housekeeping.len() < plan.cpus.len() {
+    // Of a single measured CPU none can be left out.
+    let elsewhere = match plan.cpus.len() == 1 || plan.housekeeping.len() < plan.cpus.len() {
         true => "leave a CPU to it with --housekeeping",
         false => "leave a CPU out with -a",
     };
@@ -134,6 +135,7 @@ mod tests {
         assert!(refused(&plan("1", None, 10_000), Policy::Fifo, [21_000, 0]).is_none());
         let own = refused(&plan("1", Some("1"), 10_000), Policy::Fifo, [21_000, 0]).expect("refused");
         assert!(own.message.contains("-i 33"), "{}", own.message);
+        assert!(own.message.contains("--housekeeping") && !own.message.contains("-a"), "{}", own.message);
         let narrow =
             refused(&plan("0-1", Some("1"), 10_000), Policy::Fifo, [5_000, 21_000]).expect("refused");
         assert!(narrow.message.contains("--housekeeping"), "{}", narrow.message);
