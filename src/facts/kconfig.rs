@@ -189,7 +189,7 @@ mod tests {
         }
         let open = new.replace("# end of Kernel hacking\n", "");
         assert!(parse_kconfig(open).is_err());
-        // A list of options that nobody's build made is taken at its word.
+        // A hand-written list of options is taken at its word.
         assert!(parse_kconfig("CONFIG_HZ=250".to_owned()).is_ok());
     }
 

@@ -2,7 +2,7 @@
 //!
 //! In a folder that several users may write to, any of them can plant a link, or swap one in between two system calls, and
 //! have a root process write where it leads. So the way is gone step by step on descriptors, and a link is followed only
-//! if this user or root owns it, in a folder that nobody else may write to. That is stricter than the kernel's
+//! if this user or root owns it, in a folder that no other user may write to. That is stricter than the kernel's
 //! protected_symlinks (Documentation/admin-guide/sysctl/fs.rst), which concerns sticky folders alone and can be off.
 
 use std::ffi::{OsStr, OsString};

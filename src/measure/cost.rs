@@ -1,7 +1,7 @@
 //! What a cycle costs, set against the interval: a run that leaves no CPU to anybody else is refused before it begins.
 //!
 //! A real-time thread whose cycle takes as long as its interval never lets others run; where that is so on every CPU that
-//! onbeat's own thread may use, nobody hears a signal any more, and no shell can send one. Pure.
+//! onbeat's own thread may use, no signal is handled any more, and no shell can send one. Pure.
 
 use super::watch::entry;
 use crate::bundle::run::{CpuRun, Integrity};

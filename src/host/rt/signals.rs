@@ -107,7 +107,7 @@ pub fn block_signals() -> io::Result<()> {
     // SAFETY: the handler does nothing, which is safe at any point; a null old action is allowed.
     check(unsafe { libc::sigaction(NUDGE, &action, ptr::null_mut()) })?;
     mask(libc::SIG_BLOCK, &signals().waited)?;
-    // Whoever started this process may have blocked it, and a mask outlives execve(2).
+    // The parent process may have blocked it, and a mask outlives execve(2).
     mask(libc::SIG_UNBLOCK, &signal_set(&[NUDGE]))
 }
 
