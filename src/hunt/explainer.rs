@@ -129,9 +129,10 @@ impl Explainer {
         self.lost = lost;
     }
 
-    /// Seconds in which the hypervisor took time.
+    /// Seconds in which the hypervisor took time; and what there is no line of is written down, as the second's blocks are.
     pub fn second(&mut self, blocks: &[Block]) {
         self.findings.second(blocks);
+        self.events.explained.count(self.lost + self.passed_over);
     }
 
     /// Takes spikes apart in the order of time, in which pages are taken and let go: as many of the latest as a stretch
