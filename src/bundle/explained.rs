@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::events::{EVENTS, LEFT_FREE, LINE_LIMIT};
 use super::room::{Place, Room};
 use super::run::{Run, Spike};
@@ -28,6 +30,25 @@ const WORN: u64 = 64 << 20;
 
 /// A buffer that one long line has stretched does not stay at that size.
 const BUFFER: usize = 64 << 10;
+
+/// What a line begins with that is no spike.
+const COUNTERS: &[u8] = b"{\"counters\":";
+
+/// How many spikes are in no line, as of a second of the hunt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Counters {
+    /// Those that came faster than could be looked at.
+    passed_over: u64,
+    /// Those that were explained and are not in the file.
+    unwritten: u64,
+}
+
+/// The line of them.
+#[derive(Serialize, Deserialize)]
+struct Counted {
+    counters: Counters,
+}
 
 /// Where a spike's line is.
 #[derive(Debug)]
@@ -54,6 +75,10 @@ pub struct Explained {
     room: Room<Entry>,
     held: usize,
     buffer: Vec<u8>,
+    /// Spikes that came faster than could be looked at.
+    passed_over: u64,
+    /// What the file says of those that are not in it.
+    counted: Counters,
     /// Spikes that are not in the list.
     pub dropped: u64,
     /// Spikes that are not in the file.
@@ -72,6 +97,8 @@ impl Explained {
             room: Room::default(),
             held: 0,
             buffer: Vec::new(),
+            passed_over: 0,
+            counted: Counters::default(),
             dropped: 0,
             unwritten: 0,
             trouble: None,
@@ -120,6 +147,24 @@ impl Explained {
         }
     }
 
+    /// Appends how many spikes the file lacks, if that has changed: a run that is killed then has them as of its last
+    /// second. Where there is no room the next second tries again.
+    pub fn count(&mut self, passed_over: u64) {
+        self.passed_over = passed_over;
+        let now = self.counters();
+        if now == self.counted {
+            return;
+        }
+        self.buffer.clear();
+        if write_counters(&mut self.buffer, now).and_then(|()| self.append()).is_ok() {
+            self.counted = now;
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        Counters { passed_over: self.passed_over, unwritten: self.unwritten }
+    }
+
     /// Writes the buffer to the file's end, whole or not at all; where that is.
     fn append(&mut self) -> io::Result<u64> {
         if self.end > WORN && self.end / 4 > self.room.bytes() {
@@ -155,6 +200,14 @@ impl Explained {
             Line::At(..) => {}
             Line::Held(_) => held += 1,
         });
+        // What was displaced is in no line any more: the file that takes the old one's place says so from the start.
+        let counted = Counters { unwritten: self.dropped + held, ..self.counters() };
+        line.clear();
+        let copied = copied.and_then(|()| {
+            write_counters(&mut line, counted)?;
+            next.write_all(&line)
+        });
+        let length = line.len() as u64;
         let placed = copied.and_then(|()| self.dir.rename(NEXT, EXPLAINED, false));
         if placed.is_err() {
             self.dir.remove(NEXT);
@@ -166,7 +219,8 @@ impl Explained {
                 *at = place;
             }
         });
-        (self.file, self.end, self.unwritten) = (next, end, self.dropped + held);
+        (self.file, self.end) = (next, end + length);
+        (self.unwritten, self.counted) = (counted.unwritten, counted);
         Ok(())
     }
 
@@ -217,6 +271,12 @@ impl Listed {
     }
 }
 
+fn write_counters(line: &mut Vec<u8>, counters: Counters) -> io::Result<()> {
+    serde_json::to_writer(&mut *line, &Counted { counters })?;
+    line.push(b'\n');
+    Ok(())
+}
+
 /// Puts the spikes of a run that was killed, or had no space left for its last document, back into its list; how many
 /// lines could not be read.
 ///
@@ -231,7 +291,19 @@ pub(super) fn put_back(folder: &Path, run: &mut Run) -> io::Result<u64> {
         Err(error) => return Err(error),
     };
     let (mut room, mut unread, mut gone) = (Room::default(), 0, 0);
+    let mut counters = Counters::default();
     while let Some(line) = lines.next_line()? {
+        if line.starts_with(COUNTERS) {
+            match serde_json::from_slice::<Counted>(line) {
+                // They only grow: one that was made ready before the file was written anew may come after a later one.
+                Ok(Counted { counters: Counters { passed_over, unwritten } }) => {
+                    counters.passed_over = counters.passed_over.max(passed_over);
+                    counters.unwritten = counters.unwritten.max(unwritten);
+                }
+                Err(_) => unread += 1,
+            }
+            continue;
+        }
         match serde_json::from_slice::<Spike>(line) {
             Ok(spike) if is_sound(&spike) => {
                 gone += room.put(spike, line.len());
@@ -240,8 +312,20 @@ pub(super) fn put_back(folder: &Path, run: &mut Run) -> io::Result<u64> {
         }
     }
     run.spikes = room.into_list();
+    bring_up_to_date(run, counters);
     run.spikes_dropped = run.spikes_dropped.saturating_add(gone);
     Ok(unread + lines.too_long())
+}
+
+/// Takes over what was counted since the run's last checkpoint, or before it where there was no room for the line.
+fn bring_up_to_date(run: &mut Run, counters: Counters) {
+    let before = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
+    let passed_over = before.max(counters.passed_over);
+    let unwritten = run.spikes_dropped.saturating_sub(before).max(counters.unwritten);
+    let Some(recorder) = &mut run.recorder else { return };
+    recorder.spikes_passed_over = passed_over;
+    recorder.windows_lost = recorder.windows_lost.saturating_add(passed_over - before);
+    run.spikes_dropped = passed_over.saturating_add(unwritten);
 }
 
 /// Whether its numbers agree with each other: what was damaged or made up may say anything.
@@ -259,7 +343,7 @@ mod tests {
     #![allow(clippy::disallowed_methods)]
 
     use super::*;
-    use crate::bundle::run::Slice;
+    use crate::bundle::run::{Recorder, Slice};
 
     fn spike(at: i64, latency: i64) -> Spike {
         let slice = Slice { kind: "thread".into(), ns: Nanos(latency - 1), ..Slice::default() };
@@ -286,7 +370,8 @@ mod tests {
         }
 
         fn recovered(&self) -> (Run, u64) {
-            let mut run = Run { spikes_dropped: 5, ..Run::default() };
+            let recorder = Some(Recorder { spikes_passed_over: 3, windows_lost: 4, ..Recorder::default() });
+            let mut run = Run { spikes_dropped: 5, recorder, ..Run::default() };
             let unread = put_back(self.0.path(), &mut run).expect("read");
             (run, unread)
         }
@@ -348,10 +433,46 @@ mod tests {
         let before = hunt.end;
         hunt.renew().expect("written");
         assert!(hunt.end < before && hunt.unwritten == hunt.dropped);
+        assert_eq!(std::fs::metadata(place.file()).expect("a file").len(), hunt.end);
         hunt.add(&spike(1_000_000, 9_000));
         let (run, unread) = place.recovered();
-        assert_eq!((run.spikes.len(), unread, run.spikes_dropped), (2_000, 0, 6));
+        // A hundred went with the old file, and the last displaced one more; three were passed over.
+        assert_eq!((run.spikes.len(), unread, run.spikes_dropped), (2_000, 0, 3 + 100 + 1));
         assert_eq!(listed(hunt), run.spikes);
+    }
+
+    #[test]
+    fn spikes_in_no_line_are_counted_as_of_the_last_second_of_a_killed_run() {
+        let place = Place::new();
+        let mut hunt = place.hunt();
+        (0..138).for_each(|n| hunt.add(&spike(100 * n, 10)));
+        hunt.count(0);
+        assert_eq!(place.recovered().0.spikes_dropped, 5);
+        hunt.count(9_849);
+        let end = hunt.end;
+        hunt.count(9_849);
+        assert_eq!(hunt.end, end);
+        hunt.unwritten += 7;
+        hunt.count(9_850);
+        hunt.add(&spike(1_000_000, 10));
+        let (run, unread) = place.recovered();
+        assert_eq!((run.spikes.len(), unread, run.spikes_dropped), (139, 0, 9_857));
+        let recorder = run.recorder.expect("one");
+        assert_eq!((recorder.spikes_passed_over, recorder.windows_lost), (9_850, 4 + 9_847));
+        // What is damaged or made up changes nothing, or counts as much as there can be.
+        let with = |more: &str| {
+            let before = std::fs::read(place.file()).expect("read");
+            std::fs::write(place.file(), [&before, more.as_bytes()].concat()).expect("written");
+            let (run, unread) = place.recovered();
+            std::fs::write(place.file(), before).expect("written");
+            (run.spikes_dropped, unread)
+        };
+        assert_eq!(
+            with("{\"counters\":{\"passed_over\":-1}}\n{\"counters\":7}\n{\"counters\":{\"pas"),
+            (9_857, 3)
+        );
+        assert_eq!(with("{\"counters\":{\"passed_over\":18446744073709551615}}\n"), (u64::MAX, 0));
+        assert_eq!(listed(hunt).len(), 139);
     }
 
     #[test]

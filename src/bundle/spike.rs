@@ -149,6 +149,8 @@ pub struct Recorder {
     pub bytes_per_s: Option<u64>,
     /// The longest that housekeeping took to come for a spike.
     pub slowest_response_ms: Option<f64>,
+    /// Spikes that came faster than could be looked at: they are counted, and neither explained nor in `latency_ns`.
+    pub spikes_passed_over: u64,
     /// Spikes whose events were overwritten before they could be read, or that came too fast to be looked at.
     pub windows_lost: u64,
     /// Events overwritten in all, as the kernel counts them; only those within windows matter.

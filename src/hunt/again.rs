@@ -37,7 +37,8 @@ pub fn explain(
     })?;
     before.into_values().for_each(&mut keep);
     run.spikes = room.into_list();
-    run.spikes_dropped = run.spikes_dropped.max(dropped);
+    let passed_over = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
+    run.spikes_dropped = run.spikes_dropped.max(dropped.saturating_add(passed_over));
     // After the spikes: which seconds matter is then known.
     findings.stole(stolen.iter().copied());
     run.spikes.iter_mut().for_each(|spike| findings.settle(&run.host, spike));

@@ -129,9 +129,10 @@ impl Explainer {
         self.lost = lost;
     }
 
-    /// Seconds in which the hypervisor took time.
+    /// Seconds in which the hypervisor took time; and what there is no line of is written down, as the second's blocks are.
     pub fn second(&mut self, blocks: &[Block]) {
         self.findings.second(blocks);
+        self.events.explained.count(self.lost + self.passed_over);
     }
 
     /// Takes spikes apart in the order of time, in which pages are taken and let go: as many of the latest as a stretch
@@ -215,11 +216,8 @@ impl Explainer {
         (self.account.tick_ns, self.account.ticks) = self.ticks.told();
         self.recorder.account(&mut self.account);
         let mut account = self.account.clone();
+        account.spikes_passed_over = passed_over;
         account.windows_lost += passed_over;
-        if passed_over > 0 {
-            let lost = several(passed_over, "spike", "spikes");
-            account.notes.push(format!("{lost} came faster than could be looked at, and only counted"));
-        }
         if self.unwritten > 0 {
             let why = self.trouble.as_deref().unwrap_or("the space for them is used up");
             account.notes.push(format!(

@@ -116,15 +116,41 @@ pub fn found(run: &Run) -> String {
     let Some(over) = over.map(span) else {
         return format!("No wake-up was looked at {on}: there was no threshold.");
     };
-    match (all, run.spikes_dropped) {
-        (0, _) => format!("No wake-up was later than {over} {on}."),
-        (_, 0) => format!("{} later than {over} {on}.", several(all, "wake-up", "wake-ups")),
-        (_, dropped) => {
-            let all = several(all, "wake-up", "wake-ups");
-            let kept = several(dropped, "of them is", "of them are");
-            format!("{all} later than {over} {on}; {kept} ranked and not kept.")
-        }
+    if all == 0 {
+        return format!("No wake-up was later than {over} {on}.");
     }
+    let passed_over = passed_over(run);
+    let ranked = run.spikes_dropped - passed_over;
+    let mut words = format!("{} later than {over} {on}", several(all, "wake-up", "wake-ups"));
+    if ranked > 0 {
+        words += &format!("; {} ranked and not kept", several(ranked, "of them is", "of them are"));
+    }
+    if passed_over > 0 {
+        let of_them = if ranked > 0 { "" } else { " of them" };
+        let are = if passed_over == 1 { "is" } else { "are" };
+        words +=
+            &format!("; {passed_over}{of_them} came faster than could be looked at and {are} only counted");
+    }
+    words + "."
+}
+
+/// Spikes that were counted and never explained.
+fn passed_over(run: &Run) -> u64 {
+    let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
+    counted.min(run.spikes_dropped)
+}
+
+/// The spikes whose latencies are summed: those in the list and those that were ranked and not kept.
+pub fn summed(run: &Run) -> String {
+    let ranked = run.spikes_dropped - passed_over(run);
+    several((run.spikes.len() as u64).saturating_add(ranked), "spike", "spikes")
+}
+
+/// What that sum leaves out, as a sentence.
+pub fn left_out(run: &Run) -> Option<String> {
+    let passed_over = passed_over(run);
+    let words = several(passed_over, "spike that was only counted is", "spikes that were only counted is");
+    (passed_over > 0).then(|| format!("The latency of {words} not in the sum."))
 }
 
 /// Why the largest values of a hunt are not the machine's latency.
@@ -339,6 +365,33 @@ mod tests {
         assert_eq!(found(&run), "No wake-up was later than 100 us on 2 CPUs in 60.0 s.");
         run.spikes_dropped = 7;
         assert!(found(&run).ends_with("7 of them are ranked and not kept."), "{}", found(&run));
+    }
+
+    #[test]
+    fn spikes_that_were_never_explained_are_not_said_to_be_ranked_nor_in_the_sum() {
+        let mut run = fixture::run();
+        let listed = run.spikes.len() as u64;
+        let mut told = |dropped: u64, passed_over: u64| {
+            run.spikes_dropped = dropped;
+            run.recorder.as_mut().expect("a hunt has one").spikes_passed_over = passed_over;
+            let page = crate::report::hunt::text::render(&run, 400, false);
+            (found(&run), summed(&run), left_out(&run), page)
+        };
+        let (all, sum, rest, page) = told(12, 7);
+        let end = "; 5 of them are ranked and not kept; 7 came faster than could be looked at and are only counted.";
+        assert!(all.starts_with(&format!("{} wake-ups", listed + 12)) && all.ends_with(end), "{all}");
+        let rest = rest.expect("said");
+        assert_eq!(rest, "The latency of 7 spikes that were only counted is not in the sum.");
+        assert!(page.contains(&format!("{sum} late by")) && page.contains(&rest), "{page}");
+        assert_eq!(sum, format!("{} spikes", listed + 5));
+        let (all, sum, ..) = told(1, 1);
+        let end = "; 1 of them came faster than could be looked at and is only counted.";
+        assert!(all.ends_with(end) && sum == format!("{listed} spikes"), "{all}");
+        assert_eq!(told(12, 0).2, None);
+        // What a bundle says may be anything.
+        assert!(told(u64::MAX, u64::MAX).2.is_some());
+        told(u64::MAX, 0);
+        told(0, u64::MAX);
     }
 
     #[test]

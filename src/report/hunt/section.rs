@@ -70,7 +70,8 @@ fn culprits(run: &Run) -> Markup {
         }))
         @if run.culprits.len() > CULPRITS { p class="muted" { (run.culprits.len() - CULPRITS) " more are in the data at the end of this file." } }
         p class="muted" {
-            "Shares are of " (span(total(run))) ", the latency of " (several(run.spikes.len() as u64 + run.spikes_dropped, "spike", "spikes")) ". "
+            "Shares are of " (span(total(run))) ", the latency of " (said::summed(run)) ". "
+            @if let Some(left_out) = said::left_out(run) { (left_out) " " }
             "No event accounts for " (span(rest)) " of it (" (said::percent(share(rest, total(run)))) ")."
         }
     }

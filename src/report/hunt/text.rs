@@ -224,12 +224,12 @@ fn put(page: &mut String, plain: &str, dyed: &str, words: &str, hang: usize, wid
 
 fn culprits(page: &mut String, run: &Run, width: usize, ink: Ink) {
     let whole = span(total(run));
-    let line = format!(
-        "Who took the time: {} late by {whole} in all",
-        several(run.spikes.len() as u64 + run.spikes_dropped, "spike", "spikes")
-    );
+    let line = format!("Who took the time: {} late by {whole} in all", said::summed(run));
     let _ = writeln!(page);
     heading(page, &line, width, ink);
+    if let Some(line) = said::left_out(run) {
+        wrapped(page, &line, width);
+    }
     for at in 0..run.culprits.len().min(CULPRITS) {
         one_culprit(page, &run.culprits, at, width, ink);
     }

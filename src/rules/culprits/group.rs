@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::numbers::Numbers;
 use super::patterns::{Recurring, recurring};
 use super::{Culprit, subsystems, who};
 use crate::bundle::run;
@@ -24,8 +25,7 @@ const FEWEST_RECURRING: usize = 8;
 pub struct Group {
     rule: Option<&'static Culprit>,
     total: i64,
-    spikes: u64,
-    last_spike: u64,
+    spikes: Numbers,
     kinds: BTreeMap<String, i64>,
     functions: BTreeMap<String, (i64, u64)>,
     /// Slices whose function found no room among them.
@@ -33,7 +33,8 @@ pub struct Group {
     modules: BTreeMap<String, String>,
     evidence: BTreeMap<String, u64>,
     other_evidence: u64,
-    times: Vec<Nanos>,
+    /// When its spikes ended, with their numbers: the first so many.
+    times: Vec<(u64, Nanos)>,
 }
 
 impl Group {
@@ -42,8 +43,7 @@ impl Group {
         Group {
             rule,
             total: 0,
-            spikes: 0,
-            last_spike: 0,
+            spikes: Numbers::default(),
             kinds: BTreeMap::new(),
             functions: BTreeMap::new(),
             other_functions: 0,
@@ -67,12 +67,8 @@ impl Group {
     /// Adds a slice of the spike of that number, which counts from one, and ended at `at`.
     pub fn add(&mut self, spike: u64, slice: &run::Slice, evidence: String, at: Nanos) {
         self.total = self.total.saturating_add(slice.ns.0.max(0));
-        if self.last_spike != spike {
-            self.last_spike = spike;
-            self.spikes += 1;
-            if self.times.len() < MOST_TIMES {
-                self.times.push(at);
-            }
+        if self.spikes.add(spike) && self.times.len() < MOST_TIMES {
+            self.times.push((spike, at));
         }
         if room(&self.kinds, &slice.kind) {
             let took = self.kinds.entry(slice.kind.clone()).or_default();
@@ -97,11 +93,10 @@ impl Group {
         }
     }
 
-    /// Takes another's share over, of spikes that this one has not counted.
+    /// Takes another's share over. A spike that both have part in is one.
     pub fn absorb(&mut self, other: &Group) {
         self.total = self.total.saturating_add(other.total);
-        self.spikes += other.spikes;
-        self.last_spike = self.last_spike.max(other.last_spike);
+        self.spikes.join(&other.spikes);
         for (name, ns) in &other.kinds {
             if room(&self.kinds, name) {
                 let took = self.kinds.entry(name.clone()).or_default();
@@ -125,13 +120,15 @@ impl Group {
                 false => self.other_evidence += count,
             }
         }
-        let left = MOST_TIMES.saturating_sub(self.times.len());
-        self.times.extend(other.times.iter().take(left));
+        self.times.extend(&other.times);
+        self.times.sort_by_key(|time| time.0);
+        self.times.dedup_by_key(|time| time.0);
+        self.times.truncate(MOST_TIMES);
     }
 
-    /// The culprit for the bundle; `apart` is what tells it from others of its rule; with the
-    /// resolution of its times a period is looked for.
-    pub fn told(&self, apart: &str, share: f64, resolution: Option<Nanos>) -> run::Culprit {
+    /// The culprit for the bundle; `apart` is what tells it from others of its rule, `all` how many spikes the run had;
+    /// with the resolution of its times a period is looked for.
+    pub fn told(&self, apart: &str, share: f64, all: u64, resolution: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
         let name = match (rule, apart) {
             (Some(rule), "") => rule.title.to_owned(),
@@ -147,7 +144,7 @@ impl Group {
             rule: rule.map(|rule| rule.id.to_owned()),
             name,
             kind: self.kind().to_owned(),
-            spikes: self.spikes,
+            spikes: self.spikes.count().min(all),
             total_ns: Nanos(self.total),
             share,
             evidence: self.observations(&functions, resolution),
@@ -178,10 +175,11 @@ impl Group {
         {
             told.push(format!("{function} belongs to {subsystem}"));
         }
-        let period = resolution
-            .filter(|_| self.times.len() >= FEWEST_RECURRING)
-            .and_then(|resolution| recurring(&self.times, resolution));
-        let cut = self.spikes > self.times.len() as u64;
+        let period = resolution.filter(|_| self.times.len() >= FEWEST_RECURRING).and_then(|resolution| {
+            let times: Vec<Nanos> = self.times.iter().map(|time| time.1).collect();
+            recurring(&times, resolution)
+        });
+        let cut = self.spikes.count() > self.times.len() as u64;
         let period = period.map(|period| Recurring { cut: cut || period.cut, ..period });
         told.extend(period.filter(Recurring::most).map(|period| period.sentence()));
         told
@@ -205,7 +203,7 @@ mod tests {
                 let jitter = spike as i64 * 7919 % 20_000;
                 group.add(spike + 1, &slice, String::new(), Nanos(spike as i64 * 1_300_000_000 + jitter));
             }
-            group.told("hog", 1.0, Some(Nanos::MILLI)).evidence
+            group.told("hog", 1.0, spikes, Some(Nanos::MILLI)).evidence
         };
         assert_eq!(evidence(40), ["40 of 40 recur every 1.30 s"]);
         let many = evidence(1_200);

@@ -11,6 +11,7 @@ pub(crate) mod fixture;
 mod group;
 mod held;
 mod near;
+mod numbers;
 pub mod patterns;
 pub mod sources;
 pub mod stolen;

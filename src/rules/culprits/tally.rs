@@ -200,7 +200,7 @@ impl Tally {
         let told = |(place, (name, group)): (usize, &(&String, &Group))| {
             // What is pooled has many causes: their times together have no period that says anything.
             let one = place < with_periods && name.as_str() != POOLED;
-            group.told(name, share(group.total()), one.then_some(resolution))
+            group.told(name, share(group.total()), self.spikes, one.then_some(resolution))
         };
         let mut culprits: Vec<run::Culprit> = kept.iter().enumerate().map(told).collect();
         culprits.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
@@ -226,7 +226,8 @@ impl Tally {
             }
         }
         marks.sort_by_key(|mark| std::cmp::Reverse(mark.unexplained));
-        let unjudged = self.unjudged + marks.len().saturating_sub(patterns::MOST) as u64;
+        let beyond = marks.len().saturating_sub(patterns::MOST) as u64;
+        let unjudged = (self.unjudged + beyond).min(self.spikes);
         marks.truncate(patterns::MOST);
         let all = Patterns::of(&marks, about.cpus.len(), about.interval.unwrap_or(Nanos::MILLI));
         let mut named = 0i64;
@@ -370,6 +371,28 @@ mod tests {
         assert_eq!(of(2), (vec![], 1380));
         assert_eq!(of(3), (vec![(3, 1800)], 270));
         assert_eq!(of(5), (vec![(5, 3000)], 450));
+    }
+
+    #[test]
+    fn a_spike_with_a_culprit_in_several_places_is_one_of_its_spikes() {
+        let host = Host { virtualization: "kvm".into(), ..Host::default() };
+        let host = Host { preempt: "none".into(), ..host };
+        let ran_on = |comm: &str, ns: i64| slice("preempt-off", ns, comm, 120, "");
+        let (long, short) = (|comm: &str| ran_on(comm, 60_000), ran_on("sh", 40_000));
+        let all = [long("cat"), long("dd"), short];
+        // One certain and one held, two held places, and both.
+        for slices in [&all[1..], &all[..2], &all[..]].map(<[Slice]>::to_vec) {
+            let mut spikes: Vec<Spike> =
+                (0..18).map(|n| spike(n * 1_000_000_000, slices.clone(), 0)).collect();
+            let ranked = blame(&mut spikes, &About::machine(&host));
+            let doubted = slices.iter().filter(|slice| timeline::doubted(&host, slice).is_some()).count();
+            assert_eq!(doubted, slices.iter().filter(|slice| slice.ns.0 == 60_000).count());
+            let [one] = &ranked.culprits[..] else { panic!("{:?}", ranked.culprits) };
+            assert_eq!((one.rule.as_deref(), one.spikes), (Some("unpreempted-kernel"), 18));
+            let recur: Vec<_> = one.evidence.iter().filter(|text| text.contains("recur every")).collect();
+            assert_eq!(recur, ["18 of 18 recur every 1.00 s"]);
+            assert_eq!(whole(&ranked), ranked.latency.0);
+        }
     }
 
     #[test]
