@@ -79,7 +79,8 @@ pub fn open(path: &Path) -> Outcome<Host> {
             check_schema(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?
         }
         Fact::Absent if bundle.read(&format!("/{RUN}")).known().is_some() => {}
-        Fact::Absent => {
+        // The path is that of a device, or a pipe.
+        Fact::Absent | Fact::Refused(libc::ENOTDIR) => {
             return Err(Trouble::usage(format!(
                 "{shown} is no bundle: expected a folder that `onbeat capture -o` or `onbeat measure -o` made"
             )));
@@ -181,6 +182,31 @@ mod tests {
         fs::remove_file(place.join("capture.json")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", place.join("capture.json")).unwrap();
         assert_eq!(open(&place).err().unwrap().exit, Exit::Usage);
+    }
+
+    #[test]
+    fn what_is_there_and_is_no_file_or_folder_is_malformed() {
+        let (dir, host) = tree();
+        ask(&host);
+        for name in ["host", "host.errors", "host.lists", "host.links", "capture.json"] {
+            let place = dir.path().join(format!("with-{name}"));
+            write(&place, &capture(), host.recorded().unwrap()).unwrap();
+            let there = place.join(name);
+            if name == "host" {
+                fs::remove_dir_all(&there).unwrap()
+            } else {
+                fs::remove_file(&there).unwrap()
+            }
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            rustix::fs::mkfifoat(rustix::fs::CWD, &there, mode).unwrap();
+            let refused = open(&place).err().unwrap();
+            assert!(refused.exit == Exit::Usage && refused.message.contains(name), "{refused}");
+            if name != "capture.json" {
+                fs::remove_file(place.join("capture.json")).unwrap();
+                fs::write(place.join("run.json"), "{}").unwrap();
+                assert_eq!(open(&place).err().unwrap().exit, Exit::Usage, "a run's bundle with {name}");
+            }
+        }
     }
 
     #[test]

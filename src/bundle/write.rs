@@ -111,27 +111,26 @@ impl Writer {
 
     /// Replaces `run.json`, and empties the tail, which it now contains.
     pub fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
-        self.replace(run, &run.spikes).map_err(|error| self.lost("a checkpoint", &error))
-    }
-
-    fn replace<S: Serialize>(&mut self, run: &Run, spikes: &S) -> io::Result<()> {
-        self.replace_run(&Document::of(run, spikes), run.complete).and_then(|()| self.empty_tail())
+        let placed = self.replace_run(&Document::of(run, &run.spikes), run.complete);
+        placed.and_then(|()| self.empty_tail()).map_err(|error| self.lost("a checkpoint", &error))
     }
 
     /// Writes the last `run.json` with its spikes, wherever they are, and takes away what only a run that is on needs.
     pub fn finish<S: Serialize>(mut self, run: &Run, spikes: &S) -> Outcome<PathBuf> {
         // Records may wait in memory of the kernel; a run that says it is complete must not lose them.
         let flushed = self.blocks.as_ref().map_or(Ok(()), File::sync_all);
-        match self.replace(run, spikes) {
-            Ok(()) => Explained::remove(&self.dir),
+        let placed = match self.replace_run(&Document::of(run, spikes), true) {
+            Ok(()) => {
+                Explained::remove(&self.dir);
+                Ok(())
+            }
             // Spikes take most of the space: the statistics alone may still fit, and the spikes stay where they are.
-            Err(error) => self.replace(run, &[(); 0]).map_err(|_| {
-                self.dir.remove(SPARE);
-                Trouble::internal(self.lost("a checkpoint", &error))
-            })?,
-        }
-        self.dir.remove(TAIL);
+            Err(error) => self.replace_run(&Document::of(run, &[(); 0]), true).map_err(|_| error),
+        };
         self.dir.remove(SPARE);
+        // The tail is what the last checkpoint lacks: it stays where that one could not be replaced.
+        placed.map_err(|error| Trouble::internal(self.lost("a checkpoint", &error)))?;
+        self.dir.remove(TAIL);
         flushed.map_err(|error| Trouble::internal(self.lost("block records", &error)))?;
         Ok(self.path.clone())
     }
@@ -154,14 +153,17 @@ impl Writer {
             Some(self.dir.reserve(NEXT_SPARE, self.spare_bytes)?)
         };
         let placed = self.fill_spare(document).and_then(|()| self.dir.rename(SPARE, RUN, true));
-        match (&placed, next) {
-            (Ok(()), Some(next)) => {
-                self.kept = true;
-                self.dir.rename(NEXT_SPARE, SPARE, false)?;
+        if placed.is_ok() {
+            // What was the spare is run.json now, and must not be written to any more.
+            (self.kept, self.spare) = (true, None);
+        }
+        match next {
+            Some(next) if placed.is_ok() && self.dir.rename(NEXT_SPARE, SPARE, false).is_ok() => {
                 self.spare = Some(next);
             }
-            (Ok(()), None) => self.kept = true,
-            (Err(_), _) => self.dir.remove(NEXT_SPARE),
+            // Without space set aside, the next document has to find some.
+            Some(_) => self.dir.remove(NEXT_SPARE),
+            None => {}
         }
         placed
     }
@@ -246,5 +248,54 @@ pub(super) fn refusal(path: &Path, error: &io::Error) -> Trouble {
             let what = format!("cannot make the bundle {shown}");
             Trouble::of_call(what, error, Exit::Usage, "choose another folder with -o")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods)] // What was written has to be read.
+
+    use super::*;
+    use std::fs;
+
+    fn run(id: &str, complete: bool) -> Run {
+        Run { id: id.into(), complete, ..Run::default() }
+    }
+
+    #[test]
+    fn a_second_rename_that_fails_costs_the_spare_and_never_writes_into_the_run() {
+        let top = tempfile::tempdir().unwrap();
+        let place = top.path().join("bundle");
+        let at = |name: &str| place.join(name);
+        let mut writer = Writer::create(&place, 1).unwrap();
+        writer.begin(&run("first", false)).unwrap();
+        // As after the rename to run.json: then nothing is held that leads to it.
+        writer.replace_run(&run("second", true), true).unwrap();
+        assert!(writer.spare.is_none() && !at(SPARE).exists());
+        let linked = top.path().join("linked");
+        fs::hard_link(at(RUN), &linked).unwrap();
+        // Without a spare, checkpoints go on, and each is a file of its own.
+        writer.checkpoint(&run("third", false)).unwrap();
+        assert!(fs::read_to_string(&linked).unwrap().contains("second"), "run.json was written in place");
+        assert!(fs::read_to_string(at(RUN)).unwrap().contains("third"));
+        assert!(writer.spare.is_some() && at(SPARE).exists() && !at(NEXT_SPARE).exists());
+        writer.finish(&run("last", true), &[(); 0]).unwrap();
+        assert!(!at(SPARE).exists() && !at(TAIL).exists());
+    }
+
+    #[test]
+    fn a_tail_that_cannot_be_emptied_is_nothing_to_a_run_that_is_whole() {
+        let top = tempfile::tempdir().unwrap();
+        let place = top.path().join("bundle");
+        let mut writer = Writer::create(&place, 1).unwrap();
+        writer.begin(&run("first", false)).unwrap();
+        // Open for reading alone: ftruncate(2) fails.
+        writer.tail = Some(File::open(place.join(TAIL)).unwrap());
+        assert!(writer.checkpoint(&run("second", false)).is_err());
+        writer.finish(&run("last", true), &["a spike"]).unwrap();
+        let names: Vec<_> = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(!names.iter().any(|name| name == TAIL || name == SPARE), "{names:?}");
+        let text = fs::read_to_string(place.join(RUN)).unwrap();
+        assert!(text.contains("last") && text.contains("a spike"), "{text}");
     }
 }

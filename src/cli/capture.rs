@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use super::running::{block_signals, unless_stopped};
 use super::{Environment, check_outputs, print, wanted, write_output};
 use crate::bundle::capture::{Capture, SCHEMA, write};
 use crate::bundle::time::wall_time;
 use crate::error::{Exit, Outcome, Trouble, json};
 use crate::facts::survey::survey;
-use crate::host::{Host, clock, is_root, random_u64};
+use crate::host::{Host, clock, is_root, random_u64, rt};
 use crate::text::quoted;
 
 /// Keep what the audit reads of this machine
@@ -43,12 +44,14 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     };
     let default = || environment.runs().join(format!("capture-{:016x}", random_u64()));
     let path = args.output.clone().unwrap_or_else(default);
+    block_signals()?;
     write(&path, &capture, recorder)?;
+    rt::unblock_signals();
     if let Some(to) = &args.json {
         write_output(to, (json(&capture)? + "\n").as_bytes())?;
     }
     if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
         print(format!("kept in {}\n", quoted(&path)).as_bytes())?;
     }
-    Ok(Exit::Fine)
+    unless_stopped(Ok(Exit::Fine))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::course::Course;
 use super::flags::positive_span;
 use super::live::Live;
-use super::running::{Begun, Desk, begin, exit_of};
+use super::running::{Begun, Desk, begin, exit_of, unless_stopped};
 use super::{Environment, print, write_output};
 use crate::bundle::document::Document;
 use crate::bundle::run::Run;
@@ -166,5 +166,5 @@ fn finish(
     if let Some(to) = &args.perfetto {
         first = first.or(super::explain::write_perfetto(&path, run, to).err());
     }
-    exit_of(run, first)
+    unless_stopped(exit_of(run, first))
 }

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use super::running::{block_signals, unless_stopped};
 use super::{Environment, print, say, write_output};
 use crate::bundle::write::Writer;
 use crate::error::{Exit, Outcome, Trouble, json};
 use crate::foreign;
-use crate::host::{self, random_u64};
+use crate::host::{self, random_u64, rt};
 use crate::text::quoted;
 use crate::units::{Bare, Nanos, parse_span};
 
@@ -46,7 +47,11 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let shown = quoted(&args.file);
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {
-        Trouble::of_call(format!("cannot read {shown}"), &error, Exit::Usage, "give a result of cyclictest's")
+        let remedy = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => "run as its owner",
+            _ => "give a result of cyclictest's",
+        };
+        Trouble::of_call(format!("cannot read {shown}"), &error, Exit::Usage, remedy)
     })?;
     let mut run = foreign::import(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
     let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
@@ -62,8 +67,10 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     run.id = format!("import-{:016x}", random_u64());
     let path = args.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
+    block_signals()?;
     let writer = Writer::create(&path, run.cpus.len())?;
     let path = writer.finish(&run, &run.spikes)?;
+    rt::unblock_signals();
     if let Some(to) = &args.json {
         write_output(to, (json(&run)? + "\n").as_bytes())?;
     }
@@ -75,7 +82,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     if run.plan.interval_ns.is_none() {
         say("onbeat: the interval is not in the file: give it with -i, so that cycle numbers become times");
     }
-    Ok(Exit::Fine)
+    unless_stopped(Ok(Exit::Fine))
 }
 
 fn interval(text: &str) -> Outcome<Nanos> {

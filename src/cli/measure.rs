@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::course::Course;
-use super::running::{Begun, Desk, begin, exit_of};
+use super::running::{Begun, Desk, begin, exit_of, unless_stopped};
 use super::{Environment, print, write_output};
 use crate::bundle::run::Run;
 use crate::bundle::write::Writer;
@@ -64,7 +64,7 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
     rt::forget_code(); // what looked at the machine again
     let path = writer.path().to_owned();
     let kept = writer.finish(run, &run.spikes);
-    // What was measured is safe: from here on Ctrl-C may end whatever takes too long.
+    // What was measured is safe: Ctrl-C may end whatever takes too long from here on.
     rt::unblock_signals();
     if !args.outputs().iter().any(|path| path.as_deref() == Some("-".as_ref())) {
         let (columns, color) = (environment.columns(), environment.color(&io::stdout()));
@@ -94,7 +94,7 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
             first = first.or(bytes().and_then(|bytes| write_output(path, bytes.as_bytes())).err());
         }
     }
-    exit_of(run, first)
+    unless_stopped(exit_of(run, first))
 }
 
 impl Args {

@@ -47,8 +47,7 @@ pub fn begin(course: &Course, command: &str, environment: &Environment) -> Outco
     let plan = plan::plan(&intent, &machine, random_u64())?;
     course.mention_needless_flags();
     let mut run = document(command, &plan, &facts);
-    // From here on something is on the disk that a signal must not leave half there.
-    rt::block_signals().map_err(|error| Trouble::internal(format!("cannot block signals: {error}")))?;
+    block_signals()?;
     let path = course.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
     let mut writer = Writer::create(&path, plan.cpus.len())?;
     writer.begin(&run)?;
@@ -92,6 +91,19 @@ impl Sink for Desk {
 
     fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
         self.writer.checkpoint(run)
+    }
+}
+
+/// Blocks the stop signals: from here on something is on the disk that none of them must leave half there.
+pub fn block_signals() -> Outcome<()> {
+    rt::block_signals().map_err(|error| Trouble::internal(format!("cannot block signals: {error}")))
+}
+
+/// As it ended, unless a stop signal has come since what was begun had to be whole: all is written, and that is told.
+pub fn unless_stopped(ended: Outcome<Exit>) -> Outcome<Exit> {
+    match ended {
+        Ok(Exit::Fine) if rt::stop_waits() => Ok(Exit::Interrupted),
+        ended => ended,
     }
 }
 

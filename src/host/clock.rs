@@ -10,6 +10,7 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 
 use crate::units::Nanos;
 
+#[cfg(not(target_env = "musl"))]
 #[inline(always)]
 fn nanos_of(time: Timespec) -> Nanos {
     // Widened where a kernel of 32 bits has narrower fields.
@@ -34,26 +35,27 @@ pub fn monotonic() -> Nanos {
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
 }
 
-/// What the calling thread has run so far, by its own CPU clock; a system call.
-pub fn thread_cpu() -> Nanos {
-    nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
+/// What the calling thread has run so far, by its own CPU clock; a system call, and none where a filter refuses it.
+pub fn thread_cpu() -> Option<Nanos> {
+    super::rt::clock_time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
 pub fn wall_offset() -> Nanos {
-    offset_of(rustix::time::ClockId::Realtime)
+    offset_of(libc::CLOCK_REALTIME)
 }
 
 /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC: the time that the machine was suspended.
 pub fn boot_offset() -> Nanos {
-    offset_of(rustix::time::ClockId::Boottime)
+    offset_of(libc::CLOCK_BOOTTIME)
 }
 
 /// Reads the clock between two reads of CLOCK_MONOTONIC, several times: the closest pair errs least.
-fn offset_of(clock: rustix::time::ClockId) -> Nanos {
+fn offset_of(clock: libc::clockid_t) -> Nanos {
     let mut best = (i64::MAX, Nanos(0));
     for _ in 0..5 {
-        let (before, wall, after) = (monotonic(), nanos_of(rustix::time::clock_gettime(clock)), monotonic());
+        let (before, wall, after) = (monotonic(), super::rt::clock_time(clock), monotonic());
+        let Some(wall) = wall else { continue };
         let spread = after.0 - before.0;
         if spread < best.0 {
             best = (spread, Nanos(wall.0 - before.0 - spread / 2));
@@ -109,9 +111,10 @@ impl TimerFd {
     }
 }
 
-/// What timers are rounded up to: 1 ns with high-resolution timers, else a tick (clock_getres(2)).
+/// What timers are rounded up to: 1 ns with high-resolution timers, else a tick (clock_getres(2)); none where a filter
+/// refuses to say.
 pub fn timer_resolution() -> Option<Nanos> {
-    Some(nanos_of(rustix::time::clock_getres(rustix::time::ClockId::Monotonic)))
+    super::rt::clock_resolution(libc::CLOCK_MONOTONIC)
 }
 
 /// The cost of one clock read: the least of several averages over a hundred reads.

@@ -100,8 +100,12 @@ impl Dir {
     pub fn reserve(&self, name: &str, bytes: u64) -> io::Result<File> {
         let file = self.new_file(name)?;
         match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes) {
-            // Not every file system can (tmpfs can, NFS and FAT cannot); then the write has to take its chance.
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(file),
+            // Not every file system can (tmpfs can, NFS and FAT cannot), and filters of system calls answer with EPERM;
+            // then the write has to take its chance.
+            Ok(())
+            | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
+                Ok(file)
+            }
             Err(errno) => {
                 drop(file);
                 self.remove(name);
@@ -141,12 +145,13 @@ impl Dir {
         }
     }
 
-    /// Writes a file beside its place under a name nobody can foresee, flushes it, and renames it there.
-    pub fn replace(&self, name: &OsStr, bytes: &[u8], mode: u32) -> io::Result<()> {
+    /// Writes a file beside its place under a name nobody can foresee, flushes it, and renames it there. It gets the mode
+    /// that is given, or that of a new file.
+    pub fn replace(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         let beside = format!(".onbeat.{:016x}", super::random_u64());
         let written = self.new_file(&beside).and_then(|mut file| {
             // The umask is the user's; a file that was there keeps its mode.
-            if mode != 0o644 {
+            if let Some(mode) = mode {
                 rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
             }
             file.write_all(bytes)?;

@@ -53,6 +53,7 @@ pub fn errno_name(errno: i32) -> String {
         libc::ENFILE => "ENFILE, too many open files on this machine",
         libc::ENOMEM => "ENOMEM, out of memory",
         libc::EINVAL => "EINVAL, invalid argument",
+        libc::ENOTDIR => "ENOTDIR, not a directory",
         libc::EISDIR => "EISDIR, is a directory",
         libc::ELOOP => "ELOOP, too many links",
         libc::EXDEV => "EXDEV, leads out of the tree",

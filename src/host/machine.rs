@@ -275,6 +275,12 @@ impl Host {
             Some(errno @ (libc::ENXIO | libc::ENODEV)) if matches!(*self.source, Source::Captured(..)) => {
                 Fact::Refused(errno)
             }
+            // In a folder of documents something else than what belongs there is no lack of it.
+            Some(errno @ (libc::ENOTDIR | libc::ENXIO | libc::ENODEV))
+                if matches!(*self.source, Source::Tree(_, Links::Beneath)) =>
+            {
+                Fact::Refused(errno)
+            }
             Some(libc::ENOENT | libc::ENOTDIR | libc::ENXIO | libc::ENODEV) => Fact::Absent,
             errno => Fact::Refused(errno.unwrap_or(libc::EIO)),
         }

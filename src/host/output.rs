@@ -11,6 +11,7 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::dir::Dir;
+use super::rt::StopsHeld;
 use super::way::{self, End};
 
 /// PIPEFS_MAGIC of include/uapi/linux/magic.h: pipes without a name.
@@ -31,17 +32,23 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
             let open = rustix::fs::openat(&dir, &name, flags, Mode::empty())?;
             write_to(open, bytes, true)
         }
-        End::Name(dir, name, None) => Dir::of(dir).replace(&name, bytes, 0o644),
+        End::Name(dir, name, None) => replace(dir, &name, bytes, None),
         End::Name(dir, name, Some(there)) => match FileType::from_raw_mode(there.st_mode) {
             // The mode is kept, unless another user chose it.
-            FileType::RegularFile if way::is_ours(&there) => {
-                Dir::of(dir).replace(&name, bytes, there.st_mode & 0o777)
+            FileType::RegularFile => {
+                let mode = way::is_ours(&there).then_some(there.st_mode & 0o777);
+                replace(dir, &name, bytes, mode)
             }
-            FileType::RegularFile => Dir::of(dir).replace(&name, bytes, 0o644),
             FileType::Directory => Err(Errno::ISDIR.into()),
             _ => write_to(open_special(&dir, &name, &there)?, bytes, false),
         },
     }
+}
+
+/// A signal that ends the process takes effect when the file is in its place: it leaves nothing beside it.
+fn replace(dir: OwnedFd, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
+    let _held = StopsHeld::new();
+    Dir::of(dir).replace(name, bytes, mode)
 }
 
 /// Whether a file can be made or replaced there, as far as can be told without doing it.
@@ -176,6 +183,18 @@ mod tests {
         {
             assert_eq!(check_writable(&path).unwrap_err().raw_os_error(), Some(errno), "{path:?}");
             assert_eq!(write_user_file(&path, b"x").unwrap_err().raw_os_error(), Some(errno), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_there_keeps_its_mode() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("file");
+        fs::write(&path, "").unwrap();
+        for mode in [0o600, 0o640, 0o644, 0o666] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            write_user_file(&path, b"x").unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode);
         }
     }
 

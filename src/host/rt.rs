@@ -304,6 +304,24 @@ pub fn musl_monotonic() -> crate::units::Nanos {
     crate::units::Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
 }
 
+/// What a clock shows; none where a filter of system calls refuses it. rustix's function would panic.
+pub fn clock_time(clock: libc::clockid_t) -> Option<crate::units::Nanos> {
+    // SAFETY: the call writes the structure that it is given, or fails.
+    clock_value(|time| unsafe { libc::clock_gettime(clock, time) })
+}
+
+/// The resolution of a clock; none where a filter of system calls refuses it.
+pub fn clock_resolution(clock: libc::clockid_t) -> Option<crate::units::Nanos> {
+    // SAFETY: the call writes the structure that it is given, or fails.
+    clock_value(|time| unsafe { libc::clock_getres(clock, time) })
+}
+
+fn clock_value(call: impl FnOnce(*mut libc::timespec) -> libc::c_int) -> Option<crate::units::Nanos> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    check(call(&mut time)).ok()?;
+    Some(crate::units::Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec))
+}
+
 /// The calling thread's id.
 pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_pid()
@@ -323,6 +341,13 @@ mod tests {
         let found = scheduling_in(line).map(|has| (has.sched_policy, has.sched_priority));
         assert_eq!(found, Some((1, 80)));
         assert!(scheduling_in("7 (a) S 1").is_none() && scheduling_in("").is_none());
+    }
+
+    #[test]
+    fn a_clock_that_cannot_be_read_is_none() {
+        assert!(clock_time(libc::CLOCK_THREAD_CPUTIME_ID).is_some_and(|time| time.0 > 0));
+        assert!(clock_resolution(libc::CLOCK_MONOTONIC).is_some_and(|time| time.0 > 0));
+        assert_eq!((clock_time(15), clock_resolution(15)), (None, None), "no such clock");
     }
 
     #[test]

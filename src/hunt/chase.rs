@@ -57,7 +57,7 @@ pub struct Chase {
     heard: Counts,
     blocks: Blocks,
     /// What the housekeeping thread had run by then, by its own clock.
-    used_before: Nanos,
+    used_before: Option<Nanos>,
     /// Events that are younger than what was read of the other CPUs wait here.
     waiting: Vec<Raw>,
     starts: Vec<(i32, u64, u64)>,
@@ -91,7 +91,7 @@ impl Chase {
             stacks: wanted.stacks,
             heard: Counts::default(),
             blocks: Blocks::new(Nanos(0)),
-            used_before: Nanos(0),
+            used_before: None,
             waiting: Vec::new(),
             starts: Vec::new(),
             learned: false,
@@ -344,7 +344,7 @@ impl Chase {
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
         run.overhead.max_rss_kib = crate::host::peak_memory_kib();
         run.overhead.housekeeping_cpu_share =
-            cost::share(clock::thread_cpu() - self.used_before, until - self.blocks.began());
+            cost::share_between(self.used_before, clock::thread_cpu(), until - self.blocks.began());
         if last && self.over.is_none() {
             let why = format!(
                 "{} in so short a time give none: name it with --over",

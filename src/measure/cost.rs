@@ -62,6 +62,11 @@ pub fn share(used: Nanos, span: Nanos) -> Option<f64> {
     (span.0 > 0).then(|| (used.0 as f64 / span.0 as f64 * 1e4).round() / 1e4)
 }
 
+/// The share between two reads of a thread's own CPU clock; none where that clock cannot be read.
+pub fn share_between(before: Option<Nanos>, now: Option<Nanos>, span: Nanos) -> Option<f64> {
+    share(now? - before?, span)
+}
+
 /// What is to be said of the threads' shares, where they are large.
 pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
     let notable = |cpu: &&CpuRun| cpu.cpu_share.is_some_and(|share| share * 100.0 >= NOTABLE as f64);

@@ -101,9 +101,10 @@ pub fn run<W: Wake, const DITHER: bool>(
     place: &CpuReader,
     stop: &AtomicBool,
 ) -> End {
-    let began = clock::thread_cpu();
+    // Where that clock is refused, 0: no share is told then, and the dead man's watch sees a thread that takes nothing.
+    let began = clock::thread_cpu().unwrap_or_default();
     let end = turns(wake, schedule, course, lane, place, stop, began);
-    let used = clock::thread_cpu() - began;
+    let used = clock::thread_cpu().unwrap_or_default() - began;
     lane.set_used(used);
     End { used, ..end }
 }
@@ -192,7 +193,7 @@ struct Turned {
 #[cold]
 #[inline(never)]
 fn turn(lane: &Lane, boundary: Nanos, began: Nanos, dead_man: &mut DeadMan) -> Turned {
-    let used = clock::thread_cpu();
+    let used = clock::thread_cpu().unwrap_or_default();
     let done = lane.turn(boundary, used - began);
     Turned { done, starving: dead_man.ends(clock::monotonic(), used, lane.consumed()) }
 }

@@ -56,7 +56,7 @@ pub struct Keeper {
     joined: u64,
     unwritten: u64,
     switches_before: u64,
-    used_before: Nanos,
+    used_before: Option<Nanos>,
     threads: Vec<i32>,
     catches: Vec<Catch>,
 }
@@ -253,7 +253,7 @@ impl Keeper {
         let overhead = &mut self.run.overhead;
         overhead.cpu_share = self.run.cpus.iter().filter_map(|cpu| cpu.cpu_share).reduce(f64::max);
         let span = clock::monotonic() - self.go;
-        overhead.housekeeping_cpu_share = cost::share(clock::thread_cpu() - self.used_before, span);
+        overhead.housekeeping_cpu_share = cost::share_between(self.used_before, clock::thread_cpu(), span);
         let seconds = span.as_secs();
         let switches = own_switches().saturating_sub(self.switches_before);
         overhead.housekeeping_wakeups_per_s =

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::marker::PhantomData;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::sync::OnceLock;
@@ -64,12 +65,14 @@ pub enum Woken {
     Time,
     /// A measuring thread has something to say ([`tell`]).
     Told,
-    /// SIGINT, SIGTERM or SIGHUP.
+    /// SIGINT, SIGTERM, SIGHUP or SIGXCPU.
     Stop,
 }
 
 /// What ends a run, results kept: each unless it was ignored when the process began (`nohup`, a shell's `&`).
-const STOP: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+///
+/// SIGXCPU comes once a second from the soft limit of CPU time on, until the hard one kills (setrlimit(2)).
+const STOP: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGXCPU];
 const TELL: libc::c_int = libc::SIGUSR1;
 const NUDGE: libc::c_int = libc::SIGUSR2;
 
@@ -160,9 +163,36 @@ fn wait_for(set: &libc::sigset_t, timeout: Option<Nanos>) -> libc::c_int {
     }
 }
 
-/// Lets the stop signals end the process again, one that came meanwhile at once.
+/// Lets the stop signals end the process again, unless one waits already: it would take effect at once, before what is
+/// left to write is written. [`stop_waits`] then tells of it at the end.
 pub fn unblock_signals() {
-    let _ = mask(libc::SIG_UNBLOCK, &signals().freed);
+    if !stop_waits() {
+        let _ = mask(libc::SIG_UNBLOCK, &signals().freed);
+    }
+}
+
+/// Holds the stop signals back in the calling thread until it is dropped; one that came meanwhile takes effect then.
+#[must_use]
+pub struct StopsHeld {
+    before: libc::sigset_t,
+    /// A mask is a thread's own.
+    _here: PhantomData<*const ()>,
+}
+
+impl StopsHeld {
+    /// From now on.
+    pub fn new() -> StopsHeld {
+        let before = blocked();
+        // It fails for wrong arguments alone (pthread_sigmask(3)).
+        let _ = mask(libc::SIG_BLOCK, &signals().stop);
+        StopsHeld { before, _here: PhantomData }
+    }
+}
+
+impl Drop for StopsHeld {
+    fn drop(&mut self) {
+        let _ = mask(libc::SIG_SETMASK, &self.before);
+    }
 }
 
 /// Wakes the housekeeping thread from [`wait_until`].
@@ -224,4 +254,34 @@ fn blocked() -> libc::sigset_t {
     // SAFETY: without a new set nothing changes, and the old one is written to a local.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &mut set) };
     set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_that_is_held_back_waits_and_the_mask_comes_back() {
+        // In a thread of its own: the signals go to it alone, and are taken before it lets them through.
+        std::thread::spawn(|| {
+            for signal in STOP.into_iter().filter(|&signal| !is_ignored(signal)) {
+                mask(libc::SIG_UNBLOCK, &signal_set(&STOP)).expect("a mask");
+                let held = StopsHeld::new();
+                assert!(!stop_waits());
+                send(thread_id(), signal);
+                assert!(stop_waits(), "{signal}");
+                unblock_signals();
+                assert!(stop_waits() && holds(&blocked(), signal), "{signal} is still held back");
+                assert_eq!(wait_until(monotonic()), Woken::Stop);
+                drop(held);
+                assert!(!holds(&blocked(), signal) && !stop_waits());
+                // Where they were blocked before, they stay so.
+                block_signals().expect("a mask");
+                drop(StopsHeld::new());
+                assert!(holds(&blocked(), signal));
+            }
+        })
+        .join()
+        .expect("no panic");
+    }
 }
