@@ -153,6 +153,8 @@ pub struct Recorder {
     pub spikes_passed_over: u64,
     /// Spikes whose events were overwritten before they could be read, or that came too fast to be looked at.
     pub windows_lost: u64,
+    /// Looks at the followed threads that found events missing: what they did meanwhile is not known.
+    pub looks_lost: u64,
     /// Events overwritten in all, as the kernel counts them; only those within windows matter.
     pub events_overwritten: u64,
     /// Median wake-up with nothing armed, with events, with events and stacks.

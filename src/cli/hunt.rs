@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::course::Course;
 use super::flags::positive_span;
 use super::live::Live;
-use super::running::{Begun, Desk, begin, exit_of, unless_stopped};
+use super::running::{Begun, Desk, begin, exit_of, nothing_seen, unless_stopped};
 use super::{Environment, print, write_output};
 use crate::bundle::document::Document;
 use crate::bundle::run::Run;
@@ -149,6 +149,10 @@ fn finish(
             let (columns, color) = (environment.columns(), environment.color(&io::stdout()));
             let render = if args.course.quiet { text::brief } else { text::render };
             print(render(run, columns, color).as_bytes())?;
+        }
+        // Any other end says it as its error.
+        if let Some(why) = nothing_seen(run).filter(|_| run.ended == "signal") {
+            print((why + "\n").as_bytes())?;
         }
         if kept.is_ok() {
             let shown = quoted(&path);

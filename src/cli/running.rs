@@ -113,7 +113,6 @@ pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
     let first = first.or_else(|| lost.map(|entry| Trouble::internal(entry.detail.clone())));
     match (first, run.ended.as_str()) {
         (Some(trouble), _) => Err(trouble),
-        (None, "victim") => ended_early(run).map_or(Ok(Exit::Fine), Err),
         (None, "limit") => Ok(Exit::Limit),
         (None, "signal") => Ok(Exit::Interrupted),
         (None, "error") => {
@@ -128,13 +127,42 @@ pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
             );
             Err(Trouble::internal(message))
         }
-        _ => Ok(Exit::Fine),
+        (None, ended) => {
+            let inconclusive = |message| Trouble { exit: Exit::Inconclusive, message };
+            let nothing = nothing_seen(run).map(inconclusive);
+            let why = nothing.or_else(|| ended_early(run).filter(|_| ended == "victim"));
+            why.map_or(Ok(Exit::Fine), Err)
+        }
+    }
+}
+
+fn wakeups(run: &Run) -> u64 {
+    run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles))
+}
+
+/// Why there is no wake-up in a hunt that follows threads; none where there is one, or where their end says it all.
+pub fn nothing_seen(run: &Run) -> Option<String> {
+    if !run.follows() || wakeups(run) > 0 {
+        return None;
+    }
+    let detail =
+        |kind: &str| run.integrity.iter().find(|entry| entry.kind == kind).map(|entry| entry.detail.as_str());
+    match detail("lost") {
+        Some(lost) => Some(format!(
+            "no wake-up could be told: {lost}; let fewer events come: follow fewer threads, leave the stacks out with \
+             --no-stacks, or hunt while the machine does less"
+        )),
+        None if run.ended == "victim" => None,
+        None => {
+            let what = detail("victim").unwrap_or("no thread that is followed woke up: nothing was measured");
+            Some(format!("{what}; follow a thread that sleeps and wakes, or give a longer -D"))
+        }
     }
 }
 
 /// Why a hunt says nothing whose threads ended before it had seen enough of them; none where it does.
 fn ended_early(run: &Run) -> Option<Trouble> {
-    let wakeups = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let wakeups = wakeups(run);
     let message = if wakeups == 0 {
         "every thread that was followed ended before a wake-up of it was recorded: start the hunt while the program runs, and let it run longer"
             .to_owned()
@@ -199,5 +227,29 @@ mod tests {
         }
         assert_eq!(ended(0, Some(Nanos(9))).expect_err("no wake-up").exit, Exit::Inconclusive);
         assert_eq!(ended(7, Some(Nanos(9))).ok(), Some(Exit::Fine));
+    }
+
+    #[test]
+    fn a_hunt_that_saw_no_wake_up_of_those_it_follows_carries_no_verdict() {
+        let run = |ended: &str, kind: &str, cycles| Run {
+            command: "hunt".into(),
+            ended: ended.into(),
+            cpus: vec![CpuRun { cycles, ..CpuRun::default() }],
+            integrity: vec![entry(kind, None, false, format!("about {kind}"))],
+            ..Run::default()
+        };
+        for (ended, kind) in [("duration", "victim"), ("duration", "lost"), ("victim", "lost")] {
+            let trouble = exit_of(&run(ended, kind, 0), None).expect_err("nothing to say");
+            assert_eq!(trouble.exit, Exit::Inconclusive);
+            assert!(trouble.message.contains(&format!("about {kind}; ")), "{}", trouble.message);
+            assert!(!trouble.message.contains('\n'));
+            assert_eq!(exit_of(&run(ended, kind, 1), None).ok(), Some(Exit::Fine));
+        }
+        // A signal keeps its code, and the sentence is there to be printed.
+        assert_eq!(exit_of(&run("signal", "lost", 0), None).ok(), Some(Exit::Interrupted));
+        assert!(nothing_seen(&run("signal", "lost", 0)).is_some_and(|why| why.contains("--no-stacks")));
+        assert_eq!(nothing_seen(&run("signal", "lost", 1)), None);
+        let measured = Run { command: "measure".into(), ..run("duration", "victim", 0) };
+        assert_eq!(exit_of(&measured, None).ok(), Some(Exit::Fine));
     }
 }

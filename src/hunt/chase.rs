@@ -5,6 +5,7 @@ use super::blocks::Blocks;
 use super::explainer::{Explainer, Late};
 use super::found::Found;
 use super::hunter::Wanted;
+use super::losses::Losses;
 use super::room::Room;
 use super::scope::Scope;
 use super::steal::StealByCpu;
@@ -30,6 +31,9 @@ use crate::units::{CpuSet, Nanos};
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
 const FIRST: u64 = 400;
 const FIRST_WAIT: Nanos = Nanos(2_000_000_000);
+
+/// How long what came before the end is still read. Who ends a run waits for that.
+const PATIENCE: Nanos = Nanos(300_000_000);
 
 /// `run.json` is replaced this often, in seconds.
 const CHECKPOINT: u64 = 10;
@@ -67,6 +71,9 @@ pub struct Chase {
     room: Room,
     wakeups: u64,
     limit_reached: bool,
+    losses: Losses,
+    /// Something that a run has to say though it is killed is new: a threshold, a loss.
+    news: bool,
 }
 
 impl Chase {
@@ -100,6 +107,8 @@ impl Chase {
             room,
             wakeups: 0,
             limit_reached: false,
+            losses: Losses::default(),
+            news: false,
         }
     }
 
@@ -119,17 +128,20 @@ impl Chase {
         // Whatever onbeat was started with, its own thread must not go before anybody.
         rt::give_way().map_err(failed("cannot take SCHED_OTHER"))?;
         self.place(&mut run, host).map_err(failed("cannot move onbeat's own thread"))?;
-        self.arm(&mut run)?;
+        // Who has ended the run by now waits for no events to be switched on.
+        if !rt::stop_waits() {
+            self.arm(&mut run)?;
+        }
         let began = clock::monotonic();
         self.used_before = clock::thread_cpu();
-        self.blocks = Blocks::new(began);
+        (self.blocks, self.losses) = (Blocks::new(began), Losses::new(began));
         run.started = wall_time(began + clock::wall_offset());
         // A kill before the first checkpoint leaves a run that is known to follow threads.
         self.tell(sink.checkpoint(&run), &mut run);
         run.ended = self.look_on(&mut run, host, sink).into();
         if run.ended == "victim" {
             run.integrity.push(self.ended());
-        } else if self.wakeups == 0 {
+        } else if self.wakeups == 0 && !self.losses.any() {
             let watched = (self.blocks.until() - self.blocks.began()).spoken();
             let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
             run.integrity.push(entry("victim", None, false, detail));
@@ -163,10 +175,12 @@ impl Chase {
             };
             if let Some(reason) = reason {
                 // Of a flood a look takes a part: the rest came within the run, too, as long as that is soon read.
-                let patience = now + BLOCK;
+                let patience = clock::monotonic() + PATIENCE;
+                self.explainer.recorder.set_patience(patience);
                 while seen < upto && clock::monotonic() < patience {
                     seen = self.pulse(upto);
                 }
+                self.losses.ended(upto);
                 self.blocks.finish(upto);
                 self.second(run, sink);
                 return reason;
@@ -180,7 +194,7 @@ impl Chase {
             self.tell(moved.map_err(|error| format!("cannot move onbeat's own thread: {error}")), run);
             next = next + Nanos((now - next).0 / BLOCK.0 * BLOCK.0) + BLOCK;
             seconds += 1;
-            if seconds % CHECKPOINT == 0 {
+            if seconds % CHECKPOINT == 0 || std::mem::take(&mut self.news) {
                 self.fill(run, false);
                 self.tell(sink.checkpoint(run), run);
             }
@@ -202,11 +216,12 @@ impl Chase {
         let threads = self.victims.iter().map(|victim| victim.thread).collect();
         let explainer = &mut self.explainer;
         explainer.recorder.scope = Scope::new(threads, rt::thread_id());
-        explainer.arm(if self.stacks { Arms::Victims } else { Arms::VictimsBare }, run)?;
-        if let Some(over) = self.over {
-            explainer.set_threshold(Some(over), "as asked".to_owned());
+        // Before it is armed: the account is in the run from then on, and all there is of it after a kill.
+        match self.over {
+            Some(over) => explainer.set_threshold(Some(over), "as asked".to_owned()),
+            None => explainer.set_threshold(None, "the first wake-ups had not given one yet".to_owned()),
         }
-        Ok(())
+        explainer.arm(if self.stacks { Arms::Victims } else { Arms::VictimsBare }, run)
     }
 
     fn ended(&self) -> Integrity {
@@ -221,7 +236,7 @@ impl Chase {
     fn pulse(&mut self, upto: Nanos) -> Nanos {
         let (watch, waiting, starts) = (&self.watch, &mut self.waiting, &mut self.starts);
         let learning = self.stacks && !self.learned;
-        let (missing, reach) = self.explainer.recorder.take_seeing(&mut |event| {
+        let (gap, reach) = self.explainer.recorder.take_seeing(&mut |event| {
             if let What::TimerStart { timer, function, .. } = event.what {
                 if learning {
                     starts.push((event.pid, function, timer));
@@ -231,14 +246,18 @@ impl Chase {
                 waiting.push(event);
             }
         });
-        if missing {
-            // A waking whose switch is lost would make the next switch a spike.
-            self.waiting.clear();
+        if let Some(gap) = gap {
+            self.news |= !self.losses.any();
+            self.losses.missed(gap);
             self.watch.forget();
-            self.explainer.account.windows_lost += 1;
         }
+        // A waking whose switch is lost would make the next switch a spike. Of a CPU that lags behind, what comes later may
+        // still lie before the gap.
+        let gap = self.losses.gap();
+        self.waiting.retain(|event| event.time >= gap);
         self.waiting.sort_by_key(|event| event.time);
         let seen = upto.min(reach);
+        self.losses.looked(seen);
         let ready = self.waiting.partition_point(|event| event.time <= seen);
         let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
         let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.watch.see(event)).collect();
@@ -289,7 +308,7 @@ impl Chase {
         if self.wakeups >= FIRST || clock::monotonic() - self.blocks.began() >= wait {
             let (over, why) = automatic(&self.heard);
             let over = self.limits.latency.map_or(over, |limit| over.min(limit));
-            self.over = Some(over);
+            (self.over, self.news) = (Some(over), true);
             self.explainer.set_threshold(Some(over), why.replace("before the run", "at its begin"));
         }
         None
@@ -343,8 +362,11 @@ impl Chase {
         run.cpus.iter_mut().for_each(|cpu| cpu.until_mono_ns = Some(until));
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
         run.overhead.max_rss_kib = crate::host::peak_memory_kib();
-        run.overhead.housekeeping_cpu_share =
-            cost::share_between(self.used_before, clock::thread_cpu(), until - self.blocks.began());
+        run.overhead.housekeeping_cpu_share = cost::share_between(
+            self.used_before,
+            clock::thread_cpu(),
+            clock::monotonic() - self.blocks.began(),
+        );
         if last && self.over.is_none() {
             let why = format!(
                 "{} in so short a time give none: name it with --over",
@@ -352,6 +374,8 @@ impl Chase {
             );
             self.explainer.set_threshold(None, why);
         }
+        self.losses.tell(run);
+        self.explainer.account.looks_lost = self.losses.looks;
         self.explainer.fill(run, last);
     }
 }

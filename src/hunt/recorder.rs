@@ -141,19 +141,27 @@ impl Recorder {
         self.note(taken);
     }
 
-    /// Takes what the buffers hold, and shows each event of it. Whether events are missing before or among them, and up to
-    /// when all have been seen: of a flood the rest is for the next time.
-    pub fn take_seeing(&mut self, each: &mut impl FnMut(Raw)) -> (bool, Nanos) {
-        let (mut missing, mut unread) = (false, 0);
+    /// Takes what the buffers hold, and shows each event of it. Before when events are missing, if any are, and up to when
+    /// all have been seen: of a flood the rest is for the next time.
+    pub fn take_seeing(&mut self, each: &mut impl FnMut(Raw)) -> (Option<Nanos>, Nanos) {
+        let (mut gap, mut unread) = (None, 0);
         let decoder = &self.decoder;
         self.sheets.most = most(self.buffer_kib).min(SEEN_AT_ONCE / self.sheets.stacks.len().max(1));
         let taken = self.sheets.take(decoder, Need::ALL, &mut |cpu, sheet| {
             let notes = decoder.page(cpu, &sheet.bytes, each);
-            missing |= notes.lost != Lost::Nothing;
+            // What is lost was overwritten before the page, and none of the page's records is older than its start.
+            if notes.lost != Lost::Nothing {
+                gap = gap.max(Some(sheet.start));
+            }
             unread += notes.malformed + u64::from(notes.cut);
         });
         self.seen_unread += unread;
-        (missing, self.note(taken))
+        (gap, self.note(taken))
+    }
+
+    /// No page is taken after that time.
+    pub fn set_patience(&mut self, until: Nanos) {
+        self.sheets.until = until;
     }
 
     fn note(&mut self, taken: std::io::Result<Nanos>) -> Nanos {

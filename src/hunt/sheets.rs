@@ -58,6 +58,8 @@ pub struct Sheets {
     room: usize,
     /// What one round may take of a CPU: a buffer that fills as fast as it is read would never be empty.
     pub most: usize,
+    /// After that time no page is taken.
+    pub until: Nanos,
 }
 
 /// For what pages are taken.
@@ -83,7 +85,14 @@ impl Sheets {
             stacks.push(Stack { cpu, pipe, sheets, let_go: false, taken: 0, reach, left: 0, headless: 0 });
         }
         let room = ROOM.max(FEWEST * page_size * stacks.len());
-        Ok(Sheets { stacks, page: vec![0; page_size].into(), kept: 0, room, most: 1 << 20 })
+        Ok(Sheets {
+            stacks,
+            page: vec![0; page_size].into(),
+            kept: 0,
+            room,
+            most: 1 << 20,
+            until: Nanos(i64::MAX),
+        })
     }
 
     /// Takes pages of all CPUs in the order of time, without waiting, and shows each: first those up to the spike's end, for
@@ -98,7 +107,7 @@ impl Sheets {
         let mut failed = Ok(());
         let most = if self.reach() > need.to { 0 } else { self.most };
         self.stacks.iter_mut().for_each(|stack| stack.left = most);
-        loop {
+        while clock::monotonic() < self.until {
             let open = self.stacks.iter().enumerate().filter(|(_, stack)| stack.left > 0);
             let Some((at, reach)) = open.map(|(at, stack)| (at, stack.reach)).min_by_key(|open| open.1)
             else {

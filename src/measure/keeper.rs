@@ -56,7 +56,8 @@ pub struct Keeper {
     joined: u64,
     unwritten: u64,
     switches_before: u64,
-    used_before: Option<Nanos>,
+    /// When and how much this thread had run by its own clock; none where that clock cannot be read.
+    used_before: (Nanos, Option<Nanos>),
     threads: Vec<i32>,
     catches: Vec<Catch>,
 }
@@ -96,7 +97,7 @@ impl Keeper {
             joined: 0,
             unwritten: 0,
             switches_before: own_switches(),
-            used_before: clock::thread_cpu(),
+            used_before: (clock::monotonic(), clock::thread_cpu()),
             threads,
             catches: Vec::new(),
         }
@@ -112,7 +113,7 @@ impl Keeper {
         self.clocks = Clocks::read();
         self.run.started = wall_time(go + self.clocks.wall);
         self.switches_before = own_switches();
-        self.used_before = clock::thread_cpu();
+        self.used_before = (clock::monotonic(), clock::thread_cpu());
     }
 
     /// Once a second until every thread has ended; true if a signal ended the run.
@@ -252,8 +253,10 @@ impl Keeper {
         }
         let overhead = &mut self.run.overhead;
         overhead.cpu_share = self.run.cpus.iter().filter_map(|cpu| cpu.cpu_share).reduce(f64::max);
-        let span = clock::monotonic() - self.go;
-        overhead.housekeeping_cpu_share = cost::share_between(self.used_before, clock::thread_cpu(), span);
+        // Not from `go`, which lies ahead of the start of both counts.
+        let (since, used) = self.used_before;
+        let span = clock::monotonic() - since;
+        overhead.housekeeping_cpu_share = cost::share_between(used, clock::thread_cpu(), span);
         let seconds = span.as_secs();
         let switches = own_switches().saturating_sub(self.switches_before);
         overhead.housekeeping_wakeups_per_s =

@@ -22,7 +22,7 @@ use super::standing::{ends_at_once, stands};
 use super::state::{Stretch, Top, stretches};
 use super::tasks::is_stopper;
 use super::ticks::{self, PERIODS};
-use crate::trace::event::{Named, Vector, What};
+use crate::trace::event::{Named, What};
 use crate::units::{Cpu, CpuSet};
 /// Gaps that are looked at, the longest ones.
 const MOST: usize = 64;

@@ -112,6 +112,8 @@ pub fn found(run: &Run) -> String {
     let over = run.recorder.as_ref().map(|recorder| recorder.over_ns.filter(|over| over.0 > 0));
     let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
     let on = format!("on {}{length}", several(run.cpus.len() as u64, "CPU", "CPUs"));
+    // A killed hunt may have spikes, and a last checkpoint from before its threshold was found.
+    let over = over.filter(|over| over.is_some() || all == 0);
     let Some(over) = over else { return format!("{} {on}.", several(all, "spike", "spikes")) };
     let Some(over) = over.map(span) else {
         return format!("No wake-up was looked at {on}: there was no threshold.");
@@ -415,8 +417,12 @@ mod tests {
         for none in [None, Some(Nanos(0))] {
             let Some(recorder) = &mut run.recorder else { panic!("a hunt has one") };
             recorder.over_ns = none;
+            let spikes = std::mem::take(&mut run.spikes);
             assert!(found(&run).ends_with("there was no threshold."), "{}", found(&run));
             assert!(account(run.recorder.as_ref().expect("one"))[0].1.starts_with("none"));
+            // A killed hunt whose last checkpoint is older than its threshold.
+            run.spikes = spikes;
+            assert!(found(&run).starts_with("8 spikes on "), "{}", found(&run));
         }
     }
 

@@ -1,0 +1,138 @@
+//! What a hunt that follows threads did not see of them: events that were overwritten before they could be read, or
+//! that were not read before it ended. Pure.
+
+use crate::bundle::run::{Integrity, Run};
+use crate::measure::watch::entry;
+use crate::text::several;
+use crate::units::Nanos;
+
+/// The kind of the integrity entry.
+const KIND: &str = "lost";
+
+/// The gaps in what was seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Losses {
+    /// Up to here the threads have been followed.
+    seen: Nanos,
+    /// Where the last gap ended: of what is younger all CPUs' events were read, of what is older some are missing.
+    gap: Nanos,
+    /// Looks in which events were missing.
+    pub looks: u64,
+    /// The time of which events are missing.
+    span: Nanos,
+    /// What was left at the end.
+    unread: Nanos,
+}
+
+impl Losses {
+    /// Of a run that begins now.
+    pub fn new(began: Nanos) -> Losses {
+        Losses { seen: began, gap: began, ..Losses::default() }
+    }
+
+    /// A look found events missing before that time.
+    pub fn missed(&mut self, before: Nanos) {
+        self.looks += 1;
+        self.span = self.span + Nanos((before - self.seen.max(self.gap)).0.max(0));
+        self.gap = self.gap.max(before);
+    }
+
+    /// Everything up to then has been looked at.
+    pub fn looked(&mut self, seen: Nanos) {
+        self.seen = self.seen.max(seen);
+    }
+
+    /// The run is over, and there was no time for what came after the last look.
+    pub fn ended(&mut self, end: Nanos) {
+        // What was read after the end is no part of the run.
+        self.span = Nanos((self.span - Nanos((self.gap - end).0.max(0))).0.max(0));
+        self.unread = Nanos((end - self.seen.max(self.gap)).0.max(0));
+    }
+
+    /// What is older is not followed: its waking or its switch may be missing.
+    pub fn gap(&self) -> Nanos {
+        self.gap
+    }
+
+    /// Whether anything is missing.
+    pub fn any(&self) -> bool {
+        self.looks > 0 || self.unread.0 > 0
+    }
+
+    /// Puts it into the run, in the place of what was said before.
+    pub fn tell(&self, run: &mut Run) {
+        let Some(said) = self.entry() else { return };
+        match run.integrity.iter_mut().find(|known| known.kind == KIND) {
+            Some(known) => *known = said,
+            None => run.integrity.push(said),
+        }
+    }
+
+    fn entry(&self) -> Option<Integrity> {
+        let looks = several(self.looks, "look", "looks");
+        let overwritten = format!(
+            "events were overwritten before they could be read in {looks} (about {})",
+            self.span.spoken()
+        );
+        let unread = format!("the events of the last {} were not read", self.unread.spoken());
+        let what = match (self.looks, self.unread.0) {
+            (0, 0) => return None,
+            (0, _) => unread,
+            (_, 0) => overwritten,
+            (_, _) => format!("{overwritten}, and {unread}"),
+        };
+        let detail =
+            format!("{what}: wake-ups of the followed threads are missing, the largest may be among them");
+        Some(entry(KIND, None, true, detail))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn what_is_missing_is_told_once_and_kept_up_to_date() {
+        let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
+        losses.looked(Nanos(10 * MS));
+        losses.tell(&mut run);
+        assert!(!losses.any() && run.integrity.is_empty());
+        losses.missed(Nanos(25 * MS));
+        losses.tell(&mut run);
+        let first = run.integrity[0].detail.clone();
+        assert!(first.contains("in 1 look (about 15"), "{first}");
+        // Another CPU's gap within the one that is known adds a look, and no time.
+        losses.missed(Nanos(20 * MS));
+        losses.looked(Nanos(30 * MS));
+        losses.missed(Nanos(31 * MS));
+        losses.tell(&mut run);
+        assert_eq!((losses.gap(), losses.looks), (Nanos(31 * MS), 3));
+        assert_eq!(run.integrity.len(), 1);
+        let entry = &run.integrity[0];
+        assert_eq!((entry.kind.as_str(), entry.invalidates), ("lost", true));
+        assert!(entry.detail.contains("in 3 looks (about 16"), "{}", entry.detail);
+    }
+
+    #[test]
+    fn what_there_was_no_time_for_at_the_end_is_missing_too() {
+        let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
+        losses.looked(Nanos(10 * MS));
+        losses.ended(Nanos(10 * MS));
+        assert!(!losses.any());
+        losses.ended(Nanos(510 * MS));
+        losses.tell(&mut run);
+        assert!(run.integrity[0].detail.starts_with("the events of the last 500"), "{:?}", run.integrity);
+        assert!(run.integrity[0].invalidates);
+    }
+
+    #[test]
+    fn what_is_missing_after_the_end_is_no_part_of_the_run() {
+        let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
+        losses.missed(Nanos(30 * MS));
+        losses.ended(Nanos(20 * MS));
+        losses.tell(&mut run);
+        assert!(run.integrity[0].detail.contains("(about 20"), "{:?}", run.integrity);
+    }
+}
