@@ -22,11 +22,17 @@ pub(super) fn period(host: &Host) -> i64 {
 ///
 /// Either interrupts were off or the virtual CPU did not run, and no event says which.
 pub(super) fn are_missing(case: &Case<'_>, cpu: Cpu, piece: &Stretch<'_>, cause: &Cause) -> bool {
-    let interruptible = match cause.kind {
-        Kind::Thread | Kind::Workqueue | Kind::PreemptOff | Kind::PriorityInversion => true,
-        Kind::Softirq | Kind::TimerSoftirq | Kind::FairServer | Kind::Throttled => true,
-        _ => false,
-    };
+    let interruptible = matches!(
+        cause.kind,
+        Kind::Thread
+            | Kind::Workqueue
+            | Kind::PreemptOff
+            | Kind::PriorityInversion
+            | Kind::Softirq
+            | Kind::TimerSoftirq
+            | Kind::FairServer
+            | Kind::Throttled
+    );
     let runs = matches!(piece.top, Top::Thread | Top::Work(_) | Top::Soft { .. }) && piece.pid != Some(0);
     let tick = period(case.host);
     let long = piece.end.saturating_sub(piece.start) > tick.saturating_mul(PERIODS);
