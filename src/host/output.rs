@@ -47,7 +47,7 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A signal that ends the process takes effect when the file is in its place: it leaves nothing beside it.
 fn replace(dir: OwnedFd, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-    let _held = StopsHeld::new();
+    let _held = StopsHeld::begin();
     Dir::of(dir).replace(name, bytes, mode)
 }
 

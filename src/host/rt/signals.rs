@@ -181,7 +181,7 @@ pub struct StopsHeld {
 
 impl StopsHeld {
     /// From now on.
-    pub fn new() -> StopsHeld {
+    pub fn begin() -> StopsHeld {
         let before = blocked();
         // It fails for wrong arguments alone (pthread_sigmask(3)).
         let _ = mask(libc::SIG_BLOCK, &signals().stop);
@@ -266,7 +266,7 @@ mod tests {
         std::thread::spawn(|| {
             for signal in STOP.into_iter().filter(|&signal| !is_ignored(signal)) {
                 mask(libc::SIG_UNBLOCK, &signal_set(&STOP)).expect("a mask");
-                let held = StopsHeld::new();
+                let held = StopsHeld::begin();
                 assert!(!stop_waits());
                 send(thread_id(), signal);
                 assert!(stop_waits(), "{signal}");
@@ -277,7 +277,7 @@ mod tests {
                 assert!(!holds(&blocked(), signal) && !stop_waits());
                 // Where they were blocked before, they stay so.
                 block_signals().expect("a mask");
-                drop(StopsHeld::new());
+                drop(StopsHeld::begin());
                 assert!(holds(&blocked(), signal));
             }
         })
