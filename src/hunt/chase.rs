@@ -362,11 +362,9 @@ impl Chase {
         run.cpus.iter_mut().for_each(|cpu| cpu.until_mono_ns = Some(until));
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
         run.overhead.max_rss_kib = crate::host::peak_memory_kib();
-        run.overhead.housekeeping_cpu_share = cost::share_between(
-            self.used_before,
-            clock::thread_cpu(),
-            clock::monotonic() - self.blocks.began(),
-        );
+        let span = clock::monotonic() - self.blocks.began();
+        run.overhead.housekeeping_cpu_share =
+            cost::share_between(self.used_before, clock::thread_cpu(), span);
         if last && self.over.is_none() {
             let why = format!(
                 "{} in so short a time give none: name it with --over",
