@@ -145,7 +145,7 @@ impl Dir {
         }
     }
 
-    /// Writes a file beside its place under a name nobody can foresee, flushes it, and renames it there. It gets the mode
+    /// Writes a file beside its place under a name that cannot be foreseen, flushes it, and renames it there. It gets the mode
     /// that is given, or that of a new file.
     pub fn replace(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         let beside = format!(".onbeat.{:016x}", super::random_u64());

@@ -63,7 +63,7 @@ pub fn is_descriptor(path: &Path) -> bool {
 /// Goes the way to the last part of a path, follows it too if `follow` says so, and makes missing directories above it
 /// if there is a place to note them.
 pub fn find(path: &Path, follow: bool, mut make: Option<&mut Made>) -> io::Result<End> {
-    // The link /dev/fd is the kernel's by convention, whoever owns /dev in this container.
+    // The link /dev/fd is the kernel's by convention, no matter which user owns /dev in this container.
     let path = path
         .strip_prefix("/dev/fd")
         .map_or_else(|_| path.to_owned(), |fd| Path::new("/proc/self/fd").join(fd));

@@ -25,7 +25,7 @@ const VALUES: usize = 100_000;
 /// Culprits in a checkpoint: some kilobytes each, every ten seconds.
 const STANDING: usize = 100;
 
-/// How long spikes are taken apart at a stretch. Whoever does that hears no signal meanwhile, and the buffers have to reach
+/// How long spikes are taken apart at a stretch. No signal is handled meanwhile, and the buffers have to reach
 /// back to the spikes that wait: in a flood it is better to know some of them well.
 const STRETCH: Nanos = Nanos(100_000_000);
 

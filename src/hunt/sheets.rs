@@ -120,7 +120,7 @@ impl Sheets {
             let stack = &mut self.stacks[at];
             match stack.take(decoder, &mut self.page, seen) {
                 Ok(bytes) => self.kept += bytes,
-                // What cannot be read of one CPU keeps nobody from the others.
+                // What cannot be read of one CPU does not keep the others from being read.
                 Err(error) => failed = Err(error),
             }
         }

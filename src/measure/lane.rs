@@ -255,7 +255,7 @@ mod tests {
 
     /// Two threads on the first CPU that this process may use, under SCHED_OTHER, without an end.
     fn two_threads() -> (Arc<Plan>, Arc<Shared>) {
-        // A thread that dies tells the housekeeper, which is whoever runs the test.
+        // A thread that dies tells the housekeeper, here the thread that runs the test.
         rt::block_signals().expect("signals can be blocked");
         let here = rt::affinity().expect("an affinity");
         let first: CpuSet = here.iter().take(1).collect();
