@@ -162,8 +162,7 @@ fn booted_with(machine: &mut Machine, word: &str) {
             let _ = write(machine, &path, value);
         }
     }
-    match word {
-        "psi=0" => machine.edit("/proc/pressure absent"),
-        _ => {}
+    if word == "psi=0" {
+        machine.edit("/proc/pressure absent");
     }
 }
