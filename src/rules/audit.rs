@@ -122,10 +122,12 @@ fn machine(survey: &Survey) -> Machine {
 /// Judges a machine by one rule.
 pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding {
     let judged = Case::new(survey, intent, knob.reads).judged(knob.judge);
-    let Judgement { verdict, value, wanted, reason, remedy, severity } = judged;
+    let Judgement { verdict, value, wanted, reason, remedy, severity, lasts } = judged;
     let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
-    let remedy = if verdict == Verdict::Fail { remedy.with_usual(knob.fix) } else { Remedy::default() };
-    let said = remedy.said(survey.facts.cmdline.known().unwrap_or(&Cmdline::default()));
+    let (none, fails) = (Cmdline::default(), verdict == Verdict::Fail);
+    let booted = survey.facts.cmdline.known().unwrap_or(&none);
+    let remedy = if fails { remedy.with_usual(knob.fix).beside(booted) } else { Remedy::default() };
+    let said = remedy.said(booted);
     Finding {
         rule: knob.id,
         verdict,
@@ -133,7 +135,7 @@ pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding
         value,
         wanted: or(wanted, knob.wanted),
         why: or(reason, knob.why),
-        lasts: remedy.lasts(knob.lasts),
+        lasts: if fails { remedy.lasts(knob.lasts) } else { lasts.unwrap_or(knob.lasts) },
         fix: if said.is_empty() { said } else { said + &rivals::warning(knob, survey) },
         remedy,
         source: knob.sources.first().map_or("", |source| source.url),

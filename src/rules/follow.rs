@@ -3,13 +3,12 @@
 
 use super::audit::{Finding, finding};
 use super::change::Change;
+use super::effects::make;
 use super::fixture::Machine;
 use super::intent::Intent;
 use super::judgement::Verdict;
 use super::knobs::ALL;
-use super::parameters;
 use super::remedy::{Remedy, Way};
-use crate::host::record::Seen;
 
 /// Each complaint about the advice of the rules on a machine, with what was tried.
 pub fn complaints(machine: &Machine) -> (usize, Vec<String>) {
@@ -80,8 +79,9 @@ fn asked_again(
         let own = knob.id == failing.rule;
         let fine = match is.verdict {
             Verdict::Pass | Verdict::NotApplicable => true,
-            Verdict::Fail => !own && was.verdict == Verdict::Fail,
-            Verdict::Unknown => !own && was.verdict != Verdict::Pass,
+            Verdict::Fail => !own && was.verdict != Verdict::Pass,
+            // What a made-up machine lacks may be asked for after a change.
+            Verdict::Unknown => !own,
         };
         if !fine {
             let said = if is.value.is_empty() { &is.why } else { &is.value };
@@ -94,75 +94,4 @@ fn asked_again(
         }
     }
     found
-}
-
-const CMDLINE: &str = "/proc/cmdline";
-
-fn text(machine: &Machine, path: &str) -> Option<String> {
-    match machine.answers.get(path)? {
-        Seen::File(bytes) => Some(String::from_utf8_lossy(bytes).trim_end().to_owned()),
-        _ => None,
-    }
-}
-
-/// Makes a change, with what a kernel makes of it at once or at the next boot; complains where it changes nothing.
-pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
-    let unchanged = machine.answers.clone();
-    for (path, value) in change.writes() {
-        write(machine, &path, value)?;
-    }
-    match change {
-        Change::Boot { word } => {
-            let line = text(machine, CMDLINE).ok_or("there is no command line")?;
-            machine.edit(&format!("{CMDLINE}: {}", parameters::with(&line, word)));
-            booted_with(machine, word);
-        }
-        Change::BootWithout { word } => {
-            let line = text(machine, CMDLINE).ok_or("there is no command line")?;
-            machine.edit(&format!("{CMDLINE}: {}", parameters::without(&line, word)));
-        }
-        Change::Config { option, value } => machine.edit(&format!("CONFIG_{option}={value}")),
-        Change::Disable { program, .. } => machine.stop(program),
-        Change::Sysctl { .. } | Change::Write { .. } | Change::Advice { .. } => {}
-    }
-    if unchanged == machine.answers { Err(format!("{change:?} is so already")) } else { Ok(()) }
-}
-
-/// What the kernel makes of a value that is written to a file of its own.
-fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), String> {
-    let was = text(machine, path).ok_or(format!("{path} is not there"))?;
-    let is = match was.split_whitespace().find(|word| word.starts_with(['[', '('])) {
-        Some(chosen) => choose(&was, chosen, value).ok_or(format!("{path} does not offer {value}: {was}"))?,
-        // Of this one number is written, and the others stay (`Documentation/admin-guide/sysctl/kernel.rst`).
-        None if path == "/proc/sys/kernel/printk" => {
-            let others: Vec<&str> = was.split_whitespace().skip(1).collect();
-            format!("{value} {}", others.join(" "))
-        }
-        None => value.to_owned(),
-    };
-    machine.edit(&format!("{path}: {is}"));
-    Ok(())
-}
-
-/// A file of choices after another was made.
-fn choose(text: &str, chosen: &str, value: &str) -> Option<String> {
-    let (open, close) = if chosen.starts_with('[') { ('[', ']') } else { ('(', ')') };
-    let bare = |word: &str| word.trim_matches([open, close]).to_owned();
-    let words: Vec<String> = text.split_whitespace().map(bare).collect();
-    let mark = |word: &String| if word == value { format!("{open}{word}{close}") } else { word.clone() };
-    words.iter().any(|word| word == value).then(|| words.iter().map(mark).collect::<Vec<_>>().join(" "))
-}
-
-/// What a kernel shows that was booted with a word.
-fn booted_with(machine: &mut Machine, word: &str) {
-    let (name, value) = word.split_once('=').unwrap_or((word, ""));
-    if let Some((module, parameter)) = name.split_once('.') {
-        let path = format!("/sys/module/{module}/parameters/{parameter}");
-        if text(machine, &path).is_some() {
-            let _ = write(machine, &path, value);
-        }
-    }
-    if word == "psi=0" {
-        machine.edit("/proc/pressure absent");
-    }
 }

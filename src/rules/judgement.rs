@@ -76,6 +76,8 @@ pub struct Judgement {
     pub remedy: Remedy,
     /// How bad it is, where that depends on the machine or on what it is for.
     pub severity: Option<Severity>,
+    /// How long it lasts, where there is nothing to do, and what is found is not as lasting as the rule says.
+    pub lasts: Option<Lasts>,
 }
 
 /// A judgement; one that ends the matter early, because something is not known or not applicable, is an `Err`.
@@ -90,6 +92,7 @@ impl Judgement {
             reason: reason.into(),
             remedy: Remedy::default(),
             severity: None,
+            lasts: None,
         }
     }
 
@@ -133,9 +136,9 @@ impl Judgement {
         Judgement { remedy: remedy.into(), ..self }
     }
 
-    /// Says how long what is advised in words lasts, where that is not as long as the rule says.
+    /// Says how long it lasts, or what is advised in words, where that is not as long as the rule says.
     pub fn lasts(self, lasts: Lasts) -> Judgement {
-        Judgement { remedy: self.remedy.lasting(lasts), ..self }
+        Judgement { remedy: self.remedy.lasting(lasts), lasts: Some(lasts), ..self }
     }
 
     /// Says how bad it is here.
@@ -178,6 +181,7 @@ impl Judgement {
                 reason: words(|leg| &leg.reason),
                 remedy: remedies(deciding.iter().map(|leg| leg.remedy.clone()).collect()),
                 severity: deciding.iter().filter_map(|leg| leg.severity).max(),
+                lasts: deciding.iter().find_map(|leg| leg.lasts),
             });
         }
         legs.into_iter()

@@ -14,6 +14,8 @@ mod corpus;
 pub mod culprits;
 mod edits;
 #[cfg(test)]
+mod effects;
+#[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
 mod follow;

@@ -2,6 +2,7 @@
 //!
 //! Source: Documentation/admin-guide/kernel-parameters.txt, and the handlers of the parameters named here.
 
+use super::case::Case;
 use super::words::short;
 use crate::facts::cmdline::{Cmdline, Param, parse_cmdline, same_name};
 
@@ -122,6 +123,21 @@ pub fn spelt(cmdline: &Cmdline, word: &str) -> Vec<String> {
     let Some(meant) = param(word) else { return vec![word.to_owned()] };
     let found: Vec<String> = cmdline.params.iter().filter(|one| is(one, &meant)).map(shown).collect();
     if found.is_empty() { vec![word.to_owned()] } else { found }
+}
+
+/// Whether a parameter, or a parameter with this value, is there.
+pub fn names(cmdline: &Cmdline, word: &str) -> bool {
+    param(word).is_some_and(|meant| cmdline.params.iter().any(|one| is(one, &meant)))
+}
+
+/// The word that isolates the CPUs that matter, beside those that are isolated, with the flags that are given.
+pub fn isolcpus(case: &Case) -> String {
+    let facts = case.facts();
+    let given = facts.cmdline.known().and_then(|cmdline| cmdline.values("isolcpus").next());
+    let ticks = given.is_some_and(|value| value.split(',').any(|flag| flag == "nohz"));
+    let isolated = facts.isolated.known().filter(|_| given.is_some()).cloned().unwrap_or_default();
+    let flags = if ticks { "nohz,managed_irq,domain" } else { "managed_irq,domain" };
+    format!("isolcpus={flags},{}", case.cpus().or(&isolated))
 }
 
 fn is(one: &Param, meant: &Param) -> bool {

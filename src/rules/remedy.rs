@@ -2,7 +2,7 @@
 
 use super::Lasts;
 use super::change::{Because, Change, sysctl_path};
-use super::parameters::{is_given, others, spelt};
+use super::parameters::{is_given, names, others, spelt};
 use crate::facts::cmdline::Cmdline;
 
 /// What is to be done: each part of it, in one of its ways. Empty stands for the rule's usual remedy.
@@ -122,6 +122,21 @@ impl Remedy {
         Remedy::all([Remedy { parts: self.parts.into_iter().flat_map(expand).collect() }])
     }
 
+    /// What is left to do on a machine that was booted with these: no word that is there already is asked for, and
+    /// none is taken off that is not there.
+    pub fn beside(mut self, booted: &Cmdline) -> Remedy {
+        for part in &mut self.parts {
+            for way in &mut part.ways {
+                way.now.retain(|change| !is_so(change, booted));
+                way.keep.retain(|change| !is_so(change, booted));
+            }
+            let todo: Vec<Way> = part.ways.iter().filter(|way| !way.now.is_empty()).cloned().collect();
+            part.ways = todo;
+        }
+        self.parts.retain(|part| !part.ways.is_empty());
+        self
+    }
+
     /// Says how long what is advised in words lasts.
     pub fn lasting(mut self, lasts: Lasts) -> Remedy {
         for change in self.parts.iter_mut().flat_map(|part| &mut part.ways).flat_map(|way| &mut way.now) {
@@ -170,7 +185,23 @@ impl Part {
 
 impl Way {
     fn said(&self, booted: &Cmdline) -> String {
-        let now: Vec<String> = self.now.iter().map(|change| now(change, booted)).collect();
+        let built = |wanted: bool| {
+            let options = self.now.iter().filter_map(move |change| match change {
+                Change::Config { option, value } if (value != "n") == wanted => {
+                    Some(option_of(option, value))
+                }
+                _ => None,
+            });
+            options.collect::<Vec<_>>().join(", ")
+        };
+        let kernel = match (built(true).as_str(), built(false).as_str()) {
+            ("", "") => None,
+            (with, "") => Some(format!("boot a kernel built with {with}")),
+            ("", without) => Some(format!("boot a kernel built without {without}")),
+            (with, without) => Some(format!("boot a kernel built with {with} and without {without}")),
+        };
+        let others = self.now.iter().filter(|change| !matches!(change, Change::Config { .. }));
+        let now: Vec<String> = kernel.into_iter().chain(others.map(|change| now(change, booted))).collect();
         let mut said = now.join(", and ");
         let lines = self.now.iter().filter_map(kept_line);
         let keep: Vec<String> = lines.chain(self.keep.iter().map(|change| kept(change, booted))).collect();
@@ -182,6 +213,19 @@ impl Way {
         }
         said
     }
+}
+
+/// Whether a word is there, or not there, already.
+fn is_so(change: &Change, booted: &Cmdline) -> bool {
+    match change {
+        Change::Boot { word } => is_given(booted, word) && others(booted, word).is_empty(),
+        Change::BootWithout { word } => !names(booted, word),
+        _ => false,
+    }
+}
+
+fn option_of(option: &str, value: &str) -> String {
+    if matches!(value, "y" | "n") { format!("CONFIG_{option}") } else { format!("CONFIG_{option}={value}") }
 }
 
 /// The line by which a sysctl is set at each boot.
@@ -205,11 +249,7 @@ fn now(change: &Change, booted: &Cmdline) -> String {
             others => format!("replace {} by {word} on {LINE}", others.join(" and ")),
         },
         Change::BootWithout { word } => format!("take {} off {LINE}", spelt(booted, word).join(" and ")),
-        Change::Config { option, value } => match value.as_str() {
-            "y" => format!("boot a kernel built with CONFIG_{option}"),
-            "n" => format!("boot a kernel built without CONFIG_{option}"),
-            value => format!("boot a kernel built with CONFIG_{option}={value}"),
-        },
+        Change::Config { option, value } => format!("boot a kernel built with {}", option_of(option, value)),
         Change::Disable { unit, .. } => format!("systemctl disable --now {unit}"),
         Change::Advice { words, .. } => words.clone(),
     }

@@ -3,7 +3,7 @@
 use super::sources::{PARAMETERS, TIMEKEEPING};
 use crate::facts::clocksource::{Quality, quality};
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::short;
@@ -24,7 +24,7 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             Because::Machine,
-            "echo the best of available_clocksource to current_clocksource; where it is not offered, boot without clocksource=, or see in the kernel's log why it was given up",
+            "echo the best of available_clocksource to current_clocksource; where it is not offered, see in the kernel's log why it was given up",
         )
     },
     severity: Severity::High,
@@ -58,7 +58,8 @@ pub static KNOB: Knob = Knob {
 };
 
 /// Where no good clock is offered.
-const GIVEN_UP: &str = "dmesg | grep -i -e tsc -e clocksource says why it was given up: update the firmware, look for SMIs, or boot without clocksource=";
+const GIVEN_UP: &str =
+    "dmesg | grep -i -e tsc -e clocksource says why it was given up: update the firmware, look for SMIs";
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
@@ -81,10 +82,8 @@ fn advice(case: &Case, judgement: Judgement) -> Judgement {
     let offered = case.facts().clocksources.known();
     let good = offered.and_then(|offered| offered.iter().find(|name| quality(name) == Quality::Fast));
     match good {
-        Some(good) => judgement.fix(Remedy::advice(
-            Because::Machine,
-            format!("echo {} >{CURRENT}, and boot without clocksource= if it is given", short(good)),
-        )),
+        Some(good) => judgement
+            .fix(Remedy::from(Change::write(CURRENT, short(good))).keep(Change::boot_without("clocksource"))),
         // Nothing can be chosen before the next boot.
         None => judgement.fix(Remedy::advice(Because::Machine, GIVEN_UP)).lasts(Lasts::Boot),
     }

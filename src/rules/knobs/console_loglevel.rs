@@ -5,7 +5,7 @@ use crate::facts::consoles::{is_serial, parse_active, parse_loglevel};
 use crate::facts::line::parse_line;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -20,12 +20,7 @@ pub static KNOB: Knob = Knob {
            driver of another kernel has such a thread is not seen.",
     cost: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it those that were not printed.",
     wanted: "at most 4, as quiet sets it",
-    fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "echo 4 >/proc/sys/kernel/printk, and echo N >/sys/module/printk/parameters/ignore_loglevel where that is Y; to keep it, boot with quiet or loglevel=4, without ignore_loglevel and debug",
-        )
-    },
+    fix: || Remedy::all([printed(), heeded()]),
     severity: Severity::Low,
     evidence: Evidence::Practice,
     contested: "",
@@ -66,15 +61,26 @@ fn judge(case: &Case) -> Judged {
     Judgement::all([level(case), ignored(case)]).map(|judged| judged.severity(severity))
 }
 
+/// Errors only are printed.
+fn printed() -> Remedy {
+    let boot = [Change::boot("quiet"), Change::boot_without("debug"), Change::boot_without("loglevel")];
+    boot.into_iter().fold(Change::sysctl("kernel.printk", 4).into(), Remedy::keep)
+}
+
+/// The level counts.
+fn heeded() -> Remedy {
+    Remedy::from(Change::write(IGNORE, "N")).keep(Change::boot_without("ignore_loglevel"))
+}
+
 fn level(case: &Case) -> Judged {
     let level = case.parsed(SYSCTL, parse_loglevel)?.ok_or_else(|| absent(SYSCTL))?;
-    Ok(Judgement::fail_if(level > 4, format!("level {level}")))
+    Ok(Judgement::fail_if(level > 4, format!("level {level}")).fix(printed()))
 }
 
 fn ignored(case: &Case) -> Judged {
     match case.parsed(IGNORE, parse_line)?.ok_or_else(|| absent(IGNORE))?.as_str() {
         "N" | "0" => Ok(Judgement::pass("")),
-        "Y" | "1" => Ok(Judgement::fail("ignore_loglevel: all are printed")),
+        "Y" | "1" => Ok(Judgement::fail("ignore_loglevel: all are printed").fix(heeded())),
         _ => Err(Judgement::unknown(format!("{IGNORE} is neither Y nor N"))),
     }
 }

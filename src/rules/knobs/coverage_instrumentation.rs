@@ -1,8 +1,9 @@
 //! Instrumentation of the kernel for the coverage of tests.
 
 use super::sources::{GCOV, KCOV, RT_CONFIG};
+use crate::facts::kconfig::Kconfig;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -16,7 +17,7 @@ pub static KNOB: Knob = Knob {
     tell: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without GCOV_PROFILE_ALL cannot be read.",
     cost: "Another kernel; keep one with them for the tests that count coverage.",
     wanted: "not built in",
-    fix: || Remedy::advice(Because::Kernel, "boot a kernel built without CONFIG_GCOV_KERNEL and CONFIG_KCOV"),
+    fix: || Remedy::of(["GCOV_KERNEL", "KCOV"].map(|option| Change::config(option, "n"))),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -40,17 +41,24 @@ pub static KNOB: Knob = Knob {
     },
 };
 
+/// A kernel without those of them that are built in.
+fn without(config: &Kconfig) -> Remedy {
+    let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL", "GCOV_KERNEL", "KCOV"];
+    let on = all.into_iter().filter(|option| config.is_yes(option));
+    Remedy::of(on.map(|option| Change::config(option, "n")))
+}
+
 fn judge(case: &Case) -> Judged {
     let config = case.kconfig()?;
     let on = |name: &&str| config.is_yes(name);
     let whole: Vec<&str> = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL"].into_iter().filter(on).collect();
     if !whole.is_empty() {
-        return Ok(Judgement::fail(whole.join(", ")));
+        return Ok(Judgement::fail(whole.join(", ")).fix(without(config)));
     }
     // Only some files are built with them, or none.
     let some: Vec<&str> = ["GCOV_KERNEL", "KCOV"].into_iter().filter(on).collect();
     if !some.is_empty() {
-        return Ok(Judgement::fail(some.join(", ")).severity(Severity::Medium));
+        return Ok(Judgement::fail(some.join(", ")).severity(Severity::Medium).fix(without(config)));
     }
     Ok(Judgement::pass("none"))
 }

@@ -4,11 +4,13 @@ use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
 use crate::facts::Fact;
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::parameters::isolcpus;
 use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-isolation",
@@ -27,7 +29,7 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             Because::Choice,
-            "write the CPUs to cpuset.cpus and then `isolated` to cpuset.cpus.partition of a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
+            "make an isolated cpuset partition of the CPUs, in a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
         )
     },
     severity: Severity::High,
@@ -70,26 +72,36 @@ fn judge(case: &Case) -> Judged {
     if exposed.is_empty() {
         return Ok(Judgement::pass(format!("CPU {} out of load balancing", list(case.cpus()))));
     }
-    let (fix, lasts) = fix(case);
-    Ok(Judgement::fail(format!("load is balanced over CPU {}", list(&exposed)))
-        .fix(Remedy::advice(Because::Choice, fix))
-        .lasts(lasts))
+    Ok(Judgement::fail(format!("load is balanced over CPU {}", list(&exposed))).fix(isolated(case)))
 }
 
 /// How to isolate the CPUs: at run time where control groups can.
-fn fix(case: &Case) -> (String, Lasts) {
-    let cpus = case.cpus();
-    let boot = format!("boot with isolcpus=managed_irq,domain,{cpus}");
+fn isolated(case: &Case) -> Remedy {
+    let boot = Remedy::from(Change::boot(isolcpus(case)));
     match &case.survey.groups {
-        Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => (
-            format!(
-                "cd {}; echo +cpuset >cgroup.subtree_control; mkdir rt; echo {cpus} >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition has to say isolated; or {boot}",
-                groups.root
-            ),
-            Lasts::Runtime,
-        ),
-        _ => (boot, Lasts::Boot),
+        Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => {
+            let steps =
+                by_groups(&groups.root, case.cpus(), case.series().is_ok_and(|series| series >= (6, 7)));
+            Remedy::advice(Because::Choice, steps).lasting(Lasts::Runtime).or(boot)
+        }
+        _ => boot,
     }
+}
+
+/// A partition in a group of a group from 6.7 on: it is valid beside groups that have the same CPUs, and stays when
+/// systemd reads its units again (`Documentation/admin-guide/cgroup-v2.rst`, remote partitions).
+fn by_groups(root: &str, cpus: &CpuSet, remote: bool) -> String {
+    let steps = match remote {
+        true => format!(
+            "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset >rt/cgroup.subtree_control; mkdir -p rt/cpus; \
+             echo {cpus} >rt/cpus/cpuset.cpus.exclusive; echo isolated >rt/cpus/cpuset.cpus.partition; cat rt/cpus/cpuset.cpus.partition"
+        ),
+        false => format!(
+            "take CPU {cpus} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} >rt/cpuset.cpus; \
+             echo isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition"
+        ),
+    };
+    format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps} has to say isolated")
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG, UCLAMP};
 use crate::facts::line::{parse_u64, parse_word};
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
-use crate::rules::words::{grouped, named};
+use crate::rules::words::grouped;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::Cpu;
+use crate::units::{Cpu, CpuSet};
 
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor";
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
@@ -105,11 +105,12 @@ fn judge(case: &Case) -> Judged {
     }
     if !moving.is_empty() {
         moving.sort_by_key(|&(severity, cpu, _)| (Reverse(severity), cpu));
-        let cpus = named(&moving.iter().map(|&(_, cpu, _)| cpu).collect());
+        let cpus: CpuSet = moving.iter().map(|&(_, cpu, _)| cpu).collect();
         let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
-        return Ok(Judgement::fail(grouped(said)).severity(worst).fix(Remedy::advice(Because::Choice, format!(
-            "for {cpus}, echo performance >/sys/devices/system/cpu/cpuN/cpufreq/scaling_governor; to keep it, cpufreq.default_governor=performance on the kernel's command line (5.9 on), and the same in the power daemon's profile"
-        ))));
+        return Ok(Judgement::fail(grouped(said)).severity(worst).fix(
+            Remedy::from(Change::each_cpu(GOVERNOR, &cpus, "performance"))
+                .keep(Change::boot("cpufreq.default_governor=performance")),
+        ));
     }
     governors.all_known()?;
     match unclear {

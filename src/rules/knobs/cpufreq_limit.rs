@@ -6,12 +6,12 @@ use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
 use crate::facts::line::parse_u64;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
-use crate::rules::words::{grouped, named};
+use crate::rules::words::grouped;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::Cpu;
+use crate::units::{Cpu, CpuSet};
 
 const LIMIT: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
 const TOP: &str = "/sys/devices/system/cpu/cpu#/cpufreq/cpuinfo_max_freq";
@@ -83,10 +83,13 @@ fn judge(case: &Case) -> Judged {
             "turbo is off, and the kernel does not tell the highest clock without it",
         ));
     }
-    let cpus = named(&low.iter().map(|&(_, cpu, _)| cpu).collect());
+    let tops: BTreeSet<u64> = low.iter().map(|&(_, _, top)| top).collect();
+    let of =
+        |top: u64| low.iter().filter(move |found| found.2 == top).map(|found| found.1).collect::<CpuSet>();
+    let raised: Vec<Change> = tops.iter().map(|&top| Change::each_cpu(LIMIT, &of(top), top)).collect();
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
     Ok(Judgement::fail(grouped(said))
-        .fix(Remedy::advice(Because::Choice, format!("for {cpus}, write cpuinfo_max_freq to scaling_max_freq in /sys/devices/system/cpu/cpuN/cpufreq, and take the limit out of the power daemon's profile"))))
+        .fix(Remedy::of(raised).note("if a power daemon set the limit, take it out of its profile")))
 }
 
 #[cfg(test)]

@@ -23,7 +23,12 @@ pub static KNOB: Knob = Knob {
     cost: "Where other groups have the CPUs as well, these lose them. Write cpuset.cpus.exclusive first (6.7 on): it goes before \
            what other groups ask for. A 6.12 kernel was seen to refuse CPUs that isolcpus= took out.",
     wanted: "root or isolated, without `invalid`",
-    fix: || Remedy::advice(Because::Choice, "write cpuset.cpus.exclusive (6.7 on), then cpuset.cpus.partition again, and read it back; the words in brackets say what stands in the way"),
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "take the CPUs out of cpuset.cpus of the groups beside it, then write member and the type again to cpuset.cpus.partition, and read it back; from 6.7 on a partition in a group of a group, with cpuset.cpus.exclusive written in both, is valid beside them as they are; the words in brackets say what stands in the way",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -5,7 +5,7 @@ use crate::facts::cmdline::{Cmdline, Param};
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::Kconfig;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -96,7 +96,8 @@ fn judge(case: &Case) -> Judged {
     }
     let boots_only = found.iter().all(|param| param.name == INITCALL_DEBUG);
     let severity = if boots_only { Severity::Info } else { Severity::Medium };
-    Ok(Judgement::fail(shown.join(", ")).severity(severity))
+    let off = Remedy::of(found.iter().map(|param| Change::boot_without(&param.name)));
+    Ok(Judgement::fail(shown.join(", ")).severity(severity).fix(off))
 }
 
 /// Those that switch something on, once each with the value that counts, in the order of the table.

@@ -3,7 +3,7 @@
 use super::sources::{IRQ_AFFINITY, ISOLATION, PARAMETERS};
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::{list, mask};
@@ -59,10 +59,10 @@ fn judge(case: &Case) -> Judged {
     let others = case.housekeeping()?;
     Ok(Judgement::fail_if(!cpus.and(case.cpus()).is_empty(), format!("CPU {}", list(&cpus.and(online))))
         .wanted(format!("CPU {others} at most"))
-        .fix(Remedy::advice(
-            Because::Choice,
-            format!("echo {} >{PATH}, and boot with irqaffinity={others}", mask(&others)),
-        )))
+        .fix(
+            Remedy::from(Change::write(PATH, mask(&others)))
+                .keep(Change::boot(format!("irqaffinity={others}"))),
+        ))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::facts::Fact;
 use crate::facts::line::{parse_u64, parse_word};
 use crate::facts::texts::Text;
 use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::some_of;
@@ -78,13 +78,18 @@ fn judge(case: &Case) -> Judged {
                 // What a passive one follows is another device here, or the clock of a CPU.
                 "performance" | "powersave" | "userspace" | "passive" => fixed += 1,
                 _ if narrow(device) => fixed += 1,
-                _ => moving.push(format!("{governor} for {device}")),
+                _ => moving.push((format!("{governor} for {device}"), text)),
             },
             other => drop(untold.get_or_insert(unread(&text.path, &other))),
         }
     }
     if !moving.is_empty() {
-        return Ok(Judgement::fail(some_of(moving)));
+        let paths = moving.iter().map(|(_, text)| text.path.clone()).collect();
+        let devices = some_of(moving.iter().map(|(_, text)| text.names.join("/")));
+        let governor = Change::each(paths, "/sys/class/devfreq/DEVICE/governor", &devices, "performance");
+        let kept = Change::advice(Because::Program, "a udev rule or a unit at boot");
+        return Ok(Judgement::fail(some_of(moving.iter().map(|(said, _)| said)))
+            .fix(Remedy::from(governor).keep(kept)));
     }
     match untold {
         Some(why) => Err(why),

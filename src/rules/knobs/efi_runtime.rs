@@ -1,15 +1,16 @@
 //! Runtime services of an EFI firmware: calls into it, while nothing else can run on the CPU.
 
 use super::sources::{PARAMETERS, RT_CONFIG, RT_HARDWARE};
+use crate::facts::cmdline::Cmdline;
 use crate::facts::kconfig::Setting;
 use crate::facts::line::{parse_line, parse_mask};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, words};
 
 pub static KNOB: Knob = Knob {
     id: "efi-runtime",
@@ -24,12 +25,7 @@ pub static KNOB: Knob = Knob {
     cost: "Without runtime services efibootmgr, bootctl, fwupd and other programs cannot change boot entries or variables, and a \
            machine that can only be reset through EFI needs another way.",
     wanted: "off, or kept on other CPUs",
-    fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "add efi=noruntime to the kernel's command line, or take efi=runtime off it; where there is /sys/devices/virtual/workqueue/efi_runtime, its cpumask can be confined instead",
-        )
-    },
+    fix: || Change::boot("efi=noruntime").into(),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -108,7 +104,15 @@ fn switched_off(case: &Case) -> Judged {
             _ => ("on by default", true),
         },
     };
-    Ok(Judgement::fail_if(on, value))
+    let asked = if value == "efi=runtime" { asked_for(case.cmdline()?) } else { Vec::new() };
+    let off = Remedy::from(Change::boot("efi=noruntime"));
+    Ok(Judgement::fail_if(on, value).fix(asked.into_iter().map(Change::boot_without).fold(off, Remedy::and)))
+}
+
+/// The words that ask for the runtime services.
+fn asked_for(cmdline: &Cmdline) -> Vec<String> {
+    let lists = cmdline.values("efi").filter(|list| list.split(',').any(|word| word == "runtime"));
+    lists.map(|list| format!("efi={list}")).collect()
 }
 
 /// Whether the calls are kept on CPUs that do not matter.
@@ -117,7 +121,11 @@ fn confined(case: &Case) -> Judged {
         return Err(Judgement::not_applicable("this kernel has no workqueue of that name to confine"));
     };
     let ours = mask.and(case.cpus());
-    Ok(Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {}", list(&mask))))
+    let judged = Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {}", list(&mask)));
+    match case.needs_isolation() {
+        Ok(()) => Ok(judged.fix(Change::write(CPUMASK, words::mask(&case.housekeeping()?)))),
+        Err(_) => Ok(judged),
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The ext server: what the tasks of a BPF scheduler may take from real-time ones.
 
+use super::fair_server::unthrottled;
 use super::per_cpu::PerCpu;
 use super::sources::{DEADLINE, SCHED_DEBUG_C, SCHED_EXT};
 use crate::facts::line::{parse_u64, parse_word};
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -95,9 +96,10 @@ fn judge(case: &Case) -> Judged {
     });
     let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(grouped(said)).severity(severity).fix(Remedy::advice(Because::Program, format!(
-        "end the BPF scheduler, or as root, after sched_rt_runtime_us is -1, echo 0 >/sys/kernel/debug/sched/ext_server/cpuN/runtime for CPU {on}"
-    ))))
+    Ok(Judgement::fail(grouped(said)).severity(severity).fix(
+        Remedy::advice(Because::Program, "end the BPF scheduler")
+            .or(unthrottled(case).and(Change::each_cpu(RUNTIME, &on, 0))),
+    ))
 }
 
 /// There is no state of BPF schedulers.

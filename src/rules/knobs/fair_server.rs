@@ -3,7 +3,7 @@
 use super::sources::{DEADLINE, RT_GROUP, SYSCTL_KERNEL};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -53,6 +53,15 @@ pub static KNOB: Knob = Knob {
 };
 
 const DIR: &str = "/sys/kernel/debug/sched/fair_server";
+pub const RUNTIME: &str = "/sys/kernel/debug/sched/fair_server/cpu#/runtime";
+
+/// With real-time throttling off: before that the kernel refuses a smaller runtime with EBUSY (`dl_server_apply_params()`).
+pub fn unthrottled(case: &Case) -> Remedy {
+    match case.facts().rt_runtime_us {
+        Fact::Known(-1) => Remedy::default(),
+        _ => Change::write("/proc/sys/kernel/sched_rt_runtime_us", -1).into(),
+    }
+}
 
 fn judge(case: &Case) -> Judged {
     let servers = match &case.facts().fair_servers {
@@ -62,9 +71,9 @@ fn judge(case: &Case) -> Judged {
             return Err(Judgement::not_applicable("kernels before 6.12 have none"));
         }
         Fact::Absent => {
-            return Err(Judgement::unknown(format!(
-                "{DIR} is not there: mount debugfs, on a kernel with CONFIG_SCHED_DEBUG"
-            )));
+            // From 6.15 on there is no such option, and the files are always built.
+            let option = if case.series()? < (6, 15) { ", on a kernel with CONFIG_SCHED_DEBUG" } else { "" };
+            return Err(Judgement::unknown(format!("{DIR} is not there: mount debugfs{option}")));
         }
         other => return Err(unread(DIR, other)),
     };
@@ -85,10 +94,9 @@ fn judge(case: &Case) -> Judged {
     let value = format!("{} of {} on CPU {}", span(worst.runtime_ns), span(worst.period_ns), list(&on));
     let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(value).severity(severity).fix(Remedy::advice(
-        Because::Choice,
-        format!("as root, after sched_rt_runtime_us is -1, echo 0 >{DIR}/cpuN/runtime for CPU {on}"),
-    )))
+    Ok(Judgement::fail(value)
+        .severity(severity)
+        .fix(unthrottled(case).and(Change::each_cpu(RUNTIME, &on, 0))))
 }
 
 #[cfg(test)]

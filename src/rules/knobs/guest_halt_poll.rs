@@ -4,7 +4,7 @@ use super::sources::GUEST_POLLING;
 use crate::facts::Fact;
 use crate::facts::virt::UNNAMED;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -24,7 +24,7 @@ pub static KNOB: Knob = Knob {
     wanted: "haltpoll, with a time longer than the usual pause",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            Because::Program,
             "modprobe cpuidle_haltpoll force=1, or have the host give the hint that loads it: -cpu host,kvm-hint-dedicated=on in QEMU",
         )
     },
@@ -100,10 +100,8 @@ fn judge(case: &Case) -> Judged {
     };
     match driver {
         "haltpoll" => match case.number_if_there(TIME)?.ok_or_else(|| absent(TIME))? {
-            0 => Ok(Judgement::fail("haltpoll for 0 ns").fix(Remedy::advice(
-                Because::Choice,
-                format!("echo 200000 >{TIME}, or longer if the task's pauses are"),
-            ))),
+            0 => Ok(Judgement::fail("haltpoll for 0 ns")
+                .fix(Remedy::from(Change::write(TIME, 200_000)).note("longer if the task's pauses are"))),
             time => Ok(Judgement::pass(format!("haltpoll for {}", Nanos(time).spaced()))),
         },
         "none" => Ok(Judgement::fail("halts at once")),

@@ -3,7 +3,7 @@
 use super::sources::{HIGHRES, PARAMETERS};
 use crate::facts::kbool::kbool;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -21,7 +21,7 @@ pub static KNOB: Knob = Knob {
            tells, 1 nsecs where all is well.",
     cost: "None worth naming: hardware without a fit timer stays as it is.",
     wanted: "built in and switched on",
-    fix: || Remedy::advice(Because::Kernel, "build the kernel with CONFIG_HIGH_RES_TIMERS"),
+    fix: || Change::config("HIGH_RES_TIMERS", "y").into(),
     severity: Severity::Fatal,
     evidence: Evidence::Documented,
     contested: "",
@@ -59,9 +59,7 @@ fn switched_on(case: &Case) -> Judged {
     // The kernel keeps its default, on, where it does not understand the value.
     let off = case.cmdline()?.values("highres").filter_map(kbool).next_back() == Some(false);
     Ok(if off {
-        Judgement::fail("highres=off")
-            .fix(Remedy::advice(Because::Kernel, "take highres=off off the kernel's command line"))
-            .lasts(Lasts::Boot)
+        Judgement::fail("highres=off").fix(Change::boot_without("highres"))
     } else {
         Judgement::pass("switched on")
     })

@@ -3,7 +3,7 @@
 use super::sources::{NO_HZ, PARAMETERS, RT_HARDWARE};
 use crate::facts::Fact;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -19,12 +19,7 @@ pub static KNOB: Knob = Knob {
     cost: "Without it a wakeup takes the exit latency of the idle state: cap the states on the CPUs that matter instead, which can be \
            undone at run time.",
     wanted: "not given: cap the idle states instead",
-    fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "take idle=poll or nohlt off the kernel's command line; keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs that matter",
-        )
-    },
+    fix: || off("idle=poll").or(Change::boot_without("nohlt")),
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat compare` with a run where only the first \
@@ -56,6 +51,13 @@ pub static KNOB: Knob = Knob {
     },
 };
 
+/// Without polling, and what keeps the CPU out of deep states then.
+fn off(word: &str) -> Remedy {
+    Remedy::from(Change::boot_without(word)).note(
+        "keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs that matter",
+    )
+}
+
 fn judge(case: &Case) -> Judged {
     let cmdline = case.cmdline()?;
     let x86 = match case.needs_x86() {
@@ -72,15 +74,16 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::fail(format!("{word} in a guest"))
             .severity(Severity::High)
             .because("the host does not get its CPU back while the guest has nothing to do, and its own threads there starve if the guest has real-time priority")
-            .fix(Remedy::advice(Because::Choice, format!("take {word} off the kernel's command line; see guest-halt-poll"))));
+            .fix(Remedy::from(Change::boot_without(word)).note("see guest-halt-poll")));
     }
     let shared = matches!(&case.facts().siblings, Fact::Known(cores) if !cores.is_empty());
     if shared {
         return Ok(Judgement::fail(format!("{word}, with cores that have several threads"))
             .severity(Severity::Medium)
-            .because("an idle hardware thread that spins takes half a core from the one that works"));
+            .because("an idle hardware thread that spins takes half a core from the one that works")
+            .fix(off(word)));
     }
-    Ok(Judgement::fail(word))
+    Ok(Judgement::fail(word).fix(off(word)))
 }
 
 #[cfg(test)]

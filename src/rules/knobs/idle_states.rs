@@ -9,7 +9,7 @@ use crate::facts::Fact;
 use crate::facts::line::{parse_line, parse_u64};
 use crate::facts::power::parse_resume_latency;
 use crate::rules::case::{Case, absent, unread};
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -90,6 +90,7 @@ fn judge(case: &Case) -> Judged {
     let names = numbered(case, NAME, parse_line).unwrap_or_default();
     let limits = PerCpu::of(case, LIMIT, parse_resume_latency);
     let (mut deep, mut deepest, mut unclear) = (BTreeMap::new(), BTreeMap::new(), None);
+    let mut too_slow = Vec::new();
     for (&(cpu, state), latency) in &latencies {
         let usable = usable(disabled.get(&(cpu, state)), &limits, cpu, state, latency);
         match (latency, usable) {
@@ -98,6 +99,9 @@ fn judge(case: &Case) -> Judged {
                 let name = names.get(&(cpu, state)).and_then(|name| name.as_ref().ok());
                 let words = format!("{} ({latency} us)", short(name, state));
                 let worst = if *latency > budget { &mut deep } else { &mut deepest };
+                if *latency > budget {
+                    too_slow.push((cpu, state));
+                }
                 let known = worst.entry(cpu).or_insert((*latency, words.clone()));
                 if known.0 < *latency {
                     *known = (*latency, words);
@@ -110,7 +114,7 @@ fn judge(case: &Case) -> Judged {
         }
     }
     if !deep.is_empty() {
-        return Ok(too_deep(case, budget, deep));
+        return Ok(too_deep(case, budget, deep, &too_slow));
     }
     let unseen = case.cpus().without(&seen);
     match unclear {
@@ -162,29 +166,45 @@ fn usable(
     }
 }
 
-fn too_deep(case: &Case, budget: u64, deep: BTreeMap<Cpu, (u64, String)>) -> Judgement {
+/// A limit where the kernel takes one, the deep states off, or on x86 none of them from the boot on.
+fn shallow(case: &Case, budget: u64, cpus: &CpuSet, states: &[(Cpu, u32)]) -> Remedy {
+    let path = |&(cpu, state): &(Cpu, u32)| {
+        DISABLE.replacen('#', &cpu.to_string(), 1).replacen('#', &state.to_string(), 1)
+    };
+    let called = DISABLE.replacen('#', "N", 1).replacen('#', "M", 1);
+    let of = format!("each such state of {}", named(cpus));
+    let off = Remedy::from(Change::each(states.iter().map(path).collect(), &called, &of, 1));
+    let limits = PerCpu::of(case, LIMIT, parse_resume_latency);
+    let limited = cpus.iter().all(|cpu| limits.known.contains_key(&cpu));
+    let ways = match limited {
+        true => Remedy::from(Change::each_cpu(LIMIT, cpus, budget)).or(off),
+        false => off,
+    };
+    let words = ["processor.max_cstate=1", "intel_idle.max_cstate=1"];
+    let whole = Remedy::of(words.map(Change::boot)).note("which is for the whole machine");
+    if case.needs_x86().is_ok() { ways.or(whole) } else { ways }
+}
+
+fn too_deep(
+    case: &Case,
+    budget: u64,
+    deep: BTreeMap<Cpu, (u64, String)>,
+    states: &[(Cpu, u32)],
+) -> Judgement {
     let worst = deep.values().map(|&(latency, _)| latency).max().unwrap_or(0);
-    let cpus = named(&deep.keys().copied().collect());
+    let cpus: CpuSet = deep.keys().copied().collect();
     let severity = match worst {
         // A CPU that polls does not idle.
         _ if case.is_for(Profile::BusyPoll) => Severity::Low,
         101.. if !case.is_for(Profile::Audio) => Severity::High,
         _ => Severity::Medium,
     };
-    let boot = match case.needs_x86() {
-        Ok(()) => {
-            "; or for the whole machine, processor.max_cstate=1 intel_idle.max_cstate=1 on the kernel's command line"
-        }
-        Err(_) => "",
-    };
     let mut worst_first: Vec<(Cpu, (u64, String))> = deep.into_iter().collect();
     worst_first.sort_by_key(|&(cpu, (latency, _))| (Reverse(latency), cpu));
     Judgement::fail(grouped(worst_first.into_iter().map(|(cpu, (_, words))| (cpu, words))))
         .severity(severity)
         .wanted(wanted(budget))
-        .fix(Remedy::advice(Because::Choice, format!(
-            "for {cpus}, echo {budget} >/sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us, or echo 1 >cpuidle/stateM/disable for each deeper state{boot}"
-        )))
+        .fix(shallow(case, budget, &cpus, states))
 }
 
 /// No CPU that matters shows a state: then the architecture's own halt is all there is, if it is known why.

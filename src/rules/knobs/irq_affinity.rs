@@ -4,7 +4,7 @@ use super::sources::{IRQ_AFFINITY, ISOLATION, PER_CPU_KTHREADS};
 use crate::facts::Fact;
 use crate::facts::irqs::Irq;
 use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::irq_kinds::{Kind, handlers, kind};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -99,21 +99,27 @@ fn judge(case: &Case) -> Judged {
         list(&all.and(case.cpus()))
     };
     let others = case.housekeeping()?;
-    let fix = format!(
-        "echo {others} >/proc/irq/N/smp_affinity_list of each, and boot with irqaffinity={others}; one whose device a real-time task serves may be there on purpose"
-    );
+    let moved: Vec<u32> = placed
+        .iter()
+        .filter(|(place, _)| matches!(place, Place::There | Place::Allowed))
+        .map(|(_, irq)| irq.number)
+        .collect();
+    let paths = moved.iter().map(|number| format!("/proc/irq/{number}/smp_affinity_list")).collect();
+    let numbers = format!("interrupt {}", some_of(moved.iter().map(ToString::to_string)));
+    let fix = Remedy::from(Change::each(paths, "/proc/irq/N/smp_affinity_list", &numbers, &others))
+        .keep(Change::boot(format!("irqaffinity={others}")))
+        .note("one whose device a real-time task serves may be there on purpose");
     let (there, leaving, allowed) = (named(Place::There), named(Place::Leaving), named(Place::Allowed));
     if !there.is_empty() {
-        return Ok(Judgement::fail(format!("{there} on CPU {}", cpus(Place::There)))
-            .fix(Remedy::advice(Because::Choice, fix)));
+        return Ok(Judgement::fail(format!("{there} on CPU {}", cpus(Place::There))).fix(fix));
     }
     if !leaving.is_empty() {
         let value = format!("{leaving} still on CPU {} until the next interrupt", cpus(Place::Leaving));
-        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(Because::Choice, "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters")));
+        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(Because::Machine, "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters")));
     }
     if !allowed.is_empty() {
         let value = format!("{allowed} elsewhere at present, allowed on CPU {}", cpus(Place::Allowed));
-        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(Because::Choice, fix)));
+        return Ok(Judgement::fail(value).severity(Severity::Low).fix(fix));
     }
     for irq in movable {
         let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));

@@ -3,7 +3,7 @@
 use crate::facts::Fact;
 use crate::facts::irqbalance::{Banned, parse_banned};
 use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
@@ -80,11 +80,10 @@ fn judge(case: &Case) -> Judged {
             case.cpus()
         )));
     }
-    Ok(Judgement::fail(format!("running, CPU {} not banned", list(&worst))).fix(Remedy::advice(Because::Program, format!(
-        "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the list replaces the \
-         CPUs that it finds isolated itself",
+    Ok(Judgement::fail(format!("running, CPU {} not banned", list(&worst))).fix(Remedy::from(Change::Disable { unit: "irqbalance".to_owned(), program: "irqbalance".to_owned() }).or(Remedy::advice(Because::Program, format!(
+        "IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the list replaces the CPUs that it finds isolated itself",
         case.cpus().or(&automatic(case).unwrap_or_default())
-    ))))
+    )))))
 }
 
 /// What its environment says.

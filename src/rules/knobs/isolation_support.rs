@@ -3,7 +3,7 @@
 use super::sources::ISOLATION;
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -19,10 +19,7 @@ pub static KNOB: Knob = Knob {
     cost: "Another kernel; the options cost nothing while nobody uses them.",
     wanted: "CPUSETS, CPU_ISOLATION and RCU_NOCB_CPU built in",
     fix: || {
-        Remedy::advice(
-            Because::Kernel,
-            "boot a kernel built with CONFIG_CPUSETS, CONFIG_CPU_ISOLATION and CONFIG_RCU_NOCB_CPU",
-        )
+        Remedy::of(["CPUSETS", "CPU_ISOLATION", "RCU_NOCB_CPU"].map(|option| Change::config(option, "y")))
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
@@ -59,9 +56,8 @@ fn judge(case: &Case) -> Judged {
     if missing.is_empty() {
         return Ok(Judgement::pass(format!("{} built in", needed.join(", "))));
     }
-    let missing = missing.join(", ");
-    Ok(Judgement::fail(format!("without {missing}"))
-        .fix(Remedy::advice(Because::Kernel, format!("boot a kernel built with {missing}"))))
+    Ok(Judgement::fail(format!("without {}", missing.join(", ")))
+        .fix(Remedy::of(missing.iter().map(|option| Change::config(option, "y")))))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::sources::RT_CONFIG;
 use crate::facts::kconfig::Kconfig;
 use crate::facts::line::parse_words;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -18,7 +18,7 @@ pub static KNOB: Knob = Knob {
     tell: "The kernel's configuration, or else the list of tracers in tracefs.",
     cost: "A kernel with them is larger by some megabytes, and root can look into everything with them.",
     wanted: "EVENT_TRACING, OSNOISE_TRACER, TIMERLAT_TRACER and HWLAT_TRACER built in",
-    fix: || Remedy::advice(Because::Kernel, "boot a kernel built with CONFIG_FTRACE and these options"),
+    fix: || Remedy::of(NEEDED.iter().map(|(option, _)| Change::config(option, "y"))),
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "",
@@ -62,9 +62,8 @@ fn judge(case: &Case) -> Judged {
     if missing.is_empty() {
         return Ok(Judgement::pass("all built in"));
     }
-    let missing = missing.join(", ");
-    Ok(Judgement::fail(format!("without {missing}"))
-        .fix(Remedy::advice(Because::Kernel, format!("boot a kernel built with {missing}"))))
+    Ok(Judgement::fail(format!("without {}", missing.join(", ")))
+        .fix(Remedy::of(missing.iter().map(|option| Change::config(option, "y")))))
 }
 
 fn missing_in(config: &Kconfig) -> Vec<&'static str> {

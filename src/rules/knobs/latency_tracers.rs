@@ -3,7 +3,7 @@
 use super::sources::{FTRACE, RT_CONFIG};
 use crate::facts::line::parse_words;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -18,12 +18,7 @@ pub static KNOB: Knob = Knob {
     cost: "Another kernel, and without them only guesses which section kept interrupts off: keep a kernel with them for the search. \
            `onbeat hunt` does without.",
     wanted: "not built in",
-    fix: || {
-        Remedy::advice(
-            Because::Kernel,
-            "boot a kernel built without CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER",
-        )
-    },
+    fix: || Remedy::of(OPTIONS.iter().map(|(option, _)| Change::config(option, "n"))),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -66,7 +61,8 @@ fn judge(case: &Case) -> Judged {
     };
     let on: Vec<&str> = OPTIONS.iter().filter(on).map(|(option, _)| *option).collect();
     match config {
-        _ if !on.is_empty() => Ok(Judgement::fail(on.join(", "))),
+        _ if !on.is_empty() => Ok(Judgement::fail(on.join(", "))
+            .fix(Remedy::of(on.iter().map(|option| Change::config(option, "n"))))),
         Err(unknown) if listed.is_none() => Err(unknown),
         _ => Ok(Judgement::pass("none")),
     }

@@ -2,7 +2,7 @@
 
 use super::sources::{LOCKSTAT, RT_CONFIG};
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -18,12 +18,7 @@ pub static KNOB: Knob = Knob {
     cost: "Another kernel. While a driver is developed, run it with lockdep for a good while: what it reports are real deadlocks to come. \
            Do not measure on that kernel.",
     wanted: "none built in",
-    fix: || {
-        Remedy::advice(
-            Because::Kernel,
-            "boot a kernel built without them; Fedora and RHEL have them in their kernel-debug packages only",
-        )
-    },
+    fix: || Remedy::advice(Because::Kernel, "boot a kernel built without them"),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -77,7 +72,11 @@ fn judge(case: &Case) -> Judged {
     let severity = if heavy.is_empty() { Severity::Medium } else { Severity::High };
     let found = [heavy, simple].concat();
     match config {
-        _ if !found.is_empty() => Ok(Judgement::fail(found.join(", ")).severity(severity)),
+        _ if !found.is_empty() => {
+            let without = Remedy::of(found.iter().map(|option| Change::config(option, "n")));
+            let packages = "Fedora and RHEL have them in their kernel-debug packages only";
+            Ok(Judgement::fail(found.join(", ")).severity(severity).fix(without.note(packages)))
+        }
         Ok(_) => Ok(Judgement::pass("none")),
         Err(unknown) => Err(unknown),
     }

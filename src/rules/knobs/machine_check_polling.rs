@@ -3,7 +3,7 @@
 use super::sources::{PARAMETERS, SYSFS_MCE};
 use crate::facts::Fact;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -22,9 +22,8 @@ pub static KNOB: Knob = Knob {
            should stop computes on with broken data.",
     wanted: "check_interval 0, with machine checks and their interrupt left on",
     fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "if corrected errors are watched by other means (CMCI, the firmware, a service processor): echo 0 >/sys/devices/system/machinecheck/machinecheck0/check_interval",
+        Remedy::from(Change::write(INTERVAL, 0)).note(
+            "only if corrected errors are watched by other means (CMCI, the firmware, a service processor)",
         )
     },
     severity: Severity::Low,
@@ -91,8 +90,7 @@ fn switched_off(case: &Case) -> Judged {
         return Ok(Judgement::fail("machine checks are off")
             .severity(Severity::Medium)
             .because("errors that cannot be corrected are not handled: it saves no more time than check_interval 0")
-            .fix(Remedy::advice(Because::Choice, "take mce=off or nomce off the kernel's command line, and set check_interval to 0"))
-            .lasts(Lasts::Boot));
+            .fix(Remedy::from(Change::boot_without("mce=off")).and(Change::boot_without("nomce")).and(Change::write(INTERVAL, 0))));
     }
     Ok(Judgement::pass(""))
 }
@@ -103,9 +101,17 @@ fn ignored(case: &Case) -> Judged {
         Some(_) => Ok(Judgement::fail("ignore_ce 1")
             .severity(Severity::Info)
             .because("corrected errors are reported by nobody, where check_interval 0 would still leave the interrupt")
-            .fix(Remedy::advice(Because::Choice, format!("echo 0 >{INTERVAL}, and echo 0 >{IGNORED}; boot without mce=ignore_ce")))),
+            .fix(not_ignored(case))),
         None => Err(absent(IGNORED)),
     }
+}
+
+/// Corrected errors are taken up again, and not polled for.
+fn not_ignored(case: &Case) -> Remedy {
+    let taken = Remedy::from(Change::write(IGNORED, 0));
+    let polled = case.number_if_there(INTERVAL) != Ok(Some(0));
+    let both = if polled { taken.and(Change::write(INTERVAL, 0)) } else { taken };
+    both.keep(Change::boot_without("mce=ignore_ce"))
 }
 
 fn polled(case: &Case) -> Judged {

@@ -4,9 +4,10 @@ use super::sources::PARAMETERS;
 use crate::facts::Fact;
 use crate::facts::irqs::Irq;
 use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::irq_kinds::{Kind, handlers, kind};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::parameters::isolcpus;
 use crate::rules::remedy::Remedy;
 use crate::rules::words::{named, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -78,9 +79,10 @@ fn judge(case: &Case) -> Judged {
     };
     let names = some_of(managed.iter().filter(shared).map(|irq| handlers(irq)));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} on {}, shared with others", named(cpus))).fix(Remedy::advice(Because::Choice, format!(
-            "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,{cpus}, or with fewer queues"
-        ))));
+        return Ok(Judgement::fail(format!("{names} on {}, shared with others", named(cpus))).fix(
+            Remedy::from(Change::boot(isolcpus(case)))
+                .or(Remedy::advice(Because::Machine, "boot with fewer queues")),
+        ));
     }
     for irq in &managed {
         let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));

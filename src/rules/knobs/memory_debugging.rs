@@ -5,7 +5,7 @@ use crate::facts::cmdline::{Cmdline, Param};
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::{Kconfig, Setting};
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -65,7 +65,8 @@ fn judge(case: &Case) -> Judged {
     let always: Vec<&str> = built.into_iter().filter(|name| config.is_yes(name)).collect();
     let mut legs: Vec<Judged> = Vec::new();
     if !always.is_empty() {
-        legs.push(Ok(Judgement::fail(always.join(", ")).severity(Severity::High)));
+        let without = Remedy::of(always.iter().map(|option| Change::config(option, "n")));
+        legs.push(Ok(Judgement::fail(always.join(", ")).severity(Severity::High).fix(without)));
     }
     for (name, off) in switchable(config) {
         legs.push(case.cmdline().map(|cmdline| {
@@ -73,7 +74,9 @@ fn judge(case: &Case) -> Judged {
             let severity = if name == HW_TAGS { Severity::Low } else { Severity::High };
             match off(cmdline) {
                 true => Judgement::pass(format!("{name} off")),
-                false => Judgement::fail(name).severity(severity),
+                false => Judgement::fail(name)
+                    .severity(severity)
+                    .fix(Remedy::from(Change::boot(word_against(name))).or(Change::config(name, "n"))),
             }
         }));
     }
@@ -81,6 +84,17 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass("none"));
     }
     Judgement::all(legs)
+}
+
+/// The word that switches one off; slub_debug is known to kernels that call it slab_debug, too.
+fn word_against(name: &str) -> &'static str {
+    match name {
+        HW_TAGS => "kasan=off",
+        "DEBUG_KMEMLEAK" => "kmemleak=off",
+        "SLUB_DEBUG_ON" => "slub_debug=-",
+        "DEBUG_PAGEALLOC" => "debug_pagealloc=off",
+        _ => "no_debug_objects",
+    }
 }
 
 /// Those that act unless a word on the command line switches them off.

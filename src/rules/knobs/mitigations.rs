@@ -4,7 +4,7 @@ use super::sources::{HW_VULN, PARAMETERS};
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::few;
@@ -83,6 +83,24 @@ const MODULES: &[(&str, &[&str])] = &[
     ("kvm_intel.vmentry_l1d_flush", &["never"]),
 ];
 
+/// Without these words, or built otherwise.
+fn left_to_the_kernel(off: &[String], case: &Case) -> Remedy {
+    let built = |name| case.facts().kconfig.known().is_some_and(|config| config.get(name) == Setting::No);
+    let option = if built("CPU_MITIGATIONS") { "CPU_MITIGATIONS" } else { "SPECULATION_MITIGATIONS" };
+    let mut changes: Vec<Change> = Vec::new();
+    for word in off {
+        let change = match word.as_str() {
+            "built without" => Change::config(option, "y"),
+            word if word.starts_with("mitigations=") => Change::boot_without("mitigations"),
+            word => Change::boot_without(word),
+        };
+        if !changes.contains(&change) {
+            changes.push(change);
+        }
+    }
+    Remedy::of(changes).note("unless no code that is not trusted can ever run on this machine")
+}
+
 fn judge(case: &Case) -> Judged {
     let cmdline = case.cmdline()?;
     let mut off = Vec::new();
@@ -120,7 +138,7 @@ fn judge(case: &Case) -> Judged {
     }
     Ok(match off.is_empty() {
         true => Judgement::pass("left to the kernel"),
-        false => Judgement::fail(few(&off)),
+        false => Judgement::fail(few(&off)).fix(left_to_the_kernel(&off, case)),
     })
 }
 

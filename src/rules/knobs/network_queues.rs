@@ -3,8 +3,9 @@
 use super::sources::{NET_SCALING, PER_CPU_KTHREADS};
 use crate::facts::Fact;
 use crate::facts::line::parse_mask;
+use crate::facts::texts::Text;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::{mask, named, some_of};
@@ -56,6 +57,15 @@ pub static KNOB: Knob = Knob {
 const QUEUES: &str = "/sys/class/net/*/queues/rx-#/rps_cpus";
 const INTERFACES: &str = "/sys/class/net/";
 
+/// Queues that steer no packets, or those that steer them among the other CPUs.
+fn steered(case: &Case, queues: &[&Text], names: &str) -> Result<Remedy, Judgement> {
+    let to = |mask: &str| {
+        let paths = queues.iter().map(|text| text.path.clone()).collect();
+        Change::each(paths, "/sys/class/net/NAME/queues/rx-N/rps_cpus", names, mask)
+    };
+    Ok(Remedy::from(to("0")).or(to(&mask(&case.housekeeping()?))))
+}
+
 fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let queues = case.texts(QUEUES)?;
@@ -72,12 +82,12 @@ fn judge(case: &Case) -> Judged {
         let steered = text.content.clone().parse(|content| parse_mask(&content));
         steered.known().is_some_and(|steered| !steered.and(cpus).is_empty())
     });
-    let names = some_of(touching.map(|text| text.names.join(" rx-")));
+    let touching: Vec<_> = touching.collect();
+    let names = some_of(touching.iter().map(|text| text.names.join(" rx-")));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} to {}", named(cpus))).fix(Remedy::advice(Because::Choice, format!(
-            "echo 0 >/sys/class/net/NAME/queues/rx-N/rps_cpus for each, or {} instead of 0 to share packets among the other CPUs",
-            mask(&case.housekeeping()?)
-        ))));
+        return Ok(
+            Judgement::fail(format!("{names} to {}", named(cpus))).fix(steered(case, &touching, &names)?)
+        );
     }
     case.each(QUEUES, parse_mask)?;
     Ok(Judgement::pass(format!("none to {}", named(cpus))))

@@ -3,12 +3,13 @@
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
 use crate::facts::Fact;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "nohz-full",
@@ -24,7 +25,7 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             Because::Choice,
-            "take the CPUs that matter out of nohz_full= on the kernel's command line",
+            "take the CPUs that matter out of nohz_full= on the kernel's command line, and name them in rcu_nocbs=",
         )
     },
     severity: Severity::Medium,
@@ -73,21 +74,31 @@ fn judge(case: &Case) -> Judged {
     };
     if !case.is_for(Profile::BusyPoll) {
         return Ok(Judgement::fail_if(!list.and(case.cpus()).is_empty(), found)
-            .wanted("none of the CPUs that matter"));
+            .wanted("none of the CPUs that matter")
+            .fix(without(case, &list.without(case.cpus()))));
     }
     case.needs_isolation()?;
     let missing = case.cpus().without(&list);
-    let (fix, lasts) = match built {
-        true => (format!("add CPU {missing} to nohz_full= on the kernel's command line"), Lasts::Boot),
-        false => (
-            format!("boot a kernel built with CONFIG_NO_HZ_FULL, and with nohz_full={}", case.cpus()),
-            Lasts::Build,
-        ),
+    let boot = Change::boot(format!("nohz_full={}", list.or(case.cpus())));
+    let fix = match built {
+        true => boot.into(),
+        false => Remedy::of([Change::config("NO_HZ_FULL", "y"), boot]),
     };
-    Ok(Judgement::fail_if(!missing.is_empty(), found)
-        .wanted(format!("CPU {}", case.cpus()))
-        .fix(Remedy::advice(Because::Choice, fix))
-        .lasts(lasts))
+    Ok(Judgement::fail_if(!missing.is_empty(), found).wanted(format!("CPU {}", case.cpus())).fix(fix))
+}
+
+/// The list with these CPUs alone. Callbacks stay off the others: `nohz_full=` offloaded them as `rcu_nocbs=` does.
+fn without(case: &Case, rest: &CpuSet) -> Remedy {
+    let list = match rest.is_empty() {
+        true => Change::boot_without("nohz_full"),
+        false => Change::boot(format!("nohz_full={rest}")),
+    };
+    let offloaded = case.facts().cmdline.known().is_some_and(|cmdline| cmdline.has("rcu_nocbs"));
+    let both = Remedy::from(list);
+    if offloaded || case.needs_isolation().is_err() {
+        return both;
+    }
+    both.and(Change::boot(format!("rcu_nocbs={}", case.cpus())))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::sources::SYSCTL_KERNEL;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -18,10 +18,7 @@ pub static KNOB: Knob = Knob {
     cost: "Programs whose memory is far from their CPUs are no longer put right: bind what needs much memory bandwidth to a node with numactl.",
     wanted: "0",
     fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "echo 0 >/proc/sys/kernel/numa_balancing; to keep it, kernel.numa_balancing = 0 in /etc/sysctl.d, or numa_balancing=disable on the kernel's command line",
-        )
+        Remedy::from(Change::sysctl("kernel.numa_balancing", 0)).keep(Change::boot("numa_balancing=disable"))
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,

@@ -2,7 +2,7 @@
 
 use super::sources::{OVERCOMMIT, SYSCTL_VM};
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -18,10 +18,8 @@ pub static KNOB: Knob = Knob {
            not start; vm.overcommit_ratio has to fit the machine.",
     wanted: "2, on machines whose programs are known",
     fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "set vm.overcommit_ratio to what may be promised, then echo 2 >/proc/sys/vm/overcommit_memory; to keep both, in /etc/sysctl.d",
-        )
+        Remedy::from(Change::sysctl("vm.overcommit_memory", 2))
+            .note("before that, set vm.overcommit_ratio to what may be promised")
     },
     severity: Severity::Info,
     evidence: Evidence::Practice,

@@ -4,7 +4,7 @@ use super::sources::{PARAMETERS, RT_HARDWARE};
 use crate::facts::Fact;
 use crate::facts::line::{parse_i64, parse_words};
 use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::few;
@@ -27,10 +27,9 @@ pub static KNOB: Knob = Knob {
     cost: "Some power for each link, which counts on battery and in a fanless box.",
     wanted: "off, for the links of the devices that the task uses at least",
     fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "echo performance >/sys/module/pcie_aspm/parameters/policy; to keep it, pcie_aspm.policy=performance on the kernel's command line, or switch ASPM off in the firmware",
-        )
+        Remedy::from(Change::write(POLICY, "performance"))
+            .keep(Change::boot("pcie_aspm.policy=performance"))
+            .or(Remedy::advice(Because::Machine, "switch ASPM off in the firmware"))
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
@@ -59,17 +58,28 @@ fn judge(case: &Case) -> Judged {
     if let Ok(Some(policy @ ("powersave" | "powersupersave"))) = policy.as_ref().map(Option::as_deref) {
         return Ok(Judgement::fail(policy));
     }
-    let (mut asleep, mut links, mut untold) = (BTreeSet::new(), 0, None);
+    let (mut asleep, mut paths, mut links, mut untold) = (BTreeSet::new(), Vec::new(), 0, None);
     for text in [case.texts(L0S)?, case.texts(L1)?].into_iter().flatten() {
         links += 1;
         match text.content.clone().parse(|content| parse_i64(&content)) {
             Fact::Known(0) => {}
-            Fact::Known(_) => drop(asleep.insert(text.names.first().map_or("", String::as_str))),
+            Fact::Known(_) => {
+                asleep.insert(text.names.first().map_or("", String::as_str));
+                paths.push(text.path.clone());
+            }
             other => drop(untold.get_or_insert(unread(&text.path, &other))),
         }
     }
     if !asleep.is_empty() {
-        return Ok(Judgement::fail(format!("on for {}", few(asleep))));
+        let links = few(asleep);
+        let judged = Judgement::fail(format!("on for {links}"));
+        // The policy that is there already sets no link anew (`pcie_aspm_set_policy()`).
+        return Ok(match policy.as_ref().map(Option::as_deref) {
+            Ok(Some("performance")) => {
+                judged.fix(Change::each(paths, "/sys/bus/pci/devices/ADDRESS/link/*_aspm", &links, 0))
+            }
+            _ => judged,
+        });
     }
     let Some(policy) = policy? else { return Err(without_policy(case)) };
     match (untold, policy.as_str()) {

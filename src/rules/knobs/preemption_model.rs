@@ -3,7 +3,7 @@
 use super::sources::{PARAMETERS, RT_CONFIG};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -38,7 +38,7 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Softirq, Slice::Irq, Slice::LockContention],
     after: &[],
     conflicts: &[],
-    reads: &[],
+    reads: &[SWITCH],
     facts: &[
         "/proc/sys/kernel/version",
         "/sys/kernel/realtime",
@@ -61,6 +61,23 @@ pub static KNOB: Knob = Knob {
     },
 };
 
+const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
+
+/// Full preemption: at once where the kernel switches at run time, by a word where it can at boot, else by another kernel.
+fn dynamic(case: &Case) -> Remedy {
+    let full = Change::boot("preempt=full");
+    let offered = case.line_if_there(SWITCH).ok().flatten().is_some_and(|line| line.contains("full"));
+    let built = case.kconfig().is_ok_and(|config| config.is_yes("PREEMPT_DYNAMIC"));
+    let told = case.facts().version.known().is_some_and(|version| version.contains("PREEMPT_DYNAMIC"));
+    let real_time =
+        Remedy::advice(Because::Kernel, "boot a kernel with CONFIG_PREEMPT_RT").lasting(Lasts::Build);
+    match (offered, built || told) {
+        (true, _) => Remedy::from(Change::write(SWITCH, "full")).keep(full).or(real_time),
+        (false, true) => Remedy::from(full).or(real_time),
+        (false, false) => Remedy::from(Change::config("PREEMPT", "y")).or(real_time),
+    }
+}
+
 fn judge(case: &Case) -> Judged {
     let model = case.facts().preempt;
     let value = model.name();
@@ -74,11 +91,9 @@ fn judge(case: &Case) -> Judged {
     match model {
         Preempt::Rt => Ok(Judgement::pass(value)),
         Preempt::Full if audio => Ok(Judgement::pass(value).wanted("full or rt")),
-        _ if audio => Ok(Judgement::fail(value)
-            .wanted("full or rt")
-            .severity(Severity::High)
-            .fix(Remedy::advice(Because::Kernel, "add preempt=full to the kernel's command line where the kernel is PREEMPT_DYNAMIC, or boot one with CONFIG_PREEMPT_RT"))
-            .lasts(Lasts::Boot)),
+        _ if audio => {
+            Ok(Judgement::fail(value).wanted("full or rt").severity(Severity::High).fix(dynamic(case)))
+        }
         _ if polls => Ok(Judgement::fail(value).severity(Severity::High)),
         _ => Ok(Judgement::fail(value)),
     }

@@ -2,7 +2,7 @@
 
 use super::sources::{PARAMETERS, SYSCTL_KERNEL};
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::short;
@@ -18,10 +18,8 @@ pub static KNOB: Knob = Knob {
     cost: "With ratelimit messages of a chatty program are lost from the kernel's log; its own log has them.",
     wanted: "ratelimit or off",
     fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "echo ratelimit >/proc/sys/kernel/printk_devkmsg; to keep it, printk.devkmsg=ratelimit on the kernel's command line",
-        )
+        Remedy::from(Change::sysctl("kernel.printk_devkmsg", "ratelimit"))
+            .keep(Change::boot("printk.devkmsg=ratelimit"))
     },
     severity: Severity::Info,
     evidence: Evidence::Practice,
@@ -35,7 +33,7 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[SYSCTL],
-    facts: &[],
+    facts: &["/proc/cmdline"],
     programs: &[],
     judge,
     examples: Examples {
@@ -49,6 +47,10 @@ const SYSCTL: &str = "/proc/sys/kernel/printk_devkmsg";
 
 fn judge(case: &Case) -> Judged {
     match case.line(SYSCTL)?.as_str() {
+        // What the command line says locks the sysctl (`devkmsg_sysctl_set_loglvl()`).
+        "on" if case.cmdline()?.has("printk.devkmsg") => {
+            Ok(Judgement::fail("on").fix(Change::boot("printk.devkmsg=ratelimit")))
+        }
         "on" => Ok(Judgement::fail("on")),
         value @ ("off" | "ratelimit") => Ok(Judgement::pass(value)),
         other => Err(Judgement::unknown(format!("{SYSCTL} is none of on, off, ratelimit: {}", short(other)))),

@@ -3,7 +3,7 @@
 use super::sources::{RCU_OPTIONS, RCU_STALLS};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -19,10 +19,8 @@ pub static KNOB: Knob = Knob {
     cost: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
     wanted: "built in",
     fix: || {
-        Remedy::advice(
-            Because::Kernel,
-            "boot a kernel built with CONFIG_RCU_BOOST (it shows with PREEMPT_RT, or with RCU_EXPERT)",
-        )
+        Remedy::from(Change::config("RCU_BOOST", "y"))
+            .note("the option shows with PREEMPT_RT, or with RCU_EXPERT")
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,

@@ -5,7 +5,7 @@ use crate::facts::cpu_lists::parse_kernel_list;
 use crate::facts::kconfig::Setting;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::{named, short};
@@ -25,7 +25,7 @@ pub static KNOB: Knob = Knob {
     wanted: "offloaded on the CPUs that matter",
     fix: || {
         Remedy::advice(
-            Because::Kernel,
+            Because::Choice,
             "boot with rcu_nocbs=LIST of the CPUs that matter, and keep the rcuo threads on the other CPUs",
         )
     },
@@ -74,7 +74,8 @@ fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let severity = if case.facts().preempt == Preempt::Rt { Severity::Medium } else { Severity::High };
     let cpus = case.cpus();
-    let advice = format!("boot with rcu_nocbs={cpus}, and keep the rcuo threads on the other CPUs");
+    let boot = Change::boot(format!("rcu_nocbs={cpus}"));
+    let note = "keep the rcuo threads on the other CPUs";
     // What nohz_full= was taken for is offloaded, and the file is there only if NO_HZ_FULL, which needs RCU_NOCB_CPU, is.
     let ticks = case.facts().nohz_full.known();
     if ticks.is_some_and(|ticks| cpus.without(ticks).is_empty()) {
@@ -83,8 +84,7 @@ fn judge(case: &Case) -> Judged {
     if ticks.is_none() && !matches!(case.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
         return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
             .severity(severity)
-            .fix(Remedy::advice(Because::Kernel, format!("build with CONFIG_RCU_NOCB_CPU, and {advice}")))
-            .lasts(Lasts::Build));
+            .fix(Remedy::of([Change::config("RCU_NOCB_CPU", "y"), boot]).note(note)));
     }
     let (said, offloaded) = offloaded(case)?;
     let offloaded = ticks.map_or(offloaded.clone(), |ticks| offloaded.or(ticks));
@@ -94,7 +94,7 @@ fn judge(case: &Case) -> Judged {
     }
     let judgement = Judgement::fail(format!("{said}: not on {}", named(&missing)))
         .severity(severity)
-        .fix(Remedy::advice(Because::Kernel, advice));
+        .fix(Remedy::from(boot).note(note));
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
             "the list names the CPUs that keep house: it is for those whose callbacks are to go away",

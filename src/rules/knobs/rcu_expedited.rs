@@ -2,7 +2,7 @@
 
 use super::sources::PARAMETERS;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -17,10 +17,9 @@ pub static KNOB: Knob = Knob {
     cost: "Without expedited grace periods, module loading, mounting, network namespaces and the like take milliseconds to seconds longer.",
     wanted: "rcu_normal 1",
     fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "echo 1 >/sys/kernel/rcu_normal; to keep it, boot with rcupdate.rcu_normal_after_boot=1 and without rcupdate.rcu_expedited",
-        )
+        Remedy::from(Change::write(NORMAL, 1))
+            .keep(Change::boot("rcupdate.rcu_normal_after_boot=1"))
+            .keep(Change::boot_without("rcupdate.rcu_expedited"))
     },
     severity: Severity::Low,
     evidence: Evidence::Documented,

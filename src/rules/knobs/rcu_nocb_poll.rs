@@ -2,7 +2,7 @@
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -19,9 +19,7 @@ pub static KNOB: Knob = Knob {
     cost: "The threads wake up all the time, so the CPUs they run on never rest for long: more power, and some of the time of the \
            housekeeping CPUs.",
     wanted: "rcu_nocb_poll",
-    fix: || {
-        Remedy::advice(Because::Choice, "add rcu_nocb_poll to the kernel's command line, unless power counts")
-    },
+    fix: || Remedy::from(Change::boot("rcu_nocb_poll")).note("unless power counts"),
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat compare` of runs with and without it, \

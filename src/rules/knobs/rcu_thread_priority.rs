@@ -3,7 +3,7 @@
 use super::sources::{PARAMETERS, RCU_STALLS};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -21,10 +21,8 @@ pub static KNOB: Knob = Knob {
            sleeps starves the RCU threads of its CPU unless their work is offloaded.",
     wanted: "on PREEMPT_RT above 0, and below the interrupt threads and the tasks that count",
     fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "boot without rcutree.kthread_prio=, or with a value below that of the tasks that count",
-        )
+        Remedy::from(Change::boot("rcutree.kthread_prio=1"))
+            .note("a higher value has to be below that of the tasks that count")
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,

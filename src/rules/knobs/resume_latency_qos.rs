@@ -7,7 +7,7 @@ use super::per_cpu::PerCpu;
 use super::sources::{ABI, CPUIDLE};
 use crate::facts::power::parse_resume_latency;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::{grouped, named};
@@ -71,7 +71,7 @@ fn judge(case: &Case) -> Judged {
             ),
             false => format!("0, no limit, on {}, but a limit on {}", named(&free), named(&limited)),
         };
-        return Ok(Judgement::fail(value).fix(Remedy::advice(Because::Choice, fix(case, &free))));
+        return Ok(Judgement::fail(value).fix(fix(case, &free)));
     }
     let loose = ours.that(|limit| limit.is_some_and(|us| us > budget_us(case)));
     if !loose.is_empty() {
@@ -82,7 +82,7 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::fail(grouped(words))
             .severity(Severity::Low)
             .wanted(format!("at most {} us", budget_us(case)))
-            .fix(Remedy::advice(Because::Choice, fix(case, &loose))));
+            .fix(fix(case, &loose)));
     }
     ours.all_known()?;
     if limited.is_empty() {
@@ -98,12 +98,9 @@ fn judge(case: &Case) -> Judged {
     Ok(Judgement::pass(grouped(ours.known.iter().map(|(&cpu, limit)| (cpu, words(limit))))))
 }
 
-fn fix(case: &Case, cpus: &CpuSet) -> String {
-    format!(
-        "for {}, echo {} >/sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us, or n/a instead of the number for no latency at all",
-        named(cpus),
-        budget_us(case)
-    )
+fn fix(case: &Case, cpus: &CpuSet) -> Remedy {
+    let limit = Change::each_cpu(LIMIT, cpus, budget_us(case));
+    Remedy::from(limit).note("n/a instead of the number for no latency at all")
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@ use super::sources::{CGROUP_V2, PARAMETERS, RT_GROUP};
 use crate::facts::Fact;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -20,7 +19,7 @@ pub static KNOB: Knob = Knob {
     cost: "Without it there is no share of real-time execution by group: what containers may take is only bounded by RLIMIT_RTPRIO and the \
            capabilities they are given.",
     wanted: "not built in, or disabled",
-    fix: || Remedy::advice(Because::Kernel, "boot a kernel built without CONFIG_RT_GROUP_SCHED"),
+    fix: || Change::config("RT_GROUP_SCHED", "n").into(),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -44,7 +43,10 @@ fn judge(case: &Case) -> Judged {
     let config = match (case.kconfig(), &case.facts().cgroup_rt_runtime_us) {
         (Ok(config), _) => config,
         (Err(_), Fact::Known(budget)) => {
-            return Ok(Judgement::fail(format!("on: {budget} us for this group")));
+            let judged = Judgement::fail(format!("on: {budget} us for this group"));
+            // The parameter came with 6.16.
+            let by_word = case.series().is_ok_and(|series| series >= (6, 16));
+            return Ok(if by_word { judged.fix(Change::boot("rt_group_sched=0")) } else { judged });
         }
         (Err(unknown), _) => return Err(unknown),
     };
@@ -59,11 +61,9 @@ fn judge(case: &Case) -> Judged {
     let asked = case.cmdline()?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
     let enabled = asked.map_or(default == Setting::No, |value| value == "1");
     if enabled {
-        return Ok(Judgement::fail("enabled")
-            .fix(Remedy::advice(Because::Kernel, "add rt_group_sched=0 to the kernel's command line"))
-            .lasts(Lasts::Boot));
+        return Ok(Judgement::fail("enabled").fix(Change::boot("rt_group_sched=0")));
     }
-    Ok(Judgement::pass("disabled"))
+    Ok(Judgement::pass("disabled").lasts(Lasts::Boot))
 }
 
 #[cfg(test)]

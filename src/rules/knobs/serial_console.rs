@@ -4,7 +4,7 @@ use super::sources::{PARAMETERS, SERIAL_CONSOLE};
 use crate::facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::few;
@@ -54,6 +54,25 @@ const ACTIVE: &str = "/sys/class/tty/console/active";
 const CONSOLES: &str = "/proc/consoles";
 const PRINTK: &str = "/proc/sys/kernel/printk";
 
+/// Without the words that make consoles of them; without such words it is the firmware that names them.
+fn without(case: &Case, serial: &[&String]) -> Remedy {
+    let printed = "or print errors only: see console-loglevel";
+    let values = || case.facts().cmdline.known().into_iter().flat_map(|line| line.values("console"));
+    let is_one = |value: &str| serial.iter().any(|name| value.split(',').next() == Some(name.as_str()));
+    let words: Vec<Change> = values()
+        .filter(|value| is_one(value))
+        .map(|value| Change::boot_without(format!("console={value}")))
+        .collect();
+    match words.is_empty() {
+        true => Remedy::advice(
+            Because::Machine,
+            "name another console on the kernel's command line, such as console=tty0: the firmware or the device tree chose this one",
+        )
+        .note(printed),
+        false => Remedy::of(words).note(printed),
+    }
+}
+
 fn judge(case: &Case) -> Judged {
     let active = case.parsed(ACTIVE, parse_active)?.ok_or_else(|| absent(ACTIVE))?;
     let serial: Vec<&String> = active.iter().filter(|name| is_serial(name)).collect();
@@ -63,18 +82,23 @@ fn judge(case: &Case) -> Judged {
     }
     let value = few(&serial);
     if case.facts().preempt == Preempt::Rt {
-        return Ok(Judgement::fail(value)
+        return Ok(Judgement::fail(value).fix(without(case, &serial))
             .severity(Severity::Low)
             .because("a thread prints on PREEMPT_RT, and takes time from ordinary tasks only; a kernel that dies prints at once"));
     }
     let threaded = case.parsed(CONSOLES, parse_threaded).ok().flatten().unwrap_or_default();
     if serial.iter().all(|name| threaded.contains(name)) {
         return Ok(Judgement::fail(value)
+            .fix(without(case, &serial))
             .severity(Severity::Low)
             .because("a thread of the console prints; a kernel that dies prints at once"));
     }
     let quiet = case.parsed(PRINTK, parse_loglevel).ok().flatten().is_some_and(|level| level <= 4);
-    Ok(Judgement::fail(value).severity(if quiet { Severity::Medium } else { Severity::High }))
+    Ok(Judgement::fail(value).fix(without(case, &serial)).severity(if quiet {
+        Severity::Medium
+    } else {
+        Severity::High
+    }))
 }
 
 #[cfg(test)]

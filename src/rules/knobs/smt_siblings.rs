@@ -4,7 +4,7 @@ use super::per_cpu::PerCpu;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
 use crate::facts::line::parse_cpus;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
@@ -59,10 +59,16 @@ fn judge(case: &Case) -> Judged {
     if !split.is_empty() {
         let partners = split.iter().filter_map(|cpu| cores.known.get(&cpu));
         let partners = partners.fold(CpuSet::default(), |all, core| all.or(&core.and(&housekeeping)));
-        return Ok(Judgement::fail(format!("split cores: {} with {}", named(&split), named(&partners))).fix(Remedy::advice(Because::Choice, format!(
-            "set {partners} apart as well and leave it idle, or echo 0 >/sys/devices/system/cpu/cpuN/online for it, or add nosmt to the kernel's command line",
-            partners = named(&partners)
-        ))));
+        return Ok(Judgement::fail(format!("split cores: {} with {}", named(&split), named(&partners))).fix(
+            {
+                let apart = format!("set {} apart as well and leave it idle", named(&partners));
+                let ways =
+                    Remedy::advice(Because::Choice, apart).lasting(Lasts::Boot).or(offline(case, &partners));
+                // What nosmt leaves is the first of each core.
+                let first = case.cpus().iter().all(|cpu| is_first(cpu, &cores));
+                if first { ways.or(Change::boot("nosmt")) } else { ways }
+            },
+        ));
     }
     cores.all_known()?;
     let both = cores.that(|core| core.and(case.cpus()).len() > 1);
@@ -73,13 +79,22 @@ fn judge(case: &Case) -> Judged {
     Ok(Judgement::fail(format!("{} on cores that they share", named(&both)))
         .severity(Severity::Low)
         .because("two real-time tasks on one core slow each other down, each as the other happens to run")
-        .fix(Remedy::advice(
-            Because::Choice,
-            format!(
-                "run nothing on {spare}, or echo 0 >/sys/devices/system/cpu/cpuN/online for it",
-                spare = named(&spare)
-            ),
-        )))
+        .fix(
+            Remedy::advice(Because::Choice, format!("run nothing on {spare}", spare = named(&spare)))
+                .or(offline(case, &spare)),
+        ))
+}
+
+/// CPUs switched off, unless they are all that is left for the rest, or the boot CPU, which has no switch.
+fn offline(case: &Case, cpus: &CpuSet) -> Remedy {
+    let housekeeping = case.housekeeping().unwrap_or_default();
+    if cpus.contains(Cpu(0))
+        || cpus.is_empty()
+        || (housekeeping.without(cpus).is_empty() && !housekeeping.is_empty())
+    {
+        return Remedy::default();
+    }
+    Change::each_cpu("/sys/devices/system/cpu/cpu#/online", cpus, 0).into()
 }
 
 /// Whether a CPU is the first of its core.

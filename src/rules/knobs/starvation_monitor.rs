@@ -1,12 +1,14 @@
 //! A monitor of starvation: stalld, which lends time to threads that starve beside real-time ones.
 
+use super::fair_server::{RUNTIME, unthrottled};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "starvation-monitor",
@@ -18,7 +20,7 @@ pub static KNOB: Knob = Knob {
     cost: "Without it, and without fair servers, kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with them whoever waits \
            for them.",
     wanted: "not running, unless real-time tasks never sleep and nothing else helps those that starve",
-    fix: || Remedy::advice(Because::Program, "systemctl disable --now stalld"),
+    fix: || disabled().into(),
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "with tasks that never sleep some help is needed, and stalld's pieces are shorter than a fair server's: `onbeat compare` of two long \
@@ -41,6 +43,10 @@ pub static KNOB: Knob = Knob {
 const PROGRAMS: &[&str] = &["stalld"];
 const DIR: &str = "/sys/kernel/debug/sched/fair_server";
 
+fn disabled() -> Change {
+    Change::Disable { unit: "stalld".to_owned(), program: "stalld".to_owned() }
+}
+
 fn judge(case: &Case) -> Judged {
     let running = rivals::running(case.survey, PROGRAMS);
     if running.found.is_empty() {
@@ -53,14 +59,13 @@ fn judge(case: &Case) -> Judged {
     }
     match &case.facts().fair_servers {
         Fact::Known(servers) => {
-            let on = servers.iter().any(|server| case.cpus().contains(server.cpu) && server.runtime_ns > 0);
-            if !on {
+            let ours = servers.iter().filter(|server| case.cpus().contains(server.cpu));
+            let on: CpuSet = ours.filter(|server| server.runtime_ns > 0).map(|server| server.cpu).collect();
+            if on.is_empty() {
                 return Ok(Judgement::pass("stalld runs, fair servers do not"));
             }
-            Ok(Judgement::fail("stalld and fair servers run").fix(Remedy::advice(
-                Because::Program,
-                "keep one: systemctl disable --now stalld, or 0 as the runtime of the fair servers",
-            )))
+            Ok(Judgement::fail("stalld and fair servers run")
+                .fix(Remedy::from(disabled()).or(unthrottled(case).and(Change::each_cpu(RUNTIME, &on, 0)))))
         }
         Fact::Absent if case.series()? < (6, 12) => {
             Ok(Judgement::pass("stalld runs, there are no fair servers"))

@@ -3,7 +3,7 @@
 use super::sources::{PARAMETERS, RT_DIFFERENCES};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -19,7 +19,7 @@ pub static KNOB: Knob = Knob {
            the parameter is ignored. Handlers marked IRQF_NO_THREAD and those per CPU stay as they are.",
     cost: "A switch of tasks for each interrupt, and some throughput. Drivers that are never run this way elsewhere may show faults.",
     wanted: "threadirqs, or a PREEMPT_RT kernel",
-    fix: || Remedy::advice(Because::Kernel, "add threadirqs to the kernel's command line"),
+    fix: || Change::boot("threadirqs").into(),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -49,6 +49,15 @@ pub static KNOB: Knob = Knob {
     },
 };
 
+/// Where the word does nothing.
+fn real_time() -> Remedy {
+    Remedy::advice(
+        Because::Kernel,
+        "boot a kernel with CONFIG_PREEMPT_RT: the architecture's kernel does not offer forced threading",
+    )
+    .lasting(Lasts::Build)
+}
+
 fn judge(case: &Case) -> Judged {
     match case.facts().preempt {
         Preempt::Rt => return Ok(Judgement::pass("forced by PREEMPT_RT")),
@@ -58,17 +67,14 @@ fn judge(case: &Case) -> Judged {
     if !case.cmdline()?.has("threadirqs") {
         // A polling task has no interrupts on its CPU, where all is set well.
         let severity = if case.is_for(Profile::BusyPoll) { Severity::Low } else { Severity::High };
-        return Ok(Judgement::fail("no threadirqs").severity(severity));
+        let judged = Judgement::fail("no threadirqs").severity(severity);
+        let lacks = case.kconfig().is_ok_and(|config| !config.is_yes("IRQ_FORCED_THREADING"));
+        return Ok(if lacks { judged.fix(real_time()) } else { judged });
     }
     if case.kconfig()?.is_yes("IRQ_FORCED_THREADING") {
         return Ok(Judgement::pass("threadirqs"));
     }
-    Ok(Judgement::fail("threadirqs is ignored: the kernel has no IRQ_FORCED_THREADING")
-        .fix(Remedy::advice(
-            Because::Kernel,
-            "boot a kernel with CONFIG_PREEMPT_RT: the architecture's kernel does not offer forced threading",
-        ))
-        .lasts(Lasts::Build))
+    Ok(Judgement::fail("threadirqs is ignored: the kernel has no IRQ_FORCED_THREADING").fix(real_time()))
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use crate::facts::Fact;
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::{named, short};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "tick-off",
@@ -27,7 +27,7 @@ pub static KNOB: Knob = Knob {
     wanted: "no tick on the CPUs that matter",
     fix: || {
         Remedy::advice(
-            Because::Kernel,
+            Because::Choice,
             "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a kernel with CONFIG_NO_HZ_FULL and a stable TSC",
         )
     },
@@ -84,7 +84,10 @@ fn judge(case: &Case) -> Judged {
         if !case.is_for(Profile::BusyPoll) {
             return Err(Judgement::not_applicable("nohz_full= is not given, and loops that sleep need none"));
         }
-        return Ok(Judgement::fail("nohz_full= is not given"));
+        let boot = Change::boot(format!("nohz_full={}", case.cpus()));
+        let built = !matches!(taken, Fact::Absent);
+        let both = if built { boot.into() } else { Remedy::of([Change::config("NO_HZ_FULL", "y"), boot]) };
+        return Ok(Judgement::fail("nohz_full= is not given").fix(both));
     }
     Judgement::all([list(case, asked), dynamic(case), stable(case)])
 }
@@ -98,8 +101,7 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
             return match case.kconfig()?.get("NO_HZ_FULL") {
                 Setting::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
                 _ => Ok(Judgement::fail("nohz_full= is given to a kernel without NO_HZ_FULL")
-                    .fix(Remedy::advice(Because::Kernel, "boot a kernel built with CONFIG_NO_HZ_FULL"))
-                    .lasts(Lasts::Build)),
+                    .fix(Change::config("NO_HZ_FULL", "y"))),
             };
         }
         other => return Err(unread(LIST, other)),
@@ -120,10 +122,16 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
         named(&missing)
     ))
     .because("the boot CPU keeps the time and is taken out of the list, and what is not in it has its tick")
-    .fix(Remedy::advice(
-        Because::Kernel,
-        format!("add CPU {missing} to nohz_full=, or put the task on CPU {taken}"),
-    )))
+    .fix(put_in(taken, &missing)))
+}
+
+/// The CPUs in the list, but for the boot CPU, which keeps the time.
+fn put_in(taken: &CpuSet, missing: &CpuSet) -> Remedy {
+    let elsewhere = Remedy::advice(Because::Choice, format!("put the task on CPU {taken}"));
+    if missing.contains(Cpu(0)) {
+        return elsewhere;
+    }
+    Remedy::from(Change::boot(format!("nohz_full={}", taken.or(missing)))).or(elsewhere)
 }
 
 /// Dynamic ticks are not switched off as a whole.
@@ -132,8 +140,7 @@ fn dynamic(case: &Case) -> Judged {
     match last {
         Some((value, false)) => {
             let word = format!("nohz={}", short(value));
-            Ok(Judgement::fail(&word)
-                .fix(Remedy::advice(Because::Kernel, format!("take {word} off the kernel's command line"))))
+            Ok(Judgement::fail(&word).fix(Change::boot_without(&word)))
         }
         _ => Ok(Judgement::pass("")),
     }
@@ -153,7 +160,7 @@ fn stable(case: &Case) -> Judged {
     if !has("tsc") {
         return Ok(Judgement::fail("the TSC is unstable")
             .because("an unstable clock needs the tick")
-            .fix(Remedy::advice(Because::Kernel, "see clocksource for why the TSC was given up")));
+            .fix(Remedy::advice(Because::Machine, "see clocksource for why the TSC was given up")));
     }
     if has("kvm-clock") {
         return Err(Judgement::unknown(

@@ -4,9 +4,10 @@ use super::sources::{EVENTS, FTRACE, RT_CONFIG};
 use crate::facts::Fact;
 use crate::facts::line::parse_word;
 use crate::rules::case::{Case, absent, unread};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
+use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -97,13 +98,14 @@ fn traced(case: &Case) -> Result<(), Judgement> {
 
 fn tracers(case: &Case, pattern: &'static str) -> Judged {
     let (found, unknown) = words(case, pattern)?;
-    let on = found.iter().filter(|(_, tracer)| tracer != "nop");
+    let on: Vec<_> = found.iter().filter(|(_, tracer)| tracer != "nop").collect();
+    let of: Vec<&[String]> = on.iter().map(|(names, _)| *names).collect();
     let on: Vec<String> =
-        on.map(|(names, tracer)| format!("tracer {}{}", cut(tracer), place(names))).collect();
+        on.iter().map(|(names, tracer)| format!("tracer {}{}", cut(tracer), place(names))).collect();
     if on.is_empty() {
         return unknown.map_or_else(|| Ok(Judgement::pass("no tracer")), Err);
     }
-    Ok(Judgement::fail(several(&on)).severity(Severity::High))
+    Ok(Judgement::fail(several(&on)).severity(Severity::High).fix(off(pattern, &of, "nop")))
 }
 
 /// Events that are on, of the kernel's own buffer or of all instances.
@@ -112,8 +114,9 @@ fn events(case: &Case, enabled: &'static str, set: &'static str) -> Judged {
     if enabled == ENABLED && switches.is_empty() && unknown.is_none() {
         return Err(absent(enabled));
     }
-    let mut on = Vec::new();
+    let (mut on, mut of) = (Vec::new(), Vec::new());
     for (names, state) in switches {
+        let before = on.len();
         match state.as_str() {
             // A directory in which nothing can be enabled shows a question mark.
             "0" | "?" => {}
@@ -133,11 +136,29 @@ fn events(case: &Case, enabled: &'static str, set: &'static str) -> Judged {
             }
             other => unknown = Some(Judgement::unknown(format!("{enabled} holds '{}'", cut(other)))),
         }
+        if on.len() > before {
+            of.push(names);
+        }
     }
     if on.is_empty() {
         return unknown.map_or_else(|| Ok(Judgement::pass("no event")), Err);
     }
-    Ok(Judgement::fail(several(&on)).severity(Severity::Medium))
+    Ok(Judgement::fail(several(&on)).severity(Severity::Medium).fix(off(enabled, &of, "0")))
+}
+
+/// The files of a pattern with these names, with a value that switches them off.
+fn off(pattern: &str, of: &[&[String]], value: &str) -> Remedy {
+    let path = |names: &&[String]| match names.first() {
+        Some(name) => pattern.replacen('*', name, 1),
+        None => pattern.to_owned(),
+    };
+    let instances = some_of(of.iter().filter_map(|names| names.first()).map(|name| match name.as_str() {
+        name if name.starts_with("onbeat-") => "onbeat".to_owned(),
+        name => cut(name),
+    }));
+    let called = pattern.replacen('*', "NAME", 1);
+    let which = if instances.is_empty() { instances } else { format!("instance {instances}") };
+    Change::each(of.iter().map(path).collect(), &called, &which, value).into()
 }
 
 /// The words of a pattern's files by instance, and the unknown of the first that could not be read.
@@ -168,7 +189,10 @@ fn switch(case: &Case, path: &'static str, what: &str) -> Judged {
     match case.number_if_there(path)? {
         None => Err(Judgement::not_applicable(format!("the kernel has no {what}"))),
         Some(0) => Ok(Judgement::pass(format!("no {what}"))),
-        Some(_) => Ok(Judgement::fail(what).severity(Severity::High)),
+        Some(_) if path == STACK => Ok(Judgement::fail(what)
+            .severity(Severity::High)
+            .fix(Change::sysctl("kernel.stack_tracer_enabled", 0))),
+        Some(_) => Ok(Judgement::fail(what).severity(Severity::High).fix(Change::write(path, 0))),
     }
 }
 

@@ -4,9 +4,10 @@ use super::sources::TRANSPARENT_HUGEPAGES;
 use crate::facts::choice::parse_choice;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
+use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -18,12 +19,7 @@ pub static KNOB: Knob = Knob {
     tell: "The setting for all sizes, and those of single sizes where the kernel has them. PREEMPT_RT kernels cannot have huge pages of this kind.",
     cost: "More misses of the TLB in programs with much memory. Those that profit can ask for huge pages by madvise(2), or have hugetlbfs.",
     wanted: "madvise or never",
-    fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled (never for sizes that are on by themselves); to keep it, transparent_hugepage=madvise on the kernel's command line",
-        )
-    },
+    fix: || Remedy::from(Change::write(ALL, "madvise")).keep(Change::boot("transparent_hugepage=madvise")),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "programs that touch much memory are faster with them and, once all is locked and faulted in, see little of them: `onbeat measure` \
@@ -68,10 +64,19 @@ fn sizes(case: &Case) -> Judged {
     let sizes = case.each(OF_SIZES, parse_chosen)?;
     let always = sizes.iter().filter(|(_, chosen)| chosen == "always");
     let named: Vec<&str> = always.filter_map(|(names, _)| names.first()).map(String::as_str).collect();
+    let path = |size: &&str| OF_SIZES.replacen('*', size, 1);
+    let never = Change::each(
+        named.iter().map(path).collect(),
+        "/sys/kernel/mm/transparent_hugepage/hugepages-SIZE/enabled",
+        &some_of(&named),
+        "never",
+    );
     match named.as_slice() {
         [] => Ok(Judgement::pass("")),
-        [first] => Ok(Judgement::fail(format!("always for {first:.20}"))),
-        [first, more @ ..] => Ok(Judgement::fail(format!("always for {first:.20} and {} more", more.len()))),
+        [first] => Ok(Judgement::fail(format!("always for {first:.20}")).fix(never)),
+        [first, more @ ..] => {
+            Ok(Judgement::fail(format!("always for {first:.20} and {} more", more.len())).fix(never))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::sources::{PARAMETERS, TSC_C};
 use crate::facts::Fact;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -24,10 +24,8 @@ pub static KNOB: Knob = Knob {
            then jumps between CPUs. tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
     wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be good",
     fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "if weeks without a word about the TSC in the kernel's log show it to be good, add tsc=nowatchdog to the command line",
-        )
+        Remedy::from(Change::boot("tsc=nowatchdog"))
+            .note("only if weeks without a word about the TSC in the kernel's log show it to be good")
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,

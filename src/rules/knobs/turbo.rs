@@ -4,7 +4,7 @@ use super::per_cpu::PerCpu;
 use super::sources::{ABI, INTEL_PSTATE};
 use crate::facts::line::{parse_i64, parse_word};
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -53,11 +53,11 @@ fn judge(case: &Case) -> Judged {
     // What is fast in the median is what these are for.
     let speed = case.is_for(Profile::BusyPoll) || case.is_for(Profile::Audio);
     let severity = if speed { Severity::Info } else { Severity::Medium };
-    let on = |switch: &str, write: &str| {
-        Ok(Judgement::fail(format!("on ({switch})")).severity(severity).fix(Remedy::advice(
-            Because::Choice,
-            format!("echo {write}; to keep it, switch turbo off in the firmware"),
-        )))
+    let on = |switch: &str, path: &str, value: u8| {
+        Ok(Judgement::fail(format!("on ({switch})")).severity(severity).fix(
+            Remedy::from(Change::write(path, value))
+                .keep(Change::advice(Because::Machine, "switch turbo off in the firmware")),
+        ))
     };
     match case.number_if_there(BOOST)? {
         Some(0) => return Ok(Judgement::pass("off (boost 0)")),
@@ -68,13 +68,13 @@ fn judge(case: &Case) -> Judged {
                 && each.that(|&boost| boost != 0).is_empty();
             return match off {
                 true => Ok(Judgement::pass("off where it matters (boost 0)")),
-                false => on("boost 1", "0 >/sys/devices/system/cpu/cpufreq/boost"),
+                false => on("boost 1", BOOST, 0),
             };
         }
         None => {}
     }
     match case.number_if_there(NO_TURBO)? {
-        Some(0) => on("no_turbo 0", "1 >/sys/devices/system/cpu/intel_pstate/no_turbo"),
+        Some(0) => on("no_turbo 0", NO_TURBO, 1),
         Some(_) => Ok(Judgement::pass("off (no_turbo 1)")),
         None => Err(without(case)),
     }

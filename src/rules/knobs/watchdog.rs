@@ -2,9 +2,9 @@
 
 use super::sources::{LOCKUP_WATCHDOGS, RT_CONFIG, SYSCTL_KERNEL};
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -21,9 +21,7 @@ pub static KNOB: Knob = Knob {
     cost: "A CPU that hangs in the kernel is no longer reported, and does not bring the machine down where panic was asked for: have a \
            hardware watchdog for that. Kept on the housekeeping CPUs, the detectors still see those.",
     wanted: "off, or not on the CPUs that matter",
-    fix: || {
-        Remedy::advice(Because::Choice, "echo 0 >/proc/sys/kernel/watchdog; to keep it, boot with nowatchdog")
-    },
+    fix: || Remedy::from(Change::sysctl("kernel.watchdog", 0)).keep(Change::boot("nowatchdog")),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -69,10 +67,33 @@ fn judge(case: &Case) -> Judged {
     // Each way of having them off is enough; a detector that is known to run decides the first.
     Judgement::any([by_mask(case), by_threshold(case), Judgement::all([soft(case), hard(case)])]).map(
         |judged| {
+            let judged = if judged.verdict == Verdict::Fail { explained(case, judged) } else { judged };
             let relaxed = case.is_for(Profile::Audio) || case.is_for(Profile::Guest);
             if relaxed { judged.severity(Severity::Low) } else { judged }
         },
     )
+}
+
+/// What comes to each CPU, and both switches where the one over them is not there.
+fn explained(case: &Case, judged: Judgement) -> Judgement {
+    let on = |path| matches!(case.number_if_there(path), Ok(Some(1..)));
+    let judged = match (on(SOFT), on(HARD)) {
+        (true, false) => judged.because(
+            "a timer interrupt and a thread above all priorities come to each CPU every few seconds, whatever runs there",
+        ),
+        (false, true) => judged.because("an NMI comes to each CPU every few seconds, whatever runs there"),
+        _ => judged,
+    };
+    let switch = match case.number_if_there(BOTH) {
+        Ok(Some(_)) => Remedy::from(Change::sysctl("kernel.watchdog", 0)),
+        _ => {
+            let single = [(SOFT, "kernel.soft_watchdog"), (HARD, "kernel.nmi_watchdog")];
+            let single = single.into_iter().filter(|(path, _)| on(path));
+            Remedy::of(single.map(|(_, name)| Change::sysctl(name, 0)))
+        }
+    };
+    let mask = judged.remedy.clone();
+    judged.fix(mask.or(switch.keep(Change::boot("nowatchdog"))))
 }
 
 fn soft(case: &Case) -> Judged {
@@ -120,10 +141,7 @@ fn by_mask(case: &Case) -> Judged {
         return Ok(Judgement::pass(format!("not on {}", named(case.cpus()))));
     }
     let rest = case.housekeeping()?;
-    Ok(Judgement::fail(format!("on {}", named(&shared))).fix(Remedy::advice(
-        Because::Choice,
-        format!("echo {rest} >{MASK} to keep them on the other CPUs, or boot with nowatchdog"),
-    )))
+    Ok(Judgement::fail(format!("on {}", named(&shared))).fix(Change::write(MASK, rest)))
 }
 
 #[cfg(test)]

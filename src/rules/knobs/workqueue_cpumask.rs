@@ -3,12 +3,13 @@
 use super::sources::{ISOLATION, WORKQUEUE};
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::mask;
 use crate::rules::workqueues::UNBOUND;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "workqueue-cpumask",
@@ -52,6 +53,15 @@ pub static KNOB: Knob = Knob {
     },
 };
 
+/// The mask over all without the CPUs that matter.
+pub fn over_all(case: &Case, others: &CpuSet) -> Remedy {
+    let mask = Remedy::from(Change::write(UNBOUND, mask(others)));
+    match case.series() {
+        Ok(series) if series < (6, 6) => mask,
+        _ => mask.keep(Change::boot(format!("workqueue.unbound_cpus={others}"))),
+    }
+}
+
 fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let cpus = case.parsed(UNBOUND, parse_mask)?.ok_or_else(|| absent(UNBOUND))?;
@@ -59,10 +69,7 @@ fn judge(case: &Case) -> Judged {
     let others = case.housekeeping()?;
     Ok(Judgement::fail_if(!cpus.and(case.cpus()).is_empty(), format!("CPU {}", cpus.and(online)))
         .wanted(format!("CPU {others} at most"))
-        .fix(Remedy::advice(Because::Choice, format!(
-            "isolate the CPUs (cpu-isolation), or echo {} >{UNBOUND}; at boot workqueue.unbound_cpus={others} (6.6 on)",
-            mask(&others)
-        ))))
+        .fix(over_all(case, &others)))
 }
 
 #[cfg(test)]

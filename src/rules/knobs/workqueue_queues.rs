@@ -1,9 +1,10 @@
 //! Workqueues with CPUs of their own.
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
+use super::workqueue_cpumask::over_all;
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::{mask, some_of};
@@ -73,14 +74,16 @@ fn judge(case: &Case) -> Judged {
         let own = text.content.clone().parse(|content| parse_mask(&content));
         own.known().is_some_and(|own| !effective(own, &unbound).and(cpus).is_empty())
     });
-    let names = some_of(touching.map(|text| text.names.join("/")));
+    let touching: Vec<_> = touching.collect();
+    let names = some_of(touching.iter().map(|text| text.names.join("/")));
     if !names.is_empty() {
         let others = case.housekeeping()?;
-        return Ok(Judgement::fail(format!("{names} on CPU {cpus}")).fix(Remedy::advice(
-            Because::Choice,
-            format!(
-                "take CPU {cpus} off the mask over all (workqueue-cpumask), or echo {} >cpumask of each",
-                mask(&others)
+        return Ok(Judgement::fail(format!("{names} on CPU {cpus}")).fix(over_all(case, &others).or(
+            Change::each(
+                touching.iter().map(|text| text.path.clone()).collect(),
+                "/sys/devices/virtual/workqueue/NAME/cpumask",
+                &names,
+                mask(&others),
             ),
         )));
     }

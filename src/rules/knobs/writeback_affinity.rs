@@ -1,9 +1,10 @@
 //! Writeback: where dirty pages are written from.
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
+use super::workqueue_cpumask::over_all;
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
+use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::mask;
@@ -67,15 +68,8 @@ fn judge(case: &Case) -> Judged {
     }
     let own = case.parsed(OWN, parse_mask)?.ok_or_else(|| absent(OWN))?;
     let found = effective(&own, &unbound);
-    Ok(Judgement::fail_if(!found.and(cpus).is_empty(), format!("CPU {}", found.and(online))).fix(
-        Remedy::advice(
-            Because::Choice,
-            format!(
-                "take CPU {cpus} off the mask over all (workqueue-cpumask), or echo {} >{OWN}",
-                mask(&others)
-            ),
-        ),
-    ))
+    Ok(Judgement::fail_if(!found.and(cpus).is_empty(), format!("CPU {}", found.and(online)))
+        .fix(Remedy::from(Change::write(OWN, mask(&others))).or(over_all(case, &others))))
 }
 
 #[cfg(test)]

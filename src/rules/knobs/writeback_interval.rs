@@ -2,7 +2,7 @@
 
 use super::sources::SYSCTL_VM;
 use crate::rules::case::Case;
-use crate::rules::change::Because;
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -18,10 +18,8 @@ pub static KNOB: Knob = Knob {
            a time.",
     wanted: "15 s or more",
     fix: || {
-        Remedy::advice(
-            Because::Choice,
-            "keep writeback off the CPUs that matter by the workqueue's cpumask first; then echo 1500 >/proc/sys/vm/dirty_writeback_centisecs",
-        )
+        Remedy::from(Change::sysctl("vm.dirty_writeback_centisecs", 1500))
+            .note("before that, keep writeback off the CPUs that matter by the workqueue's cpumask")
     },
     severity: Severity::Info,
     evidence: Evidence::Practice,

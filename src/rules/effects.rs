@@ -1,0 +1,248 @@
+//! What a kernel makes of a change, at once or at the next boot, for machines that are made up: the tests that follow
+//! advice use it. What no rule reads is left out.
+
+use super::change::Change;
+use super::fixture::Machine;
+use super::parameters;
+use crate::facts::line::parse_cpus;
+use crate::host::record::Seen;
+use crate::units::{Cpu, CpuSet};
+
+const CMDLINE: &str = "/proc/cmdline";
+
+fn text(machine: &Machine, path: &str) -> Option<String> {
+    match machine.answers.get(path)? {
+        Seen::File(bytes) => Some(String::from_utf8_lossy(bytes).trim_end().to_owned()),
+        _ => None,
+    }
+}
+
+/// Makes a change, with what a kernel makes of it at once or at the next boot; complains where it changes nothing.
+pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
+    let unchanged = machine.answers.clone();
+    for (path, value) in change.writes() {
+        write(machine, &path, value)?;
+    }
+    match change {
+        Change::Boot { word } => {
+            let line = text(machine, CMDLINE).ok_or("there is no command line")?;
+            machine.edit(&format!("{CMDLINE}: {}", parameters::with(&line, word)));
+            booted_with(machine, word);
+        }
+        Change::BootWithout { word } => {
+            let line = text(machine, CMDLINE).ok_or("there is no command line")?;
+            machine.edit(&format!("{CMDLINE}: {}", parameters::without(&line, word)));
+            booted_without(machine, word);
+        }
+        Change::Config { option, value } => built(machine, option, value),
+        Change::Disable { program, .. } => machine.stop(program),
+        Change::Advice { .. } => return Ok(()),
+        Change::Sysctl { .. } | Change::Write { .. } => {}
+    }
+    if unchanged == machine.answers { Err(format!("{change:?} is so already")) } else { Ok(()) }
+}
+
+/// What the kernel makes of a value that is written to a file of its own.
+fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), String> {
+    if let Some(cpu) =
+        path.strip_prefix("/sys/devices/system/cpu/cpu").and_then(|rest| rest.strip_suffix("/online"))
+    {
+        return switch(machine, cpu, value);
+    }
+    let was = text(machine, path).ok_or(format!("{path} is not there"))?;
+    let is = match was.split_whitespace().find(|word| word.starts_with(['[', '('])) {
+        Some(chosen) => choose(&was, chosen, value).ok_or(format!("{path} does not offer {value}: {was}"))?,
+        // Of this one number is written, and the others stay (`Documentation/admin-guide/sysctl/kernel.rst`).
+        None if path == "/proc/sys/kernel/printk" => {
+            let others: Vec<&str> = was.split_whitespace().skip(1).collect();
+            format!("{value} {}", others.join(" "))
+        }
+        None => value.to_owned(),
+    };
+    refused(machine, path, value)?;
+    machine.edit(&format!("{path}: {is}"));
+    follows(machine, path, value);
+    Ok(())
+}
+
+/// Values that kernels are known to refuse.
+fn refused(machine: &Machine, path: &str, value: &str) -> Result<(), String> {
+    let throttled = || text(machine, "/proc/sys/kernel/sched_rt_runtime_us").is_some_and(|us| us != "-1");
+    let locked = || text(machine, CMDLINE).is_some_and(|line| line.contains("printk.devkmsg="));
+    match path {
+        // Seen on 6.12: a smaller runtime is refused while real-time throttling is on.
+        _ if path.contains("_server/") && throttled() => Err(format!("{path} refuses {value} (EBUSY)")),
+        "/proc/sys/kernel/printk_devkmsg" if locked() => Err(format!("{path} refuses {value} (EINVAL)")),
+        _ if path.ends_with("cpumask") && value.chars().all(|c| "0,".contains(c)) => {
+            Err(format!("{path} refuses an empty mask (EINVAL)"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What else changes with a file.
+fn follows(machine: &mut Machine, path: &str, value: &str) {
+    let set_if_there = |machine: &mut Machine, path: &str, value: &str| {
+        if text(machine, path).is_some() {
+            machine.edit(&format!("{path}: {value}"));
+        }
+    };
+    if path == "/proc/sys/kernel/watchdog" && value == "0" {
+        set_if_there(machine, "/proc/sys/kernel/soft_watchdog", "0");
+        set_if_there(machine, "/proc/sys/kernel/nmi_watchdog", "0");
+    }
+    if path == "/sys/module/pcie_aspm/parameters/policy" && value == "performance" {
+        for link in matching(machine, |path| path.ends_with("_aspm")) {
+            machine.edit(&format!("{link}: 0"));
+        }
+    }
+    if let Some(irq) = path.strip_suffix("/smp_affinity_list") {
+        // With the next interrupt; one CPU of them is chosen.
+        set_if_there(machine, &format!("{irq}/effective_affinity_list"), value);
+    }
+    if let Some(events) = path.strip_suffix("/events/enable") {
+        set_if_there(machine, &format!("{events}/set_event"), "");
+    }
+}
+
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// Switches a CPU on or off.
+fn switch(machine: &mut Machine, cpu: &str, value: &str) -> Result<(), String> {
+    let number: u32 = cpu.parse().map_err(|_| format!("no CPU {cpu}"))?;
+    if number == 0 || value != "0" {
+        return Err(format!("CPU {cpu} has no switch"));
+    }
+    let one: CpuSet = [Cpu(number)].into_iter().collect();
+    for path in matching(machine, |path| path == ONLINE || path.ends_with("_siblings_list")) {
+        let cpus = text(machine, &path).and_then(|list| parse_cpus(&list).ok()).unwrap_or_default();
+        machine.edit(&format!("{path}: {}", cpus.without(&one)));
+    }
+    for path in matching(machine, |path| path.starts_with(&format!("/sys/devices/system/cpu/cpu{cpu}/"))) {
+        machine.edit(&format!("{path} absent"));
+    }
+    Ok(())
+}
+
+fn matching(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<String> {
+    let files = machine.answers.iter().filter(|(_, seen)| matches!(seen, Seen::File(_)));
+    files.map(|(path, _)| path.clone()).filter(|path| is(path)).collect()
+}
+
+/// A file of choices after another was made.
+fn choose(text: &str, chosen: &str, value: &str) -> Option<String> {
+    let (open, close) = if chosen.starts_with('[') { ('[', ']') } else { ('(', ')') };
+    let bare = |word: &str| word.trim_matches([open, close]).to_owned();
+    let words: Vec<String> = text.split_whitespace().map(bare).collect();
+    let mark = |word: &String| if word == value { format!("{open}{word}{close}") } else { word.clone() };
+    words.iter().any(|word| word == value).then(|| words.iter().map(mark).collect::<Vec<_>>().join(" "))
+}
+
+/// What a kernel shows that was booted with a word.
+fn booted_with(machine: &mut Machine, word: &str) {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    if let Some((module, parameter)) = name.split_once('.') {
+        let path = format!("/sys/module/{module}/parameters/{parameter}");
+        if let Some(was) = text(machine, &path) {
+            let flag = matches!(was.as_str(), "Y" | "N");
+            let value = if flag { ["N", "Y"][usize::from(value != "0")] } else { value };
+            let _ = write(machine, &path, value);
+        }
+    }
+    match name {
+        "psi" => machine.edit("/proc/pressure absent"),
+        "isolcpus" => isolate(machine, value),
+        "nohz_full" => machine.edit(&format!("/sys/devices/system/cpu/nohz_full: {value}")),
+        "nosmt" => {
+            let siblings = |path: &str| path.ends_with("/thread_siblings_list");
+            let lists = matching(machine, siblings);
+            let cores = lists.iter().filter_map(|path| parse_cpus(&text(machine, path)?).ok());
+            let seconds: CpuSet = cores.flat_map(|core| core.iter().skip(1).collect::<Vec<_>>()).collect();
+            for cpu in seconds.iter() {
+                let _ = switch(machine, &cpu.to_string(), "0");
+            }
+        }
+        "intel_idle.max_cstate" | "processor.max_cstate" => {
+            for path in matching(machine, |path| path.contains("/cpuidle/state")) {
+                let state = path.split("/state").nth(1).and_then(|rest| rest.split('/').next());
+                if state.and_then(|state| state.parse().ok()).is_some_and(|state: u32| state > 1) {
+                    machine.edit(&format!("{path} absent"));
+                }
+            }
+        }
+        "preempt" => {
+            let _ = write(machine, "/sys/kernel/debug/sched/preempt", value);
+        }
+        "nowatchdog" => {
+            let _ = write(machine, "/proc/sys/kernel/watchdog", "0");
+        }
+        _ => {}
+    }
+}
+
+/// The list of what is isolated, and managed interrupts elsewhere.
+fn isolate(machine: &mut Machine, value: &str) {
+    let digits = value.find(|c: char| c.is_ascii_digit()).unwrap_or(value.len());
+    let (flags, list) = value.split_at(digits);
+    machine.edit(&format!("/sys/devices/system/cpu/isolated: {list}"));
+    let isolated = parse_cpus(list).unwrap_or_default();
+    if !flags.contains("managed_irq") {
+        return;
+    }
+    for path in matching(machine, |path| path.ends_with("/effective_affinity_list")) {
+        let allowed = path.replace("effective_affinity_list", "smp_affinity_list");
+        let allowed = text(machine, &allowed).and_then(|list| parse_cpus(&list).ok()).unwrap_or_default();
+        let others = allowed.without(&isolated);
+        if !others.is_empty() {
+            machine.edit(&format!("{path}: {others}"));
+        }
+    }
+}
+
+/// What a kernel shows that was booted without a word.
+fn booted_without(machine: &mut Machine, word: &str) {
+    match word.split_once('=') {
+        _ if word == "nohz_full" => machine.edit("/sys/devices/system/cpu/nohz_full: (null)"),
+        Some(("console", value)) => {
+            let name = value.split(',').next().unwrap_or_default();
+            let active = "/sys/class/tty/console/active";
+            let rest = text(machine, active).unwrap_or_default().replace(name, "");
+            let rest = if rest.trim().is_empty() { "tty0" } else { rest.trim() };
+            machine.edit(&format!("{active}: {rest}"));
+        }
+        _ if matches!(word, "mce=off" | "nomce") => machine.edit(
+            "/sys/devices/system/machinecheck/machinecheck0/check_interval: 300
+             /sys/devices/system/machinecheck/machinecheck0/ignore_ce: 0",
+        ),
+        _ => {}
+    }
+}
+
+/// A kernel built with an option, or without it, and what else goes with that.
+fn built(machine: &mut Machine, option: &str, value: &str) {
+    machine.edit(&format!("CONFIG_{option}={value}"));
+    const LOCKDEP: [&str; 4] = ["PROVE_LOCKING", "LOCK_STAT", "DEBUG_LOCK_ALLOC", "DEBUG_WW_MUTEX_SLOWPATH"];
+    match (option, value) {
+        ("PROVE_LOCKING", "n") => machine.edit("/proc/sys/kernel/prove_locking absent"),
+        ("LOCK_STAT", "n") => machine.edit("/proc/sys/kernel/lock_stat absent"),
+        ("IRQSOFF_TRACER", "n") => tracer(machine, "irqsoff"),
+        ("PREEMPT_TRACER", "n") => tracer(machine, "preemptoff"),
+        ("NO_HZ_FULL", "y") => {
+            machine.edit("/sys/devices/system/cpu/nohz_full: (null)\nCONFIG_RCU_NOCB_CPU=y")
+        }
+        _ => {}
+    }
+    // They select it.
+    if LOCKDEP.contains(&option) && value == "n" {
+        machine.edit("CONFIG_LOCKDEP=n");
+    }
+}
+
+/// A tracer that is no longer offered.
+fn tracer(machine: &mut Machine, name: &str) {
+    let path = "/sys/kernel/tracing/available_tracers";
+    if let Some(all) = text(machine, path) {
+        let rest: Vec<&str> = all.split_whitespace().filter(|other| *other != name).collect();
+        machine.edit(&format!("{path}: {}", rest.join(" ")));
+    }
+}
