@@ -114,6 +114,11 @@ impl fmt::Display for Trouble {
 
 impl std::error::Error for Trouble {}
 
+/// What helps where a capability is missing: root has it, unless a container or a service keeps it back.
+pub fn run_with(capability: &str) -> String {
+    format!("run with {capability}, which root has outside of a container")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

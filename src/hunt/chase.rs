@@ -14,7 +14,7 @@ use super::victims::{self, Victim};
 use super::watch::{Wakeup, Watch};
 use crate::bundle::run::{self, Block, Integrity, Run};
 use crate::bundle::time::wall_time;
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, run_with};
 use crate::host::rt::{self, Woken};
 use crate::host::{Host, clock};
 use crate::measure::block::{BLOCK, Sample};
@@ -121,8 +121,8 @@ impl Chase {
     pub fn follow(&mut self, mut run: Run, host: &Host, sink: &mut dyn Sink) -> Outcome<Run> {
         let failed = |what: &str| {
             let what = what.to_owned();
-            let remedy = "run as root, or outside a filter of system calls";
-            move |error: std::io::Error| Trouble::of_call(what, &error, Exit::Internal, remedy)
+            let remedy = run_with("CAP_SYS_NICE") + ", or outside a filter of system calls";
+            move |error: std::io::Error| Trouble::of_call(what, &error, Exit::Internal, &remedy)
         };
         rt::block_signals().map_err(failed("cannot block signals"))?;
         // Whatever onbeat was started with, its own thread must not go before anybody.

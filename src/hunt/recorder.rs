@@ -5,7 +5,7 @@ use super::cut::{Cut, Wish, cut};
 use super::names::{Lacking, Names};
 use super::scope::Scope;
 use super::sheets::{Need, Sheets};
-use crate::error::{Exit, Outcome, Trouble};
+use crate::error::{Exit, Outcome, Trouble, run_with};
 use crate::host::clock;
 use crate::host::tracefs::{NotHere, Tracing};
 use crate::text::several;
@@ -73,8 +73,9 @@ impl Recorder {
         }
         let failed = |error: std::io::Error| {
             let permitted = error.kind() != std::io::ErrorKind::PermissionDenied;
-            let remedy = if permitted { "`onbeat measure` works without" } else { "run as root" };
-            Trouble::of_call("cannot make a tracing instance", &error, Exit::NotSupported, remedy)
+            let instead = "`onbeat measure` works without".to_owned();
+            let remedy = if permitted { instead } else { run_with("CAP_DAC_OVERRIDE") };
+            Trouble::of_call("cannot make a tracing instance", &error, Exit::NotSupported, &remedy)
         };
         let armory = Armory::open(&tracing).map_err(failed)?;
         let (names, lacking) = Names::of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
@@ -302,8 +303,9 @@ fn refusal(why: NotHere) -> Trouble {
             "tracefs is not mounted, and kernels before 5.2 mount it in sight only: mount -t tracefs nodev /sys/kernel/tracing",
         ),
         NotHere::NotPermitted(errno) => Trouble::not_permitted(format!(
-            "tracefs may not be used here ({}): run as root, outside lockdown; {instead}",
-            error(errno)
+            "tracefs may not be used here ({}): {}, and outside of lockdown; {instead}",
+            error(errno),
+            run_with("CAP_SYS_ADMIN")
         )),
         NotHere::Failed(errno) => {
             Trouble::of_call("tracefs cannot be opened", &error(errno), Exit::NotSupported, instead)

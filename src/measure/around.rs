@@ -2,6 +2,7 @@
 
 use super::watch::{USER_TICK, entry};
 use crate::bundle::run::{Integrity, Run};
+use crate::error::run_with;
 use crate::facts::clocksource::{self, Quality};
 use crate::facts::tasks::{self, RtPolicy, RtTask};
 use crate::facts::{Facts, cgroup, kmsg};
@@ -71,7 +72,10 @@ impl Before {
     fn unwatched(&self) -> Vec<Integrity> {
         let mut entries = Vec::new();
         if self.log.is_none() {
-            let detail = "the kernel's log may not be read, so that real-time throttling would go unnoticed: run as root";
+            let detail = format!(
+                "the kernel's log may not be read, so that real-time throttling would go unnoticed: {}",
+                run_with("CAP_SYSLOG")
+            );
             entries.push(entry("unwatched", None, false, detail));
         }
         if !self.tasks_known {

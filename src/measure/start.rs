@@ -15,7 +15,7 @@ use super::sink::Sink;
 use super::total::Total;
 use super::watch::entry;
 use crate::bundle::run::{CpuRun, Run};
-use crate::error::{Exit, Outcome, Trouble, meaning_of};
+use crate::error::{Exit, Outcome, Trouble, meaning_of, run_with};
 use crate::host::{self, Held, clock, rt};
 use crate::plan::{CpuPlan, Idle, Plan, expiry};
 use crate::units::{Nanos, Policy};
@@ -32,7 +32,12 @@ pub fn measure(
 ) -> Outcome<Run> {
     fn failed(what: &str) -> impl Fn(std::io::Error) -> Trouble + '_ {
         move |error| {
-            Trouble::of_call(what, &error, Exit::Internal, "run as root, or outside a filter of system calls")
+            Trouble::of_call(
+                what,
+                &error,
+                Exit::Internal,
+                &(run_with("CAP_SYS_NICE") + ", or outside a filter of system calls"),
+            )
         }
     }
     rt::keep_heap();
@@ -52,7 +57,8 @@ pub fn measure(
     };
     if let Err(error) = rt::lock_touched() {
         let detail = format!(
-            "the program's own pages are not locked ({error}): run as root or raise the limit of locked memory"
+            "the program's own pages are not locked ({error}): {}, or raise the limit of locked memory",
+            run_with("CAP_IPC_LOCK")
         );
         run.integrity.push(entry("memory-lock", None, false, detail));
     }
@@ -177,7 +183,10 @@ fn hold_idle(plan: &Plan, run: &mut Run) -> Outcome<Option<Held>> {
         Err(error) => error,
     };
     if plan.idle_said {
-        let message = format!("cannot hold /dev/cpu_dma_latency ({error}): run as root, or use --idle as-is");
+        let message = format!(
+            "cannot hold /dev/cpu_dma_latency ({error}): {}, or use --idle as-is",
+            run_with("CAP_DAC_OVERRIDE")
+        );
         let exit = meaning_of(&error).map_or(Exit::NotSupported, |(exit, _)| exit);
         return Err(Trouble { exit, message });
     }
@@ -212,7 +221,8 @@ fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Ve
     if let Some(errno) = found.iter().find_map(|ready| ready.lock_refused) {
         let error = std::io::Error::from_raw_os_error(errno);
         let detail = format!(
-            "the loop's memory is not locked ({error}): run as root or raise the limit of locked memory"
+            "the loop's memory is not locked ({error}): {}, or raise the limit of locked memory",
+            run_with("CAP_IPC_LOCK")
         );
         run.integrity.push(entry("memory-lock", None, false, detail));
     }
@@ -242,14 +252,16 @@ fn note_policy_refused(plan: &Plan, error: &std::io::Error, run: &mut Run) -> Ou
     if plan.policy_said {
         // Whatever the reason: a policy that was asked for and cannot be had is not permitted, as scripts expect it.
         return Err(Trouble::not_permitted(format!(
-            "{wanted} cannot be had ({error}): run as root, raise the rtprio limit, or check the cgroup's cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER"
+            "{wanted} cannot be had ({error}): {}, raise the rtprio limit, or check the cgroup's cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER",
+            run_with("CAP_SYS_NICE")
         )));
     }
     run.plan.policy = Policy::Other.name().into();
     run.plan.priority = Some(0);
     run.plan.expiry = expiry(&run.host.preempt, plan.wake, Policy::Other).into();
     let detail = format!(
-        "{wanted} was refused ({error}): measured under SCHED_OTHER, which says little about real-time tasks; run as root or raise the rtprio limit"
+        "{wanted} was refused ({error}): measured under SCHED_OTHER, which says little about real-time tasks; {}, or raise the rtprio limit",
+        run_with("CAP_SYS_NICE")
     );
     run.integrity.push(entry("privilege", None, false, detail));
     Ok(())

@@ -6,6 +6,7 @@
 
 use super::case::{Case, unread};
 use super::judgement::Judgement;
+use crate::error::run_with;
 use crate::facts::Fact;
 use crate::facts::groups::{Cpusets, Groups, Partition};
 use crate::facts::survey::Survey;
@@ -69,8 +70,9 @@ pub fn told_all(groups: &Groups) -> Result<(), Judgement> {
     match groups.missed {
         0 => Ok(()),
         _ => Err(Judgement::unknown(format!(
-            "not all control groups below {} could be looked at: run as root, and outside of a container",
-            groups.root
+            "not all control groups below {} could be looked at: {}",
+            groups.root,
+            run_with("CAP_DAC_READ_SEARCH")
         ))),
     }
 }

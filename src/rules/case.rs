@@ -7,6 +7,7 @@ use std::cell::Cell;
 
 use super::intent::{Chosen, Intent, Profile, isolated};
 use super::judgement::{Judged, Judgement, Verdict};
+use crate::error::run_with;
 use crate::facts::cmdline::Cmdline;
 use crate::facts::kconfig::Kconfig;
 use crate::facts::line::{parse_cpus, parse_i64, parse_line};
@@ -210,11 +211,23 @@ pub fn absent(what: &str) -> Judgement {
     Judgement::unknown(format!("{what} is not there"))
 }
 
+/// The capability that reading takes.
+fn to_read(what: &str) -> &'static str {
+    match what {
+        _ if what.contains("kmsg") || what.contains("kallsyms") => "CAP_SYSLOG",
+        _ if what.starts_with("/proc/") && what[6..].starts_with(|c: char| c.is_ascii_digit()) => {
+            "CAP_SYS_PTRACE"
+        }
+        "/proc" => "CAP_SYS_PTRACE",
+        _ => "CAP_DAC_READ_SEARCH",
+    }
+}
+
 /// The unknown of a text that was refused or malformed, with what would help.
 pub fn unread<T>(what: &str, fact: &Fact<T>) -> Judgement {
     Judgement::unknown(match fact {
         Fact::Refused(errno @ (libc::EACCES | libc::EPERM)) => {
-            format!("{what} may not be read ({}): run as root", errno_name(*errno))
+            format!("{what} may not be read ({}): {}", errno_name(*errno), run_with(to_read(what)))
         }
         Fact::Refused(libc::ENODATA) => format!("{what} is not in this capture: take a new one"),
         Fact::Refused(errno) => format!("{what} cannot be read ({})", errno_name(*errno)),

@@ -151,6 +151,7 @@ mod tests {
             wrong.extend(found.into_iter().map(|what| format!("{name}: {what}")));
         }
         assert!(wrong.is_empty(), "{}\n{} of {tried}", wrong.join("\n"), wrong.len());
-        assert!(tried > 15, "only {tried} pieces of advice were tried");
+        println!("{tried} pieces of advice were followed");
+        assert!(tried > 300, "only {tried} pieces of advice were tried");
     }
 }

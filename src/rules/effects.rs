@@ -150,6 +150,7 @@ fn booted_with(machine: &mut Machine, word: &str) {
         }
     }
     match name {
+        "printk.devkmsg" => machine.edit(&format!("/proc/sys/kernel/printk_devkmsg: {value}")),
         "psi" => machine.edit("/proc/pressure absent"),
         "isolcpus" => isolate(machine, value),
         "nohz_full" => machine.edit(&format!("/sys/devices/system/cpu/nohz_full: {value}")),

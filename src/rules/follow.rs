@@ -73,6 +73,9 @@ fn asked_again(
     when: &str,
 ) -> Vec<String> {
     let survey = machine.read();
+    // A CPU that was switched off matters no longer.
+    let online = survey.facts.online.known().cloned().unwrap_or_default();
+    let intent = &Intent { cpus: intent.cpus.and(&online), ..intent.clone() };
     let mut found = Vec::new();
     for (knob, was) in ALL.iter().zip(before) {
         let is = finding(knob, &survey, intent);

@@ -3,6 +3,7 @@
 use super::case::{Case, unread};
 use super::judgement::Judgement;
 use super::words::some_of;
+use crate::error::run_with;
 use crate::facts::Fact;
 use crate::facts::threads::{Thread, Threads};
 use crate::units::CpuSet;
@@ -52,6 +53,9 @@ pub fn name_of(thread: &Thread) -> String {
 pub fn complete(threads: &Threads) -> Result<(), Judgement> {
     match threads.complete {
         true => Ok(()),
-        false => Err(Judgement::unknown("not all threads below /proc could be read: run as root")),
+        false => Err(Judgement::unknown(format!(
+            "not all threads below /proc could be read: {}",
+            run_with("CAP_SYS_PTRACE")
+        ))),
     }
 }

@@ -3,8 +3,11 @@
 //! Source: Documentation/admin-guide/kernel-parameters.txt, and the handlers of the parameters named here.
 
 use super::case::Case;
+use super::change::Change;
+use super::remedy::Remedy;
 use super::words::short;
 use crate::facts::cmdline::{Cmdline, Param, parse_cmdline, same_name};
+use crate::units::CpuSet;
 
 /// Parameters that may stand there more than once, because each adds to those before it or sets another thing.
 const ADD_UP: &[&str] = &[
@@ -130,8 +133,20 @@ pub fn names(cmdline: &Cmdline, word: &str) -> bool {
     param(word).is_some_and(|meant| cmdline.params.iter().any(|one| is(one, &meant)))
 }
 
+/// The CPUs that matter isolated from the boot on, and no interrupt sent there by another word.
+pub fn isolating(case: &Case) -> Remedy {
+    let boot = Remedy::from(Change::boot(isolcpus(case)));
+    let asked = case.facts().cmdline.known().and_then(|cmdline| cmdline.value("irqaffinity"));
+    let crosses =
+        asked.and_then(|list| CpuSet::parse(list).ok()).is_some_and(|list| !list.and(case.cpus()).is_empty());
+    match case.housekeeping() {
+        Ok(rest) if crosses => boot.and(Change::boot(format!("irqaffinity={rest}"))),
+        _ => boot,
+    }
+}
+
 /// The word that isolates the CPUs that matter, beside those that are isolated, with the flags that are given.
-pub fn isolcpus(case: &Case) -> String {
+fn isolcpus(case: &Case) -> String {
     let facts = case.facts();
     let given = facts.cmdline.known().and_then(|cmdline| cmdline.values("isolcpus").next());
     let ticks = given.is_some_and(|value| value.split(',').any(|flag| flag == "nohz"));

@@ -127,6 +127,18 @@ impl Remedy {
     pub fn beside(mut self, booted: &Cmdline) -> Remedy {
         for part in &mut self.parts {
             for way in &mut part.ways {
+                // What is so already and does not help has no effect for a reason that the kernel knows.
+                let asked =
+                    way.now.iter().find_map(word_of).filter(|_| way.now.iter().all(|one| is_so(one, booted)));
+                if let Some(word) = asked {
+                    let log = "which of them it took is in the kernel's log (dmesg)";
+                    way.now = vec![Change::advice(
+                        Because::Choice,
+                        format!(
+                            "see why the kernel goes on as if its command line were not as it is in respect of {word}: {log}"
+                        ),
+                    )];
+                }
                 way.now.retain(|change| !is_so(change, booted));
                 way.keep.retain(|change| !is_so(change, booted));
             }
@@ -212,6 +224,13 @@ impl Way {
             said += &format!("; {}", self.note);
         }
         said
+    }
+}
+
+fn word_of(change: &Change) -> Option<&str> {
+    match change {
+        Change::Boot { word } | Change::BootWithout { word } => Some(word),
+        _ => None,
     }
 }
 

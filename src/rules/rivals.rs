@@ -6,6 +6,7 @@
 use super::case::unread;
 use super::judgement::Judgement;
 use super::{Knob, Lasts};
+use crate::error::run_with;
 use crate::facts::Fact;
 use crate::facts::survey::Survey;
 
@@ -168,7 +169,7 @@ pub fn running(survey: &Survey, names: &'static [&'static str]) -> Found<&'stati
     };
     // A machine always has threads of the kernel: where none shows, processes are hidden.
     let hidden = (threads.kernel.is_empty() || !threads.complete).then(|| {
-        Judgement::unknown("not every process shows in /proc: run as root, and outside of a container")
+        Judgement::unknown(format!("not every process shows in /proc: {}", run_with("CAP_SYS_PTRACE")))
     });
     let unasked = names.iter().find(|name| threads.unasked.contains(**name));
     let unasked = unasked.map(|name| {

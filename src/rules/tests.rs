@@ -1,5 +1,6 @@
 //! What holds for every rule: its record is whole, and it does what its examples say.
 
+use super::change::{Because, Change};
 use super::fixture::Machine;
 use super::intent::Intent;
 use super::judgement::Verdict;
@@ -193,10 +194,69 @@ fn without_a_cpu_nothing_about_cpus_is_said() {
 #[test]
 fn a_remedy_lasts_as_long_as_is_said_of_it() {
     for knob in super::knobs::ALL {
-        let fix = (knob.fix)().said(&Default::default());
+        let usual = (knob.fix)();
+        assert_eq!(usual.lasts(knob.lasts), knob.lasts, "{}", knob.id);
+        let fix = usual.said(&Default::default());
         assert!(super::fixture::agree(&fix, knob.lasts), "{}: {:?}: {fix}", knob.id, knob.lasts);
         let mut machine = super::fixture::Machine::base();
         machine.edit(knob.examples.fires);
         assert!(!machine.finding(knob).fix.is_empty(), "{}", knob.id);
     }
+}
+
+/// Rules that ask for nothing that could be done for the reader, and why: each has to say so here.
+const WORDS_ALONE: &[(&str, Because)] = &[
+    ("cgroup-cpuset", Because::Choice),
+    ("clocksource", Because::Machine),
+    ("container-managers", Because::Program),
+    ("core-types", Because::Machine),
+    ("cpu-frequency-support", Because::Kernel),
+    ("cpu-quota", Because::Program),
+    ("cpuset-partition", Because::Choice),
+    ("firmware-updates", Because::Program),
+    ("graphics-drivers", Because::Machine),
+    ("group-placement", Because::Program),
+    ("guest-halt-poll", Because::Program),
+    ("housekeeping-left", Because::Choice),
+    ("idle-injection", Because::Program),
+    ("isolation-lists", Because::Choice),
+    ("kernel-thread-affinity", Because::Threads),
+    ("kernel-thread-priorities", Because::Threads),
+    ("locked-memory-limit", Because::Program),
+    ("memory-nodes", Because::Machine),
+    ("parameter-conflicts", Because::Choice),
+    ("parameter-length", Because::Choice),
+    ("preemption-model", Because::Kernel),
+    ("priority-99", Because::Threads),
+    ("rcu-offload-affinity", Because::Threads),
+    ("realtime-neighbours", Because::Threads),
+    ("rival-tuners", Because::Program),
+    ("rt-priority-limit", Because::Program),
+    ("sched-ext", Because::Program),
+    ("shared-cache", Because::Machine),
+    ("slabinfo-readers", Because::Program),
+    ("swap", Because::Program),
+    ("thermal-throttling", Because::Machine),
+    ("tick-off", Because::Choice),
+    ("unknown-parameters", Because::Choice),
+    ("virtual-machine", Because::Machine),
+];
+
+#[test]
+fn what_is_words_alone_is_known() {
+    let mut found = Vec::new();
+    for knob in ALL {
+        let mut machine = Machine::base();
+        machine.edit(knob.examples.fires);
+        let remedy = machine.finding(knob).remedy;
+        let changes = || remedy.parts.iter().flat_map(|part| &part.ways).flat_map(|way| &way.now);
+        let why = changes().find_map(|change| match change {
+            Change::Advice { because, .. } => Some(*because),
+            _ => None,
+        });
+        if changes().all(|change| matches!(change, Change::Advice { .. })) {
+            found.extend(why.map(|why| (knob.id, why)));
+        }
+    }
+    assert_eq!(found, WORDS_ALONE);
 }

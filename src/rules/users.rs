@@ -4,6 +4,7 @@ use super::case::{Case, unread};
 use super::intent::Profile;
 use super::judgement::{Judged, Judgement};
 use super::words::{short, some_of};
+use crate::error::run_with;
 use crate::facts::Fact;
 use crate::facts::limits_conf::{Domain, Item, Kind};
 
@@ -26,7 +27,10 @@ pub fn granted(case: &Case, item: Item, enough: fn(u64) -> bool) -> Result<Optio
     });
     let names = some_of(given.map(|grant| short(&grant.domain.to_string())));
     if names.is_empty() && conf.unread > 0 {
-        return Err(Judgement::unknown(format!("not all of {FILES} can be read: run as root")));
+        return Err(Judgement::unknown(format!(
+            "not all of {FILES} can be read: {}",
+            run_with("CAP_DAC_READ_SEARCH")
+        )));
     }
     Ok((!names.is_empty()).then_some(names))
 }

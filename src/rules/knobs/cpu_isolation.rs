@@ -4,9 +4,9 @@ use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
 use crate::facts::Fact;
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::parameters::isolcpus;
+use crate::rules::parameters::isolating;
 use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -57,7 +57,8 @@ pub static KNOB: Knob = Knob {
     examples: Examples {
         fires: "--cpus 2-3
                 /sys/devices/system/cpu/isolated:
-                /sys/fs/cgroup/cpuset.cpus.isolated:",
+                /sys/fs/cgroup/cpuset.cpus.isolated:
+                cmdline - isolcpus=managed_irq,domain,2-3",
         silent: "--cpus 2-3
                 /sys/devices/system/cpu/isolated: 2-3",
         unknown: "--cpus 2-3
@@ -77,7 +78,7 @@ fn judge(case: &Case) -> Judged {
 
 /// How to isolate the CPUs: at run time where control groups can.
 fn isolated(case: &Case) -> Remedy {
-    let boot = Remedy::from(Change::boot(isolcpus(case)));
+    let boot = isolating(case);
     match &case.survey.groups {
         Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => {
             let steps =

@@ -52,7 +52,8 @@ pub static KNOB: Knob = Knob {
     examples: Examples {
         fires: "/sys/kernel/sched_ext/state: enabled
                 /sys/kernel/debug/sched/ext_server/cpu2/runtime: 50000000
-                /sys/kernel/debug/sched/ext_server/cpu2/period: 1000000000",
+                /sys/kernel/debug/sched/ext_server/cpu2/period: 1000000000
+                /sys/kernel/debug/sched/ext_server/cpu3/runtime: 0",
         silent: "/sys/kernel/sched_ext/state: enabled
                  /sys/kernel/debug/sched/ext_server/cpu2/runtime: 0
                  /sys/kernel/debug/sched/ext_server/cpu3/runtime: 0",

@@ -149,7 +149,7 @@ mod tests {
             &format!(
                 "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu\n/sys/fs/cgroup/cgroup.type: domain"
             ),
-            "unknown not all control groups below /sys/fs/cgroup could be looked at: run as root, and outside of a container",
+            "unknown not all control groups below /sys/fs/cgroup could be looked at: run with CAP_DAC_READ_SEARCH, which root has outside of a container",
         );
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/user.slice/cpuset.cpus.effective refused"), "unknown");
         check(

@@ -4,10 +4,10 @@ use super::sources::PARAMETERS;
 use crate::facts::Fact;
 use crate::facts::irqs::Irq;
 use crate::rules::case::{Case, unread};
-use crate::rules::change::{Because, Change};
+use crate::rules::change::Because;
 use crate::rules::irq_kinds::{Kind, handlers, kind};
 use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::parameters::isolcpus;
+use crate::rules::parameters::isolating;
 use crate::rules::remedy::Remedy;
 use crate::rules::words::{named, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -53,7 +53,8 @@ pub static KNOB: Knob = Knob {
         fires: "--cpus 2-3
                 /proc/irq/901/smp_affinity_list: 1-2
                 /proc/irq/901/effective_affinity_list: 2
-                /sys/kernel/irq/901/actions: nvme7q2",
+                /sys/kernel/irq/901/actions: nvme7q2
+                cmdline - isolcpus=managed_irq,domain,2-3",
         silent: "--cpus 2-3
                 /proc/irq absent
                 /proc/irq/901/smp_affinity_list: 2-3
@@ -79,10 +80,8 @@ fn judge(case: &Case) -> Judged {
     };
     let names = some_of(managed.iter().filter(shared).map(|irq| handlers(irq)));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} on {}, shared with others", named(cpus))).fix(
-            Remedy::from(Change::boot(isolcpus(case)))
-                .or(Remedy::advice(Because::Machine, "boot with fewer queues")),
-        ));
+        return Ok(Judgement::fail(format!("{names} on {}, shared with others", named(cpus)))
+            .fix(isolating(case).or(Remedy::advice(Because::Machine, "boot with fewer queues"))));
     }
     for irq in &managed {
         let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));

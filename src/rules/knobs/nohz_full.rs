@@ -1,5 +1,6 @@
 //! CPUs without a tick while they run one task: for those that poll, not for periodic loops.
 
+use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
 use crate::facts::Fact;
 use crate::rules::case::Case;
@@ -41,12 +42,13 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::TimerIrq, Slice::TimerSoftirq, Slice::ReturnToUser],
     after: &[],
     conflicts: &[],
-    reads: &[],
+    reads: &[PARAMETER],
     facts: &[LIST, "/sys/devices/system/cpu/online", "/boot/config-RELEASE"],
     programs: &[],
     judge,
     examples: Examples {
-        fires: "/sys/devices/system/cpu/nohz_full: 2-3",
+        fires: "/sys/devices/system/cpu/nohz_full: 2-3
+                cmdline + nohz_full=2-3",
         silent: "/sys/devices/system/cpu/nohz_full:   (null)",
         unknown: "/sys/devices/system/cpu/nohz_full refused",
     },
@@ -84,7 +86,9 @@ fn judge(case: &Case) -> Judged {
         true => boot.into(),
         false => Remedy::of([Change::config("NO_HZ_FULL", "y"), boot]),
     };
-    Ok(Judgement::fail_if(!missing.is_empty(), found).wanted(format!("CPU {}", case.cpus())).fix(fix))
+    Ok(Judgement::fail_if(!missing.is_empty(), found)
+        .wanted(format!("CPU {}", case.cpus()))
+        .fix(kept_prompt(case, fix)))
 }
 
 /// The list with these CPUs alone. Callbacks stay off the others: `nohz_full=` offloaded them as `rcu_nocbs=` does.

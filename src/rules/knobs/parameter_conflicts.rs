@@ -4,19 +4,22 @@ use super::sources::{ISOLATION_C, PARAMETERS};
 use crate::facts::Fact;
 use crate::facts::cmdline::Cmdline;
 use crate::facts::cpu_lists::{parse_isolcpus, parse_kernel_list};
+use crate::facts::kbool::kbool;
 use crate::rules::case::{Case, absent};
 use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::parameters::has_one_value;
 use crate::rules::remedy::Remedy;
 use crate::rules::words::short;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
+use std::collections::BTreeSet;
 
 pub static KNOB: Knob = Knob {
     id: "parameter-conflicts",
     title: "contradictory kernel parameters",
-    what: "A word that stands on the command line twice, with two values: of most the last one counts, of isolcpus= and nohz_full= the \
-           first, as the kernel refuses a list that differs from the one it took. Before 5.18 it refused lists that differ between these two \
+    what: "A word that stands on the command line twice, with two values: of most the last one counts, and those that add up, such as console= \
+           and hugepages=, are none of these. Of isolcpus= and nohz_full= the first counts, as the kernel refuses a list that differs from the one it took. Before 5.18 it refused lists that differ between these two \
            as well.",
     why: "one of the two values has no effect, and which of them depends on the word: CPUs stay unisolated that were thought to be",
     tell: "The command line that the kernel booted with. Words come from the boot loader, from what is built into the kernel, and from \
@@ -55,31 +58,10 @@ pub static KNOB: Knob = Knob {
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
-/// Words of one value that real-time machines are set up with; the last one counts.
-///
-/// Not among them: those of which an earlier value goes on acting, as `idle=poll` does.
-const LAST_COUNTS: &[&str] = &[
-    "clocksource",
-    "cpufreq.default_governor",
-    "intel_idle.max_cstate",
-    "irqaffinity",
-    "mitigations",
-    "nohz",
-    "preempt",
-    "processor.max_cstate",
-    "rcu_nocbs",
-    "rcupdate.rcu_expedited",
-    "rcupdate.rcu_normal",
-    "rcupdate.rcu_normal_after_boot",
-    "rcutree.kthread_prio",
-    "skew_tick",
-    "transparent_hugepage",
-    "workqueue.unbound_cpus",
-];
-
 fn judge(case: &Case) -> Judged {
     let cmdline = case.cmdline()?;
-    let mut found: Vec<String> = LAST_COUNTS.iter().filter_map(|name| twice(cmdline, name)).collect();
+    let names: BTreeSet<String> = cmdline.params.iter().map(|param| param.name.replace('-', "_")).collect();
+    let mut found: Vec<String> = names.iter().filter_map(|name| twice(cmdline, name)).collect();
     let refused = refused(case, cmdline);
     found.extend(refused.clone().unwrap_or_default());
     if !found.is_empty() {
@@ -95,10 +77,16 @@ fn first_three(found: &[String]) -> String {
     if found.len() > 3 { format!("{shown}; {} more", found.len() - 3) } else { shown }
 }
 
+/// Values that are a switch and nothing else: `kstrtobool()` looks at no more than two letters.
+const SWITCHES: &[&str] = &["0", "1", "n", "no", "off", "on", "y", "yes"];
+
 fn twice(cmdline: &Cmdline, name: &str) -> Option<String> {
-    let last = cmdline.value(name)?;
-    let other = cmdline.values(name).find(|value| *value != last)?;
-    Some(format!("{name}={} beats {}", short(last), short(other)))
+    let last = cmdline.value(name).filter(|_| has_one_value(name))?;
+    // `1` and `on` are the same to most that take either.
+    let word = |value: &str| kbool(value).filter(|_| SWITCHES.contains(&value));
+    let same = |value: &str| value == last || (word(value).is_some() && word(value) == word(last));
+    let other = cmdline.values(name).find(|value| !same(value))?;
+    Some(format!("{}={} beats {}", short(name), short(last), short(other)))
 }
 
 /// A list that takes CPUs out of some kinds of housekeeping.
@@ -197,6 +185,14 @@ mod tests {
             &KNOB,
             "cmdline + preempt=full\ncmdline + preempt=none\ncmdline + nohz=on\ncmdline + nohz=off",
             "fail medium nohz=off beats on; preempt=none beats full",
+        );
+        check(&KNOB, "cmdline + psi=1\ncmdline + psi=0", "fail medium psi=0 beats 1");
+        check(&KNOB, "cmdline + loglevel=7\ncmdline + loglevel=4", "fail medium loglevel=4 beats 7");
+        check(&KNOB, "cmdline + psi=1\ncmdline + psi=on", "pass none");
+        check(
+            &KNOB,
+            "cmdline + hugepagesz=2M\ncmdline + hugepagesz=1G\ncmdline + rd.lvm.lv=a/b\ncmdline + rd.lvm.lv=a/c",
+            "pass none",
         );
         // These add up.
         check(&KNOB, "cmdline + tsc=reliable\ncmdline + console=tty0\ncmdline + console=ttyS0", "pass none");

@@ -1,6 +1,7 @@
 //! Programs at the highest priority.
 
 use super::sources::{RHEL_PRIORITIES, SCHED7};
+use crate::error::run_with;
 use crate::rules::case::Case;
 use crate::rules::change::Because;
 use crate::rules::edits::thread;
@@ -57,7 +58,10 @@ fn judge(case: &Case) -> Judged {
     }
     complete(threads)?;
     if threads.realtime.is_empty() && threads.kernel.is_empty() {
-        return Err(Judgement::unknown("other users' processes are hidden in /proc: run as root"));
+        return Err(Judgement::unknown(format!(
+            "other users' processes are hidden in /proc: {}",
+            run_with("CAP_SYS_PTRACE")
+        )));
     }
     Ok(Judgement::pass("none"))
 }

@@ -1,5 +1,6 @@
 //! RCU callbacks: whether they are taken off the CPUs that matter.
 
+use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::facts::cpu_lists::parse_kernel_list;
 use crate::facts::kconfig::Setting;
@@ -43,7 +44,7 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::Softirq, Slice::Thread],
     after: &[],
     conflicts: &[],
-    reads: &[POSSIBLE],
+    reads: &[POSSIBLE, PARAMETER],
     facts: &[
         "/proc/cmdline",
         "/sys/devices/system/cpu/nohz_full",
@@ -84,7 +85,7 @@ fn judge(case: &Case) -> Judged {
     if ticks.is_none() && !matches!(case.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
         return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
             .severity(severity)
-            .fix(Remedy::of([Change::config("RCU_NOCB_CPU", "y"), boot]).note(note)));
+            .fix(kept_prompt(case, Remedy::of([Change::config("RCU_NOCB_CPU", "y"), boot])).note(note)));
     }
     let (said, offloaded) = offloaded(case)?;
     let offloaded = ticks.map_or(offloaded.clone(), |ticks| offloaded.or(ticks));
@@ -94,7 +95,7 @@ fn judge(case: &Case) -> Judged {
     }
     let judgement = Judgement::fail(format!("{said}: not on {}", named(&missing)))
         .severity(severity)
-        .fix(Remedy::from(boot).note(note));
+        .fix(kept_prompt(case, boot.into()).note(note));
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
             "the list names the CPUs that keep house: it is for those whose callbacks are to go away",

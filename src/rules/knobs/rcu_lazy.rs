@@ -5,6 +5,7 @@ use crate::facts::kbool::kbool;
 use crate::rules::case::Case;
 use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -42,7 +43,13 @@ pub static KNOB: Knob = Knob {
     },
 };
 
-const PARAMETER: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy";
+pub const PARAMETER: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy";
+
+/// Callbacks that are offloaded at the next boot are not to be put off; for rules that read [`PARAMETER`].
+pub fn kept_prompt(case: &Case, remedy: Remedy) -> Remedy {
+    let lazy = matches!(case.line_if_there(PARAMETER), Ok(Some(value)) if kbool(&value) == Some(true));
+    if lazy { remedy.and(Change::boot("rcutree.enable_rcu_lazy=0")) } else { remedy }
+}
 
 fn judge(case: &Case) -> Judged {
     let parse = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());

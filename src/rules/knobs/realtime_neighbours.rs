@@ -1,6 +1,7 @@
 //! Real-time threads of programs that nothing binds to a place.
 
 use super::sources::{ISOLATION, SCHED7};
+use crate::error::run_with;
 use crate::facts::Fact;
 use crate::facts::tasks::RtPolicy;
 use crate::facts::threads::Thread;
@@ -77,7 +78,10 @@ fn judge(case: &Case) -> Judged {
     }
     complete(threads)?;
     if threads.realtime.is_empty() && threads.kernel.is_empty() {
-        return Err(Judgement::unknown("other users' processes are hidden in /proc: run as root"));
+        return Err(Judgement::unknown(format!(
+            "other users' processes are hidden in /proc: {}",
+            run_with("CAP_SYS_PTRACE")
+        )));
     }
     let bound = |thread: &&Thread| {
         let allowed = thread.allowed.known();

@@ -44,7 +44,8 @@ pub static KNOB: Knob = Knob {
     examples: Examples {
         fires: "/sys/class/tty/console/active: tty0 ttyS0
                 /proc/consoles:
-                | ttyS0                -W- (EC p a)    4:64",
+                | ttyS0                -W- (EC p a)    4:64
+                cmdline + console=ttyS0,115200",
         silent: "/sys/class/tty/console/active: tty0",
         unknown: "/sys/class/tty/console/active refused",
     },

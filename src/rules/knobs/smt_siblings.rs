@@ -59,16 +59,8 @@ fn judge(case: &Case) -> Judged {
     if !split.is_empty() {
         let partners = split.iter().filter_map(|cpu| cores.known.get(&cpu));
         let partners = partners.fold(CpuSet::default(), |all, core| all.or(&core.and(&housekeeping)));
-        return Ok(Judgement::fail(format!("split cores: {} with {}", named(&split), named(&partners))).fix(
-            {
-                let apart = format!("set {} apart as well and leave it idle", named(&partners));
-                let ways =
-                    Remedy::advice(Because::Choice, apart).lasting(Lasts::Boot).or(offline(case, &partners));
-                // What nosmt leaves is the first of each core.
-                let first = case.cpus().iter().all(|cpu| is_first(cpu, &cores));
-                if first { ways.or(Change::boot("nosmt")) } else { ways }
-            },
-        ));
+        return Ok(Judgement::fail(format!("split cores: {} with {}", named(&split), named(&partners)))
+            .fix(whole(case, &cores, &partners)));
     }
     cores.all_known()?;
     let both = cores.that(|core| core.and(case.cpus()).len() > 1);
@@ -80,9 +72,26 @@ fn judge(case: &Case) -> Judged {
         .severity(Severity::Low)
         .because("two real-time tasks on one core slow each other down, each as the other happens to run")
         .fix(
-            Remedy::advice(Because::Choice, format!("run nothing on {spare}", spare = named(&spare)))
-                .or(offline(case, &spare)),
+            offline(case, &spare)
+                .or(Remedy::advice(Because::Choice, format!("run nothing on {}", named(&spare)))),
         ))
+}
+
+/// Cores that are whole: their other CPUs off, or set apart as well.
+fn whole(case: &Case, cores: &PerCpu<CpuSet>, partners: &CpuSet) -> Remedy {
+    let shared = cores.that(|core| core.and(case.cpus()).len() > 1);
+    let spare: CpuSet = shared.iter().filter(|cpu| !is_first_of(*cpu, cores, case.cpus())).collect();
+    let apart = format!("set {} apart as well and leave it idle", named(partners));
+    let ways =
+        offline(case, &partners.or(&spare)).or(Remedy::advice(Because::Choice, apart).lasting(Lasts::Boot));
+    // What nosmt leaves is the first of each core.
+    let first = case.cpus().iter().all(|cpu| is_first(cpu, cores));
+    if first { ways.or(Change::boot("nosmt")) } else { ways }
+}
+
+/// Whether a CPU is the first of those of its core that are among these.
+fn is_first_of(cpu: Cpu, cores: &PerCpu<CpuSet>, among: &CpuSet) -> bool {
+    cores.known.get(&cpu).and_then(|core| core.and(among).iter().next()) == Some(cpu)
 }
 
 /// CPUs switched off, unless they are all that is left for the rest, or the boot CPU, which has no switch.

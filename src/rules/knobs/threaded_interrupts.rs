@@ -58,6 +58,16 @@ fn real_time() -> Remedy {
     .lasting(Lasts::Build)
 }
 
+/// Whether the word does something: x86 and Arm select the option (`arch/*/Kconfig`), elsewhere the configuration tells.
+fn is_offered(case: &Case) -> Result<bool, Judgement> {
+    let machine = case.facts().machine.known().map_or("", String::as_str);
+    let selects = matches!(machine, "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "armv7l");
+    match case.kconfig() {
+        Err(_) if selects => Ok(true),
+        config => Ok(config?.is_yes("IRQ_FORCED_THREADING")),
+    }
+}
+
 fn judge(case: &Case) -> Judged {
     match case.facts().preempt {
         Preempt::Rt => return Ok(Judgement::pass("forced by PREEMPT_RT")),
@@ -71,7 +81,7 @@ fn judge(case: &Case) -> Judged {
         let lacks = case.kconfig().is_ok_and(|config| !config.is_yes("IRQ_FORCED_THREADING"));
         return Ok(if lacks { judged.fix(real_time()) } else { judged });
     }
-    if case.kconfig()?.is_yes("IRQ_FORCED_THREADING") {
+    if is_offered(case)? {
         return Ok(Judgement::pass("threadirqs"));
     }
     Ok(Judgement::fail("threadirqs is ignored: the kernel has no IRQ_FORCED_THREADING").fix(real_time()))
@@ -91,7 +101,9 @@ mod tests {
         check(&KNOB, &format!("{FULL}\n--profile busy-poll"), "fail low no threadirqs");
         check(&KNOB, &format!("{FULL}\ncmdline + threadirqs"), "pass threadirqs");
         check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\nCONFIG_IRQ_FORCED_THREADING=n"), "fail high");
-        check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\n/boot refused"), "unknown");
+        check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\n/boot refused"), "pass threadirqs");
+        let elsewhere = "/proc/sys/kernel/arch: alpha";
+        check(&KNOB, &format!("{FULL}\ncmdline + threadirqs\n/boot refused\n{elsewhere}"), "unknown");
     }
 
     #[test]

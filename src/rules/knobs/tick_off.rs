@@ -1,5 +1,6 @@
 //! Full dynamic ticks: whether what must hold for the tick to stop does hold.
 
+use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{ISOLATION, ISOLATION_C, NO_HZ, RT_CONFIG};
 use crate::facts::Fact;
 use crate::facts::kbool::kbool;
@@ -45,7 +46,7 @@ pub static KNOB: Knob = Knob {
     cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
     after: &["clocksource"],
     conflicts: &[],
-    reads: &[],
+    reads: &[PARAMETER],
     facts: &[
         "/sys/devices/system/cpu/nohz_full",
         "/sys/devices/system/cpu/online",
@@ -87,7 +88,7 @@ fn judge(case: &Case) -> Judged {
         let boot = Change::boot(format!("nohz_full={}", case.cpus()));
         let built = !matches!(taken, Fact::Absent);
         let both = if built { boot.into() } else { Remedy::of([Change::config("NO_HZ_FULL", "y"), boot]) };
-        return Ok(Judgement::fail("nohz_full= is not given").fix(both));
+        return Ok(Judgement::fail("nohz_full= is not given").fix(kept_prompt(case, both)));
     }
     Judgement::all([list(case, asked), dynamic(case), stable(case)])
 }
