@@ -10,6 +10,8 @@ pub mod balance;
 pub mod case;
 pub mod change;
 #[cfg(test)]
+mod compared;
+#[cfg(test)]
 mod corpus;
 pub mod culprits;
 mod edits;
