@@ -5,6 +5,7 @@ use crate::facts::Fact;
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::Case;
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
 use crate::rules::words::short;
@@ -23,7 +24,7 @@ pub static KNOB: Knob = Knob {
     cost: "A tick on each idle CPU, 100 to 1000 times a second: more power, fewer deep idle states, and a wakeup that falls on a tick waits for \
            it, some microseconds. skew_tick=1 spreads the ticks.",
     wanted: "the tick goes on when a CPU is idle",
-    fix: "add nohz=off to the kernel's command line",
+    fix: || Change::boot("nohz=off").into(),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "the kernel's guide advises periodic loops against NO_HZ, tuned's profile cpu-partitioning sets nohz=on, and rtcqs asks for a \
@@ -104,18 +105,12 @@ fn judge(case: &Case) -> Judged {
             "in a guest each tick of an idle CPU interrupts its host, and stopping it is cheaper",
         ));
     }
-    let judged = match keeper(case) {
+    Ok(match keeper(case) {
         Some(governor) => {
             Judgement::fail(format!("it stops, except in pauses that {governor} takes for short"))
                 .severity(Severity::Low)
         }
         None => Judgement::fail("it stops"),
-    };
-    Ok(match last {
-        Some((value, _)) => {
-            judged.fix(format!("take nohz={} off the kernel's command line, and add nohz=off", short(value)))
-        }
-        None => judged,
     })
 }
 
@@ -153,7 +148,7 @@ mod tests {
         let mut machine = Machine::base();
         machine.edit(&format!("{BUILT}\ncmdline + nohz=on"));
         let fix = machine.finding(&KNOB).fix;
-        assert_eq!(fix, "take nohz=on off the kernel's command line, and add nohz=off");
+        assert_eq!(fix, "replace nohz=on by nohz=off on the kernel's command line");
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Frequency governors beside the one in use: whether a write somewhere can make the clock follow the load.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
 use crate::facts::kconfig::Setting;
 use crate::facts::line::{parse_u64, parse_word, parse_words};
 use crate::rules::case::Case;
+use crate::rules::change::{Because, Change};
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
@@ -29,7 +31,12 @@ pub static KNOB: Knob = Knob {
     cost: "With a range of one frequency the clock stays at its top, with its power and heat, and powersave no longer lowers it. A kernel \
            without these governors has to be built.",
     wanted: "only governors that hold the clock, or a range of one frequency",
-    fix: "",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo what scaling_max_freq says >/sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq for the CPUs that matter, or boot a kernel built with those governors alone that hold the clock",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -114,29 +121,37 @@ fn judge(case: &Case) -> Judged {
         return Err(why);
     }
     let severity = if case.is_for(Profile::Audio) { Severity::Info } else { Severity::Medium };
-    Ok(Judgement::fail(found.join(", ")).severity(severity).fix(format!(
-        "for {}, echo {} >/sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq: then no governor has anything to choose; or build the kernel without {}",
-        named(&open),
-        top(&limits[1], &open),
-        found.iter().filter_map(|words| words.split(' ').next()).map(option).collect::<Vec<_>>().join(", ")
-    )))
+    let options: Vec<String> = found.iter().filter_map(|words| words.split(' ').next()).map(option).collect();
+    let rebuilt = format!("boot a kernel built without CONFIG_{}", options.join(", CONFIG_"));
+    Ok(Judgement::fail(found.join(", "))
+        .severity(severity)
+        .fix(one_frequency(&limits[1], &open).or(Remedy::advice(Because::Kernel, rebuilt))))
 }
 
 fn range_unknown(limits: &[PerCpu<u64>; 2], cpu: Cpu) -> bool {
     limits.iter().any(|of| !of.known.contains_key(&cpu))
 }
 
-/// The top of these CPUs' ranges, in the words of an echo.
-fn top(limits: &PerCpu<u64>, cpus: &CpuSet) -> String {
-    let tops: BTreeSet<Option<&u64>> = cpus.iter().map(|cpu| limits.known.get(&cpu)).collect();
-    match tops.first() {
-        Some(Some(top)) if tops.len() == 1 => top.to_string(),
-        _ => "what its scaling_max_freq says".to_owned(),
+/// A range of one frequency, its top, for each of these CPUs.
+fn one_frequency(tops: &PerCpu<u64>, cpus: &CpuSet) -> Remedy {
+    let mut of: BTreeMap<u64, CpuSet> = BTreeMap::new();
+    for cpu in cpus.iter() {
+        let Some(&top) = tops.known.get(&cpu) else {
+            let words = format!(
+                "for {}, echo what scaling_max_freq says >{}",
+                named(cpus),
+                MIN.replacen('#', "N", 1)
+            );
+            return Remedy::advice(Because::Choice, words);
+        };
+        of.entry(top).or_default().0.insert(cpu);
     }
+    Remedy::of(of.into_iter().map(|(top, cpus)| Change::each_cpu(MIN, &cpus, top)))
+        .note("a range of one frequency leaves a governor nothing to choose")
 }
 
 fn option(governor: &str) -> String {
-    format!("CONFIG_CPU_FREQ_GOV_{}", governor.to_uppercase())
+    format!("CPU_FREQ_GOV_{}", governor.to_uppercase())
 }
 
 /// The governors that follow the load, with how the kernel has them; what is loaded needs no configuration to prove it.

@@ -4,6 +4,7 @@ use super::sources::{NAPI, NET_DEV_C};
 use crate::facts::line::parse_u64;
 use crate::facts::texts::Text;
 use crate::rules::case::Case;
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::{few, some_of};
@@ -19,7 +20,7 @@ pub static KNOB: Knob = Knob {
            are not read, and neither is what the interface itself puts off (ethtool -c).",
     cost: "More interrupts under load, and less throughput.",
     wanted: "gro_flush_timeout 0",
-    fix: "",
+    fix: || Change::each(Vec::new(), CALLED, "", 0).into(),
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "",
@@ -45,6 +46,7 @@ pub static KNOB: Knob = Knob {
 };
 
 const TIMEOUT: &str = "/sys/class/net/*/gro_flush_timeout";
+const CALLED: &str = "/sys/class/net/NAME/gro_flush_timeout";
 const DEFER: &str = "/sys/class/net/*/napi_defer_hard_irqs";
 
 fn judge(case: &Case) -> Judged {
@@ -80,9 +82,8 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass("none"));
     }
     let severity = if case.is_for(Profile::Audio) { Severity::Info } else { Severity::Low };
-    Ok(Judgement::fail(few(said))
-        .severity(severity)
-        .fix(format!("for {}, echo 0 >/sys/class/net/NAME/gro_flush_timeout", some_of(names))))
+    let paths = names.iter().map(|name| TIMEOUT.replacen('*', name, 1)).collect();
+    Ok(Judgement::fail(few(said)).severity(severity).fix(Change::each(paths, CALLED, &some_of(names), 0)))
 }
 
 fn span(nanoseconds: u64) -> String {

@@ -3,8 +3,10 @@
 use super::sources::{MSI, RTCQS};
 use crate::facts::irqs::Irq;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
            hand waits for is not known, so it is only judged with --profile audio, and an unused USB port that shares a line is found as well.",
     cost: "The other device, where its driver is unloaded, or the work of opening the machine.",
     wanted: "a line of its own for the sound card and for USB",
-    fix: "unload the driver of the other device with modprobe -r, or put one of the two into another slot or port",
+    fix: || {
+        Remedy::advice(
+            Because::Machine,
+            "unload the driver of the other device with modprobe -r, or put one of the two into another slot or port",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Practice,
     contested: "where the other device is quiet, sharing costs nothing: `onbeat hunt` during the session names its handler if it does",

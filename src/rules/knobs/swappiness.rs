@@ -3,6 +3,7 @@
 use super::sources::{RTCQS, SYSCTL_VM};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -18,7 +19,7 @@ pub static KNOB: Knob = Knob {
     cost: "Cached files are dropped sooner, so that what is read again comes from the disk; near 0 a machine that runs short of \
            memory meets the OOM killer earlier.",
     wanted: "10 or less",
-    fix: "echo 10 >/proc/sys/vm/swappiness; to keep it, a line vm.swappiness=10 in a file of /etc/sysctl.d",
+    fix: || Change::sysctl("vm.swappiness", 10).into(),
     severity: Severity::Info,
     evidence: Evidence::Practice,
     contested: "a program that locks its memory does not notice, and the rest of the machine may be better off with 60: `onbeat measure` around the \
