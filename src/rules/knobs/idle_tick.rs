@@ -20,7 +20,8 @@ pub static KNOB: Knob = Knob {
     why: "what stops and restarts the tick lies between the timer's interrupt and the thread, on each wakeup that ends a pause longer than a tick",
     tell: "nohz= on the command line and the kernel's configuration. Where the governor of idle states is menu or teo, the kernel (4.17 \
            on) keeps the tick in pauses that it expects to be shorter than a tick: what is left are loops with a longer period, and the \
-           finding is low. How long the pauses are is not seen.",
+           finding is low. How long the pauses are is not seen. It does not apply to \
+           guests, where each tick of an idle CPU interrupts the host.",
     cost: "A tick on each idle CPU, 100 to 1000 times a second: more power, fewer deep idle states, and a wakeup that falls on a tick waits for \
            it, some microseconds. skew_tick=1 spreads the ticks.",
     wanted: "the tick goes on when a CPU is idle",
