@@ -8,11 +8,14 @@ mod tests {
     #![allow(clippy::disallowed_methods)] // The corpus is files, and writing it is asked for by a variable.
 
     use crate::bundle::capture;
+    use crate::rules::agreement::contradictions;
     use crate::rules::audit::{Finding, audit};
     use crate::rules::fixture::Machine;
     use crate::rules::follow::complaints;
+    use crate::rules::intent::{Profile, intent};
     use crate::rules::judgement::Verdict;
     use crate::rules::{knobs, wanted};
+    use clap::ValueEnum;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -130,10 +133,8 @@ mod tests {
         assert!(tried * 3 > knobs::ALL.len(), "only {tried} rules pass on {TUNED}");
     }
 
-    /// On each machine of the corpus, and on each on which a rule is shown to fire: what a rule asks for makes it
-    /// pass, is not so already, and makes no other rule fail.
-    #[test]
-    fn advice_that_is_followed_helps() {
+    /// Each machine of the corpus for what it is judged for, and each on which a rule is shown to fire, with a name.
+    fn tried_on() -> Vec<(String, Machine)> {
         let mut all: Vec<(String, Machine)> = Vec::new();
         for (golden, machine) in machines().iter().flat_map(|dir| judged(dir)) {
             let dir = golden.parent().and_then(Path::file_name).unwrap().to_string_lossy().into_owned();
@@ -144,8 +145,14 @@ mod tests {
             machine.edit(knob.examples.fires);
             all.push((format!("base, {}", knob.id), machine));
         }
+        all
+    }
+
+    /// What a rule asks for makes it pass, is not so already, and makes no other rule fail.
+    #[test]
+    fn advice_that_is_followed_helps() {
         let (mut tried, mut wrong) = (0, Vec::new());
-        for (name, machine) in all {
+        for (name, machine) in tried_on() {
             let (count, found) = complaints(&machine);
             tried += count;
             wrong.extend(found.into_iter().map(|what| format!("{name}: {what}")));
@@ -153,5 +160,20 @@ mod tests {
         assert!(wrong.is_empty(), "{}\n{} of {tried}", wrong.join("\n"), wrong.len());
         println!("{tried} pieces of advice were followed");
         assert!(tried > 300, "only {tried} pieces of advice were tried");
+    }
+
+    /// Whatever a machine is for, no rule asks for what another wants undone.
+    #[test]
+    fn no_two_rules_ask_for_opposites() {
+        let mut wrong = Vec::new();
+        for (name, machine) in tried_on() {
+            let survey = machine.read();
+            for profile in Profile::value_variants() {
+                let Ok(intent) = intent(&survey, *profile, machine.cpus.as_ref()) else { continue };
+                let found = contradictions(&survey, &intent).into_iter();
+                wrong.extend(found.map(|what| format!("{name}, {}: {what}", profile.name())));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

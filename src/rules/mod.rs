@@ -5,10 +5,14 @@
 //! silent, and cannot tell. A culprit is a pattern of events that costs time ([`culprits`]). `CONTRIBUTING.md` says
 //! in four steps each how to add one.
 
+#[cfg(test)]
+mod agreement;
 pub mod audit;
 pub mod balance;
 pub mod case;
 pub mod change;
+#[cfg(test)]
+mod compared;
 #[cfg(test)]
 mod corpus;
 pub mod culprits;

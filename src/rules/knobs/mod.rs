@@ -30,6 +30,7 @@ mod housekeeping_left;
 mod idle_injection;
 mod idle_poll;
 mod idle_states;
+mod idle_tick;
 mod irq_affinity;
 mod irqbalance;
 mod isolation_lists;
@@ -51,7 +52,9 @@ mod mitigations;
 mod network_queues;
 mod nohz_full;
 mod numa_balancing;
+mod other_governors;
 mod overcommit;
+mod packet_delay;
 mod parameter_conflicts;
 mod parameter_length;
 mod pcie_aspm;
@@ -77,11 +80,13 @@ mod runtime_statistics;
 mod sched_ext;
 mod serial_console;
 mod shared_cache;
+mod shared_interrupts;
 mod skew_tick;
 mod slabinfo_readers;
 mod smt_siblings;
 mod starvation_monitor;
 mod swap;
+mod swappiness;
 mod thermal_throttling;
 mod threaded_interrupts;
 mod tick_off;
@@ -132,6 +137,7 @@ pub static ALL: &[&Knob] = &[
     &idle_injection::KNOB,
     &idle_poll::KNOB,
     &idle_states::KNOB,
+    &idle_tick::KNOB,
     &irq_affinity::KNOB,
     &irqbalance::KNOB,
     &isolation_lists::KNOB,
@@ -153,7 +159,9 @@ pub static ALL: &[&Knob] = &[
     &network_queues::KNOB,
     &nohz_full::KNOB,
     &numa_balancing::KNOB,
+    &other_governors::KNOB,
     &overcommit::KNOB,
+    &packet_delay::KNOB,
     &parameter_conflicts::KNOB,
     &parameter_length::KNOB,
     &pcie_aspm::KNOB,
@@ -179,11 +187,13 @@ pub static ALL: &[&Knob] = &[
     &sched_ext::KNOB,
     &serial_console::KNOB,
     &shared_cache::KNOB,
+    &shared_interrupts::KNOB,
     &skew_tick::KNOB,
     &slabinfo_readers::KNOB,
     &smt_siblings::KNOB,
     &starvation_monitor::KNOB,
     &swap::KNOB,
+    &swappiness::KNOB,
     &thermal_throttling::KNOB,
     &threaded_interrupts::KNOB,
     &tick_off::KNOB,

@@ -33,6 +33,8 @@ pub const HRTIMER_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/time/hrtimer.c?h=v6.12";
 /// Vulnerabilities of processors.
 pub const HW_VULN: &str = "https://docs.kernel.org/admin-guide/hw-vuln/index.html";
+/// The governor menu of idle states, source.
+pub const IDLE_MENU_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/drivers/cpuidle/governors/menu.c?h=v6.12";
 /// Intel's driver for frequency scaling.
 pub const INTEL_PSTATE: &str = "https://docs.kernel.org/admin-guide/pm/intel_pstate.html";
 /// The affinity of interrupts.
@@ -55,6 +57,13 @@ pub const KSM: &str = "https://docs.kernel.org/admin-guide/mm/ksm.html";
 pub const LOCKSTAT: &str = "https://docs.kernel.org/locking/lockstat.html";
 /// The lockup detectors.
 pub const LOCKUP_WATCHDOGS: &str = "https://docs.kernel.org/admin-guide/lockup-watchdogs.html";
+/// Message signalled interrupts.
+pub const MSI: &str = "https://docs.kernel.org/PCI/msi-howto.html";
+/// How networking polls its devices.
+pub const NAPI: &str = "https://docs.kernel.org/networking/napi.html";
+/// Networking's core, source.
+pub const NET_DEV_C: &str =
+    "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/net/core/dev.c?h=v6.12";
 /// What networking spreads over CPUs.
 pub const NET_SCALING: &str = "https://docs.kernel.org/networking/scaling.html";
 /// Reducing scheduling-clock ticks.
@@ -90,6 +99,8 @@ pub const RT_GROUP: &str = "https://docs.kernel.org/scheduler/sched-rt-group.htm
 pub const RT_HARDWARE: &str = "https://docs.kernel.org/core-api/real-time/hardware.html";
 /// Scheduling policies.
 pub const SCHED7: &str = "https://man7.org/linux/man-pages/man7/sched.7.html";
+/// A check of desktops for sound.
+pub const RTCQS: &str = "https://github.com/autostatic/rtcqs";
 /// Files of the scheduler in debugfs, source.
 pub const SCHED_DEBUG_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/debug.c";

@@ -59,15 +59,18 @@ pub static KNOB: Knob = Knob {
     programs: &[],
     judge,
     examples: Examples {
-        fires: "--cpus 2-3
+        fires: "--profile busy-poll
+                --cpus 2-3
                 cmdline + nohz_full=2-3
                 /sys/devices/system/cpu/nohz_full: 3",
-        silent: "--cpus 2-3
+        silent: "--profile busy-poll
+                 --cpus 2-3
                  /proc/sys/kernel/arch: x86_64
                  cmdline + nohz_full=2-3
                  /sys/devices/system/cpu/nohz_full: 2-3
                  /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm",
-        unknown: "--cpus 2-3
+        unknown: "--profile busy-poll
+                  --cpus 2-3
                   cmdline + nohz_full=2-3
                   /sys/devices/system/cpu/nohz_full refused",
     },
@@ -76,6 +79,10 @@ pub static KNOB: Knob = Knob {
 const LIST: &str = "/sys/devices/system/cpu/nohz_full";
 
 fn judge(case: &Case) -> Judged {
+    // For loops that sleep another rule wants the list empty, and both cannot be had.
+    if case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio) {
+        return Err(Judgement::not_applicable("only threads that never sleep gain from it: see nohz-full"));
+    }
     let taken = &case.facts().nohz_full;
     let asked = case.cmdline().map(|cmdline| cmdline.value("nohz_full"));
     let none = matches!(taken, Fact::Absent) || taken.known().is_some_and(CpuSet::is_empty);
@@ -176,19 +183,25 @@ mod tests {
     use super::KNOB;
     use crate::rules::fixture::check;
 
-    const SET: &str = "cmdline + nohz_full=2-3\n/sys/devices/system/cpu/nohz_full: 2-3";
+    const SET: &str = "--profile busy-poll\ncmdline + nohz_full=2-3\n/sys/devices/system/cpu/nohz_full: 2-3";
     const OFFERED: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
     #[test]
     fn it_applies_where_it_is_wanted() {
-        check(&KNOB, "", "not-applicable nohz_full= is not given, and loops that sleep need none");
+        check(&KNOB, "", "not-applicable only threads that never sleep gain from it: see nohz-full");
+        check(&KNOB, &format!("{SET}\n--profile control-loop"), "not-applicable");
+        check(
+            &KNOB,
+            "--profile guest",
+            "not-applicable nohz_full= is not given, and loops that sleep need none",
+        );
         check(&KNOB, "--profile busy-poll", "fail medium nohz_full= is not given");
         check(
             &KNOB,
             "--profile busy-poll\n/sys/devices/system/cpu/nohz_full absent",
             "fail medium nohz_full= is not given",
         );
-        check(&KNOB, "/proc/cmdline refused", "unknown");
+        check(&KNOB, "--profile busy-poll\n/proc/cmdline refused", "unknown");
         check(&KNOB, SET, "pass nohz_full on CPU 2-3");
     }
 
@@ -199,7 +212,11 @@ mod tests {
             &format!("{SET}\n--cpus 0,3"),
             "fail medium nohz_full is 2-3: the tick goes on on CPU 0",
         );
-        check(&KNOB, "cmdline + nohz_full=2-x", "fail medium nohz_full=2-x was not taken");
+        check(
+            &KNOB,
+            "--profile busy-poll\ncmdline + nohz_full=2-x",
+            "fail medium nohz_full=2-x was not taken",
+        );
         check(&KNOB, &format!("{SET}\ncmdline + nohz=off"), "fail medium nohz=off");
         check(&KNOB, &format!("{SET}\ncmdline + nohz=Off\ncmdline + nohz=?"), "fail medium nohz=Off");
         check(&KNOB, &format!("{SET}\ncmdline + nohz=off\ncmdline + nohz=on"), "pass nohz_full on CPU 2-3");
@@ -215,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_kernel_without_it_is_told_from_one_that_hides_it() {
-        let asked = "cmdline + nohz_full=2-3\n/sys/devices/system/cpu/nohz_full absent";
+        let asked = "--profile busy-poll\ncmdline + nohz_full=2-3\n/sys/devices/system/cpu/nohz_full absent";
         check(
             &KNOB,
             &format!("{asked}\nCONFIG_NO_HZ_FULL=n"),

@@ -1,0 +1,123 @@
+//! Whether two rules ask for opposites on one machine: by what they ask for as data, and by the words of the rest.
+
+use super::audit::audit;
+use super::change::Change;
+use super::intent::Intent;
+use super::judgement::Verdict;
+use super::remedy::Remedy;
+use crate::facts::survey::Survey;
+use std::collections::BTreeSet;
+
+/// What a finding wants of one place: a file, an option, or a parameter of the kernel's command line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Wish {
+    place: String,
+    /// The value; `""` for any.
+    value: String,
+    /// Whether it should be there, or be gone.
+    there: bool,
+}
+
+impl Wish {
+    fn of(place: impl Into<String>, value: impl Into<String>, there: bool) -> Wish {
+        Wish { place: place.into(), value: value.into(), there }
+    }
+
+    fn parameter(word: &str, there: bool) -> Wish {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        // Where the value is for the reader to fill in, it is any.
+        let open = value.starts_with(|c: char| c.is_uppercase());
+        Wish::of(name.replace('-', "_"), if open { "" } else { value }, there)
+    }
+
+    /// Whether both cannot be had.
+    fn denies(&self, other: &Wish) -> bool {
+        let same = self.value == other.value || self.value.is_empty() || other.value.is_empty();
+        self.place == other.place
+            && match (self.there, other.there) {
+                (true, true) => !same,
+                (false, false) => false,
+                _ => same,
+            }
+    }
+}
+
+/// Each two rules that fail on a machine and ask for opposites, the first way of each remedy taken.
+pub fn contradictions(survey: &Survey, intent: &Intent) -> Vec<String> {
+    let failing = audit(survey, intent).findings.into_iter().filter(|found| found.verdict == Verdict::Fail);
+    let wishes: Vec<(&str, String, BTreeSet<Wish>)> =
+        failing.map(|found| (found.rule, found.fix.clone(), wishes(&found.remedy))).collect();
+    let mut clashes = Vec::new();
+    for (at, (rule, fix, ours)) in wishes.iter().enumerate() {
+        for (other, their_fix, theirs) in &wishes[at + 1..] {
+            if ours.iter().any(|wish| theirs.iter().any(|their| wish.denies(their))) {
+                clashes.push(format!("{rule} against {other}:\n    {fix}\n    {their_fix}"));
+            }
+        }
+    }
+    clashes
+}
+
+fn wishes(remedy: &Remedy) -> BTreeSet<Wish> {
+    let first = remedy.parts.iter().filter_map(|part| part.ways.first());
+    first.flat_map(|way| way.now.iter().chain(&way.keep)).flat_map(of_change).collect()
+}
+
+fn of_change(change: &Change) -> Vec<Wish> {
+    match change {
+        Change::Boot { word } => vec![Wish::parameter(word, true)],
+        Change::BootWithout { word } => vec![Wish::parameter(word, false)],
+        Change::Config { option, value } => vec![Wish::of(format!("CONFIG_{option}"), value, true)],
+        Change::Disable { program, .. } => vec![Wish::of(format!("program {program}"), "", false)],
+        Change::Advice { words, .. } => of_words(words),
+        Change::Sysctl { .. } | Change::Write { .. } => {
+            change.writes().into_iter().map(|(path, value)| Wish::of(path, value, true)).collect()
+        }
+    }
+}
+
+/// The parameters and files that words name, up to the first other way.
+///
+/// `take`, `without` and `out of` want what follows them gone, `add`, `with`, `by` and `to` want it there.
+fn of_words(words: &str) -> Vec<Wish> {
+    let first = words.split("; ").next().unwrap_or(words).split(", or ").next().unwrap_or(words);
+    let (mut found, mut there, mut last) = (Vec::new(), true, "");
+    for word in first.split_whitespace() {
+        let word = word.trim_end_matches([',', ':', ')']).trim_start_matches('(');
+        match word {
+            "take" | "without" | "out" | "replace" => there = false,
+            "add" | "with" | "by" | "to" | "echo" => there = true,
+            _ => {}
+        }
+        let name = word.split('=').next().unwrap_or_default();
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
+        if word.contains('=') && !name.is_empty() && name.chars().all(plain) {
+            found.push(Wish::parameter(word, there));
+        } else if let Some(path) = word.strip_prefix('>').filter(|path| path.starts_with('/')) {
+            found.push(Wish::of(path, last, true));
+        }
+        last = word;
+    }
+    found
+}
+
+#[test]
+fn opposites_are_told_from_what_goes_together() {
+    let clash = |a: &str, b: &str| {
+        let wishes = |words: &str| of_words(words);
+        wishes(a).iter().any(|wish| wishes(b).iter().any(|other| wish.denies(other)))
+    };
+    let out = "take the CPUs that matter out of nohz_full= on the kernel's command line";
+    assert!(clash(out, "boot with nohz_full= and the CPUs that matter"));
+    assert!(clash(out, "add CPU 3 to nohz_full=, or put the task on CPU 2"));
+    assert!(clash(
+        "add nohz=off to the kernel's command line",
+        "take nohz=off off the kernel's command line"
+    ));
+    assert!(clash("add nohz=off to it", "replace skew_tick=0 by nohz=on"));
+    assert!(clash("echo 0 >/proc/sys/a", "for CPU 2, echo 1 >/proc/sys/a"));
+    assert!(!clash("echo 0 >/proc/sys/a", "echo 0 >/proc/sys/a"));
+    assert!(!clash("add efi=noruntime to it", "take efi=runtime off it"));
+    assert!(!clash("boot with rcu_nocbs=LIST of these", "boot with rcu_nocbs=2-3"));
+    assert!(!clash("take idle=poll off it", "take idle=poll off it"));
+}

@@ -1,0 +1,185 @@
+//! The tick of idle CPUs: whether each pause of a periodic loop stops it and each wakeup starts it again.
+
+use super::sources::{IDLE_MENU_C, NO_HZ, PARAMETERS, RT_CONFIG};
+use crate::facts::Fact;
+use crate::facts::kbool::kbool;
+use crate::facts::kconfig::Setting;
+use crate::rules::case::Case;
+use crate::rules::change::Change;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::rules::words::short;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
+
+pub static KNOB: Knob = Knob {
+    id: "idle-tick",
+    title: "tick of idle CPUs",
+    what: "With NO_HZ a CPU that has nothing to do stops its tick, and starts it again, with the accounts that were left out, on its \
+           way to the next thread. nohz=off, or a kernel with HZ_PERIODIC, lets the tick go on.",
+    why: "what stops and restarts the tick lies between the timer's interrupt and the thread, on each wakeup that ends a pause longer than a tick",
+    tell: "nohz= on the command line and the kernel's configuration. Where the governor of idle states is menu or teo, the kernel (4.17 \
+           on) keeps the tick in pauses that it expects to be shorter than a tick: what is left are loops with a longer period, and the \
+           finding is low. How long the pauses are is not seen. It does not apply to \
+           guests, where each tick of an idle CPU interrupts the host.",
+    cost: "A tick on each idle CPU, 100 to 1000 times a second: more power, fewer deep idle states, and a wakeup that falls on a tick waits for \
+           it, some microseconds. skew_tick=1 spreads the ticks.",
+    wanted: "the tick goes on when a CPU is idle",
+    fix: || Change::boot("nohz=off").into(),
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "the kernel's guide advises periodic loops against NO_HZ, tuned's profile cpu-partitioning sets nohz=on, and rtcqs asks for a \
+                tickless kernel: `onbeat measure` with the loop's own period, with and without nohz=off, and `onbeat compare` the two",
+    lasts: Lasts::Boot,
+    sources: &[
+        Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ", url: RT_CONFIG },
+        Source {
+            title: "kernel: reducing scheduling-clock ticks, omit ticks for idle CPUs, known issues",
+            url: NO_HZ,
+        },
+        Source { title: "kernel: command line, nohz=", url: PARAMETERS },
+        Source {
+            title: "kernel source: drivers/cpuidle/governors/menu.c, menu_select() keeps the tick",
+            url: IDLE_MENU_C,
+        },
+    ],
+    cures: &[Slice::IdleExit],
+    after: &["nohz-full"],
+    conflicts: &["tick-off"],
+    reads: &[GOVERNOR],
+    facts: &[
+        "/proc/cmdline",
+        "/boot/config-RELEASE",
+        "/sys/devices/system/cpu/nohz_full",
+        "/proc/cpuinfo",
+        "/proc/sys/kernel/osrelease",
+        "/sys/devices/system/cpu/cpuidle/current_driver",
+    ],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "CONFIG_NO_HZ_COMMON=y
+                /sys/devices/system/cpu/nohz_full:   (null)
+                /sys/class/dmi/id/sys_vendor: Maker
+                /sys/class/dmi/id/product_name: Desk
+                /proc/cpuinfo:
+                | vendor_id : GenuineIntel
+                | flags : fpu tsc",
+        silent: "cmdline + nohz=off",
+        unknown: "/proc/cmdline refused",
+    },
+};
+
+const GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor_ro";
+const FULL: &str = "/sys/devices/system/cpu/nohz_full";
+
+fn judge(case: &Case) -> Judged {
+    if !case.is_for(Profile::ControlLoop) {
+        return Err(Judgement::not_applicable("it is for loops that sleep until their next period"));
+    }
+    // A kernel without the option has no such file.
+    let full = match &case.facts().nohz_full {
+        Fact::Absent => CpuSet::default(),
+        full => case.known(full, FULL)?.clone(),
+    };
+    if !full.and(case.cpus()).is_empty() {
+        return Err(Judgement::not_applicable(
+            "CPUs that matter are in nohz_full=, which needs the tick to stop: see nohz-full first",
+        ));
+    }
+    let cmdline = case.cmdline()?;
+    let last = cmdline.values("nohz").rev().find_map(|value| Some((value, kbool(value)?)));
+    if let Some((value, false)) = last {
+        return Ok(Judgement::pass(format!("nohz={}", short(value))));
+    }
+    // A CPU that polls when it is idle keeps its tick.
+    if cmdline.value("idle") == Some("poll") && is_x86(case)? {
+        return Ok(Judgement::pass("idle=poll keeps it"));
+    }
+    let config = case.kconfig()?;
+    let built = ["NO_HZ_COMMON", "NO_HZ_IDLE", "NO_HZ_FULL", "NO_HZ"];
+    if !built.iter().any(|option| config.get(option) == Setting::Yes) {
+        return Ok(Judgement::pass("built without NO_HZ"));
+    }
+    if case.is_virtual()? {
+        return Err(Judgement::not_applicable(
+            "in a guest each tick of an idle CPU interrupts its host, and stopping it is cheaper",
+        ));
+    }
+    Ok(match keeper(case) {
+        Some(governor) => {
+            Judgement::fail(format!("it stops, except in pauses that {governor} takes for short"))
+                .severity(Severity::Low)
+        }
+        None => Judgement::fail("it stops"),
+    })
+}
+
+fn is_x86(case: &Case) -> Result<bool, Judgement> {
+    match case.needs_x86() {
+        Ok(()) => Ok(true),
+        Err(early) if early.verdict == Verdict::NotApplicable => Ok(false),
+        Err(early) => Err(early),
+    }
+}
+
+/// The governor of idle states, if it keeps the tick in short pauses; it only weighs the finding.
+fn keeper(case: &Case) -> Option<String> {
+    // Without a driver no governor is asked, and each pause stops the tick (cpuidle_idle_call() in kernel/sched/idle.c).
+    case.facts().cpuidle_driver.known().filter(|driver| *driver != "none")?;
+    let governor = case.line_if_there(GOVERNOR).ok().flatten()?;
+    let keeps = matches!(governor.as_str(), "menu" | "teo") && case.series().is_ok_and(|is| is >= (4, 17));
+    keeps.then_some(governor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::{Machine, check};
+
+    const BUILT: &str = "CONFIG_NO_HZ_COMMON=y";
+
+    #[test]
+    fn the_last_word_that_the_kernel_understands_decides() {
+        check(&KNOB, BUILT, "fail low it stops, except in pauses that menu takes for short");
+        check(&KNOB, &format!("{BUILT}\ncmdline + nohz=off"), "pass nohz=off");
+        check(&KNOB, &format!("{BUILT}\ncmdline + nohz=0\ncmdline + nohz=?"), "pass nohz=0");
+        check(&KNOB, &format!("{BUILT}\ncmdline + nohz=off\ncmdline + nohz=on"), "fail low");
+        check(&KNOB, &format!("{BUILT}\ncmdline + idle=poll"), "pass idle=poll keeps it");
+        let mut machine = Machine::base();
+        machine.edit(&format!("{BUILT}\ncmdline + nohz=on"));
+        let fix = machine.finding(&KNOB).fix;
+        assert_eq!(fix, "replace nohz=on by nohz=off on the kernel's command line");
+    }
+
+    #[test]
+    fn the_governor_weighs_it() {
+        let governor = |text: &str| format!("{BUILT}\n{}{text}", super::GOVERNOR);
+        check(&KNOB, &governor(": teo"), "fail low it stops, except in pauses that teo takes for short");
+        check(&KNOB, &governor(": ladder"), "fail medium it stops");
+        check(&KNOB, &governor(" absent"), "fail medium it stops");
+        check(&KNOB, &governor(" refused"), "fail medium it stops");
+        let no_driver = "/sys/devices/system/cpu/cpuidle/current_driver: none";
+        check(&KNOB, &format!("{BUILT}\n{no_driver}"), "fail medium it stops");
+        check(&KNOB, &format!("{BUILT}\n/proc/sys/kernel/osrelease: 4.9.0"), "unknown");
+    }
+
+    #[test]
+    fn it_is_for_periodic_loops_on_metal() {
+        for profile in ["busy-poll", "audio", "guest"] {
+            check(&KNOB, &format!("{BUILT}\n--profile {profile}"), "not-applicable");
+        }
+        check(&KNOB, &format!("{BUILT}\n/sys/hypervisor/type: xen"), "not-applicable");
+        check(&KNOB, &format!("{BUILT}\n/sys/devices/system/cpu/nohz_full: 2-3"), "not-applicable");
+        check(&KNOB, &format!("{BUILT}\n/sys/devices/system/cpu/nohz_full: 1\n--cpus 2-3"), "fail low");
+        check(&KNOB, &format!("{BUILT}\n/sys/devices/system/cpu/nohz_full refused"), "unknown");
+    }
+
+    #[test]
+    fn what_was_not_built_in_cannot_stop_it() {
+        let without = "CONFIG_NO_HZ_FULL=n\nCONFIG_NO_HZ_COMMON=n";
+        check(&KNOB, without, "pass built without NO_HZ");
+        check(&KNOB, "/boot refused", "unknown");
+        check(&KNOB, "/boot refused\ncmdline + nohz=off", "pass nohz=off");
+    }
+}

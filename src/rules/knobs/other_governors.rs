@@ -1,0 +1,250 @@
+//! Frequency governors beside the one in use: whether a write somewhere can make the clock follow the load.
+
+use std::collections::BTreeMap;
+
+use super::per_cpu::{PerCpu, mhz};
+use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
+use crate::facts::kconfig::Setting;
+use crate::facts::line::{parse_u64, parse_word, parse_words};
+use crate::rules::case::Case;
+use crate::rules::change::{Because, Change};
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
+use crate::rules::words::{grouped, named};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::{Cpu, CpuSet};
+
+const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
+const AVAILABLE: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_available_governors";
+const MIN: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq";
+const MAX: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
+
+pub static KNOB: Knob = Knob {
+    id: "other-governors",
+    title: "governors that follow the load",
+    what: "A kernel that has ondemand, conservative or schedutil, built in or as a module, takes any of them when a program writes its \
+           name to scaling_governor; a module is then loaded by itself.",
+    why: "a power daemon or a desktop's applet can change how the clock behaves while the machine runs, and what was measured no longer holds",
+    tell: "The kernel's configuration, the governors that are loaded, and the driver and range of each CPU that matters. intel_pstate and amd-pstate in active mode \
+           take no generic governor; a range of one frequency leaves none of them anything to choose. Which programs may write is not seen.",
+    cost: "With a range of one frequency the clock stays at its top, with its power and heat, and powersave no longer lowers it. A kernel \
+           without these governors has to be built.",
+    wanted: "only governors that hold the clock, or a range of one frequency",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo what scaling_max_freq says >/sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq for the CPUs that matter, or boot a kernel built with those governors alone that hold the clock",
+        )
+    },
+    severity: Severity::Medium,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source {
+            title: "kernel: real-time kernel configuration, non-performance CPU frequency governors",
+            url: RT_CONFIG,
+        },
+        Source { title: "kernel: CPU performance scaling, policy interface in sysfs", url: CPUFREQ },
+        Source { title: "kernel: intel_pstate, operation modes", url: INTEL_PSTATE },
+    ],
+    cures: &[Slice::Frequency],
+    after: &["cpufreq-governor", "cpufreq-limit"],
+    conflicts: &[],
+    reads: &[DRIVER, AVAILABLE, MIN, MAX],
+    facts: &["/boot/config-RELEASE", "/proc/cpuinfo"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/class/dmi/id/sys_vendor: Maker
+                /sys/class/dmi/id/product_name: Desk
+                /proc/cpuinfo:
+                | vendor_id : GenuineIntel
+                | flags : fpu tsc
+                /sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: acpi-cpufreq
+                /sys/devices/system/cpu/cpu2/cpufreq/scaling_min_freq: 800000
+                /sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq: 3000000
+                CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y",
+        silent: "/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: acpi-cpufreq
+                 /sys/devices/system/cpu/cpu3/cpufreq/scaling_driver: acpi-cpufreq
+                 CONFIG_CPU_FREQ_GOV_POWERSAVE=y
+                 CONFIG_CPU_FREQ_GOV_PERFORMANCE=y",
+        unknown: "/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver refused
+                  /sys/devices/system/cpu/cpu3/cpufreq/scaling_driver refused
+                  CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y",
+    },
+};
+
+/// Governors that follow the load; powersave and userspace hold the clock, which the kernel's guide allows.
+const FOLLOW: &[&str] = &["ondemand", "conservative", "schedutil"];
+
+fn judge(case: &Case) -> Judged {
+    let drivers = PerCpu::of(case, DRIVER, parse_word);
+    if drivers.is_absent() {
+        return Err(match case.is_virtual()? {
+            true => Judgement::not_applicable("a guest does not set the clock, its host does"),
+            false => Judgement::not_applicable(
+                "no frequency driver took these CPUs: see cpufreq-governor for their clock",
+            ),
+        });
+    }
+    // The first versions of amd-pstate wrote its name with underscores.
+    let own = |name: &str| matches!(name.replace('_', "-").as_str(), "intel-pstate" | "amd-pstate-epp");
+    let generic = drivers.that(|name| !own(name));
+    if generic.is_empty() {
+        drivers.all_known()?;
+        return Err(Judgement::not_applicable(format!(
+            "{} in active mode takes no generic governor",
+            drivers.known.values().next().map_or("the driver", String::as_str)
+        )));
+    }
+    let limits = [PerCpu::of(case, MIN, parse_u64), PerCpu::of(case, MAX, parse_u64)];
+    let fixed = |cpu: Cpu| {
+        let [min, max] = limits.each_ref().map(|of| of.known.get(&cpu));
+        min.zip(max).and_then(|(min, max)| (min == max && *max > 0).then_some(*max))
+    };
+    let open: CpuSet = generic.iter().filter(|&cpu| fixed(cpu).is_none()).collect();
+    if open.is_empty() {
+        drivers.all_known()?;
+        let said = generic.iter().filter_map(|cpu| Some((cpu, format!("fixed at {}", mhz(fixed(cpu)?)))));
+        return Ok(Judgement::pass(grouped(said)));
+    }
+    let found = there(case)?;
+    if found.is_empty() {
+        drivers.all_known()?;
+        return Ok(Judgement::pass("none that follows the load"));
+    }
+    // A range that could not be read may be one frequency.
+    let unclear = limits.iter().find_map(|of| of.all_known().err());
+    if let Some(why) = unclear.filter(|_| open.iter().all(|cpu| range_unknown(&limits, cpu))) {
+        return Err(why);
+    }
+    let severity = if case.is_for(Profile::Audio) { Severity::Info } else { Severity::Medium };
+    let options: Vec<String> = found.iter().filter_map(|words| words.split(' ').next()).map(option).collect();
+    let rebuilt = format!("boot a kernel built without CONFIG_{}", options.join(", CONFIG_"));
+    Ok(Judgement::fail(found.join(", "))
+        .severity(severity)
+        .fix(one_frequency(&limits[1], &open).or(Remedy::advice(Because::Kernel, rebuilt))))
+}
+
+fn range_unknown(limits: &[PerCpu<u64>; 2], cpu: Cpu) -> bool {
+    limits.iter().any(|of| !of.known.contains_key(&cpu))
+}
+
+/// A range of one frequency, its top, for each of these CPUs.
+fn one_frequency(tops: &PerCpu<u64>, cpus: &CpuSet) -> Remedy {
+    let mut of: BTreeMap<u64, CpuSet> = BTreeMap::new();
+    for cpu in cpus.iter() {
+        let Some(&top) = tops.known.get(&cpu) else {
+            let words = format!(
+                "for {}, echo what scaling_max_freq says >{}",
+                named(cpus),
+                MIN.replacen('#', "N", 1)
+            );
+            return Remedy::advice(Because::Choice, words);
+        };
+        of.entry(top).or_default().0.insert(cpu);
+    }
+    Remedy::of(of.into_iter().map(|(top, cpus)| Change::each_cpu(MIN, &cpus, top)))
+        .note("a range of one frequency leaves a governor nothing to choose")
+}
+
+fn option(governor: &str) -> String {
+    format!("CPU_FREQ_GOV_{}", governor.to_uppercase())
+}
+
+/// The governors that follow the load, with how the kernel has them; what is loaded needs no configuration to prove it.
+fn there(case: &Case) -> Result<Vec<String>, Judgement> {
+    let offered = PerCpu::of(case, AVAILABLE, parse_words);
+    let loaded =
+        |governor: &str| offered.known.values().any(|names| names.iter().any(|name| name == governor));
+    let config = case.kconfig();
+    let how = |&governor: &&str| match config.as_ref().map(|config| config.get(&option(governor))) {
+        Ok(Setting::Yes) => Some(format!("{governor} built in")),
+        Ok(Setting::Module) => Some(format!("{governor} as a module")),
+        _ => loaded(governor).then(|| format!("{governor} loaded")),
+    };
+    let found: Vec<String> = FOLLOW.iter().filter_map(how).collect();
+    // A module that is not loaded is not offered, and comes when it is asked for.
+    if found.is_empty() { config.map(|_| found) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    /// Gives CPU 2 and 3 this driver and range.
+    fn set(driver: &str, min: &str, max: &str) -> String {
+        let of = |cpu: u32| {
+            let dir = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling");
+            format!("{dir}_driver: {driver}\n{dir}_min_freq: {min}\n{dir}_max_freq: {max}\n")
+        };
+        of(2) + &of(3) + "CONFIG_CPU_FREQ_GOV_ONDEMAND=m\nCONFIG_CPU_FREQ_GOV_SCHEDUTIL=y"
+    }
+
+    #[test]
+    fn what_can_be_chosen_is_named() {
+        let both = "fail medium ondemand as a module, schedutil built in";
+        check(&KNOB, &set("cpufreq-dt", "1", "2"), both);
+        check(&KNOB, &set("intel_cpufreq", "1", "2"), both);
+        check(&KNOB, &format!("{}\n--profile audio", set("acpi-cpufreq", "1", "2")), "fail info");
+        check(&KNOB, &set("cpufreq-dt", "1500000", "1500000"), "pass fixed at 1500 MHz on CPU 2-3");
+        check(
+            &KNOB,
+            &format!(
+                "{}\nCONFIG_CPU_FREQ_GOV_ONDEMAND=n\nCONFIG_CPU_FREQ_GOV_SCHEDUTIL=n",
+                set("x", "1", "2")
+            ),
+            "pass none that follows the load",
+        );
+    }
+
+    #[test]
+    fn drivers_with_their_own_take_none() {
+        check(&KNOB, "", "not-applicable intel_pstate in active mode takes no generic governor");
+        check(&KNOB, &set("amd_pstate_epp", "1", "2"), "not-applicable");
+        let mixed = format!(
+            "{}\n/sys/devices/system/cpu/cpu3/cpufreq/scaling_driver: intel_pstate",
+            set("cppc_cpufreq", "1", "2")
+        );
+        check(&KNOB, &mixed, "fail medium ondemand as a module, schedutil built in");
+    }
+
+    #[test]
+    fn without_a_driver_there_is_nothing_to_choose() {
+        let none = [2, 3].map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq absent")).join("\n");
+        check(
+            &KNOB,
+            &none,
+            "not-applicable no frequency driver took these CPUs: see cpufreq-governor for their clock",
+        );
+        check(
+            &KNOB,
+            &format!("{none}\n/sys/hypervisor/type: xen"),
+            "not-applicable a guest does not set the clock, its host does",
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_judged() {
+        let max = "/sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq";
+        let both = format!("{max} refused\n{} refused", max.replace("cpu2", "cpu3"));
+        check(&KNOB, &format!("{}\n{both}", set("cpufreq-dt", "1", "2")), "unknown");
+        check(&KNOB, &format!("{}\n{max} refused", set("cpufreq-dt", "1", "2")), "fail medium");
+        check(&KNOB, &format!("{}\n/boot refused", set("cpufreq-dt", "1", "2")), "unknown");
+        let offered = "/sys/devices/system/cpu/cpu2/cpufreq/scaling_available_governors: performance";
+        check(&KNOB, &format!("{}\n/boot refused\n{offered}", set("cpufreq-dt", "1", "2")), "unknown");
+        check(
+            &KNOB,
+            &format!("{}\n/boot refused\n{offered} schedutil", set("cpufreq-dt", "1", "2")),
+            "fail medium schedutil loaded",
+        );
+        check(
+            &KNOB,
+            &format!("{}\n/boot refused", set("cpufreq-dt", "2", "2")),
+            "pass fixed at 0 MHz on CPU 2-3",
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Packets that wait: a network interface whose interrupts the kernel puts off.
+
+use super::sources::{NAPI, NET_DEV_C};
+use crate::facts::line::parse_u64;
+use crate::facts::texts::Text;
+use crate::rules::case::Case;
+use crate::rules::change::Change;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::words::{few, some_of};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "packet-delay",
+    title: "packets that wait for a timer",
+    what: "With gro_flush_timeout an interface may keep packets that it joins, and with napi_defer_hard_irqs its interrupts stay \
+           masked after a poll: a timer polls again, that many nanoseconds later, instead of the next packet's interrupt.",
+    why: "a thread that waits for a packet is woken by the timer, up to the timeout later, and the timer's own interrupt comes in between",
+    tell: "gro_flush_timeout and napi_defer_hard_irqs of each interface. From 6.13 on a queue can have its own values over netlink, which \
+           are not read, and neither is what the interface itself puts off (ethtool -c).",
+    cost: "More interrupts under load, and less throughput.",
+    wanted: "gro_flush_timeout 0",
+    fix: || Change::each(Vec::new(), CALLED, "", 0).into(),
+    severity: Severity::Low,
+    evidence: Evidence::Documented,
+    contested: "",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: NAPI, software IRQ coalescing", url: NAPI },
+        Source { title: "kernel source: net/core/dev.c, napi_complete_done()", url: NET_DEV_C },
+    ],
+    cures: &[Slice::Softirq, Slice::TimerIrq],
+    after: &[],
+    conflicts: &[],
+    reads: &[TIMEOUT, DEFER],
+    facts: &[],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/sys/class/net/eth0/gro_flush_timeout: 20000
+                /sys/class/net/eth0/napi_defer_hard_irqs: 2",
+        silent: "/sys/class/net/eth0/gro_flush_timeout: 0
+                 /sys/class/net/eth0/napi_defer_hard_irqs: 0",
+        unknown: "/sys/class/net/eth0/gro_flush_timeout refused",
+    },
+};
+
+const TIMEOUT: &str = "/sys/class/net/*/gro_flush_timeout";
+const CALLED: &str = "/sys/class/net/NAME/gro_flush_timeout";
+const DEFER: &str = "/sys/class/net/*/napi_defer_hard_irqs";
+
+fn judge(case: &Case) -> Judged {
+    if case.is_for(Profile::BusyPoll) {
+        return Err(Judgement::not_applicable(
+            "a program that polls its sockets keeps interrupts away with it (SO_PREFER_BUSY_POLL)",
+        ));
+    }
+    let texts = case.texts(TIMEOUT)?;
+    if texts.is_empty() {
+        return Err(Judgement::not_applicable("no network interface puts anything off"));
+    }
+    let deferred = |name: &str| {
+        let same = |text: &&Text| text.names.first().is_some_and(|known| known == name);
+        let text = case.texts(DEFER).ok()?.iter().find(same)?;
+        text.content.clone().parse(|content| parse_u64(&content)).known().copied()
+    };
+    let (mut names, mut said) = (Vec::new(), Vec::new());
+    for text in texts {
+        let Some(&nanoseconds) = text.content.clone().parse(|content| parse_u64(&content)).known() else {
+            continue;
+        };
+        let name = text.names.first().map_or("", String::as_str);
+        if nanoseconds > 0 {
+            let masked =
+                if deferred(name).is_some_and(|count| count > 0) { ", interrupts masked" } else { "" };
+            said.push(format!("{name} up to {}{masked}", span(nanoseconds)));
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        case.each(TIMEOUT, parse_u64)?;
+        return Ok(Judgement::pass("none"));
+    }
+    let severity = if case.is_for(Profile::Audio) { Severity::Info } else { Severity::Low };
+    let paths = names.iter().map(|name| TIMEOUT.replacen('*', name, 1)).collect();
+    Ok(Judgement::fail(few(said)).severity(severity).fix(Change::each(paths, CALLED, &some_of(names), 0)))
+}
+
+fn span(nanoseconds: u64) -> String {
+    match nanoseconds {
+        ..1_000 => format!("{nanoseconds} ns"),
+        _ => format!("{} us", nanoseconds / 1_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const NET: &str = "/sys/class/net";
+
+    #[test]
+    fn the_timeout_decides_and_the_count_says_how() {
+        check(&KNOB, "", "pass none");
+        let held = format!("{NET}/eth0/gro_flush_timeout: 20000");
+        check(&KNOB, &held, "fail low eth0 up to 20 us");
+        let masked = format!("{held}\n{NET}/eth0/napi_defer_hard_irqs: 2\n{NET}/eth1/gro_flush_timeout: 900");
+        check(&KNOB, &masked, "fail low eth0 up to 20 us, interrupts masked, eth1 up to 900 ns");
+        check(&KNOB, &format!("{NET}/eth0/napi_defer_hard_irqs: 100"), "pass none");
+        check(&KNOB, &format!("{held}\n--profile busy-poll"), "not-applicable");
+        check(&KNOB, &format!("{held}\n--profile audio"), "fail info");
+    }
+
+    #[test]
+    fn without_interfaces_nothing_waits() {
+        check(&KNOB, &format!("{NET} absent"), "not-applicable no network interface puts anything off");
+        check(&KNOB, &format!("{NET} refused"), "unknown");
+        check(&KNOB, &format!("{NET}/eth0/gro_flush_timeout: ns"), "unknown");
+        let both = format!("{NET}/eth0/gro_flush_timeout refused\n{NET}/eth1/gro_flush_timeout: 50000");
+        check(&KNOB, &both, "fail low eth1 up to 50 us");
+    }
+}

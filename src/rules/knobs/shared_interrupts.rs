@@ -1,0 +1,132 @@
+//! Interrupt lines that a sound card or its USB controller shares with other devices.
+
+use super::sources::{MSI, RTCQS};
+use crate::facts::irqs::Irq;
+use crate::rules::case::Case;
+use crate::rules::change::Because;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
+use crate::rules::words::some_of;
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "shared-interrupts",
+    title: "interrupts shared with the sound card",
+    what: "Devices without message signalled interrupts can share a line. The kernel asks the handler of each of them when it comes, and \
+           with threaded handlers it stays masked until the last of them is done.",
+    why: "the sound card's buffer is served after another device's handler, or while that one still holds the line",
+    tell: "The handlers of each interrupt: those of sound drivers (snd_, audiodsp) and of USB controllers. Which device the program at \
+           hand waits for is not known, so it is only judged with --profile audio, and an unused USB port that shares a line is found as well.",
+    cost: "The other device, where its driver is unloaded, or the work of opening the machine.",
+    wanted: "a line of its own for the sound card and for USB",
+    fix: || {
+        Remedy::advice(
+            Because::Machine,
+            "unload the driver of the other device with modprobe -r, or put one of the two into another slot or port",
+        )
+    },
+    severity: Severity::Low,
+    evidence: Evidence::Practice,
+    contested: "where the other device is quiet, sharing costs nothing: `onbeat hunt` during the session names its handler if it does",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: the MSI driver guide, why use MSIs", url: MSI },
+        Source { title: "rtcqs, the check of interrupts", url: RTCQS },
+    ],
+    cures: &[Slice::Irq, Slice::Thread],
+    after: &[],
+    conflicts: &[],
+    reads: &[],
+    facts: &["/sys/kernel/irq/N/actions"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "--profile audio
+                /sys/kernel/irq/9/actions: snd_hda_intel:card0,i801_smbus",
+        silent: "--profile audio
+                 /sys/kernel/irq/9/actions: snd_hda_intel:card0
+                 /sys/kernel/irq/120/actions: xhci_hcd",
+        unknown: "--profile audio
+                  /proc/irq refused",
+    },
+};
+
+fn judge(case: &Case) -> Judged {
+    if !case.is_for(Profile::Audio) {
+        return Err(Judgement::not_applicable(
+            "which device the program waits for is not known: it is for sound",
+        ));
+    }
+    let irqs = case.known(&case.survey.irqs, "/proc/irq")?;
+    let wanted: Vec<&Irq> =
+        irqs.irqs.iter().filter(|irq| irq.actions.iter().any(|name| serves(name))).collect();
+    // Several of them on one line are one device's, or both wanted there.
+    let shared: Vec<String> = wanted.iter().filter_map(|irq| others(irq)).collect();
+    if !shared.is_empty() {
+        return Ok(Judgement::fail(first_three(&shared)));
+    }
+    if irqs.missed > 0 {
+        return Err(Judgement::unknown("the handlers of some interrupts could not be read"));
+    }
+    match wanted.len() {
+        0 => Err(Judgement::not_applicable("no interrupt of a sound card or of USB is in use")),
+        _ => Ok(Judgement::pass("none")),
+    }
+}
+
+fn first_three(shared: &[String]) -> String {
+    let shown = shared.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
+    if shared.len() > 3 { format!("{shown}; {} more", shared.len() - 3) } else { shown }
+}
+
+/// Whose line it is and who else is on it: `17: snd_hdspm with i801_smbus`.
+fn others(irq: &Irq) -> Option<String> {
+    let named = |wanted: bool| some_of(irq.actions.iter().filter(|name| serves(name) == wanted));
+    let foreign = named(false);
+    (!foreign.is_empty()).then(|| format!("{}: {} with {}", irq.number, named(true), foreign))
+}
+
+/// Whether a handler is a sound card's or a USB controller's: `snd_hda_intel:card0`, `xhci_hcd`, `ehci_hcd:usb1`.
+fn serves(name: &str) -> bool {
+    let driver = name.split(':').next().unwrap_or(name).trim();
+    let usb = |kind: &str| matches!(kind, "xhci" | "ehci" | "ohci" | "uhci");
+    name.starts_with("snd_") || name == "audiodsp" || driver.strip_suffix("_hcd").is_some_and(usb)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    #[test]
+    fn another_device_on_the_line_is_named() {
+        let of = |actions: &str| format!("--profile audio\n/sys/kernel/irq/9/actions: {actions}");
+        check(
+            &KNOB,
+            &of("snd_hda_intel:card0,i801_smbus"),
+            "fail low 9: snd_hda_intel:card0 with i801_smbus",
+        );
+        check(
+            &KNOB,
+            &of("acpi,ehci_hcd:usb1,snd_ice1712"),
+            "fail low 9: ehci_hcd:usb1, snd_ice1712 with acpi",
+        );
+        check(&KNOB, &of("ehci_hcd:usb1,snd_ice1712"), "pass none");
+        check(&KNOB, &of("xhci_hcd"), "pass none");
+        check(
+            &KNOB,
+            &of("acpi,i801_smbus"),
+            "not-applicable no interrupt of a sound card or of USB is in use",
+        );
+        check(&KNOB, "/sys/kernel/irq/9/actions: snd_hda_intel:card0,i801_smbus", "not-applicable");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_judged() {
+        check(&KNOB, "--profile audio\n/proc/irq absent", "unknown");
+        let deaf =
+            "--profile audio\n/sys/kernel/irq/9/actions: xhci_hcd\n/sys/kernel/irq/120/actions refused";
+        check(&KNOB, deaf, "unknown the handlers of some interrupts could not be read");
+    }
+}

@@ -1,0 +1,114 @@
+//! Swappiness: how readily memory of programs goes to the disk rather than cached files.
+
+use super::sources::{RTCQS, SYSCTL_VM};
+use crate::facts::Fact;
+use crate::rules::case::{Case, unread};
+use crate::rules::change::Change;
+use crate::rules::intent::Profile;
+use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+
+pub static KNOB: Knob = Knob {
+    id: "swappiness",
+    title: "swappiness",
+    what: "Where there is swap and memory runs short, vm.swappiness weighs memory of programs against cached files: 100 takes both as equally \
+           dear, the default of 60 prefers to drop files, 0 swaps only when hardly any files are left to drop.",
+    why: "memory of a program that was put out to the disk comes back through a page fault that waits for it, milliseconds or more",
+    tell: "The sysctl, and /proc/swaps. Control groups of version 1 have a value of their own, which is not read. Whether the real-time \
+           programs have locked their memory, which no value of it touches, is not seen.",
+    cost: "Cached files are dropped sooner, so that what is read again comes from the disk; near 0 a machine that runs short of \
+           memory meets the OOM killer earlier.",
+    wanted: "10 or less",
+    fix: || Change::sysctl("vm.swappiness", 10).into(),
+    severity: Severity::Info,
+    evidence: Evidence::Practice,
+    contested: "a program that locks its memory does not notice, and the rest of the machine may be better off with 60: `onbeat measure` around the \
+                program's own load with either value tells whether page faults are among the spikes",
+    lasts: Lasts::Runtime,
+    sources: &[
+        Source { title: "kernel: /proc/sys/vm, swappiness", url: SYSCTL_VM },
+        Source {
+            title: "rtcqs, the check of swappiness; tuned's profile latency-performance sets 10",
+            url: RTCQS,
+        },
+    ],
+    cures: &[Slice::PageFault],
+    after: &["swap"],
+    conflicts: &[],
+    reads: &[PATH],
+    facts: &["/proc/swaps", "/boot/config-RELEASE"],
+    programs: &[],
+    judge,
+    examples: Examples {
+        fires: "/proc/swaps:
+                | Filename Type Size Used Priority
+                | /dev/sda2 partition 4194300 0 -2
+                /proc/sys/vm/swappiness: 60",
+        silent: "/proc/swaps:
+                 | Filename Type Size Used Priority
+                 | /dev/sda2 partition 4194300 0 -2
+                 /proc/sys/vm/swappiness: 10",
+        unknown: "/proc/swaps:
+                  | Filename Type Size Used Priority
+                  | /dev/sda2 partition 4194300 0 -2
+                  /proc/sys/vm/swappiness refused",
+    },
+};
+
+const PATH: &str = "/proc/sys/vm/swappiness";
+
+fn judge(case: &Case) -> Judged {
+    let swaps = match &case.survey.swaps {
+        Fact::Known(swaps) => swaps,
+        Fact::Absent if !case.kconfig()?.is_yes("SWAP") => {
+            return Err(Judgement::not_applicable("this kernel was built without swapping (CONFIG_SWAP)"));
+        }
+        other => return Err(unread("/proc/swaps", other)),
+    };
+    if swaps.partitions + swaps.files == 0 {
+        return Err(Judgement::not_applicable(match swaps.zram {
+            0 => "there is no swap",
+            // The kernel's document: "For in-memory swap, like zram or zswap, [...] values beyond 100 can be considered."
+            _ => "swap is in memory (zram), for which higher values are meant",
+        }));
+    }
+    match case.number(PATH)? {
+        value @ 0..=10 => Ok(Judgement::pass(value.to_string())),
+        value @ 11..=200 => {
+            let severity = if case.is_for(Profile::Audio) { Severity::Low } else { Severity::Info };
+            Ok(Judgement::fail(value.to_string()).severity(severity))
+        }
+        other => Err(Judgement::unknown(format!("{PATH} is {other}, which no kernel takes"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KNOB;
+    use crate::rules::fixture::check;
+
+    const DISK: &str = "/proc/swaps:\n| Filename Type Size Used Priority\n| /dev/sda2 partition 4194300 0 -2";
+
+    #[test]
+    fn it_matters_where_there_is_swap_on_a_disk() {
+        check(&KNOB, "/proc/sys/vm/swappiness: 60", "not-applicable there is no swap");
+        let zram = DISK.replace("/dev/sda2", "/dev/zram0");
+        check(
+            &KNOB,
+            &format!("{zram}\n/proc/sys/vm/swappiness: 180"),
+            "not-applicable swap is in memory (zram), for which higher values are meant",
+        );
+        check(&KNOB, &format!("{DISK}\n/proc/sys/vm/swappiness: 60"), "fail info 60");
+        check(&KNOB, &format!("{DISK}\n/proc/sys/vm/swappiness: 60\n--profile audio"), "fail low 60");
+        check(&KNOB, &format!("{DISK}\n/proc/sys/vm/swappiness: 0"), "pass 0");
+        check(&KNOB, "/proc/swaps absent\nCONFIG_SWAP=n", "not-applicable");
+    }
+
+    #[test]
+    fn what_cannot_be_is_not_judged() {
+        check(&KNOB, &format!("{DISK}\n/proc/sys/vm/swappiness: 201"), "unknown");
+        check(&KNOB, &format!("{DISK}\n/proc/sys/vm/swappiness absent"), "unknown");
+        check(&KNOB, "/proc/swaps refused\n/proc/sys/vm/swappiness: 60", "unknown");
+        check(&KNOB, "/proc/swaps absent\nCONFIG_SWAP=y", "unknown /proc/swaps is not there");
+    }
+}
