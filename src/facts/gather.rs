@@ -9,7 +9,7 @@ use super::line::{
     excerpt, parse_cpus, parse_i64, parse_line, parse_some_cpus, parse_strings, parse_u64, parse_word,
     parse_words,
 };
-use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt};
+use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt, whole};
 use crate::host::record::Seen;
 use crate::host::{Fact, Host, errno_name, machine};
 use crate::units::{Cpu, CpuSet};
@@ -99,7 +99,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read<T>(&mut self, path: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Fact<T> {
-        let fact = self.host.read_text(path).parse(|text| parse(&text));
+        let fact = whole::text(self.host, path).parse(|text| parse(&text));
         self.noted(path, fact)
     }
 
@@ -152,9 +152,7 @@ impl Reader<'_> {
 
     fn cmdline(&mut self) -> Fact<cmdline::Cmdline> {
         // Bytes that are no text reach the kernel as well as any; they matter to none of its parameters.
-        let fact = self
-            .host
-            .read("/proc/cmdline")
+        let fact = whole::bytes(self.host, "/proc/cmdline")
             .parse(|bytes| cmdline::parse_cmdline(&String::from_utf8_lossy(&bytes)));
         self.noted("/proc/cmdline", fact)
     }

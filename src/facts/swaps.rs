@@ -3,6 +3,7 @@
 //! Source: `/proc/swaps` in Documentation/filesystems/proc.rst, and mm/swapfile.c. Where it lies is nobody's
 //! business: a path can name a user or a disk, and is neither kept nor recorded.
 
+use super::whole;
 use crate::host::record::Seen;
 use crate::host::{Fact, Host};
 
@@ -22,7 +23,7 @@ const HEADER: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 /// Reads what is in use; absent in a kernel without swapping.
 pub fn read_swaps(host: &Host) -> Fact<Swaps> {
     const PATH: &str = "/proc/swaps";
-    let swaps = host.unrecorded().read(PATH).parse(|bytes| parse_swaps(&String::from_utf8_lossy(&bytes)));
+    let swaps = whole::bytes(&host.unrecorded(), PATH).parse(|bytes| parse_swaps(&String::from_utf8_lossy(&bytes)));
     host.keep(
         PATH,
         match &swaps {

@@ -12,6 +12,8 @@ pub mod change;
 #[cfg(test)]
 mod corpus;
 pub mod culprits;
+#[cfg(test)]
+mod doubtful;
 mod edits;
 #[cfg(test)]
 pub(crate) mod fixture;
