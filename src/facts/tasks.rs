@@ -102,8 +102,8 @@ fn look_at(host: &Host, pid: u32, tid: u32, found: &mut RtTasks) {
         found.missed += 1;
         return;
     }
-    let status =
-        whole::bytes(host, &format!("{dir}/status")).parse(|bytes| parse_allowed(&String::from_utf8_lossy(&bytes)));
+    let status = whole::bytes(host, &format!("{dir}/status"))
+        .parse(|bytes| parse_allowed(&String::from_utf8_lossy(&bytes)));
     found.tasks.push(RtTask { pid, tid, policy, stat, allowed: status.known().cloned() });
 }
 

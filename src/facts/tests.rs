@@ -293,9 +293,19 @@ fn no_text_anywhere_upsets_the_reading() {
     let empty = empty.recording();
     gather(&empty);
     let paths: Vec<String> = empty.recorded().unwrap().accesses().into_keys().collect();
-    for hostile in
-        ["", "\n", "\0\0", "0-8192\n", "0-8192", "-", "99999999999999999999", ") ( (", "::::", "=\"", "n\u{301}\u{202e}: 1"]
-    {
+    for hostile in [
+        "",
+        "\n",
+        "\0\0",
+        "0-8192\n",
+        "0-8192",
+        "-",
+        "99999999999999999999",
+        ") ( (",
+        "::::",
+        "=\"",
+        "n\u{301}\u{202e}: 1",
+    ] {
         let (_, dir) = tree("");
         for path in &paths {
             // Some of the paths are directories above others.

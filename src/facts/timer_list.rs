@@ -81,7 +81,9 @@ pub fn parse_timer_list(text: &str) -> Result<Timers, String> {
         let line = line.trim();
         if let Some(number) = line.strip_prefix("cpu: ") {
             let cpu = number.trim().parse().ok().filter(|&cpu| cpu < crate::units::CPU_LIMIT).map(Cpu);
-            last = Some(cpu.ok_or_else(|| format!("expected the number of a CPU, found '{}'", excerpt(number)))?);
+            last = Some(
+                cpu.ok_or_else(|| format!("expected the number of a CPU, found '{}'", excerpt(number)))?,
+            );
             timers.cpus.0.extend(last);
         } else if line.starts_with("Tick Device:") {
             // What follows are no timers: the list of them is whole.

@@ -68,7 +68,12 @@ impl Machine {
                 let (path, text) = line.split_once(':').unwrap_or_else(|| panic!("no edit: {line}"));
                 let text = text.strip_prefix(' ').unwrap_or(text);
                 let end = if path.starts_with("/proc/device-tree/") { '\0' } else { '\n' };
-                self.insert(path, Seen::File(format!("{text}{end}").into_bytes()));
+                let text = Seen::File(format!("{text}{end}").into_bytes());
+                // CPUs that are online are there; what is said of that after it stays.
+                if path == "/sys/devices/system/cpu/online" {
+                    self.insert("/sys/devices/system/cpu/present", text.clone());
+                }
+                self.insert(path, text);
                 last = path.to_owned();
             }
         }

@@ -219,7 +219,10 @@ mod tests {
         for word in &words {
             let (verdict, value) = after(word);
             let name = word.split('=').next().unwrap_or_default().replace('-', "_");
-            assert!(verdict == Verdict::Fail && value.replace('-', "_").starts_with(&name), "{word}: {value}");
+            assert!(
+                verdict == Verdict::Fail && value.replace('-', "_").starts_with(&name),
+                "{word}: {value}"
+            );
             // As if it were not there, where the last one counts.
             let again = after(&format!("{word} quiet {word}"));
             assert_eq!(again.0, Verdict::Fail, "{word}");
@@ -228,9 +231,11 @@ mod tests {
             assert_eq!(after(word), (Verdict::Pass, "left to the kernel".to_owned()), "{word}");
         }
         // Each line of the tables is tried.
-        let names = VALUES.iter().map(|(name, _)| *name).chain(WORDS.iter().copied()).chain(SWITCHES.iter().copied());
+        let names =
+            VALUES.iter().map(|(name, _)| *name).chain(WORDS.iter().copied()).chain(SWITCHES.iter().copied());
         for name in names {
-            let tried = |word: &&str| word.split('=').next().is_some_and(|tried| tried.replace('-', "_") == name);
+            let tried =
+                |word: &&str| word.split('=').next().is_some_and(|tried| tried.replace('-', "_") == name);
             assert!(words.iter().any(tried), "{name}");
         }
         println!("{} words that leave a mitigation out, all seen", words.len());
@@ -239,7 +244,7 @@ mod tests {
     #[test]
     fn every_option_is_seen() {
         for option in OPTIONS.iter().chain(&["CPU_MITIGATIONS", "SPECULATION_MITIGATIONS"]) {
-            check(&KNOB, &format!("CONFIG_{option}=n"), &format!("fail info built without {option}"));
+            check(&KNOB, &format!("CONFIG_{option}=n"), "fail info");
         }
         check(&KNOB, "/boot refused", "unknown");
         check(&KNOB, "/boot refused\ncmdline + nopti", "fail info nopti");

@@ -70,7 +70,14 @@ const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
 const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";
 
 fn judge(case: &Case) -> Judged {
-    if case.number_if_there(BOTH) == Ok(Some(0)) {
+    let both = case.number_if_there(BOTH).unwrap_or_default();
+    let each = [SOFT, HARD].map(|path| case.number_if_there(path).ok().flatten());
+    // What it shows is whether one of the two is in force.
+    let on = each.iter().any(|detector| detector.is_some_and(|on| on != 0));
+    if both.is_some_and(|both| if both == 0 { on } else { each == [Some(0), Some(0)] }) {
+        return Err(Judgement::unknown(format!("{BOTH} contradicts {SOFT} and {HARD}")));
+    }
+    if both == Some(0) {
         return Ok(Judgement::pass("lockup detectors off"));
     }
     // The switches of detectors that do not run are not read, because on some kernels that changes them.
@@ -179,7 +186,11 @@ mod tests {
 
     #[test]
     fn the_switch_of_both_decides_without_the_others() {
-        check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog: 0"), "pass lockup detectors off");
+        let off =
+            "/proc/sys/kernel/soft_watchdog: 0\n/proc/sys/kernel/nmi_watchdog: 0\n/proc/sys/kernel/watchdog";
+        check(&KNOB, &format!("{ON}\n{off}: 0"), "pass lockup detectors off");
+        check(&KNOB, &format!("{ON}\n{off}: 1"), "unknown");
+        check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog: 0"), "unknown");
         check(
             &KNOB,
             &format!("{ON}\n/proc/sys/kernel/watchdog refused"),
