@@ -9,7 +9,7 @@ use super::line::{
     excerpt, parse_cpus, parse_i64, parse_line, parse_some_cpus, parse_strings, parse_u64, parse_word,
     parse_words,
 };
-use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt};
+use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt, whole};
 use crate::host::record::Seen;
 use crate::host::{Fact, Host, errno_name, machine};
 use crate::units::{Cpu, CpuSet};
@@ -35,7 +35,10 @@ pub fn gather(host: &Host) -> Facts {
         cmdline: cmdline.known(),
         kconfig: kconfig.known(),
     });
-    let online = reader.read("/sys/devices/system/cpu/online", parse_some_cpus);
+    let present = reader.read("/sys/devices/system/cpu/present", parse_cpus);
+    let online = reader.read("/sys/devices/system/cpu/online", |text| {
+        parse_some_cpus(text).and_then(|online| topology::among(online, present.known()))
+    });
     let cpus = online.known().cloned().unwrap_or_default();
     let cpuinfo = reader.read("/proc/cpuinfo", |text| Ok(cpuinfo::parse_cpuinfo(text)));
     let board = reader.read("/proc/device-tree/model", parse_line);
@@ -44,7 +47,6 @@ pub fn gather(host: &Host) -> Facts {
     let (cgroup_rt_runtime_us, cpu_stat) = reader.cgroup();
     let mut facts = Facts {
         machine: reader.machine(),
-        present: reader.read("/sys/devices/system/cpu/present", parse_cpus),
         isolated: reader.read("/sys/devices/system/cpu/isolated", parse_cpus),
         nohz_full: reader.read("/sys/devices/system/cpu/nohz_full", parse_cpus),
         siblings: reader.siblings(&cpus),
@@ -72,6 +74,7 @@ pub fn gather(host: &Host) -> Facts {
         kconfig,
         preempt,
         online,
+        present,
         clocksources,
         virtualization,
         cgroup_rt_runtime_us,
@@ -99,7 +102,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read<T>(&mut self, path: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Fact<T> {
-        let fact = self.host.read_text(path).parse(|text| parse(&text));
+        let fact = whole::text(self.host, path).parse(|text| parse(&text));
         self.noted(path, fact)
     }
 
@@ -152,9 +155,7 @@ impl Reader<'_> {
 
     fn cmdline(&mut self) -> Fact<cmdline::Cmdline> {
         // Bytes that are no text reach the kernel as well as any; they matter to none of its parameters.
-        let fact = self
-            .host
-            .read("/proc/cmdline")
+        let fact = whole::bytes(self.host, "/proc/cmdline")
             .parse(|bytes| cmdline::parse_cmdline(&String::from_utf8_lossy(&bytes)));
         self.noted("/proc/cmdline", fact)
     }
@@ -165,6 +166,10 @@ impl Reader<'_> {
             Some(release) if !config.fits(release) => {
                 Err(format!("not used: it is of Linux {}, the kernel is {release}", excerpt(&config.version)))
             }
+            _ if version.is_some_and(|version| !config.fits_build(version)) => Err(format!(
+                "not used: it is of Linux {}, the kernel was built as another",
+                excerpt(&config.version)
+            )),
             _ => match version.and_then(|version| preempt::contradiction(version, &config)) {
                 Some(why) => Err(format!("not used: {why}")),
                 None => Ok(config),
@@ -198,7 +203,7 @@ impl Reader<'_> {
                 trouble => outcome = trouble.map(|core| vec![core]),
             }
         }
-        if found.is_empty() { outcome } else { Fact::Known(topology::shared_cores(found)) }
+        if found.is_empty() { outcome } else { Fact::Known(()).parse(|()| topology::shared_cores(found)) }
     }
 
     fn core_types(&mut self, online: &CpuSet) -> BTreeMap<Cpu, String> {

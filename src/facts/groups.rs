@@ -6,6 +6,7 @@
 //! system of its own (`/dev/cpuset`) is not looked at.
 
 use super::line::{excerpt, parse_cpus, parse_u64, parse_words};
+use super::whole;
 use crate::host::{Fact, Host};
 use crate::units::CpuSet;
 
@@ -106,7 +107,7 @@ pub struct OldSet {
 /// Reads the control groups of a machine; absent where none are mounted.
 pub fn read_groups(host: &Host) -> Fact<Groups> {
     for (root, version) in [("/sys/fs/cgroup", Version::V2), ("/sys/fs/cgroup/unified", Version::Hybrid)] {
-        match host.read_text(&format!("{root}/cgroup.controllers")).parse(|text| parse_words(&text)) {
+        match whole::text(host, &format!("{root}/cgroup.controllers")).parse(|text| parse_words(&text)) {
             Fact::Absent => {}
             controllers => return controllers.map(|controllers| gather(host, version, root, controllers)),
         }
@@ -143,7 +144,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read<T>(&self, path: &str, file: &str, parse: fn(&str) -> Result<T, String>) -> Fact<T> {
-        self.host.read_text(&format!("{}{path}/{file}", self.root)).parse(|text| parse(&text))
+        whole::text(self.host, &format!("{}{path}/{file}", self.root)).parse(|text| parse(&text))
     }
 
     /// The paths of what may be groups below a group, within the bound.
@@ -364,9 +365,9 @@ mod tests {
 
     #[test]
     fn groups_over_the_bound_are_counted() {
-        let quota = || Seen::File(b"max 100000".to_vec());
+        let quota = || Seen::File(b"max 100000\n".to_vec());
         let paths = (0..NAMES_LIMIT + 9).map(|n| (format!("/sys/fs/cgroup/{n}/cpu.max"), quota()));
-        let controllers = ("/sys/fs/cgroup/cgroup.controllers".to_owned(), Seen::File(b"cpu".to_vec()));
+        let controllers = ("/sys/fs/cgroup/cgroup.controllers".to_owned(), Seen::File(b"cpu\n".to_vec()));
         let groups = read_groups(&Host::made(paths.chain([controllers]).collect()));
         assert_eq!(groups.known().map(|found| (found.groups.len(), found.missed)), Some((NAMES_LIMIT, 9)));
     }

@@ -7,6 +7,7 @@
 
 use super::line::{parse_cpus, parse_line};
 use super::topology::numbered;
+use super::whole;
 use crate::host::{Fact, Host};
 use crate::text::several;
 use crate::units::CpuSet;
@@ -84,12 +85,12 @@ const STATES: &str = "/sys/kernel/debug/irq/irqs";
 
 fn read_irq(host: &Host, number: u32, actions: Vec<String>, described: bool) -> Irq {
     let cpus =
-        |file: &str| host.read_text(&format!("/proc/irq/{number}/{file}")).parse(|text| parse_cpus(&text));
+        |file: &str| whole::text(host, &format!("/proc/irq/{number}/{file}")).parse(|text| parse_cpus(&text));
     let line = |file: &str| {
-        host.read_text(&format!("/sys/kernel/irq/{number}/{file}")).parse(|text| parse_line(&text))
+        whole::text(host, &format!("/sys/kernel/irq/{number}/{file}")).parse(|text| parse_line(&text))
     };
     let state = match described {
-        true => host.read_text(&format!("{STATES}/{number}")).parse(|text| parse_state(&text)),
+        true => whole::text(host, &format!("{STATES}/{number}")).parse(|text| parse_state(&text)),
         false => Fact::Absent,
     };
     Irq {
@@ -105,7 +106,7 @@ fn read_irq(host: &Host, number: u32, actions: Vec<String>, described: bool) -> 
 
 /// The names of the handlers; none where they could not be read.
 fn actions(host: &Host, number: u32) -> Option<Vec<String>> {
-    match host.read_text(&format!("/sys/kernel/irq/{number}/actions")).parse(|text| parse_actions(&text)) {
+    match whole::text(host, &format!("/sys/kernel/irq/{number}/actions")).parse(|text| parse_actions(&text)) {
         Fact::Known(actions) => return Some(actions),
         // Since 4.9, and only with CONFIG_SPARSE_IRQ; before that, handlers show as directories.
         Fact::Absent => {}

@@ -63,14 +63,43 @@ impl Kconfig {
 
     /// Whether the configuration can be that of this release; without a header it is taken at its word.
     ///
-    /// A file left over from another kernel is a trap. The third number says nothing: Debian calls 6.1.170 `6.1.0-50`.
+    /// A file left over from another kernel is a trap. A third number of 0 says nothing: Debian calls 6.1.170 `6.1.0-50`.
     pub fn fits(&self, release: &str) -> bool {
         let local = match self.get("LOCALVERSION") {
             Setting::Value(local) => release.contains(local),
             _ => true,
         };
-        local && (self.version.is_empty() || series(&self.version) == series(release))
+        // Fedora and its relatives put the release there, so that builds differ (init/Kconfig).
+        let salt = match self.get("BUILD_SALT") {
+            Setting::Value(salt) if series(salt).is_some() => salt == release,
+            _ => true,
+        };
+        local && salt && (self.version.is_empty() || self.of_version(release))
     }
+
+    /// Whether the header's version is that of a word, as far as the word tells.
+    fn of_version(&self, word: &str) -> bool {
+        // Distributions keep the third number of a release at 0.
+        let third_fits = match (third(&self.version), third(word)) {
+            (Some(own), Some(other)) => other == 0 || own == other,
+            _ => true,
+        };
+        series(&self.version) == series(word) && third_fits
+    }
+
+    /// Whether the configuration can be that of this build string, in which some distributions say what they built:
+    /// `#1 SMP PREEMPT_RT Debian 6.12.117-1`.
+    pub fn fits_build(&self, build: &str) -> bool {
+        let own = series(&self.version);
+        let versions = build.split_whitespace().filter(|word| third(word).is_some() && series(word) == own);
+        own.is_none() || versions.into_iter().all(|word| self.of_version(word))
+    }
+}
+
+/// The third number of a version or of a word that begins with one: 117 of `6.12.117-1~deb12u1`.
+fn third(version: &str) -> Option<u32> {
+    let rest = version.splitn(3, '.').nth(2)?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The name and value of a line's option; what is "not set" has the value n.
@@ -170,6 +199,18 @@ mod tests {
         assert_eq!(config.version, "6.1.170");
         assert!(config.fits("6.1.0-50-x y"));
         assert!(!config.fits("6.12.9-amd64"));
+        // Another version of the same series, and another build that says so.
+        assert!(!config.fits("6.1.55-x y"));
+        assert!(
+            config.fits_build("#1 SMP Debian 6.1.170-1 (2026-01-01)")
+                && config.fits_build("#45~22.04.1-Ubuntu SMP")
+        );
+        assert!(!config.fits_build("#1 SMP Debian 6.1.171-1 (2026-01-01)"));
+        let salted = |salt: &str| parse_kconfig(format!("CONFIG_BUILD_SALT=\"{salt}\"")).unwrap();
+        assert!(
+            salted("6.8.5-301.fc40.x86_64").fits("6.8.5-301.fc40.x86_64") && salted("salt").fits("6.8.5")
+        );
+        assert!(!salted("6.8.5-300.fc40.x86_64").fits("6.8.5-301.fc40.x86_64"));
         // Each build with a suffix of its own.
         assert!(!config.fits("6.1.170-y"));
         assert!(parse_kconfig("CONFIG_SMP=y".to_owned()).unwrap().fits("6.12.9"));

@@ -29,9 +29,11 @@ pub mod swaps;
 pub mod tasks;
 pub mod texts;
 pub mod threads;
+pub mod timer_list;
 pub mod topology;
 pub mod uname;
 pub mod virt;
+pub mod whole;
 
 mod gather;
 #[cfg(test)]

@@ -103,7 +103,35 @@ pub fn judge(evidence: &Evidence) -> Preempt {
     weigh(&own)
 }
 
+/// Whether what the running kernel says in one place cannot be true beside what it says in another.
+fn contradicts_itself(evidence: &Evidence) -> bool {
+    let flag = evidence.version.map(preemption_flag);
+    let realtime = match (flag, evidence.realtime) {
+        // The file is there in patched kernels only.
+        (Some(flag), Some(realtime)) => (flag == Flag::Rt) != (realtime == 1),
+        _ => false,
+    };
+    // The file of models is there where one can be chosen, and PREEMPT_RT offers but full and lazy ones.
+    let rt = flag == Some(Flag::Rt) || evidence.realtime == Some(1);
+    let selected = match (evidence.selected, flag) {
+        (Some(selected), _) if rt => matches!(selected, Preempt::Voluntary | Preempt::None),
+        (Some(_), Some(Flag::Plain | Flag::Preempt)) => !was_silently_dynamic(evidence),
+        _ => false,
+    };
+    let configured = evidence.kconfig.map(configured);
+    let built = evidence.realtime == Some(1) && configured.is_some_and(|model| model != Preempt::Rt);
+    realtime || selected || built
+}
+
+/// Kernels from 5.12 to 5.17 were dynamic already and did not say so in their build string.
+fn was_silently_dynamic(evidence: &Evidence) -> bool {
+    series_of(evidence).is_some_and(|series| ((5, 12)..(5, 18)).contains(&series))
+}
+
 fn weigh(evidence: &Evidence) -> Preempt {
+    if contradicts_itself(evidence) {
+        return Preempt::Unknown;
+    }
     let flag = evidence.version.map(preemption_flag);
     if flag == Some(Flag::Rt) || evidence.realtime == Some(1) {
         return Preempt::Rt;
@@ -138,10 +166,7 @@ fn is_dynamic(flag: Option<Flag>, evidence: &Evidence) -> Option<bool> {
     let configured = evidence.kconfig.map(|config| config.is_yes("PREEMPT_DYNAMIC"));
     match flag {
         Some(Flag::Dynamic) => Some(true),
-        // Kernels from 5.12 to 5.17 were dynamic already and did not say so in their build string.
-        Some(Flag::Preempt) if series_of(evidence).is_some_and(|s| ((5, 12)..(5, 18)).contains(&s)) => {
-            configured
-        }
+        Some(Flag::Preempt) if was_silently_dynamic(evidence) => configured,
         Some(_) => Some(false),
         None => Some(configured.unwrap_or(false)),
     }
@@ -288,6 +313,29 @@ mod tests {
         check("6.14.0|#1 SMP PREEMPT Thu|||PREEMPT_LAZY PREEMPT_BUILD", Preempt::Lazy);
         check("5.15.0|#93-Ubuntu SMP Tue||preempt=full|PREEMPT_VOLUNTARY", Preempt::Voluntary);
         check("5.15.0|#93-Ubuntu SMP Tue|||", Preempt::Unknown);
+    }
+
+    #[test]
+    fn a_kernel_that_contradicts_itself_is_not_believed() {
+        let judged = |version, realtime, selected| {
+            let release = Some("6.12.9");
+            judge(&Evidence { release, version, realtime, selected, ..Evidence::default() })
+        };
+        let (rt, dynamic, plain) =
+            (Some("#1 SMP PREEMPT_RT"), Some("#1 SMP PREEMPT_DYNAMIC"), Some("#1 SMP"));
+        assert_eq!(judged(rt, Some(1), Some(Preempt::Lazy)), Preempt::Rt);
+        assert_eq!(judged(dynamic, Some(0), Some(Preempt::Full)), Preempt::Full);
+        for contradicting in [
+            judged(rt, Some(0), None),
+            judged(dynamic, Some(1), None),
+            judged(plain, Some(1), None),
+            judged(rt, None, Some(Preempt::Voluntary)),
+            judged(None, Some(1), Some(Preempt::None)),
+            judged(plain, None, Some(Preempt::Full)),
+            judged(Some("#1 SMP PREEMPT"), None, Some(Preempt::Full)),
+        ] {
+            assert_eq!(contradicting, Preempt::Unknown);
+        }
     }
 
     #[test]

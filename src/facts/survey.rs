@@ -6,8 +6,10 @@ use super::limits_conf::{LimitsConf, read_limits_conf};
 use super::swaps::{Swaps, read_swaps};
 use super::texts::{Texts, read_texts};
 use super::threads::{Threads, read_threads};
+use super::timer_list::{SWITCHES, may_read_switches, read_watchdog_timers};
 use super::{Fact, Facts, gather};
 use crate::host::Host;
+use crate::units::CpuSet;
 
 /// What the rules want to have read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,17 +37,23 @@ pub struct Survey {
     pub swaps: Fact<Swaps>,
     /// Which priorities and how much locked memory logins grant.
     pub limits_conf: Fact<LimitsConf>,
+    /// The CPUs on which the timer of the lockup detectors is armed; absent where it was not looked for.
+    pub watchdog_timers: Fact<CpuSet>,
 }
 
 /// Reads all that an audit needs; never while measuring.
 pub fn survey(host: &Host, wanted: &Wanted) -> Survey {
+    let watchdog_timers = read_watchdog_timers(host);
+    let switches = may_read_switches(host, &watchdog_timers);
+    let texts = wanted.texts.iter().copied().filter(|text| switches || !SWITCHES.contains(text));
     Survey {
         facts: gather(host),
-        texts: read_texts(host, wanted.texts.iter().copied()),
+        texts: read_texts(host, texts),
         irqs: read_irqs(host),
         threads: read_threads(host, &wanted.programs),
         groups: read_groups(host),
         swaps: read_swaps(host),
         limits_conf: read_limits_conf(host),
+        watchdog_timers,
     }
 }

@@ -3,6 +3,7 @@
 //! Source: `/proc/swaps` in Documentation/filesystems/proc.rst, and mm/swapfile.c. Where it lies is nobody's
 //! business: a path can name a user or a disk, and is neither kept nor recorded.
 
+use super::whole;
 use crate::host::record::Seen;
 use crate::host::{Fact, Host};
 
@@ -19,10 +20,18 @@ pub struct Swaps {
 
 const HEADER: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
+/// Where the sum of all areas is: the table has no end of its own by which a cut one could be told.
+const MEMORY: &str = "/proc/meminfo";
+const PATH: &str = "/proc/swaps";
+
 /// Reads what is in use; absent in a kernel without swapping.
 pub fn read_swaps(host: &Host) -> Fact<Swaps> {
-    const PATH: &str = "/proc/swaps";
-    let swaps = host.unrecorded().read(PATH).parse(|bytes| parse_swaps(&String::from_utf8_lossy(&bytes)));
+    let total = read_total(host);
+    let swaps = whole::bytes(&host.unrecorded(), PATH).parse(|bytes| {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let swaps = parse_swaps(&text)?;
+        agree(&text, swaps, total.known().copied()).map(|()| swaps)
+    });
     host.keep(
         PATH,
         match &swaps {
@@ -36,6 +45,36 @@ pub fn read_swaps(host: &Host) -> Fact<Swaps> {
     swaps
 }
 
+/// How many KiB can be swapped to, by the other file; only that line of it is recorded.
+fn read_total(host: &Host) -> Fact<u64> {
+    let total = whole::text(&host.unrecorded(), MEMORY).parse(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("SwapTotal:"));
+        let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        number.ok_or_else(|| "expected a line 'SwapTotal:' with a number".to_owned())
+    });
+    if let Fact::Known(total) = total {
+        host.keep(MEMORY, Seen::File(format!("SwapTotal: {total} kB\n").into_bytes()));
+    }
+    total
+}
+
+/// Whether the table holds what the sum says. A record has no sizes; and the sum alone is no area.
+fn agree(text: &str, swaps: Swaps, total: Option<u64>) -> Result<(), String> {
+    let sizes = text.lines().skip(1).map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
+    let sum: u64 = sizes.flatten().sum();
+    let none = swaps == Swaps::default();
+    match total {
+        Some(total) if total > 0 && (none || sum > 0 && sum != total) => Err(expected()),
+        _ => Ok(()),
+    }
+}
+
+/// One message for whatever is wrong: a record does not tell which it was.
+fn expected() -> String {
+    "expected a table of paths, each a partition or a file, that adds up to /proc/meminfo's SwapTotal"
+        .to_owned()
+}
+
 fn reduced(swaps: &Swaps) -> String {
     let lines = |line: &str, count: u64| line.repeat(count as usize);
     let partitions = lines("- partition 0 0 0\n", swaps.partitions);
@@ -45,8 +84,6 @@ fn reduced(swaps: &Swaps) -> String {
 
 /// Parses `/proc/swaps`; blanks in a path are written as `\040`.
 pub fn parse_swaps(text: &str) -> Result<Swaps, String> {
-    // One message for whatever is wrong: a record does not tell which it was.
-    let expected = || "expected a table of paths, each a partition or a file".to_owned();
     let mut lines = text.lines();
     if !lines.next().is_some_and(|line| line.starts_with("Filename") && line.contains("Type")) {
         return Err(expected());
@@ -97,6 +134,19 @@ mod tests {
             assert!(!kept.contains(word), "{kept}");
         }
         assert_eq!(told("/proc/swaps: Filename Type").0, Fact::Known(Swaps::default()));
+    }
+
+    #[test]
+    fn a_table_that_was_cut_does_not_add_up() {
+        let table = format!("/proc/swaps: {TABLE}");
+        let total = "/proc/meminfo: MemTotal: 8 kB\n| SwapTotal:       7340020 kB\n";
+        assert!(told(&format!("{total}{table}")).0.known().is_some());
+        let lines: Vec<&str> = table.lines().collect();
+        for kept in 1..4 {
+            let cut = format!("{total}{}", lines[..kept].join("\n"));
+            assert!(matches!(told(&cut).0, Fact::Malformed(_)), "{cut}");
+        }
+        assert!(told("/proc/meminfo: SwapTotal: 0 kB\n/proc/swaps: Filename Type").0.known().is_some());
     }
 
     #[test]

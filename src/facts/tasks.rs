@@ -4,6 +4,7 @@
 //! Looking at every task is costly and tells of other people's programs, so this is no part of the
 //! facts: nothing of it is recorded, and command lines are not read.
 
+use super::whole;
 use crate::host::{Fact, Host};
 use crate::units::{Cpu, CpuSet};
 
@@ -92,7 +93,7 @@ pub fn rt_tasks(host: &Host) -> Fact<RtTasks> {
 
 fn look_at(host: &Host, pid: u32, tid: u32, found: &mut RtTasks) {
     let dir = format!("/proc/{pid}/task/{tid}");
-    let stat = match host.read(&format!("{dir}/stat")).parse(|bytes| parse_task_stat(&bytes)) {
+    let stat = match whole::bytes(host, &format!("{dir}/stat")).parse(|bytes| parse_task_stat(&bytes)) {
         Fact::Known(stat) => stat,
         outcome => return count(&outcome, found),
     };
@@ -101,8 +102,8 @@ fn look_at(host: &Host, pid: u32, tid: u32, found: &mut RtTasks) {
         found.missed += 1;
         return;
     }
-    let status =
-        host.read(&format!("{dir}/status")).parse(|bytes| parse_allowed(&String::from_utf8_lossy(&bytes)));
+    let status = whole::bytes(host, &format!("{dir}/status"))
+        .parse(|bytes| parse_allowed(&String::from_utf8_lossy(&bytes)));
     found.tasks.push(RtTask { pid, tid, policy, stat, allowed: status.known().cloned() });
 }
 

@@ -22,6 +22,7 @@ pub(super) fn tree(text: &str) -> (Host, TempDir) {
     for line in text.lines().map(str::trim_start).filter(|line| !line.is_empty()) {
         if let Some(more) = line.strip_prefix("|") {
             let (_, content) = files.last_mut().unwrap();
+            content.drain(..usize::from(*content == "\n"));
             content.push_str(more.strip_prefix(' ').unwrap_or(more));
             content.push('\n');
         } else if let Some((path, target)) = line.split_once(" -> ") {
@@ -29,7 +30,8 @@ pub(super) fn tree(text: &str) -> (Host, TempDir) {
         } else {
             let (path, content) = line.split_once(':').unwrap();
             let content = content.strip_prefix(' ').unwrap_or(content);
-            files.push((path, if content.is_empty() { String::new() } else { format!("{content}\n") }));
+            let end = if content.ends_with('\0') { "" } else { "\n" };
+            files.push((path, format!("{content}{end}")));
         }
     }
     for (path, content) in files {
@@ -291,9 +293,19 @@ fn no_text_anywhere_upsets_the_reading() {
     let empty = empty.recording();
     gather(&empty);
     let paths: Vec<String> = empty.recorded().unwrap().accesses().into_keys().collect();
-    for hostile in
-        ["", "\0\0", "0-8192", "-", "99999999999999999999", ") ( (", "::::", "=\"", "n\u{301}\u{202e}: 1"]
-    {
+    for hostile in [
+        "",
+        "\n",
+        "\0\0",
+        "0-8192\n",
+        "0-8192",
+        "-",
+        "99999999999999999999",
+        ") ( (",
+        "::::",
+        "=\"",
+        "n\u{301}\u{202e}: 1",
+    ] {
         let (_, dir) = tree("");
         for path in &paths {
             // Some of the paths are directories above others.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::topology::numbered;
+use super::whole;
 use crate::host::{Fact, Host};
 
 /// Longer texts are no settings.
@@ -14,16 +15,6 @@ const TEXT_LIMIT: u64 = 64 << 10;
 
 /// More files than any machine has of one kind; a pattern that finds more is refused as a whole.
 const FILES_LIMIT: usize = 100_000;
-
-/// Texts whose reading changes what a later write does, each with the text that must first say something other than 0.
-///
-/// On kernels that lack "watchdog: always restore user_enabled after proc show" (6.14), a read copies what is in force into
-/// what was asked for (`proc_watchdog_common()` in kernel/watchdog.c): with `watchdog` at 0, a later 1 there switches on no
-/// detector that was read meanwhile.
-const GUARDED: &[(&str, &str)] = &[
-    ("/proc/sys/kernel/soft_watchdog", "/proc/sys/kernel/watchdog"),
-    ("/proc/sys/kernel/nmi_watchdog", "/proc/sys/kernel/watchdog"),
-];
 
 /// One text that a pattern found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,13 +58,11 @@ impl Texts {
     }
 }
 
-/// Reads the texts of some patterns, each pattern once; a guarded one only where its guard allows it, else it counts as
-/// not read.
+/// Reads the texts of some patterns, each pattern once.
 pub fn read_texts(host: &Host, patterns: impl IntoIterator<Item = &'static str>) -> Texts {
     let mut reader = Reader { host, lists: BTreeMap::new() };
     let patterns: BTreeSet<&'static str> = patterns.into_iter().collect();
-    let found = patterns.into_iter().filter(|pattern| reader.may_read(pattern)).collect::<Vec<_>>();
-    Texts { found: found.into_iter().map(|pattern| (pattern, reader.read(pattern))).collect() }
+    Texts { found: patterns.into_iter().map(|pattern| (pattern, reader.read(pattern))).collect() }
 }
 
 struct Reader<'a> {
@@ -83,17 +72,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether reading changes nothing. A guard that is refused or says nothing known allows nothing.
-    fn may_read(&self, pattern: &str) -> bool {
-        let Some((_, guard)) = GUARDED.iter().find(|(guarded, _)| *guarded == pattern) else { return true };
-        // Without the guard there is no detector to change.
-        match self.text(guard) {
-            Fact::Known(text) => !matches!(text.trim(), "" | "0"),
-            Fact::Absent | Fact::Refused(libc::ENODATA) => true,
-            Fact::Refused(_) | Fact::Malformed(_) => false,
-        }
-    }
-
     fn read(&mut self, pattern: &'static str) -> Fact<Vec<Text>> {
         let mut places = vec![(String::new(), Vec::new())];
         let plain = pattern.trim_end_matches(['/', '@']);
@@ -135,7 +113,8 @@ impl Reader<'_> {
 
     fn text(&self, path: &str) -> Fact<String> {
         let bytes = self.host.read_at_most(path, TEXT_LIMIT);
-        bytes.parse(|bytes| String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned()))
+        let whole = bytes.parse(|bytes| whole::check(path, &bytes).map(|()| bytes));
+        whole.parse(|bytes| String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned()))
     }
 
     fn list(&mut self, dir: &str) -> &Fact<Vec<String>> {
@@ -228,23 +207,6 @@ mod tests {
         assert_eq!(texts.one("/long"), Fact::Refused(libc::EFBIG));
         assert_eq!(texts.one("/bytes"), Fact::Malformed("not UTF-8 text".into()));
         assert_eq!(texts.one("/list/*/x"), Fact::Refused(1));
-    }
-
-    #[test]
-    fn what_reading_would_change_is_read_only_where_its_guard_allows_it() {
-        const SOFT: &str = "/proc/sys/kernel/soft_watchdog";
-        const GUARD: &str = "/proc/sys/kernel/watchdog";
-        let read = |guard: Seen| {
-            let host = host(&[(SOFT, file("0\n")), (GUARD, guard)]).recording();
-            let soft = read_texts(&host, [SOFT, GUARD]).one(SOFT).map(str::to_owned);
-            let touched = host.recorded().is_some_and(|recorder| recorder.accesses().contains_key(SOFT));
-            assert_eq!(touched, soft.known().is_some());
-            soft
-        };
-        assert_eq!(read(file("1\n")), Fact::Known("0\n".to_owned()));
-        for guard in [file("0\n"), file(""), Seen::Refused(libc::EACCES)] {
-            assert_eq!(read(guard), Fact::Refused(libc::ENODATA));
-        }
     }
 
     proptest! {

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tasks::{RtPolicy, TaskStat, parse_allowed, parse_task_stat, reduced_stat, task_number};
+use super::whole;
 use crate::host::record::Seen;
 use crate::host::{Fact, Host};
 use crate::units::CpuSet;
@@ -175,7 +176,7 @@ impl Look<'_> {
     /// What the scheduler says of a thread; else whether a record needs to know that it could not be read.
     fn stat(&mut self, dir: &str) -> Result<TaskStat, bool> {
         let path = format!("{dir}/stat");
-        let stat = self.host.read(&path).parse(|bytes| parse_task_stat(&bytes));
+        let stat = whole::bytes(self.host, &path).parse(|bytes| parse_task_stat(&bytes));
         match stat {
             Fact::Known(stat) => Ok(TaskStat { comm: without_address(&stat.comm), ..stat }),
             outcome => {
@@ -222,14 +223,14 @@ impl Look<'_> {
     /// The CPUs that a thread may run on; none if it has ended meanwhile.
     fn allowed(&mut self, dir: &str) -> Option<Fact<CpuSet>> {
         let path = format!("{dir}/status");
-        let status = self.host.read(&path);
-        if ended(&status) && ended(&self.host.read(&format!("{dir}/stat"))) {
+        let status = whole::bytes(self.host, &path);
+        if ended(&status) && ended(&whole::bytes(self.host, &format!("{dir}/stat"))) {
             return None;
         }
         let line = status.map(|bytes| {
             let text = String::from_utf8_lossy(&bytes);
             let line = text.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
-            line.map(|line| format!("{line}\n")).unwrap_or_default()
+            format!("{}\n", line.unwrap_or_default())
         });
         self.kept.insert(path, seen_of(&line, |line| Seen::File(line.clone().into_bytes())));
         Some(line.parse(|line| parse_allowed(&line)))

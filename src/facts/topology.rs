@@ -17,11 +17,25 @@ pub fn numbered(name: &str, prefix: &str) -> Option<u32> {
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// The cores with more than one CPU, ascending, from what each CPU says of its siblings.
-pub fn shared_cores(siblings: impl IntoIterator<Item = CpuSet>) -> Vec<CpuSet> {
-    let cores: BTreeSet<BTreeSet<Cpu>> =
-        siblings.into_iter().filter(|core| core.len() > 1).map(|core| core.0).collect();
-    cores.into_iter().map(CpuSet).collect()
+/// The cores with more than one CPU, ascending, from what each CPU says of its siblings; no CPU is in two of them.
+pub fn shared_cores(siblings: impl IntoIterator<Item = CpuSet>) -> Result<Vec<CpuSet>, String> {
+    let cores: BTreeSet<BTreeSet<Cpu>> = siblings.into_iter().map(|core| core.0).collect();
+    let mut seen = BTreeSet::new();
+    match cores.iter().flatten().find(|cpu| !seen.insert(**cpu)) {
+        Some(cpu) => Err(format!("expected each CPU on one core, found CPU {cpu} on several")),
+        None => Ok(cores.into_iter().filter(|core| core.len() > 1).map(CpuSet).collect()),
+    }
+}
+
+/// The CPUs, unless there is one among them that is not present.
+pub fn among(cpus: CpuSet, present: Option<&CpuSet>) -> Result<CpuSet, String> {
+    let others = present.filter(|present| !present.is_empty()).map(|present| cpus.without(present));
+    match others.filter(|others| !others.is_empty()) {
+        Some(others) => {
+            Err(format!("expected CPUs of those in /sys/devices/system/cpu/present, found {others}"))
+        }
+        None => Ok(cpus),
+    }
 }
 
 /// The kind of core of each CPU; empty where all are of one kind.
@@ -74,7 +88,16 @@ mod tests {
     #[test]
     fn cores_are_listed_once() {
         let cores = shared_cores([set("0,2"), set("1"), set("0,2"), set("3-4")]);
-        assert_eq!(cores, [set("0,2"), set("3-4")]);
+        assert_eq!(cores, Ok(vec![set("0,2"), set("3-4")]));
+        // One CPU says that it has a sibling, which says that it has none.
+        assert!(shared_cores([set("0,2"), set("2")]).is_err());
+    }
+
+    #[test]
+    fn what_is_online_is_present() {
+        assert_eq!(among(set("0-1"), Some(&set("0-3"))), Ok(set("0-1")));
+        assert_eq!(among(set("0-1"), None), Ok(set("0-1")));
+        assert!(among(set("0-4"), Some(&set("0-3"))).is_err());
     }
 
     #[test]

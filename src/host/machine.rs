@@ -17,6 +17,7 @@ use rustix::fs::{Mode, OFlags};
 use super::beneath::{self, Links};
 use super::fact::Fact;
 use super::record::{Recorder, Seen, mask_names, redact};
+use super::way;
 
 /// No kernel text that onbeat reads is larger; what is longer is refused.
 pub const READ_LIMIT: u64 = 16 << 20;
@@ -105,6 +106,15 @@ impl Host {
     /// Whether this is the running machine.
     pub fn is_live(&self) -> bool {
         matches!(*self.source, Source::Live)
+    }
+
+    /// Whether reading this file asks a running kernel, whose answer may have an effect: a tree can be the machine itself.
+    pub fn asks_the_kernel(&self, path: &str) -> bool {
+        match &*self.source {
+            Source::Live => true,
+            Source::Tree(..) => self.open(path, OFlags::PATH).is_ok_and(way::is_proc),
+            Source::Captured(..) | Source::Made(_) => false,
+        }
     }
 
     /// Reads a whole file by its absolute path on that machine, without what is private in it.

@@ -219,6 +219,8 @@ fn redact_cmdline(bytes: &[u8]) -> Vec<u8> {
     });
     for word in words {
         if word.trim_ascii() == b"--" {
+            // A line without its end would be one that was cut short.
+            kept.extend(bytes.last().filter(|&&b| b == b'\n'));
             break;
         }
         let equals = word.iter().position(|&b| b == b'=').unwrap_or(word.len());

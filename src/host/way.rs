@@ -155,7 +155,8 @@ fn is_link(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode).is_symlink()
 }
 
-fn is_proc(dir: impl AsFd) -> bool {
+/// Whether a descriptor is that of a file below /proc.
+pub fn is_proc(dir: impl AsFd) -> bool {
     // The field's width differs between architectures.
     #[allow(clippy::unnecessary_cast)]
     rustix::fs::fstatfs(dir).is_ok_and(|found| found.f_type as u64 == PROC)

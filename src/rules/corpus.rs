@@ -4,7 +4,7 @@
 //! verdicts, one file per purpose, `PROFILE.txt` or `PROFILE@CPUS.txt`; `ONBEAT_GOLDEN=write` writes them again.
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     #![allow(clippy::disallowed_methods)] // The corpus is files, and writing it is asked for by a variable.
 
     use crate::bundle::capture;
@@ -22,7 +22,8 @@ mod tests {
     /// The capture that the examples of the rules are tried on as well: four CPUs, of which 2 and 3 are set apart.
     const TUNED: &str = "debian-6.12-rt-tuned";
 
-    fn machines() -> Vec<PathBuf> {
+    /// The folders of the corpus, by name.
+    pub fn machines() -> Vec<PathBuf> {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
         let mut dirs: Vec<PathBuf> =
             fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -30,7 +31,8 @@ mod tests {
         dirs
     }
 
-    fn machine(dir: &Path) -> Machine {
+    /// The machine of a folder.
+    pub fn machine(dir: &Path) -> Machine {
         if let Ok(edits) = fs::read_to_string(dir.join("edits.txt")) {
             let mut machine = Machine::base();
             machine.edit(&edits);

@@ -67,8 +67,13 @@ impl Machine {
             } else {
                 let (path, text) = line.split_once(':').unwrap_or_else(|| panic!("no edit: {line}"));
                 let text = text.strip_prefix(' ').unwrap_or(text);
-                let text = if text.is_empty() { String::new() } else { format!("{text}\n") };
-                self.insert(path, Seen::File(text.into_bytes()));
+                let end = if path.starts_with("/proc/device-tree/") { '\0' } else { '\n' };
+                let text = Seen::File(format!("{text}{end}").into_bytes());
+                // CPUs that are online are there; what is said of that after it stays.
+                if path == "/sys/devices/system/cpu/online" {
+                    self.insert("/sys/devices/system/cpu/present", text.clone());
+                }
+                self.insert(path, text);
                 last = path.to_owned();
             }
         }
@@ -93,6 +98,8 @@ impl Machine {
 
     fn append(&mut self, path: &str, line: &str) {
         let Some(Seen::File(bytes)) = self.answers.get_mut(path) else { panic!("nothing to add to: {line}") };
+        // A path alone has the kernel's empty line, until there are others.
+        bytes.drain(..usize::from(*bytes == b"\n"));
         bytes.extend_from_slice(line.as_bytes());
         bytes.push(b'\n');
     }

@@ -16,6 +16,8 @@ mod compared;
 #[cfg(test)]
 mod corpus;
 pub mod culprits;
+#[cfg(test)]
+mod doubtful;
 mod edits;
 #[cfg(test)]
 mod effects;

@@ -64,9 +64,14 @@ const GIVEN_UP: &str =
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 fn judge(case: &Case) -> Judged {
-    let name = case.known(&case.facts().clocksource, CURRENT)?.as_str();
+    let name = case.known(&case.facts().clocksource, CURRENT)?;
     let value = short(name);
     match quality(name) {
+        Quality::Fast if case.facts().clocksources.known().is_some_and(|all| !all.contains(name)) => {
+            Err(Judgement::unknown(format!(
+                "{CURRENT} says {value}, which is not among those in available_clocksource"
+            )))
+        }
         Quality::Fast => Ok(Judgement::pass(value)),
         Quality::Unknown => Err(Judgement::unknown(format!(
             "the clocksource {value} is not known to onbeat: `onbeat measure` says what reading it costs"
@@ -97,8 +102,11 @@ mod tests {
     #[test]
     fn each_architecture_has_its_clock() {
         check(&KNOB, "", "pass tsc");
-        check(&KNOB, &format!("{CURRENT}: arch_sys_counter"), "pass arch_sys_counter");
-        check(&KNOB, &format!("{CURRENT}: kvm-clock"), "pass kvm-clock");
+        let offered = CURRENT.replace("current_", "available_");
+        for name in ["arch_sys_counter", "kvm-clock"] {
+            check(&KNOB, &format!("{CURRENT}: {name}\n{offered}: {name}"), &format!("pass {name}"));
+            check(&KNOB, &format!("{CURRENT}: {name}"), "unknown");
+        }
         check(&KNOB, &format!("{CURRENT}: acpi_pm"), "fail high acpi_pm");
         check(&KNOB, &format!("{CURRENT}: refined-jiffies"), "fail fatal refined-jiffies");
         check(&KNOB, &format!("{CURRENT}: xen"), "unknown");

@@ -113,6 +113,15 @@ fn judge(case: &Case) -> Judged {
         ));
     }
     governors.all_known()?;
+    // A CPU's file and that of its policy are the same.
+    let shown: Vec<String> =
+        case.each(GOVERNOR, parse_word)?.into_iter().map(|(_, governor)| governor).collect();
+    let policies = case.facts().governors.known();
+    if policies.is_some_and(|policies| policies.iter().any(|governor| !shown.contains(governor))) {
+        return Err(Judgement::unknown(
+            "a policy in /sys/devices/system/cpu/cpufreq has a governor that none of its CPUs has",
+        ));
+    }
     match unclear {
         Some(why) => Err(why),
         None => Ok(Judgement::pass(grouped(fixed))),

@@ -100,7 +100,9 @@ mod tests {
         check(&KNOB, &format!("{POLL}\ncmdline + idle=halt"), "pass not given");
         check(
             &KNOB,
-            &format!("{POLL}\n/sys/devices/system/cpu/cpu0/topology/core_cpus_list: 0-1"),
+            &format!(
+                "{POLL}\n/sys/devices/system/cpu/cpu0/topology/core_cpus_list: 0-1\n/sys/devices/system/cpu/cpu1/topology/core_cpus_list: 0-1"
+            ),
             "fail medium idle=poll, with cores that have several threads",
         );
         let guest = "/proc/cpuinfo:\n| flags : fpu hypervisor";

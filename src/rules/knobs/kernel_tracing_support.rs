@@ -32,7 +32,7 @@ pub static KNOB: Knob = Knob {
     programs: &[],
     judge,
     examples: Examples {
-        fires: "CONFIG_TIMERLAT_TRACER=n",
+        fires: "/sys/kernel/tracing/available_tracers: osnoise hwlat function nop",
         silent: "",
         unknown: "/boot refused
                   /sys/kernel/tracing refused",
@@ -50,14 +50,14 @@ const NEEDED: &[(&str, &str)] = &[
 ];
 
 fn judge(case: &Case) -> Judged {
-    let missing = match case.kconfig() {
-        Ok(config) => missing_in(config),
-        Err(unknown) => {
-            let listed = case.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
-            let listed = listed.ok_or(unknown)?;
+    // What the running kernel lists cannot be another's, as a configuration can.
+    let listed = case.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
+    let missing = match listed {
+        Some(listed) => {
             let lacks = |(_, tracer): &&(&str, &'static str)| !listed.iter().any(|name| name == tracer);
             NEEDED.iter().filter(lacks).map(|(option, _)| *option).collect()
         }
+        None => missing_in(case.kconfig()?),
     };
     if missing.is_empty() {
         return Ok(Judgement::pass("all built in"));
@@ -79,7 +79,9 @@ mod tests {
     fn what_is_missing_is_named() {
         check(&KNOB, "", "pass all built in");
         let distribution = "CONFIG_OSNOISE_TRACER=n\nCONFIG_TIMERLAT_TRACER=n\nCONFIG_HWLAT_TRACER=n";
-        check(&KNOB, distribution, "fail info without OSNOISE_TRACER, TIMERLAT_TRACER, HWLAT_TRACER");
+        let unlisted = format!("{distribution}\n/sys/kernel/tracing refused");
+        check(&KNOB, &unlisted, "fail info without OSNOISE_TRACER, TIMERLAT_TRACER, HWLAT_TRACER");
+        check(&KNOB, distribution, "pass all built in");
         let listed = "/boot refused\n/sys/kernel/tracing/available_tracers:";
         check(&KNOB, &format!("{listed} timerlat osnoise hwlat function nop"), "pass all built in");
         check(

@@ -1,6 +1,7 @@
 //! Mitigations of processor vulnerabilities: a report, and no advice to switch them off.
 
 use super::sources::{HW_VULN, PARAMETERS};
+use crate::facts::cmdline::Cmdline;
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::Case;
@@ -16,7 +17,8 @@ pub static KNOB: Knob = Knob {
     what: "Against processors that leak data the kernel does more at each entry, exit and switch of tasks. mitigations=off, and words for \
            single vulnerabilities, leave that out, and with it the protection. Real-time recipes copy them from each other.",
     why: "what is saved at each entry into the kernel is bought with memory that any program, guest or script of a browser may read",
-    tell: "Words on the command line that switch mitigations off, and a kernel built without them (CPU_MITIGATIONS). Which of them this processor needs, and what each costs here, is not \
+    tell: "Words on the command line that switch mitigations off or leave them out of some ways in, and a kernel built without them \
+           (CPU_MITIGATIONS, or the option of a single one). Which of them this processor needs, and what each costs here, is not \
            judged; /sys/devices/system/cpu/vulnerabilities says what is in force.",
     cost: "With mitigations each system call, interrupt and switch takes longer; by how much depends on the processor, its microcode \
            and how often the program enters the kernel.",
@@ -50,49 +52,62 @@ pub static KNOB: Knob = Knob {
     },
 };
 
-/// Words that switch single mitigations off, with `off` as their value or with none.
-const SINGLE: &[&str] = &[
-    "gather_data_sampling",
-    "indirect_target_selection",
-    "l1tf",
-    "mds",
-    "mmio_stale_data",
+/// Parameters of single mitigations whose value names what is done: the values that leave it out, or leave it out of some of
+/// the ways in (kernel-parameters.txt, and arch/x86/kernel/cpu/bugs.c for the words that it takes).
+const VALUES: &[(&str, &[&str])] = &[
+    ("gather_data_sampling", &["off"]),
+    ("indirect_target_selection", &["off", "vmexit"]),
+    ("kvm_intel.vmentry_l1d_flush", &["never"]),
+    ("l1tf", &["off"]),
+    ("mds", &["off"]),
+    ("mmio_stale_data", &["off"]),
+    ("pti", &["off"]),
+    ("reg_file_data_sampling", &["off"]),
+    ("retbleed", &["off"]),
+    ("spec_rstack_overflow", &["off", "microcode", "ibpb-vmexit"]),
+    ("spec_store_bypass_disable", &["off"]),
+    ("spectre_bhi", &["off", "vmexit"]),
+    ("spectre_v2", &["off"]),
+    ("spectre_v2_user", &["off"]),
+    ("srbds", &["off"]),
+    ("ssbd", &["force-off"]),
+    ("stf_barrier", &["off"]),
+    ("tsa", &["off", "user", "vm"]),
+    ("tsx_async_abort", &["off"]),
+    ("vmscape", &["off"]),
+];
+
+/// Parameters that switch one off by being there; what follows a `=` is not looked at.
+const WORDS: &[&str] = &[
+    "no_entry_flush",
+    "no_rfi_flush",
+    "no_stf_barrier",
+    "no_uaccess_flush",
     "nopti",
+    "nospec",
     "nospec_store_bypass_disable",
     "nospectre_bhb",
     "nospectre_v1",
     "nospectre_v2",
-    "pti",
-    "reg_file_data_sampling",
-    "retbleed",
-    "spec_rstack_overflow",
-    "spec_store_bypass_disable",
-    "spectre_bhi",
-    "spectre_v2",
-    "spectre_v2_user",
-    "srbds",
-    "tsa",
-    "tsx_async_abort",
-    "vmscape",
 ];
 
-/// Parameters of modules that switch one off, with the values that do.
-const MODULES: &[(&str, &[&str])] = &[
-    ("kvm.nx_huge_pages", &["off", "0", "n", "N", "never"]),
-    ("kvm.mitigate_smt_rsb", &["0", "n", "N"]),
-    ("kvm_intel.vmentry_l1d_flush", &["never"]),
-];
+/// Parameters that are on or off.
+const SWITCHES: &[&str] = &["kpti", "kvm.mitigate_smt_rsb", "kvm.nx_huge_pages", "nobp"];
+
+/// Words that say what is done besides, and leave the mitigation as it is.
+const BESIDES: &[&str] = &["nosmt", "nowarn", "force"];
 
 /// Without these words, or built otherwise.
-fn left_to_the_kernel(off: &[String], case: &Case) -> Remedy {
-    let built = |name| case.facts().kconfig.known().is_some_and(|config| config.get(name) == Setting::No);
-    let option = if built("CPU_MITIGATIONS") { "CPU_MITIGATIONS" } else { "SPECULATION_MITIGATIONS" };
+fn left_to_the_kernel(off: &[String], cmdline: &Cmdline) -> Remedy {
     let mut changes: Vec<Change> = Vec::new();
     for word in off {
-        let change = match word.as_str() {
-            "built without" => Change::config(option, "y"),
-            word if word.starts_with("mitigations=") => Change::boot_without("mitigations"),
-            word => Change::boot_without(word),
+        let change = match (word.strip_prefix("built without "), word.split_once('=')) {
+            (Some(option), _) => Change::config(option, "y"),
+            // One word of a list goes with the list.
+            (None, Some((name, value))) if name == "mitigations" || !cmdline.values(name).any(|all| all == value) => {
+                Change::boot_without(name)
+            }
+            _ => Change::boot_without(word.as_str()),
         };
         if !changes.contains(&change) {
             changes.push(change);
@@ -103,71 +118,181 @@ fn left_to_the_kernel(off: &[String], case: &Case) -> Remedy {
 
 fn judge(case: &Case) -> Judged {
     let cmdline = case.cmdline()?;
-    let mut off = Vec::new();
-    // From 6.17 on single attack vectors are left out by `no_` words behind the first (attack_vector_controls.rst).
-    let words = cmdline.value("mitigations").unwrap_or_default().split([',', ';']);
-    off.extend(
-        words
-            .filter(|word| *word == "off" || word.starts_with("no_"))
-            .map(|word| format!("mitigations={word}")),
-    );
-    for name in SINGLE {
-        match cmdline.value(name) {
-            Some("off") => off.push(format!("{name}=off")),
-            None if name.starts_with("no") && cmdline.has(name) => off.push((*name).to_owned()),
-            _ => {}
-        }
+    let mut off = by_vector(case, cmdline);
+    for (name, values) in VALUES {
+        // A list of words, of which the last that names a mitigation counts; so with the parameter given again.
+        let words = cmdline.values(name).flat_map(|value| value.split(','));
+        let last = words.filter(|word| !BESIDES.contains(word)).last();
+        off.extend(last.filter(|word| values.contains(word)).map(|word| format!("{name}={word}")));
     }
-    // arm64 has words of its own.
-    if cmdline.value("kpti").and_then(kbool) == Some(false) {
-        off.push("kpti=off".to_owned());
+    off.extend(WORDS.iter().filter(|name| cmdline.has(name)).map(|name| (*name).to_owned()));
+    for name in SWITCHES {
+        let value = cmdline.value(name);
+        // KVM takes two words besides, never and force (arch/x86/kvm/mmu/mmu.c); the first begins as a no does.
+        let is_off = |value: &&str| kbool(value) == Some(false) && *value != "force";
+        off.extend(value.filter(is_off).map(|value| format!("{name}={value}")));
     }
-    if cmdline.value("ssbd") == Some("force-off") {
-        off.push("ssbd=force-off".to_owned());
+    off.extend(built_without(case).into_iter().map(|option| format!("built without {option}")));
+    match off.is_empty() {
+        // What the kernel was built with has to be known for it to be left to it.
+        true => case.kconfig().map(|_| Judgement::pass("left to the kernel")),
+        false => Ok(Judgement::fail(few(&off)).fix(left_to_the_kernel(&off, cmdline))),
     }
-    // KVM's own: huge pages that a guest may execute (arch/x86/kvm/mmu/mmu.c), and no flush of the L1 data cache on entry.
-    for (name, values) in MODULES {
-        let value = cmdline.value(name).filter(|value| values.contains(value));
-        off.extend(value.map(|value| format!("{name}={value}")));
-    }
-    // The second is the name before 6.9.
-    let built_without =
-        |name| case.facts().kconfig.known().is_some_and(|config| config.get(name) == Setting::No);
-    if ["CPU_MITIGATIONS", "SPECULATION_MITIGATIONS"].into_iter().any(built_without) {
-        off.push("built without".to_owned());
-    }
-    Ok(match off.is_empty() {
-        true => Judgement::pass("left to the kernel"),
-        false => Judgement::fail(few(&off)).fix(left_to_the_kernel(&off, case)),
-    })
 }
+
+/// `mitigations=off`, and the attack vectors that are left out by `no_` words (from 6.17 on, attack_vector_controls.rst).
+fn by_vector(case: &Case, cmdline: &Cmdline) -> Vec<String> {
+    // From 6.17 on a vector that was left out stays out, whatever a further `mitigations=` says
+    // (mitigations_parse_cmdline() in kernel/cpu.c); before, the last one counts.
+    let all = case.series().is_ok_and(|series| series >= (6, 17));
+    let values = cmdline.values("mitigations").collect::<Vec<_>>();
+    let counted = if all { &values[..] } else { &values[values.len().saturating_sub(1)..] };
+    let words = counted.iter().flat_map(|value| value.split([',', ';']));
+    let off = words.filter(|word| *word == "off" || word.starts_with("no_"));
+    off.map(|word| format!("mitigations={word}")).collect()
+}
+
+/// Options whose absence leaves all of them out, and those of single ones that are on unless somebody switches them off.
+fn built_without(case: &Case) -> Vec<String> {
+    // The second is the name before 6.9.
+    const ALL: [&str; 2] = ["CPU_MITIGATIONS", "SPECULATION_MITIGATIONS"];
+    let Some(config) = case.facts().kconfig.known() else { return Vec::new() };
+    let is_off = |name: &&str| config.get(name) == Setting::No;
+    if let Some(all) = ALL.iter().find(|name| is_off(name)) {
+        return vec![(*all).to_owned()];
+    }
+    OPTIONS.iter().filter(|name| is_off(name)).map(|name| (*name).to_owned()).collect()
+}
+
+/// Options of single mitigations with "default y" (arch/x86/Kconfig, arch/arm64/Kconfig), by their present names and those before 6.9.
+const OPTIONS: &[&str] = &[
+    "CPU_IBPB_ENTRY",
+    "CPU_IBRS_ENTRY",
+    "CPU_SRSO",
+    "CPU_UNRET_ENTRY",
+    "MITIGATE_SPECTRE_BRANCH_HISTORY",
+    "MITIGATION_GDS",
+    "MITIGATION_IBPB_ENTRY",
+    "MITIGATION_IBRS_ENTRY",
+    "MITIGATION_ITS",
+    "MITIGATION_L1TF",
+    "MITIGATION_MDS",
+    "MITIGATION_MMIO_STALE_DATA",
+    "MITIGATION_PAGE_TABLE_ISOLATION",
+    "MITIGATION_RETBLEED",
+    "MITIGATION_RETHUNK",
+    "MITIGATION_RETPOLINE",
+    "MITIGATION_RFDS",
+    "MITIGATION_SPECTRE_BHI",
+    "MITIGATION_SPECTRE_V1",
+    "MITIGATION_SPECTRE_V2",
+    "MITIGATION_SRBDS",
+    "MITIGATION_SRSO",
+    "MITIGATION_SSB",
+    "MITIGATION_TAA",
+    "MITIGATION_TSA",
+    "MITIGATION_UNRET_ENTRY",
+    "MITIGATION_VMSCAPE",
+    "PAGE_TABLE_ISOLATION",
+    "RETHUNK",
+    "RETPOLINE",
+    "UNMAP_KERNEL_AT_EL0",
+];
 
 #[cfg(test)]
 mod tests {
-    use super::KNOB;
-    use crate::rules::fixture::check;
+    use super::{KNOB, OPTIONS, SWITCHES, VALUES, WORDS};
+    use crate::rules::fixture::{Machine, check};
+    use crate::rules::judgement::Verdict;
+
+    /// Every parameter of kernel-parameters.txt (6.18) that leaves a mitigation out: those that `mitigations=off` stands for, those
+    /// of the pages of hw-vuln, and the architectures' own.
+    const DOCUMENTED: &str = "mitigations=off mitigations=auto,no_user_kernel mitigations=auto,no_user_user mitigations=auto,no_guest_host \
+        mitigations=auto,no_guest_guest mitigations=auto,no_cross_thread mitigations=,no_cross_thread mitigations=auto,nosmt,no_guest_host \
+        gather_data_sampling=off indirect_target_selection=off indirect_target_selection=vmexit kpti=0 kpti=off kvm.nx_huge_pages=off \
+        kvm.nx_huge_pages=never kvm.mitigate_smt_rsb=0 kvm-intel.vmentry_l1d_flush=never l1tf=off mds=off mmio_stale_data=off \
+        no_entry_flush no_rfi_flush no_stf_barrier no_uaccess_flush nobp=0 nopti nospec nospec_store_bypass_disable nospectre_bhb \
+        nospectre_v1 nospectre_v2 pti=off reg_file_data_sampling=off retbleed=off retbleed=off,nosmt retbleed=nosmt,off \
+        spec_rstack_overflow=off spec_rstack_overflow=microcode spec_rstack_overflow=ibpb-vmexit spec_store_bypass_disable=off \
+        spectre_bhi=off spectre_bhi=vmexit spectre_v2=off spectre_v2_user=off srbds=off ssbd=force-off stf_barrier=off tsa=off tsa=user \
+        tsa=vm tsx_async_abort=off vmscape=off";
+
+    /// Values of the same parameters that leave it in force.
+    const KEPT: &str = "mitigations=auto mitigations=auto,nosmt gather_data_sampling=force indirect_target_selection=on \
+        indirect_target_selection=force kpti=1 kvm.nx_huge_pages=auto kvm.nx_huge_pages=force kvm.mitigate_smt_rsb=1 \
+        kvm-intel.vmentry_l1d_flush=cond l1tf=full l1tf=flush,nosmt l1tf=flush,nowarn mds=full mds=full,nosmt mmio_stale_data=full,nosmt \
+        nobp=1 pti=on pti=auto reg_file_data_sampling=on retbleed=auto retbleed=auto,nosmt retbleed=unret,nosmt \
+        spec_rstack_overflow=safe-ret spec_rstack_overflow=ibpb spec_store_bypass_disable=prctl spectre_bhi=on spectre_v2=on \
+        spectre_v2=eibrs,lfence spectre_v2_user=prctl ssbd=kernel srbds=on tsa=on tsx_async_abort=full,nosmt vmscape=ibpb vmscape=force";
+
+    fn after(words: &str) -> (Verdict, String) {
+        let mut machine = Machine::base();
+        words.split(' ').for_each(|word| machine.edit(&format!("cmdline + {word}")));
+        let found = machine.finding(&KNOB);
+        (found.verdict, found.value)
+    }
+
+    #[test]
+    fn every_documented_word_is_seen() {
+        let words: Vec<&str> = DOCUMENTED.split_whitespace().collect();
+        for word in &words {
+            let (verdict, value) = after(word);
+            let name = word.split('=').next().unwrap_or_default().replace('-', "_");
+            assert!(
+                verdict == Verdict::Fail && value.replace('-', "_").starts_with(&name),
+                "{word}: {value}"
+            );
+            // As if it were not there, where the last one counts.
+            let again = after(&format!("{word} quiet {word}"));
+            assert_eq!(again.0, Verdict::Fail, "{word}");
+        }
+        for word in KEPT.split_whitespace() {
+            assert_eq!(after(word), (Verdict::Pass, "left to the kernel".to_owned()), "{word}");
+        }
+        // Each line of the tables is tried.
+        let names =
+            VALUES.iter().map(|(name, _)| *name).chain(WORDS.iter().copied()).chain(SWITCHES.iter().copied());
+        for name in names {
+            let tried =
+                |word: &&str| word.split('=').next().is_some_and(|tried| tried.replace('-', "_") == name);
+            assert!(words.iter().any(tried), "{name}");
+        }
+        println!("{} words that leave a mitigation out, all seen", words.len());
+    }
+
+    #[test]
+    fn every_option_is_seen() {
+        for option in OPTIONS.iter().chain(&["CPU_MITIGATIONS", "SPECULATION_MITIGATIONS"]) {
+            check(&KNOB, &format!("CONFIG_{option}=n"), "fail info");
+        }
+        check(&KNOB, "/boot refused", "unknown");
+        check(&KNOB, "/boot refused\ncmdline + nopti", "fail info nopti");
+    }
 
     #[test]
     fn what_is_switched_off_is_named() {
         check(&KNOB, "", "pass left to the kernel");
-        check(&KNOB, "cmdline + mitigations=auto,nosmt", "pass left to the kernel");
         check(&KNOB, "cmdline + mitigations=off\ncmdline + mitigations=auto", "pass left to the kernel");
+        check(&KNOB, "cmdline + retbleed=off\ncmdline + retbleed=auto", "pass left to the kernel");
+        check(&KNOB, "cmdline + retbleed=off\ncmdline + retbleed=nosmt", "fail info retbleed=off");
         check(
             &KNOB,
             "cmdline + mitigations=off\ncmdline + nopti\ncmdline + mds=off",
             "fail info mitigations=off, mds=off, nopti",
         );
-        check(&KNOB, "cmdline + spectre_v2=on\ncmdline + kpti=1", "pass left to the kernel");
-        check(&KNOB, "cmdline + kpti=0\ncmdline + ssbd=force-off", "fail info kpti=off, ssbd=force-off");
+        check(&KNOB, "cmdline + kpti=0\ncmdline + ssbd=force-off", "fail info ssbd=force-off, kpti=0");
         check(
             &KNOB,
             "cmdline + mitigations=auto,no_user_kernel,no_guest_host",
             "fail info mitigations=no_user_kernel, mitigations=no_guest_host",
         );
         check(&KNOB, "cmdline + mitigations=auto;no_user_user", "fail info mitigations=no_user_user");
-        check(&KNOB, "cmdline + kvm.nx_huge_pages=off", "fail info kvm.nx_huge_pages=off");
-        check(&KNOB, "cmdline + kvm.nx_huge_pages=auto", "pass left to the kernel");
-        check(&KNOB, "CONFIG_CPU_MITIGATIONS=n", "fail info built without");
-        check(&KNOB, "/boot refused", "pass left to the kernel");
+    }
+
+    #[test]
+    fn from_6_17_on_a_vector_stays_out() {
+        let twice = "cmdline + mitigations=off\ncmdline + mitigations=auto";
+        let later = "/proc/sys/kernel/osrelease: 6.17.1\n/boot/config-6.17.1: CONFIG_CPU_MITIGATIONS=y";
+        check(&KNOB, &format!("{twice}\n{later}"), "fail info mitigations=off");
     }
 }

@@ -2,8 +2,9 @@
 
 use super::per_cpu::PerCpu;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
+use crate::facts::Fact;
 use crate::facts::line::parse_cpus;
-use crate::rules::case::Case;
+use crate::rules::case::{Case, unread};
 use crate::rules::change::{Because, Change};
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::remedy::Remedy;
@@ -38,7 +39,11 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[SIBLINGS],
-    facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"],
+    facts: &[
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/isolated",
+        "/sys/devices/system/cpu/cpuN/topology/core_cpus_list",
+    ],
     programs: &[],
     judge,
     examples: Examples {
@@ -54,6 +59,10 @@ pub static KNOB: Knob = Knob {
 fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let housekeeping = case.housekeeping()?;
+    // Where the lists of all CPUs contradict each other, none of them is believed.
+    if let contradicting @ Fact::Malformed(_) = &case.facts().siblings {
+        return Err(unread("/sys/devices/system/cpu/cpuN/topology/core_cpus_list", contradicting));
+    }
     let cores = PerCpu::of(case, SIBLINGS, parse_cpus);
     let split = cores.that(|core| !core.and(&housekeeping).is_empty());
     if !split.is_empty() {

@@ -44,7 +44,7 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[],
-    facts: &["/proc/swaps", "/boot/config-RELEASE"],
+    facts: &["/proc/swaps", "/proc/meminfo", "/boot/config-RELEASE"],
     programs: &[],
     judge,
     examples: Examples {

@@ -1,6 +1,7 @@
 //! The lockup detectors: a timer, a stopper thread and an NMI that look for CPUs that hang.
 
 use super::sources::{LOCKUP_WATCHDOGS, RT_CONFIG, SYSCTL_KERNEL};
+use crate::facts::Fact;
 use crate::rules::case::{Case, absent};
 use crate::rules::change::Change;
 use crate::rules::intent::Profile;
@@ -8,6 +9,7 @@ use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
 use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "watchdog",
@@ -16,8 +18,9 @@ pub static KNOB: Knob = Knob {
            stamp; the hard lockup detector, or NMI watchdog, raises an NMI from a performance counter to see whether that timer still comes.",
     why: "a timer interrupt, a thread above all priorities and an NMI come to each CPU every few seconds, whatever runs there",
     tell: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run on. With nohz_full= the kernel leaves those \
-           CPUs out by itself. With `watchdog` at 0 the other two are not read: on kernels before 6.14 reading them then keeps a \
-           later 1 in `watchdog` from switching them on. A kernel built without them has no such files; its configuration says so.",
+           CPUs out by itself. On kernels before 6.14, reading a detector's sysctl while none runs keeps a later 1 in another of them \
+           from switching it on; there /proc/timer_list tells root whether the detectors' timer is armed, and the sysctls are read only if it \
+           is. A kernel built without them has no such files; its configuration says so.",
     cost: "A CPU that hangs in the kernel is no longer reported, and does not bring the machine down where panic was asked for: have a \
            hardware watchdog for that. Kept on the housekeeping CPUs, the detectors still see those.",
     wanted: "off, or not on the CPUs that matter",
@@ -35,7 +38,13 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[BOTH, SOFT, HARD, THRESHOLD, MASK],
-    facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated", "/boot/config-RELEASE"],
+    facts: &[
+        "/proc/timer_list",
+        "/proc/sys/kernel/osrelease",
+        "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/isolated",
+        "/boot/config-RELEASE",
+    ],
     programs: &[],
     judge,
     examples: Examples {
@@ -59,10 +68,19 @@ const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
 const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";
 
 fn judge(case: &Case) -> Judged {
-    // The switch of both comes first: with it at 0 the others are not read, because that changes what they do later.
-    // A capture from before it was read has the others.
-    if case.number_if_there(BOTH) == Ok(Some(0)) {
+    let both = case.number_if_there(BOTH).unwrap_or_default();
+    let each = [SOFT, HARD].map(|path| case.number_if_there(path).ok().flatten());
+    // What it shows is whether one of the two is in force.
+    let on = each.iter().any(|detector| detector.is_some_and(|on| on != 0));
+    if both.is_some_and(|both| if both == 0 { on } else { each == [Some(0), Some(0)] }) {
+        return Err(Judgement::unknown(format!("{BOTH} contradicts {SOFT} and {HARD}")));
+    }
+    if both == Some(0) {
         return Ok(Judgement::pass("lockup detectors off"));
+    }
+    // The switches of detectors that do not run are not read, because on some kernels that changes them.
+    if case.survey.watchdog_timers.known().is_some_and(CpuSet::is_empty) {
+        return Ok(Judgement::pass("no lockup detector's timer is armed"));
     }
     // Each way of having them off is enough; a detector that is known to run decides the first.
     Judgement::any([by_mask(case), by_threshold(case), Judgement::all([soft(case), hard(case)])]).map(
@@ -105,6 +123,12 @@ fn hard(case: &Case) -> Judged {
 }
 
 fn detector(case: &Case, path: &str, name: &str, option: &str) -> Judged {
+    if case.survey.texts.one(path) == Fact::Refused(libc::ENODATA) {
+        return Err(Judgement::unknown(format!(
+            "{path} was not read: before 6.14 that can change what a later write does, and /proc/timer_list, which tells root \
+             whether the detectors run, could not be read"
+        )));
+    }
     match case.number_if_there(path)? {
         Some(0) => Ok(Judgement::pass(format!("{name} off"))),
         Some(_) => Ok(Judgement::fail(format!("{name} on"))),
@@ -147,7 +171,14 @@ fn by_mask(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
+    use crate::facts::Fact;
+    use crate::facts::texts::read_texts;
+    use crate::facts::timer_list::SWITCHES;
+    use crate::host::Host;
+    use crate::rules::audit::finding;
     use crate::rules::fixture::{Machine, check};
+    use crate::rules::wanted;
+    use crate::units::CpuSet;
 
     const ON: &str = "/proc/sys/kernel/soft_watchdog: 1\n/proc/sys/kernel/nmi_watchdog: 1\n/proc/sys/kernel/watchdog_thresh: 10\n/proc/sys/kernel/watchdog_cpumask: 0-3";
 
@@ -173,13 +204,36 @@ mod tests {
 
     #[test]
     fn the_switch_of_both_decides_without_the_others() {
-        let off = format!("{ON}\n/proc/sys/kernel/watchdog: 0");
-        check(&KNOB, &off, "pass lockup detectors off");
+        let off =
+            "/proc/sys/kernel/soft_watchdog: 0\n/proc/sys/kernel/nmi_watchdog: 0\n/proc/sys/kernel/watchdog";
+        check(&KNOB, &format!("{ON}\n{off}: 0"), "pass lockup detectors off");
+        check(&KNOB, &format!("{ON}\n{off}: 1"), "unknown");
+        check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog: 0"), "unknown");
+        check(
+            &KNOB,
+            &format!("{ON}\n/proc/sys/kernel/watchdog refused"),
+            "fail high on CPU 2-3; every 4 s; soft lockup detector on; NMI watchdog on",
+        );
+    }
+
+    /// What a live machine gives: the switches are not read.
+    fn unread(timers: Fact<CpuSet>) -> String {
         let mut machine = Machine::base();
-        machine.edit(&off);
-        let texts = machine.read().texts;
-        assert!(texts.one(super::SOFT).known().is_none() && texts.one(super::HARD).known().is_none());
-        check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog refused"), "unknown");
+        machine.edit(ON);
+        let (mut survey, intent) = machine.survey();
+        let texts = wanted().texts.into_iter().filter(|path| !SWITCHES.contains(path));
+        survey.texts = read_texts(&Host::made(machine.answers), texts);
+        survey.watchdog_timers = timers;
+        let found = finding(&KNOB, &survey, &intent);
+        format!("{} {}{}", found.verdict.name(), found.value, found.why)
+    }
+
+    #[test]
+    fn detectors_whose_switches_are_not_read_are_told_by_their_timers() {
+        let none = unread(Fact::Known(CpuSet::default()));
+        assert!(none.starts_with("pass no lockup detector's timer is armed"), "{none}");
+        let user = unread(Fact::Refused(libc::EACCES));
+        assert!(user.starts_with("unknown /proc/sys/kernel/soft_watchdog was not read"), "{user}");
     }
 
     #[test]

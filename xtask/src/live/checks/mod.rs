@@ -8,6 +8,7 @@ mod found;
 mod measuring;
 mod refusals;
 mod stall;
+mod untouched;
 
 use super::frames::Reply;
 use super::judge::Verdict;
@@ -43,6 +44,7 @@ pub fn of(machine: &Machine) -> Vec<Check> {
         checks.extend(disturbance::checks());
         checks.extend(refusals::checks());
         checks.extend(answers::checks());
+        checks.extend(untouched::checks());
     }
     checks.extend(found::checks());
     checks

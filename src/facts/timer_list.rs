@@ -1,0 +1,186 @@
+//! On which CPUs the timer of the lockup detectors is armed: what tells whether they run where their own files may not be read.
+//!
+//! Source: kernel/time/timer_list.c for the text, and `watchdog_enable()` in kernel/watchdog.c for the timer. The kernel
+//! prints it with each CPU's timers locked for some steps at a time, so it is read only where nothing else tells.
+
+use super::line::{excerpt, parse_i64};
+use super::uname::series;
+use super::whole;
+use crate::host::record::Seen;
+use crate::host::{Fact, Host};
+use crate::units::{Cpu, CpuSet};
+
+const PATH: &str = "/proc/timer_list";
+const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
+
+/// The files of the lockup detectors whose reading changes what a later write does.
+///
+/// On kernels that lack "always restore watchdog_softlockup(,hardlockup)_user_enabled after proc show" (in 6.14), a read copies
+/// what is in force into what was asked for (`proc_watchdog_common()` in kernel/watchdog.c). With no detector in force, that
+/// forgets which were asked for: a later 1 in another of these files switches nothing on. Each of them does that to itself, and
+/// which one may be read then cannot be told without reading one of them.
+pub const SWITCHES: [&str; 3] =
+    ["/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog", "/proc/sys/kernel/nmi_watchdog"];
+
+/// The CPUs with such a timer; absent where nobody has to look.
+pub fn read_watchdog_timers(host: &Host) -> Fact<CpuSet> {
+    let release = whole::text(host, "/proc/sys/kernel/osrelease");
+    let threshold = whole::text(host, THRESHOLD).parse(|text| parse_i64(&text));
+    if restores(release.known().map(String::as_str)) || matches!(threshold, Fact::Absent | Fact::Known(0)) {
+        return Fact::Absent;
+    }
+    let timers = host.unrecorded().read_text(PATH).parse(|text| parse_timer_list(&text));
+    host.keep(
+        PATH,
+        match &timers {
+            Fact::Known(timers) => Seen::File(reduced(timers).into_bytes()),
+            Fact::Absent => Seen::Absent,
+            Fact::Refused(errno) => Seen::Refused(*errno),
+            // What it is says nothing; that it was not understood does.
+            Fact::Malformed(_) => Seen::File(b"?\n".to_vec()),
+        },
+    );
+    timers.map(|timers| timers.with_watchdog)
+}
+
+/// Whether reading the switches changes nothing.
+pub fn may_read_switches(host: &Host, timers: &Fact<CpuSet>) -> bool {
+    // A copy of the files has nothing to forget.
+    if !host.asks_the_kernel(SWITCHES[0]) {
+        return true;
+    }
+    let release = whole::text(host, "/proc/sys/kernel/osrelease");
+    let threshold = whole::text(host, THRESHOLD).parse(|text| parse_i64(&text));
+    harmless(release.known().map(String::as_str), &threshold, timers)
+}
+
+/// The kernel restores what was asked for, there are no detectors, or one is in force.
+fn harmless(release: Option<&str>, threshold: &Fact<i64>, timers: &Fact<CpuSet>) -> bool {
+    restores(release) || *threshold == Fact::Absent || timers.known().is_some_and(|cpus| !cpus.is_empty())
+}
+
+/// Whether the kernel of this release puts back what was asked for; not believed of one that does not say which it is.
+fn restores(release: Option<&str>) -> bool {
+    release.and_then(series).is_some_and(|series| series >= (6, 14))
+}
+
+/// What of a list of timers is of interest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timers {
+    /// The CPUs that are listed.
+    pub cpus: CpuSet,
+    /// Those of them with a timer of the lockup detectors.
+    pub with_watchdog: CpuSet,
+}
+
+/// Parses `/proc/timer_list`: each CPU with its timers, then the devices that raise the ticks.
+pub fn parse_timer_list(text: &str) -> Result<Timers, String> {
+    let mut timers = Timers::default();
+    let mut last = None;
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(number) = line.strip_prefix("cpu: ") {
+            let cpu = number.trim().parse().ok().filter(|&cpu| cpu < crate::units::CPU_LIMIT).map(Cpu);
+            last = Some(
+                cpu.ok_or_else(|| format!("expected the number of a CPU, found '{}'", excerpt(number)))?,
+            );
+            timers.cpus.0.extend(last);
+        } else if line.starts_with("Tick Device:") {
+            // What follows are no timers: the list of them is whole.
+            return match timers.cpus.is_empty() {
+                true => Err("expected the timers of some CPUs, found none".to_owned()),
+                false => Ok(timers),
+            };
+        } else if let Some(function) = function(line) {
+            if function.starts_with("0x") {
+                return Err("it names no functions".to_owned());
+            }
+            // With link-time optimisation a name can have an ending: `.llvm.` and a number.
+            if function.split('.').next() == Some("watchdog_timer_fn") {
+                timers.with_watchdog.0.extend(last);
+            }
+        }
+    }
+    Err("expected a list of timers, found one that was cut short".to_owned())
+}
+
+/// The function of a line such as ` #6: <0000000050032415>, watchdog_timer_fn, S:01`.
+fn function(line: &str) -> Option<&str> {
+    let (number, rest) = line.strip_prefix('#')?.split_once(": ")?;
+    number.parse::<u32>().ok()?;
+    Some(rest.split(", ").nth(1)?.trim())
+}
+
+fn reduced(timers: &Timers) -> String {
+    let mut text = String::new();
+    for cpu in timers.cpus.iter() {
+        text += &format!("cpu: {cpu}\n");
+        if timers.with_watchdog.contains(cpu) {
+            text += " #0: <0>, watchdog_timer_fn, S:01\n";
+        }
+    }
+    text + "Tick Device: mode:     1\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIST: &str = "Timer List Version: v0.10\nHRTIMER_MAX_CLOCK_BASES: 8\nnow at 12459609920408 nsecs\n\ncpu: 0\n clock 0:\n\
+        \x20 .base:       00000000ec82188a\nactive timers:\n #0: <000000001196a4f6>, hrtimer_wakeup, S:01\n\
+        \x20# expires at 12459610058766-12459610108766 nsecs [in 138358 to 188358 nsecs]\n\
+        \x20#1: <0000000050032415>, watchdog_timer_fn, S:01\n # expires at 1-1 nsecs [in 1 to 1 nsecs]\n\
+        cpu: 1\nactive timers:\n #0: <00000000690d3302>, tick_nohz_handler, S:01\n\nTick Device: mode:     1\nBroadcast device\n";
+
+    #[test]
+    fn the_detectors_timers_are_found_by_their_function() {
+        let timers = parse_timer_list(LIST).unwrap();
+        assert_eq!((timers.cpus.to_string(), timers.with_watchdog.to_string()), ("0-1".into(), "0".into()));
+        assert_eq!(parse_timer_list(&reduced(&timers)), Ok(timers));
+        let optimised = LIST.replace("watchdog_timer_fn", "watchdog_timer_fn.llvm.123");
+        assert_eq!(parse_timer_list(&optimised).unwrap().with_watchdog.to_string(), "0");
+        let another = LIST.replace("watchdog_timer_fn", "my_watchdog_timer_fn");
+        assert!(parse_timer_list(&another).unwrap().with_watchdog.is_empty());
+    }
+
+    #[test]
+    fn a_list_without_its_end_or_without_names_tells_nothing() {
+        let end = LIST.find("Tick Device").unwrap();
+        for cut in (0..=end).filter(|&at| LIST.is_char_boundary(at)) {
+            assert!(parse_timer_list(&LIST[..cut]).is_err(), "{cut}");
+        }
+        assert!(parse_timer_list(&LIST.replace("watchdog_timer_fn", "0xffffffff81234567")).is_err());
+        assert!(parse_timer_list("Tick Device: mode: 1\n").is_err());
+    }
+
+    #[test]
+    fn kernels_that_restore_are_known_by_their_series() {
+        assert!(restores(Some("6.14.0")) && restores(Some("7.0.1")));
+        for other in [Some("6.13.9"), Some("6.1.0-50-rt-amd64"), Some("x"), None] {
+            assert!(!restores(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_switch_is_read_only_where_that_changes_nothing() {
+        let (ten, on) = (Fact::Known(10), Fact::Known(CpuSet::parse("0-3").unwrap()));
+        let refused = Fact::Refused(libc::EACCES);
+        assert!(harmless(Some("6.12.9"), &ten, &on));
+        assert!(harmless(Some("6.14.0"), &ten, &refused));
+        assert!(harmless(Some("6.12.9"), &Fact::Absent, &refused));
+        for timers in [Fact::Known(CpuSet::default()), refused, Fact::Absent, Fact::Malformed("x".into())] {
+            for threshold in [&ten, &Fact::Known(0), &Fact::Refused(libc::EACCES)] {
+                assert!(!harmless(Some("6.12.9"), threshold, &timers), "{timers:?}");
+                assert!(!harmless(None, threshold, &timers), "{timers:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parser_is_total(text in "((cpu: | #[0-9]: <x>, |Tick Device:)?[\\PC]{0,12}\n){0,8}") {
+            let _ = parse_timer_list(&text);
+        }
+    }
+}

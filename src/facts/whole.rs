@@ -1,0 +1,70 @@
+//! Whether a text of the kernel is whole: what was cut short says less than the kernel did, and may say the opposite.
+//!
+//! The kernel ends each text of /proc and /sys with a newline, those of the device tree with NUL (Documentation/filesystems/sysfs.rst,
+//! seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). A list of CPUs that names none is a newline, too.
+
+use crate::host::{Fact, Host};
+
+/// Reads a text of the kernel.
+pub fn text(host: &Host, path: &str) -> Fact<String> {
+    bytes(host, path).parse(|bytes| String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text")))
+}
+
+/// Reads a text of the kernel that need not be UTF-8.
+pub fn bytes(host: &Host, path: &str) -> Fact<Vec<u8>> {
+    host.read(path).parse(|bytes| check(path, &bytes).map(|()| bytes))
+}
+
+/// Says what is missing at the end of a text; files that people and programs write need no newline there.
+pub fn check(path: &str, bytes: &[u8]) -> Result<(), String> {
+    if !path.starts_with("/proc/") && !path.starts_with("/sys/") {
+        return Ok(());
+    }
+    let end = if path.starts_with("/proc/device-tree/") { 0 } else { b'\n' };
+    match bytes.last() {
+        Some(last) if *last == end => Ok(()),
+        None if may_be_empty(path) => Ok(()),
+        // Without a newline up to 5.8; what it chose from is in brackets.
+        Some(_) if path == "/sys/module/pcie_aspm/parameters/policy" => Ok(()),
+        None => Err("expected a text of the kernel, found an empty file: was it cut short?".to_owned()),
+        Some(_) => {
+            Err("expected a whole text of the kernel, found one without its end: was it cut short?"
+                .to_owned())
+        }
+    }
+}
+
+/// Files in which the kernel writes nothing where there is nothing to list.
+fn may_be_empty(path: &str) -> bool {
+    const NAMES: [&str; 6] =
+        ["actions", "chip_name", "consoles", "set_event", "cgroup.procs", "cgroup.threads"];
+    path.rsplit('/').next().is_some_and(|name| NAMES.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_text_has_its_end() {
+        for (path, text) in [
+            ("/proc/sys/kernel/watchdog", "0\n"),
+            ("/sys/devices/system/cpu/isolated", "\n"),
+            ("/proc/device-tree/model", "Board\0"),
+            ("/sys/kernel/tracing/set_event", ""),
+            ("/etc/security/limits.conf", "* - rtprio 99"),
+            ("/etc/tuned/active_profile", ""),
+        ] {
+            assert_eq!(check(path, text.as_bytes()), Ok(()), "{path}");
+        }
+        for (path, text) in [
+            ("/proc/sys/kernel/sched_rt_runtime_us", "95"),
+            ("/sys/devices/system/cpu/isolated", ""),
+            ("/proc/device-tree/model", "Boa"),
+            ("/sys/kernel/tracing/set_event", "sched:sched_sw"),
+            ("/proc/cmdline", "isolcpus=2-"),
+        ] {
+            assert!(check(path, text.as_bytes()).is_err(), "{path}");
+        }
+    }
+}

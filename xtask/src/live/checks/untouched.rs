@@ -1,0 +1,91 @@
+//! Reading the machine changes no setting, and not what a later write does.
+//!
+//! The second is seen on the lockup detectors, whose files forget what was asked for when they are read (before 6.14): how many
+//! of their timers a write arms is compared with what it arms where nothing was read in between.
+
+use super::super::frames::Reply;
+use super::super::judge::{Verdict, require};
+use super::super::machine::Machine;
+use super::Check;
+
+const SCRIPT: &str = include_str!("../guest/untouched.sh");
+const READERS: [&str; 6] = ["audit", "user", "root", "capture", "bundle", "measure"];
+const STATES: [&str; 3] = ["both", "each", "on"];
+/// Fewer settings are not those of a whole machine.
+const SETTINGS: i64 = 500;
+
+pub fn checks() -> Vec<Check> {
+    vec![Check::new("untouched", SCRIPT, untouched)]
+}
+
+fn untouched(reply: &Reply, _: &Machine) -> Verdict {
+    for state in STATES {
+        let armed = |reader: &str| reply.number(&format!("{state}.{reader}"));
+        let wanted = armed("none")?;
+        require(wanted > 0, || format!("{state}: no timer is armed where nothing was read"))?;
+        for reader in READERS {
+            let found = armed(reader)?;
+            require(found == wanted, || {
+                format!("{state}: after {reader} a write arms the timers of {found} CPUs instead of {wanted}")
+            })?;
+        }
+        if state == "on" {
+            continue;
+        }
+        require(reply.number(&format!("{state}.none.off"))? == 0, || format!("{state}: they were not off"))?;
+        // These kernels forget: a test in which reading has no effect would not see one.
+        require(armed("forget")? == 0, || format!("{state}: reading all three switches has no effect here"))?;
+    }
+    let compared = reply.number("compared")?;
+    require(compared >= SETTINGS, || format!("{compared} settings are too few"))?;
+    let changed = reply.file("changed")?;
+    println!("  {compared} settings compared, {} are noise", reply.number("noise")?);
+    require(changed.trim().is_empty(), || {
+        format!("changed: {}", changed.lines().take(6).collect::<Vec<_>>().join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::machine::MACHINES;
+    use super::*;
+
+    fn reply() -> Reply {
+        let mut reply = Reply::default();
+        for state in STATES {
+            for reader in READERS.iter().chain(&["none"]) {
+                reply.values.insert(format!("{state}.{reader}"), "2".into());
+            }
+            reply.values.insert(format!("{state}.none.off"), "0".into());
+            reply.values.insert(format!("{state}.forget"), "0".into());
+        }
+        reply.values.insert("compared".into(), "1200".into());
+        reply.values.insert("noise".into(), "3".into());
+        reply.files.insert("changed".into(), Some(String::new()));
+        reply
+    }
+
+    #[test]
+    fn each_effect_is_seen() {
+        let judge = |change: &dyn Fn(&mut Reply)| {
+            let mut reply = reply();
+            change(&mut reply);
+            untouched(&reply, &MACHINES[0])
+        };
+        assert_eq!(judge(&|_| {}), Ok(()));
+        for (label, value) in [
+            ("both.audit", "0"),
+            ("each.user", "0"),
+            ("on.measure", "1"),
+            ("both.none", "0"),
+            ("both.forget", "2"),
+            ("each.none.off", "2"),
+            ("compared", "10"),
+        ] {
+            let wrong = judge(&|reply| drop(reply.values.insert(label.into(), value.into())));
+            assert!(wrong.is_err(), "{label}");
+        }
+        let changed = "> /proc/sys/kernel/printk:4\n".to_string();
+        assert!(judge(&|reply| drop(reply.files.insert("changed".into(), Some(changed.clone())))).is_err());
+    }
+}
