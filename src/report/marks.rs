@@ -82,7 +82,7 @@ impl<'a> Marks<'a> {
 
     /// What the rings are.
     pub fn key(&self, plot: &Plot, theme: &Theme) -> Option<Key> {
-        let words = format!("rings: every {}", periods::seconds(self.period(plot)?.period_s));
+        let words = format!("rings: every {}", self.period(plot)?.every());
         Some(Key { colour: theme.ink, area: false, words })
     }
 

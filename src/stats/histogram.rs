@@ -132,6 +132,14 @@ pub fn quantile(rows: &[Row], max: Option<Nanos>, per_million: u64) -> Option<Na
     })
 }
 
+/// As [`quantile`], of rows and of samples that lie beyond them: None where its rank is among those.
+pub fn quantile_below(rows: &[Row], beyond: u64, per_million: u64) -> Option<Nanos> {
+    let mut all = rows.to_vec();
+    let end = rows.last().map_or(Nanos(0), |row| row.1);
+    all.push((end, Nanos(i64::MAX), beyond));
+    quantile(&all, None, per_million).filter(|&edge| edge < Nanos(i64::MAX))
+}
+
 /// Adds two histograms row by row; rows with the same upper edge are the same row (the lower edge of the
 /// early row is its minimum). None where a count leaves its range.
 pub fn merge(a: &[Row], b: &[Row]) -> Option<Vec<Row>> {

@@ -46,6 +46,8 @@ pub struct Comb {
     pub misses: usize,
     /// The probability of such a lag anywhere in events without a period.
     pub p: f64,
+    /// The period over one of these numbers fits the events as well; none where it does not.
+    pub divisors: Vec<u32>,
 }
 
 /// One event: its time after the start in ns, and which of the given ones it is.
@@ -175,6 +177,7 @@ fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64) -> 
         members: fit.members.iter().map(|&(_, i)| events[i].1).collect(),
         misses: (last - first + 1) as usize - fit.members.len(),
         p,
+        divisors: Vec::new(),
     }
 }
 

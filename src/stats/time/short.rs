@@ -88,6 +88,7 @@ fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
         misses: ((last_cycle - first_cycle + 1.0) - n).max(0.0) as usize,
         members: found.into_iter().map(|member| member.2).collect(),
         p,
+        divisors: Vec::new(),
     })
 }
 
