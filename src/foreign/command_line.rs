@@ -41,7 +41,8 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
     };
     plan.interval_ns = micros(given.interval, DEFAULT_INTERVAL_US).filter(|&ns| ns > Nanos(0));
     // With a histogram all threads share one period, whatever -d says.
-    let distance = if given.histogram.is_some() { Some(Nanos(0)) } else { micros(given.distance, DEFAULT_DISTANCE_US) };
+    let distance =
+        if given.histogram.is_some() { Some(Nanos(0)) } else { micros(given.distance, DEFAULT_DISTANCE_US) };
     plan.distance_ns = distance;
     plan.duration_ns = given.duration.and_then(|text| parse_span(text, Bare::Seconds).ok());
     plan.loops = given.loops.and_then(|text| text.parse().ok()).filter(|&n| n > 0);
@@ -165,10 +166,11 @@ mod tests {
         assert_eq!(plan_of("cyclictest -x -l 500").wake, "signal");
         assert_eq!(plan_of("cyclictest -x -l 500").loops, Some(500));
         assert_eq!(plan_of("other -i 5"), Plan::default());
-        let asked = ["-h60 -q", "-qh 60", "--histogram=60", "--histofall 60", "-H60", "-h x", "-q"].map(|options| {
-            let line = format!("cyclictest {options}");
-            (asks_for_histogram(&line), buckets(&line))
-        });
+        let asked =
+            ["-h60 -q", "-qh 60", "--histogram=60", "--histofall 60", "-H60", "-h x", "-q"].map(|options| {
+                let line = format!("cyclictest {options}");
+                (asks_for_histogram(&line), buckets(&line))
+            });
         assert_eq!(asked[..5], [(true, Some(60)); 5]);
         assert_eq!(asked[5..], [(true, None), (false, None)]);
     }

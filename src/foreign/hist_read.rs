@@ -168,7 +168,10 @@ mod tests {
         for (a, b) in text.cpus.iter().zip(&json.cpus) {
             assert_eq!((&a.histogram, a.cycles, a.overflows), (&b.histogram, b.cycles, b.overflows));
             assert_eq!((a.min_ns, a.max_ns, a.p50_ns, a.p999_ns), (b.min_ns, b.max_ns, b.p50_ns, b.p999_ns));
-            assert_eq!((a.overflows_from_ns, b.overflows_from_ns), (Some(Nanos(60_000)), Some(Nanos(60_000))));
+            assert_eq!(
+                (a.overflows_from_ns, b.overflows_from_ns),
+                (Some(Nanos(60_000)), Some(Nanos(60_000)))
+            );
         }
         assert_eq!(text.plan.idle, "held");
         let cycles = &text.cpus[0].overflow_cycles;

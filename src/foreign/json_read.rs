@@ -144,7 +144,7 @@ fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
     match cpu {
         None | Some(i64::MIN..0) => Ok(None),
         Some(n) => match u32::try_from(n) {
-            Ok(n) if n <= CPU_LIMIT => Ok(Some(Cpu(n))),
+            Ok(n) if n < CPU_LIMIT => Ok(Some(Cpu(n))),
             _ => Err(format!("cpu {n}: expected the number of a CPU")),
         },
     }

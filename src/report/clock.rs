@@ -109,7 +109,7 @@ mod tests {
         sample.ask(None);
         let bounds = sample.bounds.unwrap();
         let period = &bounds.structure.periods[0];
-        assert!(heading(period).starts_with("Spikes every 17.00 s"), "{}", heading(period));
+        assert!(heading(period).starts_with("Spikes every 17.000 s"), "{}", heading(period));
         let picture = draw(period, &sample.series, Size::Wide, &PAPER).unwrap();
         assert!(picture.body.into_string().contains(&format!("{} spikes of the period", period.members)));
         assert!(draw(period, &Series::default(), Size::Wide, &PAPER).is_none());

@@ -27,7 +27,8 @@ struct Curve {
 /// The curves of some lines; dashed, where a line has one, what a periodic task would have seen.
 pub fn draw(lines: &[Line], size: Size, theme: &Theme) -> Option<Picture> {
     let (lo, hi) = line::extent(lines)?;
-    let curves: Vec<Curve> = lines.iter().map(|line| curve(&line.rows, (line.overflows, line.beyond_from), line.max)).collect();
+    let curves: Vec<Curve> =
+        lines.iter().map(|line| curve(&line.rows, (line.overflows, line.beyond_from), line.max)).collect();
     let shown = line::alone(lines);
     let dashed: Vec<(usize, Curve)> = shown
         .iter()
@@ -68,7 +69,10 @@ pub fn draw(lines: &[Line], size: Size, theme: &Theme) -> Option<Picture> {
         notes: lines
             .iter()
             .any(|line| line.max.is_none() && line.overflows > 0)
-            .then(|| "A line that ends above the axis has samples beyond its histogram's end, values unknown.".into())
+            .then(|| {
+                "A line that ends above the axis has samples beyond its histogram's end, values unknown."
+                    .into()
+            })
             .into_iter()
             .collect(),
     })
@@ -183,7 +187,10 @@ mod tests {
     #[test]
     fn samples_without_a_value_stay_above_every_row() {
         let curve = curve(&[(Nanos(10), Nanos(20), 97)], (3, None), Some(Nanos(500)));
-        assert_eq!(curve.at(400.0), 0.03);
+        assert_eq!((curve.at(400.0), curve.open), (0.03, false));
+        // Where the largest is not known, the histogram's end is not it.
+        let open = super::curve(&[(Nanos(10), Nanos(20), 97)], (3, Some(Nanos(60))), None);
+        assert_eq!((open.open, open.end), (true, 60.0));
     }
 
     #[test]

@@ -119,7 +119,7 @@ mod tests {
             .body
             .into_string();
         assert_eq!(text.matches("r=\"3.4\"").count(), found.periods[0].members);
-        assert!(text.contains("rings: every 17.00 s"));
+        assert!(text.contains("rings: every 17.000 s"));
     }
 
     #[test]

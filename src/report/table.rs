@@ -211,7 +211,9 @@ pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
         at(999_000),
         at(999_900),
         us_or_dash(max),
-        worst.filter(|_| max.is_some()).map_or_else(String::new, |cpu| cells(cpu, &run.started)[COLUMNS.len() - 1].clone()),
+        worst
+            .filter(|_| max.is_some())
+            .map_or_else(String::new, |cpu| cells(cpu, &run.started)[COLUMNS.len() - 1].clone()),
     ]
 }
 

@@ -231,6 +231,29 @@ mod tests {
         }
 
         #[test]
+        fn quantiles_of_a_cut_histogram_are_those_of_the_whole_or_none(
+            samples in proptest::collection::vec(0i64..200, 2..100), per_million in 0u64..=1_000_000, end in 1i64..200,
+        ) {
+            let rows_of = |samples: &[i64]| {
+                let mut rows: Vec<Row> = Vec::new();
+                for &ns in samples {
+                    match rows.last_mut() {
+                        Some(row) if row.0.0 == ns => row.2 += 1,
+                        _ => rows.push((Nanos(ns), Nanos(ns + 1), 1)),
+                    }
+                }
+                rows
+            };
+            let mut sorted = samples;
+            sorted.sort_unstable();
+            let held = sorted.partition_point(|&ns| ns < end);
+            let beyond = (sorted.len() - held) as u64;
+            let whole = quantile(&rows_of(&sorted), None, per_million);
+            let cut = quantile_below(&rows_of(&sorted[..held]), beyond, per_million);
+            prop_assert_eq!(cut, whole.filter(|&edge| edge.0 <= end));
+        }
+
+        #[test]
         fn levels_on_edges_count_exactly(samples in proptest::collection::vec(0i64..2_000_000, 0..200), span in 0i64..2_000_000) {
             let level = edge_at_or_above(Nanos(span));
             prop_assert!(level >= Nanos(span));

@@ -26,15 +26,12 @@ pub fn period(structure: &Structure, block: Nanos) -> Gate {
     let longer = structure.periods.iter().find(|period| period.period_s > 1.01 * block.as_secs());
     match longer {
         None => {
-            let absorbed = structure
-                .periods
-                .first()
-                .map_or_else(String::new, |period| format!("; the period of {} lies within each block", period.every()));
+            let absorbed = structure.periods.first().map_or_else(String::new, |period| {
+                format!("; the period of {} lies within each block", period.every())
+            });
             Gate::passed("G6", NAME, format!("no period among the spikes{absorbed}"))
         }
-        Some(period) => {
-            Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT)
-        }
+        Some(period) => Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT),
     }
 }
 

@@ -68,7 +68,10 @@ pub fn extrapolate(
     let steps = Steps::of_rows(evidence.rows, evidence.overflows, evidence.listed.from);
     let choice = steps.as_ref().map(|steps| threshold::choose(steps, SEED));
     let picked = choice.as_ref().and_then(|choice| choice.candidates.get(choice.picked?));
-    let tail = steps.as_ref().zip(picked).and_then(|(steps, picked)| tail(steps, picked, times.max(1.0), evidence.max));
+    let tail = steps
+        .as_ref()
+        .zip(picked)
+        .and_then(|(steps, picked)| tail(steps, picked, times.max(1.0), evidence.max));
     let (tail, determined) = tail.unzip();
     let largest = match (evidence.max, evidence.overflows) {
         (None, 1..) => "the histogram's end, beyond which its largest values lie",
@@ -114,12 +117,7 @@ fn kept(evidence: &Evidence, steps: Option<&Steps>) -> String {
     }
 }
 
-fn tail(
-    steps: &Steps,
-    picked: &Candidate,
-    times: f64,
-    max: Option<Nanos>,
-) -> Option<(Tail, Determined)> {
+fn tail(steps: &Steps, picked: &Candidate, times: f64, max: Option<Nanos>) -> Option<(Tail, Determined)> {
     let Candidate { level, fit, shape, .. } = picked;
     let Fit { law, nllh, .. } = fit;
     let excesses = steps.above(*level)?;

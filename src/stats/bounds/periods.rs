@@ -53,8 +53,8 @@ pub struct Period {
     pub to_ns: Option<Nanos>,
     /// How late each of its spikes is at least, where no more is known: beyond an imported histogram's end.
     pub at_least_ns: Option<Nanos>,
-    /// What also fits: a true period of this one over one of these numbers. Empty where the times tell.
-    pub divisors: Vec<u32>,
+    /// Other periods, in s, that fit about as well, most of them fractions of this one; empty where the times tell.
+    pub or_s: Vec<f64>,
     /// How many of the worst events belong to it,
     pub of_the_worst: usize,
     /// of so many.
@@ -70,16 +70,23 @@ impl Period {
     /// The period with the digits that it has, and what it may be instead.
     pub fn every(&self) -> String {
         let one = name::spoken(self.period_s, self.se_s);
-        if self.divisors.is_empty() {
+        if self.or_s.is_empty() {
             return one;
         }
-        let parts: Vec<String> = self.divisors.iter().map(|by| format!("/{by}")).collect();
-        format!("{one} or a fraction of it ({}; the blocks are too coarse to tell)", parts.join(", "))
+        let part = |other: f64| self.period_s / other;
+        let whole = |other: &f64| (part(*other) - part(*other).round()).abs() < 0.02 * part(*other);
+        let others: Vec<String> = self.or_s.iter().map(|other| name::spoken(*other, self.se_s)).collect();
+        let what = if self.or_s.iter().all(whole) { "a fraction of it: " } else { "" };
+        format!("{one} or {what}{} (the blocks are too coarse to tell)", others.join(" or "))
     }
 
     /// The same with its error, for a gate.
     pub fn detail(&self) -> String {
-        let of = if self.from_ns.is_some() { "largest blocks" } else { "listed events beyond the histogram's end" };
+        let of = if self.from_ns.is_some() {
+            "largest blocks"
+        } else {
+            "listed events beyond the histogram's end"
+        };
         format!("{} \u{b1} {:.1e} s, {} of the {} {of}", self.every(), self.se_s, self.members, self.among)
     }
 
@@ -270,11 +277,11 @@ fn describe(
         from_ns: latencies().min().map(Nanos),
         to_ns: latencies().max().map(Nanos),
         at_least_ns: None,
-        divisors: comb.divisors.clone(),
+        or_s: comb.or_ns.iter().map(|ns| ns / 1e9).collect(),
         of_the_worst: worst.iter().filter(|spike| members.contains(&spike.0)).count(),
         worst: worst.len(),
         // What may be another period has no name.
-        compatible_with: match comb.divisors.is_empty() {
+        compatible_with: match comb.or_ns.is_empty() {
             true => name::compatible(comb.period_ns, comb.period_se_ns, evidence.hz),
             false => Vec::new(),
         },
@@ -361,6 +368,42 @@ mod tests {
             let wrong = all.iter().flatten().filter(|one| (**one - period).abs() > 0.01 * period).count();
             assert!(right >= 3 && wrong == 0, "{period} {kept}: {all:?}");
         }
+    }
+
+    #[test]
+    fn teeth_that_are_late_or_missing_do_not_make_a_multiple_of_the_period() {
+        for (period, kept) in [(20.3, 0.3), (20.3, 0.6), (7.3, 0.4), (4.1, 0.5)] {
+            for seed in 0..6 {
+                let mut dice = Dice::new(seed);
+                let mut us: Vec<i64> =
+                    (0..3_600).map(|_| 20_000 - (2e3 * dice.exponential().ln()) as i64).collect();
+                let mut due = dice.even() * period;
+                while due < 3_600.0 {
+                    let at = (due + 0.5 * dice.normal()).floor();
+                    if dice.even() < kept && (0.0..3_600.0).contains(&at) {
+                        us[at as usize] = 50_000 + (2e3 * dice.exponential()) as i64;
+                    }
+                    due += period;
+                }
+                let list: Vec<Option<Nanos>> = us.into_iter().map(|ns| Some(Nanos(ns))).collect();
+                let found = structure(&Evidence::of(&Series::of_list(&list, BLOCK, Nanos(1)))).periods;
+                let wrong = |one: &&Period| (one.period_s / period - 1.0).abs() > 0.01;
+                assert_eq!(found.iter().find(wrong), None, "{period} {kept} {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_else_it_may_be_is_said_with_the_period() {
+        let period = Period { period_s: 20.302, se_s: 0.004, ..Period::default() };
+        assert_eq!(period.every(), "20.302 s");
+        let half = Period { or_s: vec![10.151, 6.7673], ..period.clone() };
+        assert_eq!(
+            half.every(),
+            "20.302 s or a fraction of it: 10.151 s or 6.767 s (the blocks are too coarse to tell)"
+        );
+        let image = Period { or_s: vec![18.0], ..period };
+        assert!(image.every().starts_with("20.302 s or 18.000 s ("), "{}", image.every());
     }
 
     #[test]

@@ -256,7 +256,10 @@ mod tests {
     fn rows_keep_their_overflow_and_levels_do_not_cut_them() {
         let rows = [(Nanos(10), Nanos(12), 3), (Nanos(12), Nanos(14), 0), (Nanos(14), Nanos(16), 2)];
         let beyond = |from| Steps::of_rows(&rows, 4, from).unwrap();
-        assert_eq!([None, Some(Nanos(60)), Some(Nanos(1))].map(|from| beyond(from).largest()), [16.0, 60.0, 16.0]);
+        assert_eq!(
+            [None, Some(Nanos(60)), Some(Nanos(1))].map(|from| beyond(from).largest()),
+            [16.0, 60.0, 16.0]
+        );
         let steps = beyond(None);
         assert_eq!(steps.n(), 9.0);
         assert_eq!(steps.above(11.0), None);
