@@ -129,7 +129,12 @@ pub struct Place {
 /// the other periods, ns, that are about as likely, the longest first.
 pub fn likeliest(fit: Fit, times: &[i64], place: Place) -> (Fit, Vec<f64>) {
     let (all, step) = (candidates(&fit, times, place), place.step.max(1.0));
-    let alike = all.iter().filter(|one| one.gain >= all[0].gain - TIE);
+    // An image differs by the share of blocks that have a tooth alone, which jitter changes too.
+    let tie = |one: &Mixture| {
+        let is = |period: f64| (one.period / period - 1.0).abs() < 0.01;
+        if place.besides.is_some_and(|image| is(image.1) || is(fit.period)) { 2.0 * TIE } else { TIE }
+    };
+    let alike = all.iter().filter(|one| one.gain >= all[0].gain - tie(one));
     let longest = alike.clone().max_by(|a, b| a.period.total_cmp(&b.period)).copied().unwrap_or(all[0]);
     let mut others: Vec<f64> =
         alike.map(|one| one.period).filter(|one| *one < 0.99 * longest.period).collect();
