@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn teeth_that_are_late_or_missing_do_not_make_a_multiple_of_the_period() {
         for (period, kept) in [(20.3, 0.3), (20.3, 0.6), (7.3, 0.4), (4.1, 0.5)] {
-            for seed in 0..6 {
+            for seed in 0..2 {
                 let mut dice = Dice::new(seed);
                 let mut us: Vec<i64> =
                     (0..3_600).map(|_| 20_000 - (2e3 * dice.exponential().ln()) as i64).collect();
