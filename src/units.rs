@@ -360,7 +360,21 @@ mod tests {
         assert_eq!(list("\n"), Ok("".into()));
         let again = vec!["0-8191"; 17].join(",");
         assert!(list(&again).is_err() && list(&again[7..]).is_ok());
-        for bad in ["3-1", "a", "1-", "-1", "0,,1", "99999", "0-4:0", "0-4:3/2", "1x"] {
+        for bad in [
+            "3-1",
+            "a",
+            "1-",
+            "-1",
+            "0,,1",
+            "99999",
+            "0-4:0",
+            "0-4:3/2",
+            "1x",
+            "0-99999999",
+            "0-8192",
+            "8192",
+            "0-4:8192",
+        ] {
             assert!(CpuSet::parse(bad).is_err(), "{bad}");
         }
     }

@@ -73,6 +73,20 @@ impl CpuRun {
         bare && self.cycles > 0 && self.scheduled.is_none()
     }
 
+    /// The wake-ups that an import lists as beyond its histogram. Bundles of before `overflow_cycles` have them among the
+    /// worst, without a latency.
+    pub fn listed_overflows(&self) -> impl Iterator<Item = u64> + '_ {
+        let formerly = self.worst.iter().filter(|worst| worst.latency_ns.is_none());
+        self.overflow_cycles.iter().copied().chain(formerly.filter_map(|worst| worst.cycle))
+    }
+
+    /// From which latency on samples were beyond the histogram: what the import says, else the end of the last row,
+    /// below which none of them can be. None where there are none, or no histogram.
+    pub fn beyond_from(&self) -> Option<Nanos> {
+        let end = self.histogram.last().map(|row| row.1);
+        self.overflows.filter(|&n| n > 0).and(self.overflows_from_ns.or(end))
+    }
+
     /// As [`Run::check`], for one CPU.
     pub fn check(&self) -> Result<(), String> {
         check_rows("histogram", &self.histogram)?;
@@ -85,6 +99,10 @@ impl CpuRun {
                 several(counted, "sample", "samples"),
                 self.cycles
             ));
+        }
+        let end = self.histogram.last().map(|row| row.1);
+        if self.overflows_from_ns.zip(end).is_some_and(|(from, end)| from < end) {
+            return Err("overflows_from_ns is below the histogram's end".into());
         }
         if let (Some(scheduled), Some(missed)) = (self.scheduled, self.missed) {
             if self.cycles.checked_add(missed) != Some(scheduled) {

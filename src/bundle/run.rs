@@ -214,6 +214,14 @@ pub struct CpuRun {
     /// Samples that an imported histogram counted without their value; null when nothing was cut.
     #[serde(default)]
     pub overflows: Option<u64>,
+    /// From which latency on samples were beyond an imported histogram: each of `overflows` is at least so late. Null
+    /// where nothing was cut.
+    #[serde(default)]
+    pub overflows_from_ns: Option<Nanos>,
+    /// Which of an import's wake-ups were beyond the histogram, counted from 0: the first ones, as many as the file lists,
+    /// which are not the worst.
+    #[serde(default)]
+    pub overflow_cycles: Vec<u64>,
     /// Voluntary context switches of the measuring thread while it counted.
     #[serde(default)]
     pub voluntary_switches: Option<u64>,
@@ -228,7 +236,7 @@ pub struct CpuRun {
 /// One of the worst wake-ups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Worst {
-    /// Exact latency; null where an import counted an overflow without its value.
+    /// Exact latency; null in imports of before `overflow_cycles`, which listed the overflows here.
     pub latency_ns: Option<Nanos>,
     /// The slot's number k; null where there is no schedule.
     pub cycle: Option<u64>,

@@ -85,7 +85,7 @@ impl Tail {
             wall_offset: Nanos(next()? as i64),
             sum: next()? as i64,
             min: Nanos(next()? as i64),
-            cpu: Cpu(u32::try_from(next()?).ok()?),
+            cpu: Cpu::try_from(u32::try_from(next()?).ok()?).ok()?,
             missed: next()?,
             rows: pairs(&mut next)?,
             missed_rows: pairs(&mut next)?,
@@ -125,6 +125,16 @@ mod tests {
             missed_rows: vec![(400, 1)],
             worst: vec![(Nanos(99), 4, Nanos(18)), (Nanos(7), 2, Nanos(12))],
         }
+    }
+
+    #[test]
+    fn no_cpu_of_a_record_is_beyond_those_that_linux_has() {
+        let of = |cpu| {
+            let mut bytes = Vec::new();
+            Tail { cpu: Cpu(cpu), ..tail() }.encode(&mut bytes);
+            Tail::decode(&mut &bytes[..]).map(|tail| tail.cpu)
+        };
+        assert_eq!((of(8_191), of(8_192), of(99_999_999)), (Some(Cpu(8_191)), None, None));
     }
 
     #[test]

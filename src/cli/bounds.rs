@@ -8,6 +8,7 @@ use super::{Environment, print, write_output};
 use crate::bundle::run::CpuRun;
 use crate::error::{Exit, Outcome, Trouble, json_pretty};
 use crate::report;
+use crate::stats::bounds::overflows::Listed;
 use crate::stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
 use crate::text::quoted;
 use crate::units::{Bare, Nanos};
@@ -116,13 +117,17 @@ pub fn answer(subject: &Subject, question: &Question) -> Outcome<Bounds> {
             quoted(&subject.path)
         )));
     }
-    let (spoiled, times) = (subject.spoiled(), subject.overflow_times());
+    let (spoiled, lists) = (subject.spoiled(), subject.overflow_lists());
     let sum = |of: fn(&CpuRun) -> Option<u64>| subject.cpus().filter_map(of).fold(0u64, u64::saturating_add);
     let evidence = Evidence {
         series: &subject.series,
         rows: &rows,
-        overflows: sum(|cpu| cpu.overflows),
-        overflow_times: &times,
+        overflows: subject.overflows(),
+        listed: Listed {
+            lists: &lists,
+            cycles: subject.cpus().map(|cpu| cpu.listed_overflows().count() as u64).sum(),
+            from: subject.cpus().filter_map(CpuRun::beyond_from).min(),
+        },
         max: subject.max(),
         spoiled: &spoiled,
         cycles,

@@ -111,7 +111,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let (shown, remarks) = (remarks(&in_a, &in_b, told), remarks(&in_a, &in_b, false));
     compared.a.iter_mut().zip(&in_a).chain(compared.b.iter_mut().zip(&in_b)).for_each(|(unit, subject)| {
         unit.title = subject.title.clone();
-        unit.describe(subject.run.as_ref().map(|_| subject.rows()).as_deref(), subject.max());
+        let rows = subject.run.as_ref().map(|_| subject.rows());
+        unit.describe(rows.as_deref().map(|rows| (rows, subject.overflows())), subject.max());
     });
     let document = Document { compared: &compared, environment_diff: &differing, remarks: &remarks };
     if let Some(path) = &args.json {

@@ -23,7 +23,7 @@ use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use crate::report::hunt::text;
 use crate::text::{clean, quoted};
-use crate::units::{Bare, CpuSet};
+use crate::units::Bare;
 
 /// Measure, and explain every spike: who took the time, to the nanosecond
 ///
@@ -73,8 +73,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     let Begun { plan, machine, housekeeping, mut run, core_types, before, mut desk } =
         begin(&args.course, "hunt", environment)?;
-    let online = CpuSet::parse(&run.host.online).unwrap_or_default();
-    let recorder = Recorder::open(&online)?;
+    // Which run could not be read is then what this process may use: of no CPU nothing would be recorded.
+    let recorder = Recorder::open(&machine.online)?;
     let explainer = Explainer::new(recorder, &run, desk.writer.events()?, host::memory_kib());
     rt::forget_code(); // what made the recorder
     // The instance goes with the hunt, before anything can fail.

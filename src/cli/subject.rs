@@ -10,6 +10,7 @@ use crate::error::{Exit, Outcome, Trouble};
 use crate::foreign::maxima::{self, LINE_LIMIT, Maxima};
 use crate::host;
 use crate::report;
+use crate::stats::bounds::overflows::List;
 use crate::stats::histogram::Row;
 use crate::stats::series::{BLOCK, Collector, Series};
 use crate::text::{quoted, several};
@@ -72,9 +73,14 @@ impl Subject {
         report::line::sum_rows(self.cpus().map(|cpu| cpu.histogram.as_slice()))
     }
 
-    /// The largest latency that the run itself names.
+    /// The largest latency that the run itself names; None where it does not name that of each CPU.
     pub fn max(&self) -> Option<Nanos> {
-        self.cpus().filter_map(|cpu| cpu.max_ns).max()
+        self.run.as_ref().and_then(report::words::largest)
+    }
+
+    /// How many samples lie beyond an imported histogram.
+    pub fn overflows(&self) -> u64 {
+        self.cpus().filter_map(|cpu| cpu.overflows).fold(0, u64::saturating_add)
     }
 
     /// What the run itself says has spoiled it.
@@ -83,20 +89,20 @@ impl Subject {
         entries.filter(|entry| entry.invalidates).map(report::words::integrity).collect()
     }
 
-    /// When an imported histogram's overflows were: cyclictest gives their cycle numbers, and the interval makes times of
-    /// them.
-    pub fn overflow_times(&self) -> Vec<i64> {
+    /// When the listed samples beyond an imported histogram's end were, a list per CPU: cyclictest gives their cycle
+    /// numbers, and the interval makes times of them.
+    pub fn overflow_lists(&self) -> Vec<List> {
         let planned = self.run.as_ref().and_then(|run| run.plan.interval_ns);
         let of_cpu = |cpu: &CpuRun| {
-            let interval = cpu.interval_ns.or(planned);
-            let unvalued =
-                cpu.worst.iter().filter(|worst| worst.latency_ns.is_none()).filter_map(|worst| worst.cycle);
-            let time = |cycle: u64| i64::try_from(cycle).ok()?.checked_mul(interval?.0);
-            unvalued.filter_map(time).collect::<Vec<_>>()
+            let interval = cpu.interval_ns.or(planned)?;
+            let time = |cycle: u64| i64::try_from(cycle).ok()?.checked_mul(interval.0);
+            let mut times: Vec<i64> = cpu.listed_overflows().filter_map(time).collect();
+            times.sort_unstable();
+            let cut = cpu.overflows.is_some_and(|all| all > times.len() as u64);
+            let until = times.last().copied().filter(|_| cut);
+            (!times.is_empty()).then_some(List { times, until })
         };
-        let mut times: Vec<i64> = self.cpus().flat_map(of_cpu).collect();
-        times.sort_unstable();
-        times
+        self.cpus().filter_map(of_cpu).collect()
     }
 
     /// The CPUs of the run; none for a list.

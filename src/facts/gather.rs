@@ -266,7 +266,7 @@ impl Reader<'_> {
             for name in power::in_order(&names, "cpu") {
                 let runtime = self.read(&format!("{DIR}/{name}/runtime"), parse_u64);
                 let period = self.read(&format!("{DIR}/{name}/period"), parse_u64);
-                let cpu = topology::numbered(&name, "cpu").map(Cpu);
+                let cpu = topology::numbered(&name, "cpu").and_then(|number| Cpu::try_from(number).ok());
                 if let (Some(cpu), Some(&runtime_ns), Some(&period_ns)) =
                     (cpu, runtime.known(), period.known())
                 {

@@ -17,8 +17,8 @@ pub fn steal_ticks(text: &[u8], mut f: impl FnMut(Cpu, u64)) {
         let cpu = words.next().and_then(number).and_then(|n| u32::try_from(n).ok());
         // user nice system idle iowait irq softirq steal
         let steal = words.filter(|word| !word.is_empty()).nth(7).and_then(number);
-        if let (Some(cpu), Some(steal)) = (cpu, steal) {
-            f(Cpu(cpu), steal);
+        if let (Some(cpu), Some(steal)) = (cpu.and_then(|cpu| Cpu::try_from(cpu).ok()), steal) {
+            f(cpu, steal);
         }
     }
 }
@@ -42,6 +42,7 @@ mod tests {
             &[(0, 144), (3, 139)],
         );
         check("cpu0 1 2 3\ncpu1 1 2 3 4 5 6 7 99999999999999999999\ncpux 1 2 3 4 5 6 7 8", &[]);
+        check("cpu99999999 0 0 0 0 0 0 0 5\ncpu8191 0 0 0 0 0 0 0 5\n", &[(8191, 5)]);
         check("", &[]);
     }
 

@@ -20,7 +20,7 @@ struct Given<'a> {
     policy: Option<&'a str>,
     duration: Option<&'a str>,
     loops: Option<&'a str>,
-    histogram: bool,
+    histogram: Option<Option<&'a str>>,
     spread: bool,
     system: bool,
     posix_timers: bool,
@@ -41,7 +41,8 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
     };
     plan.interval_ns = micros(given.interval, DEFAULT_INTERVAL_US).filter(|&ns| ns > Nanos(0));
     // With a histogram all threads share one period, whatever -d says.
-    let distance = if given.histogram { Some(Nanos(0)) } else { micros(given.distance, DEFAULT_DISTANCE_US) };
+    let distance =
+        if given.histogram.is_some() { Some(Nanos(0)) } else { micros(given.distance, DEFAULT_DISTANCE_US) };
     plan.distance_ns = distance;
     plan.duration_ns = given.duration.and_then(|text| parse_span(text, Bare::Seconds).ok());
     plan.loops = given.loops.and_then(|text| text.parse().ok()).filter(|&n| n > 0);
@@ -56,7 +57,12 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
 
 /// Whether the run was to keep a histogram; not, as far as is known, where the line is not one of cyclictest's.
 pub(super) fn asks_for_histogram(line: &str) -> bool {
-    gather(line.split_ascii_whitespace().skip(1)).histogram
+    gather(line.split_ascii_whitespace().skip(1)).histogram.is_some()
+}
+
+/// How many buckets the histogram was to have, where the line says so: what reaches that number is beyond its end.
+pub(super) fn buckets(line: &str) -> Option<u64> {
+    gather(line.split_ascii_whitespace().skip(1)).histogram??.parse().ok()
 }
 
 /// The policy and priority that take effect; `""` and `None` where the line does not tell.
@@ -99,7 +105,7 @@ fn take_short<'a>(given: &mut Given<'a>, letters: &'a str, words: &mut impl Iter
                 'p' => given.priority = value,
                 'D' => given.duration = value,
                 'l' => given.loops = value,
-                'h' | 'H' => given.histogram = true,
+                'h' | 'H' => given.histogram = Some(value),
                 _ => {}
             }
             return;
@@ -122,7 +128,7 @@ fn take_long<'a>(given: &mut Given<'a>, long: &'a str, words: &mut impl Iterator
         "policy" => given.policy = value(),
         "duration" => given.duration = value(),
         "loops" => given.loops = value(),
-        "histogram" | "histofall" => given.histogram = true,
+        "histogram" | "histofall" => given.histogram = Some(value()),
         "priospread" => given.spread = true,
         "system" => given.system = true,
         "posix_timers" => given.posix_timers = true,
@@ -160,6 +166,13 @@ mod tests {
         assert_eq!(plan_of("cyclictest -x -l 500").wake, "signal");
         assert_eq!(plan_of("cyclictest -x -l 500").loops, Some(500));
         assert_eq!(plan_of("other -i 5"), Plan::default());
+        let asked =
+            ["-h60 -q", "-qh 60", "--histogram=60", "--histofall 60", "-H60", "-h x", "-q"].map(|options| {
+                let line = format!("cyclictest {options}");
+                (asks_for_histogram(&line), buckets(&line))
+            });
+        assert_eq!(asked[..5], [(true, Some(60)); 5]);
+        assert_eq!(asked[5..], [(true, None), (false, None)]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::units::Nanos;
 ///
 /// The number of threads is that of `# Min Latencies:`. One more column is the sum that `-H` adds, and
 /// has to be it. Without any comment the last column is taken for a sum if it is one in every row.
-/// Samples that are counted without their value become `worst` entries without a latency.
+/// Samples that are counted without their value are `overflows`; which wake-ups the first of them were is kept.
 pub fn parse(text: &str) -> Result<Run, String> {
     let mut gathered = Gathered::default();
     for (index, line) in text.lines().enumerate() {
@@ -91,6 +91,7 @@ impl Gathered {
                 summary_only: no_histogram,
                 buckets,
                 overflows,
+                end: self.last_bucket.and_then(|last| last.checked_add(1)),
                 overflow_cycles: self.overflow_cycles.remove(&index).unwrap_or_default(),
                 min: min.get(index).copied().or(summary.filter(|_| no_histogram).map(|s| s.min)),
                 max: max.get(index).copied().or(summary.filter(|_| no_histogram).map(|s| s.max)),
@@ -167,16 +168,26 @@ mod tests {
         for (a, b) in text.cpus.iter().zip(&json.cpus) {
             assert_eq!((&a.histogram, a.cycles, a.overflows), (&b.histogram, b.cycles, b.overflows));
             assert_eq!((a.min_ns, a.max_ns, a.p50_ns, a.p999_ns), (b.min_ns, b.max_ns, b.p50_ns, b.p999_ns));
+            assert_eq!(
+                (a.overflows_from_ns, b.overflows_from_ns),
+                (Some(Nanos(60_000)), Some(Nanos(60_000)))
+            );
         }
         assert_eq!(text.plan.idle, "held");
-        let cycles: Vec<u64> = text.cpus[0].worst.iter().filter_map(|worst| worst.cycle).collect();
+        let cycles = &text.cpus[0].overflow_cycles;
         assert_eq!((cycles.len(), cycles[0], cycles[12]), (13, 248, 1277));
-        assert!(text.cpus[0].worst.iter().all(|worst| worst.latency_ns.is_none()));
+        assert_eq!(text.cpus[0].worst, [], "the first ones are not the worst");
     }
 
     #[test]
     fn the_text_since_2_7_gives_the_same_run() {
-        assert_eq!(read("smp-H60-2.7.txt"), read("smp-H60.txt"));
+        let (mut since, before) = (read("smp-H60-2.7.txt"), read("smp-H60.txt"));
+        for (cpu, before) in since.cpus.iter_mut().zip(&before.cpus) {
+            // Empty rows are left out since then, and with them the histogram's end.
+            assert!(cpu.overflows_from_ns <= before.overflows_from_ns && cpu.overflows_from_ns.is_some());
+            cpu.overflows_from_ns = before.overflows_from_ns;
+        }
+        assert_eq!(since, before);
     }
 
     #[test]
@@ -208,7 +219,7 @@ mod tests {
         assert_eq!(live.cpus[0].cycles, 40);
         assert_eq!(read("break.txt").ended, "limit");
         assert_eq!(read("histfile.txt").cpus[1].overflows, Some(3));
-        assert_eq!(read("single-h20.txt").cpus[0].worst.len(), 20);
+        assert_eq!(read("single-h20.txt").cpus[0].overflow_cycles.len(), 20);
     }
 
     #[test]
@@ -236,7 +247,7 @@ mod tests {
     fn overflow_numbers_are_bounded_and_the_rest_counted() {
         let numbers = " 1".repeat(OVERFLOW_LIMIT + 5);
         let run = parse(&format!("1 1\n# Histogram Overflows: 65541\n# Thread 0:{numbers}\n")).unwrap();
-        assert_eq!(run.cpus[0].worst.len(), OVERFLOW_LIMIT);
+        assert_eq!(run.cpus[0].overflow_cycles.len(), OVERFLOW_LIMIT);
         assert!(run.plan.notes.iter().any(|note| note.starts_with("5 cycle numbers of overflows")));
     }
 

@@ -1,6 +1,6 @@
 //! What both formats of cyclictest give for a thread, and how a run is made of it.
 
-use crate::bundle::run::{CpuRun, Integrity, Run, SCHEMA, Worst};
+use crate::bundle::run::{CpuRun, Integrity, Run, SCHEMA};
 use crate::stats::histogram::{self, Row, total_of};
 use crate::units::{Cpu, Nanos};
 
@@ -18,7 +18,9 @@ pub(super) struct Thread {
     pub summary_only: bool,
     /// Samples beyond the last bucket; without a histogram, all of them.
     pub overflows: u64,
-    /// Their numbers, counted from 0 over the wake-ups.
+    /// The first bucket that the histogram did not have; unknown where the file does not say how many it had.
+    pub end: Option<u64>,
+    /// The numbers of the first samples beyond it, counted from 0 over the wake-ups.
     pub overflow_cycles: Vec<u64>,
     /// Least latency as printed.
     pub min: Option<i128>,
@@ -83,6 +85,10 @@ fn cpu_run(cpu: Cpu, thread: Thread, unit: Nanos) -> Result<CpuRun, String> {
     let held = total_of(&histogram);
     let cycles = held.checked_add(thread.overflows).ok_or("more than 2^64 samples")?;
     let (min, max) = extremes(&thread, cycles)?;
+    let cut = thread.overflows > 0 && !thread.summary_only;
+    // Where the file left out empty buckets, the last one with a sample is all that is known of the end.
+    let last = thread.buckets.last().and_then(|bucket| bucket.0.checked_add(1));
+    let end = thread.end.max(last).filter(|_| cut).and_then(|end| i64::try_from(end).ok());
     let in_ns = |value: Option<i128>| match value {
         None => Ok(None),
         Some(n) => match n.checked_mul(unit.0.into()).and_then(|ns| i64::try_from(ns).ok()) {
@@ -98,8 +104,9 @@ fn cpu_run(cpu: Cpu, thread: Thread, unit: Nanos) -> Result<CpuRun, String> {
         // An early wake-up poisons the average together with the maximum.
         mean_ns: thread.mean_ns.filter(|_| cycles > 0 && !thread.max.is_some_and(is_wrapped)),
         max_ns: in_ns(max)?,
-        overflows: Some(thread.overflows).filter(|&n| n > 0 && !thread.summary_only),
-        worst: thread.overflow_cycles.iter().map(|&k| Worst { cycle: Some(k), ..Worst::default() }).collect(),
+        overflows: Some(thread.overflows).filter(|_| cut),
+        overflows_from_ns: end.and_then(|end| end.checked_mul(unit.0)).map(Nanos),
+        overflow_cycles: thread.overflow_cycles,
         ..CpuRun::default()
     };
     fill_quantiles(&mut run, &histogram, thread.overflows);
@@ -176,7 +183,8 @@ mod tests {
         let cpu = &run_of(thread, Nanos::MICRO).unwrap().cpus[0];
         assert_eq!((cpu.cycles, cpu.overflows), (100, Some(1)));
         assert_eq!((cpu.p50_ns, cpu.p99_ns, cpu.p999_ns), (Some(Nanos(11_000)), Some(Nanos(13_000)), None));
-        assert_eq!(cpu.worst, [Worst { cycle: Some(7), ..Worst::default() }]);
+        assert_eq!((&cpu.overflow_cycles[..], cpu.worst.len()), (&[7][..], 0), "the first are not the worst");
+        assert_eq!(cpu.overflows_from_ns, Some(Nanos(13_000)));
     }
 
     #[test]

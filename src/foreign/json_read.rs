@@ -84,6 +84,7 @@ pub fn parse(bytes: &[u8]) -> Result<Run, String> {
     let mut threads = threads_of(threads, unit, &run.plan)?;
     // Before 2.7 a run without -h has an empty one.
     threads.iter_mut().for_each(|thread| thread.summary_only |= thread.buckets.is_empty() && !asked);
+    threads.iter_mut().for_each(|thread| thread.end = command_line::buckets(&file.command_line));
     fill(&mut run, threads, unit)?;
     Ok(run)
 }
@@ -143,7 +144,7 @@ fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
     match cpu {
         None | Some(i64::MIN..0) => Ok(None),
         Some(n) => match u32::try_from(n) {
-            Ok(n) if n <= CPU_LIMIT => Ok(Some(Cpu(n))),
+            Ok(n) if n < CPU_LIMIT => Ok(Some(Cpu(n))),
             _ => Err(format!("cpu {n}: expected the number of a CPU")),
         },
     }
@@ -216,6 +217,7 @@ mod tests {
         assert_eq!(run.plan.policy, "fifo");
         let cpu = &run.cpus[0];
         assert_eq!((cpu.cpu, cpu.cycles, cpu.overflows), (Cpu(0), 1500, Some(13)));
+        assert_eq!(cpu.overflows_from_ns, Some(Nanos(60_000)), "as -H60 says");
         assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(14_000)), Some(Nanos(1_535_000))));
         assert_eq!(cpu.histogram[0], (Nanos(14_000), Nanos(15_000), 1));
         assert_eq!(cpu.p9999_ns, None);

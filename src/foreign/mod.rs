@@ -99,9 +99,7 @@ pub fn set_nanoseconds(run: &mut Run) {
         (cpu.min_ns, cpu.mean_ns, cpu.max_ns) = (cpu.min_ns.map(ns), cpu.mean_ns.map(ns), cpu.max_ns.map(ns));
         (cpu.p50_ns, cpu.p90_ns, cpu.p99_ns) = (cpu.p50_ns.map(ns), cpu.p90_ns.map(ns), cpu.p99_ns.map(ns));
         (cpu.p999_ns, cpu.p9999_ns) = (cpu.p999_ns.map(ns), cpu.p9999_ns.map(ns));
-        for worst in &mut cpu.worst {
-            worst.latency_ns = worst.latency_ns.map(ns);
-        }
+        cpu.overflows_from_ns = cpu.overflows_from_ns.map(ns);
     }
 }
 

@@ -101,7 +101,8 @@ impl Explainer {
     /// Sets the buffers by what was seen, and arms for the run itself.
     pub fn arm(&mut self, arms: Arms, run: &mut Run) -> Outcome<()> {
         let rate = self.account.bytes_per_s.unwrap_or(0);
-        let cpus = CpuSet::parse(&run.host.online).map_or(1, |set| set.len());
+        // Which CPUs run is not known on every machine; the measured ones do.
+        let cpus = CpuSet::parse(&run.host.online).map_or(0, |set| set.len()).max(run.plan.cpus.len()).max(1);
         self.recorder.arm(Arms::None)?;
         self.recorder.resize(buffer_kib(rate, self.slowest, cpus, self.memory_kib));
         self.recorder.arm(arms)?;

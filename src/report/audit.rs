@@ -69,6 +69,9 @@ pub fn conditions(audit: &Audit) -> String {
         Chosen::Asked => "as asked",
         Chosen::Isolated => "the isolated ones",
         Chosen::All => "all that run",
+        Chosen::Unknown if audit.cpus.is_empty() => {
+            "which run could not be read: say with --cpus which matter"
+        }
         Chosen::Unknown => "all that run, for which are isolated is unknown",
     };
     format!(

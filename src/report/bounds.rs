@@ -3,7 +3,7 @@
 use super::ink::{BOLD, DIM, GREEN, Ink, RED};
 use super::words::{clean, duration, several, span, wrapped};
 use crate::stats::bounds::words::digits;
-use crate::stats::bounds::{Bounds, Claim, Extrapolation, Gate};
+use crate::stats::bounds::{Bounds, Claim, Counting, Extrapolation, Gate};
 use crate::units::Nanos;
 
 /// The answer as text of at most so many columns, with ANSI colours if asked for.
@@ -60,7 +60,7 @@ pub fn headline(title: &str, bounds: &Bounds) -> String {
     let counting = &bounds.counting;
     let worst = counting
         .observed_max_ns
-        .map_or_else(|| "nothing measured".into(), |max| format!("worst {}", span(max)));
+        .map_or_else(|| unknown_worst(counting).into(), |max| format!("worst {}", span(max)));
     let blocks = match counting.blocks {
         0 => "no block maxima".into(),
         n => format!("{} of {}", several(n, "block", "blocks"), duration(counting.block_ns)),
@@ -70,6 +70,11 @@ pub fn headline(title: &str, bounds: &Bounds) -> String {
         length => duration(length),
     };
     format!("{}: observed {observed}, {blocks}, {worst}", clean(title))
+}
+
+/// An import may know how long it was and not how late its wake-ups were.
+fn unknown_worst(counting: &Counting) -> &'static str {
+    if counting.observed_ns > Nanos(0) { "worst not known" } else { "nothing measured" }
 }
 
 /// Probabilities as people say them, never rounded to certainty.

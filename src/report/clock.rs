@@ -8,7 +8,7 @@ use super::overlay::stroke;
 use super::svg::{self, Key, Path, Picture, Plot, Size, legend, text_over};
 use super::theme::Theme;
 use super::words::{several, span};
-use crate::stats::bounds::periods::{self, Period};
+use crate::stats::bounds::periods::Period;
 use crate::stats::series::{Block, Series};
 use crate::stats::time::fold::fold;
 use crate::units::Nanos;
@@ -24,7 +24,7 @@ pub fn heading(period: &Period) -> String {
         Some(first) => format!(", compatible with {first}"),
         None => String::new(),
     };
-    format!("Spikes every {}{hint}", periods::seconds(period.period_s))
+    format!("Spikes every {}{hint}", period.every())
 }
 
 /// The picture; `None` without spikes.
@@ -54,7 +54,8 @@ pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Opti
         key(theme.muted, format!("the {} largest others", blocks.len() - members.len())),
     ];
     let (legend, legend_height) = legend(&keys, &plot, plot.bottom + 58.0, theme);
-    let range = format!("{} to {}", span(period.from_ns), span(period.to_ns));
+    let (from, to) = period.range()?;
+    let range = format!("{from} to {to}");
     let body = html! {
         (plot.x_axis(&x, &ticks, &format!("{unit} before and after a spike was due"), theme))
         (plot.y_axis(&y, &y.ticks(6, span_label), "latency, logarithmic", theme))
@@ -108,7 +109,7 @@ mod tests {
         sample.ask(None);
         let bounds = sample.bounds.unwrap();
         let period = &bounds.structure.periods[0];
-        assert!(heading(period).starts_with("Spikes every 17.00 s"), "{}", heading(period));
+        assert!(heading(period).starts_with("Spikes every 17.000 s"), "{}", heading(period));
         let picture = draw(period, &sample.series, Size::Wide, &PAPER).unwrap();
         assert!(picture.body.into_string().contains(&format!("{} spikes of the period", period.members)));
         assert!(draw(period, &Series::default(), Size::Wide, &PAPER).is_none());

@@ -167,6 +167,7 @@ mod tests {
             min: rows.first().map(|row| row.0),
             max,
             overflows: 0,
+            beyond_from: None,
             early: 0,
         }
     }

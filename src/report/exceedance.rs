@@ -20,17 +20,20 @@ const BAND_STEPS: usize = 200;
 struct Curve {
     steps: Vec<(f64, f64)>,
     end: f64,
+    /// Where it ends is not how far its samples go.
+    open: bool,
 }
 
 /// The curves of some lines; dashed, where a line has one, what a periodic task would have seen.
 pub fn draw(lines: &[Line], size: Size, theme: &Theme) -> Option<Picture> {
     let (lo, hi) = line::extent(lines)?;
-    let curves: Vec<Curve> = lines.iter().map(|line| curve(&line.rows, line.overflows, line.max)).collect();
+    let curves: Vec<Curve> =
+        lines.iter().map(|line| curve(&line.rows, (line.overflows, line.beyond_from), line.max)).collect();
     let shown = line::alone(lines);
     let dashed: Vec<(usize, Curve)> = shown
         .iter()
         .enumerate()
-        .filter_map(|(colour, &i)| Some((colour, curve(lines[i].deadline?, 0, None))))
+        .filter_map(|(colour, &i)| Some((colour, curve(lines[i].deadline?, (0, None), None))))
         .collect();
     let least = curves.iter().chain(dashed.iter().map(|(_, curve)| curve)).filter_map(Curve::least);
     let least = least.fold(0.5, f64::min);
@@ -63,7 +66,15 @@ pub fn draw(lines: &[Line], size: Size, theme: &Theme) -> Option<Picture> {
             "Exceedance curve of {}: share of wake-ups at or above each latency.",
             several(lines.len() as u64, "line", "lines")
         ),
-        notes: Vec::new(),
+        notes: lines
+            .iter()
+            .any(|line| line.max.is_none() && line.overflows > 0)
+            .then(|| {
+                "A line that ends above the axis has samples beyond its histogram's end, values unknown."
+                    .into()
+            })
+            .into_iter()
+            .collect(),
     })
 }
 
@@ -84,7 +95,7 @@ fn keys(lines: &[Line], shown: &[usize], dashed: bool, theme: &Theme) -> Vec<Key
     keys
 }
 
-fn curve(rows: &[Row], beyond: u64, max: Option<Nanos>) -> Curve {
+fn curve(rows: &[Row], (beyond, level): (u64, Option<Nanos>), max: Option<Nanos>) -> Curve {
     let total = rows.iter().map(|row| row.2 as f64).sum::<f64>() + beyond as f64;
     let mut left = total;
     let mut steps = Vec::with_capacity(rows.len());
@@ -96,10 +107,12 @@ fn curve(rows: &[Row], beyond: u64, max: Option<Nanos>) -> Curve {
         from = row.1.0 as f64;
     }
     if beyond > 0 {
+        // All of them reach the level from which on nothing has a row.
         steps.push((from, beyond as f64 / total));
+        from = level.map_or(from, |level| from.max(level.0 as f64));
     }
     let end = max.map_or(from, |max| max.0 as f64);
-    Curve { steps, end }
+    Curve { steps, end, open: beyond > 0 && max.is_none() }
 }
 
 impl Curve {
@@ -132,7 +145,9 @@ impl Curve {
             (drawn_x, drawn_y) = (at_x, at_y);
         }
         path.across(x.at(self.end).max(drawn_x));
-        path.down(y.at(f64::MIN_POSITIVE));
+        if !self.open {
+            path.down(y.at(f64::MIN_POSITIVE));
+        }
         path
     }
 }
@@ -160,7 +175,7 @@ mod tests {
     #[test]
     fn shares_fall_from_all_to_the_one_largest() {
         let rows = [(Nanos(10), Nanos(20), 90), (Nanos(20), Nanos(30), 9), (Nanos(50), Nanos(60), 1)];
-        let curve = curve(&rows, 0, Some(Nanos(55)));
+        let curve = curve(&rows, (0, None), Some(Nanos(55)));
         for (latency, share) in
             [(5.0, 1.0), (15.0, 1.0), (20.0, 0.1), (30.0, 0.01), (55.0, 0.01), (56.0, 0.0)]
         {
@@ -171,8 +186,11 @@ mod tests {
 
     #[test]
     fn samples_without_a_value_stay_above_every_row() {
-        let curve = curve(&[(Nanos(10), Nanos(20), 97)], 3, Some(Nanos(500)));
-        assert_eq!(curve.at(400.0), 0.03);
+        let curve = curve(&[(Nanos(10), Nanos(20), 97)], (3, None), Some(Nanos(500)));
+        assert_eq!((curve.at(400.0), curve.open), (0.03, false));
+        // Where the largest is not known, the histogram's end is not it.
+        let open = super::curve(&[(Nanos(10), Nanos(20), 97)], (3, Some(Nanos(60))), None);
+        assert_eq!((open.open, open.end), (true, 60.0));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::line::{self, Line};
 use super::peaks;
 use super::svg::{self, FONT, Key, Path, Picture, Plot, Size, legend, text, text_over};
 use super::theme::{LINES, Theme};
-use super::words::{several, span};
+use super::words::{self, several, span};
 use crate::stats::modes::Mode;
 use crate::units::Nanos;
 
@@ -83,13 +83,17 @@ fn keys(lines: &[Line], shown: &[usize], theme: &Theme) -> Vec<Key> {
 }
 
 fn in_words(lines: &[Line], hi: i64) -> String {
+    let plot = format!(
+        "Latency plot of {}: number of wake-ups over latency.",
+        several(lines.len() as u64, "line", "lines")
+    );
+    // Where a line's largest value is not known, the end of its histogram is not it.
+    if lines.iter().any(|line| line.max.is_none() && line.overflows > 0) {
+        return format!("{plot} The largest latency is not known.");
+    }
     let worst = lines.iter().max_by_key(|line| line.max);
     let worst = worst.map_or_else(String::new, |line| format!(", on {}", line.name));
-    format!(
-        "Latency plot of {}: number of wake-ups over latency. The largest latency is {}{worst}.",
-        several(lines.len() as u64, "line", "lines"),
-        span(Nanos(hi))
-    )
+    format!("{plot} The largest latency is {}{worst}.", span(Nanos(hi)))
 }
 
 fn notes(lines: &[Line], limit: Option<Nanos>, sketch: &Sketch) -> Vec<String> {
@@ -102,7 +106,8 @@ fn notes(lines: &[Line], limit: Option<Nanos>, sketch: &Sketch) -> Vec<String> {
     let beyond: u64 = lines.iter().fold(0, |sum, line| sum.saturating_add(line.overflows));
     if beyond > 0 {
         let what = several(beyond, "sample", "samples");
-        notes.push(format!("{what} beyond the histogram's end, values unknown: not drawn."));
+        let from = lines.iter().filter_map(|line| line.beyond_from).min();
+        notes.push(format!("{what} {}: not drawn.", words::beyond(from)));
     }
     if let Some(limit) = limit.filter(|limit| !sketch.x.holds(limit.0 as f64)) {
         notes.push(format!("The limit, {}, lies outside the plot.", span(limit)));

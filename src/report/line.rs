@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Input;
 use super::theme::LINES;
-use super::words::{clean, span};
+use super::words::{self, clean, span};
 use crate::bundle::run::{CpuRun, Run};
 use crate::stats::histogram::Row;
 use crate::units::Nanos;
@@ -27,8 +27,10 @@ pub struct Line<'a> {
     pub min: Option<Nanos>,
     /// Exact largest value.
     pub max: Option<Nanos>,
-    /// Samples without a value beyond the rows.
+    /// Samples without a value beyond the rows,
     pub overflows: u64,
+    /// each at least so late.
+    pub beyond_from: Option<Nanos>,
     /// Samples before their time.
     pub early: u64,
 }
@@ -37,7 +39,9 @@ impl Line<'_> {
     /// The line with its detail and its largest value, for a legend.
     pub fn words(&self) -> String {
         let detail = if self.detail.is_empty() { String::new() } else { format!(" ({})", self.detail) };
-        let max = self.max.map_or_else(|| "no samples".into(), |max| format!("max {}", span(max)));
+        let held = !self.rows.is_empty() || self.overflows > 0;
+        let unknown = if held { "max not known" } else { "no samples" };
+        let max = self.max.map_or_else(|| unknown.into(), |max| format!("max {}", span(max)));
         format!("{}{detail}: {max}", self.name)
     }
 }
@@ -56,6 +60,7 @@ fn of_cpu(cpu: &CpuRun) -> Line<'_> {
         min: cpu.min_ns,
         max: cpu.max_ns,
         overflows: cpu.overflows.unwrap_or(0),
+        beyond_from: cpu.beyond_from(),
         early: early_of(&cpu.histogram),
     }
 }
@@ -70,7 +75,8 @@ pub fn of_runs<'a>(inputs: &[Input<'a>]) -> Vec<Line<'a>> {
             detail: clean(&input.run.host.release),
             deadline: None,
             min: cpus.iter().filter_map(|cpu| cpu.min_ns).min(),
-            max: cpus.iter().filter_map(|cpu| cpu.max_ns).max(),
+            max: words::largest(input.run),
+            beyond_from: cpus.iter().filter_map(CpuRun::beyond_from).min(),
             overflows: cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.overflows.unwrap_or(0))),
             early: early_of(&rows),
             rows: Cow::Owned(rows),
@@ -115,7 +121,8 @@ pub fn alone(lines: &[Line]) -> Vec<usize> {
 /// The least and the largest value of all lines, row edges where the exact ones are not known;
 /// the least is at least 1 ns, because early samples have their own column.
 pub fn extent(lines: &[Line]) -> Option<(i64, i64)> {
-    let tops = lines.iter().filter_map(|line| line.max.or_else(|| line.rows.last().map(|row| row.1)));
+    let end = |line: &Line| line.beyond_from.max(line.rows.last().map(|row| row.1));
+    let tops = lines.iter().filter_map(|line| line.max.or_else(|| end(line)));
     let top = tops.max()?.0.max(1);
     let lows = lines.iter().flat_map(|line| {
         let exact = line.min.filter(|min| min.0 > 0);

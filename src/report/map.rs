@@ -276,8 +276,8 @@ fn lands(irq: &Irq) -> Option<&CpuSet> {
 fn place(thread: &Thread) -> Option<CpuSet> {
     match &thread.allowed {
         Fact::Absent => {
-            let number = thread.comm.rsplit_once('/').and_then(|(_, number)| number.parse().ok());
-            Some(number.map(Cpu).into_iter().collect())
+            let number = thread.comm.rsplit_once('/').and_then(|(_, number)| number.parse::<u32>().ok());
+            Some(number.and_then(|number| Cpu::try_from(number).ok()).into_iter().collect())
         }
         allowed => allowed.known().cloned(),
     }

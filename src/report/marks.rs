@@ -82,7 +82,7 @@ impl<'a> Marks<'a> {
 
     /// What the rings are.
     pub fn key(&self, plot: &Plot, theme: &Theme) -> Option<Key> {
-        let words = format!("rings: every {}", periods::seconds(self.period(plot)?.period_s));
+        let words = format!("rings: every {}", self.period(plot)?.every());
         Some(Key { colour: theme.ink, area: false, words })
     }
 
@@ -119,7 +119,7 @@ mod tests {
             .body
             .into_string();
         assert_eq!(text.matches("r=\"3.4\"").count(), found.periods[0].members);
-        assert!(text.contains("rings: every 17.00 s"));
+        assert!(text.contains("rings: every 17.000 s"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::marks::Marks;
 use super::prose::prose;
 use super::svg::{Picture, Size};
 use super::theme::PAGE;
-use super::words::{self, UNKNOWN, clean, duration, or_dash, us, us_or_dash, verdict};
+use super::words::{self, UNKNOWN, clean, duration, or_dash, span, us, us_or_dash, verdict};
 use super::{
     Input, clock, conditions, exceedance, heatmap, hunt, latency, peaks, rates, supports, table, timeline,
 };
@@ -46,6 +46,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             h2 { "Pictures" }
             (pictures(input))
             (worst(run))
+            (beyond(run))
             (rest(run))
         }
     }
@@ -267,8 +268,9 @@ fn times(input: &Input) -> Markup {
 fn worst(run: &Run) -> Markup {
     let mut all: Vec<(&CpuRun, &Worst)> =
         run.cpus.iter().flat_map(|cpu| cpu.worst.iter().map(move |worst| (cpu, worst))).collect();
-    // What has no value lies beyond all that has one.
-    all.sort_by_key(|(_, worst)| std::cmp::Reverse(worst.latency_ns.unwrap_or(Nanos(i64::MAX))));
+    // What an import counted without its value is not known to be among the worst.
+    all.retain(|(_, worst)| worst.latency_ns.is_some());
+    all.sort_by_key(|(_, worst)| std::cmp::Reverse(worst.latency_ns));
     if all.is_empty() {
         return html! {};
     }
@@ -287,6 +289,31 @@ fn worst(run: &Run) -> Markup {
             }
         }))
         @if all.len() > WORST { p class="muted" { (all.len() - WORST) " more are in the data at the end of this file." } }
+    }
+}
+
+/// The wake-ups that an import lists as beyond its histogram: the first of them, which are not the worst.
+fn beyond(run: &Run) -> Markup {
+    let listed = |cpu: &CpuRun| cpu.listed_overflows().count() as u64;
+    if run.cpus.iter().all(|cpu| listed(cpu) == 0) {
+        return html! {};
+    }
+    html! {
+        h2 { "Wake-ups beyond the histogram's end" }
+        @for cpu in run.cpus.iter().filter(|cpu| listed(cpu) > 0) {
+            p {
+                "CPU " (cpu.cpu) ": "
+                @if let Some(from) = cpu.beyond_from() { "each at least " (span(from)) ", how late is not known. " }
+                @if cpu.overflows.is_some_and(|all| all > listed(cpu)) {
+                    "The first " (listed(cpu)) " of " (or_dash(cpu.overflows)) ", which are not the worst, by their cycle: "
+                } @else {
+                    "All " (listed(cpu)) " of them by their cycle: "
+                }
+                (cpu.listed_overflows().take(WORST).map(|cycle| cycle.to_string()).collect::<Vec<_>>().join(", "))
+                @if listed(cpu) > WORST as u64 { "; " (listed(cpu) - WORST as u64) " more are in the data at the end of this file" }
+                "."
+            }
+        }
     }
 }
 

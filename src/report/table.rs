@@ -197,7 +197,7 @@ pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
     let total = rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.2));
     let whole = total.is_some_and(|n| n > 0) && run.cpus.iter().all(|cpu| cpu.overflows.unwrap_or(0) == 0);
     let worst = run.cpus.iter().max_by_key(|cpu| cpu.max_ns);
-    let max = worst.and_then(|cpu| cpu.max_ns);
+    let max = words::largest(run);
     let at = |per_million| us_or_dash(if whole { quantile(&rows, max, per_million) } else { None });
     let missed = run.cpus.iter().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.missed?)));
     [
@@ -211,7 +211,9 @@ pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
         at(999_000),
         at(999_900),
         us_or_dash(max),
-        worst.map_or_else(String::new, |cpu| cells(cpu, &run.started)[COLUMNS.len() - 1].clone()),
+        worst
+            .filter(|_| max.is_some())
+            .map_or_else(String::new, |cpu| cells(cpu, &run.started)[COLUMNS.len() - 1].clone()),
     ]
 }
 

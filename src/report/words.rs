@@ -106,7 +106,7 @@ pub fn oddities(run: &Run) -> Vec<String> {
         }
         if let Some(n) = cpu.overflows.filter(|&n| n > 0) {
             let what = several(n, "sample", "samples");
-            notes.push(format!("CPU {}: {what} beyond the histogram's end, values unknown.", cpu.cpu));
+            notes.push(format!("CPU {}: {what} {}.", cpu.cpu, beyond(cpu.beyond_from())));
         }
         if let Some(n) = cpu.early.filter(|&n| n > 0) {
             let down = cpu
@@ -120,13 +120,35 @@ pub fn oddities(run: &Run) -> Vec<String> {
     notes
 }
 
+/// Of samples beyond the histogram's end: what is known of their values.
+pub fn beyond(from: Option<Nanos>) -> String {
+    let late = from.map_or_else(String::new, |from| format!(", each at least {}", span(from)));
+    format!("beyond the histogram's end, values unknown{late}")
+}
+
+/// The largest latency over all CPUs; unknown where that of one which measured is.
+pub fn largest(run: &Run) -> Option<Nanos> {
+    let mut measured = run.cpus.iter().filter(|cpu| cpu.cycles > 0).map(|cpu| cpu.max_ns);
+    measured.try_fold(None, |max, cpu| cpu.map(|cpu| max.max(Some(cpu)))).flatten()
+}
+
 /// What the reader wants to know first.
 pub fn verdict(input: &Input) -> String {
     let cpus = &input.run.cpus;
     let cycles = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
     let Some(worst) = cpus.iter().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
-        return "No wake-up was measured.".into();
+        return match cycles {
+            0 => "No wake-up was measured.".into(),
+            n => format!("Of {} the largest latency is not known.", several(n, "wake-up", "wake-ups")),
+        };
     };
+    if largest(input.run).is_none() {
+        return format!(
+            "The largest latency is not known: of some CPUs it is, CPU {} having {}, of others not.",
+            worst.cpu,
+            worst.max_ns.map_or_else(|| or_dash::<u64>(None), span)
+        );
+    }
     let max = worst.max_ns.map_or_else(|| or_dash::<u64>(None), span);
     let when = worst.worst.first().filter(|w| w.latency_ns == worst.max_ns && !w.time.is_empty());
     let when = when.map_or_else(String::new, |w| format!(" at {}", moment(&w.time, &input.run.started)));

@@ -63,6 +63,7 @@ pub enum Chosen {
 /// Takes the user's CPUs, or else those that the machine isolates, or else all.
 pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Result<Intent, String> {
     let online = survey.facts.online.known().cloned().unwrap_or_default();
+    let read = survey.facts.online.known().is_some();
     let (cpus, chosen) = match asked {
         Some(asked) if asked.is_empty() => return Err("--cpus is empty: give a list like 2-3".to_owned()),
         Some(asked) => {
@@ -73,6 +74,8 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
             (asked.clone(), Chosen::Asked)
         }
         None => match isolated(survey) {
+            // Where it could not be read which CPUs run, it is not known which of them matter either.
+            _ if !read => (online, Chosen::Unknown),
             Some(isolated) if isolated.is_empty() => (online, Chosen::All),
             Some(isolated) => (isolated.and(&online), Chosen::Isolated),
             None => (online, Chosen::Unknown),

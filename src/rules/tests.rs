@@ -178,12 +178,13 @@ fn hostile_texts_upset_no_rule() {
 /// What is true of no CPU at all is not true of the machine's.
 #[test]
 fn without_a_cpu_nothing_about_cpus_is_said() {
-    for online in [" refused", " absent", ": 0-x", ":"] {
+    for online in [" refused", " absent", ": 0-x", ":", ": 0-99999999", ": 0-3,8192", ": 4294967296"] {
         let mut machine = Machine::base();
         machine.edit(&format!("/sys/devices/system/cpu/online{online}\n/sys/devices/system/cpu/isolated:"));
         let machine = Machine { cpus: None, ..machine };
         let (survey, intent) = machine.survey();
         assert!(intent.cpus.is_empty());
+        assert_eq!(intent.chosen, super::intent::Chosen::Unknown, "not all of them: {online}");
         for id in ["fair-server", "nohz-full", "cpufreq-governor", "irq-affinity"] {
             let found = super::audit::finding(find(id).unwrap(), &survey, &intent);
             assert_eq!(found.verdict, Verdict::Unknown, "{found:#?}");

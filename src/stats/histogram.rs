@@ -132,6 +132,14 @@ pub fn quantile(rows: &[Row], max: Option<Nanos>, per_million: u64) -> Option<Na
     })
 }
 
+/// As [`quantile`], of rows and of samples that lie beyond them: None where its rank is among those.
+pub fn quantile_below(rows: &[Row], beyond: u64, per_million: u64) -> Option<Nanos> {
+    let mut all = rows.to_vec();
+    let end = rows.last().map_or(Nanos(0), |row| row.1);
+    all.push((end, Nanos(i64::MAX), beyond));
+    quantile(&all, None, per_million).filter(|&edge| edge < Nanos(i64::MAX))
+}
+
 /// Adds two histograms row by row; rows with the same upper edge are the same row (the lower edge of the
 /// early row is its minimum). None where a count leaves its range.
 pub fn merge(a: &[Row], b: &[Row]) -> Option<Vec<Row>> {
@@ -220,6 +228,29 @@ mod tests {
             let max = Nanos(sorted[sorted.len() - 1]);
             prop_assert_eq!(quantile(&rows, Some(max), per_million), Some(edge.min(max)));
             prop_assert!(quantile(&rows, Some(max), per_million) >= Some(Nanos(sorted[0])));
+        }
+
+        #[test]
+        fn quantiles_of_a_cut_histogram_are_those_of_the_whole_or_none(
+            samples in proptest::collection::vec(0i64..200, 2..100), per_million in 0u64..=1_000_000, end in 1i64..200,
+        ) {
+            let rows_of = |samples: &[i64]| {
+                let mut rows: Vec<Row> = Vec::new();
+                for &ns in samples {
+                    match rows.last_mut() {
+                        Some(row) if row.0.0 == ns => row.2 += 1,
+                        _ => rows.push((Nanos(ns), Nanos(ns + 1), 1)),
+                    }
+                }
+                rows
+            };
+            let mut sorted = samples;
+            sorted.sort_unstable();
+            let held = sorted.partition_point(|&ns| ns < end);
+            let beyond = (sorted.len() - held) as u64;
+            let whole = quantile(&rows_of(&sorted), None, per_million);
+            let cut = quantile_below(&rows_of(&sorted[..held]), beyond, per_million);
+            prop_assert_eq!(cut, whole.filter(|&edge| edge.0 <= end));
         }
 
         #[test]

@@ -205,8 +205,8 @@ mod tests {
             }
             group.told("hog", 1.0, spikes, Some(Nanos::MILLI)).evidence
         };
-        assert_eq!(evidence(40), ["40 of 40 recur every 1.30 s"]);
+        assert_eq!(evidence(40), ["40 of 40 recur every 1.300000 s"], "to its error's first digit");
         let many = evidence(1_200);
-        assert_eq!(many, ["1000 of the first 1000 recur every 1.30 s"]);
+        assert!(many[0].starts_with("1000 of the first 1000 recur every 1.300000"), "{many:?}");
     }
 }

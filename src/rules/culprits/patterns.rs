@@ -3,7 +3,7 @@
 //! Source: Documentation/trace/hwlat_detector.rst for what comes from outside the software; the periods are
 //! those of `stats::time::period`.
 
-use crate::stats::time::period;
+use crate::stats::time::{name, period};
 use crate::units::{Cpu, Nanos};
 
 /// At most so many spikes are compared with each other.
@@ -61,7 +61,7 @@ pub struct Recurring {
 impl Recurring {
     /// For people: `32 of 40 recur every 1.000 s`.
     pub fn sentence(&self) -> String {
-        let every = crate::stats::bounds::periods::seconds(self.period_s);
+        let every = name::spoken(self.period_s, self.se_s);
         let first = if self.cut { "the first " } else { "" };
         format!("{} of {first}{} recur every {every}", self.members, self.among)
     }
@@ -163,7 +163,7 @@ mod tests {
         let times: Vec<Nanos> = (0..40).map(every).collect();
         let found = recurring(&times, Nanos(1_000_000)).expect("a period");
         assert!((found.period_s - 1.3).abs() < 1e-3 && found.most(), "{found:?}");
-        assert_eq!(found.sentence(), "40 of 40 recur every 1.30 s");
+        assert!(found.sentence().starts_with("40 of 40 recur every 1.30000"), "{}", found.sentence());
         let odd: Vec<Nanos> = (0..40u64)
             .map(|n| {
                 Nanos(

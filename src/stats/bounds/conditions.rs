@@ -14,6 +14,9 @@ const FEWEST_VALUES: usize = 5;
 /// More blocks than this part left out, and what is left is a selection.
 const MOST_LEFT_OUT: f64 = 0.01;
 
+/// What to do about a mechanism with a period.
+pub const TREAT: &str = "Treat them as a mechanism: fix it or budget for it, then measure again.";
+
 /// G6: no period among the spikes longer than the recorded block. One that is not, is in each block.
 pub fn period(structure: &Structure, block: Nanos) -> Gate {
     const NAME: &str = "periodicity";
@@ -24,23 +27,11 @@ pub fn period(structure: &Structure, block: Nanos) -> Gate {
     match longer {
         None => {
             let absorbed = structure.periods.first().map_or_else(String::new, |period| {
-                format!("; the period of {:.4} s lies within each block", period.period_s)
+                format!("; the period of {} lies within each block", period.every())
             });
             Gate::passed("G6", NAME, format!("no period among the spikes{absorbed}"))
         }
-        Some(period) => {
-            let detail = format!(
-                "{:.4} s \u{b1} {:.1e} s, {} of the {} largest blocks",
-                period.period_s, period.se_s, period.members, period.among
-            );
-            Gate::refused(
-                "G6",
-                NAME,
-                detail,
-                period.refusal(),
-                "Treat them as a mechanism: fix it or budget for it, then measure again.",
-            )
-        }
+        Some(period) => Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT),
     }
 }
 

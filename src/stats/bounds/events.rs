@@ -76,7 +76,7 @@ fn of_histogram(evidence: &Evidence, level: Nanos, certain: u64) -> Reached {
     if evidence.max.is_some_and(|max| max < level) {
         return Reached { at_least: 0, at_most: 0 };
     }
-    let end = evidence.rows.last().map_or(Nanos(0), |row| row.1);
+    let end = evidence.listed.from.or(evidence.rows.last().map(|row| row.1)).unwrap_or_default();
     // Beyond the histogram's end each sample is at least as late as the end, and no more is known.
     let surely = if level <= end { evidence.overflows } else { 0 };
     let late = samples(evidence, |row| row.0 >= level).saturating_add(surely);

@@ -136,7 +136,7 @@ pub fn extrapolate(
     structure: &Structure,
 ) -> (Vec<Gate>, Extrapolation) {
     if evidence.series.blocks.is_empty() {
-        return histogram::extrapolate(evidence, question);
+        return histogram::extrapolate(evidence, question, structure);
     }
     let series = evidence.series;
     let times = block_size(series);

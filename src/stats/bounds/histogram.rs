@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::conditions::{self, farthest};
 use super::extrapolate::{self, Extrapolation};
 use super::gates::Gate;
+use super::structure::Structure;
 use super::words::p_value;
-use super::{Evidence, Question};
+use super::{Evidence, Question, overflows};
 use crate::stats::dice::SEED;
 use crate::stats::tail::determined::{self, Determined};
 use crate::stats::tail::gpd::{self, Fit};
@@ -18,7 +19,8 @@ use crate::stats::tail::steps::Steps;
 use crate::stats::tail::threshold::{self, Candidate, Choice};
 use crate::units::Nanos;
 
-const LOST: &str = "the histogram does not say when its values came";
+/// What is said wherever the order of the samples would be needed.
+pub const LOST: &str = "the histogram does not say when its values came";
 
 /// The tail of a histogram: `S(y) = (1 + xi y / sigma)^(-1/xi)` of the excess y over the threshold, in ns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,18 +54,29 @@ pub struct Tail {
 }
 
 /// Fits the tail of the histogram; always a refusal.
-pub fn extrapolate(evidence: &Evidence, question: &Question) -> (Vec<Gate>, Extrapolation) {
+pub fn extrapolate(
+    evidence: &Evidence,
+    question: &Question,
+    structure: &Structure,
+) -> (Vec<Gate>, Extrapolation) {
     let observed = evidence.series.observed;
     let horizon =
         if question.chosen { question.horizon } else { question.horizon.min(farthest(question, observed)) };
     let known = Some(horizon).filter(|_| observed.0 > 0);
     // Where the length is not known, as many times as many wake-ups.
     let times = known.map_or(question.reach, |horizon| horizon.0 as f64 / observed.0 as f64);
-    let steps = Steps::of_rows(evidence.rows, evidence.overflows);
+    let steps = Steps::of_rows(evidence.rows, evidence.overflows, evidence.listed.from);
     let choice = steps.as_ref().map(|steps| threshold::choose(steps, SEED));
     let picked = choice.as_ref().and_then(|choice| choice.candidates.get(choice.picked?));
-    let tail = steps.as_ref().zip(picked).and_then(|(steps, picked)| tail(steps, picked, times.max(1.0)));
+    let tail = steps
+        .as_ref()
+        .zip(picked)
+        .and_then(|(steps, picked)| tail(steps, picked, times.max(1.0), evidence.max));
     let (tail, determined) = tail.unzip();
+    let largest = match (evidence.max, evidence.overflows) {
+        (None, 1..) => "the histogram's end, beyond which its largest values lie",
+        _ => "the largest value seen",
+    };
     let unknown = |id, name| Gate::not_judged(id, name, LOST);
     let gates = vec![
         unknown("G1", "level"),
@@ -71,7 +84,7 @@ pub fn extrapolate(evidence: &Evidence, question: &Question) -> (Vec<Gate>, Extr
         unknown("G3", "evenness"),
         fits(choice.as_ref(), picked),
         unknown("G5", "one mode"),
-        unknown("G6", "periodicity"),
+        overflows::period(evidence, structure),
         Gate::refused(
             "G7",
             "enough data",
@@ -85,7 +98,7 @@ pub fn extrapolate(evidence: &Evidence, question: &Question) -> (Vec<Gate>, Extr
             "Measure with onbeat, which keeps the maximum of each second with its time.",
         ),
         conditions::horizon(question, observed),
-        width(determined),
+        width(determined, largest),
         unknown("G10", "back-test"),
         conditions::integrity(evidence),
     ];
@@ -104,14 +117,14 @@ fn kept(evidence: &Evidence, steps: Option<&Steps>) -> String {
     }
 }
 
-fn tail(steps: &Steps, picked: &Candidate, times: f64) -> Option<(Tail, Determined)> {
+fn tail(steps: &Steps, picked: &Candidate, times: f64, max: Option<Nanos>) -> Option<(Tail, Determined)> {
     let Candidate { level, fit, shape, .. } = picked;
     let Fit { law, nllh, .. } = fit;
     let excesses = steps.above(*level)?;
     let expected = times * excesses.n();
     let ends = gpd::level_interval(&excesses, fit, expected, TWO_SIDED_95);
     let upper_ns = ends.high.map(|high| level + high);
-    let determined = determined::of_excesses(&excesses, fit, *level, upper_ns);
+    let determined = determined::of_excesses(&excesses, fit, *level, upper_ns, max.map(|max| max.0 as f64));
     let tail = Tail {
         threshold_ns: Nanos(*level as i64),
         excesses: excesses.n(),
@@ -146,12 +159,12 @@ fn fits(choice: Option<&Choice>, picked: Option<&Candidate>) -> Gate {
     )
 }
 
-fn width(determined: Option<Determined>) -> Gate {
+fn width(determined: Option<Determined>, largest: &str) -> Gate {
     const NAME: &str = "width";
     let Some(found) = determined else { return Gate::not_judged("G9", NAME, "no law could be fitted") };
     let high = found.shape.high.map_or_else(|| "none".to_owned(), |high| format!("{high:.3}"));
     let detail = format!(
-        "upper end of the shape {high} (refused above 0.5), of the level {:.2} times the largest value seen (refused above 3)",
+        "upper end of the shape {high} (refused above 0.5), of the level {:.2} times {largest} (refused above 3)",
         found.times_largest
     );
     if found.is_enough() {
@@ -184,7 +197,7 @@ mod tests {
         let evidence = Evidence { rows: &rows, max: Some(Nanos(76_000)), ..Evidence::of(&series) };
         let question =
             Question { limit: None, horizon: Nanos(observed.0 * times), chosen: true, reach: LARGEST_REACH };
-        extrapolate(&evidence, &question)
+        extrapolate(&evidence, &question, &Structure::default())
     }
 
     fn gate(gates: &[Gate], id: &str) -> bool {

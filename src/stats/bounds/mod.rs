@@ -6,6 +6,7 @@ pub mod events;
 pub mod extrapolate;
 pub mod gates;
 pub mod histogram;
+pub mod overflows;
 pub mod periods;
 pub mod shape;
 pub mod steadiness;
@@ -55,8 +56,8 @@ pub struct Evidence<'a> {
     pub rows: &'a [Row],
     /// Samples beyond the histogram's end, whose value is not known.
     pub overflows: u64,
-    /// When those were, in ns, as far as it is known.
-    pub overflow_times: &'a [i64],
+    /// What is known of those: which the first ones were, and how late they are at least.
+    pub listed: overflows::Listed<'a>,
     /// The largest latency, where it is known beyond the blocks.
     pub max: Option<Nanos>,
     /// What spoiled the measurement, each in words.
@@ -76,7 +77,7 @@ impl<'a> Evidence<'a> {
             series,
             rows: &[],
             overflows: 0,
-            overflow_times: &[],
+            listed: overflows::Listed::default(),
             max: None,
             spoiled: &[],
             cycles: 0,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::Evidence;
+use super::{Evidence, overflows};
 use crate::stats::series::Series;
 use crate::stats::time::period::{self, Comb};
 use crate::stats::time::{name, schuster, short};
@@ -35,7 +35,7 @@ pub struct Period {
     pub se_s: f64,
     /// Spikes that belong to it,
     pub members: usize,
-    /// of so many of the largest blocks.
+    /// of so many of the largest blocks, or of the listed events beyond an imported histogram's end.
     pub among: usize,
     /// Cycles between the first and the last member without one; null where not all spikes were looked at.
     pub misses: Option<usize>,
@@ -47,10 +47,14 @@ pub struct Period {
     pub p_value: f64,
     /// The probability of such a line in the events' periodogram at this period by chance (Rayleigh, Schuster).
     pub rayleigh_p_value: Option<f64>,
-    /// The smallest latency of its spikes.
-    pub from_ns: Nanos,
-    /// The largest one.
-    pub to_ns: Nanos,
+    /// The smallest latency of its spikes; null where an import counted them without it.
+    pub from_ns: Option<Nanos>,
+    /// The largest one, null as that.
+    pub to_ns: Option<Nanos>,
+    /// How late each of its spikes is at least, where no more is known: beyond an imported histogram's end.
+    pub at_least_ns: Option<Nanos>,
+    /// Other periods, in s, that fit about as well, most of them fractions of this one; empty where the times tell.
+    pub or_s: Vec<f64>,
     /// How many of the worst events belong to it,
     pub of_the_worst: usize,
     /// of so many.
@@ -63,22 +67,45 @@ pub struct Period {
 }
 
 impl Period {
+    /// The period with the digits that it has, and what it may be instead.
+    pub fn every(&self) -> String {
+        let one = name::spoken(self.period_s, self.se_s);
+        if self.or_s.is_empty() {
+            return one;
+        }
+        let part = |other: f64| self.period_s / other;
+        let whole = |other: &f64| (part(*other) - part(*other).round()).abs() < 0.02 * part(*other);
+        let others: Vec<String> = self.or_s.iter().map(|other| name::spoken(*other, self.se_s)).collect();
+        let what = if self.or_s.iter().all(whole) { "a fraction of it: " } else { "" };
+        format!("{one} or {what}{} (the blocks are too coarse to tell)", others.join(" or "))
+    }
+
+    /// The same with its error, for a gate.
+    pub fn detail(&self) -> String {
+        let of = if self.from_ns.is_some() {
+            "largest blocks"
+        } else {
+            "listed events beyond the histogram's end"
+        };
+        format!("{} \u{b1} {:.1e} s, {} of the {} {of}", self.every(), self.se_s, self.members, self.among)
+    }
+
     /// Why it forbids an extrapolation.
     pub fn refusal(&self) -> String {
-        let (from, to) = (self.from_ns.spoken(), self.to_ns.spoken());
+        let Some((from, to)) = self.range() else { return self.beyond(&self.every()) + "." };
         if 2 * self.of_the_worst > self.worst {
             return format!(
                 "{} of the worst {} events recur every {} at {from} to {to} and do not belong to the rest of the distribution.",
                 self.of_the_worst,
                 self.worst,
-                seconds(self.period_s)
+                self.every()
             );
         }
         format!(
             "{} of the {} largest blocks recur every {} at {from} to {to}.",
             self.members,
             self.among,
-            seconds(self.period_s)
+            self.every()
         )
     }
 
@@ -89,17 +116,23 @@ impl Period {
         } else {
             format!(" Compatible with {}.", self.compatible_with.join(", or "))
         };
-        format!(
-            "{} of the {} largest blocks, {} to {}, recur every {} (\u{b1} {:.1e} s); {} of the worst {} are among them.{hint}",
-            self.members,
-            self.among,
-            self.from_ns.spoken(),
-            self.to_ns.spoken(),
-            seconds(self.period_s),
-            self.se_s,
-            self.of_the_worst,
-            self.worst
-        )
+        let every = format!("{} (\u{b1} {:.1e} s)", self.every(), self.se_s);
+        match self.range() {
+            None => format!("{}.{hint}", self.beyond(&every)),
+            Some((from, to)) => format!(
+                "{} of the {} largest blocks, {from} to {to}, recur every {every}; {} of the worst {} are among them.{hint}",
+                self.members, self.among, self.of_the_worst, self.worst
+            ),
+        }
+    }
+
+    /// The latencies of its spikes, where they are known.
+    pub fn range(&self) -> Option<(String, String)> {
+        Some((self.from_ns?.spoken(), self.to_ns?.spoken()))
+    }
+
+    fn beyond(&self, every: &str) -> String {
+        overflows::recur(self.members, self.among, self.at_least_ns, every)
     }
 
     /// Whether the other's spikes lie on the teeth of this comb: a multiple of a period is no period of its own.
@@ -114,11 +147,6 @@ impl Period {
         let on = other.at_ns.iter().filter(on_a_tooth).count();
         2.5 * reach < period && 10 * on >= 9 * other.at_ns.len()
     }
-}
-
-/// A period with the digits that it has.
-pub fn seconds(s: f64) -> String {
-    if s >= 1.0 { format!("{s:.2} s") } else { format!("{:.3} ms", s * 1e3) }
 }
 
 /// The largest so many; where equal ones would have to be parted, none of them.
@@ -196,7 +224,7 @@ fn worst(spikes: &[Spike]) -> Vec<Spike> {
 
 /// Of combs that lie on each other's teeth one: the shorter period only if it has half as many spikes again, for finer
 /// teeth hold the coarser ones' spikes whether they are a mechanism or not.
-fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
+pub fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
     let related = |old: &Period| old.explains(&new, tick) || new.explains(old, tick);
     let rather = |this: &Period, that: &Period| {
         let (more, than) = (2 * this.members, 2 * that.members);
@@ -208,6 +236,19 @@ fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
     found.retain(|old| !related(old));
     if found.len() < MOST {
         found.push(new);
+    }
+}
+
+/// Of a comb among events beyond a histogram's end, which have times and no latencies.
+pub fn of_overflows(evidence: &Evidence, comb: &Comb, times: &[i64], until: i64) -> Period {
+    let spikes: Vec<Spike> = times.iter().map(|&at| (at, 0)).collect();
+    let found = describe(evidence, comb, &spikes, (&[], (0, until)));
+    Period {
+        misses: Some(comb.misses),
+        from_ns: None,
+        to_ns: None,
+        at_least_ns: evidence.listed.from,
+        ..found
     }
 }
 
@@ -233,11 +274,17 @@ fn describe(
         phase_ns: Nanos(comb.phase_ns),
         p_value: comb.p,
         rayleigh_p_value: line.map(|line| line.false_alarm),
-        from_ns: Nanos(latencies().min().unwrap_or(0)),
-        to_ns: Nanos(latencies().max().unwrap_or(0)),
+        from_ns: latencies().min().map(Nanos),
+        to_ns: latencies().max().map(Nanos),
+        at_least_ns: None,
+        or_s: comb.or_ns.iter().map(|ns| ns / 1e9).collect(),
         of_the_worst: worst.iter().filter(|spike| members.contains(&spike.0)).count(),
         worst: worst.len(),
-        compatible_with: name::compatible(comb.period_ns, comb.period_se_ns, evidence.hz),
+        // What may be another period has no name.
+        compatible_with: match comb.or_ns.is_empty() {
+            true => name::compatible(comb.period_ns, comb.period_se_ns, evidence.hz),
+            false => Vec::new(),
+        },
         at_ns: members.into_iter().map(Nanos).collect(),
     }
 }
@@ -321,6 +368,42 @@ mod tests {
             let wrong = all.iter().flatten().filter(|one| (**one - period).abs() > 0.01 * period).count();
             assert!(right >= 3 && wrong == 0, "{period} {kept}: {all:?}");
         }
+    }
+
+    #[test]
+    fn teeth_that_are_late_or_missing_do_not_make_a_multiple_of_the_period() {
+        for (period, kept) in [(20.3, 0.3), (20.3, 0.6), (7.3, 0.4), (4.1, 0.5)] {
+            for seed in 0..2 {
+                let mut dice = Dice::new(seed);
+                let mut us: Vec<i64> =
+                    (0..3_600).map(|_| 20_000 - (2e3 * dice.exponential().ln()) as i64).collect();
+                let mut due = dice.even() * period;
+                while due < 3_600.0 {
+                    let at = (due + 0.5 * dice.normal()).floor();
+                    if dice.even() < kept && (0.0..3_600.0).contains(&at) {
+                        us[at as usize] = 50_000 + (2e3 * dice.exponential()) as i64;
+                    }
+                    due += period;
+                }
+                let list: Vec<Option<Nanos>> = us.into_iter().map(|ns| Some(Nanos(ns))).collect();
+                let found = structure(&Evidence::of(&Series::of_list(&list, BLOCK, Nanos(1)))).periods;
+                let wrong = |one: &&Period| (one.period_s / period - 1.0).abs() > 0.01;
+                assert_eq!(found.iter().find(wrong), None, "{period} {kept} {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_else_it_may_be_is_said_with_the_period() {
+        let period = Period { period_s: 20.302, se_s: 0.004, ..Period::default() };
+        assert_eq!(period.every(), "20.302 s");
+        let half = Period { or_s: vec![10.151, 6.7673], ..period.clone() };
+        assert_eq!(
+            half.every(),
+            "20.302 s or a fraction of it: 10.151 s or 6.767 s (the blocks are too coarse to tell)"
+        );
+        let image = Period { or_s: vec![18.0], ..period };
+        assert!(image.every().starts_with("20.302 s or 18.000 s ("), "{}", image.every());
     }
 
     #[test]

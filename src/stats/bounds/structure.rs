@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::periods::{self, FEWEST, Period, Spike, largest};
-use super::{Evidence, events};
+use super::{Evidence, events, overflows};
 use crate::stats::time::{burst, change, cluster};
 use crate::units::Nanos;
 
@@ -65,13 +65,11 @@ pub struct Stretch {
 pub fn structure(evidence: &Evidence) -> Structure {
     let series = evidence.series;
     let observed = series.observed.0.max(0);
-    let (spikes, blocks, start) = if series.blocks.is_empty() {
-        let end = evidence.rows.last().map_or(0, |row| row.1.0);
-        (evidence.overflow_times.iter().map(|&at| (at, end)).collect(), 0, 0)
-    } else {
-        let start = series.every().next().map_or(0, |block| block.at.0);
-        (peaks(evidence), series.blocks.len() + series.partial.len(), start)
-    };
+    if series.blocks.is_empty() {
+        return overflows::structure(evidence);
+    }
+    let start = series.every().next().map_or(0, |block| block.at.0);
+    let (spikes, blocks) = (peaks(evidence), series.blocks.len() + series.partial.len());
     let span = (start, start.saturating_add(observed));
     let tick = periods::tick(series);
     let (periods, spikes_looked_at) = periods::periods(evidence, &spikes, blocks, span, tick);

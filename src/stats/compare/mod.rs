@@ -338,9 +338,14 @@ fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
 
 impl Unit {
     /// Adds what only the run's histogram knows: quantiles, and the maximum where there are no blocks.
-    pub fn describe(&mut self, rows: Option<&[Row]>, max: Option<Nanos>) {
+    ///
+    /// `beyond` samples of an import lie beyond its rows: a quantile among them has no value.
+    pub fn describe(&mut self, rows: Option<(&[Row], u64)>, max: Option<Nanos>) {
         self.max_ns = self.max_ns.max(max);
-        let at = |rows, per_million| histogram::quantile(rows, max, per_million);
+        let at = |(rows, beyond): (&[Row], u64), per_million| match beyond {
+            0 => histogram::quantile(rows, max, per_million),
+            _ => histogram::quantile_below(rows, beyond, per_million),
+        };
         self.quantiles_ns = rows.map(|rows| [500_000, 990_000, 999_000, 999_900].map(|q| at(rows, q)));
     }
 }

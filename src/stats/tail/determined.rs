@@ -41,12 +41,20 @@ pub fn of_maxima(steps: &Steps, fit: &gev::Fit, bound: Option<f64>) -> Determine
     }
 }
 
-/// For a fit of excesses over a threshold and the upper bound of a level (threshold included).
-pub fn of_excesses(excesses: &Steps, fit: &gpd::Fit, threshold: f64, bound: Option<f64>) -> Determined {
+/// For a fit of excesses over a threshold and the upper bound of a level (threshold included). The largest value is in the
+/// last step, or known by itself where that step is open.
+pub fn of_excesses(
+    excesses: &Steps,
+    fit: &gpd::Fit,
+    threshold: f64,
+    bound: Option<f64>,
+    largest: Option<f64>,
+) -> Determined {
+    let steps = threshold + excesses.largest();
     Determined {
         at_edge: fit.shape.is_edge(fit.law.xi),
         shape: gpd::shape_interval(excesses, fit, TWO_SIDED_95),
-        times_largest: times(bound, threshold + excesses.largest()),
+        times_largest: times(bound, largest.map_or(steps, |largest| largest.max(steps))),
     }
 }
 
@@ -73,7 +81,7 @@ mod tests {
         let fit = gpd::fit(&excesses, Gpd::USUAL).unwrap();
         let at = |times: f64| {
             let bound = gpd::level_interval(&excesses, &fit, times * fit.n, TWO_SIDED_95).high;
-            of_excesses(&excesses, &fit, 53.0, bound.map(|bound| 53.0 + bound))
+            of_excesses(&excesses, &fit, 53.0, bound.map(|bound| 53.0 + bound), None)
         };
         assert!(at(10.0).is_enough() && !at(100.0).is_enough(), "{:?} {:?}", at(10.0), at(100.0));
         assert!((at(100.0).times_largest - 396.82 / 77.0).abs() < 0.01);

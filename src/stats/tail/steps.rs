@@ -7,6 +7,7 @@
 use super::lmoments::LMoments;
 use crate::stats::histogram::Row;
 use crate::stats::levels::Levels;
+use crate::units::Nanos;
 
 /// All values of one step, `[low, high)`; a density where both are the same, open to above where high is infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,13 +54,14 @@ impl Steps {
         Some(Steps { steps, n: values.len() as f64 })
     }
 
-    /// The rows of a histogram in nanoseconds, and how many values lie above the last row, of which only that is known.
-    pub fn of_rows(rows: &[Row], above: u64) -> Option<Steps> {
+    /// The rows of a histogram in nanoseconds, and how many values lie above, of which only that is known: from there on,
+    /// else from the last row's end.
+    pub fn of_rows(rows: &[Row], above: u64, from: Option<Nanos>) -> Option<Steps> {
         let step =
             |&(low, high, count): &Row| Step { low: low.0 as f64, high: high.0 as f64, count: count as f64 };
         let mut steps: Vec<Step> = rows.iter().filter(|row| row.2 > 0).map(step).collect();
         steps.sort_by(|a, b| a.low.total_cmp(&b.low));
-        let end = rows.iter().map(|row| row.1.0).max().unwrap_or(0) as f64;
+        let end = rows.iter().map(|row| row.1).max().max(from).map_or(0, |end| end.0) as f64;
         if above > 0 {
             steps.push(Step { low: end, high: f64::INFINITY, count: above as f64 });
         }
@@ -244,7 +246,7 @@ mod tests {
         assert_eq!(Steps::new(&[], 1.0), None);
         assert_eq!(Steps::new(&[1.0, f64::NAN], 1.0), None);
         assert_eq!(Steps::new(&[1.0], -1.0), None);
-        assert_eq!(Steps::of_rows(&[], 0), None);
+        assert_eq!(Steps::of_rows(&[], 0, None), None);
         for constant in [&[5.0; 9][..], &[1.0, 2.0, 2.0][..], &[7.0][..]] {
             assert!(Steps::new(constant, 0.0).unwrap().standard().is_none());
         }
@@ -253,8 +255,13 @@ mod tests {
     #[test]
     fn rows_keep_their_overflow_and_levels_do_not_cut_them() {
         let rows = [(Nanos(10), Nanos(12), 3), (Nanos(12), Nanos(14), 0), (Nanos(14), Nanos(16), 2)];
-        let steps = Steps::of_rows(&rows, 4).unwrap();
-        assert_eq!((steps.n(), steps.largest()), (9.0, 16.0));
+        let beyond = |from| Steps::of_rows(&rows, 4, from).unwrap();
+        assert_eq!(
+            [None, Some(Nanos(60)), Some(Nanos(1))].map(|from| beyond(from).largest()),
+            [16.0, 60.0, 16.0]
+        );
+        let steps = beyond(None);
+        assert_eq!(steps.n(), 9.0);
         assert_eq!(steps.above(11.0), None);
         let above = steps.above(14.0).unwrap();
         assert_eq!(above.all()[0], Step { low: 0.0, high: 2.0, count: 2.0 });

@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod experiments;
 pub mod fold;
 pub mod lags;
+pub mod mixture;
 pub mod name;
 pub mod period;
 pub mod schuster;

@@ -46,9 +46,40 @@ pub fn compatible(period_ns: f64, se_ns: f64, hz: Option<u32>) -> Vec<String> {
     close.into_iter().map(|(_, name)| name).collect()
 }
 
+/// A period in seconds with as many digits as its standard error allows: up to the error's first.
+pub fn spoken(period_s: f64, se_s: f64) -> String {
+    // Below a tenth of a second in milliseconds, so that no digits are spent on zeros; none below a nanosecond.
+    let (unit, name, most) = if period_s >= 0.1 { (1.0, "s", 9) } else { (1e3, "ms", 6) };
+    let digits = |error: f64| (-(error * unit).log10().floor()).clamp(0.0, f64::from(most)) as usize;
+    let digits = if se_s > 0.0 { digits(se_s) } else { most as usize };
+    // An error as large as the period leaves one digit of it.
+    let first = digits.max((-(period_s * unit).log10().floor()).clamp(0.0, f64::from(most)) as usize);
+    format!("{:.first$} {name}", period_s * unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_period_has_the_digits_that_its_error_allows() {
+        for (period, error, said) in [
+            (0.48731, 2e-5, "0.48731 s"),
+            (0.487309391, 2.2e-6, "0.487309 s"),
+            (20.3, 0.05, "20.30 s"),
+            (20.3, 0.5, "20.3 s"),
+            (60.0, 3.0, "60 s"),
+            (60.0, 30.0, "60 s"),
+            (0.004, 1e-8, "4.00000 ms"),
+            (0.0123, 0.0, "12.300000 ms"),
+            (0.2, 0.9, "0.2 s"),
+            (0.002, 0.9, "2 ms"),
+            (1.0, f64::NAN, "1.000000000 s"),
+        ] {
+            assert_eq!(spoken(period, error), said, "{period} {error}");
+        }
+        spoken(f64::NAN, f64::INFINITY);
+    }
 
     #[test]
     fn names_are_within_their_bounds() {

@@ -12,6 +12,7 @@
 //! never claimed, nor are combs of fewer than five events.
 
 use super::lags::{Lag, pair_lags, significant};
+use super::mixture::{self, Place};
 use super::teeth::{FEWEST_MEMBERS, Fit};
 
 /// More events than this are not looked at: pass the largest 2000.
@@ -46,6 +47,8 @@ pub struct Comb {
     pub misses: usize,
     /// The probability of such a lag anywhere in events without a period.
     pub p: f64,
+    /// Other periods that fit the events about as well, ns, the longest first; none where the times tell.
+    pub or_ns: Vec<f64>,
 }
 
 /// One event: its time after the start in ns, and which of the given ones it is.
@@ -68,7 +71,10 @@ pub fn combs(times: &[i64], span: (i64, i64), resolution_ns: i64, alpha: f64) ->
     let mut found = Vec::new();
     while found.len() < MOST_COMBS {
         let Some((fit, p)) = fundamental(&left, length, resolution_ns.max(1), alpha) else { break };
-        found.push(comb_of(&fit, &left, span.0, resolution_ns.max(1), p));
+        let times: Vec<i64> = left.iter().map(|event| event.0).collect();
+        let place = Place { span: length as f64, step: resolution_ns.max(1) as f64, besides: None };
+        let (fit, or_ns) = mixture::likeliest(fit, &times, place);
+        found.push(Comb { or_ns, ..comb_of(&fit, &left, span.0, resolution_ns.max(1), p) });
         // What is near a tooth and no member would make the same comb again.
         left.retain(|event| fit.residual(event.0).abs() > 2.0 * fit.tolerance);
     }
@@ -163,7 +169,7 @@ fn period_by_multiples(lags: &[i64], lag: &Lag, part: u32, longest: i64) -> Opti
 }
 
 /// The residuals and errors of a fit, and its members among the events given.
-fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64) -> Comb {
+pub fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64) -> Comb {
     let times: Vec<i64> = events.iter().map(|event| event.0).collect();
     let errors = fit.errors(&times, resolution as f64);
     let (first, last) = (fit.members[0].0, fit.members[fit.members.len() - 1].0);
@@ -175,6 +181,7 @@ fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64) -> 
         members: fit.members.iter().map(|&(_, i)| events[i].1).collect(),
         misses: (last - first + 1) as usize - fit.members.len(),
         p,
+        or_ns: Vec::new(),
     }
 }
 

@@ -6,8 +6,10 @@
 
 use std::f64::consts::TAU;
 
-use super::period::Comb;
+use super::mixture::{self, Place};
+use super::period::{Comb, comb_of};
 use super::schuster;
+use super::teeth::Fit;
 
 /// Longer periods are seen by the differences of pairs.
 const LONGEST: f64 = 12.0;
@@ -42,7 +44,36 @@ pub fn comb(times: &[i64], span: (i64, i64), step: i64, alpha: f64) -> Option<Co
     let parts = (1..=HARMONICS).map(|part| line.hz / f64::from(part));
     let hz = parts.filter(strong).fold(line.hz, f64::min);
     // A harmonic of a longer period is the longer period's affair.
-    if hz < from { None } else { members(times, 1e9 / hz, step as f64, line.false_alarm) }
+    if hz < from {
+        None
+    } else {
+        named(members(times, 1e9 / hz, step as f64, line.false_alarm)?, times, length, step)
+    }
+}
+
+/// The same with the period that is the likeliest: a line may be the harmonic of a longer period without being nearly as
+/// strong, or the image of a period below two steps, which its blocks have in common with one above.
+fn named(comb: Comb, times: &[i64], length: i64, step: i64) -> Option<Comb> {
+    let first = times.iter().copied().min()?;
+    let mut events: Vec<(i64, usize)> =
+        times.iter().enumerate().map(|(at, time)| (time - first, at)).collect();
+    events.sort_unstable();
+    let at: Vec<i64> = events.iter().map(|event| event.0).collect();
+    let width = step as f64;
+    let reach = (OFF.0 * comb.period_ns).max(OFF.1 * width);
+    let (origin, period) = ((comb.phase_ns - first) as f64, comb.period_ns);
+    let start = Fit { origin, period, width, tolerance: reach, members: Vec::new() };
+    let fit = start.moved(&at, (origin, period), reach)?;
+    let own = fit.period;
+    // Blocks know a frequency f and 1 - f of a cycle per block only by the sign of the phase.
+    let cycles = width / own;
+    let image = (-origin * cycles / (1.0 - cycles), width / (1.0 - cycles));
+    let besides = Some(image).filter(|image| image.1 < 2.0 * width && own > 2.0 * width);
+    let (fit, or_ns) = mixture::likeliest(fit, &at, Place { span: length as f64, step: width, besides });
+    if (fit.period / own - 1.0).abs() < 0.01 {
+        return Some(Comb { or_ns, ..comb });
+    }
+    Some(Comb { or_ns, ..comb_of(&fit, &events, first, step, comb.p) })
 }
 
 /// The events in phase, with the period by least squares.
@@ -88,6 +119,7 @@ fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
         misses: ((last_cycle - first_cycle + 1.0) - n).max(0.0) as usize,
         members: found.into_iter().map(|member| member.2).collect(),
         p,
+        or_ns: Vec::new(),
     })
 }
 
@@ -124,6 +156,18 @@ mod tests {
             let right = all.iter().flatten().filter(|got| (*got - period).abs() < 0.01 * period).count();
             assert!(right >= 9, "{period}: {all:?}");
         }
+    }
+
+    #[test]
+    fn what_is_below_two_steps_is_not_taken_for_its_image() {
+        for seed in 0..10 {
+            let times = events(1.9, 0.8, 0, seed);
+            let span = (0, BLOCKS as i64 * STEP);
+            let Some(found) = comb(&times, span, STEP, 0.002) else { continue };
+            let named = [found.period_ns].into_iter().chain(found.or_ns).map(|ns| ns / STEP as f64);
+            assert!(named.into_iter().any(|period| (period - 1.9).abs() < 0.01), "{seed}");
+        }
+        assert!((0..10).any(|seed| found(&events(1.9, 0.8, 0, seed)).is_some()));
     }
 
     #[test]

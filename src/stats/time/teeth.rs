@@ -58,6 +58,18 @@ impl Fit {
         (self.members.len() >= FEWEST_MEMBERS && self.period >= 2.0 * self.tolerance).then_some(())
     }
 
+    /// The comb of another period among the same times: its members within the tolerance, the line through them.
+    pub fn moved(&self, times: &[i64], (origin, period): (f64, f64), tolerance: f64) -> Option<Fit> {
+        let mut fit = Fit { origin, period, tolerance, width: self.width, members: Vec::new() };
+        for _ in 0..3 {
+            fit.members = fit.nearest(times);
+            (fit.origin, fit.period) = least_squares(times, &fit.members)?;
+        }
+        fit.members = fit.nearest(times);
+        let same = (fit.period / period - 1.0).abs() < 0.01;
+        (same && fit.members.len() >= FEWEST_MEMBERS).then_some(fit)
+    }
+
     fn cycle(&self, time: i64) -> f64 {
         ((time as f64 - self.origin) / self.period).round()
     }

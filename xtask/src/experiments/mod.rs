@@ -3,6 +3,7 @@
 //! Seeds are fixed: a number changes only with the code that makes it. Each line stands between the bounds that the
 //! design set for it; a published rate is a simulation too, so that the errors of both count.
 
+mod combs;
 mod compared;
 mod gates;
 mod hidden;

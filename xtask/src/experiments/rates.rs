@@ -5,7 +5,7 @@ use onbeat::stats::dice::{Dice, SEED};
 use onbeat::stats::time::experiments::{self as time, Recipe};
 
 use super::line::Line;
-use super::{Experiment, Length};
+use super::{Experiment, Length, combs};
 
 /// All of them.
 pub fn all() -> Vec<Experiment> {
@@ -18,6 +18,7 @@ pub fn all() -> Vec<Experiment> {
     }
     all.push(("periods", Box::new(no_period)));
     all.push(("periods", Box::new(comb)));
+    all.extend(combs::all());
     all.push(("sprt", Box::new(watched)));
     all
 }

@@ -1,0 +1,214 @@
+//! Samples beyond the end of an imported histogram: how late each was is not known, of the first ones when they came.
+//!
+//! cyclictest lists the numbers of the wake-ups that went beyond, as many as it had room for, and counts the others. So
+//! the listed ones are the first, not the worst, and each is at least as late as the histogram's end. They recur or not;
+//! nothing else can be said of them.
+
+use super::conditions::TREAT;
+use super::events::TOGETHER;
+use super::gates::Gate;
+use super::periods::{self, FEWEST, MOST_SPIKES, Period};
+use super::structure::Structure;
+use super::{Evidence, histogram};
+use crate::stats::time::{cluster, period};
+use crate::text::several;
+use crate::units::Nanos;
+
+const NAME: &str = "periodicity";
+/// No more CPUs are searched each by itself.
+const MOST_LISTS: usize = 16;
+
+/// Those that one CPU's list has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct List {
+    /// When they were, in ns after the start, ascending.
+    pub times: Vec<i64>,
+    /// Up to when the list is whole; None where it is to the end.
+    pub until: Option<i64>,
+}
+
+/// What is known of the samples beyond a histogram's end besides their number.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Listed<'a> {
+    /// A list per CPU that has one with times.
+    pub lists: &'a [List],
+    /// How many are listed, with a time or without.
+    pub cycles: u64,
+    /// How late each is at least.
+    pub from: Option<Nanos>,
+}
+
+/// The events of some lists together, and the time in which none is missing.
+fn events(lists: &[List], evidence: &Evidence) -> (Vec<i64>, i64) {
+    let observed = evidence.series.observed.0.max(0);
+    let mut until = lists.iter().filter_map(|list| list.until).min().unwrap_or(observed);
+    let mut all: Vec<i64> = lists.iter().flat_map(|list| &list.times).copied().collect();
+    all.retain(|at| (0..=until).contains(at));
+    all.sort_unstable();
+    let mut times = Vec::new();
+    // What was late on several CPUs at once, or several times in a row, is one event.
+    let gap = evidence.series.tick.0.saturating_mul(TOGETHER);
+    cluster::peaks(all.into_iter().map(|at| (at, 0)), gap, |event| times.push(event.0));
+    if let Some(&next) = times.get(MOST_SPIKES) {
+        until = next;
+        times.truncate(MOST_SPIKES);
+    }
+    (times, until)
+}
+
+/// The periods among them, and what the lists are.
+pub fn structure(evidence: &Evidence) -> Structure {
+    let mut found = Structure::default();
+    let lists = evidence.listed.lists;
+    // A CPU whose list was full early must not hide what another's shows: each by itself, then all together.
+    let alone = lists.chunks(1).take(if lists.len() > 1 { MOST_LISTS } else { 0 });
+    let sets: Vec<&[List]> = alone.chain(std::iter::once(lists)).collect();
+    let alpha = period::ALPHA / sets.len() as f64;
+    let tick = Nanos(evidence.series.tick.0.max(1));
+    for (times, until) in sets.into_iter().map(|lists| events(lists, evidence)) {
+        found.spikes_looked_at = found.spikes_looked_at.max(times.len());
+        if times.len() >= FEWEST {
+            for comb in period::combs(&times, (0, until), tick.0, alpha) {
+                let new = periods::of_overflows(evidence, &comb, &times, until);
+                periods::keep(&mut found.periods, new, tick);
+            }
+        }
+    }
+    found.periods.sort_by(|a, b| b.members.cmp(&a.members).then(a.p_value.total_cmp(&b.p_value)));
+    found.sentences = found.periods.iter().map(Period::sentence).collect();
+    if evidence.listed.cycles > 0 {
+        found.sentences.push(about(evidence));
+    }
+    found
+}
+
+/// What the list is, as a sentence.
+fn about(evidence: &Evidence) -> String {
+    let (all, listed) = (evidence.overflows, evidence.listed.cycles);
+    let late =
+        evidence.listed.from.map_or_else(String::new, |from| format!(", each at least {}", from.spoken()));
+    let beyond = several(all, "sample was", "samples were");
+    let lists = if listed < all { format!("the first {listed}") } else { "all".to_owned() };
+    format!(
+        "{beyond} beyond the histogram's end{late}: how late is not known. The import lists {lists} of them by their cycle, not by how late they were."
+    )
+}
+
+/// G6 where only a histogram was kept: a period refuses, and that none was found proves nothing.
+pub fn period(evidence: &Evidence, structure: &Structure) -> Gate {
+    if let Some(period) = structure.periods.first() {
+        return Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT);
+    }
+    let listed = evidence.listed.cycles;
+    let samples = several(listed, "listed sample", "listed samples");
+    let why = match (listed, evidence.listed.lists.is_empty()) {
+        (0, _) => histogram::LOST.to_owned(),
+        (_, true) => format!(
+            "without the interval the {samples} beyond the histogram's end have no times: import with -i"
+        ),
+        _ if structure.spikes_looked_at < FEWEST => {
+            format!(
+                "{samples} beyond the histogram's end came at {} different times, which is too few",
+                structure.spikes_looked_at
+            )
+        }
+        _ => format!(
+            "no period among the {samples} beyond the histogram's end; of all others {}",
+            histogram::LOST
+        ),
+    };
+    Gate::not_judged("G6", NAME, &why)
+}
+
+/// A period in words: which of the listed ones have it.
+pub fn recur(members: usize, among: usize, at_least: Option<Nanos>, every: &str) -> String {
+    let late = at_least.map_or_else(String::new, |from| format!(", each at least {} late", from.spoken()));
+    format!("{members} of {among} listed events beyond the histogram's end{late}, recur every {every}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::bounds::{Bounds, Question, REACH, bounds};
+    use crate::stats::dice::{Dice, SEED};
+    use crate::stats::series::Series;
+
+    const MILLI: i64 = 1_000_000;
+
+    /// What ten minutes at 1 ms say whose histogram ends at 60 us, the last sample with a row at 24 us.
+    fn answer(lists: &[List], cycles: u64, overflows: u64) -> Bounds {
+        let rows = [(Nanos(10_000), Nanos(11_000), 500_000), (Nanos(23_000), Nanos(24_000), 90_000)];
+        let series =
+            Series { observed: Nanos(600 * Nanos::SECOND.0), tick: Nanos(MILLI), ..Series::default() };
+        let listed = Listed { lists, cycles, from: Some(Nanos(60_000)) };
+        let evidence =
+            Evidence { rows: &rows, overflows, listed, max: Some(Nanos(380_000)), ..Evidence::of(&series) };
+        let horizon = Nanos(3_600 * Nanos::SECOND.0);
+        bounds(&evidence, &Question { limit: None, horizon, chosen: true, reach: REACH })
+    }
+
+    fn every(n: i64, step_us: i64) -> Vec<i64> {
+        (0..n).map(|k| (100_000 + k * step_us) / 1_000 * MILLI).collect()
+    }
+
+    fn at_random(n: usize) -> Vec<i64> {
+        let mut dice = Dice::new(SEED);
+        let mut times: Vec<i64> = (0..n).map(|_| dice.below(600_000) as i64 * MILLI).collect();
+        times.sort_unstable();
+        times
+    }
+
+    fn periodicity(found: &Bounds) -> &Gate {
+        found.gates.iter().find(|gate| gate.id == "G6").expect("G6")
+    }
+
+    #[test]
+    fn the_first_of_a_comb_have_its_period_and_neither_a_value_nor_a_rank() {
+        let times = every(60, 487_310);
+        let until = times.last().copied();
+        let found = answer(&[List { times, until }], 60, 1_232);
+        let period = &found.structure.periods[0];
+        assert!((period.period_s - 0.48731).abs() < 1e-5, "{period:?}");
+        assert_eq!((period.from_ns, period.to_ns, period.at_least_ns), (None, None, Some(Nanos(60_000))));
+        assert_eq!((period.members, period.among, period.worst, period.of_the_worst), (60, 60, 0, 0));
+        let gate = periodicity(&found);
+        assert!(gate.judged && !gate.passed && gate.detail.contains("0.4873"), "{gate:?}");
+        let mut said = found.structure.sentences.clone();
+        said.extend([gate.detail.clone(), gate.refusal.clone()]);
+        let all = said.join(" ");
+        assert!(!all.contains("largest") && !all.contains("24") && !all.contains("worst"), "{all}");
+        assert!(all.contains("at least 60 us") && all.contains("the first 60 of them"), "{all}");
+    }
+
+    #[test]
+    fn that_none_was_found_proves_nothing() {
+        let lists = |times: Vec<i64>| [List { times, until: None }];
+        for (found, why) in [
+            (answer(&lists(at_random(40)), 40, 40), "no period among the 40 listed samples"),
+            (answer(&lists(at_random(3)), 3, 3), "too few"),
+            (answer(&[], 9, 40), "import with -i"),
+            (answer(&[], 0, 40), "does not say when"),
+        ] {
+            let gate = periodicity(&found);
+            assert!(!gate.judged && !gate.passed && gate.detail.contains(why), "{gate:?}");
+            assert!(found.structure.periods.is_empty());
+        }
+        let all = answer(&lists(at_random(40)), 40, 40).structure.sentences;
+        assert!(all[0].contains("lists all of them"), "{all:?}");
+    }
+
+    #[test]
+    fn a_list_that_was_full_early_hides_no_other() {
+        let early: Vec<i64> = at_random(40).iter().map(|at| at / 300).collect();
+        let until = early.last().copied();
+        let lists = [List { times: early, until }, List { times: every(60, 9_700_000), until: None }];
+        let found = answer(&lists, 100, 5_000).structure.periods;
+        assert!((found[0].period_s - 9.7).abs() < 1e-3 && found.len() == 1, "{found:?}");
+        let both = [
+            List { times: every(60, 9_700_000), until: None },
+            List { times: every(60, 9_700_000), until: None },
+        ];
+        let found = answer(&both, 120, 120).structure.periods;
+        assert_eq!((found.len(), found[0].members), (1, 60), "what was late on both at once is one event");
+    }
+}

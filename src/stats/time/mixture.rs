@@ -1,0 +1,258 @@
+//! Which period events have that fit one of its multiples too: a comb with jitter among events at random, by likelihood.
+//!
+//! Where teeth are missing, pairs of events are more often some periods apart than one, and what is found first may be a
+//! multiple. Folded on a period Q with teeth of spread sigma, of which a share f of the events are, a time has the density
+//! `(1 - f + f Q g) / span`, g being the tooth's shape: a normal law seen through a step of the clock, or a block. A
+//! multiple leaves the teeth between to chance, and a part spreads the same events over too many teeth: each is less
+//! likely. Where the spread is a large part of the period, all of them are alike, and none can be told from the others.
+//! Expectation and maximisation as for any mixture (Dempster, Laird and Rubin 1977).
+
+use super::teeth::Fit;
+use crate::stats::law;
+
+/// The period over more than this is not asked.
+const MOST_PARTS: u32 = 40;
+/// More than so many times the likeliest part is not asked.
+const MOST_TIMES: u32 = 6;
+/// A period of fewer steps cannot be told from others on their lattice.
+const FEWEST_STEPS: f64 = 2.0;
+/// What is less likely by less than this, in logarithms, may be it as well.
+const TIE: f64 = 4.0;
+/// Candidates that are fitted, not only tried as they are.
+const FITTED: usize = 4;
+const ROUNDS: usize = 12;
+/// A tooth's members are within so many standard deviations,
+const REACH: f64 = 2.5;
+/// but the nearest tooth's alone.
+const HALF: f64 = 0.45;
+
+/// A comb among events at random; ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Mixture {
+    origin: f64,
+    period: f64,
+    sigma: f64,
+    /// The share of events that are the comb's.
+    share: f64,
+    /// The logarithm of its likelihood over that of events at random.
+    gain: f64,
+}
+
+impl Mixture {
+    fn residual(&self, time: f64) -> (f64, f64) {
+        let cycle = ((time - self.origin) / self.period).round();
+        (cycle, time - self.origin - cycle * self.period)
+    }
+
+    /// How much more events there are so far from a tooth than at random, if all are the comb's.
+    fn height(&self, off: f64, step: f64) -> f64 {
+        let below = |x: f64| {
+            let half = law::normal_two_sided(x / self.sigma) / 2.0;
+            if x < 0.0 { half } else { 1.0 - half }
+        };
+        let tooth = |off: f64| below(off + step / 2.0) - below(off - step / 2.0);
+        let near = self.sigma.max(step) > self.period / 12.0;
+        let sides = if near { tooth(off - self.period) + tooth(off + self.period) } else { 0.0 };
+        self.period / step * (tooth(off) + sides)
+    }
+
+    /// The best share for these heights, and the gain with it.
+    fn share(mut self, heights: &[f64]) -> Mixture {
+        for _ in 0..ROUNDS {
+            let f = self.share;
+            let weights = heights.iter().map(|height| f * height / (1.0 - f + f * height));
+            self.share = (weights.sum::<f64>() / heights.len() as f64).clamp(1e-3, 0.999);
+        }
+        let f = self.share;
+        self.gain = heights.iter().map(|height| (1.0 - f + f * height).ln()).sum();
+        self
+    }
+
+    fn heights(&self, times: &[f64], step: f64) -> Vec<f64> {
+        times.iter().map(|&time| self.height(self.residual(time).1, step)).collect()
+    }
+
+    /// One round: what each event's share in the comb is, then the line and the spread of those.
+    fn round(self, times: &[f64], step: f64) -> Option<Mixture> {
+        let f = self.share;
+        let mut rows = Vec::with_capacity(times.len());
+        for &time in times {
+            let (cycle, off) = self.residual(time);
+            let height = self.height(off, step);
+            rows.push((cycle, time, f * height / (1.0 - f + f * height)));
+        }
+        let n: f64 = rows.iter().map(|row| row.2).sum();
+        let mean = |of: fn(&(f64, f64, f64)) -> f64| rows.iter().map(|row| row.2 * of(row)).sum::<f64>() / n;
+        let (x, y) = (mean(|row| row.0), mean(|row| row.1));
+        let xx: f64 = rows.iter().map(|row| row.2 * (row.0 - x).powi(2)).sum();
+        let xy: f64 = rows.iter().map(|row| row.2 * (row.0 - x) * (row.1 - y)).sum();
+        let period = xy / xx;
+        if !(n > 1.0 && xx > 0.0 && (period / self.period - 1.0).abs() < 0.02) {
+            return None;
+        }
+        let next =
+            Mixture { origin: y - x * period, period, share: (n / times.len() as f64).min(0.999), ..self };
+        let squares: f64 = rows.iter().map(|row| row.2 * next.residual(row.1).1.powi(2)).sum();
+        let sigma = (squares / n - step * step / 12.0).max((0.05 * step).powi(2)).sqrt().min(period / 2.0);
+        Some(Mixture { sigma, ..next })
+    }
+
+    fn fitted(self, times: &[f64], step: f64) -> Mixture {
+        let mut best = self;
+        for _ in 0..ROUNDS {
+            let Some(next) = best.round(times, step) else { break };
+            let next = next.share(&next.heights(times, step));
+            let done = next.gain < best.gain + 0.01;
+            if next.gain > best.gain {
+                best = next;
+            }
+            if done {
+                break;
+            }
+        }
+        best
+    }
+}
+
+/// Where the likeliest period is sought.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// How long was watched, ns.
+    pub span: f64,
+    /// How exact the times are, ns.
+    pub step: f64,
+    /// A phase and a period besides the fit's own, its parts and their multiples.
+    pub besides: Option<(f64, f64)>,
+}
+
+/// The period that is the likeliest of the fit's own, its parts and their multiples, as a fit of the same events; with it
+/// the other periods, ns, that are about as likely, the longest first.
+pub fn likeliest(fit: Fit, times: &[i64], place: Place) -> (Fit, Vec<f64>) {
+    let (all, step) = (candidates(&fit, times, place), place.step.max(1.0));
+    // An image differs by the share of blocks that have a tooth alone, which jitter changes too.
+    let tie = |one: &Mixture| {
+        let is = |period: f64| (one.period / period - 1.0).abs() < 0.01;
+        if place.besides.is_some_and(|image| is(image.1) || is(fit.period)) { 2.0 * TIE } else { TIE }
+    };
+    let alike = all.iter().filter(|one| one.gain >= all[0].gain - tie(one));
+    let longest = alike.clone().max_by(|a, b| a.period.total_cmp(&b.period)).copied().unwrap_or(all[0]);
+    let mut others: Vec<f64> =
+        alike.map(|one| one.period).filter(|one| *one < 0.99 * longest.period).collect();
+    others.sort_by(|a, b| b.total_cmp(a));
+    others.dedup_by(|a, b| (*a / *b - 1.0).abs() < 0.01);
+    if (longest.period / fit.period - 1.0).abs() < 0.01 {
+        return (fit, others);
+    }
+    let spread = (longest.sigma.powi(2) + step * step / 12.0).sqrt();
+    let tolerance = (REACH * spread).max(0.75 * step).min(HALF * longest.period);
+    match fit.moved(times, (longest.origin, longest.period), tolerance) {
+        Some(moved) => (moved, others),
+        None => (fit, others),
+    }
+}
+
+/// All that are asked, the likeliest first.
+fn candidates(fit: &Fit, times: &[i64], Place { span, step, besides }: Place) -> Vec<Mixture> {
+    let at: Vec<f64> = times.iter().map(|&time| time as f64).collect();
+    let step = step.max(1.0);
+    let jitter = fit.errors(times, step).jitter;
+    let sigma = (jitter * jitter - step * step / 12.0).max(0.09 * step * step).sqrt();
+    let tried = |origin: f64, period: f64| {
+        let start = Mixture { origin, period, sigma: sigma.min(period / 4.0), share: 0.5, gain: 0.0 };
+        start.share(&start.heights(&at, step))
+    };
+    let parts = (1..=MOST_PARTS).map(|part| fit.period / f64::from(part));
+    let parts = parts.filter(|period| *period == fit.period || *period >= FEWEST_STEPS * step);
+    let mut all: Vec<Mixture> = parts
+        .map(|period| (fit.origin, period))
+        .chain(besides)
+        .map(|(origin, period)| tried(origin, period))
+        .collect();
+    let by_gain = |a: &Mixture, b: &Mixture| b.gain.total_cmp(&a.gain);
+    let refine = |all: &mut Vec<Mixture>| {
+        all.sort_by(by_gain);
+        all.iter_mut().take(FITTED).for_each(|one| *one = one.fitted(&at, step));
+        all.sort_by(by_gain);
+    };
+    refine(&mut all);
+    let best = all[0];
+    for times in 2..=MOST_TIMES {
+        let period = best.period * f64::from(times);
+        if period <= span / 6.0 {
+            all.extend((0..times).map(|tooth| tried(best.origin + f64::from(tooth) * best.period, period)));
+        }
+    }
+    refine(&mut all);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::{Dice, SEED};
+
+    const SPAN: f64 = 3_600e9;
+    const STEP: f64 = 1e9;
+
+    /// Events in blocks of a second: a comb with jitter of which this share comes, and so many others; in s.
+    fn events(period: f64, jitter: f64, kept: f64, others: usize, dice: &mut Dice) -> Vec<i64> {
+        let due = (0..).map(|n| 1.5 + f64::from(n) * period).take_while(|due| *due < SPAN / 1e9);
+        let mut at: Vec<i64> = Vec::new();
+        for due in due {
+            if dice.even() < kept {
+                at.push((due + jitter * dice.normal()).max(0.0) as i64);
+            }
+        }
+        at.extend((0..others).map(|_| dice.below(3_600) as i64));
+        at.sort_unstable();
+        at.dedup();
+        at.into_iter().map(|second| second * STEP as i64).collect()
+    }
+
+    /// What is named where this was found, in s.
+    fn named(times: &[i64], found: f64) -> (f64, Vec<f64>) {
+        let fit = Fit { origin: 1e9, period: found * 1e9, width: 2e9, tolerance: 2e9, members: Vec::new() };
+        let fit = fit.moved(times, (1e9, found * 1e9), 2e9).expect("a comb");
+        let (fit, others) = likeliest(fit, times, Place { span: SPAN, step: STEP, besides: None });
+        (fit.period / 1e9, others.iter().map(|other| other / 1e9).collect())
+    }
+
+    #[test]
+    fn multiples_and_parts_lead_to_the_period() {
+        let mut dice = Dice::new(SEED);
+        for (period, jitter, kept) in [(20.3, 0.5, 0.3), (20.3, 0.5, 0.6), (7.3, 0.5, 0.4), (5.2, 0.3, 0.3)] {
+            for times in [1.0, 2.0, 3.0, 5.0] {
+                let (found, others) = named(&events(period, jitter, kept, 60, &mut dice), times * period);
+                assert!(
+                    (found / period - 1.0).abs() < 0.005 && others.is_empty(),
+                    "{period}: {found} {others:?}"
+                );
+            }
+        }
+        let (found, _) = named(&events(20.3, 0.5, 0.6, 40, &mut dice), 20.3 / 4.0);
+        assert!((found - 20.3).abs() < 0.1, "{found}");
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_named_together() {
+        // Six events: whether those between are missing by chance or not there at all is open.
+        let times = [0, 20, 40, 60, 80, 100].map(|second| second * STEP as i64);
+        let fit = Fit { origin: 0.0, period: 20e9, width: 2e9, tolerance: 7e9, members: Vec::new() };
+        let mut wide = fit.moved(&times, (0.0, 20e9), 7e9).expect("a comb");
+        wide.members.retain(|member| member.0 < 6);
+        let close: Vec<i64> =
+            vec![0, 25, 38, 66, 77, 104, 111, 139].into_iter().map(|s| s * STEP as i64).collect();
+        let fit = wide.moved(&close, (0.0, 20e9), 9e9).expect("a comb");
+        let (_, others) = likeliest(fit, &close, Place { span: 600e9, step: STEP, besides: None });
+        assert!(!others.is_empty());
+    }
+
+    #[test]
+    fn strange_input_is_answered() {
+        let times = [0i64, 1, 2, 3, 4, i64::MAX / 16];
+        let fit = Fit { origin: 0.0, period: 1.0, width: 1.0, tolerance: 0.4, members: Vec::new() };
+        if let Some(fit) = fit.moved(&times, (0.0, 1.0), 0.4) {
+            likeliest(fit, &times, Place { span: 1e18, step: 0.0, besides: Some((f64::NAN, 1.0)) });
+        }
+    }
+}
