@@ -92,7 +92,8 @@ fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\x0b' || c == '\0'
 }
 
-fn same_name(a: &str, b: &str) -> bool {
+/// Whether two names are the same parameter to the kernel.
+pub fn same_name(a: &str, b: &str) -> bool {
     let plain = |b: u8| if b == b'-' { b'_' } else { b };
     a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| plain(a) == plain(b))
 }

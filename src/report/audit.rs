@@ -123,6 +123,7 @@ mod tests {
     use super::*;
     use crate::rules::Lasts;
     use crate::rules::audit::{Machine, SCHEMA, Summary};
+    use crate::rules::remedy::Remedy;
 
     fn found(rule: &'static str, verdict: Verdict, severity: Severity) -> Finding {
         Finding {
@@ -134,6 +135,7 @@ mod tests {
             why: "it waits".into(),
             lasts: Lasts::Runtime,
             fix: "echo 1 >/a".into(),
+            remedy: Remedy::default(),
             source: "",
             contested: "",
         }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::words::filled;
 use crate::error::{Outcome, json_pretty};
+use crate::facts::cmdline::Cmdline;
 use crate::rules::culprits::{self, Culprit};
 use crate::rules::{Evidence, Knob, Lasts, Rule, Source, knobs};
 
@@ -176,13 +177,14 @@ fn culprit_sheet(culprit: &'static Culprit) -> Sheet {
 fn knob_sheet(knob: &'static Knob) -> Sheet {
     let (id, title, severity) = (knob.id, capital(knob.title), knob.severity.name());
     let found = "`onbeat audit` says what to type, for the CPUs and the files that it found.";
-    let fix = if knob.fix.is_empty() { found } else { knob.fix };
+    let usual = (knob.fix)().said(&Cmdline::default());
+    let fix = if usual.is_empty() { found.to_owned() } else { usual };
     let mut sections = vec![
         ("What it is", Words::Text(knob.what.into())),
         ("Why it matters", Words::Text(sentence(knob.why))),
         ("How onbeat tells", Words::Text(knob.tell.into())),
         ("What it should be", Words::Text(knob.wanted.into())),
-        ("What to do", Words::Text(fix.into())),
+        ("What to do", Words::Text(fix)),
         ("What a change costs", Words::Text(knob.cost.into())),
     ];
     if !knob.contested.is_empty() {

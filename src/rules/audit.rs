@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::case::Case;
 use super::intent::{Chosen, Intent};
 use super::judgement::{Judgement, Severity, Verdict};
+use super::remedy::Remedy;
 use super::{Knob, Lasts, knobs, rivals};
+use crate::facts::cmdline::Cmdline;
 use crate::facts::survey::Survey;
 
 /// The name and version of the JSON.
@@ -30,6 +32,9 @@ pub struct Finding {
     pub lasts: Lasts,
     /// What to do; `""` where nothing is to be done.
     pub fix: String,
+    /// The same as data; nothing where nothing is to be done.
+    #[serde(skip)]
+    pub remedy: Remedy,
     /// Where it is written.
     pub source: &'static str,
     /// What experts disagree about, and the measurement that settles it; `""` if nothing.
@@ -117,9 +122,10 @@ fn machine(survey: &Survey) -> Machine {
 /// Judges a machine by one rule.
 pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding {
     let judged = Case::new(survey, intent, knob.reads).judged(knob.judge);
-    let Judgement { verdict, value, wanted, reason, fix, severity, lasts } = judged;
+    let Judgement { verdict, value, wanted, reason, remedy, severity } = judged;
     let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
-    let fails = verdict == Verdict::Fail;
+    let remedy = if verdict == Verdict::Fail { remedy.with_usual(knob.fix) } else { Remedy::default() };
+    let said = remedy.said(survey.facts.cmdline.known().unwrap_or(&Cmdline::default()));
     Finding {
         rule: knob.id,
         verdict,
@@ -127,8 +133,9 @@ pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding
         value,
         wanted: or(wanted, knob.wanted),
         why: or(reason, knob.why),
-        lasts: lasts.unwrap_or(knob.lasts),
-        fix: if fails { or(fix, knob.fix) + &rivals::warning(knob, survey) } else { String::new() },
+        lasts: remedy.lasts(knob.lasts),
+        fix: if said.is_empty() { said } else { said + &rivals::warning(knob, survey) },
+        remedy,
         source: knob.sources.first().map_or("", |source| source.url),
         contested: knob.contested,
     }

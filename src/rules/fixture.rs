@@ -163,6 +163,23 @@ impl Machine {
         self.insert(&format!("/proc/{pid}/stat"), Seen::File(stat.into_bytes()));
     }
 
+    /// Ends a program.
+    pub fn stop(&mut self, name: &str) {
+        let of_it = |path: &str, seen: &Seen| match seen {
+            Seen::File(bytes) if path.starts_with("/proc/") && path.ends_with("/stat") => {
+                String::from_utf8_lossy(bytes).contains(&format!(" ({name}) "))
+            }
+            _ => false,
+        };
+        let paths: Vec<String> = self
+            .answers
+            .iter()
+            .filter(|(path, seen)| of_it(path, seen))
+            .map(|(path, _)| path.clone())
+            .collect();
+        paths.iter().for_each(|path| self.remove(path.trim_end_matches("/stat")));
+    }
+
     /// What the rules see of it.
     pub fn survey(&self) -> (Survey, Intent) {
         let survey = self.read();

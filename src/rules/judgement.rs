@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Lasts;
+use super::remedy::Remedy;
 
 /// What came of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -71,12 +72,10 @@ pub struct Judgement {
     pub wanted: String,
     /// Why it does not pass: what failed, what could not be read, which condition is not met.
     pub reason: String,
-    /// What to do.
-    pub fix: String,
+    /// What to do; none where it is the rule's usual remedy.
+    pub remedy: Remedy,
     /// How bad it is, where that depends on the machine or on what it is for.
     pub severity: Option<Severity>,
-    /// How long what is to be done lasts, where that is not what the rule's own remedy does.
-    pub lasts: Option<Lasts>,
 }
 
 /// A judgement; one that ends the matter early, because something is not known or not applicable, is an `Err`.
@@ -89,9 +88,8 @@ impl Judgement {
             value: value.into(),
             wanted: String::new(),
             reason: reason.into(),
-            fix: String::new(),
+            remedy: Remedy::default(),
             severity: None,
-            lasts: None,
         }
     }
 
@@ -131,13 +129,13 @@ impl Judgement {
     }
 
     /// Says more exactly what to do.
-    pub fn fix(self, fix: impl Into<String>) -> Judgement {
-        Judgement { fix: fix.into(), ..self }
+    pub fn fix(self, remedy: impl Into<Remedy>) -> Judgement {
+        Judgement { remedy: remedy.into(), ..self }
     }
 
-    /// Says how long it lasts, where this remedy is of another kind than the rule's own.
+    /// Says how long what is advised in words lasts, where that is not as long as the rule says.
     pub fn lasts(self, lasts: Lasts) -> Judgement {
-        Judgement { lasts: Some(lasts), ..self }
+        Judgement { remedy: self.remedy.lasting(lasts), ..self }
     }
 
     /// Says how bad it is here.
@@ -149,18 +147,22 @@ impl Judgement {
     ///
     /// Legs that do not apply are left out; if none applies, the first says why.
     pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
-        Judgement::joined(legs, [Verdict::Fail, Verdict::Unknown, Verdict::Pass])
+        Judgement::joined(legs, [Verdict::Fail, Verdict::Unknown, Verdict::Pass], Remedy::all)
     }
 
     /// One must pass: a leg that passes decides; else one that is unknown does, for it might.
     ///
     /// Legs that do not apply are left out; if all fail, all say why.
     pub fn any(legs: impl IntoIterator<Item = Judged>) -> Judged {
-        Judgement::joined(legs, [Verdict::Pass, Verdict::Unknown, Verdict::Fail])
+        Judgement::joined(legs, [Verdict::Pass, Verdict::Unknown, Verdict::Fail], Remedy::any)
     }
 
     /// Joins the legs of the first verdict that any of them has.
-    fn joined(legs: impl IntoIterator<Item = Judged>, order: [Verdict; 3]) -> Judged {
+    fn joined(
+        legs: impl IntoIterator<Item = Judged>,
+        order: [Verdict; 3],
+        remedies: fn(Vec<Remedy>) -> Remedy,
+    ) -> Judged {
         let legs: Vec<Judgement> = legs.into_iter().map(|leg| leg.unwrap_or_else(|early| early)).collect();
         for verdict in order {
             let mut deciding = legs.iter().filter(|leg| leg.verdict == verdict).peekable();
@@ -174,9 +176,8 @@ impl Judgement {
                 value: words(|leg| &leg.value),
                 wanted: words(|leg| &leg.wanted),
                 reason: words(|leg| &leg.reason),
-                fix: words(|leg| &leg.fix),
+                remedy: remedies(deciding.iter().map(|leg| leg.remedy.clone()).collect()),
                 severity: deciding.iter().filter_map(|leg| leg.severity).max(),
-                lasts: deciding.iter().find(|leg| !leg.fix.is_empty()).and_then(|leg| leg.lasts),
             });
         }
         legs.into_iter()

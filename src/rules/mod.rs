@@ -8,17 +8,22 @@
 pub mod audit;
 pub mod balance;
 pub mod case;
+pub mod change;
 #[cfg(test)]
 mod corpus;
 pub mod culprits;
 mod edits;
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod follow;
 pub mod intent;
 pub mod irq_kinds;
 pub mod judgement;
 pub mod knobs;
 pub mod kthreads;
+pub mod parameters;
+pub mod remedy;
 pub mod rivals;
 #[cfg(test)]
 mod tests;
@@ -30,6 +35,7 @@ use serde::Serialize;
 
 use case::Case;
 use judgement::{Judged, Severity};
+use remedy::Remedy;
 
 use crate::facts::survey::Wanted;
 
@@ -49,15 +55,15 @@ pub struct Knob {
     pub cost: &'static str,
     /// What it should be, unless the judgement says it more exactly.
     pub wanted: &'static str,
-    /// What to do, unless the judgement says it more exactly.
-    pub fix: &'static str,
+    /// What to do, unless the judgement says it more exactly: changes as data ([`change`]), or words.
+    pub fix: fn() -> Remedy,
     /// How bad it is, unless the judgement says otherwise.
     pub severity: Severity,
     /// How it is known that it matters.
     pub evidence: Evidence,
     /// What experts disagree about, and the measurement that settles it; empty if nothing.
     pub contested: &'static str,
-    /// How long a change lasts.
+    /// How long a change lasts, as follows from the usual remedy where that is no words alone.
     pub lasts: Lasts,
     /// Where it is written, most authoritative first.
     pub sources: &'static [Source],
@@ -115,7 +121,7 @@ pub enum Evidence {
 }
 
 /// How long a change lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lasts {
     /// Until the next boot.

@@ -5,7 +5,9 @@ use crate::facts::Fact;
 use crate::facts::groups::{Group, Groups, Partition, Version};
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -20,7 +22,12 @@ pub static KNOB: Knob = Knob {
            not seen.",
     cost: "Container managers from before version 2 do not run with it alone. A kernel without CONFIG_CPUSETS has to be built anew.",
     wanted: "version 2 alone, with cpuset in cgroup.controllers",
-    fix: "boot with systemd.unified_cgroup_hierarchy=1 and without cgroup_disable=cpuset, on a kernel with CONFIG_CPUSETS; or isolate at boot with isolcpus=",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "boot with systemd.unified_cgroup_hierarchy=1 and without cgroup_disable=cpuset, on a kernel with CONFIG_CPUSETS; or isolate at boot with isolcpus=",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

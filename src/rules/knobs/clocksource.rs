@@ -3,7 +3,9 @@
 use super::sources::{PARAMETERS, TIMEKEEPING};
 use crate::facts::clocksource::{Quality, quality};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::short;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -19,7 +21,12 @@ pub static KNOB: Knob = Knob {
     cost: "Choosing another one by hand is safe only if it is offered. To force a TSC that the kernel found unstable gives time that \
            jumps; the cause is mostly the firmware, or a hypervisor.",
     wanted: "a clock that is read in user mode: tsc, arch_sys_counter, kvm-clock and the like",
-    fix: "echo the best of available_clocksource to current_clocksource; where it is not offered, boot without clocksource=, or see in the kernel's log why it was given up",
+    fix: || {
+        Remedy::advice(
+            Because::Machine,
+            "echo the best of available_clocksource to current_clocksource; where it is not offered, boot without clocksource=, or see in the kernel's log why it was given up",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Source,
     contested: "",
@@ -74,10 +81,12 @@ fn advice(case: &Case, judgement: Judgement) -> Judgement {
     let offered = case.facts().clocksources.known();
     let good = offered.and_then(|offered| offered.iter().find(|name| quality(name) == Quality::Fast));
     match good {
-        Some(good) => judgement
-            .fix(format!("echo {} >{CURRENT}, and boot without clocksource= if it is given", short(good))),
+        Some(good) => judgement.fix(Remedy::advice(
+            Because::Machine,
+            format!("echo {} >{CURRENT}, and boot without clocksource= if it is given", short(good)),
+        )),
         // Nothing can be chosen before the next boot.
-        None => judgement.fix(GIVEN_UP).lasts(Lasts::Boot),
+        None => judgement.fix(Remedy::advice(Because::Machine, GIVEN_UP)).lasts(Lasts::Boot),
     }
 }
 

@@ -5,7 +5,9 @@ use crate::facts::consoles::{is_serial, parse_active, parse_loglevel};
 use crate::facts::line::parse_line;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
            driver of another kernel has such a thread is not seen.",
     cost: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it those that were not printed.",
     wanted: "at most 4, as quiet sets it",
-    fix: "echo 4 >/proc/sys/kernel/printk, and echo N >/sys/module/printk/parameters/ignore_loglevel where that is Y; to keep it, boot with quiet or loglevel=4, without ignore_loglevel and debug",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo 4 >/proc/sys/kernel/printk, and echo N >/sys/module/printk/parameters/ignore_loglevel where that is Y; to keep it, boot with quiet or loglevel=4, without ignore_loglevel and debug",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Practice,
     contested: "",

@@ -4,7 +4,9 @@ use super::sources::CGROUP_V2;
 use crate::facts::Fact;
 use crate::facts::line::parse_cpus;
 use crate::rules::case::{Case, absent, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 use crate::units::CpuSet;
@@ -19,7 +21,7 @@ pub static KNOB: Knob = Knob {
            has no program that stays and is not seen.",
     cost: "Containers share fewer CPUs. Those that are to run on the isolated CPUs have to be put there by name.",
     wanted: "no manager, or its containers kept off the CPUs that matter",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::Medium,
     evidence: Evidence::Source,
     contested: "where the real-time work itself comes in containers with CPUs of their own (kubelet's static policy), they belong there, and the manager has to keep the others off: \
@@ -115,9 +117,9 @@ fn may_use(case: &Case, program: &'static str) -> Judged {
         return Ok(Judgement::pass(format!("{program}: not CPU {}", list(case.cpus()))));
     }
     let rest = case.housekeeping()?;
-    Ok(Judgement::fail(format!("{program}: CPU {}", list(&ours))).fix(format!(
+    Ok(Judgement::fail(format!("{program}: CPU {}", list(&ours))).fix(Remedy::advice(Because::Program, format!(
         "make CPU {ours} an isolated cpuset partition, or systemctl set-property SLICE AllowedCPUs={rest} for the slice that {program} puts its work in"
-    )))
+    ))))
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ use super::per_cpu::PerCpu;
 use super::sources::{CAPACITY, TOPOLOGY};
 use crate::facts::line::parse_u64;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::grouped;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
@@ -26,7 +28,7 @@ pub static KNOB: Knob = Knob {
     cost: "Fewer CPUs to choose from. A slower kind can be the steadier one, with a cluster and an L2 cache to itself: measure on the \
            kind that is used.",
     wanted: "CPUs of one kind",
-    fix: "choose CPUs of one kind, and isolate those",
+    fix: || Remedy::advice(Because::Machine, "choose CPUs of one kind, and isolate those"),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -2,7 +2,9 @@
 
 use super::sources::{GCOV, KCOV, RT_CONFIG};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -14,7 +16,7 @@ pub static KNOB: Knob = Knob {
     tell: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without GCOV_PROFILE_ALL cannot be read.",
     cost: "Another kernel; keep one with them for the tests that count coverage.",
     wanted: "not built in",
-    fix: "boot a kernel built without CONFIG_GCOV_KERNEL and CONFIG_KCOV",
+    fix: || Remedy::advice(Because::Kernel, "boot a kernel built without CONFIG_GCOV_KERNEL and CONFIG_KCOV"),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -3,7 +3,9 @@
 use super::sources::RT_CONFIG;
 use crate::facts::Fact;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -15,7 +17,12 @@ pub static KNOB: Knob = Knob {
     tell: "The kernel's configuration, or else that a cpufreq driver is in use. In a virtual machine the host sets the clock.",
     cost: "Another kernel. With CPU_FREQ there has to be a governor that keeps the clock: another rule looks at it.",
     wanted: "built in",
-    fix: "boot a kernel built with CONFIG_CPU_FREQ and the driver of this processor",
+    fix: || {
+        Remedy::advice(
+            Because::Kernel,
+            "boot a kernel built with CONFIG_CPU_FREQ and the driver of this processor",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

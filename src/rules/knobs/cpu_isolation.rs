@@ -4,7 +4,9 @@ use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
 use crate::facts::Fact;
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -22,7 +24,12 @@ pub static KNOB: Knob = Knob {
     cost: "Nothing spreads the threads of a program over isolated CPUs: each has to be bound to its own. What isolcpus= takes \
            out stays out until the next boot, and container managers may fail to start where their CPUs are gone.",
     wanted: "the CPUs that matter out of load balancing",
-    fix: "write the CPUs to cpuset.cpus and then `isolated` to cpuset.cpus.partition of a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "write the CPUs to cpuset.cpus and then `isolated` to cpuset.cpus.partition of a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 kernel was seen to refuse a \
@@ -64,7 +71,9 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass(format!("CPU {} out of load balancing", list(case.cpus()))));
     }
     let (fix, lasts) = fix(case);
-    Ok(Judgement::fail(format!("load is balanced over CPU {}", list(&exposed))).fix(fix).lasts(lasts))
+    Ok(Judgement::fail(format!("load is balanced over CPU {}", list(&exposed)))
+        .fix(Remedy::advice(Because::Choice, fix))
+        .lasts(lasts))
 }
 
 /// How to isolate the CPUs: at run time where control groups can.

@@ -4,7 +4,9 @@ use super::sources::CGROUP_V2;
 use crate::facts::Fact;
 use crate::rules::balance::told_all;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
            a real-time program is not known here, and `onbeat measure` says so when the quota of its own group ran out.",
     cost: "Without a quota a group can take all the time that other ordinary tasks leave or share.",
     wanted: "no quota on groups whose threads real-time ones wait for",
-    fix: "echo max >cpu.max in the groups of the real-time program and its helpers, or CPUQuota= (empty) in the unit; others may keep theirs",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "echo max >cpu.max in the groups of the real-time program and its helpers, or CPUQuota= (empty) in the unit; others may keep theirs",
+        )
+    },
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "on PREEMPT_RT a thread that holds a lock with priority inheritance runs on at the waiter's priority; other things to \

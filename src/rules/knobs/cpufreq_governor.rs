@@ -6,7 +6,9 @@ use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG, UCLAMP};
 use crate::facts::line::{parse_u64, parse_word};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::Cpu;
@@ -30,7 +32,7 @@ pub static KNOB: Knob = Knob {
     cost: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) write over it. In active mode performance also sets \
            the energy preference of the CPU, and other preferences are then refused with EBUSY.",
     wanted: "performance, or any other fixed clock",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -105,9 +107,9 @@ fn judge(case: &Case) -> Judged {
         moving.sort_by_key(|&(severity, cpu, _)| (Reverse(severity), cpu));
         let cpus = named(&moving.iter().map(|&(_, cpu, _)| cpu).collect());
         let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
-        return Ok(Judgement::fail(grouped(said)).severity(worst).fix(format!(
+        return Ok(Judgement::fail(grouped(said)).severity(worst).fix(Remedy::advice(Because::Choice, format!(
             "for {cpus}, echo performance >/sys/devices/system/cpu/cpuN/cpufreq/scaling_governor; to keep it, cpufreq.default_governor=performance on the kernel's command line (5.9 on), and the same in the power daemon's profile"
-        )));
+        ))));
     }
     governors.all_known()?;
     match unclear {

@@ -6,7 +6,9 @@ use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
 use crate::facts::line::parse_u64;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::Cpu;
@@ -25,7 +27,7 @@ pub static KNOB: Knob = Knob {
            count turbo in, and a lower limit says nothing; limits of firmware and heat are not in these files.",
     cost: "Power and heat; a clock that the cooling cannot sustain is throttled, which is worse than a low one.",
     wanted: "the highest clock that the machine sustains",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "a low clock that never changes can be the better choice where heat is the limit: `onbeat compare` two runs of an hour, \
@@ -84,7 +86,7 @@ fn judge(case: &Case) -> Judged {
     let cpus = named(&low.iter().map(|&(_, cpu, _)| cpu).collect());
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
     Ok(Judgement::fail(grouped(said))
-        .fix(format!("for {cpus}, write cpuinfo_max_freq to scaling_max_freq in /sys/devices/system/cpu/cpuN/cpufreq, and take the limit out of the power daemon's profile")))
+        .fix(Remedy::advice(Because::Choice, format!("for {cpus}, write cpuinfo_max_freq to scaling_max_freq in /sys/devices/system/cpu/cpuN/cpufreq, and take the limit out of the power daemon's profile"))))
 }
 
 #[cfg(test)]

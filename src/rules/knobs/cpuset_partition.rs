@@ -5,7 +5,9 @@ use crate::facts::Fact;
 use crate::facts::groups::{Group, Partition};
 use crate::rules::balance::told_all;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -21,7 +23,7 @@ pub static KNOB: Knob = Knob {
     cost: "Where other groups have the CPUs as well, these lose them. Write cpuset.cpus.exclusive first (6.7 on): it goes before \
            what other groups ask for. A 6.12 kernel was seen to refuse CPUs that isolcpus= took out.",
     wanted: "root or isolated, without `invalid`",
-    fix: "write cpuset.cpus.exclusive (6.7 on), then cpuset.cpus.partition again, and read it back; the words in brackets say what stands in the way",
+    fix: || Remedy::advice(Because::Choice, "write cpuset.cpus.exclusive (6.7 on), then cpuset.cpus.partition again, and read it back; the words in brackets say what stands in the way"),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

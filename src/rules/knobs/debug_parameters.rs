@@ -5,7 +5,9 @@ use crate::facts::cmdline::{Cmdline, Param};
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::Kconfig;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -21,7 +23,7 @@ pub static KNOB: Knob = Knob {
     cost: "The next fault of that kind is found later. page_poison=1 and slab_debug=P also keep freed data from being read: where that was \
            the reason, init_on_free=1 does it for less.",
     wanted: "none of them",
-    fix: "take them off the kernel's command line",
+    fix: || Remedy::advice(Because::Choice, "take them off the kernel's command line"),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -3,7 +3,9 @@
 use super::sources::{IRQ_AFFINITY, ISOLATION, PARAMETERS};
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{list, mask};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -16,7 +18,12 @@ pub static KNOB: Knob = Knob {
     tell: "The mask itself. Interrupts that are there already are judged by irq-affinity.",
     cost: "The other CPUs take all new interrupts. The boot CPU is always in the mask that irqaffinity= makes.",
     wanted: "none of the CPUs that matter",
-    fix: "write the mask of the other CPUs to /proc/irq/default_smp_affinity, and boot with irqaffinity=LIST",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "write the mask of the other CPUs to /proc/irq/default_smp_affinity, and boot with irqaffinity=LIST",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -52,7 +59,10 @@ fn judge(case: &Case) -> Judged {
     let others = case.housekeeping()?;
     Ok(Judgement::fail_if(!cpus.and(case.cpus()).is_empty(), format!("CPU {}", list(&cpus.and(online))))
         .wanted(format!("CPU {others} at most"))
-        .fix(format!("echo {} >{PATH}, and boot with irqaffinity={others}", mask(&others))))
+        .fix(Remedy::advice(
+            Because::Choice,
+            format!("echo {} >{PATH}, and boot with irqaffinity={others}", mask(&others)),
+        )))
 }
 
 #[cfg(test)]

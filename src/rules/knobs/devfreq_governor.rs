@@ -7,7 +7,9 @@ use crate::facts::Fact;
 use crate::facts::line::{parse_u64, parse_word};
 use crate::facts::texts::Text;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -27,7 +29,12 @@ pub static KNOB: Knob = Knob {
            memory by itself is not seen.",
     cost: "Power and heat, also while the board has nothing to do.",
     wanted: "performance, or any other fixed clock",
-    fix: "echo performance >/sys/class/devfreq/DEVICE/governor for each; to keep it, a udev rule or a unit at boot",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "echo performance >/sys/class/devfreq/DEVICE/governor for each; to keep it, a udev rule or a unit at boot",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Practice,
     contested: "how much it costs is up to the memory controller: `onbeat compare` a run with the governor and one with performance, on a quiet \

@@ -5,7 +5,9 @@ use crate::facts::kconfig::Setting;
 use crate::facts::line::{parse_line, parse_mask};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -22,7 +24,12 @@ pub static KNOB: Knob = Knob {
     cost: "Without runtime services efibootmgr, bootctl, fwupd and other programs cannot change boot entries or variables, and a \
            machine that can only be reset through EFI needs another way.",
     wanted: "off, or kept on other CPUs",
-    fix: "add efi=noruntime to the kernel's command line, or take efi=runtime off it; where there is /sys/devices/virtual/workqueue/efi_runtime, its cpumask can be confined instead",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "add efi=noruntime to the kernel's command line, or take efi=runtime off it; where there is /sys/devices/virtual/workqueue/efi_runtime, its cpumask can be confined instead",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -4,8 +4,10 @@ use super::per_cpu::PerCpu;
 use super::sources::{DEADLINE, SCHED_DEBUG_C, SCHED_EXT};
 use crate::facts::line::{parse_u64, parse_word};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::Nanos;
@@ -25,7 +27,7 @@ pub static KNOB: Knob = Knob {
            the BPF scheduler out as stalled. Lowering is admitted like that of the fair server, for which 6.12 was seen to refuse it \
            with EBUSY unless sched_rt_runtime_us is -1.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep, or no BPF scheduler",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::High,
     evidence: Evidence::Source,
     contested: "the server is also what lets kernel threads of ordinary priority live beside a busy real-time task: \
@@ -93,9 +95,9 @@ fn judge(case: &Case) -> Judged {
     });
     let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(grouped(said)).severity(severity).fix(format!(
+    Ok(Judgement::fail(grouped(said)).severity(severity).fix(Remedy::advice(Because::Program, format!(
         "end the BPF scheduler, or as root, after sched_rt_runtime_us is -1, echo 0 >/sys/kernel/debug/sched/ext_server/cpuN/runtime for CPU {on}"
-    )))
+    ))))
 }
 
 /// There is no state of BPF schedulers.

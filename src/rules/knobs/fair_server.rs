@@ -3,8 +3,10 @@
 use super::sources::{DEADLINE, RT_GROUP, SYSCTL_KERNEL};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{CpuSet, Nanos};
@@ -22,7 +24,7 @@ pub static KNOB: Knob = Knob {
            them whoever waits for them. Set sched_rt_runtime_us to -1 first, for lowering can be refused with EBUSY otherwise (seen on 6.12), and \
            undo in reverse order.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::High,
     evidence: Evidence::Observed,
     contested: "the server is also what lets the kernel's own threads live beside a busy real-time task: `onbeat measure -D 1h` with and \
@@ -83,9 +85,10 @@ fn judge(case: &Case) -> Judged {
     let value = format!("{} of {} on CPU {}", span(worst.runtime_ns), span(worst.period_ns), list(&on));
     let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(value)
-        .severity(severity)
-        .fix(format!("as root, after sched_rt_runtime_us is -1, echo 0 >{DIR}/cpuN/runtime for CPU {on}")))
+    Ok(Judgement::fail(value).severity(severity).fix(Remedy::advice(
+        Because::Choice,
+        format!("as root, after sched_rt_runtime_us is -1, echo 0 >{DIR}/cpuN/runtime for CPU {on}"),
+    )))
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Updates of firmware: fwupd, which asks the machine's devices and firmware for their versions.
 
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 
 pub static KNOB: Knob = Knob {
@@ -13,7 +15,12 @@ pub static KNOB: Knob = Knob {
            In a virtual machine the host's firmware is not asked.",
     cost: "Security updates of firmware are not found by themselves any more: look for them while the machine is not in use.",
     wanted: "not running, and its timer off",
-    fix: "systemctl disable --now fwupd-refresh.timer; systemctl mask --now fwupd, and unmask it to update",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "systemctl disable --now fwupd-refresh.timer; systemctl mask --now fwupd, and unmask it to update",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Practice,
     contested: "many machines answer without a system management interrupt: `onbeat measure` while fwupdmgr refresh and fwupdmgr get-devices run tells",

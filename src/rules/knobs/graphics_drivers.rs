@@ -3,7 +3,9 @@
 use super::sources::{RT_CONFIG, RT_HARDWARE};
 use crate::facts::line::parse_word;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{short, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use std::collections::BTreeSet;
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
            Whether the graphics processor works at the moment is not seen, nor what it shares.",
     cost: "Without a driver there is at most a plain console on the screen.",
     wanted: "none, or tested under graphics load",
-    fix: "in a product without a screen, keep the driver from loading: modprobe.blacklist=DRIVER on the kernel's command line; otherwise `onbeat measure` while something like glmark2 runs, and set aside cache ways by resctrl",
+    fix: || {
+        Remedy::advice(
+            Because::Machine,
+            "in a product without a screen, keep the driver from loading: modprobe.blacklist=DRIVER on the kernel's command line; otherwise `onbeat measure` while something like glmark2 runs, and set aside cache ways by resctrl",
+        )
+    },
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "how much it costs differs by orders of magnitude between chips: `onbeat measure` under graphics load and without, and `onbeat compare` the two",

@@ -5,7 +5,9 @@ use crate::facts::Fact;
 use crate::facts::groups::{Group, Groups, Version};
 use crate::rules::balance::{exposed, told_all};
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{list, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
@@ -22,7 +24,12 @@ pub static KNOB: Knob = Knob {
            program. Masks that tasks inherit (CPUAffinity= of systemd) are not seen here.",
     cost: "The rest of the system has fewer CPUs. Container managers that write all CPUs into their groups are cut down or fail.",
     wanted: "groups at the top confined to the other CPUs",
-    fix: "systemctl set-property SLICE AllowedCPUs=LIST with the other CPUs, for each group at the top, init.scope too",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "systemctl set-property SLICE AllowedCPUs=LIST with the other CPUs, for each group at the top, init.scope too",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -79,7 +86,7 @@ fn judge(case: &Case) -> Judged {
         "systemctl set-property SLICE AllowedCPUs={} for each, init.scope too; the group of the real-time program has only CPUs that matter",
         case.housekeeping()?
     );
-    Ok(confined(case, groups, &exposed)?.fix(fix))
+    Ok(confined(case, groups, &exposed)?.fix(Remedy::advice(Because::Program, fix)))
 }
 
 fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {

@@ -4,8 +4,10 @@ use super::sources::GUEST_POLLING;
 use crate::facts::Fact;
 use crate::facts::virt::UNNAMED;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::short;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::Nanos;
@@ -20,7 +22,12 @@ pub static KNOB: Knob = Knob {
            polls in their place (kvm.halt_poll_ns) is not seen.",
     cost: "The host's CPU is busy while the guest polls, even if others wait for it there. It does not load beside any idle= parameter.",
     wanted: "haltpoll, with a time longer than the usual pause",
-    fix: "modprobe cpuidle_haltpoll force=1, or have the host give the hint that loads it: -cpu host,kvm-hint-dedicated=on in QEMU",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "modprobe cpuidle_haltpoll force=1, or have the host give the hint that loads it: -cpu host,kvm-hint-dedicated=on in QEMU",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "polling on the host does the same without the guest's help, at the price of the exits: `onbeat compare` of runs with \
@@ -93,8 +100,10 @@ fn judge(case: &Case) -> Judged {
     };
     match driver {
         "haltpoll" => match case.number_if_there(TIME)?.ok_or_else(|| absent(TIME))? {
-            0 => Ok(Judgement::fail("haltpoll for 0 ns")
-                .fix(format!("echo 200000 >{TIME}, or longer if the task's pauses are"))),
+            0 => Ok(Judgement::fail("haltpoll for 0 ns").fix(Remedy::advice(
+                Because::Choice,
+                format!("echo 200000 >{TIME}, or longer if the task's pauses are"),
+            ))),
             time => Ok(Judgement::pass(format!("haltpoll for {}", Nanos(time).spaced()))),
         },
         "none" => Ok(Judgement::fail("halts at once")),

@@ -3,7 +3,9 @@
 use super::sources::{HIGHRES, PARAMETERS};
 use crate::facts::kbool::kbool;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -19,7 +21,7 @@ pub static KNOB: Knob = Knob {
            tells, 1 nsecs where all is well.",
     cost: "None worth naming: hardware without a fit timer stays as it is.",
     wanted: "built in and switched on",
-    fix: "build the kernel with CONFIG_HIGH_RES_TIMERS",
+    fix: || Remedy::advice(Because::Kernel, "build the kernel with CONFIG_HIGH_RES_TIMERS"),
     severity: Severity::Fatal,
     evidence: Evidence::Documented,
     contested: "",
@@ -50,7 +52,7 @@ fn judge(case: &Case) -> Judged {
 
 fn built(case: &Case) -> Judged {
     let built = case.kconfig()?.is_yes("HIGH_RES_TIMERS");
-    Ok(if built { Judgement::pass("built in") } else { Judgement::fail("not built in").fix(KNOB.fix) })
+    Ok(if built { Judgement::pass("built in") } else { Judgement::fail("not built in") })
 }
 
 fn switched_on(case: &Case) -> Judged {
@@ -58,7 +60,7 @@ fn switched_on(case: &Case) -> Judged {
     let off = case.cmdline()?.values("highres").filter_map(kbool).next_back() == Some(false);
     Ok(if off {
         Judgement::fail("highres=off")
-            .fix("take highres=off off the kernel's command line")
+            .fix(Remedy::advice(Because::Kernel, "take highres=off off the kernel's command line"))
             .lasts(Lasts::Boot)
     } else {
         Judgement::pass("switched on")
@@ -69,7 +71,7 @@ fn precise_clock(case: &Case) -> Judged {
     let clock = case.known(&case.facts().clocksource, CLOCKSOURCE)?;
     Ok(if matches!(clock.as_str(), "jiffies" | "refined-jiffies") {
         Judgement::fail(format!("clocksource {clock}"))
-            .fix("give the kernel a clocksource of hardware: none is found, or clocksource= on its command line chose this one")
+            .fix(Remedy::advice(Because::Kernel, "give the kernel a clocksource of hardware: none is found, or clocksource= on its command line chose this one"))
             .lasts(Lasts::Boot)
     } else {
         Judgement::pass("")

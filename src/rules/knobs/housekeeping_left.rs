@@ -2,8 +2,10 @@
 
 use super::sources::{ISOLATION, PARAMETERS};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::{Chosen, isolated};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::Cpu;
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
            Whether one CPU is enough for the rest of the system only a measurement under load tells.",
     cost: "A CPU less for real-time tasks.",
     wanted: "at least one CPU for everything else, CPU 0 among them",
-    fix: "take CPU 0 out of what is isolated and move the real-time tasks to another",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "take CPU 0 out of what is isolated and move the real-time tasks to another",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -54,8 +61,10 @@ fn judge(case: &Case) -> Judged {
     let apart = isolated(case.survey);
     let all = apart.as_ref().is_some_and(|apart| online.without(apart).is_empty());
     if all && !online.is_empty() {
-        return Ok(Judgement::fail(format!("all of CPU {} set apart", list(online)))
-            .fix("leave CPU 0 at least out of isolcpus=, nohz_full= and partitions"));
+        return Ok(Judgement::fail(format!("all of CPU {} set apart", list(online))).fix(Remedy::advice(
+            Because::Choice,
+            "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
+        )));
     }
     // What was asked for counts, even where it is not known what else is set apart.
     if case.intent.chosen == Chosen::All {
@@ -66,8 +75,10 @@ fn judge(case: &Case) -> Judged {
     case.needs_isolation()?;
     let left = case.housekeeping()?.without(&apart.clone().unwrap_or_default());
     if left.is_empty() {
-        return Ok(Judgement::fail(format!("none but CPU {}", list(case.cpus())))
-            .fix("leave CPU 0 at least out of isolcpus=, nohz_full= and partitions"));
+        return Ok(Judgement::fail(format!("none but CPU {}", list(case.cpus()))).fix(Remedy::advice(
+            Because::Choice,
+            "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
+        )));
     }
     if case.cpus().contains(Cpu(0)) {
         return Ok(Judgement::fail(format!("CPU {}, with CPU 0 among those that matter", list(&left)))

@@ -4,7 +4,9 @@ use super::sources::POWERCLAMP;
 use crate::facts::Fact;
 use crate::facts::line::parse_line;
 use crate::rules::case::{Case, absent, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 const TYPES: &str = "/sys/class/thermal/cooling_device#/type";
@@ -20,7 +22,12 @@ pub static KNOB: Knob = Knob {
            firmware for their state.",
     cost: "Without it an overheated machine is slowed down by the hardware's own throttling, which is as bad: see to the cooling.",
     wanted: "not loaded",
-    fix: "echo blacklist intel_powerclamp >/etc/modprobe.d/no-powerclamp.conf and rmmod intel_powerclamp, or keep thermald from using it",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "echo blacklist intel_powerclamp >/etc/modprobe.d/no-powerclamp.conf and rmmod intel_powerclamp, or keep thermald from using it",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "",

@@ -3,7 +3,9 @@
 use super::sources::{NO_HZ, PARAMETERS, RT_HARDWARE};
 use crate::facts::Fact;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -17,7 +19,12 @@ pub static KNOB: Knob = Knob {
     cost: "Without it a wakeup takes the exit latency of the idle state: cap the states on the CPUs that matter instead, which can be \
            undone at run time.",
     wanted: "not given: cap the idle states instead",
-    fix: "take idle=poll or nohlt off the kernel's command line; keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs that matter",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "take idle=poll or nohlt off the kernel's command line; keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs that matter",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat compare` with a run where only the first \
@@ -65,7 +72,7 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::fail(format!("{word} in a guest"))
             .severity(Severity::High)
             .because("the host does not get its CPU back while the guest has nothing to do, and its own threads there starve if the guest has real-time priority")
-            .fix(format!("take {word} off the kernel's command line; see guest-halt-poll")));
+            .fix(Remedy::advice(Because::Choice, format!("take {word} off the kernel's command line; see guest-halt-poll"))));
     }
     let shared = matches!(&case.facts().siblings, Fact::Known(cores) if !cores.is_empty());
     if shared {

@@ -9,8 +9,10 @@ use crate::facts::Fact;
 use crate::facts::line::{parse_line, parse_u64};
 use crate::facts::power::parse_resume_latency;
 use crate::rules::case::{Case, absent, unread};
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
@@ -33,7 +35,7 @@ pub static KNOB: Knob = Knob {
     cost: "Power and heat, and less turbo for the other cores. Where all states are off the CPU polls, which takes execution units \
            from a sibling. Left out by the command line, the states are gone on all CPUs.",
     wanted: "no state in use that takes long to leave",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "a loop that can spare the exit latency may keep the states: `onbeat measure --idle as-is` beside a run without it shows what \
@@ -180,9 +182,9 @@ fn too_deep(case: &Case, budget: u64, deep: BTreeMap<Cpu, (u64, String)>) -> Jud
     Judgement::fail(grouped(worst_first.into_iter().map(|(cpu, (_, words))| (cpu, words))))
         .severity(severity)
         .wanted(wanted(budget))
-        .fix(format!(
+        .fix(Remedy::advice(Because::Choice, format!(
             "for {cpus}, echo {budget} >/sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us, or echo 1 >cpuidle/stateM/disable for each deeper state{boot}"
-        ))
+        )))
 }
 
 /// No CPU that matters shows a state: then the architecture's own halt is all there is, if it is known why.

@@ -4,8 +4,10 @@ use super::sources::{IRQ_AFFINITY, ISOLATION, PER_CPU_KTHREADS};
 use crate::facts::Fact;
 use crate::facts::irqs::Irq;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::irq_kinds::{Kind, handlers, kind};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{list, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
@@ -23,7 +25,12 @@ pub static KNOB: Knob = Knob {
     cost: "The other CPUs have more to do, and interrupts on another node of memory take longer. irqbalance moves interrupts \
            back unless it is stopped or told which CPUs to leave alone.",
     wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks there serve",
-    fix: "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -97,17 +104,16 @@ fn judge(case: &Case) -> Judged {
     );
     let (there, leaving, allowed) = (named(Place::There), named(Place::Leaving), named(Place::Allowed));
     if !there.is_empty() {
-        return Ok(Judgement::fail(format!("{there} on CPU {}", cpus(Place::There))).fix(fix));
+        return Ok(Judgement::fail(format!("{there} on CPU {}", cpus(Place::There)))
+            .fix(Remedy::advice(Because::Choice, fix)));
     }
     if !leaving.is_empty() {
         let value = format!("{leaving} still on CPU {} until the next interrupt", cpus(Place::Leaving));
-        return Ok(Judgement::fail(value).severity(Severity::Low).fix(
-            "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters",
-        ));
+        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(Because::Choice, "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters")));
     }
     if !allowed.is_empty() {
         let value = format!("{allowed} elsewhere at present, allowed on CPU {}", cpus(Place::Allowed));
-        return Ok(Judgement::fail(value).severity(Severity::Low).fix(fix));
+        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(Because::Choice, fix)));
     }
     for irq in movable {
         let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));

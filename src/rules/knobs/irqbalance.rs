@@ -3,7 +3,9 @@
 use crate::facts::Fact;
 use crate::facts::irqbalance::{Banned, parse_banned};
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::list;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 use crate::units::CpuSet;
@@ -20,7 +22,7 @@ pub static KNOB: Knob = Knob {
     cost: "Where it is stopped, interrupts stay where the kernel put them, by default all that it can on few CPUs: give them CPUs yourself, or some \
            of the machine's throughput is lost.",
     wanted: "not running, or with all CPUs that matter banned",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -78,11 +80,11 @@ fn judge(case: &Case) -> Judged {
             case.cpus()
         )));
     }
-    Ok(Judgement::fail(format!("running, CPU {} not banned", list(&worst))).fix(format!(
+    Ok(Judgement::fail(format!("running, CPU {} not banned", list(&worst))).fix(Remedy::advice(Because::Program, format!(
         "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the list replaces the \
          CPUs that it finds isolated itself",
         case.cpus().or(&automatic(case).unwrap_or_default())
-    )))
+    ))))
 }
 
 /// What its environment says.

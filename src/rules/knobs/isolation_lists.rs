@@ -6,7 +6,9 @@ use crate::facts::cmdline::Cmdline;
 use crate::facts::cpu_lists::{Isolcpus, parse_isolcpus, parse_kernel_list};
 use crate::facts::line::parse_cpus;
 use crate::rules::case::{Case, absent, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{list, short, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
@@ -22,7 +24,12 @@ pub static KNOB: Knob = Knob {
            kernel says it isolated. That rcu_nocbs= covers only a part of the isolated CPUs is not judged here.",
     cost: "A boot, after which CPUs that were in use so far may be out of load balancing.",
     wanted: "lists that the kernel can read, rcu_nocbs= with the isolated CPUs and irqaffinity= with the others",
-    fix: "correct the boot loader's configuration, and read /proc/cmdline and the beginning of the kernel log after the boot",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "correct the boot loader's configuration, and read /proc/cmdline and the beginning of the kernel log after the boot",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

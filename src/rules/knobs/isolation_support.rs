@@ -3,7 +3,9 @@
 use super::sources::ISOLATION;
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,12 @@ pub static KNOB: Knob = Knob {
            Whether the features are used is judged by other rules.",
     cost: "Another kernel; the options cost nothing while nobody uses them.",
     wanted: "CPUSETS, CPU_ISOLATION and RCU_NOCB_CPU built in",
-    fix: "boot a kernel built with CONFIG_CPUSETS, CONFIG_CPU_ISOLATION and CONFIG_RCU_NOCB_CPU",
+    fix: || {
+        Remedy::advice(
+            Because::Kernel,
+            "boot a kernel built with CONFIG_CPUSETS, CONFIG_CPU_ISOLATION and CONFIG_RCU_NOCB_CPU",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -53,7 +60,8 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass(format!("{} built in", needed.join(", "))));
     }
     let missing = missing.join(", ");
-    Ok(Judgement::fail(format!("without {missing}")).fix(format!("boot a kernel built with {missing}")))
+    Ok(Judgement::fail(format!("without {missing}"))
+        .fix(Remedy::advice(Because::Kernel, format!("boot a kernel built with {missing}"))))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use super::sources::KSM;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -15,7 +17,7 @@ pub static KNOB: Knob = Knob {
            do. With 0, pages that were merged before stay merged.",
     cost: "More memory: a host that only fits its virtual machines because their pages are merged can run out of it when 2 is written.",
     wanted: "0, or 2 once to part what was merged",
-    fix: "echo 2 >/sys/kernel/mm/ksm/run",
+    fix: || Remedy::advice(Because::Choice, "echo 2 >/sys/kernel/mm/ksm/run"),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -4,9 +4,11 @@ use super::sources::{ISOLATION, PER_CPU_KTHREADS};
 use crate::facts::threads::Thread;
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::kthreads::{seen, touching};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -22,7 +24,12 @@ pub static KNOB: Knob = Knob {
     cost: "The other CPUs run them. Threads that begin later start with the affinity of kthreadd on most kernels: set it too, and look \
            again after modules were loaded.",
     wanted: "movable kernel threads on the other CPUs",
-    fix: "taskset -pc LIST PID with the other CPUs for each, kthreadd (PID 2) included",
+    fix: || {
+        Remedy::advice(
+            Because::Threads,
+            "taskset -pc LIST PID with the other CPUs for each, kthreadd (PID 2) included",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -61,9 +68,10 @@ fn judge(case: &Case) -> Judged {
     };
     let kept_off = exposed(case).is_ok_and(|cpus| cpus.is_empty());
     let severity = if kept_off { Severity::Low } else { Severity::Medium };
-    Ok(Judgement::fail(value)
-        .severity(severity)
-        .fix(format!("taskset -pc {} PID for each, kthreadd (PID 2) included", case.housekeeping()?)))
+    Ok(Judgement::fail(value).severity(severity).fix(Remedy::advice(
+        Because::Threads,
+        format!("taskset -pc {} PID for each, kthreadd (PID 2) included", case.housekeeping()?),
+    )))
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::facts::threads::Thread;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::kthreads::{complete, seen};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
@@ -21,7 +23,12 @@ pub static KNOB: Knob = Knob {
     cost: "At their usual priority they starve beside a real-time task that never sleeps: RCU then reports stalls and memory is not \
            freed. Such a CPU wants its callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads raised.",
     wanted: "ksoftirqd ordinary, ktimers and rcuc SCHED_FIFO 1, unless they starve",
-    fix: "chrt -o -p 0 PID for ksoftirqd, chrt -f -p 1 PID for ktimers and rcuc, or rcutree.kthread_prio=1 at boot; keep them below the real-time tasks if they have to be raised",
+    fix: || {
+        Remedy::advice(
+            Because::Threads,
+            "chrt -o -p 0 PID for ksoftirqd, chrt -f -p 1 PID for ktimers and rcuc, or rcutree.kthread_prio=1 at boot; keep them below the real-time tasks if they have to be raised",
+        )
+    },
     severity: Severity::Info,
     evidence: Evidence::Practice,
     contested: "hosts of real-time guests raise them to 2 to 11 against starvation, below their tasks: `onbeat compare` of runs with and \

@@ -4,7 +4,9 @@ use super::sources::RT_CONFIG;
 use crate::facts::kconfig::Kconfig;
 use crate::facts::line::parse_words;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,7 @@ pub static KNOB: Knob = Knob {
     tell: "The kernel's configuration, or else the list of tracers in tracefs.",
     cost: "A kernel with them is larger by some megabytes, and root can look into everything with them.",
     wanted: "EVENT_TRACING, OSNOISE_TRACER, TIMERLAT_TRACER and HWLAT_TRACER built in",
-    fix: "boot a kernel built with CONFIG_FTRACE and these options",
+    fix: || Remedy::advice(Because::Kernel, "boot a kernel built with CONFIG_FTRACE and these options"),
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "",
@@ -61,7 +63,8 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass("all built in"));
     }
     let missing = missing.join(", ");
-    Ok(Judgement::fail(format!("without {missing}")).fix(format!("boot a kernel built with {missing}")))
+    Ok(Judgement::fail(format!("without {missing}"))
+        .fix(Remedy::advice(Because::Kernel, format!("boot a kernel built with {missing}"))))
 }
 
 fn missing_in(config: &Kconfig) -> Vec<&'static str> {

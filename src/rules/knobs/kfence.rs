@@ -3,7 +3,9 @@
 use super::sources::KFENCE;
 use crate::facts::line::parse_u64;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,12 @@ pub static KNOB: Knob = Knob {
     cost: "Memory errors of drivers in the field are no longer found: for a product that is a loss of safety and security. Without static \
            keys, try a longer interval first.",
     wanted: "off, or measured",
-    fix: "as root, echo 0 >/sys/module/kfence/parameters/sample_interval; to keep it, kfence.sample_interval=0 on the kernel's command line",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "as root, echo 0 >/sys/module/kfence/parameters/sample_interval; to keep it, kfence.sample_interval=0 on the kernel's command line",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Source,
     contested: "the kernel's documentation has it on in production: without static keys, `onbeat measure` with and without it, and `onbeat compare` the two",

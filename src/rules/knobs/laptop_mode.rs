@@ -1,7 +1,9 @@
 //! Laptop mode: writes held back until the disk turns anyway.
 
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -13,7 +15,7 @@ pub static KNOB: Knob = Knob {
     tell: "vm.laptop_mode. From 7.0 on it is taken as without effect, whatever it says: laptop mode was taken out of the kernel after 6.19.",
     cost: "Disks that turn get less rest.",
     wanted: "0",
-    fix: "echo 0 >/proc/sys/vm/laptop_mode, and stop what sets it",
+    fix: || Remedy::advice(Because::Choice, "echo 0 >/proc/sys/vm/laptop_mode, and stop what sets it"),
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "",

@@ -3,7 +3,9 @@
 use super::sources::{FTRACE, RT_CONFIG};
 use crate::facts::line::parse_words;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,12 @@ pub static KNOB: Knob = Knob {
     cost: "Another kernel, and without them only guesses which section kept interrupts off: keep a kernel with them for the search. \
            `onbeat hunt` does without.",
     wanted: "not built in",
-    fix: "boot a kernel built without CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER",
+    fix: || {
+        Remedy::advice(
+            Because::Kernel,
+            "boot a kernel built without CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

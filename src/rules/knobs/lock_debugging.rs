@@ -2,7 +2,9 @@
 
 use super::sources::{LOCKSTAT, RT_CONFIG};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,12 @@ pub static KNOB: Knob = Knob {
     cost: "Another kernel. While a driver is developed, run it with lockdep for a good while: what it reports are real deadlocks to come. \
            Do not measure on that kernel.",
     wanted: "none built in",
-    fix: "boot a kernel built without them; Fedora and RHEL have them in their kernel-debug packages only",
+    fix: || {
+        Remedy::advice(
+            Because::Kernel,
+            "boot a kernel built without them; Fedora and RHEL have them in their kernel-debug packages only",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

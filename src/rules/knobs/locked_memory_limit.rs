@@ -2,7 +2,9 @@
 
 use crate::facts::limits_conf::Item;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::users::{granted, privileged};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -15,7 +17,12 @@ pub static KNOB: Knob = Knob {
            Limits in the units of services are not read, nor those of other sessions.",
     cost: "Memory that is locked is gone for all others: who may lock all of it can bring the machine to its knees.",
     wanted: "unlimited, or 1 GiB and more, or a program with CAP_IPC_LOCK",
-    fix: "a line such as '@realtime - memlock unlimited' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitMEMLOCK=infinity in its unit",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "a line such as '@realtime - memlock unlimited' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitMEMLOCK=infinity in its unit",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -80,9 +87,9 @@ fn judge(case: &Case) -> Judged {
     };
     let failed = Judgement::fail(size(bytes) + &raised);
     Ok(match users() {
-        Ok(Some(users)) => failed.fix(format!(
+        Ok(Some(users)) => failed.fix(Remedy::advice(Because::Program, format!(
             "limits.conf gives it to {users}: join, and log in again; for a service, LimitMEMLOCK=infinity in its unit"
-        )),
+        ))),
         _ => failed,
     })
 }

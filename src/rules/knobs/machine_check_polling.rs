@@ -3,7 +3,9 @@
 use super::sources::{PARAMETERS, SYSFS_MCE};
 use crate::facts::Fact;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -19,7 +21,12 @@ pub static KNOB: Knob = Knob {
            ignore_ce switches that interrupt off, too; mce=off gives up the handling of errors that cannot be corrected as well: a machine that \
            should stop computes on with broken data.",
     wanted: "check_interval 0, with machine checks and their interrupt left on",
-    fix: "if corrected errors are watched by other means (CMCI, the firmware, a service processor): echo 0 >/sys/devices/system/machinecheck/machinecheck0/check_interval",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "if corrected errors are watched by other means (CMCI, the firmware, a service processor): echo 0 >/sys/devices/system/machinecheck/machinecheck0/check_interval",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure -D 1h` with timer interrupts \
@@ -84,7 +91,7 @@ fn switched_off(case: &Case) -> Judged {
         return Ok(Judgement::fail("machine checks are off")
             .severity(Severity::Medium)
             .because("errors that cannot be corrected are not handled: it saves no more time than check_interval 0")
-            .fix("take mce=off or nomce off the kernel's command line, and set check_interval to 0")
+            .fix(Remedy::advice(Because::Choice, "take mce=off or nomce off the kernel's command line, and set check_interval to 0"))
             .lasts(Lasts::Boot));
     }
     Ok(Judgement::pass(""))
@@ -96,7 +103,7 @@ fn ignored(case: &Case) -> Judged {
         Some(_) => Ok(Judgement::fail("ignore_ce 1")
             .severity(Severity::Info)
             .because("corrected errors are reported by nobody, where check_interval 0 would still leave the interrupt")
-            .fix(format!("echo 0 >{INTERVAL}, and echo 0 >{IGNORED}; boot without mce=ignore_ce"))),
+            .fix(Remedy::advice(Because::Choice, format!("echo 0 >{INTERVAL}, and echo 0 >{IGNORED}; boot without mce=ignore_ce")))),
         None => Err(absent(IGNORED)),
     }
 }

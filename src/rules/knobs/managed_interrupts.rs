@@ -4,8 +4,10 @@ use super::sources::PARAMETERS;
 use crate::facts::Fact;
 use crate::facts::irqs::Irq;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::irq_kinds::{Kind, handlers, kind};
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{named, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
@@ -22,7 +24,12 @@ pub static KNOB: Knob = Knob {
            nvme and virtio disks are known by name, and the rest is judged by irq-affinity.",
     cost: "A boot. The flag is best effort, and does nothing for queues of CPUs that matter alone.",
     wanted: "no queue shared with other CPUs that interrupts one that matters",
-    fix: "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,LIST, or with fewer queues",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,LIST, or with fewer queues",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -71,9 +78,9 @@ fn judge(case: &Case) -> Judged {
     };
     let names = some_of(managed.iter().filter(shared).map(|irq| handlers(irq)));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} on {}, shared with others", named(cpus))).fix(format!(
+        return Ok(Judgement::fail(format!("{names} on {}, shared with others", named(cpus))).fix(Remedy::advice(Because::Choice, format!(
             "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,{cpus}, or with fewer queues"
-        )));
+        ))));
     }
     for irq in &managed {
         let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));

@@ -5,7 +5,9 @@ use crate::facts::cmdline::{Cmdline, Param};
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::{Kconfig, Setting};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -21,7 +23,12 @@ pub static KNOB: Knob = Knob {
     cost: "Another kernel, or a word on the command line. These checks find corruption that is otherwise found much later: keep a kernel with \
            them for tests. On arm64, KASAN_HW_TAGS is made for production: dropping it gives up a protection.",
     wanted: "none that acts",
-    fix: "boot a kernel built without them; until then kmemleak=off, slab_debug=- (slub_debug=- on older kernels), debug_pagealloc=off or no_debug_objects on its command line",
+    fix: || {
+        Remedy::advice(
+            Because::Kernel,
+            "boot a kernel built without them; until then kmemleak=off, slab_debug=- (slub_debug=- on older kernels), debug_pagealloc=off or no_debug_objects on its command line",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -4,7 +4,9 @@ use super::sources::{NUMA, TOPOLOGY};
 use crate::facts::Fact;
 use crate::facts::line::parse_cpus;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{named, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
@@ -21,7 +23,12 @@ pub static KNOB: Knob = Knob {
            /proc/PID/numa_maps and the devices' numa_node tell.",
     cost: "Fewer CPUs to choose from. A task also needs its memory there: bind it (numactl --membind, cpuset.mems) before it allocates.",
     wanted: "all on one node",
-    fix: "choose CPUs of one node, that of their device if there is one, and bind the task's memory to it",
+    fix: || {
+        Remedy::advice(
+            Because::Machine,
+            "choose CPUs of one node, that of their device if there is one, and bind the task's memory to it",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "tasks that share nothing may well be spread, each with its own memory: `onbeat compare` a run with all threads on one node and \

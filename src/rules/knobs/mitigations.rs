@@ -4,7 +4,9 @@ use super::sources::{HW_VULN, PARAMETERS};
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::few;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -19,7 +21,12 @@ pub static KNOB: Knob = Knob {
     cost: "With mitigations each system call, interrupt and switch takes longer; by how much depends on the processor, its microcode \
            and how often the program enters the kernel.",
     wanted: "left to the kernel",
-    fix: "take these words off the kernel's command line, or boot a kernel built with CPU_MITIGATIONS, unless no code that is not trusted can ever run on this machine",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "take these words off the kernel's command line, or boot a kernel built with CPU_MITIGATIONS, unless no code that is not trusted can ever run on this machine",
+        )
+    },
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "whether it is worth it depends on the processor and the program: `onbeat compare` of runs with and without tells what \

@@ -4,7 +4,9 @@ use super::sources::{NET_SCALING, PER_CPU_KTHREADS};
 use crate::facts::Fact;
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{mask, named, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -20,7 +22,12 @@ pub static KNOB: Knob = Knob {
            network namespaces are not seen.",
     cost: "Fewer CPUs receive: with a single fast interface that can be throughput.",
     wanted: "0, or none of the CPUs that matter",
-    fix: "echo 0 >/sys/class/net/NAME/queues/rx-N/rps_cpus for each, or the mask of the other CPUs instead of 0",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo 0 >/sys/class/net/NAME/queues/rx-N/rps_cpus for each, or the mask of the other CPUs instead of 0",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -67,10 +74,10 @@ fn judge(case: &Case) -> Judged {
     });
     let names = some_of(touching.map(|text| text.names.join(" rx-")));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} to {}", named(cpus))).fix(format!(
+        return Ok(Judgement::fail(format!("{names} to {}", named(cpus))).fix(Remedy::advice(Because::Choice, format!(
             "echo 0 >/sys/class/net/NAME/queues/rx-N/rps_cpus for each, or {} instead of 0 to share packets among the other CPUs",
             mask(&case.housekeeping()?)
-        )));
+        ))));
     }
     case.each(QUEUES, parse_mask)?;
     Ok(Judgement::pass(format!("none to {}", named(cpus))))

@@ -3,8 +3,10 @@
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
 use crate::facts::Fact;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -19,7 +21,12 @@ pub static KNOB: Knob = Knob {
     cost: "With it system calls, page faults and interrupts on these CPUs cost more, there must be one task per CPU, and the CPU that \
            booted cannot be among them on most kernels. Without it a polling task meets a tick of a few microseconds 100 to 1000 times a second.",
     wanted: "for a loop that sleeps none of its CPUs, for one that polls all of them",
-    fix: "take the CPUs that matter out of nohz_full= on the kernel's command line",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "take the CPUs that matter out of nohz_full= on the kernel's command line",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "the kernel's guide wants it off for periodic loops, tuned's profile cpu-partitioning sets it for all isolated CPUs: \
@@ -79,7 +86,7 @@ fn judge(case: &Case) -> Judged {
     };
     Ok(Judgement::fail_if(!missing.is_empty(), found)
         .wanted(format!("CPU {}", case.cpus()))
-        .fix(fix)
+        .fix(Remedy::advice(Because::Choice, fix))
         .lasts(lasts))
 }
 

@@ -3,7 +3,9 @@
 use super::sources::SYSCTL_KERNEL;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -15,7 +17,12 @@ pub static KNOB: Knob = Knob {
     tell: "/proc/sys/kernel/numa_balancing. PREEMPT_RT kernels cannot have it.",
     cost: "Programs whose memory is far from their CPUs are no longer put right: bind what needs much memory bandwidth to a node with numactl.",
     wanted: "0",
-    fix: "echo 0 >/proc/sys/kernel/numa_balancing; to keep it, kernel.numa_balancing = 0 in /etc/sysctl.d, or numa_balancing=disable on the kernel's command line",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo 0 >/proc/sys/kernel/numa_balancing; to keep it, kernel.numa_balancing = 0 in /etc/sysctl.d, or numa_balancing=disable on the kernel's command line",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

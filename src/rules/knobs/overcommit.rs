@@ -2,7 +2,9 @@
 
 use super::sources::{OVERCOMMIT, SYSCTL_VM};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -15,7 +17,12 @@ pub static KNOB: Knob = Knob {
     cost: "With 2, programs that ask for far more than they use, such as those with many threads or large heaps, are refused memory and may \
            not start; vm.overcommit_ratio has to fit the machine.",
     wanted: "2, on machines whose programs are known",
-    fix: "set vm.overcommit_ratio to what may be promised, then echo 2 >/proc/sys/vm/overcommit_memory; to keep both, in /etc/sysctl.d",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "set vm.overcommit_ratio to what may be promised, then echo 2 >/proc/sys/vm/overcommit_memory; to keep both, in /etc/sysctl.d",
+        )
+    },
     severity: Severity::Info,
     evidence: Evidence::Practice,
     contested: "a real-time program that has allocated and locked its memory at its start does not depend on it, and 2 breaks programs that a \

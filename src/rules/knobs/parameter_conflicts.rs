@@ -5,7 +5,9 @@ use crate::facts::Fact;
 use crate::facts::cmdline::Cmdline;
 use crate::facts::cpu_lists::{parse_isolcpus, parse_kernel_list};
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::short;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
@@ -22,7 +24,12 @@ pub static KNOB: Knob = Knob {
            of them it is not known whether they take different lists in isolcpus= and nohz_full=.",
     cost: "Nothing but a boot; the value that wins may change with it.",
     wanted: "each word with one value",
-    fix: "leave one of them in the boot loader's configuration, the one that is meant",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "leave one of them in the boot loader's configuration, the one that is meant",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Source,
     contested: "",

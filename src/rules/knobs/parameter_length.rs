@@ -2,7 +2,9 @@
 
 use super::sources::PARAMETERS;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,7 @@ pub static KNOB: Knob = Knob {
            without taking its room: with one, nothing can be said of a long line. Some boot loaders cut earlier.",
     cost: "Nothing: shorter words do the same.",
     wanted: "well below the limit",
-    fix: "write CPU lists as ranges, take out what has no effect, or build words into the kernel (CONFIG_CMDLINE)",
+    fix: || Remedy::advice(Because::Choice, "write CPU lists as ranges, take out what has no effect, or build words into the kernel (CONFIG_CMDLINE)"),
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "",

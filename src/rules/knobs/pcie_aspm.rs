@@ -4,7 +4,9 @@ use super::sources::{PARAMETERS, RT_HARDWARE};
 use crate::facts::Fact;
 use crate::facts::line::{parse_i64, parse_words};
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::few;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use std::collections::BTreeSet;
@@ -24,7 +26,12 @@ pub static KNOB: Knob = Knob {
            pcie_aspm=off does not switch it off either, it leaves all links as the firmware made them.",
     cost: "Some power for each link, which counts on battery and in a fanless box.",
     wanted: "off, for the links of the devices that the task uses at least",
-    fix: "echo performance >/sys/module/pcie_aspm/parameters/policy; to keep it, pcie_aspm.policy=performance on the kernel's command line, or switch ASPM off in the firmware",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo performance >/sys/module/pcie_aspm/parameters/policy; to keep it, pcie_aspm.policy=performance on the kernel's command line, or switch ASPM off in the firmware",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -3,8 +3,10 @@
 use super::sources::{PARAMETERS, RT_CONFIG};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -19,7 +21,12 @@ pub static KNOB: Knob = Knob {
            in and never reached by `preempt=`.",
     cost: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may not be fit for it.",
     wanted: "rt",
-    fix: "boot a kernel with CONFIG_PREEMPT_RT: mainline from 6.12 on, and distributions package one",
+    fix: || {
+        Remedy::advice(
+            Because::Kernel,
+            "boot a kernel with CONFIG_PREEMPT_RT: mainline from 6.12 on, and distributions package one",
+        )
+    },
     severity: Severity::Fatal,
     evidence: Evidence::Documented,
     contested: "",
@@ -70,7 +77,7 @@ fn judge(case: &Case) -> Judged {
         _ if audio => Ok(Judgement::fail(value)
             .wanted("full or rt")
             .severity(Severity::High)
-            .fix("add preempt=full to the kernel's command line where the kernel is PREEMPT_DYNAMIC, or boot one with CONFIG_PREEMPT_RT")
+            .fix(Remedy::advice(Because::Kernel, "add preempt=full to the kernel's command line where the kernel is PREEMPT_DYNAMIC, or boot one with CONFIG_PREEMPT_RT"))
             .lasts(Lasts::Boot)),
         _ if polls => Ok(Judgement::fail(value).severity(Severity::High)),
         _ => Ok(Judgement::fail(value)),

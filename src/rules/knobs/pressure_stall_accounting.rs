@@ -3,6 +3,7 @@
 use super::sources::{PARAMETERS, PRESSURE};
 use crate::facts::kbool::kbool;
 use crate::rules::case::Case;
+use crate::rules::change::Change;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -17,7 +18,7 @@ pub static KNOB: Knob = Knob {
     cost: "Without it systemd-oomd, and whatever else watches memory pressure, does not work: the kernel's own out-of-memory killer \
            remains.",
     wanted: "off, unless something uses it",
-    fix: "add psi=0 to the kernel's command line",
+    fix: || Change::boot("psi=0").into(),
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "the kernel calls it too cheap to be seen in common work, and visible where tasks do little but switch: `onbeat measure` with \

@@ -2,7 +2,9 @@
 
 use super::sources::{PARAMETERS, SYSCTL_KERNEL};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::short;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -15,7 +17,12 @@ pub static KNOB: Knob = Knob {
     tell: "The sysctl, which printk.devkmsg= on the command line sets and locks until the next boot. A program that floods the log is not seen.",
     cost: "With ratelimit messages of a chatty program are lost from the kernel's log; its own log has them.",
     wanted: "ratelimit or off",
-    fix: "echo ratelimit >/proc/sys/kernel/printk_devkmsg; to keep it, printk.devkmsg=ratelimit on the kernel's command line",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo ratelimit >/proc/sys/kernel/printk_devkmsg; to keep it, printk.devkmsg=ratelimit on the kernel's command line",
+        )
+    },
     severity: Severity::Info,
     evidence: Evidence::Practice,
     contested: "",

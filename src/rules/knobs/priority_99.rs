@@ -2,9 +2,11 @@
 
 use super::sources::{RHEL_PRIORITIES, SCHED7};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::kthreads::{complete, name_of};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::some_of;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
     cost: "None, if the priorities below 99 are handed out in the same order. A watchdog that has to run when all else hangs may be \
            at 99 on purpose.",
     wanted: "real-time programs below 99",
-    fix: "chrt -f -p 98 TID, or lower; CPUSchedulingPriority= in the unit; keep the order among them, and threads of interrupts that they wait for above them",
+    fix: || {
+        Remedy::advice(
+            Because::Threads,
+            "chrt -f -p 98 TID, or lower; CPUSchedulingPriority= in the unit; keep the order among them, and threads of interrupts that they wait for above them",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "many latency tests run at 99: `onbeat measure` at 98 and at 99 tells whether it makes any difference here",

@@ -2,7 +2,9 @@
 
 use super::sources::SYSCTL_VM;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -14,7 +16,12 @@ pub static KNOB: Knob = Knob {
     tell: "vm.compaction_proactiveness, from 5.9 on. Compaction that an allocation asks for still takes place with 0.",
     cost: "Allocations of huge pages find large pieces less often, and then compact memory themselves or fall back to small pages.",
     wanted: "0",
-    fix: "echo 0 >/proc/sys/vm/compaction_proactiveness; to keep it, vm.compaction_proactiveness = 0 in /etc/sysctl.d",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo 0 >/proc/sys/vm/compaction_proactiveness; to keep it, vm.compaction_proactiveness = 0 in /etc/sysctl.d",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "",

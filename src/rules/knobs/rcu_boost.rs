@@ -3,7 +3,9 @@
 use super::sources::{RCU_OPTIONS, RCU_STALLS};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,12 @@ pub static KNOB: Knob = Knob {
            rcutree.kthread_prio, 1 by default: a real-time task of higher priority still keeps the reader waiting.",
     cost: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
     wanted: "built in",
-    fix: "boot a kernel built with CONFIG_RCU_BOOST (it shows with PREEMPT_RT, or with RCU_EXPERT)",
+    fix: || {
+        Remedy::advice(
+            Because::Kernel,
+            "boot a kernel built with CONFIG_RCU_BOOST (it shows with PREEMPT_RT, or with RCU_EXPERT)",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

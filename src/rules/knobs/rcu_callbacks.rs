@@ -5,7 +5,9 @@ use crate::facts::cpu_lists::parse_kernel_list;
 use crate::facts::kconfig::Setting;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{named, short};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
@@ -21,7 +23,12 @@ pub static KNOB: Knob = Knob {
            is another matter. On PREEMPT_RT a task above rcuc's priority is not delayed, so it weighs less there.",
     cost: "call_rcu() takes longer, and more context switches on the housekeeping CPUs, which have to keep up: put the rcuo threads there.",
     wanted: "offloaded on the CPUs that matter",
-    fix: "boot with rcu_nocbs=LIST of the CPUs that matter, and keep the rcuo threads on the other CPUs",
+    fix: || {
+        Remedy::advice(
+            Because::Kernel,
+            "boot with rcu_nocbs=LIST of the CPUs that matter, and keep the rcuo threads on the other CPUs",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -76,7 +83,7 @@ fn judge(case: &Case) -> Judged {
     if ticks.is_none() && !matches!(case.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
         return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
             .severity(severity)
-            .fix(format!("build with CONFIG_RCU_NOCB_CPU, and {advice}"))
+            .fix(Remedy::advice(Because::Kernel, format!("build with CONFIG_RCU_NOCB_CPU, and {advice}")))
             .lasts(Lasts::Build));
     }
     let (said, offloaded) = offloaded(case)?;
@@ -85,8 +92,9 @@ fn judge(case: &Case) -> Judged {
     if missing.is_empty() {
         return Ok(Judgement::pass(said));
     }
-    let judgement =
-        Judgement::fail(format!("{said}: not on {}", named(&missing))).severity(severity).fix(advice);
+    let judgement = Judgement::fail(format!("{said}: not on {}", named(&missing)))
+        .severity(severity)
+        .fix(Remedy::advice(Because::Kernel, advice));
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
             "the list names the CPUs that keep house: it is for those whose callbacks are to go away",

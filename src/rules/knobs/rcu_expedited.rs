@@ -2,7 +2,9 @@
 
 use super::sources::PARAMETERS;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -14,7 +16,12 @@ pub static KNOB: Knob = Knob {
     tell: "/sys/kernel/rcu_normal and /sys/kernel/rcu_expedited, which the boot parameters end up in. Between two readings either can be written.",
     cost: "Without expedited grace periods, module loading, mounting, network namespaces and the like take milliseconds to seconds longer.",
     wanted: "rcu_normal 1",
-    fix: "echo 1 >/sys/kernel/rcu_normal; to keep it, boot with rcupdate.rcu_normal_after_boot=1 and without rcupdate.rcu_expedited",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo 1 >/sys/kernel/rcu_normal; to keep it, boot with rcupdate.rcu_normal_after_boot=1 and without rcupdate.rcu_expedited",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat measure` while that goes on, once with \

@@ -3,7 +3,9 @@
 use super::sources::{PARAMETERS, RCU_OPTIONS};
 use crate::facts::kbool::kbool;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,7 @@ pub static KNOB: Knob = Knob {
            for others are never lazy.",
     cost: "More wakeups on machines that are mostly idle: some power.",
     wanted: "off",
-    fix: "add rcutree.enable_rcu_lazy=0 to the kernel's command line",
+    fix: || Remedy::advice(Because::Choice, "add rcutree.enable_rcu_lazy=0 to the kernel's command line"),
     severity: Severity::Info,
     evidence: Evidence::Source,
     contested: "the batches run on the CPUs of the rcuo threads, seldom on those that matter: `onbeat measure` with and without it, and `onbeat compare` the two",

@@ -2,8 +2,10 @@
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -17,7 +19,9 @@ pub static KNOB: Knob = Knob {
     cost: "The threads wake up all the time, so the CPUs they run on never rest for long: more power, and some of the time of the \
            housekeeping CPUs.",
     wanted: "rcu_nocb_poll",
-    fix: "add rcu_nocb_poll to the kernel's command line, unless power counts",
+    fix: || {
+        Remedy::advice(Because::Choice, "add rcu_nocb_poll to the kernel's command line, unless power counts")
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat compare` of runs with and without it, \

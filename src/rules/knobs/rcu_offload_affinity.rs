@@ -3,9 +3,11 @@
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::rules::balance::exposed;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::kthreads::{complete, seen, touching};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -19,7 +21,12 @@ pub static KNOB: Knob = Knob {
     tell: "The affinity of the threads whose names begin with rcuo. Which callbacks are offloaded is not judged here.",
     cost: "The other CPUs run the callbacks, and need the time for it.",
     wanted: "threads with RCU callbacks on the other CPUs",
-    fix: "taskset -pc LIST PID with the other CPUs for each thread that `pgrep '^rcuo'` finds",
+    fix: || {
+        Remedy::advice(
+            Because::Threads,
+            "taskset -pc LIST PID with the other CPUs for each thread that `pgrep '^rcuo'` finds",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -61,9 +68,10 @@ fn judge(case: &Case) -> Judged {
     // Without load balancing such a thread stays where it began, which is hardly ever there.
     let kept_off = exposed(case).is_ok_and(|cpus| cpus.is_empty());
     let severity = if kept_off { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(format!("{names} allowed on {}", named(cpus)))
-        .severity(severity)
-        .fix(format!("for p in $(pgrep '^rcuo'); do taskset -pc {} $p; done", case.housekeeping()?)))
+    Ok(Judgement::fail(format!("{names} allowed on {}", named(cpus))).severity(severity).fix(Remedy::advice(
+        Because::Threads,
+        format!("for p in $(pgrep '^rcuo'); do taskset -pc {} $p; done", case.housekeeping()?),
+    )))
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use super::sources::{PARAMETERS, RCU_STALLS};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
     cost: "The higher it is, the more tasks RCU goes before; a flood of callbacks takes the CPU for long. At 1, a real-time task that never \
            sleeps starves the RCU threads of its CPU unless their work is offloaded.",
     wanted: "on PREEMPT_RT above 0, and below the interrupt threads and the tasks that count",
-    fix: "boot without rcutree.kthread_prio=, or with a value below that of the tasks that count",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "boot without rcutree.kthread_prio=, or with a value below that of the tasks that count",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -6,9 +6,11 @@ use crate::facts::tasks::RtPolicy;
 use crate::facts::threads::Thread;
 use crate::rules::balance::exposed;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::edits::thread;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::kthreads::{complete, name_of};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{self, some_of};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -22,7 +24,12 @@ pub static KNOB: Knob = Knob {
            elsewhere is not where it is on purpose. Those bound to CPUs that matter are taken for the real-time program's own.",
     cost: "The other program is bound to fewer CPUs.",
     wanted: "real-time threads bound either to CPUs that matter or to the others",
-    fix: "taskset -pc LIST TID with the other CPUs, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
+    fix: || {
+        Remedy::advice(
+            Because::Threads,
+            "taskset -pc LIST TID with the other CPUs, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
+        )
+    },
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "",
@@ -60,10 +67,10 @@ fn judge(case: &Case) -> Judged {
     };
     let names = some_of(threads.realtime.iter().filter(wanders).map(shown));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} may come to {}", words::named(&open))).fix(format!(
+        return Ok(Judgement::fail(format!("{names} may come to {}", words::named(&open))).fix(Remedy::advice(Because::Threads, format!(
             "taskset -pc {} TID, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
             case.housekeeping()?
-        )));
+        ))));
     }
     if let Some(thread) = threads.realtime.iter().find(|thread| !matches!(thread.allowed, Fact::Known(_))) {
         return Err(unread(&format!("the affinity of {}", name_of(thread)), &thread.allowed));

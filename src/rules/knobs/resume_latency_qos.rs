@@ -7,7 +7,9 @@ use super::per_cpu::PerCpu;
 use super::sources::{ABI, CPUIDLE};
 use crate::facts::power::parse_resume_latency;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{grouped, named};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
@@ -24,7 +26,7 @@ pub static KNOB: Knob = Knob {
            ask for, and /dev/cpu_dma_latency, are not in these files.",
     cost: "Power and heat. The file is one for all of user space: whoever writes last decides, and nothing restores it.",
     wanted: "a limit on each CPU that matters, none needed elsewhere",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -69,7 +71,7 @@ fn judge(case: &Case) -> Judged {
             ),
             false => format!("0, no limit, on {}, but a limit on {}", named(&free), named(&limited)),
         };
-        return Ok(Judgement::fail(value).fix(fix(case, &free)));
+        return Ok(Judgement::fail(value).fix(Remedy::advice(Because::Choice, fix(case, &free))));
     }
     let loose = ours.that(|limit| limit.is_some_and(|us| us > budget_us(case)));
     if !loose.is_empty() {
@@ -80,7 +82,7 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::fail(grouped(words))
             .severity(Severity::Low)
             .wanted(format!("at most {} us", budget_us(case)))
-            .fix(fix(case, &loose)));
+            .fix(Remedy::advice(Because::Choice, fix(case, &loose))));
     }
     ours.all_known()?;
     if limited.is_empty() {

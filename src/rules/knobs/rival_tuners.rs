@@ -1,7 +1,9 @@
 //! Rival tuners: programs that set what others have set.
 
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::rivals::{CPUPOWER, ONDEMAND, Owns, PROGRAMS, Rival, TLP, rivals};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -15,7 +17,7 @@ pub static KNOB: Knob = Knob {
            What each really sets depends on its configuration, which is not read; scripts of one's own and other init systems' are not seen.",
     cost: "What is stopped sets nothing more, thermal protection included where it is thermald: set what it set for you yourself.",
     wanted: "at most one that decides each setting, and not to save power",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -81,7 +83,7 @@ fn contest(found: &[&Rival]) -> Option<Judgement> {
     (!shown.is_empty()).then(|| {
         let more = if shown.len() > SHOWN { format!("; and {} more", shown.len() - SHOWN) } else { String::new() };
         Judgement::fail(shown.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &more)
-            .fix("keep one of them, and systemctl disable --now the others; let the one that stays set what the other findings ask for")
+            .fix(Remedy::advice(Because::Program, "keep one of them, and systemctl disable --now the others; let the one that stays set what the other findings ask for"))
     })
 }
 
@@ -99,9 +101,7 @@ fn profile(case: &Case) -> Judged {
     if !SAVING.contains(&last.as_str()) {
         return Ok(Judgement::pass(format!("tuned with profile {last}")));
     }
-    Ok(Judgement::fail(format!("tuned with profile {last}, which saves power")).fix(
-        "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile",
-    ))
+    Ok(Judgement::fail(format!("tuned with profile {last}, which saves power")).fix(Remedy::advice(Because::Program, "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile")))
 }
 
 /// What each decides, but TuneD, whose profile tells more: `tlp: frequency governor, writeback`.

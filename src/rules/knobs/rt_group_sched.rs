@@ -4,7 +4,9 @@ use super::sources::{CGROUP_V2, PARAMETERS, RT_GROUP};
 use crate::facts::Fact;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -18,7 +20,7 @@ pub static KNOB: Knob = Knob {
     cost: "Without it there is no share of real-time execution by group: what containers may take is only bounded by RLIMIT_RTPRIO and the \
            capabilities they are given.",
     wanted: "not built in, or disabled",
-    fix: "boot a kernel built without CONFIG_RT_GROUP_SCHED",
+    fix: || Remedy::advice(Because::Kernel, "boot a kernel built without CONFIG_RT_GROUP_SCHED"),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -58,7 +60,7 @@ fn judge(case: &Case) -> Judged {
     let enabled = asked.map_or(default == Setting::No, |value| value == "1");
     if enabled {
         return Ok(Judgement::fail("enabled")
-            .fix("add rt_group_sched=0 to the kernel's command line")
+            .fix(Remedy::advice(Because::Kernel, "add rt_group_sched=0 to the kernel's command line"))
             .lasts(Lasts::Boot));
     }
     Ok(Judgement::pass("disabled"))

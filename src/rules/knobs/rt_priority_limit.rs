@@ -3,8 +3,10 @@
 use super::sources::SCHED7;
 use crate::facts::limits_conf::Item;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::users::{granted, privileged};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
            sessions; in a container of a user's own, capabilities promise more than the kernel keeps.",
     cost: "Who may take real-time priorities can stop a CPU for good: give them to a group, and not to everybody.",
     wanted: "above 50, or a program with CAP_SYS_NICE",
-    fix: "a line such as '@realtime - rtprio 99' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitRTPRIO=99 in its unit",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "a line such as '@realtime - rtprio 99' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitRTPRIO=99 in its unit",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -96,9 +103,9 @@ fn helper_runs(case: &Case) -> bool {
 fn advised(case: &Case, value: String) -> Judgement {
     let failed = Judgement::fail(value);
     match granted(case, Item::RtPriority, |priority| priority > INTERRUPTS) {
-        Ok(Some(users)) => failed.fix(format!(
+        Ok(Some(users)) => failed.fix(Remedy::advice(Because::Program, format!(
             "limits.conf gives it to {users}: join, and log in again; for a service, LimitRTPRIO=99 in its unit"
-        )),
+        ))),
         _ => failed,
     }
 }

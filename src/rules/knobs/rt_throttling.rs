@@ -3,8 +3,10 @@
 use super::sources::{RT_GROUP, SYSCTL_KERNEL};
 use crate::facts::Fact;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
     cost: "With -1 a real-time task that never sleeps takes its CPU for good: only a task of higher priority, or a watchdog in \
            hardware, gets it back. Where there are fair servers, write this before them and restore it after them.",
     wanted: "-1, no throttling",
-    fix: "echo -1 >/proc/sys/kernel/sched_rt_runtime_us; to keep it, kernel.sched_rt_runtime_us = -1 in /etc/sysctl.d",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo -1 >/proc/sys/kernel/sched_rt_runtime_us; to keep it, kernel.sched_rt_runtime_us = -1 in /etc/sysctl.d",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "the throttle is also what saves a machine from a real-time task gone wild: a loop that leaves a twentieth of its CPU \

@@ -2,7 +2,9 @@
 
 use super::sources::{DELAY_ACCOUNTING, SYSCTL_KERNEL};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -14,7 +16,12 @@ pub static KNOB: Knob = Knob {
     tell: "Their sysctls. Statistics of BPF that a program holds on for as long as it runs are not seen, nor the accounts of delays of kernels before 5.14, which have no sysctl and are on unless booted with nodelayacct.",
     cost: "What perf sched, iotop and bpftool take from them stays empty.",
     wanted: "all 0",
-    fix: "write 0 to those that are on: sysctl kernel.sched_schedstats=0 kernel.task_delayacct=0 kernel.bpf_stats_enabled=0, and take schedstats= and delayacct off the kernel's command line",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "write 0 to those that are on: sysctl kernel.sched_schedstats=0 kernel.task_delayacct=0 kernel.bpf_stats_enabled=0, and take schedstats= and delayacct off the kernel's command line",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "",
@@ -58,7 +65,7 @@ fn one(case: &Case, path: &'static str) -> Judged {
         return Err(Judgement::not_applicable("the kernel keeps none of these statistics"));
     };
     let judged = Judgement::fail_if(value != 0, format!("{name} {value}"));
-    Ok(judged.fix(format!("sysctl kernel.{name}=0, and see that nothing on the kernel's command line or in /etc/sysctl.d sets it")))
+    Ok(judged.fix(Remedy::advice(Because::Choice, format!("sysctl kernel.{name}=0, and see that nothing on the kernel's command line or in /etc/sysctl.d sets it"))))
 }
 
 #[cfg(test)]

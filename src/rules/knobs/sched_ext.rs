@@ -3,7 +3,9 @@
 use super::sources::SCHED_EXT;
 use crate::facts::line::parse_word;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -15,7 +17,12 @@ pub static KNOB: Knob = Knob {
     tell: "/sys/kernel/sched_ext/state. What the loaded program does is not judged.",
     cost: "Ordinary tasks go back to the kernel's scheduler at once when the program ends; what it was loaded for is lost.",
     wanted: "disabled",
-    fix: "end the program that loaded it: its name is in /sys/kernel/sched_ext/root/ops",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "end the program that loaded it: its name is in /sys/kernel/sched_ext/root/ops",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Practice,
     contested: "a scheduler that leaves the CPUs that matter alone may do no harm: `onbeat measure` with and without it, and `onbeat compare` the two",

@@ -4,7 +4,9 @@ use super::sources::{PARAMETERS, SERIAL_CONSOLE};
 use crate::facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::few;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
            fast the line is, and whether anything is printed, is not seen.",
     cost: "Without it nothing is seen of a kernel that dies before its log is written: keep it for development, or log by netconsole or kdump.",
     wanted: "no serial console where real time counts",
-    fix: "take console=ttyS... off the kernel's command line, or print errors only: boot with quiet",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "take console=ttyS... off the kernel's command line, or print errors only: boot with quiet",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Practice,
     contested: "",

@@ -6,7 +6,9 @@ use super::per_cpu::numbered;
 use super::sources::{ABI, RESCTRL, RT_HARDWARE};
 use crate::facts::line::{parse_cpus, parse_u64, parse_word};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
@@ -28,7 +30,7 @@ pub static KNOB: Knob = Knob {
     cost: "Other CPUs to choose, or a part of the cache that the other work no longer has (resctrl). On many processors the last level cannot be \
            had alone.",
     wanted: "no cache shared with other work, or a part of it kept apart",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "whether it matters is up to the size of the task: `onbeat compare` a run beside an idle machine and one beside a load that \
@@ -116,10 +118,10 @@ fn judge(case: &Case) -> Judged {
 fn sharing(level: u64, ours: &CpuSet, theirs: &CpuSet) -> Judgement {
     // The last level is hardly ever had alone; the second is, on most processors.
     let severity = if level == 2 { Severity::Medium } else { Severity::Info };
-    Judgement::fail(format!("L{level} of {} shared with {}", named(ours), named(theirs))).severity(severity).fix(format!(
+    Judgement::fail(format!("L{level} of {} shared with {}", named(ours), named(theirs))).severity(severity).fix(Remedy::advice(Because::Machine, format!(
         "choose CPUs that share no L{level} with others, or give {} a part of it: a resctrl group with their cpus_list and mode exclusive, where the processor has cache allocation",
         named(ours)
-    ))
+    )))
 }
 
 /// The levels of which an exclusive group that holds all CPUs that matter has a part; none of what cannot be read.

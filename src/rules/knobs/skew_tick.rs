@@ -2,8 +2,10 @@
 
 use super::sources::PARAMETERS;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -15,7 +17,7 @@ pub static KNOB: Knob = Knob {
     tell: "skew_tick= on the command line; a kernel with the word built into it shows it there as well.",
     cost: "More power: CPUs and the parts they share wake up one after the other, and rest less.",
     wanted: "skew_tick=1",
-    fix: "add skew_tick=1 to the kernel's command line",
+    fix: || Remedy::advice(Because::Choice, "add skew_tick=1 to the kernel's command line"),
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and without it tells",

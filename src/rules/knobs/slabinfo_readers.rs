@@ -3,7 +3,9 @@
 use super::sources::{RT_DIFFERENCES, SLUB_SOURCE};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::few;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 
@@ -19,7 +21,12 @@ pub static KNOB: Knob = Knob {
     cost: "A kernel without SLUB_DEBUG has no slab_debug= to find memory corruption with. Keeping readers away costs nothing but their \
            figures; the sums in /proc/meminfo remain.",
     wanted: "no reader while it matters",
-    fix: "end it, or switch the plugin off (slabinfo = no in netdata.conf); only root can read the file; in a product, build without CONFIG_SLUB_DEBUG",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "end it, or switch the plugin off (slabinfo = no in netdata.conf); only root can read the file; in a product, build without CONFIG_SLUB_DEBUG",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Source,
     contested: "with few slabs in a list the walk is short: `onbeat measure` while a shell reads /proc/slabinfo in a loop tells what it costs here",

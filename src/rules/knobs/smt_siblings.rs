@@ -4,7 +4,9 @@ use super::per_cpu::PerCpu;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
 use crate::facts::line::parse_cpus;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::{Cpu, CpuSet};
@@ -22,7 +24,7 @@ pub static KNOB: Knob = Knob {
     cost: "The sibling's share of the machine's throughput. nosmt takes the siblings \
            of all cores, also those of the housekeeping CPUs; taking single CPUs offline does not.",
     wanted: "no sibling online, or all siblings of a core set apart and all but one idle",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -57,10 +59,10 @@ fn judge(case: &Case) -> Judged {
     if !split.is_empty() {
         let partners = split.iter().filter_map(|cpu| cores.known.get(&cpu));
         let partners = partners.fold(CpuSet::default(), |all, core| all.or(&core.and(&housekeeping)));
-        return Ok(Judgement::fail(format!("split cores: {} with {}", named(&split), named(&partners))).fix(format!(
+        return Ok(Judgement::fail(format!("split cores: {} with {}", named(&split), named(&partners))).fix(Remedy::advice(Because::Choice, format!(
             "set {partners} apart as well and leave it idle, or echo 0 >/sys/devices/system/cpu/cpuN/online for it, or add nosmt to the kernel's command line",
             partners = named(&partners)
-        )));
+        ))));
     }
     cores.all_known()?;
     let both = cores.that(|core| core.and(case.cpus()).len() > 1);
@@ -71,9 +73,12 @@ fn judge(case: &Case) -> Judged {
     Ok(Judgement::fail(format!("{} on cores that they share", named(&both)))
         .severity(Severity::Low)
         .because("two real-time tasks on one core slow each other down, each as the other happens to run")
-        .fix(format!(
-            "run nothing on {spare}, or echo 0 >/sys/devices/system/cpu/cpuN/online for it",
-            spare = named(&spare)
+        .fix(Remedy::advice(
+            Because::Choice,
+            format!(
+                "run nothing on {spare}, or echo 0 >/sys/devices/system/cpu/cpuN/online for it",
+                spare = named(&spare)
+            ),
         )))
 }
 

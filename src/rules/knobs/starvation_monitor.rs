@@ -2,8 +2,10 @@
 
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,7 @@ pub static KNOB: Knob = Knob {
     cost: "Without it, and without fair servers, kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with them whoever waits \
            for them.",
     wanted: "not running, unless real-time tasks never sleep and nothing else helps those that starve",
-    fix: "systemctl disable --now stalld",
+    fix: || Remedy::advice(Because::Program, "systemctl disable --now stalld"),
     severity: Severity::Info,
     evidence: Evidence::Documented,
     contested: "with tasks that never sleep some help is needed, and stalld's pieces are shorter than a fair server's: `onbeat compare` of two long \
@@ -55,8 +57,10 @@ fn judge(case: &Case) -> Judged {
             if !on {
                 return Ok(Judgement::pass("stalld runs, fair servers do not"));
             }
-            Ok(Judgement::fail("stalld and fair servers run")
-                .fix("keep one: systemctl disable --now stalld, or 0 as the runtime of the fair servers"))
+            Ok(Judgement::fail("stalld and fair servers run").fix(Remedy::advice(
+                Because::Program,
+                "keep one: systemctl disable --now stalld, or 0 as the runtime of the fair servers",
+            )))
         }
         Fact::Absent if case.series()? < (6, 12) => {
             Ok(Judgement::pass("stalld runs, there are no fair servers"))

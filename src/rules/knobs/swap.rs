@@ -4,8 +4,10 @@ use super::sources::ISOLATION;
 use crate::facts::Fact;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::{Case, absent, unread};
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -20,7 +22,12 @@ pub static KNOB: Knob = Knob {
     cost: "Without swap a machine that runs out of memory kills programs at once instead of becoming slow first: leave room, or limit \
            the memory of the rest of the machine by control groups.",
     wanted: "none, or all memory of the real-time programs locked",
-    fix: "swapoff -a; to keep it, take the swap lines out of /etc/fstab and disable zram's generator; in any case lock the memory of real-time programs with mlockall",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "swapoff -a; to keep it, take the swap lines out of /etc/fstab and disable zram's generator; in any case lock the memory of real-time programs with mlockall",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "a program that calls mlockall never meets swap, and the rest of the machine may be better off with it: `onbeat measure` \

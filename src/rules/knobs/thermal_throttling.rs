@@ -4,7 +4,9 @@ use super::per_cpu::PerCpu;
 use super::sources::{INTEL_PSTATE, RT_HARDWARE};
 use crate::facts::line::parse_u64;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -21,7 +23,12 @@ pub static KNOB: Knob = Knob {
            Throttling for power or current, and by firmware that hides it, is not counted here.",
     cost: "A lower clock, or work on the cooling.",
     wanted: "never since the machine booted",
-    fix: "see to cooling and fans, or switch turbo off or lower scaling_max_freq; then boot, which starts the counters anew, and run it under full load for a day",
+    fix: || {
+        Remedy::advice(
+            Because::Machine,
+            "see to cooling and fans, or switch turbo off or lower scaling_max_freq; then boot, which starts the counters anew, and run it under full load for a day",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -3,8 +3,10 @@
 use super::sources::{PARAMETERS, RT_DIFFERENCES};
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -17,7 +19,7 @@ pub static KNOB: Knob = Knob {
            the parameter is ignored. Handlers marked IRQF_NO_THREAD and those per CPU stay as they are.",
     cost: "A switch of tasks for each interrupt, and some throughput. Drivers that are never run this way elsewhere may show faults.",
     wanted: "threadirqs, or a PREEMPT_RT kernel",
-    fix: "add threadirqs to the kernel's command line",
+    fix: || Remedy::advice(Because::Kernel, "add threadirqs to the kernel's command line"),
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -62,9 +64,10 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass("threadirqs"));
     }
     Ok(Judgement::fail("threadirqs is ignored: the kernel has no IRQ_FORCED_THREADING")
-        .fix(
+        .fix(Remedy::advice(
+            Because::Kernel,
             "boot a kernel with CONFIG_PREEMPT_RT: the architecture's kernel does not offer forced threading",
-        )
+        ))
         .lasts(Lasts::Build))
 }
 

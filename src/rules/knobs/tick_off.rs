@@ -5,8 +5,10 @@ use crate::facts::Fact;
 use crate::facts::kbool::kbool;
 use crate::facts::kconfig::Setting;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{named, short};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use crate::units::CpuSet;
@@ -23,7 +25,12 @@ pub static KNOB: Knob = Knob {
     cost: "Each entry into the kernel and each way out takes longer, and CPU time is accounted there: it is for threads that hardly \
            enter the kernel. For periodic loops the kernel's guide advises against it.",
     wanted: "no tick on the CPUs that matter",
-    fix: "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a kernel with CONFIG_NO_HZ_FULL and a stable TSC",
+    fix: || {
+        Remedy::advice(
+            Because::Kernel,
+            "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a kernel with CONFIG_NO_HZ_FULL and a stable TSC",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "a tick costs some microseconds, and stopping it makes each entry into the kernel dearer: `onbeat compare` of runs \
@@ -91,7 +98,7 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
             return match case.kconfig()?.get("NO_HZ_FULL") {
                 Setting::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
                 _ => Ok(Judgement::fail("nohz_full= is given to a kernel without NO_HZ_FULL")
-                    .fix("boot a kernel built with CONFIG_NO_HZ_FULL")
+                    .fix(Remedy::advice(Because::Kernel, "boot a kernel built with CONFIG_NO_HZ_FULL"))
                     .lasts(Lasts::Build)),
             };
         }
@@ -113,7 +120,10 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
         named(&missing)
     ))
     .because("the boot CPU keeps the time and is taken out of the list, and what is not in it has its tick")
-    .fix(format!("add CPU {missing} to nohz_full=, or put the task on CPU {taken}")))
+    .fix(Remedy::advice(
+        Because::Kernel,
+        format!("add CPU {missing} to nohz_full=, or put the task on CPU {taken}"),
+    )))
 }
 
 /// Dynamic ticks are not switched off as a whole.
@@ -122,7 +132,8 @@ fn dynamic(case: &Case) -> Judged {
     match last {
         Some((value, false)) => {
             let word = format!("nohz={}", short(value));
-            Ok(Judgement::fail(&word).fix(format!("take {word} off the kernel's command line")))
+            Ok(Judgement::fail(&word)
+                .fix(Remedy::advice(Because::Kernel, format!("take {word} off the kernel's command line"))))
         }
         _ => Ok(Judgement::pass("")),
     }
@@ -142,7 +153,7 @@ fn stable(case: &Case) -> Judged {
     if !has("tsc") {
         return Ok(Judgement::fail("the TSC is unstable")
             .because("an unstable clock needs the tick")
-            .fix("see clocksource for why the TSC was given up"));
+            .fix(Remedy::advice(Because::Kernel, "see clocksource for why the TSC was given up")));
     }
     if has("kvm-clock") {
         return Err(Judgement::unknown(

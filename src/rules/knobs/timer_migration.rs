@@ -3,8 +3,10 @@
 use super::sources::{HRTIMER_C, ISOLATION};
 use crate::facts::Fact;
 use crate::rules::case::{Case, absent, unread};
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -20,7 +22,12 @@ pub static KNOB: Knob = Knob {
     cost: "With 0 a timer stays on the CPU that started it, also one of the kernel's that would better go off elsewhere, and idle \
            CPUs wake up more often.",
     wanted: "0 where tasks on CPUs of nohz_full= sleep",
-    fix: "echo 0 >/proc/sys/kernel/timer_migration; to keep it, kernel.timer_migration = 0 in /etc/sysctl.d; or boot without nohz_full=",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo 0 >/proc/sys/kernel/timer_migration; to keep it, kernel.timer_migration = 0 in /etc/sysctl.d; or boot without nohz_full=",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Source,
     contested: "tuned's real-time profile sets 0, OpenShift's 1: with 0 the task's timers stay with it, with 1 the kernel's leave its \

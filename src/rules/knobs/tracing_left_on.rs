@@ -4,7 +4,9 @@ use super::sources::{EVENTS, FTRACE, RT_CONFIG};
 use crate::facts::Fact;
 use crate::facts::line::parse_word;
 use crate::rules::case::{Case, absent, unread};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
            What BPF programs and perf attach to is not seen.",
     cost: "Whoever wanted the trace loses it: look first whose instance it is.",
     wanted: "tracer nop and no event, everywhere",
-    fix: "as root, trace-cmd reset -a, or in /sys/kernel/tracing and each of its instances: echo nop >current_tracer; echo 0 >events/enable; echo 0 >function_profile_enabled; sysctl kernel.stack_tracer_enabled=0",
+    fix: || {
+        Remedy::advice(
+            Because::Program,
+            "as root, trace-cmd reset -a, or in /sys/kernel/tracing and each of its instances: echo nop >current_tracer; echo 0 >events/enable; echo 0 >function_profile_enabled; sysctl kernel.stack_tracer_enabled=0",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

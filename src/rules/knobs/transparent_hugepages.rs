@@ -4,7 +4,9 @@ use super::sources::TRANSPARENT_HUGEPAGES;
 use crate::facts::choice::parse_choice;
 use crate::facts::preempt::Preempt;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -16,7 +18,12 @@ pub static KNOB: Knob = Knob {
     tell: "The setting for all sizes, and those of single sizes where the kernel has them. PREEMPT_RT kernels cannot have huge pages of this kind.",
     cost: "More misses of the TLB in programs with much memory. Those that profit can ask for huge pages by madvise(2), or have hugetlbfs.",
     wanted: "madvise or never",
-    fix: "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled (never for sizes that are on by themselves); to keep it, transparent_hugepage=madvise on the kernel's command line",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled (never for sizes that are on by themselves); to keep it, transparent_hugepage=madvise on the kernel's command line",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "programs that touch much memory are faster with them and, once all is locked and faulted in, see little of them: `onbeat measure` \

@@ -3,8 +3,10 @@
 use super::sources::{PARAMETERS, TSC_C};
 use crate::facts::Fact;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{few, short};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -21,7 +23,12 @@ pub static KNOB: Knob = Knob {
     cost: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts between sockets, is no longer noticed: time \
            then jumps between CPUs. tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
     wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be good",
-    fix: "if weeks without a word about the TSC in the kernel's log show it to be good, add tsc=nowatchdog to the command line",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "if weeks without a word about the TSC in the kernel's log show it to be good, add tsc=nowatchdog to the command line",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

@@ -4,8 +4,10 @@ use super::per_cpu::PerCpu;
 use super::sources::{ABI, INTEL_PSTATE};
 use crate::facts::line::{parse_i64, parse_word};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
@@ -23,7 +25,7 @@ pub static KNOB: Knob = Knob {
            in the firmware shows only with intel_pstate.",
     cost: "The fastest case gets slower, and on some processors by much. What was tuned with turbo on has to be measured again.",
     wanted: "off, where each cycle must take the same time",
-    fix: "",
+    fix: Remedy::default,
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "some want the speed and accept the spread: `onbeat compare` two runs of an hour under the real load, one with turbo and one \
@@ -52,9 +54,10 @@ fn judge(case: &Case) -> Judged {
     let speed = case.is_for(Profile::BusyPoll) || case.is_for(Profile::Audio);
     let severity = if speed { Severity::Info } else { Severity::Medium };
     let on = |switch: &str, write: &str| {
-        Ok(Judgement::fail(format!("on ({switch})"))
-            .severity(severity)
-            .fix(format!("echo {write}; to keep it, switch turbo off in the firmware")))
+        Ok(Judgement::fail(format!("on ({switch})")).severity(severity).fix(Remedy::advice(
+            Because::Choice,
+            format!("echo {write}; to keep it, switch turbo off in the firmware"),
+        )))
     };
     match case.number_if_there(BOOST)? {
         Some(0) => return Ok(Judgement::pass("off (boost 0)")),

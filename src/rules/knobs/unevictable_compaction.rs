@@ -2,7 +2,9 @@
 
 use super::sources::SYSCTL_VM;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -14,7 +16,12 @@ pub static KNOB: Knob = Knob {
     tell: "vm.compact_unevictable_allowed. Other ways of moving pages, such as NUMA balancing and cpusets that move memory, are not part of it.",
     cost: "Where much memory is locked, large pieces of free memory get scarcer, and allocations of huge pages fail more often.",
     wanted: "0",
-    fix: "echo 0 >/proc/sys/vm/compact_unevictable_allowed; to keep it, vm.compact_unevictable_allowed = 0 in /etc/sysctl.d",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo 0 >/proc/sys/vm/compact_unevictable_allowed; to keep it, vm.compact_unevictable_allowed = 0 in /etc/sysctl.d",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",

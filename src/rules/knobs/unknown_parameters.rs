@@ -3,7 +3,9 @@
 use super::sources::PARAMETERS;
 use crate::facts::cmdline::{Cmdline, Param};
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{few, short};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -17,7 +19,12 @@ pub static KNOB: Knob = Knob {
            Some vendors' kernels do know kthread_cpus=. From 5.14 on the kernel's log names all words that it did not know.",
     cost: "Nothing but a boot; what the right word does comes with it.",
     wanted: "only words that this kernel knows",
-    fix: "correct the word or take it out; dmesg | grep -i unknown shows what the kernel said of it",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "correct the word or take it out; dmesg | grep -i unknown shows what the kernel said of it",
+        )
+    },
     severity: Severity::Info,
     evidence: Evidence::Source,
     contested: "",
@@ -83,7 +90,7 @@ fn judge(case: &Case) -> Judged {
     let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
     let advice: Vec<String> =
         found.iter().take(4).map(|(name, advice, _)| format!("{name}: {advice}")).collect();
-    Ok(Judgement::fail(few(&names)).severity(worst).fix(advice.join("; ")))
+    Ok(Judgement::fail(few(&names)).severity(worst).fix(Remedy::advice(Because::Choice, advice.join("; "))))
 }
 
 /// Name, advice and severity of each word, the worst first, each once.

@@ -2,8 +2,10 @@
 
 use super::sources::RT_HARDWARE;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::short;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -18,7 +20,12 @@ pub static KNOB: Knob = Knob {
     cost: "Real time in a guest takes a tuned host: virtual CPUs pinned one to one to isolated CPUs, with real-time priority, memory locked, \
            and no emulated devices on the way.",
     wanted: "metal, or a host that was tuned for it",
-    fix: "run on metal; or tune and audit the host, and audit the guest with --profile guest",
+    fix: || {
+        Remedy::advice(
+            Because::Machine,
+            "run on metal; or tune and audit the host, and audit the guest with --profile guest",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",

@@ -3,6 +3,7 @@
 use super::sources::{PER_CPU_KTHREADS, SYSCTL_VM};
 use crate::facts::Fact;
 use crate::rules::case::{Case, unread};
+use crate::rules::change::Change;
 use crate::rules::judgement::{Judged, Judgement, Severity};
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -19,7 +20,7 @@ pub static KNOB: Knob = Knob {
            before 6.5 took the change over cannot be read; of other distributions it is not expected.",
     cost: "The figures of /proc/vmstat and /proc/meminfo get staler by the interval.",
     wanted: "10 s or more",
-    fix: "echo 10 >/proc/sys/vm/stat_interval; to keep it, vm.stat_interval = 10 in /etc/sysctl.d",
+    fix: || Change::sysctl("vm.stat_interval", 10).into(),
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "a longer interval makes the interruption rarer, not shorter: the worst case stays, as `onbeat compare` of two long runs shows; \

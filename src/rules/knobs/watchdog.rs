@@ -2,8 +2,10 @@
 
 use super::sources::{LOCKUP_WATCHDOGS, RT_CONFIG, SYSCTL_KERNEL};
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::intent::Profile;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::named;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
@@ -19,7 +21,9 @@ pub static KNOB: Knob = Knob {
     cost: "A CPU that hangs in the kernel is no longer reported, and does not bring the machine down where panic was asked for: have a \
            hardware watchdog for that. Kept on the housekeeping CPUs, the detectors still see those.",
     wanted: "off, or not on the CPUs that matter",
-    fix: "echo 0 >/proc/sys/kernel/watchdog; to keep it, boot with nowatchdog",
+    fix: || {
+        Remedy::advice(Because::Choice, "echo 0 >/proc/sys/kernel/watchdog; to keep it, boot with nowatchdog")
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -116,8 +120,10 @@ fn by_mask(case: &Case) -> Judged {
         return Ok(Judgement::pass(format!("not on {}", named(case.cpus()))));
     }
     let rest = case.housekeeping()?;
-    Ok(Judgement::fail(format!("on {}", named(&shared)))
-        .fix(format!("echo {rest} >{MASK} to keep them on the other CPUs, or boot with nowatchdog")))
+    Ok(Judgement::fail(format!("on {}", named(&shared))).fix(Remedy::advice(
+        Because::Choice,
+        format!("echo {rest} >{MASK} to keep them on the other CPUs, or boot with nowatchdog"),
+    )))
 }
 
 #[cfg(test)]

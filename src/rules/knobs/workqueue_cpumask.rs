@@ -3,7 +3,9 @@
 use super::sources::{ISOLATION, WORKQUEUE};
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::mask;
 use crate::rules::workqueues::UNBOUND;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -19,7 +21,12 @@ pub static KNOB: Knob = Knob {
     cost: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is written then is only what was asked for \
            (cpumask_requested), and the kernel takes the isolated CPUs (cpumask_isolated) off it.",
     wanted: "none of the CPUs that matter",
-    fix: "isolate the CPUs (cpu-isolation), or write the mask of the others to /sys/devices/virtual/workqueue/cpumask; at boot workqueue.unbound_cpus=LIST (6.6 on)",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "isolate the CPUs (cpu-isolation), or write the mask of the others to /sys/devices/virtual/workqueue/cpumask; at boot workqueue.unbound_cpus=LIST (6.6 on)",
+        )
+    },
     severity: Severity::High,
     evidence: Evidence::Documented,
     contested: "",
@@ -52,10 +59,10 @@ fn judge(case: &Case) -> Judged {
     let others = case.housekeeping()?;
     Ok(Judgement::fail_if(!cpus.and(case.cpus()).is_empty(), format!("CPU {}", cpus.and(online)))
         .wanted(format!("CPU {others} at most"))
-        .fix(format!(
+        .fix(Remedy::advice(Because::Choice, format!(
             "isolate the CPUs (cpu-isolation), or echo {} >{UNBOUND}; at boot workqueue.unbound_cpus={others} (6.6 on)",
             mask(&others)
-        )))
+        ))))
 }
 
 #[cfg(test)]

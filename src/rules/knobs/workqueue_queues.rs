@@ -3,7 +3,9 @@
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::{mask, some_of};
 use crate::rules::workqueues::{UNBOUND, effective};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -20,7 +22,12 @@ pub static KNOB: Knob = Knob {
     cost: "The other CPUs do the work. Queues come and go with modules and devices, with a full mask each time: the mask \
            over all is the better place.",
     wanted: "none of the CPUs that matter",
-    fix: "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to cpumask of each",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to cpumask of each",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -69,9 +76,12 @@ fn judge(case: &Case) -> Judged {
     let names = some_of(touching.map(|text| text.names.join("/")));
     if !names.is_empty() {
         let others = case.housekeeping()?;
-        return Ok(Judgement::fail(format!("{names} on CPU {cpus}")).fix(format!(
-            "take CPU {cpus} off the mask over all (workqueue-cpumask), or echo {} >cpumask of each",
-            mask(&others)
+        return Ok(Judgement::fail(format!("{names} on CPU {cpus}")).fix(Remedy::advice(
+            Because::Choice,
+            format!(
+                "take CPU {cpus} off the mask over all (workqueue-cpumask), or echo {} >cpumask of each",
+                mask(&others)
+            ),
         )));
     }
     case.each(QUEUES, parse_mask)?;

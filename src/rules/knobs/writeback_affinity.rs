@@ -3,7 +3,9 @@
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use crate::facts::line::parse_mask;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::words::mask;
 use crate::rules::workqueues::{UNBOUND, effective};
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
@@ -19,7 +21,12 @@ pub static KNOB: Knob = Knob {
     cost: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from before 6.6, which has \
            affinity_scope and affinity_strict instead.",
     wanted: "none of the CPUs that matter",
-    fix: "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to /sys/devices/virtual/workqueue/writeback/cpumask",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to /sys/devices/virtual/workqueue/writeback/cpumask",
+        )
+    },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
     contested: "",
@@ -60,10 +67,15 @@ fn judge(case: &Case) -> Judged {
     }
     let own = case.parsed(OWN, parse_mask)?.ok_or_else(|| absent(OWN))?;
     let found = effective(&own, &unbound);
-    Ok(Judgement::fail_if(!found.and(cpus).is_empty(), format!("CPU {}", found.and(online))).fix(format!(
-        "take CPU {cpus} off the mask over all (workqueue-cpumask), or echo {} >{OWN}",
-        mask(&others)
-    )))
+    Ok(Judgement::fail_if(!found.and(cpus).is_empty(), format!("CPU {}", found.and(online))).fix(
+        Remedy::advice(
+            Because::Choice,
+            format!(
+                "take CPU {cpus} off the mask over all (workqueue-cpumask), or echo {} >{OWN}",
+                mask(&others)
+            ),
+        ),
+    ))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use super::sources::SYSCTL_VM;
 use crate::rules::case::Case;
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -15,7 +17,12 @@ pub static KNOB: Knob = Knob {
     cost: "Data that was written stays in memory longer and is lost with it when power fails; and there is more to be written at \
            a time.",
     wanted: "15 s or more",
-    fix: "keep writeback off the CPUs that matter by the workqueue's cpumask first; then echo 1500 >/proc/sys/vm/dirty_writeback_centisecs",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "keep writeback off the CPUs that matter by the workqueue's cpumask first; then echo 1500 >/proc/sys/vm/dirty_writeback_centisecs",
+        )
+    },
     severity: Severity::Info,
     evidence: Evidence::Practice,
     contested: "rarer writes are longer ones: small and steady may be better than rare; `onbeat compare` of two runs under the load that \

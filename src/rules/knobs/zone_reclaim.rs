@@ -2,7 +2,9 @@
 
 use super::sources::SYSCTL_VM;
 use crate::rules::case::{Case, absent};
+use crate::rules::change::Because;
 use crate::rules::judgement::{Judged, Judgement, Severity};
+use crate::rules::remedy::Remedy;
 use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
@@ -14,7 +16,12 @@ pub static KNOB: Knob = Knob {
     tell: "vm.zone_reclaim_mode; kernels without CONFIG_NUMA have none.",
     cost: "Memory of another node is slower to reach: bind the programs that need the own node's to it instead.",
     wanted: "0",
-    fix: "echo 0 >/proc/sys/vm/zone_reclaim_mode; to keep it, vm.zone_reclaim_mode = 0 in /etc/sysctl.d",
+    fix: || {
+        Remedy::advice(
+            Because::Choice,
+            "echo 0 >/proc/sys/vm/zone_reclaim_mode; to keep it, vm.zone_reclaim_mode = 0 in /etc/sysctl.d",
+        )
+    },
     severity: Severity::Low,
     evidence: Evidence::Documented,
     contested: "",

@@ -1,0 +1,159 @@
+//! What a rule asks to be changed, as data: what is printed of it and what is done by it cannot differ.
+//!
+//! A [`Change`] is one setting in one place. Those that have to be made together, and how they are kept over a boot,
+//! are a [`super::remedy::Way`]; what a finding asks for is a [`super::remedy::Remedy`].
+
+use super::Lasts;
+use super::words::named;
+use crate::units::CpuSet;
+
+/// A change of one setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A sysctl, by its name with dots.
+    Sysctl {
+        /// `vm.stat_interval`
+        name: String,
+        /// What is written.
+        value: String,
+    },
+    /// A value written to files of the running kernel.
+    Write {
+        /// The files, by their paths.
+        paths: Vec<String>,
+        /// How they are named together: `/sys/class/net/NAME/queues/rx-N/rps_cpus`; a single one by its path.
+        called: String,
+        /// Which of them: `CPU 2-3`; `""` where the path says it.
+        of: String,
+        /// What is written.
+        value: String,
+    },
+    /// A word on the kernel's command line, in the place of another value of the same parameter.
+    Boot {
+        /// `psi=0`
+        word: String,
+    },
+    /// A parameter taken off the kernel's command line: `debug` with all its values, `idle=poll` with this one.
+    BootWithout {
+        /// The parameter, or the parameter and a value.
+        word: String,
+    },
+    /// An option of the kernel's configuration; `n` for none.
+    Config {
+        /// The option without `CONFIG_`.
+        option: String,
+        /// `y`, `n`, or its number.
+        value: String,
+    },
+    /// A service of systemd's that is stopped, and not started at the next boot.
+    Disable {
+        /// The unit, as `systemctl` takes it.
+        unit: String,
+        /// The name that its process has.
+        program: String,
+    },
+    /// What no program can do, or should not without being asked.
+    Advice {
+        /// What to do, in words.
+        words: String,
+        /// How long that lasts; none for as long as the rule says.
+        lasts: Option<Lasts>,
+        /// Why it is words alone.
+        because: Because,
+    },
+}
+
+/// Why a piece of advice is words alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Because {
+    /// It is the machine itself, its firmware, or its host.
+    Machine,
+    /// It is another kernel, whose name and origin depend on the distribution.
+    Kernel,
+    /// It is the work or the configuration of another program, or of a service manager.
+    Program,
+    /// It is about threads or processes, whose numbers are not in a finding.
+    Threads,
+    /// There is a choice to make that depends on what the machine is for.
+    Choice,
+}
+
+impl Because {
+    /// All of them.
+    pub const ALL: [Because; 5] =
+        [Because::Machine, Because::Kernel, Because::Program, Because::Threads, Because::Choice];
+}
+
+impl Change {
+    /// A sysctl.
+    pub fn sysctl(name: &str, value: impl ToString) -> Change {
+        Change::Sysctl { name: name.to_owned(), value: value.to_string() }
+    }
+
+    /// A value for one file.
+    pub fn write(path: impl Into<String>, value: impl ToString) -> Change {
+        let path = path.into();
+        Change::Write { paths: vec![path.clone()], called: path, of: String::new(), value: value.to_string() }
+    }
+
+    /// A value for the file of each of these CPUs; the pattern has `#` for the CPU's number.
+    pub fn each_cpu(pattern: &str, cpus: &CpuSet, value: impl ToString) -> Change {
+        Change::Write {
+            paths: cpus.iter().map(|cpu| pattern.replacen('#', &cpu.0.to_string(), 1)).collect(),
+            called: pattern.replacen('#', "N", 1),
+            of: named(cpus),
+            value: value.to_string(),
+        }
+    }
+
+    /// A value for each of several files, which are named together.
+    pub fn each(paths: Vec<String>, called: &str, of: &str, value: impl ToString) -> Change {
+        Change::Write { paths, called: called.to_owned(), of: of.to_owned(), value: value.to_string() }
+    }
+
+    /// A word on the kernel's command line.
+    pub fn boot(word: impl Into<String>) -> Change {
+        Change::Boot { word: word.into() }
+    }
+
+    /// A word taken off the kernel's command line.
+    pub fn boot_without(word: impl Into<String>) -> Change {
+        Change::BootWithout { word: word.into() }
+    }
+
+    /// An option of the kernel's configuration.
+    pub fn config(option: &str, value: &str) -> Change {
+        Change::Config { option: option.to_owned(), value: value.to_owned() }
+    }
+
+    /// Words, and why there is nothing more exact.
+    pub fn advice(because: Because, words: impl Into<String>) -> Change {
+        Change::Advice { words: words.into(), lasts: None, because }
+    }
+
+    /// How long it lasts; words of which nothing is said as long as the rule says.
+    pub fn lasts(&self, rule: Lasts) -> Lasts {
+        match self {
+            Change::Sysctl { .. } | Change::Write { .. } => Lasts::Runtime,
+            Change::Boot { .. } | Change::BootWithout { .. } | Change::Disable { .. } => Lasts::Boot,
+            Change::Config { .. } => Lasts::Build,
+            Change::Advice { lasts, .. } => lasts.unwrap_or(rule),
+        }
+    }
+
+    /// The files of the running kernel that it writes, and what.
+    pub fn writes(&self) -> Vec<(String, &str)> {
+        match self {
+            Change::Sysctl { name, value } => vec![(sysctl_path(name), value)],
+            Change::Write { paths, value, .. } => {
+                paths.iter().map(|path| (path.clone(), value.as_str())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Where a sysctl is.
+pub fn sysctl_path(name: &str) -> String {
+    format!("/proc/sys/{}", name.replace('.', "/"))
+}
