@@ -2,6 +2,7 @@
 //!
 //! Microseconds exist only in flags and in what people read, so every conversion is here.
 
+use crate::text::Keyword;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -280,7 +281,7 @@ impl fmt::Display for CpuSet {
 }
 
 /// A scheduling policy that a measuring thread can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// SCHED_FIFO
     Fifo,
@@ -290,13 +291,22 @@ pub enum Policy {
     Other,
 }
 
-impl Policy {
-    /// The name in flags and in `run.json`.
-    pub fn name(self) -> &'static str {
+impl Keyword for Policy {
+    const ALL: &'static [Policy] = &[Policy::Fifo, Policy::Rr, Policy::Other];
+
+    fn name(self) -> &'static str {
         match self {
             Policy::Fifo => "fifo",
             Policy::Rr => "rr",
             Policy::Other => "other",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Policy::Fifo => "SCHED_FIFO",
+            Policy::Rr => "SCHED_RR",
+            Policy::Other => "SCHED_OTHER, which takes no privilege",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::flags::keyword;
 use super::{Environment, check_outputs, print, say, wanted, write_output};
 use crate::bundle::capture;
 use crate::error::{Exit, Outcome, Trouble, json_pretty};
@@ -13,6 +14,7 @@ use crate::rules::audit;
 use crate::rules::audit::Audit;
 use crate::rules::intent::{Profile, intent};
 use crate::rules::judgement::{Severity, Verdict};
+use crate::text::Keyword;
 use crate::text::quoted;
 use crate::units::CpuSet;
 
@@ -27,7 +29,7 @@ use crate::units::CpuSet;
 )]
 pub struct Args {
     /// What the machine is for
-    #[arg(long, value_enum, value_name = "NAME", default_value_t)]
+    #[arg(long, value_name = "NAME", default_value = "control-loop", value_parser = keyword::<Profile>())]
     profile: Profile,
     /// The CPUs that matter; by default those that are isolated, or all
     #[arg(short = 'a', long, value_name = "LIST")]
@@ -39,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Exit with 3 if a rule of this severity or above fails
-    #[arg(long, value_enum, value_name = "SEVERITY")]
+    #[arg(long, value_name = "SEVERITY", value_parser = keyword::<Severity>())]
     fail_on: Option<Severity>,
     /// With --fail-on: what is unknown counts as failed
     #[arg(long, requires = "fail_on")]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::flags::span;
+use super::flags::{keyword, span};
 use super::say;
 use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
 use crate::error::{Outcome, Trouble};
@@ -31,16 +31,16 @@ pub struct Course {
     #[arg(short, long, value_name = "N")]
     priority: Option<u32>,
     /// Scheduling policy
-    #[arg(long, value_name = "POLICY", ignore_case = true)]
+    #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = keyword::<Policy>())]
     policy: Option<Policy>,
     /// How a thread sleeps: what your task uses is what to measure
-    #[arg(long, value_name = "HOW", default_value = "nanosleep")]
+    #[arg(long, value_name = "HOW", default_value = "nanosleep", value_parser = keyword::<Mechanism>())]
     wake: Mechanism,
     /// How the CPUs' schedules lie beside each other
-    #[arg(long, value_name = "HOW", default_value = "staggered")]
+    #[arg(long, value_name = "HOW", default_value = "staggered", value_parser = keyword::<Phase>())]
     phase: Phase,
     /// Idle states during the run [default: held]
-    #[arg(long, value_name = "HOW", conflicts_with = "default_system")]
+    #[arg(long, value_name = "HOW", conflicts_with = "default_system", value_parser = keyword::<Idle>())]
     idle: Option<Idle>,
     /// The same as --idle as-is
     #[arg(long)]

@@ -1,7 +1,16 @@
 //! Values of flags that several commands share: spans, and limits that may be rates.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
 use crate::error::{Outcome, Trouble};
+use crate::text::Keyword;
 use crate::units::{Bare, Nanos, parse_span};
+
+/// One of a closed list of words, each with its line in the help.
+pub fn keyword<T: Keyword>() -> impl TypedValueParser<Value = T> {
+    let words = T::ALL.iter().map(|word| PossibleValue::new(word.name()).help(word.help()));
+    PossibleValuesParser::new(words).try_map(|name| T::named(&name).ok_or("not one of these"))
+}
 
 /// A span; what cannot be read is refused with its flag.
 pub fn span(flag: &str, text: &str, bare: Bare) -> Outcome<Nanos> {

@@ -13,6 +13,7 @@ use crate::host;
 use crate::measure::sink::Tick;
 use crate::measure::total::Total;
 use crate::plan::Plan;
+use crate::text::Keyword;
 use crate::text::{clean, several};
 use crate::units::Nanos;
 

@@ -1,6 +1,7 @@
 //! Intent: what the user asked for, before anything is known of the machine.
 
 use crate::error::{Outcome, Trouble};
+use crate::text::Keyword;
 use crate::units::{CpuSet, Nanos, Policy};
 
 /// Which CPUs to measure.
@@ -15,7 +16,7 @@ pub enum CpuChoice {
 }
 
 /// How a measuring thread sleeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mechanism {
     /// clock_nanosleep with an absolute time
     #[default]
@@ -28,9 +29,11 @@ pub enum Mechanism {
     Futex,
 }
 
-impl Mechanism {
-    /// The name in flags and in `run.json`.
-    pub fn name(self) -> &'static str {
+impl Keyword for Mechanism {
+    const ALL: &'static [Mechanism] =
+        &[Mechanism::Nanosleep, Mechanism::Timerfd, Mechanism::Signal, Mechanism::Futex];
+
+    fn name(self) -> &'static str {
         match self {
             Mechanism::Nanosleep => "nanosleep",
             Mechanism::Timerfd => "timerfd",
@@ -38,10 +41,19 @@ impl Mechanism {
             Mechanism::Futex => "futex",
         }
     }
+
+    fn help(self) -> &'static str {
+        match self {
+            Mechanism::Nanosleep => "clock_nanosleep with an absolute time",
+            Mechanism::Timerfd => "a timerfd, armed and read",
+            Mechanism::Signal => "a POSIX timer and sigwaitinfo",
+            Mechanism::Futex => "a futex wait with an absolute time-out",
+        }
+    }
 }
 
 /// How the CPUs' schedules lie beside each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// starts spread over the interval
     #[default]
@@ -52,9 +64,10 @@ pub enum Phase {
     Dither,
 }
 
-impl Phase {
-    /// The name in flags and in `run.json`.
-    pub fn name(self) -> &'static str {
+impl Keyword for Phase {
+    const ALL: &'static [Phase] = &[Phase::Staggered, Phase::Aligned, Phase::Dither];
+
+    fn name(self) -> &'static str {
         match self {
             Phase::Staggered => "staggered",
             Phase::Aligned => "aligned",
@@ -62,6 +75,16 @@ impl Phase {
         }
     }
 
+    fn help(self) -> &'static str {
+        match self {
+            Phase::Staggered => "starts spread over the interval",
+            Phase::Aligned => "all CPUs wake at once",
+            Phase::Dither => "each interval drawn within 5 %",
+        }
+    }
+}
+
+impl Phase {
     /// Whether the intervals vary.
     pub fn dithers(self) -> bool {
         self == Phase::Dither
@@ -69,12 +92,30 @@ impl Phase {
 }
 
 /// What the idle states do during the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
     /// /dev/cpu_dma_latency held at 0: no idle state that takes time to leave
     Held,
     /// left as the system has them
     AsIs,
+}
+
+impl Keyword for Idle {
+    const ALL: &'static [Idle] = &[Idle::Held, Idle::AsIs];
+
+    fn name(self) -> &'static str {
+        match self {
+            Idle::Held => "held",
+            Idle::AsIs => "as-is",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Idle::Held => "/dev/cpu_dma_latency held at 0: no idle state that takes time to leave",
+            Idle::AsIs => "left as the system has them",
+        }
+    }
 }
 
 /// What `measure` was asked for. `None` is "not said", so that a default can give way where a wish cannot.

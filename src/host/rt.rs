@@ -18,10 +18,6 @@ mod signals;
 pub use place::{CpuReader, current_cpu};
 pub use signals::*;
 
-// Raw system calls are handed structures as a 64-bit kernel has them (struct timespec, struct sched_attr).
-#[cfg(not(target_pointer_width = "64"))]
-compile_error!("onbeat runs on 64-bit Linux only");
-
 /// The CPUs that the calling thread may run on.
 pub fn affinity() -> io::Result<CpuSet> {
     let mut mask = [0u64; crate::units::CPU_LIMIT as usize / 64];
@@ -301,25 +297,68 @@ pub fn musl_monotonic() -> crate::units::Nanos {
         libc::clock_gettime(libc::CLOCK_MONOTONIC, time.as_mut_ptr());
         time.assume_init()
     };
-    crate::units::Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
+    // Widened where the C library has 32 bits.
+    #[allow(clippy::unnecessary_cast)]
+    crate::units::Nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
 }
 
 /// What a clock shows; none where a filter of system calls refuses it. rustix's function would panic.
 pub fn clock_time(clock: libc::clockid_t) -> Option<crate::units::Nanos> {
     // SAFETY: the call writes the structure that it is given, or fails.
-    clock_value(|time| unsafe { libc::clock_gettime(clock, time) })
+    clock_value(|time| unsafe { clock::time(clock, time) })
 }
 
 /// The resolution of a clock; none where a filter of system calls refuses it.
 pub fn clock_resolution(clock: libc::clockid_t) -> Option<crate::units::Nanos> {
     // SAFETY: the call writes the structure that it is given, or fails.
-    clock_value(|time| unsafe { libc::clock_getres(clock, time) })
+    clock_value(|time| unsafe { clock::resolution(clock, time) })
 }
 
-fn clock_value(call: impl FnOnce(*mut libc::timespec) -> libc::c_int) -> Option<crate::units::Nanos> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    check(call(&mut time)).ok()?;
+fn clock_value(call: impl FnOnce(*mut clock::Time) -> libc::c_long) -> Option<crate::units::Nanos> {
+    let mut time = clock::Time { tv_sec: 0, tv_nsec: 0 };
+    check(call(&mut time) as libc::c_int).ok()?;
     Some(crate::units::Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec))
+}
+
+/// The C library's calls, which go through the vDSO.
+#[cfg(target_pointer_width = "64")]
+mod clock {
+    pub use libc::timespec as Time;
+
+    pub unsafe fn time(clock: libc::clockid_t, time: *mut Time) -> libc::c_long {
+        // SAFETY: as the caller's.
+        libc::c_long::from(unsafe { libc::clock_gettime(clock, time) })
+    }
+
+    pub unsafe fn resolution(clock: libc::clockid_t, time: *mut Time) -> libc::c_long {
+        // SAFETY: as the caller's.
+        libc::c_long::from(unsafe { libc::clock_getres(clock, time) })
+    }
+}
+
+/// The kernel's calls with 64 bits for the seconds (Linux 5.1): a C library of 32 bits may have seconds that end in 2038.
+#[cfg(target_pointer_width = "32")]
+mod clock {
+    /// Their numbers are the same on every machine (include/uapi/asm-generic/unistd.h).
+    const GETTIME: libc::c_long = 403;
+    const GETRES: libc::c_long = 406;
+
+    /// `struct __kernel_timespec`.
+    #[repr(C)]
+    pub struct Time {
+        pub tv_sec: i64,
+        pub tv_nsec: i64,
+    }
+
+    pub unsafe fn time(clock: libc::clockid_t, time: *mut Time) -> libc::c_long {
+        // SAFETY: as the caller's.
+        unsafe { libc::syscall(GETTIME, clock, time) }
+    }
+
+    pub unsafe fn resolution(clock: libc::clockid_t, time: *mut Time) -> libc::c_long {
+        // SAFETY: as the caller's.
+        unsafe { libc::syscall(GETRES, clock, time) }
+    }
 }
 
 /// The calling thread's id.

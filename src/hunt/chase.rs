@@ -86,7 +86,7 @@ impl Chase {
         room: Room,
         host: &run::Host,
     ) -> Chase {
-        let futex = libc::SYS_futex;
+        let futex = libc::SYS_futex as i64;
         let online = CpuSet::parse(&host.online).unwrap_or_default();
         let watch = Watch::new(victims.iter().map(|victim| victim.thread), futex);
         Chase {

@@ -15,6 +15,7 @@ use crate::measure::block::Taken;
 use crate::measure::hunter::{Catch, Hunter, Measurer, ROUND_INTERVAL};
 use crate::plan::Plan;
 use crate::stats::histogram::Counts;
+use crate::text::Keyword;
 use crate::trace::event::Task;
 use crate::trace::label::Label;
 use crate::units::{Cpu, Nanos, Policy};

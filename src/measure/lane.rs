@@ -16,6 +16,7 @@ use crate::error::{Exit, Trouble};
 use crate::host::clock;
 use crate::host::rt::{self, CpuReader, Usage};
 use crate::plan::{CpuPlan, Mechanism, Plan};
+use crate::text::Keyword;
 use crate::units::Nanos;
 
 /// The loop's frames are small; what Rust and libc need around them fits as well.

@@ -12,6 +12,7 @@ use crate::error::{Exit, Outcome, Trouble};
 use crate::host::clock;
 use crate::host::rt::{self, CpuReader};
 use crate::plan::{CpuPlan, Plan};
+use crate::text::Keyword;
 use crate::units::{CpuSet, Nanos, Policy};
 
 /// Turns of the loop that are run before it counts.

@@ -18,6 +18,7 @@ use crate::bundle::run::{CpuRun, Run};
 use crate::error::{Exit, Outcome, Trouble, meaning_of, run_with};
 use crate::host::{self, Held, clock, rt};
 use crate::plan::{CpuPlan, Idle, Plan, expiry};
+use crate::text::Keyword;
 use crate::units::{Nanos, Policy};
 
 /// Runs the plan. `run` comes with the plan, the host and what was found before the start filled in.

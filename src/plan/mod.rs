@@ -4,6 +4,7 @@ use crate::bundle::run;
 use crate::config::LONGEST;
 pub use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
 use crate::error::{Outcome, Trouble};
+use crate::text::Keyword;
 use crate::units::{Cpu, CpuSet, Nanos, Policy};
 
 /// What the plan has to know of the machine.

@@ -7,6 +7,7 @@ use super::words::{clean, filled, several, wrapped};
 use crate::rules::audit::{Audit, Finding};
 use crate::rules::intent::Chosen;
 use crate::rules::judgement::{Severity, Verdict};
+use crate::text::Keyword;
 
 /// The findings of a verdict, worst first, else in the rules' order.
 pub fn worst_first(audit: &Audit, verdict: Verdict) -> Vec<&Finding> {

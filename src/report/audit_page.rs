@@ -13,6 +13,7 @@ use crate::error::{Outcome, json};
 use crate::rules;
 use crate::rules::audit::{Audit, Finding};
 use crate::rules::judgement::{Severity, Verdict};
+use crate::text::Keyword;
 
 /// The audit of a machine, and its map, as one page.
 pub fn html(audit: &Audit, map: &Map) -> Outcome<String> {

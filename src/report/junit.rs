@@ -8,6 +8,7 @@ use maud::{Markup, PreEscaped, html};
 use super::words::clean;
 use crate::rules::audit::{Audit, Finding};
 use crate::rules::judgement::Verdict;
+use crate::text::Keyword;
 
 /// The XML document.
 pub fn render(audit: &Audit) -> String {

@@ -9,6 +9,7 @@ use crate::error::{Outcome, json_pretty};
 use crate::facts::cmdline::Cmdline;
 use crate::rules::culprits::{self, Culprit};
 use crate::rules::{Evidence, Knob, Lasts, Rule, Source, knobs};
+use crate::text::Keyword;
 
 /// The name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.rules/1";

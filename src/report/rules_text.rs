@@ -6,6 +6,7 @@ use super::ink::{BOLD, Ink};
 use super::rules::{Words, sheet};
 use super::words::filled;
 use crate::rules::Rule;
+use crate::text::Keyword;
 
 /// The rules as a list.
 pub fn list(rules: &[Rule], width: usize) -> String {

@@ -9,6 +9,7 @@ use super::remedy::Remedy;
 use super::{Knob, Lasts, knobs, rivals};
 use crate::facts::cmdline::Cmdline;
 use crate::facts::survey::Survey;
+use crate::text::Keyword;
 
 /// The name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.audit/1";

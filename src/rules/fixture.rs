@@ -6,8 +6,8 @@ use crate::host::record::Seen;
 use crate::rules::audit::{Finding, finding};
 use crate::rules::intent::{Intent, Profile, intent};
 use crate::rules::{Knob, Lasts, wanted};
+use crate::text::Keyword;
 use crate::units::CpuSet;
-use clap::ValueEnum;
 use std::collections::BTreeMap;
 
 /// The well-set machine, in parts.
@@ -140,7 +140,7 @@ impl Machine {
 
     fn flag(&mut self, flag: &str) {
         match flag.split_once(' ') {
-            Some(("profile", name)) => self.profile = Profile::from_str(name, false).unwrap(),
+            Some(("profile", name)) => self.profile = Profile::named(name).expect("a profile"),
             Some(("cpus", list)) => self.cpus = Some(CpuSet::parse(list).unwrap()),
             _ => panic!("no flag: {flag}"),
         }

@@ -5,10 +5,11 @@ use serde::Serialize;
 use super::balance;
 use crate::facts::Fact;
 use crate::facts::survey::Survey;
+use crate::text::Keyword;
 use crate::units::CpuSet;
 
 /// What the machine is for; the same setting can be right for one and wrong for another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// Threads that sleep until their next period or event, and leave the CPU some time
@@ -22,14 +23,27 @@ pub enum Profile {
     Guest,
 }
 
-impl Profile {
-    /// The word in flags and JSON.
-    pub fn name(self) -> &'static str {
+impl Keyword for Profile {
+    const ALL: &'static [Profile] =
+        &[Profile::ControlLoop, Profile::BusyPoll, Profile::Audio, Profile::Guest];
+
+    fn name(self) -> &'static str {
         match self {
             Profile::ControlLoop => "control-loop",
             Profile::BusyPoll => "busy-poll",
             Profile::Audio => "audio",
             Profile::Guest => "guest",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Profile::ControlLoop => {
+                "Threads that sleep until their next period or event, and leave the CPU some time"
+            }
+            Profile::BusyPoll => "One thread per CPU that never sleeps: packet processing, market data",
+            Profile::Audio => "Sound: periods of milliseconds on a desktop's kernel",
+            Profile::Guest => "Real time inside a virtual machine, whose host is tuned elsewhere",
         }
     }
 }

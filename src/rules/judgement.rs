@@ -1,5 +1,6 @@
 //! What a rule says of a machine, and how judgements add up.
 
+use crate::text::Keyword;
 use serde::Serialize;
 
 use super::Lasts;
@@ -33,7 +34,7 @@ impl Verdict {
 
 /// How bad a wrong setting is, in the words of the kernel's guide to configuring for real time
 /// (Documentation/core-api/real-time/kernel-configuration.rst), with one more between high and info.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing.
@@ -48,15 +49,27 @@ pub enum Severity {
     Fatal,
 }
 
-impl Severity {
-    /// The word in JSON.
-    pub fn name(self) -> &'static str {
+impl Keyword for Severity {
+    const ALL: &'static [Severity] =
+        &[Severity::Info, Severity::Low, Severity::Medium, Severity::High, Severity::Fatal];
+
+    fn name(self) -> &'static str {
         match self {
             Severity::Info => "info",
             Severity::Low => "low",
             Severity::Medium => "medium",
             Severity::High => "high",
             Severity::Fatal => "fatal",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Severity::Info => "Worth knowing.",
+            Severity::Low => "Costs little, or seldom.",
+            Severity::Medium => "Costs tens of microseconds, or more on some machines.",
+            Severity::High => "Costs milliseconds, or comes often.",
+            Severity::Fatal => "No bound on latency can be had with it.",
         }
     }
 }

@@ -20,9 +20,16 @@ pub fn run() -> Result<()> {
     let built =
         built || step(&mut tally, "build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"]));
     if !built {
-        for name in
-            ["tests", "experiments", "failing system calls", "documentation", "fuzz targets", "dist", "live"]
-        {
+        for name in [
+            "tests",
+            "experiments",
+            "failing system calls",
+            "generated pages",
+            "fuzz targets",
+            "armv7",
+            "dist",
+            "live",
+        ] {
             tally.note(name, Outcome::LeftOut("it does not build".to_string()));
         }
         return tally.close();
@@ -32,6 +39,7 @@ pub fn run() -> Result<()> {
     step(&mut tally, "failing system calls", || failures::run(&failures::Options::QUICK));
     step(&mut tally, "generated pages", docs::check);
     fuzz(&mut tally);
+    boards_of_32_bits(&mut tally);
     if step(&mut tally, "dist", || dist::build(std::env::consts::ARCH).map(drop)) {
         tally.take(live::all_machines(&live::Options::default()));
     } else {
@@ -53,6 +61,18 @@ fn step(tally: &mut Tally, name: &str, run: impl FnOnce() -> Result<()>) -> bool
 /// Fuzzing takes a nightly compiler; that the targets still fit the library does not.
 fn fuzz(tally: &mut Tally) {
     step(tally, "fuzz targets", || cargo(&["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml"]));
+}
+
+/// The source fits a target of 32 bits; left out where its standard library cannot be had.
+fn boards_of_32_bits(tally: &mut Tally) {
+    const NAME: &str = "armv7";
+    const TRIPLE: &str = "armv7-unknown-linux-gnueabihf";
+    match dist::add_target(TRIPLE) {
+        Ok(()) => {
+            step(tally, NAME, || cargo(&["check", "--quiet", "--package", "onbeat", "--target", TRIPLE]));
+        }
+        Err(why) => tally.note(NAME, Outcome::LeftOut(why)),
+    }
 }
 
 fn cargo(args: &[&str]) -> Result<()> {

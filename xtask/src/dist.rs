@@ -49,7 +49,8 @@ pub fn kept(arch: &str) -> Result<PathBuf> {
     Ok(target("dist")?.join(format!("onbeat-{arch}")))
 }
 
-fn add_target(triple: &str) -> Result<()> {
+/// Has the standard library of a target there.
+pub fn add_target(triple: &str) -> Result<()> {
     let libdir = Tool::new("rustc")
         .args(["--print", "target-libdir", "--target", triple])
         .dir(&root())
@@ -91,10 +92,10 @@ fn build_glibc(arch: &str) -> Result<PathBuf> {
 
 fn cargo(triple: &str) -> Tool {
     Tool::new("cargo")
-        .args(["build", "--quiet", "--release", "--package", "onbeat", "--target", triple])
+        .args(["build", "--quiet", "--profile", "dist", "--package", "onbeat", "--target", triple])
         .dir(&root())
 }
 
 fn binary(triple: &str) -> Result<PathBuf> {
-    Ok(target(&format!("{triple}/release"))?.join("onbeat"))
+    Ok(target(&format!("{triple}/dist"))?.join("onbeat"))
 }

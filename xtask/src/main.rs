@@ -15,6 +15,7 @@ mod failures;
 mod fuzz;
 mod live;
 mod pages;
+mod quick;
 mod tally;
 mod tools;
 
@@ -24,6 +25,7 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   ci                     the whole gate; the last line counts what passed, failed and was left out
+  quick                  that everything builds, and the tests of what changed since the last commit, or in it
   live [--all] [--keep] [--only NAME,...] [--again [--onbeat PROGRAM]] [--seed N]
                          boot Debian kernels under QEMU and check onbeat there: 6.12 PREEMPT_RT, with
                          --all also stock 6.12, 6.1 PREEMPT_RT and arm64; --keep leaves the images,
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
     let (command, rest) = args.split_first().map_or(("help", &[][..]), |(c, rest)| (c.as_str(), rest));
     let done = match command {
         "ci" => no_flags(rest).and_then(|()| ci::run()),
+        "quick" => no_flags(rest).and_then(|()| quick::run()),
         "live" => live::Options::parse(rest).and_then(|options| live::run(&options)),
         "corpus" => corpus::Options::parse(rest).and_then(|options| corpus::run(&options)),
         "pages" => pages::run(rest),

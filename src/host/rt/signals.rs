@@ -147,7 +147,8 @@ pub fn stop_waits() -> bool {
 #[inline(always)]
 fn wait_for(set: &libc::sigset_t, timeout: Option<Nanos>) -> libc::c_int {
     let timeout = timeout.map(timespec_of);
-    let timeout = timeout.map(|time| libc::timespec { tv_sec: time.tv_sec as _, tv_nsec: time.tv_nsec as _ });
+    // The call takes the kernel's older structure, of two longs, whatever the C library's is on a machine of 32 bits.
+    let timeout = timeout.map(|time| [time.tv_sec as libc::c_long, time.tv_nsec as libc::c_long]);
     let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
     const KERNEL_SET_BYTES: usize = 8;
     // SAFETY: the set is initialised and larger than what the kernel reads of it; a null info and a null

@@ -63,9 +63,9 @@ pub fn measure(quick: bool) -> Rows {
         make(&path, length).map(|events| (path, events))
     });
     let (short, (long, events)) = (short?, long?);
-    Tool::new("cargo").args(["build", "--quiet", "--profile", "experiments", "--package", "xtask"]).show()?;
+    Tool::new("cargo").args(["build", "--quiet", "--release", "--package", "xtask"]).show()?;
     let ours = |path: &Path| {
-        let own = target("experiments")?.join("xtask").display().to_string();
+        let own = target("release")?.join("xtask").display().to_string();
         run(&[own, "decode-pages".to_string(), path.display().to_string()])
     };
     let report = |more: &[&str]| {

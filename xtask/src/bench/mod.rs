@@ -112,11 +112,11 @@ pub fn run(options: &Options) -> Result<()> {
     // Decoding is measured in a program of its own.
     if chosen != [DECODE] {
         Tool::new("cargo")
-            .args(["build", "--quiet", "--release", "--package", "onbeat"])
+            .args(["build", "--quiet", "--profile", "dist", "--package", "onbeat"])
             .dir(&root())
             .show()?;
     }
-    let binary = target("release")?.join("onbeat");
+    let binary = target("dist")?.join("onbeat");
     let quick = options.quick;
     let measured: Vec<(&str, Rows)> =
         chosen.into_iter().map(|name| (name, part(name, &binary, quick))).collect();

@@ -69,7 +69,7 @@ type Experiment = (&'static str, Box<dyn Fn(Length) -> Vec<Line> + Send + Sync>)
 pub fn run(options: &Options) -> Result<()> {
     // Unoptimised arithmetic takes ten times as long: the same command again, from a build of its own.
     if cfg!(debug_assertions) {
-        let cargo = ["run", "--quiet", "--profile", "experiments", "--package", "xtask", "--", "experiments"];
+        let cargo = ["run", "--quiet", "--release", "--package", "xtask", "--", "experiments"];
         return Tool::new("cargo").args(cargo).args(options.line()).dir(&root()).show();
     }
     let mut chosen: Vec<Experiment> =
