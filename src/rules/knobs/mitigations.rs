@@ -104,7 +104,9 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline) -> Remedy {
         let change = match (word.strip_prefix("built without "), word.split_once('=')) {
             (Some(option), _) => Change::config(option, "y"),
             // One word of a list goes with the list.
-            (None, Some((name, value))) if name == "mitigations" || !cmdline.values(name).any(|all| all == value) => {
+            (None, Some((name, value)))
+                if name == "mitigations" || !cmdline.values(name).any(|all| all == value) =>
+            {
                 Change::boot_without(name)
             }
             _ => Change::boot_without(word.as_str()),
