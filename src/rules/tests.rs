@@ -235,6 +235,7 @@ const WORDS_ALONE: &[(&str, Because)] = &[
     ("rt-priority-limit", Because::Program),
     ("sched-ext", Because::Program),
     ("shared-cache", Because::Machine),
+    ("shared-interrupts", Because::Machine),
     ("slabinfo-readers", Because::Program),
     ("swap", Because::Program),
     ("thermal-throttling", Because::Machine),
