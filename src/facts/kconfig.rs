@@ -63,7 +63,8 @@ impl Kconfig {
 
     /// Whether the configuration can be that of this release; without a header it is taken at its word.
     ///
-    /// A file left over from another kernel is a trap. A third number of 0 says nothing: Debian calls 6.1.170 `6.1.0-50`.
+    /// A file left over from another kernel is a trap. A third number of 0 says nothing: Debian calls 6.1.170
+    /// `6.1.0-50`.
     pub fn fits(&self, release: &str) -> bool {
         let local = match self.get("LOCALVERSION") {
             Setting::Value(local) => release.contains(local),
@@ -87,8 +88,8 @@ impl Kconfig {
         series(&self.version) == series(word) && third_fits
     }
 
-    /// Whether the configuration can be that of this build string, in which some distributions say what they built:
-    /// `#1 SMP PREEMPT_RT Debian 6.12.117-1`.
+    /// Whether the configuration can be that of this build string, in which some distributions say what they
+    /// built: `#1 SMP PREEMPT_RT Debian 6.12.117-1`.
     pub fn fits_build(&self, build: &str) -> bool {
         let own = series(&self.version);
         let versions = build.split_whitespace().filter(|word| third(word).is_some() && series(word) == own);
@@ -110,10 +111,11 @@ fn option(line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Whether a text that the kernel's build made lacks its end: an option that is missing would read as not set.
+/// Whether a text that the kernel's build made lacks its end: an option that is missing would read as not
+/// set.
 ///
-/// Each architecture's configuration closes with lib/Kconfig.debug, the section "Kernel hacking"; from 5.5 on sections are
-/// closed by a line of their own (scripts/kconfig/confdata.c).
+/// Each architecture's configuration closes with lib/Kconfig.debug, the section "Kernel hacking"; from 5.5 on
+/// sections are closed by a line of their own (scripts/kconfig/confdata.c).
 fn is_cut(text: &str) -> bool {
     let mut head = text.lines().take(4);
     if !head.any(|line| line.starts_with("# Automatically generated")) {

@@ -1,7 +1,9 @@
-//! On which CPUs the timer of the lockup detectors is armed: what tells whether they run where their own files may not be read.
+//! On which CPUs the timer of the lockup detectors is armed: what tells whether they run where their own
+//! files may not be read.
 //!
-//! Source: kernel/time/timer_list.c for the text, and `watchdog_enable()` in kernel/watchdog.c for the timer. The kernel
-//! prints it with each CPU's timers locked for some steps at a time, so it is read only where nothing else tells.
+//! Source: kernel/time/timer_list.c for the text, and `watchdog_enable()` in kernel/watchdog.c for the timer.
+//! The kernel prints it with each CPU's timers locked for some steps at a time, so it is read only where
+//! nothing else tells.
 
 use super::line::{excerpt, parse_i64};
 use super::uname::series;
@@ -15,14 +17,15 @@ const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
 
 /// The files of the lockup detectors whose reading changes what a later write does.
 ///
-/// On kernels that lack "always restore watchdog_softlockup(,hardlockup)_user_enabled after proc show" (in 6.14), a read copies
-/// what is in force into what was asked for (`proc_watchdog_common()` in kernel/watchdog.c). With no detector in force, that
-/// forgets which were asked for: a later 1 in another of these files switches nothing on. Each of them does that to itself, and
-/// which one may be read then cannot be told without reading one of them.
+/// On kernels that lack "always restore watchdog_softlockup(,hardlockup)_user_enabled after proc show" (in
+/// 6.14), a read copies what is in force into what was asked for (`proc_watchdog_common()` in
+/// kernel/watchdog.c). With no detector in force, that forgets which were asked for: a later 1 in another of
+/// these files switches nothing on. Each of them does that to itself, and which one may be read then cannot
+/// be told without reading one of them.
 pub const SWITCHES: [&str; 3] =
     ["/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog", "/proc/sys/kernel/nmi_watchdog"];
 
-/// The CPUs with such a timer; absent where nobody has to look.
+/// The CPUs with such a timer; absent where there is no need to look.
 pub fn read_watchdog_timers(host: &Host) -> Fact<CpuSet> {
     let release = whole::text(host, "/proc/sys/kernel/osrelease");
     let threshold = whole::text(host, THRESHOLD).parse(|text| parse_i64(&text));
@@ -59,7 +62,8 @@ fn harmless(release: Option<&str>, threshold: &Fact<i64>, timers: &Fact<CpuSet>)
     restores(release) || *threshold == Fact::Absent || timers.known().is_some_and(|cpus| !cpus.is_empty())
 }
 
-/// Whether the kernel of this release puts back what was asked for; not believed of one that does not say which it is.
+/// Whether the kernel of this release puts back what was asked for; not believed of one that does not say
+/// which it is.
 fn restores(release: Option<&str>) -> bool {
     release.and_then(series).is_some_and(|series| series >= (6, 14))
 }

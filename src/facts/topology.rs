@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::units::{Cpu, CpuSet};
 
-/// The event sources in `/sys/devices` that a hybrid x86 kernel makes, one per kind of core, and the kind's name.
+/// The event sources in `/sys/devices` that a hybrid x86 kernel makes, one per kind of core, and the kind's
+/// name.
 pub const HYBRID: [(&str, &str); 3] = [("cpu_core", "P"), ("cpu_atom", "E"), ("cpu_lowpower", "LP-E")];
 
 /// The number in a name such as `cpu12`, `policy0` or `state3`.
@@ -17,7 +18,8 @@ pub fn numbered(name: &str, prefix: &str) -> Option<u32> {
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// The cores with more than one CPU, ascending, from what each CPU says of its siblings; no CPU is in two of them.
+/// The cores with more than one CPU, ascending, from what each CPU says of its siblings; no CPU is in two of
+/// them.
 pub fn shared_cores(siblings: impl IntoIterator<Item = CpuSet>) -> Result<Vec<CpuSet>, String> {
     let cores: BTreeSet<BTreeSet<Cpu>> = siblings.into_iter().map(|core| core.0).collect();
     let mut seen = BTreeSet::new();

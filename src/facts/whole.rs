@@ -1,7 +1,9 @@
-//! Whether a text of the kernel is whole: what was cut short says less than the kernel did, and may say the opposite.
+//! Whether a text of the kernel is whole: what was cut short says less than the kernel did, and may say the
+//! opposite.
 //!
-//! The kernel ends each text of /proc and /sys with a newline, those of the device tree with NUL (Documentation/filesystems/sysfs.rst,
-//! seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). A list of CPUs that names none is a newline, too.
+//! The kernel ends each text of /proc and /sys with a newline, those of the device tree with NUL
+//! (Documentation/filesystems/sysfs.rst, seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). A list of CPUs
+//! that names none is a newline, too.
 
 use crate::host::{Fact, Host};
 

@@ -1,7 +1,8 @@
-//! Texts that cannot be believed: cut short, another kernel's, or contradicting each other. None of them makes a rule pass.
+//! Texts that cannot be believed: cut short, another kernel's, or contradicting each other. None of them
+//! makes a rule pass.
 //!
-//! Over the whole corpus each text is damaged in turn; a rule that failed or could not tell must not pass for that. What is
-//! damaged so that nothing could tell it from a whole text is counted, and named here.
+//! Over the whole corpus each text is damaged in turn; a rule that failed or could not tell must not pass for
+//! that. What is damaged so that nothing could tell it from a whole text is counted, and named here.
 
 #[cfg(test)]
 mod tests {
@@ -64,8 +65,8 @@ mod tests {
         }
     }
 
-    /// The machine with no more of its configuration than the options whose names stand in the source: the rest, ten thousand
-    /// lines, is asked for by nobody and takes its time to go through.
+    /// The machine with no more of its configuration than the options whose names stand in the source: the
+    /// rest, ten thousand lines, is never asked for and takes its time to go through.
     fn short(mut machine: Machine, asked: &BTreeSet<String>) -> Machine {
         for (path, seen) in &mut machine.answers {
             if let (true, Seen::File(bytes)) = (path.starts_with("/boot/config-"), seen) {
@@ -128,8 +129,8 @@ mod tests {
         found.into_iter().collect()
     }
 
-    /// Where a text is cut: nothing left, in its first word, in the middle, before the last letter, without its end, and at the
-    /// end of some line.
+    /// Where a text is cut: nothing left, in its first word, in the middle, before the last letter, without
+    /// its end, and at the end of some line.
     fn cuts(bytes: &[u8]) -> BTreeSet<usize> {
         let line_ends: Vec<usize> =
             bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
@@ -146,8 +147,9 @@ mod tests {
         for dir in machines() {
             let judged = Judged::of(short(machine(&dir), &asked));
             for (path, bytes) in texts(&judged.machine) {
-                // The same text of the same kind has been cut on another machine. Captures from before /proc/meminfo was read
-                // have no sum by which a table of swap could be told from a longer one.
+                // The same text of the same kind has been cut on another machine. Captures from before
+                // /proc/meminfo was read have no sum by which a table of swap could be told from a longer
+                // one.
                 let unsummed = path == "/proc/swaps" && !judged.machine.answers.contains_key("/proc/meminfo");
                 if unsummed || !known.insert((kind(&path), bytes.clone())) {
                     continue;

@@ -52,8 +52,9 @@ pub static KNOB: Knob = Knob {
     },
 };
 
-/// Parameters of single mitigations whose value names what is done: the values that leave it out, or leave it out of some of
-/// the ways in (kernel-parameters.txt, and arch/x86/kernel/cpu/bugs.c for the words that it takes).
+/// Parameters of single mitigations whose value names what is done: the values that leave it out, or leave it
+/// out of some of the ways in (kernel-parameters.txt, and arch/x86/kernel/cpu/bugs.c for the words that it
+/// takes).
 const VALUES: &[(&str, &[&str])] = &[
     ("gather_data_sampling", &["off"]),
     ("indirect_target_selection", &["off", "vmexit"]),
@@ -122,7 +123,8 @@ fn judge(case: &Case) -> Judged {
     let cmdline = case.cmdline()?;
     let mut off = by_vector(case, cmdline);
     for (name, values) in VALUES {
-        // A list of words, of which the last that names a mitigation counts; so with the parameter given again.
+        // A list of words, of which the last that names a mitigation counts; so with the parameter given
+        // again.
         let words = cmdline.values(name).flat_map(|value| value.split(','));
         let last = words.filter(|word| !BESIDES.contains(word)).last();
         off.extend(last.filter(|word| values.contains(word)).map(|word| format!("{name}={word}")));
@@ -130,7 +132,8 @@ fn judge(case: &Case) -> Judged {
     off.extend(WORDS.iter().filter(|name| cmdline.has(name)).map(|name| (*name).to_owned()));
     for name in SWITCHES {
         let value = cmdline.value(name);
-        // KVM takes two words besides, never and force (arch/x86/kvm/mmu/mmu.c); the first begins as a no does.
+        // KVM takes two words besides, never and force (arch/x86/kvm/mmu/mmu.c); the first begins as a no
+        // does.
         let is_off = |value: &&str| kbool(value) == Some(false) && *value != "force";
         off.extend(value.filter(is_off).map(|value| format!("{name}={value}")));
     }
@@ -142,7 +145,8 @@ fn judge(case: &Case) -> Judged {
     }
 }
 
-/// `mitigations=off`, and the attack vectors that are left out by `no_` words (from 6.17 on, attack_vector_controls.rst).
+/// `mitigations=off`, and the attack vectors that are left out by `no_` words (from 6.17 on,
+/// attack_vector_controls.rst).
 fn by_vector(case: &Case, cmdline: &Cmdline) -> Vec<String> {
     // From 6.17 on a vector that was left out stays out, whatever a further `mitigations=` says
     // (mitigations_parse_cmdline() in kernel/cpu.c); before, the last one counts.
@@ -154,7 +158,7 @@ fn by_vector(case: &Case, cmdline: &Cmdline) -> Vec<String> {
     off.map(|word| format!("mitigations={word}")).collect()
 }
 
-/// Options whose absence leaves all of them out, and those of single ones that are on unless somebody switches them off.
+/// Options whose absence leaves all of them out, and those of single ones that are on by default.
 fn built_without(case: &Case) -> Vec<String> {
     // The second is the name before 6.9.
     const ALL: [&str; 2] = ["CPU_MITIGATIONS", "SPECULATION_MITIGATIONS"];
@@ -166,7 +170,8 @@ fn built_without(case: &Case) -> Vec<String> {
     OPTIONS.iter().filter(|name| is_off(name)).map(|name| (*name).to_owned()).collect()
 }
 
-/// Options of single mitigations with "default y" (arch/x86/Kconfig, arch/arm64/Kconfig), by their present names and those before 6.9.
+/// Options of single mitigations with "default y" (arch/x86/Kconfig, arch/arm64/Kconfig), by their present
+/// names and those before 6.9.
 const OPTIONS: &[&str] = &[
     "CPU_IBPB_ENTRY",
     "CPU_IBRS_ENTRY",
@@ -207,25 +212,30 @@ mod tests {
     use crate::rules::fixture::{Machine, check};
     use crate::rules::judgement::Verdict;
 
-    /// Every parameter of kernel-parameters.txt (6.18) that leaves a mitigation out: those that `mitigations=off` stands for, those
-    /// of the pages of hw-vuln, and the architectures' own.
-    const DOCUMENTED: &str = "mitigations=off mitigations=auto,no_user_kernel mitigations=auto,no_user_user mitigations=auto,no_guest_host \
-        mitigations=auto,no_guest_guest mitigations=auto,no_cross_thread mitigations=,no_cross_thread mitigations=auto,nosmt,no_guest_host \
-        gather_data_sampling=off indirect_target_selection=off indirect_target_selection=vmexit kpti=0 kpti=off kvm.nx_huge_pages=off \
-        kvm.nx_huge_pages=never kvm.mitigate_smt_rsb=0 kvm-intel.vmentry_l1d_flush=never l1tf=off mds=off mmio_stale_data=off \
-        no_entry_flush no_rfi_flush no_stf_barrier no_uaccess_flush nobp=0 nopti nospec nospec_store_bypass_disable nospectre_bhb \
-        nospectre_v1 nospectre_v2 pti=off reg_file_data_sampling=off retbleed=off retbleed=off,nosmt retbleed=nosmt,off \
-        spec_rstack_overflow=off spec_rstack_overflow=microcode spec_rstack_overflow=ibpb-vmexit spec_store_bypass_disable=off \
-        spectre_bhi=off spectre_bhi=vmexit spectre_v2=off spectre_v2_user=off srbds=off ssbd=force-off stf_barrier=off tsa=off tsa=user \
-        tsa=vm tsx_async_abort=off vmscape=off";
+    /// Every parameter of kernel-parameters.txt (6.18) that leaves a mitigation out: those that
+    /// `mitigations=off` stands for, those of the pages of hw-vuln, and the architectures' own.
+    const DOCUMENTED: &str = "mitigations=off mitigations=auto,no_user_kernel mitigations=auto,no_user_user \
+        mitigations=auto,no_guest_host mitigations=auto,no_guest_guest mitigations=auto,no_cross_thread \
+        mitigations=,no_cross_thread mitigations=auto,nosmt,no_guest_host gather_data_sampling=off \
+        indirect_target_selection=off indirect_target_selection=vmexit kpti=0 kpti=off \
+        kvm.nx_huge_pages=off kvm.nx_huge_pages=never kvm.mitigate_smt_rsb=0 \
+        kvm-intel.vmentry_l1d_flush=never l1tf=off mds=off mmio_stale_data=off no_entry_flush \
+        no_rfi_flush no_stf_barrier no_uaccess_flush nobp=0 nopti nospec nospec_store_bypass_disable \
+        nospectre_bhb nospectre_v1 nospectre_v2 pti=off reg_file_data_sampling=off retbleed=off \
+        retbleed=off,nosmt retbleed=nosmt,off spec_rstack_overflow=off spec_rstack_overflow=microcode \
+        spec_rstack_overflow=ibpb-vmexit spec_store_bypass_disable=off spectre_bhi=off \
+        spectre_bhi=vmexit spectre_v2=off spectre_v2_user=off srbds=off ssbd=force-off stf_barrier=off \
+        tsa=off tsa=user tsa=vm tsx_async_abort=off vmscape=off";
 
     /// Values of the same parameters that leave it in force.
     const KEPT: &str = "mitigations=auto mitigations=auto,nosmt gather_data_sampling=force indirect_target_selection=on \
-        indirect_target_selection=force kpti=1 kvm.nx_huge_pages=auto kvm.nx_huge_pages=force kvm.mitigate_smt_rsb=1 \
-        kvm-intel.vmentry_l1d_flush=cond l1tf=full l1tf=flush,nosmt l1tf=flush,nowarn mds=full mds=full,nosmt mmio_stale_data=full,nosmt \
-        nobp=1 pti=on pti=auto reg_file_data_sampling=on retbleed=auto retbleed=auto,nosmt retbleed=unret,nosmt \
-        spec_rstack_overflow=safe-ret spec_rstack_overflow=ibpb spec_store_bypass_disable=prctl spectre_bhi=on spectre_v2=on \
-        spectre_v2=eibrs,lfence spectre_v2_user=prctl ssbd=kernel srbds=on tsa=on tsx_async_abort=full,nosmt vmscape=ibpb vmscape=force";
+        indirect_target_selection=force kpti=1 kvm.nx_huge_pages=auto kvm.nx_huge_pages=force \
+        kvm.mitigate_smt_rsb=1 kvm-intel.vmentry_l1d_flush=cond l1tf=full l1tf=flush,nosmt \
+        l1tf=flush,nowarn mds=full mds=full,nosmt mmio_stale_data=full,nosmt nobp=1 pti=on pti=auto \
+        reg_file_data_sampling=on retbleed=auto retbleed=auto,nosmt retbleed=unret,nosmt \
+        spec_rstack_overflow=safe-ret spec_rstack_overflow=ibpb spec_store_bypass_disable=prctl \
+        spectre_bhi=on spectre_v2=on spectre_v2=eibrs,lfence spectre_v2_user=prctl ssbd=kernel srbds=on \
+        tsa=on tsx_async_abort=full,nosmt vmscape=ibpb vmscape=force";
 
     fn after(words: &str) -> (Verdict, String) {
         let mut machine = Machine::base();
