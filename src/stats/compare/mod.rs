@@ -337,9 +337,8 @@ fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
 }
 
 impl Unit {
-    /// Adds what only the run's histogram knows: quantiles, and the maximum where there are no blocks.
-    ///
-    /// `beyond` samples of an import lie beyond its rows: a quantile among them has no value.
+    /// Adds what only the run's histogram knows: quantiles, and the maximum where there are no blocks. Samples of an import
+    /// may lie beyond its rows, which are counted with them: a quantile among those has no value.
     pub fn describe(&mut self, rows: Option<(&[Row], u64)>, max: Option<Nanos>) {
         self.max_ns = self.max_ns.max(max);
         let at = |(rows, beyond): (&[Row], u64), per_million| match beyond {
