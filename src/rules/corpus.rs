@@ -15,7 +15,6 @@ pub mod tests {
     use crate::rules::intent::{Profile, intent};
     use crate::rules::judgement::Verdict;
     use crate::rules::{knobs, wanted};
-    use clap::ValueEnum;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -170,7 +169,7 @@ pub mod tests {
         let mut wrong = Vec::new();
         for (name, machine) in tried_on() {
             let survey = machine.read();
-            for profile in Profile::value_variants() {
+            for profile in Profile::ALL {
                 let Ok(intent) = intent(&survey, *profile, machine.cpus.as_ref()) else { continue };
                 let found = contradictions(&survey, &intent).into_iter();
                 wrong.extend(found.map(|what| format!("{name}, {}: {what}", profile.name())));

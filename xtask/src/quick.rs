@@ -59,10 +59,14 @@ impl Touched {
                     let module = if folders.is_empty() { name.to_string() } else { folders.join("::") };
                     touched.modules.insert(format!("{module}::"));
                 }
-                ["tests", "corpus", ..] => drop(touched.modules.insert("rules::".to_string())),
-                ["tests", "fixtures", ..] => drop(touched.modules.insert("foreign::".to_string())),
+                ["tests", "corpus", ..] => {
+                    touched.modules.insert("rules::".to_string());
+                }
+                ["tests", "fixtures", ..] => {
+                    touched.modules.insert("foreign::".to_string());
+                }
                 ["tests", name, ..] => {
-                    drop(touched.tests.insert(name.strip_suffix(".rs").unwrap_or(name).to_string()));
+                    touched.tests.insert(name.strip_suffix(".rs").unwrap_or(name).to_string());
                 }
                 ["xtask", ..] => touched.xtask = true,
                 _ => {}
