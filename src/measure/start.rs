@@ -33,12 +33,8 @@ pub fn measure(
 ) -> Outcome<Run> {
     fn failed(what: &str) -> impl Fn(std::io::Error) -> Trouble + '_ {
         move |error| {
-            Trouble::of_call(
-                what,
-                &error,
-                Exit::Internal,
-                &(run_with("CAP_SYS_NICE") + ", or outside a filter of system calls"),
-            )
+            let remedy = run_with("CAP_SYS_NICE") + ", or outside a filter of system calls";
+            Trouble::of_call(what, &error, Exit::Internal, &remedy)
         }
     }
     rt::keep_heap();

@@ -20,8 +20,6 @@ pub mod culprits;
 mod doubtful;
 mod edits;
 #[cfg(test)]
-mod effects;
-#[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
 mod follow;

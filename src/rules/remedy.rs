@@ -215,10 +215,15 @@ impl Way {
         let others = self.now.iter().filter(|change| !matches!(change, Change::Config { .. }));
         let now: Vec<String> = kernel.into_iter().chain(others.map(|change| now(change, booted))).collect();
         let mut said = now.join(", and ");
-        let lines = self.now.iter().filter_map(kept_line);
-        let keep: Vec<String> = lines.chain(self.keep.iter().map(|change| kept(change, booted))).collect();
+        // Any one of the first keeps it; what must not be there has to go in any case.
+        let off = |change: &&Change| matches!(change, Change::BootWithout { .. });
+        let ways = self.keep.iter().filter(|change| !off(change)).map(|change| kept(change, booted));
+        let ways: Vec<String> = self.now.iter().filter_map(kept_line).chain(ways).collect();
+        let gone = self.keep.iter().filter(off).map(|change| kept(change, booted));
+        let keep: Vec<String> =
+            Some(ways.join(", or ")).filter(|ways| !ways.is_empty()).into_iter().chain(gone).collect();
         if !keep.is_empty() {
-            said += &format!("; to keep it, {}", keep.join(", or "));
+            said += &format!("; to keep it, {}", keep.join(", and "));
         }
         if !self.note.is_empty() {
             said += &format!("; {}", self.note);

@@ -39,13 +39,7 @@ pub static KNOB: Knob = Knob {
     after: &[],
     conflicts: &[],
     reads: &[SWITCH],
-    facts: &[
-        "/proc/sys/kernel/version",
-        "/sys/kernel/realtime",
-        "/sys/kernel/debug/sched/preempt",
-        "/proc/cmdline",
-        "/boot/config-RELEASE",
-    ],
+    facts: &["/proc/sys/kernel/version", "/sys/kernel/realtime", "/proc/cmdline", "/boot/config-RELEASE"],
     programs: &[],
     judge,
     examples: Examples {

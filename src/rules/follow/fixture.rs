@@ -1,11 +1,11 @@
 //! What a kernel makes of a change, at once or at the next boot, for machines that are made up: the tests that follow
 //! advice use it. What no rule reads is left out.
 
-use super::change::Change;
-use super::fixture::Machine;
-use super::parameters;
 use crate::facts::line::parse_cpus;
 use crate::host::record::Seen;
+use crate::rules::change::Change;
+use crate::rules::fixture::Machine;
+use crate::rules::parameters;
 use crate::units::{Cpu, CpuSet};
 
 const CMDLINE: &str = "/proc/cmdline";

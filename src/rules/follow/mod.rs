@@ -1,9 +1,12 @@
 //! Follows the advice of rules on made-up machines, and asks again: what it asks for has to make them pass, must not
 //! be so already, and must not make another rule fail.
 
+mod fixture;
+
+use fixture::make;
+
 use super::audit::{Finding, finding};
 use super::change::Change;
-use super::effects::make;
 use super::fixture::Machine;
 use super::intent::Intent;
 use super::judgement::Verdict;
