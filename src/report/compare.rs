@@ -289,3 +289,55 @@ pub fn sentence(compared: &Compared) -> String {
         format!("{}: {}.", verdict.trim_end_matches('.'), compared.reason)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::compare::{Metric, Question, compare};
+    use crate::stats::dice::Dice;
+    use crate::stats::pair::verdict::Design;
+    use crate::stats::series::{BLOCK, Series};
+
+    /// Runs of ten minutes of which the i-th has so many late blocks.
+    fn runs(late: &[usize], seed: u64) -> Vec<Series> {
+        let mut dice = Dice::new(seed);
+        let mut run = |late: &usize| {
+            let max = |i: usize| {
+                if i % 7 == 3 && i / 7 < *late { 80_000 } else { 20_000 + dice.below(5_000) as i64 }
+            };
+            let list: Vec<Option<Nanos>> = (0..600).map(max).map(|ns| Some(Nanos(ns))).collect();
+            Series::of_list(&list, BLOCK, Nanos(1))
+        };
+        late.iter().map(&mut run).collect()
+    }
+
+    fn said(a: &[usize], b: &[usize]) -> String {
+        let (a, b) = (runs(a, 1), runs(b, 2));
+        let limit = Some(Nanos(50_000));
+        let question = Question { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
+        let compared = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question);
+        text(&compared, None, &[], 10_000, false)
+    }
+
+    #[test]
+    fn one_sentence_says_whether_the_e_value_holds() {
+        let even = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
+        assert!(even.contains("20 is reached: one may stop") && !even.contains("does not hold"), "{even}");
+        let spread = said(&[80, 2, 60, 1], &[2, 1, 2, 1]);
+        assert!(spread.contains("it does not hold here") && !spread.contains("one may stop"), "{spread}");
+        assert_eq!([&even, &spread].map(|text| text.matches("e-value").count()), [1, 1]);
+    }
+
+    #[test]
+    fn the_larger_of_two_p_is_not_called_exact() {
+        let rates = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
+        let how = "4 and 4 runs; p is the larger of that by all permutations and that of the events alone";
+        assert!(rates.contains(how) && !rates.contains("exact"), "{rates}");
+    }
+
+    #[test]
+    fn conditions_that_are_not_recorded_are_not_called_equal() {
+        assert!(said(&[3; 4], &[2; 4]).starts_with("The conditions of A or B are not recorded"));
+        assert_eq!(differences(Some(&[]), 80), "No recorded condition of A and B differs.\n");
+    }
+}

@@ -3,13 +3,12 @@
 use serde::Serialize;
 
 use super::conditions::{self, FEWEST_BLOCKS, farthest};
-use super::gates::{ALPHA, Gate, all_pass, foremost};
+use super::gates::{Gate, all_pass, foremost};
 use super::steadiness::{self, Steadiness};
 use super::structure::Structure;
 use super::{Evidence, Question, histogram, shape};
 use crate::stats::levels;
 use crate::stats::series::Series;
-use crate::stats::steady::ljung_box;
 use crate::stats::tail::gev::{self, Fit, Shape};
 use crate::stats::tail::profile::{self, Level};
 use crate::stats::tail::steps::Steps;
@@ -125,8 +124,7 @@ fn block_size(series: &Series) -> u32 {
     let candidates: Vec<u32> = MULTIPLES.into_iter().filter(|&times| filled(times)).collect();
     let forgetful = |times: u32| {
         let values = series.coarser(times);
-        let memory = ljung_box::test(&values, steadiness::LAGS);
-        values.len() >= FEWEST_BLOCKS && memory.is_none_or(|memory| memory.p >= ALPHA)
+        values.len() >= FEWEST_BLOCKS && !steadiness::remember(&values)
     };
     let first = candidates.first().copied().unwrap_or(MULTIPLES[MULTIPLES.len() - 1]);
     candidates.into_iter().find(|&times| forgetful(times)).unwrap_or(first)

@@ -6,7 +6,7 @@ use super::diagnosis::{self, Course};
 use super::gates::{ALPHA, Gate};
 use super::words::p_value;
 use crate::stats::series::Series;
-use crate::stats::steady::homogeneity::{self, Homogeneity};
+use crate::stats::steady::homogeneity::{self, Homogeneity, Stretch};
 use crate::stats::steady::scan::{self, Window};
 use crate::stats::steady::scores::Scores;
 use crate::stats::steady::{kpss, ljung_box, mann_kendall, ranks, runs};
@@ -19,7 +19,7 @@ const TOO_FEW: &str = "too few blocks, or all alike";
 const REMEDY: &str = "Find what changed, let the machine settle, or judge the stretches by themselves.";
 
 /// Lags of the test of dependence.
-pub const LAGS: usize = 10;
+const LAGS: usize = 10;
 /// Fewer blocks show neither a trend nor memory.
 const FEWEST: usize = 10;
 /// Of two tests in one gate each has half of its level; of the three of G3 the counts have a quarter each.
@@ -49,8 +49,15 @@ impl<'a> Steadiness<'a> {
     pub fn of(series: &'a Series, finest: &'a [f64], values: &'a [f64], block: Nanos) -> Steadiness<'a> {
         let scores = Scores::of(finest);
         let window = scores.as_ref().and_then(scan::fullest);
-        let homogeneity = homogeneity::of_top_blocks(finest);
-        Steadiness { series, finest, values, block, scores, homogeneity, window }
+        let mut found = Steadiness { series, finest, values, block, scores, homogeneity: None, window };
+        // Of blocks with memory large ones come in clusters: that is what the longer blocks were taken for.
+        found.homogeneity = if found.cured() {
+            homogeneity::of_top_blocks(values)
+                .map(|found| of_longer(found, series.block, block, finest.len()))
+        } else {
+            homogeneity::of_top_blocks(finest)
+        };
+        found
     }
 
     /// G1 to G3.
@@ -115,7 +122,7 @@ impl<'a> Steadiness<'a> {
             p_value(runs.p),
             self.block.spoken()
         );
-        if memory.p >= ALPHA && runs.p >= HALF {
+        if !remember(self.values) {
             return Gate::passed("G2", NAME, detail);
         }
         let refusal = format!(
@@ -128,12 +135,11 @@ impl<'a> Steadiness<'a> {
 
     /// Whether the recorded blocks have memory that the longer ones of the fit have not.
     pub fn cured(&self) -> bool {
-        let remembers = |values: &[f64]| ljung_box::test(values, LAGS).is_some_and(|test| test.p < ALPHA);
-        self.block > self.series.block && remembers(self.finest) && !remembers(self.values)
+        self.block > self.series.block && remember(self.finest) && !remember(self.values)
     }
 
-    /// G3: no stretch of larger values, and the largest twentieth of the blocks spread over the run; of the recorded
-    /// blocks, which are the most.
+    /// G3: no stretch of larger values among the recorded blocks, which are the most, and the largest twentieth of the
+    /// blocks spread over the run; of the recorded ones if they have no memory.
     fn evenness(&self) -> Gate {
         const NAME: &str = "evenness";
         let Some(found) = &self.homogeneity else { return Gate::not_judged("G3", NAME, TOO_FEW) };
@@ -201,6 +207,20 @@ impl<'a> Steadiness<'a> {
             |values: &[f64]| Nanos(ranks::median(values).unwrap_or_default().min(9e18) as i64).spaced();
         (typical(&teeth), typical(&rest))
     }
+}
+
+/// Whether blocks have memory: by Ljung-Box, or by their runs about the median.
+pub fn remember(values: &[f64]) -> bool {
+    ljung_box::test(values, LAGS).is_some_and(|test| test.p < ALPHA)
+        || runs::about_median(values).is_some_and(|test| test.p < HALF)
+}
+
+/// What was found in longer blocks, its stretch in recorded ones.
+fn of_longer(found: Homogeneity, recorded: Nanos, longer: Nanos, n: usize) -> Homogeneity {
+    let times = (longer.0 / recorded.0.max(1)).max(1) as usize;
+    let first = (found.stretch.first * times).min(n.saturating_sub(1));
+    let blocks = (found.stretch.blocks * times).min(n - first);
+    Homogeneity { stretch: Stretch { first, blocks, ..found.stretch }, ..found }
 }
 
 /// The scores at their places in time: blocks that are missing count as ordinary ones.
