@@ -194,9 +194,9 @@ mod tests {
         let mut dice = Dice::new(SEED);
         for (period, by) in [(60.0, 3.0), (7.0, 3.0), (45.0, 3.0), (20.3, 3.0), (97.0, 5.0), (120.0, 6.0)] {
             let all: Vec<Option<Recurring>> =
-                (0..10).map(|_| found(600, period, by, 0.5, &mut dice)).collect();
+                (0..4).map(|_| found(600, period, by, 0.5, &mut dice)).collect();
             let right = |comb: &&Recurring| (comb.period - period).abs() < 0.02 * period;
-            assert!(all.iter().flatten().filter(right).count() >= 8, "{period}: {all:?}");
+            assert!(all.iter().flatten().filter(right).count() >= 3, "{period}: {all:?}");
         }
     }
 
@@ -204,15 +204,15 @@ mod tests {
     fn noise_has_no_comb_however_coarsely_it_is_recorded() {
         let mut dice = Dice::new(SEED);
         for step in [0.01, 1.0, 4.0] {
-            let alarms = (0..60).filter(|_| found(600, 1e9, 0.0, step, &mut dice).is_some()).count();
-            assert!(alarms <= 4, "{alarms} of 60 in steps of {step}");
+            let alarms = (0..20).filter(|_| found(600, 1e9, 0.0, step, &mut dice).is_some()).count();
+            assert!(alarms <= 2, "{alarms} of 20 in steps of {step}");
         }
     }
 
     #[test]
     fn short_memory_is_no_comb() {
         let (mut dice, mut alarms) = (Dice::new(SEED), 0);
-        for _ in 0..40 {
+        for _ in 0..20 {
             let mut last = 0.0;
             let mut next = || {
                 last = 0.6 * last - dice.exponential().ln();
@@ -222,7 +222,7 @@ mod tests {
             let scores = Scores::of(&x).unwrap();
             alarms += u32::from(comb(&scores.all, &scores, Nanos::SECOND, 0.03).is_some());
         }
-        assert!(alarms <= 3, "{alarms} of 40");
+        assert!(alarms <= 2, "{alarms} of 20");
     }
 
     #[test]
