@@ -3,6 +3,7 @@
 use super::gates::ALPHA;
 use crate::stats::steady::homogeneity::{Homogeneity, Stretch};
 use crate::stats::steady::scan::Window;
+use crate::stats::steady::scores::Scores;
 use crate::stats::steady::{kpss, mann_kendall, median_shift, ranks};
 use crate::units::Nanos;
 
@@ -51,18 +52,19 @@ pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&Windo
         }
     }
     let Some(way) = trend(values) else {
-        let shift = median_shift::most_likely(values).filter(|shift| shift.p < ALPHA);
-        return match shift {
-            Some(shift) => changed(values, shift.first_after),
-            None if moves(values) => Course::Wandering,
-            None => spreading(n, found, window).or(stretch.map(Course::Bunched)).unwrap_or(Course::Wandering),
+        let shifts = median_shift::most_likely(values).is_some_and(|shift| shift.p < ALPHA);
+        return match split(values) {
+            Some(at) if shifts => changed(values, at),
+            _ if moves(values) => Course::Wandering,
+            _ => spreading(n, found, window).or(stretch.map(Course::Bunched)).unwrap_or(Course::Wandering),
         };
     };
-    if let Some(shift) = median_shift::most_likely(values).filter(|shift| shift.p < ALPHA) {
-        let (before, after) = values.split_at(shift.first_after);
+    if let Some(at) = split(values) {
+        let (before, after) = values.split_at(at);
         let goes_on = [before, after].into_iter().filter_map(trend).any(|part| part * way > 0.0);
-        if !goes_on && shift.before != shift.after {
-            return changed(values, shift.first_after);
+        let changed = changed(values, at);
+        if !goes_on && matches!(changed, Course::Changed(_, before, after) if (after - before) * way > 0.0) {
+            return changed;
         }
     }
     Course::Drifting(slope(values))
@@ -72,6 +74,19 @@ pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&Windo
 fn spreading(n: usize, found: Option<&Homogeneity>, window: Option<&Window>) -> Option<Course> {
     let found = found.filter(|found| found.halves_p < ALPHA && 8 * found.stretch.blocks >= n)?;
     window.is_none().then_some(Course::Spreading(2 * found.first_half < found.large))
+}
+
+/// Where the blocks part into two of different level most clearly, also near an end.
+fn split(values: &[f64]) -> Option<usize> {
+    let scores = Scores::of(values)?.all;
+    let n = scores.len() as f64;
+    let mut sum = 0.0;
+    let clear = scores.iter().enumerate().take(scores.len() - 1).map(|(i, score)| {
+        sum += score;
+        let before = (i + 1) as f64;
+        (i + 1, f64::abs(sum) / (before * (1.0 - before / n)).sqrt())
+    });
+    clear.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
 }
 
 fn changed(values: &[f64], at: usize) -> Course {

@@ -54,7 +54,9 @@ pub fn fullest(scores: &Scores) -> Option<Window> {
         let first = (0..=n - width).max_by(|&a, &b| sum(a).total_cmp(&sum(b)))?;
         let sum = sum(first) / spread;
         let z = sum / deviation(width, n);
-        let z = if z < CHANCE { z } else { z.min(quantile(scores.tail(width, sum))) };
+        // Of a window that is much of the run, the sum varies less than that of scores that are put back.
+        let drawn = sum / (1.0 - width as f64 / n as f64).sqrt();
+        let z = if z < CHANCE { z } else { z.min(quantile(scores.tail(width, drawn))) };
         if best.is_none_or(|best| z > best.z) {
             best = Some(Window { first, blocks: width, z, p: 1.0 });
         }
@@ -131,7 +133,7 @@ mod tests {
             [(600, 100, 30), (600, 0, 12), (600, 588, 12), (600, 300, 300), (3_600, 1_777, 30), (60, 20, 12)]
         {
             let window = with(n, first..first + blocks, &mut dice).unwrap();
-            assert!(window.p < 1e-3, "{window:?}");
+            assert!(window.p < 0.02, "{window:?}");
             assert!(window.first.abs_diff(first) <= 3 + blocks / 4, "{window:?} for {first}");
             assert!((0.6..1.6).contains(&(window.blocks as f64 / blocks as f64)), "{window:?} for {blocks}");
         }
