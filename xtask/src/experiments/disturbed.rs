@@ -44,9 +44,9 @@ const ROWS: [Row; 14] = [
     ("comb of 7 s", Kind::Comb(7.0), 0.0, [0.0, 0.0]),
     ("comb of 30 s", Kind::Comb(30.0), 0.0, [0.0, 0.0]),
     ("comb of 45 s", Kind::Comb(45.0), 0.0, [0.0, 0.0]),
-    ("comb of 60 s", Kind::Comb(60.0), 0.0, [0.0, 0.0]),
+    ("comb of 60 s", Kind::Comb(60.0), 0.0, [0.013, 0.0]),
     ("comb of 60 s, xi -0.2", Kind::Comb(60.0), -0.2, [0.0, 0.0]),
-    ("comb of 20.3 s", Kind::Comb(20.3), 0.0, [0.0, 0.0]),
+    ("comb of 20.3 s", Kind::Comb(20.3), 0.0, [0.025, 0.0]),
 ];
 
 /// All of them, the longest first.
