@@ -48,7 +48,8 @@ pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&Windo
         }
         if steady && window.is_some() && !within {
             let at = if before.is_empty() { stretch.blocks } else { stretch.first };
-            return changed(values, at);
+            // Windows are tried in few lengths: their edge is near the change and not on it.
+            return changed(values, split(values).unwrap_or(at));
         }
     }
     let Some(way) = trend(values) else {
