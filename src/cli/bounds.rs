@@ -18,7 +18,7 @@ use crate::units::{Bare, Nanos};
 /// First by counting alone: how likely a later wake-up is in the next hours, how often the limit may
 /// be reached at most, how long a clean run would have to be. Then, if and only if every gate
 /// passes, what the largest latency of a longer time is likely to be. With --limit the exit code is
-/// the verdict: 0 supported, 3 failed, 7 the run is too short for either.
+/// the verdict: 0 supported, 3 failed, 7 the run is too short or not steady enough for either.
 ///
 /// A CSV file of block maxima (one integer in ns a line, the oldest first) is as good as a run.
 #[derive(clap::Args)]

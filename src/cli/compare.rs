@@ -82,6 +82,8 @@ struct Document<'a> {
     #[serde(flatten)]
     compared: &'a Compared,
     environment_diff: &'a [Difference],
+    /// Whether all runs have a record of their conditions; a list has none.
+    environment_recorded: bool,
     remarks: &'a [String],
 }
 
@@ -98,8 +100,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let differing = differing(&in_a, &in_b);
     if let Err(trouble) = comparable(&in_a, &in_b) {
         // What differs is said even where that is the reason for the refusal.
-        if !differing.is_empty() {
-            report::compare::differences(&differing, environment.columns()).lines().for_each(say);
+        if let Some(differing) = differing.as_deref().filter(|differing| !differing.is_empty()) {
+            report::compare::differences(Some(differing), environment.columns()).lines().for_each(say);
         }
         return Err(trouble);
     }
@@ -114,19 +116,25 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         let rows = subject.run.as_ref().map(|_| subject.rows());
         unit.describe(rows.as_deref().map(|rows| (rows, subject.overflows())), subject.max());
     });
-    let document = Document { compared: &compared, environment_diff: &differing, remarks: &remarks };
+    let document = Document {
+        compared: &compared,
+        environment_diff: differing.as_deref().unwrap_or_default(),
+        environment_recorded: differing.is_some(),
+        remarks: &remarks,
+    };
     if let Some(path) = &args.json {
         write_output(path, json_pretty(&document)?.as_bytes())?;
     }
     if let Some(path) = &args.output {
         let json = json(&document)?;
         let (a, b) = (series(&in_a), series(&in_b));
-        let versus = Versus { compared: &compared, differing: &differing, remarks: &remarks, a, b };
+        let versus = Versus { compared: &compared, differing: differing.as_deref(), remarks: &remarks, a, b };
         write_output(path, report::versus::html(&versus, &json).as_bytes())?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
         let color = environment.color(&std::io::stdout());
-        print(report::compare::text(&compared, &differing, &shown, environment.columns(), color).as_bytes())?;
+        let (differing, columns) = (differing.as_deref(), environment.columns());
+        print(report::compare::text(&compared, differing, &shown, columns, color).as_bytes())?;
     }
     Ok(match compared.verdict {
         "worse" => Exit::Limit,
@@ -152,14 +160,15 @@ fn pair_up(a: &mut [Subject], b: &mut [Subject]) -> Design {
     found
 }
 
-/// In what the sides differ; the kernel's files are read only here and not kept.
-fn differing(a: &[Subject], b: &[Subject]) -> Vec<Difference> {
+/// In what the sides differ, none where a run has no record of its conditions; the kernel's files are read only here
+/// and not kept.
+fn differing(a: &[Subject], b: &[Subject]) -> Option<Vec<Difference>> {
     let settings = |side: &[Subject]| -> Option<Vec<Settings>> {
         let of = |subject: &Subject| Some(Settings::of(subject.run.as_ref()?, &host_files(&subject.path)));
         side.iter().map(of).collect()
     };
     // A list says nothing of its conditions, which is not the same as having none.
-    settings(a).zip(settings(b)).map_or_else(Vec::new, |(a, b)| differences(&a, &b))
+    settings(a).zip(settings(b)).map(|(a, b)| differences(&a, &b))
 }
 
 /// Refuses what would compare different things.
@@ -234,9 +243,6 @@ fn flaws(subject: &Subject) -> Vec<Flaw> {
 /// What else is to be known; what was told on the screen already is not told twice.
 fn remarks(a: &[Subject], b: &[Subject], told: bool) -> Vec<String> {
     let mut remarks = Vec::new();
-    if a.iter().chain(b).any(|subject| subject.run.is_none()) {
-        remarks.push("a list says nothing of the conditions: whether they differ is not known".into());
-    }
     for subject in a.iter().chain(b) {
         remarks.extend(flaws(subject).into_iter().map(|flaw| flaw.remark));
         let own = if told { &[] } else { subject.remarks.as_slice() };

@@ -49,7 +49,10 @@ pub fn brief(title: &str, bounds: &Bounds, width: usize, color: bool) -> String 
     wrapped(&mut page, &ink.dye(BOLD, &headline(title, bounds)), width);
     let lines = match &bounds.claim {
         Some(claim) => vec![verdict(bounds, claim)],
-        None => counting(bounds).into_iter().take(1).chain(beyond(bounds).into_iter().take(2)).collect(),
+        None => {
+            let heads = 1 + assumed(bounds).len();
+            counting(bounds).into_iter().take(heads).chain(beyond(bounds).into_iter().take(2)).collect()
+        }
     };
     lines.iter().for_each(|line| wrapped(&mut page, line, width));
     page
@@ -101,13 +104,59 @@ pub fn per_hour(rate: f64) -> String {
 }
 
 /// A length in seconds as people say it.
-/// A length in seconds as people say it.
 pub fn seconds(s: f64) -> String {
     duration(Nanos((s * 1e9).min(9e18) as i64))
 }
 
-/// What counting alone says, in sentences.
+/// What counting takes for granted and the run does not show, in sentences.
+fn assumed(bounds: &Bounds) -> Vec<String> {
+    let (counting, alike) = (&bounds.counting, &bounds.exchangeable);
+    let mut lines = Vec::new();
+    if counting.new_record_probability.is_none() {
+        return lines;
+    }
+    match alike.holds {
+        "no" => lines.push(format!(
+            "{} Counting takes all blocks to be alike, so each number below holds only {}.",
+            alike.reason, alike.condition
+        )),
+        "unknown" => lines.push(format!("{} Counting takes it for granted.", alike.reason)),
+        _ => {}
+    }
+    if alike.block_ns > counting.block_ns && !alike.refused() {
+        let (fine, coarse) = (duration(counting.block_ns), duration(alike.block_ns));
+        lines.push(format!(
+            "Blocks of {fine} resemble their neighbours, blocks of {coarse} do not: an event is here what comes within {coarse}, and the bounds of quantiles are less sure than said."
+        ));
+    }
+    lines
+}
+
+/// A sentence with the condition under which alone it holds.
+fn under(bounds: &Bounds, sentence: String) -> String {
+    match bounds.exchangeable.condition.as_str() {
+        "" => sentence,
+        condition => format!("{}, {condition}.", sentence.trim_end_matches('.')),
+    }
+}
+
+/// What counting alone says, in sentences; where its blocks are not alike, each with the condition that it takes.
 pub fn counting(bounds: &Bounds) -> Vec<String> {
+    let mut lines = assumed(bounds);
+    lines.extend(counts(bounds).into_iter().map(|sentence| under(bounds, sentence)));
+    let climbing = bounds.counting.records.filter(|records| records.p_value < 0.01);
+    lines.extend(climbing.map(|records| {
+        format!(
+            "The maximum was still climbing: it grew {} where {:.1} are expected ({}).",
+            several(records.count, "time", "times"),
+            records.expected,
+            percent(records.p_value)
+        )
+    }));
+    lines
+}
+
+fn counts(bounds: &Bounds) -> Vec<String> {
     let counting = &bounds.counting;
     let mut lines = Vec::new();
     let horizon = duration(counting.horizon_ns);
@@ -137,14 +186,6 @@ pub fn counting(bounds: &Bounds) -> Vec<String> {
             digits(100.0 * quantile.q),
             span(lower),
             span(upper)
-        ));
-    }
-    if let Some(records) = counting.records.filter(|records| records.p_value < 0.01) {
-        lines.push(format!(
-            "The maximum was still climbing: it grew {} where {:.1} are expected ({}).",
-            several(records.count, "time", "times"),
-            records.expected,
-            percent(records.p_value)
         ));
     }
     lines
@@ -256,10 +297,20 @@ fn gates(bounds: &Bounds, ink: Ink) -> Vec<String> {
 /// The one limit that no statistic removes.
 pub fn not_covered(bounds: &Bounds) -> Option<String> {
     let rate = bounds.counting.hidden_rate_per_hour?;
+    let condition = match bounds.exchangeable.condition.as_str() {
+        "" => String::new(),
+        condition => format!(" ({condition})"),
+    };
     Some(format!(
-        "Not covered: anything rarer than about {} that did not happen during this test; other loads, temperatures, boots.",
+        "Not covered: anything rarer than about {}{condition} that did not happen during this test; other loads, temperatures, boots.",
         per_hour(rate)
     ))
+}
+
+/// A sentence as a part of one.
+fn uncapitalised(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// Whether the claim is supported.
@@ -273,12 +324,58 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
         ("supported", "extrapolation") => {
             format!("Supported by extrapolation: {what}. By counting alone the run is too short for it.")
         }
+        ("supported", _) if bounds.exchangeable.holds == "unknown" => {
+            format!("Supported by counting: {what}, if the run was steady, which could not be judged.")
+        }
         ("supported", _) => format!("Supported by counting: {what}."),
+        (_, "steadiness") => {
+            let reason = bounds.exchangeable.reason.trim_end_matches('.');
+            format!(
+                "Inconclusive: {}. Such a run neither supports nor refutes {what}.",
+                uncapitalised(reason)
+            )
+        }
         (_, "integrity") => {
             "Inconclusive: something spoiled the run (gate G11), so that it does not measure what it says."
                 .into()
         }
         ("failed", _) => format!("Failed: it is reached more often than that, {what} (95 %)."),
         _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::bounds::{Evidence, Question, REACH, bounds};
+    use crate::stats::dice::Dice;
+    use crate::stats::series::{BLOCK, Series};
+
+    fn asked(slope: f64, limit: Option<Nanos>) -> Bounds {
+        let mut dice = Dice::new(3);
+        let us = |i: i64| 20.0 - 2.0 * dice.exponential().ln() + slope * i as f64;
+        let list: Vec<Option<Nanos>> =
+            (0..600).map(us).map(|us| Some(Nanos((us * 1_000.0) as i64))).collect();
+        let series = Series::of_list(&list, BLOCK, Nanos(1));
+        let question = Question { limit, horizon: Nanos(150 * Nanos::SECOND.0), chosen: true, reach: REACH };
+        bounds(&Evidence::of(&series), &question)
+    }
+
+    #[test]
+    fn each_number_of_a_climb_carries_that_it_climbs() {
+        for limit in [None, Some(Nanos(900_000))] {
+            let found = asked(0.02, limit);
+            let lines = counting(&found);
+            assert!(lines[0].starts_with("The maxima rise by "), "{lines:?}");
+            let numbers = lines.iter().skip(1).filter(|line| !line.contains("still climbing"));
+            let all: Vec<String> = numbers.cloned().chain(not_covered(&found)).collect();
+            assert!(all.len() >= 5, "{all:?}");
+            assert!(all.iter().all(|line| line.contains("if the maxima did not rise (G1")), "{all:?}");
+            let page = text("run", &found, &[], 10_000, false);
+            assert!(!page.contains("bunched") && page.contains("per hour"), "{page}");
+            assert_eq!(page.contains("Inconclusive: the maxima rise by "), limit.is_some(), "{page}");
+        }
+        let steady = counting(&asked(0.0, None));
+        assert!(steady[0].starts_with("A wake-up later") && !steady.join(" ").contains(" if "), "{steady:?}");
     }
 }

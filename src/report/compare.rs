@@ -7,7 +7,7 @@ use super::words::{UNKNOWN, clean, duration, or_dash, span, us_or_dash, wrapped}
 use crate::facts::differences::Difference;
 use crate::stats::bounds::words::p_value;
 use crate::stats::compare::{Compared, Unit};
-use crate::stats::pair::early::STOP_AT;
+use crate::stats::pair::early::{MOST_SPREAD, STOP_AT};
 use crate::units::Nanos;
 
 /// More differing conditions than these are counted; the JSON has them all.
@@ -16,7 +16,7 @@ pub const MOST_SHOWN: usize = 24;
 /// The answer as text of at most so many columns, with ANSI colours if asked for.
 pub fn text(
     compared: &Compared,
-    differing: &[Difference],
+    differing: Option<&[Difference]>,
     remarks: &[String],
     width: usize,
     color: bool,
@@ -47,11 +47,21 @@ pub fn text(
     page
 }
 
-/// What differs in the conditions, as lines.
-pub fn differences(differing: &[Difference], width: usize) -> String {
-    if differing.is_empty() {
-        return "No recorded condition of A and B differs.\n".into();
+/// What is said of conditions that do not differ, or of which nothing is recorded.
+pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
+    match differing {
+        None => Some("The conditions of A or B are not recorded: whether they differ is not known."),
+        Some([]) => Some("No recorded condition of A and B differs."),
+        Some(_) => None,
     }
+}
+
+/// What differs in the conditions, as lines; none where a side has no record of them.
+pub fn differences(differing: Option<&[Difference]>, width: usize) -> String {
+    if let Some(sentence) = alike(differing) {
+        return format!("{sentence}\n");
+    }
+    let differing = differing.unwrap_or_default();
     let mut page = "What differs in the conditions (A -> B)\n".to_owned();
     let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
     for one in differing.iter().take(MOST_SHOWN) {
@@ -136,16 +146,7 @@ fn without_ratio(compared: &Compared) -> &'static str {
 /// What the verdict rests on, in sentences.
 pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
-    let how = if compared.exact { "exact" } else { "drawn" };
-    let design = if let Some(baseline) = compared.baseline {
-        format!("one new run against {} past ones", baseline.runs)
-    } else if compared.a.len() + compared.b.len() == 2 {
-        "one run each, from their events alone".into()
-    } else if compared.design == "paired" {
-        format!("{} pairs, by {how} sign flips", compared.units)
-    } else {
-        format!("{} and {} runs, by {how} permutations", compared.a.len(), compared.b.len())
-    };
+    let design = design(compared);
     let end = |value: f64| if value.is_finite() { number(compared, value) } else { "no bound".into() };
     let ci = compared.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", end(ci[0]), end(ci[1])));
     let p = match (compared.p_value, compared.event_p_value) {
@@ -198,24 +199,43 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     lines
 }
 
-/// What the counts say while they are watched, and whether that holds.
-fn counts(compared: &Compared) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(e) = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2) {
-        let stop = if e >= STOP_AT {
-            format!("{STOP_AT} is reached: one may stop")
-        } else {
-            format!("one may stop at {STOP_AT}")
-        };
-        lines.push(format!(
-            "e-value of the counts {}: {stop}, if the schedule did not depend on them.",
-            factor(e)
+/// How p came about. Of rates it is the larger of two, each of which assumes something else: exchanged runs that they
+/// are of equal length, counted events that runs do not differ.
+fn design(compared: &Compared) -> String {
+    let (a, b) = (compared.a.len(), compared.b.len());
+    if a + b == 2 {
+        return "one run each, from their events alone".into();
+    }
+    let how = if compared.exact { "all" } else { "drawn" };
+    let (units, by) = if let Some(baseline) = compared.baseline {
+        (format!("one new run against {} past ones", baseline.runs), "their spread".to_owned())
+    } else if compared.design == "paired" {
+        (format!("{} pairs", compared.units), format!("{how} sign flips"))
+    } else {
+        (format!("{a} and {b} runs"), format!("{how} permutations"))
+    };
+    let judged = compared.p_value.is_some();
+    match compared.difference_ns {
+        None if judged => format!("{units}; p is the larger of that by {by} and that of the events alone"),
+        _ => format!("{units}, by {by}"),
+    }
+}
+
+/// What the counts say while they are watched, if it holds.
+fn counts(compared: &Compared) -> Option<String> {
+    let e = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2)?;
+    let value = format!("e-value of the counts {}", factor(e));
+    if let Some(spread) = compared.overdispersion.filter(|spread| *spread > MOST_SPREAD) {
+        return Some(format!(
+            "{value}: no reason to stop, for it does not hold here: the counts of runs of one side spread {spread:.1} times as much as chance alone."
         ));
     }
-    if let Some(spread) = compared.overdispersion.filter(|spread| *spread > 2.0) {
-        lines.push(format!("The counts of runs of one side spread {spread:.1} times as much as chance alone: the e-value does not hold."));
-    }
-    lines
+    let stop = if e >= STOP_AT {
+        format!("{STOP_AT} is reached: one may stop")
+    } else {
+        format!("one may stop at {STOP_AT}")
+    };
+    Some(format!("{value}: {stop}, if the schedule did not depend on them."))
 }
 
 fn quantiles(page: &mut String, compared: &Compared) {
@@ -267,5 +287,57 @@ pub fn sentence(compared: &Compared) -> String {
         verdict.into()
     } else {
         format!("{}: {}.", verdict.trim_end_matches('.'), compared.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::compare::{Metric, Question, compare};
+    use crate::stats::dice::Dice;
+    use crate::stats::pair::verdict::Design;
+    use crate::stats::series::{BLOCK, Series};
+
+    /// Runs of ten minutes of which the i-th has so many late blocks.
+    fn runs(late: &[usize], seed: u64) -> Vec<Series> {
+        let mut dice = Dice::new(seed);
+        let mut run = |late: &usize| {
+            let max = |i: usize| {
+                if i % 7 == 3 && i / 7 < *late { 80_000 } else { 20_000 + dice.below(5_000) as i64 }
+            };
+            let list: Vec<Option<Nanos>> = (0..600).map(max).map(|ns| Some(Nanos(ns))).collect();
+            Series::of_list(&list, BLOCK, Nanos(1))
+        };
+        late.iter().map(&mut run).collect()
+    }
+
+    fn said(a: &[usize], b: &[usize]) -> String {
+        let (a, b) = (runs(a, 1), runs(b, 2));
+        let limit = Some(Nanos(50_000));
+        let question = Question { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
+        let compared = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question);
+        text(&compared, None, &[], 10_000, false)
+    }
+
+    #[test]
+    fn one_sentence_says_whether_the_e_value_holds() {
+        let even = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
+        assert!(even.contains("20 is reached: one may stop") && !even.contains("does not hold"), "{even}");
+        let spread = said(&[80, 2, 60, 1], &[2, 1, 2, 1]);
+        assert!(spread.contains("it does not hold here") && !spread.contains("one may stop"), "{spread}");
+        assert_eq!([&even, &spread].map(|text| text.matches("e-value").count()), [1, 1]);
+    }
+
+    #[test]
+    fn the_larger_of_two_p_is_not_called_exact() {
+        let rates = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
+        let how = "4 and 4 runs; p is the larger of that by all permutations and that of the events alone";
+        assert!(rates.contains(how) && !rates.contains("exact"), "{rates}");
+    }
+
+    #[test]
+    fn conditions_that_are_not_recorded_are_not_called_equal() {
+        assert!(said(&[3; 4], &[2; 4]).starts_with("The conditions of A or B are not recorded"));
+        assert_eq!(differences(Some(&[]), 80), "No recorded condition of A and B differs.\n");
     }
 }

@@ -23,7 +23,7 @@ pub fn outlook(run: &Run) -> Vec<String> {
     let observed = length.0 as f64;
     let chance = |ahead: f64| percent(record::new_record(observed, ahead));
     let expect = format!(
-        "by counting alone: a wake-up later than {} comes in the next hour with {}, in the next 24 h with {}",
+        "by counting alone, if the run was steady (onbeat bounds judges that): a wake-up later than {} comes in the next hour with {}, in the next 24 h with {}",
         span(max),
         chance(HOUR),
         chance(DAY.0 as f64)

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::compare::{MOST_SHOWN, head, numbers, row, sentence};
+use super::compare::{MOST_SHOWN, alike, head, numbers, row, sentence};
 use super::html::{document, page_of};
 use super::overlay::{self, Group};
 use super::page::{figure, scroll};
@@ -21,7 +21,7 @@ pub struct Versus<'a> {
     /// The answer.
     pub compared: &'a Compared,
     /// What differs in the conditions.
-    pub differing: &'a [Difference],
+    pub differing: Option<&'a [Difference]>,
     /// What else is to be known.
     pub remarks: &'a [String],
     /// Block maxima of A's runs.
@@ -54,10 +54,12 @@ pub fn html(versus: &Versus, json: &str) -> String {
     )
 }
 
-fn differences(differing: &[Difference]) -> Markup {
+fn differences(differing: Option<&[Difference]>) -> Markup {
+    let said = alike(differing);
+    let differing = differing.unwrap_or_default();
     let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
     html! {
-        @if differing.is_empty() { p { "The recorded conditions of A and B do not differ." } }
+        @if let Some(sentence) = said { p { (sentence) } }
         @else {
             (scroll("Conditions that differ", html! {
                 table {
@@ -153,7 +155,7 @@ mod tests {
         let json = serde_json::to_string(&compared).unwrap();
         let versus = Versus {
             compared: &compared,
-            differing: &differing,
+            differing: Some(&differing),
             remarks: &remarks,
             a: vec![&a.series],
             b: vec![&b.series],

@@ -145,9 +145,9 @@ fn answers_through_every_form() {
     answer.a[0].title = ATTACK.into();
     answer.b[0].title = ATTACK.into();
     let differing = [Difference { what: ATTACK.into(), a: ATTACK.into(), b: ATTACK.into() }];
-    assert_harmless("compare", &compare::text(&answer, &differing, &remarks, 80, false));
+    assert_harmless("compare", &compare::text(&answer, Some(&differing), &remarks, 80, false));
     let (a, b) = (vec![&sample.series], vec![&sample.series]);
-    let versus = Versus { compared: &answer, differing: &differing, remarks: &remarks, a, b };
+    let versus = Versus { compared: &answer, differing: Some(&differing), remarks: &remarks, a, b };
     assert_harmless(
         "page of a comparison",
         &super::versus::html(&versus, &serde_json::to_string(&answer).unwrap()),

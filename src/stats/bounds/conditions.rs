@@ -16,14 +16,20 @@ const MOST_LEFT_OUT: f64 = 0.01;
 
 /// What to do about a mechanism with a period.
 pub const TREAT: &str = "Treat them as a mechanism: fix it or budget for it, then measure again.";
+/// What a count would take.
+pub const ONCE: &str = "if nothing recurred";
 
-/// G6: no period among the spikes longer than the recorded block. One that is not, is in each block.
-pub fn period(structure: &Structure, block: Nanos) -> Gate {
+/// G6: no period among the spikes longer than the recorded block, nor among all blocks, folded. One that is not longer,
+/// is in each block.
+pub fn period(structure: &Structure, block: Nanos, folded: Option<Gate>) -> Gate {
     const NAME: &str = "periodicity";
+    let longer = structure.periods.iter().find(|period| period.period_s > 1.01 * block.as_secs());
+    if let Some(gate) = folded.filter(|_| longer.is_none()) {
+        return gate;
+    }
     if structure.spikes_looked_at == 0 {
         return Gate::not_judged("G6", NAME, "too few blocks stand out from the others");
     }
-    let longer = structure.periods.iter().find(|period| period.period_s > 1.01 * block.as_secs());
     match longer {
         None => {
             let absorbed = structure.periods.first().map_or_else(String::new, |period| {
@@ -31,7 +37,7 @@ pub fn period(structure: &Structure, block: Nanos) -> Gate {
             });
             Gate::passed("G6", NAME, format!("no period among the spikes{absorbed}"))
         }
-        Some(period) => Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT),
+        Some(period) => Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT).on(ONCE),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::alike::Alike;
 use super::events::reached;
 use super::{CONFIDENCE, Evidence, Question};
 use crate::stats::count::{climb, order, rate, record, sequential};
@@ -107,7 +108,8 @@ pub struct Claim {
     pub rate_per_hour: Option<(f64, f64)>,
     /// The length of the whole observation that the claim takes with these exceedances.
     pub seconds_needed: f64,
-    /// `supported`, `failed` or `inconclusive`, of a length that was fixed beforehand.
+    /// `supported`, `failed` or `inconclusive`, of a length that was fixed beforehand; never supported by blocks that
+    /// are not alike.
     pub by_counting: &'static str,
     /// `pass`, `fail` or `go-on`: the rule for who watches and stops early.
     pub sequential: &'static str,
@@ -181,26 +183,27 @@ fn records(evidence: &Evidence) -> Option<Records> {
     (n > 0).then(|| Records { count, expected: climb::mean(n), p_value: climb::too_many(count, n) })
 }
 
-/// Judges the claim that the limit is reached at most once per horizon.
-pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos) -> Claim {
+/// Judges the claim that the limit is reached at most once per horizon, of blocks that may not be alike.
+pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos, alike: &Alike) -> Claim {
     let reached = reached(evidence, limit);
     let series = evidence.series;
     let (seconds, horizon) = (series.observed.as_secs(), question.horizon.as_secs());
     let (least, most) = (reached.at_least, reached.at_most);
     let seconds_needed = rate::time_needed(most, horizon, CONFIDENCE);
-    // A block holds one event at most: a claim per few blocks is about what blocks cannot show.
-    let fine = series.blocks.is_empty() || question.horizon.0 / FEWEST_BLOCKS >= series.block.0;
+    // A block holds one event at most: a claim per few blocks is about what blocks cannot show. Where recorded blocks
+    // have memory, so is one per few of those that have none: what reaches the limit then does so in a row.
+    let fine = series.blocks.is_empty() || question.horizon.0 / FEWEST_BLOCKS >= alike.block_ns.0;
     let by_counting = if seconds <= 0.0 {
         "inconclusive"
     } else if seconds >= seconds_needed {
-        if fine { "supported" } else { "inconclusive" }
+        if fine && !alike.refused() { "supported" } else { "inconclusive" }
     } else if rate::comes_too_often(least, seconds, horizon, CONFIDENCE) {
         "failed"
     } else {
         "inconclusive"
     };
     let sequential = match sequential::decision(most, seconds, horizon) {
-        sequential::Decision::Pass => "pass",
+        sequential::Decision::Pass if !alike.refused() => "pass",
         sequential::Decision::Fail if least == most => "fail",
         _ => "go-on",
     };

@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::conditions::{self, FEWEST_BLOCKS, farthest};
-use super::gates::{ALPHA, Gate, all_pass, foremost};
+use super::gates::{Gate, all_pass, foremost};
+use super::steadiness::{self, Steadiness};
 use super::structure::Structure;
-use super::{Evidence, Question, histogram, shape, steadiness};
+use super::{Evidence, Question, histogram, shape};
 use crate::stats::levels;
 use crate::stats::series::Series;
-use crate::stats::steady::ljung_box;
 use crate::stats::tail::gev::{self, Fit, Shape};
 use crate::stats::tail::profile::{self, Level};
 use crate::stats::tail::steps::Steps;
@@ -37,6 +37,8 @@ pub struct Extrapolation {
     pub block_ns: Option<Nanos>,
     /// How many of them.
     pub blocks: u64,
+    /// Whether the recorded blocks have memory that these, which are longer, have not.
+    pub memory: bool,
     /// How far ahead the levels look.
     pub horizon_ns: Option<Nanos>,
     /// The fitted law of the block maxima, for inspection, whatever the gates say.
@@ -122,8 +124,7 @@ fn block_size(series: &Series) -> u32 {
     let candidates: Vec<u32> = MULTIPLES.into_iter().filter(|&times| filled(times)).collect();
     let forgetful = |times: u32| {
         let values = series.coarser(times);
-        let memory = ljung_box::test(&values, steadiness::LAGS);
-        values.len() >= FEWEST_BLOCKS && memory.is_none_or(|memory| memory.p >= ALPHA)
+        values.len() >= FEWEST_BLOCKS && !steadiness::remember(&values)
     };
     let first = candidates.first().copied().unwrap_or(MULTIPLES[MULTIPLES.len() - 1]);
     candidates.into_iter().find(|&times| forgetful(times)).unwrap_or(first)
@@ -150,17 +151,14 @@ pub fn extrapolate(
         question.horizon.min(if question.chosen { question.horizon } else { farthest(question, observed) });
     let blocks = horizon.0 as f64 / sample.block.0.max(1) as f64;
     let levels = Levels::of(&sample, blocks);
-    let mut gates = vec![
-        steadiness::level(&sample.values, finest, sample.block),
-        steadiness::dependence(&sample.values, sample.block),
-        steadiness::evenness(finest, series.block),
-    ];
+    let steadiness = Steadiness::of(series, finest, &sample.values, sample.block);
+    let mut gates = Vec::from(steadiness.gates());
     gates.extend([
         shape::fits(&sample, &Sample::of(series, times.saturating_mul(2)), blocks),
         shape::one_mode(&sample),
     ]);
     gates.extend([
-        conditions::period(structure, series.block),
+        conditions::period(structure, series.block, steadiness.recurring()),
         conditions::enough(n, sample.distinct(), series.step),
         conditions::horizon(question, observed),
         shape::width(&sample, levels.as_ref()),
@@ -169,6 +167,7 @@ pub fn extrapolate(
     ]);
     let mut beyond = Extrapolation {
         status: "ok",
+        memory: steadiness.cured(),
         block_ns: Some(sample.block),
         blocks: n as u64,
         horizon_ns: Some(horizon),

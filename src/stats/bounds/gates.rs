@@ -22,12 +22,24 @@ pub struct Gate {
     pub refusal: String,
     /// What to do about it; `""` where it passed.
     pub remedy: String,
+    /// What counting takes for granted and this gate refuses, as a clause: `if the maxima did not rise`; else not there.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub condition: &'static str,
 }
 
 impl Gate {
     /// A gate that lets pass.
     pub fn passed(id: &'static str, name: &'static str, detail: String) -> Gate {
-        Gate { id, name, passed: true, judged: true, detail, refusal: String::new(), remedy: String::new() }
+        Gate {
+            id,
+            name,
+            passed: true,
+            judged: true,
+            detail,
+            refusal: String::new(),
+            remedy: String::new(),
+            condition: "",
+        }
     }
 
     /// A gate that says no.
@@ -38,7 +50,21 @@ impl Gate {
         refusal: String,
         remedy: &str,
     ) -> Gate {
-        Gate { id, name, passed: false, judged: true, detail, refusal, remedy: remedy.to_owned() }
+        Gate {
+            id,
+            name,
+            passed: false,
+            judged: true,
+            detail,
+            refusal,
+            remedy: remedy.to_owned(),
+            condition: "",
+        }
+    }
+
+    /// The same, of what counting rests on as well.
+    pub fn on(self, condition: &'static str) -> Gate {
+        Gate { condition, ..self }
     }
 
     /// A gate that there was too little for; that is no pass.
@@ -51,12 +77,14 @@ impl Gate {
             detail: format!("not judged: {why}"),
             refusal: String::new(),
             remedy: String::new(),
+            condition: "",
         }
     }
 }
 
-/// In which order refusals matter: what the run is, how much of it there is, a mechanism in it, then the rest.
-const ORDER: [&str; 10] = ["G11", "G7", "G6", "G5", "G3", "G1", "G2", "G4", "G9", "G8"];
+/// In which order refusals matter: what the run is, how much of it there is, what became of its level, a mechanism in
+/// it, then the rest. A level that moves spreads the large values unevenly, too: it is named first.
+const ORDER: [&str; 10] = ["G11", "G7", "G1", "G6", "G3", "G5", "G2", "G4", "G9", "G8"];
 
 /// Whether all gates let pass; G10 only warns.
 pub fn all_pass(gates: &[Gate]) -> bool {

@@ -1,7 +1,9 @@
 //! What a run supports: counting bounds first, an extrapolation only behind gates that can say no.
 
+pub mod alike;
 pub mod conditions;
 pub mod counting;
+pub mod diagnosis;
 pub mod events;
 pub mod extrapolate;
 pub mod gates;
@@ -18,6 +20,7 @@ use serde::Serialize;
 use super::histogram::Row;
 use super::series::Series;
 use crate::units::Nanos;
+pub use alike::Alike;
 pub use counting::{Claim, Counting};
 pub use extrapolate::Extrapolation;
 pub use gates::Gate;
@@ -95,6 +98,8 @@ pub struct Bounds {
     /// Counting: flattened, its fields are the document's.
     #[serde(flatten)]
     pub counting: Counting,
+    /// Whether the blocks are alike, which counting takes for granted.
+    pub exchangeable: Alike,
     /// The claim about the limit; null without one.
     pub claim: Option<Claim>,
     /// All gates, in the order of their numbers.
@@ -106,25 +111,29 @@ pub struct Bounds {
     pub structure: Structure,
     /// `supported`, `failed`, `inconclusive`, or `""` without a limit.
     pub verdict: &'static str,
-    /// What the verdict rests on: `counting`, `extrapolation`, `integrity` (the run was spoiled) or `""`.
+    /// What the verdict rests on: `counting`, `extrapolation`, `steadiness` (the blocks are not alike, so that neither of
+    /// them says anything), `integrity` (the run was spoiled) or `""`.
     pub basis: &'static str,
 }
 
 /// Answers.
 pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
     let counting = counting::count(evidence, question);
-    let claim = question.limit.map(|limit| counting::claim(evidence, question, limit));
     let structure = structure::structure(evidence);
     let (gates, extrapolation) = extrapolate::extrapolate(evidence, question, &structure);
-    let (verdict, basis) = verdict(evidence, claim.as_ref(), &extrapolation, question);
-    Bounds { schema: SCHEMA, counting, claim, gates, extrapolation, structure, verdict, basis }
+    let exchangeable = Alike::of(&gates, evidence.series, &extrapolation);
+    let claim = question.limit.map(|limit| counting::claim(evidence, question, limit, &exchangeable));
+    let (verdict, basis) = verdict(evidence, claim.as_ref(), &exchangeable, &extrapolation, question);
+    Bounds { schema: SCHEMA, counting, exchangeable, claim, gates, extrapolation, structure, verdict, basis }
 }
 
-/// A spoiled run decides nothing. Counting decides where it can. An extrapolation may only support, and only with the
+/// A spoiled run decides nothing. Counting decides where it can: that the limit was reached too often holds whatever
+/// the blocks are, that it will not be takes blocks that are alike. An extrapolation may only support, and only with the
 /// bound that leaves the tail without an upper limit.
 fn verdict(
     evidence: &Evidence,
     claim: Option<&Claim>,
+    exchangeable: &Alike,
     beyond: &Extrapolation,
     question: &Question,
 ) -> (&'static str, &'static str) {
@@ -134,6 +143,9 @@ fn verdict(
     }
     if claim.by_counting != "inconclusive" {
         return (claim.by_counting, "counting");
+    }
+    if exchangeable.refused() {
+        return ("inconclusive", "steadiness");
     }
     let reaches = beyond.horizon_ns.is_some_and(|reach| reach >= question.horizon);
     let below = beyond.guarded_upper_ns.is_some_and(|upper| upper < limit.0 as f64);
@@ -203,6 +215,71 @@ mod tests {
         let spoiled = ["the machine slept".to_owned()];
         let evidence = Evidence { spoiled: &spoiled, ..evidence };
         assert_eq!(bounds(&evidence, &ask(Some(900_000), 200)).verdict, "inconclusive");
+    }
+
+    /// What is done to maxima of a scale of 2 us, by so many us.
+    fn disturbed(kind: &str, n: usize, by: f64, seed: u64) -> Vec<f64> {
+        let part = |i: usize| i as f64 / n as f64;
+        let is_late = |i: usize| match kind {
+            "comb" => i % 60 == 17,
+            "burst" => (n / 3..n / 3 + 30).contains(&i),
+            _ => 2 * i >= n,
+        };
+        let added =
+            |i: usize| if kind == "drift" { by * part(i) } else { by * f64::from(u8::from(is_late(i))) };
+        gumbel(n, seed).iter().enumerate().map(|(i, us)| us + added(i)).collect()
+    }
+
+    #[test]
+    fn what_is_not_steady_is_neither_supported_nor_extrapolated() {
+        for kind in ["drift", "step", "comb", "burst"] {
+            for seed in 0..2 {
+                // Three scales for the first, four for a comb of ten teeth.
+                let us = disturbed(kind, 600, if kind == "comb" { 8.0 } else { 6.0 }, seed);
+                let found = bounds(&Evidence::of(&series(us)), &ask(Some(900_000), 150));
+                assert_eq!((found.verdict, found.basis), ("inconclusive", "steadiness"), "{kind} {seed}");
+                assert_eq!((found.exchangeable.holds, found.extrapolation.status), ("no", "refused"));
+                let claim = found.claim.expect("a limit was asked for");
+                assert!(claim.by_counting == "inconclusive" && claim.sequential != "pass", "{claim:?}");
+            }
+        }
+        let drift = disturbed("drift", 600, 8.0, 9);
+        let found = bounds(&Evidence::of(&series(drift)), &ask(Some(22_000), 150));
+        assert_eq!((found.verdict, found.basis), ("failed", "counting"), "a limit that was reached stays so");
+    }
+
+    #[test]
+    fn memory_that_longer_blocks_lose_makes_an_event_of_what_comes_together() {
+        let mut last = 0.0;
+        let remembering = |us: &f64| {
+            last = 0.5 * last + us - 20.0;
+            20.0 + last
+        };
+        let us: Vec<f64> = gumbel(1_200, 5).iter().map(remembering).collect();
+        let run = series(us);
+        let found = |horizon: i64| bounds(&Evidence::of(&run), &ask(Some(900_000), horizon));
+        let long = found(300);
+        assert!(
+            long.exchangeable.block_ns > BLOCK && long.exchangeable.holds == "yes",
+            "{:?}",
+            long.exchangeable
+        );
+        assert_eq!((long.verdict, long.basis), ("supported", "counting"));
+        assert_eq!(
+            found(12).claim.map(|claim| claim.by_counting),
+            Some("inconclusive"),
+            "of a few such blocks"
+        );
+    }
+
+    #[test]
+    fn a_histogram_s_count_says_what_it_takes_for_granted() {
+        let series = Series { observed: Nanos(3_600 * Nanos::SECOND.0), block: BLOCK, ..Series::default() };
+        let rows = [(Nanos(0), Nanos(10_000), 3_600_000)];
+        let evidence = Evidence { rows: &rows, max: Some(Nanos(9_999)), ..Evidence::of(&series) };
+        let found = bounds(&evidence, &ask(Some(50_000), 600));
+        assert_eq!((found.verdict, found.exchangeable.holds), ("supported", "unknown"));
+        assert!(found.exchangeable.reason.contains("does not say when"), "{:?}", found.exchangeable);
     }
 
     proptest! {

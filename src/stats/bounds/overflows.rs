@@ -4,7 +4,7 @@
 //! the listed ones are the first, not the worst, and each is at least as late as the histogram's end. They recur or not;
 //! nothing else can be said of them.
 
-use super::conditions::TREAT;
+use super::conditions::{ONCE, TREAT};
 use super::events::TOGETHER;
 use super::gates::Gate;
 use super::periods::{self, FEWEST, MOST_SPIKES, Period};
@@ -97,7 +97,7 @@ fn about(evidence: &Evidence) -> String {
 /// G6 where only a histogram was kept: a period refuses, and that none was found proves nothing.
 pub fn period(evidence: &Evidence, structure: &Structure) -> Gate {
     if let Some(period) = structure.periods.first() {
-        return Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT);
+        return Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT).on(ONCE);
     }
     let listed = evidence.listed.cycles;
     let samples = several(listed, "listed sample", "listed samples");

@@ -72,9 +72,10 @@ pub struct Compared {
     /// Its 95 % interval over the units (of one run each, or of a side without an exceedance, over the events); of a
     /// quantile, that of the difference in ns. An end that is infinite is null.
     pub ci: Option<[f64; 2]>,
-    /// Two-sided, over the units; null where there are too few of them. Against a baseline, one-sided.
+    /// Two-sided, over the units; of rates the larger of that and of the one that the events alone give. Null where there
+    /// are too few units. Against a baseline, one-sided.
     pub p_value: Option<f64>,
-    /// Whether all ways to exchange the runs were gone through; if not, at most 19,999 were drawn with a fixed seed.
+    /// Whether all ways to exchange the units were gone through for that; if not, at most 19,999 were drawn with a fixed seed.
     pub exact: bool,
     /// Of one run each, that of the events alone: it cannot tell the change from the boot.
     pub event_p_value: Option<f64>,

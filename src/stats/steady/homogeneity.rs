@@ -138,20 +138,6 @@ fn drawn_p(observed: f64, large: usize, n: usize, sizes: &[u64; WINDOWS]) -> f64
     f64::from(reached + 1) / f64::from(DRAWS + 1)
 }
 
-/// The tenth of the run with the most large blocks, wherever it begins; the first of several.
-pub fn fullest_tenth(x: &[f64]) -> Option<Stretch> {
-    let (places, blocks) = (top_blocks(x, 0.05), x.len().div_ceil(WINDOWS));
-    let mut best: Option<Stretch> = None;
-    for (at, &first) in places.iter().enumerate() {
-        let large = places[at..].partition_point(|&place| place < first + blocks) as u64;
-        if best.is_none_or(|best| large > best.large) {
-            let first = first.min(x.len() - blocks);
-            best = Some(Stretch { first, blocks, large });
-        }
-    }
-    best
-}
-
 fn shortest_half(places: &[usize]) -> Option<Stretch> {
     let half = places.len().div_ceil(2);
     let stretch = |group: &[usize]| -> Option<Stretch> {
@@ -176,18 +162,6 @@ mod tests {
         let test = of_places(&burst, 600).unwrap();
         assert!(test.dispersion_p <= 0.001 && test.stretch.blocks == 13 && test.stretch.large == 13);
         assert_eq!(test.stretch.first, 300);
-    }
-
-    #[test]
-    fn a_tenth_is_found_wherever_it_begins() {
-        let mut x: Vec<f64> = (0..600).map(|i| f64::from(i * 7919 % 601)).collect();
-        x[45..75].iter_mut().for_each(|x| *x += 601.0);
-        assert_eq!(fullest_tenth(&x), Some(Stretch { first: 45, blocks: 60, large: 30 }));
-        x.rotate_left(45);
-        x.reverse();
-        assert_eq!(fullest_tenth(&x), Some(Stretch { first: 540, blocks: 60, large: 30 }), "up to the end");
-        assert_eq!((fullest_tenth(&[]), fullest_tenth(&[3.0; 100])), (None, None));
-        assert_eq!(fullest_tenth(&[1.0, 2.0]), Some(Stretch { first: 1, blocks: 1, large: 1 }));
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub mod mann_kendall;
 pub mod median_shift;
 pub mod ranks;
 pub mod runs;
+pub mod scan;
+pub mod scores;
 
 #[cfg(test)]
 mod battery;

@@ -3,6 +3,7 @@
 pub mod burst;
 pub mod change;
 pub mod cluster;
+pub mod epochs;
 pub mod experiments;
 pub mod fold;
 pub mod lags;

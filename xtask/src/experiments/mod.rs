@@ -5,6 +5,7 @@
 
 mod combs;
 mod compared;
+mod disturbed;
 mod gates;
 mod hidden;
 mod line;
@@ -73,7 +74,7 @@ pub fn run(options: &Options) -> Result<()> {
         return Tool::new("cargo").args(cargo).args(options.line()).dir(&root()).show();
     }
     let mut chosen: Vec<Experiment> =
-        [tails::all(), rates::all(), compared::all(), hidden::all(), gates::all()]
+        [tails::all(), rates::all(), compared::all(), hidden::all(), gates::all(), disturbed::all()]
             .into_iter()
             .flatten()
             .collect();

@@ -1,0 +1,66 @@
+//! Whether counting may take the blocks to be alike: what a gate says of level, dependence, evenness or a period holds
+//! for a count as well as for a fit.
+
+use serde::Serialize;
+
+use super::extrapolate::Extrapolation;
+use super::gates::Gate;
+use crate::stats::series::Series;
+use crate::units::Nanos;
+
+/// The gates that counting rests on, in the order in which their refusals are named.
+const GATES: [&str; 4] = ["G1", "G6", "G3", "G2"];
+/// Without these nothing is known; few blocks show no period, and many of them few teeth.
+const NEEDED: [&str; 3] = ["G1", "G2", "G3"];
+
+/// Whether the blocks are exchangeable, which counting takes for granted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Alike {
+    /// `yes`, `no`, or `unknown` where there was too little to judge by.
+    pub holds: &'static str,
+    /// The gates that refuse it.
+    pub gates: Vec<&'static str>,
+    /// Why it does not hold, or is not known, as a sentence; `""` where it holds.
+    pub reason: String,
+    /// What every sentence of counting then takes for granted: `if the maxima did not rise (G1, G3)`; else `""`.
+    pub condition: String,
+    /// Length of blocks without memory: what comes within it counts once. Longer than the recorded ones where only
+    /// these have memory.
+    pub block_ns: Nanos,
+}
+
+impl Alike {
+    /// What the gates say.
+    pub fn of(gates: &[Gate], series: &Series, beyond: &Extrapolation) -> Alike {
+        let gate = |id: &str| gates.iter().find(|gate| gate.id == id);
+        let refusing: Vec<&Gate> = GATES
+            .iter()
+            .filter_map(|id| gate(id))
+            .filter(|gate| gate.judged && !gate.passed && !gate.condition.is_empty())
+            .collect();
+        let block_ns = beyond.block_ns.filter(|_| beyond.memory).unwrap_or(series.block);
+        if let Some(first) = refusing.first() {
+            let mut ids: Vec<&str> = refusing.iter().map(|gate| gate.id).collect();
+            ids.sort_unstable();
+            return Alike {
+                holds: "no",
+                condition: format!("{} ({})", first.condition, ids.join(", ")),
+                gates: ids,
+                reason: first.refusal.clone(),
+                block_ns,
+            };
+        }
+        let open = NEEDED.iter().filter_map(|id| gate(id)).find(|gate| !gate.judged);
+        let holds = if open.is_some() { "unknown" } else { "yes" };
+        let reason = open.map_or_else(String::new, |gate| {
+            let why = gate.detail.trim_start_matches("not judged: ");
+            format!("Whether the blocks are alike could not be judged: {why}.")
+        });
+        Alike { holds, reason, block_ns, ..Alike::default() }
+    }
+
+    /// Whether a gate refuses it.
+    pub fn refused(&self) -> bool {
+        self.holds == "no"
+    }
+}

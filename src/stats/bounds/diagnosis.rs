@@ -1,0 +1,167 @@
+//! What became of the level where a gate refuses: a climb, a change, a stretch that stands out. A climb is no burst.
+
+use super::gates::ALPHA;
+use crate::stats::steady::homogeneity::{Homogeneity, Stretch};
+use crate::stats::steady::scan::Window;
+use crate::stats::steady::scores::Scores;
+use crate::stats::steady::{kpss, mann_kendall, median_shift, ranks};
+use crate::units::Nanos;
+
+const HOUR: f64 = 3.6e12;
+/// Fewer blocks show no trend of their own.
+const FEWEST: usize = 10;
+
+/// What the maxima do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Course {
+    /// They rise or fall by so many ns per block.
+    Drifting(f64),
+    /// From this block on they are others: typically before, and after.
+    Changed(usize, f64, f64),
+    /// They are larger in one stretch.
+    Bunched(Stretch),
+    /// The largest of them come ever more often, or ever less.
+    Spreading(bool),
+    /// They move, and not in one direction.
+    Wandering,
+}
+
+/// What the maxima do, of which some test says that they are not one series.
+pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&Window>) -> Course {
+    let n = values.len();
+    let of_window = |window: &Window| Stretch { first: window.first, blocks: window.blocks, large: 0 };
+    let stretch = window.map(of_window).or(found.map(|found| found.stretch));
+    let trend = |values: &[f64]| {
+        mann_kendall::trend(values)
+            .filter(|trend| values.len() >= FEWEST && trend.p < ALPHA)
+            .map(|trend| trend.z)
+    };
+    let moves = |values: &[f64]| {
+        trend(values).is_some() || kpss::level(values).is_some_and(|level| level.rejects_at_1_percent)
+    };
+    if let Some(stretch) = stretch {
+        let (before, after) = (&values[..stretch.first], &values[stretch.first + stretch.blocks..]);
+        let within = !before.is_empty() && !after.is_empty();
+        let steady = !moves(&[before, after].concat());
+        if steady && 4 * stretch.blocks <= n && (within || window.is_none()) {
+            return spreading(n, found, window).unwrap_or(Course::Bunched(stretch));
+        }
+        if steady && window.is_some() && !within {
+            let at = if before.is_empty() { stretch.blocks } else { stretch.first };
+            // Windows are tried in few lengths: their edge is near the change and not on it.
+            return changed(values, split(values).unwrap_or(at));
+        }
+    }
+    let Some(way) = trend(values) else {
+        let shifts = median_shift::most_likely(values).is_some_and(|shift| shift.p < ALPHA);
+        return match split(values) {
+            Some(at) if shifts => changed(values, at),
+            _ if moves(values) => Course::Wandering,
+            _ => spreading(n, found, window).or(stretch.map(Course::Bunched)).unwrap_or(Course::Wandering),
+        };
+    };
+    if let Some(at) = split(values) {
+        let (before, after) = values.split_at(at);
+        let goes_on = [before, after].into_iter().filter_map(trend).any(|part| part * way > 0.0);
+        let changed = changed(values, at);
+        if !goes_on && matches!(changed, Course::Changed(_, before, after) if (after - before) * way > 0.0) {
+            return changed;
+        }
+    }
+    Course::Drifting(slope(values))
+}
+
+/// Whether the largest blocks come ever more often, without a stretch that holds them.
+fn spreading(n: usize, found: Option<&Homogeneity>, window: Option<&Window>) -> Option<Course> {
+    let found = found.filter(|found| found.halves_p < ALPHA && 8 * found.stretch.blocks >= n)?;
+    window.is_none().then_some(Course::Spreading(2 * found.first_half < found.large))
+}
+
+/// Where the blocks part into two of different level most clearly, also near an end.
+fn split(values: &[f64]) -> Option<usize> {
+    let scores = Scores::of(values)?.all;
+    let n = scores.len() as f64;
+    let mut sum = 0.0;
+    let clear = scores.iter().enumerate().take(scores.len() - 1).map(|(i, score)| {
+        sum += score;
+        let before = (i + 1) as f64;
+        (i + 1, f64::abs(sum) / (before * (1.0 - before / n)).sqrt())
+    });
+    clear.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
+}
+
+fn changed(values: &[f64], at: usize) -> Course {
+    let (before, after) = values.split_at(at);
+    let typical = |values: &[f64]| ranks::median(values).unwrap_or_default();
+    Course::Changed(at, typical(before), typical(after))
+}
+
+/// The drift per block; of few values that recur, whose median slope is none, that of the halves' means.
+fn slope(values: &[f64]) -> f64 {
+    let slope = mann_kendall::slope(values).unwrap_or_default();
+    if slope != 0.0 {
+        return slope;
+    }
+    let (first, second) = values.split_at(values.len() / 2);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    (mean(second) - mean(first)) / (values.len().max(2) as f64 / 2.0)
+}
+
+impl Course {
+    /// What the maxima do, as a sentence without its end, of so many blocks of this length.
+    pub fn said(&self, values: &[f64], block: Nanos) -> String {
+        let at = |blocks: usize| Nanos(block.0.saturating_mul(blocks as i64)).spoken();
+        let us = |ns: f64| Nanos(ns.abs().min(9e18) as i64).spaced();
+        match *self {
+            Course::Drifting(slope) => {
+                let way = if slope < 0.0 { "fall" } else { "rise" };
+                let whole = us(slope * values.len() as f64);
+                let per_hour = slope * HOUR / block.0.max(1) as f64;
+                // Of blocks of a year an hour says nothing.
+                if per_hour.abs() >= 1.0 {
+                    format!("The maxima {way} by {} per hour ({whole} over the run)", us(per_hour))
+                } else {
+                    format!("The maxima {way} by {whole} over the run")
+                }
+            }
+            Course::Changed(first, before, after) => {
+                let way = if after < before { "fell" } else { "rose" };
+                format!(
+                    "The maxima {way} {} into the run, from typically {} to {}",
+                    at(first),
+                    us(before),
+                    us(after)
+                )
+            }
+            Course::Bunched(stretch) => {
+                let end = stretch.first + stretch.blocks;
+                let inside = ranks::median(&values[stretch.first..end]).unwrap_or_default();
+                let rest = [&values[..stretch.first], &values[end..]].concat();
+                format!(
+                    "Spikes are bunched: within {} from {} on the blocks have typically {}, the others {}",
+                    at(stretch.blocks),
+                    at(stretch.first),
+                    us(inside),
+                    us(ranks::median(&rest).unwrap_or_default())
+                )
+            }
+            Course::Spreading(more) => {
+                format!("Large values come ever {} often", if more { "more" } else { "less" })
+            }
+            Course::Wandering => "The level of the maxima wanders".to_owned(),
+        }
+    }
+
+    /// What a count would take, as a clause.
+    pub fn condition(&self) -> &'static str {
+        match self {
+            Course::Drifting(slope) if *slope < 0.0 => "if the maxima did not fall",
+            Course::Drifting(_) => "if the maxima did not rise",
+            Course::Changed(..) => "if the level had not changed",
+            Course::Bunched(_) => "if the spikes were not bunched",
+            Course::Spreading(true) => "if large values did not come ever more often",
+            Course::Spreading(false) => "if large values did not come ever less often",
+            Course::Wandering => "if the level did not wander",
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Normal scores of a series, and how likely so many of them drawn at random have a sum as large.
+//!
+//! Van der Waerden (1952): a rank r of n counts as the normal quantile of r / (n + 1), equal values as the mean of their
+//! ranks. The sum of drawn scores is bounded by the saddlepoint (Lugannani and Rice 1980; with Daniels' correction for
+//! lattices, 1987), as if each were put back, which makes it a little too likely (Hoeffding 1963). The normal law would
+//! not do: where few values recur, the scores are few and skewed. Assumption: every order of the values is as likely.
+
+use super::ranks;
+use crate::stats::law;
+use crate::stats::levels::Levels;
+
+/// More different scores than this are joined for the law of their sum.
+const MOST_SCORES: usize = 512;
+/// Joined scores are this far apart at most.
+const JOINED: f64 = 1.0 / 64.0;
+/// Steps of the search for the saddlepoint.
+const STEPS: u32 = 60;
+
+/// The scores of a series.
+#[derive(Debug, Clone)]
+pub struct Scores {
+    /// One for each value, in the order of the series: mean 0 and, over n - 1, variance 1.
+    pub all: Vec<f64>,
+    /// The different scores, ascending, each with its share.
+    law: Vec<(f64, f64)>,
+    /// The widest gap between two neighbours of them.
+    gap: f64,
+}
+
+impl Scores {
+    /// The scores of a series; none where all values are alike.
+    pub fn of(x: &[f64]) -> Option<Scores> {
+        if x.len() < 3 || !ranks::varies(x) {
+            return None;
+        }
+        let levels = Levels::of(x.iter().copied(), x.len());
+        let n = x.len() as f64;
+        let mut law: Vec<(f64, f64)> = Vec::with_capacity(levels.all().len());
+        let mut below = 0.0;
+        for &(_, count) in levels.all() {
+            let rank = below + (count as f64 + 1.0) / 2.0;
+            law.push((law::normal_quantile(rank / (n + 1.0)), count as f64 / n));
+            below += count as f64;
+        }
+        let mean: f64 = law.iter().map(|(score, share)| score * share).sum();
+        let squares: f64 = law.iter().map(|(score, share)| (score - mean).powi(2) * share).sum();
+        let scale = (squares * n / (n - 1.0)).sqrt();
+        law.iter_mut().for_each(|(score, _)| *score = (*score - mean) / scale);
+        let all = x.iter().map(|&x| law[levels.place(x)].0).collect();
+        let law = joined(law);
+        let gap = law.windows(2).map(|pair| pair[1].0 - pair[0].0).fold(0.0, f64::max);
+        Some(Scores { all, law, gap })
+    }
+
+    /// The probability that k of the scores, drawn at random, have at least this sum.
+    pub fn tail(&self, k: usize, sum: f64) -> f64 {
+        let k = k as f64;
+        let mean = sum / k;
+        let (Some(&(largest, share)), true) = (self.law.last(), mean > 0.0) else { return 1.0 };
+        if mean >= largest - 1e-9 {
+            return share.powf(k);
+        }
+        let (mut low, mut high) = (0.0, 1.0);
+        while self.tilted(high).1 < mean && high < 1e6 {
+            high *= 2.0;
+        }
+        for _ in 0..STEPS {
+            let middle = (low + high) / 2.0;
+            if self.tilted(middle).1 < mean { low = middle } else { high = middle }
+        }
+        let tilt = (low + high) / 2.0;
+        let (log, _, variance) = self.tilted(tilt);
+        let root = (2.0 * k * (tilt * mean - log)).max(0.0).sqrt();
+        let lattice = -(-tilt * self.gap).exp_m1() / self.gap;
+        let steep = lattice * (k * variance).sqrt();
+        if root < 1e-3 || steep <= 0.0 {
+            return 1.0;
+        }
+        let density = (-root * root / 2.0).exp() / std::f64::consts::TAU.sqrt();
+        (law::normal_two_sided(root) / 2.0 + density * (1.0 / steep - 1.0 / root)).clamp(0.0, 1.0)
+    }
+
+    /// Logarithm of the moment generating function, and mean and variance of the law that it tilts to.
+    fn tilted(&self, tilt: f64) -> (f64, f64, f64) {
+        let top = self.law.last().map_or(0.0, |last| last.0);
+        let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+        for &(score, share) in &self.law {
+            // Relative to the largest, so that nothing overflows.
+            let weight = share * (tilt * (score - top)).exp();
+            sum += weight;
+            first += weight * score;
+            second += weight * score * score;
+        }
+        let mean = first / sum;
+        (sum.ln() + tilt * top, mean, (second / sum - mean * mean).max(0.0))
+    }
+}
+
+/// Neighbouring scores as one where there are many.
+fn joined(law: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    if law.len() <= MOST_SCORES {
+        return law;
+    }
+    let mut few: Vec<(f64, f64)> = Vec::new();
+    for group in law.chunk_by(|a, b| (a.0 / JOINED).floor() == (b.0 / JOINED).floor()) {
+        let share: f64 = group.iter().map(|one| one.1).sum();
+        few.push((group.iter().map(|one| one.0 * one.1).sum::<f64>() / share, share));
+    }
+    few
+}
+
+/// How much wider so many sums spread than independent scores have it, from the median of their sizes, each in standard
+/// deviations of its own; 1 where that may be chance. A median is not moved by the few sums that are looked for.
+pub fn spread(median: f64, sums: f64) -> f64 {
+    // The median of a normal variable's size; of the estimate two standard errors, 1.17 over the root each.
+    let wider = median / 0.674_489_75;
+    if wider > 1.0 + 2.0 * 1.17 / sums.max(1.0).sqrt() { wider } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::{Dice, SEED};
+
+    #[test]
+    fn scores_are_normal_quantiles_of_midranks() {
+        let scores = Scores::of(&[3.0, 1.0, 2.0, 2.0]).unwrap();
+        // Quantiles of 4/5, 1/5, 2.5/5, 2.5/5; the squares sum to n - 1.
+        let end = (3.0f64 / 2.0).sqrt();
+        for (score, expected) in scores.all.iter().zip([end, -end, 0.0, 0.0]) {
+            assert!((score - expected).abs() < 1e-9, "{:?}", scores.all);
+        }
+        assert!(
+            Scores::of(&[]).is_none()
+                && Scores::of(&[2.0; 9]).is_none()
+                && Scores::of(&[f64::NAN; 5]).is_none()
+        );
+    }
+
+    #[test]
+    fn few_high_values_have_the_binomial_s_tail_and_not_the_normal_one() {
+        let x: Vec<f64> = (0..600).map(|i| if i % 20 == 0 { 6.0 } else { 5.0 }).collect();
+        let scores = Scores::of(&x).unwrap();
+        let (high, low) = (scores.all[0], scores.all[1]);
+        for k in [3, 4, 6] {
+            let tail = scores.tail(10, f64::from(k) * high + f64::from(10 - k) * low);
+            let exact = law::binomial_at_least(k as u64, 10, 0.05);
+            assert!((0.8..1.6).contains(&(tail / exact)), "{k}: {tail} for {exact}");
+        }
+        assert!((scores.tail(3, 3.0 * high) - 0.05f64.powi(3)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn sums_of_many_scores_have_the_tail_that_draws_have() {
+        let mut dice = Dice::new(SEED);
+        let x: Vec<f64> = (0..900).map(|_| dice.exponential()).collect();
+        let scores = Scores::of(&x).unwrap();
+        let sum = |dice: &mut Dice| (0..10).map(|_| scores.all[dice.below(900)]).sum::<f64>();
+        let drawn = (0..20_000).filter(|_| sum(&mut dice) >= 7.0).count() as f64 / 20_000.0;
+        let tail = scores.tail(10, 7.0);
+        assert!((tail / drawn - 1.0).abs() < 0.2, "{tail} for {drawn}");
+        assert_eq!((scores.tail(10, -1.0), scores.tail(0, 0.0)), (1.0, 1.0));
+        assert!(scores.tail(5, 1e9) < 1e-9);
+    }
+}

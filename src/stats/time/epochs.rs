@@ -1,0 +1,238 @@
+//! Do the blocks of one phase of some period have larger values than the rest? Of all blocks, not of the largest alone.
+//!
+//! Epoch folding (Leahy and others 1983) of normal scores: for a period and a phase, the sum of the scores of its teeth.
+//! p by Bonferroni: a part of it for the round periods that timers have, a part for every whole number of blocks up to
+//! a fifth of the run, a part for those between, whose teeth move through the blocks. Where values depend on each
+//! other, sums are divided by their spread over the phases. Assumption: at most short-range dependence.
+
+use crate::stats::law;
+use crate::stats::steady::scores::{self, Scores};
+use crate::units::Nanos;
+
+/// Round periods in seconds: what a person or a program asks a timer for.
+const ROUND: [i64; 15] = [2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
+/// Which part of p each of the three searches has.
+const ROUND_PART: f64 = 0.4;
+const WHOLE_PART: f64 = 0.3;
+const BETWEEN_PART: f64 = 0.3;
+/// A comb has at least so many teeth: round ones fewer, for they are fewer to choose from.
+const FEWEST_ROUND: usize = 3;
+const FEWEST: usize = 5;
+/// Longer whole periods than this are not folded, nor are longer stretches for those between.
+const LONGEST: usize = 3600;
+/// Of a longer series so many stretches are folded for those between.
+const STRETCHES: usize = 4;
+/// Fewer blocks have no period.
+const LEAST: usize = 20;
+/// From so many phases on their spread is known.
+const PHASES: usize = 16;
+
+/// A comb of blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Recurring {
+    /// From tooth to tooth, in blocks.
+    pub period: f64,
+    /// The first tooth, counted from 0.
+    pub first: usize,
+    /// How many teeth there are.
+    pub teeth: usize,
+    /// The sum of their scores in standard deviations.
+    pub z: f64,
+    /// The probability of such a comb by chance, among all that were tried.
+    pub p: f64,
+}
+
+/// A search: which part of p it has among how many combs, and from which z on a comb is looked at closely.
+struct Search {
+    tries: f64,
+    part: f64,
+    enough: f64,
+}
+
+impl Search {
+    fn new(tries: f64, part: f64, alpha: f64) -> Search {
+        let chance = (alpha * part / tries.max(1.0)).max(1e-300);
+        Search { tries, part, enough: -law::normal_quantile(chance) }
+    }
+}
+
+/// The comb with the smallest p below alpha, of the scores in their places in time, of blocks of this length.
+pub fn comb(x: &[f64], scores: &Scores, block: Nanos, alpha: f64) -> Option<Recurring> {
+    let n = x.len();
+    if n < LEAST {
+        return None;
+    }
+    let memory = memory(x);
+    let mut best: Option<Recurring> = None;
+    let mut keep = |found: Option<Recurring>| {
+        let better = |new: &Recurring| best.is_none_or(|best| new.p < best.p);
+        best = found.filter(better).or(best);
+    };
+    let length = block.0.max(1);
+    let round: Vec<usize> = ROUND
+        .iter()
+        .filter(|&&s| s * Nanos::SECOND.0 % length == 0)
+        .map(|s| (s * Nanos::SECOND.0 / length) as usize)
+        .filter(|&period| period >= 2 && period * FEWEST_ROUND <= n)
+        .collect();
+    let search = Search::new(round.iter().sum::<usize>() as f64, ROUND_PART, alpha);
+    round.iter().for_each(|&period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
+    let longest = (n / FEWEST).min(LONGEST);
+    let search = Search::new((2..=longest).sum::<usize>() as f64, WHOLE_PART, alpha);
+    (2..=longest).for_each(|period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
+    between((x, scores), memory, alpha, &mut keep);
+    best.filter(|best| best.p < alpha)
+}
+
+/// Periods that are no whole number of blocks, so near to each other that the teeth of one run half a block off at most.
+fn between(
+    (x, scores): (&[f64], &Scores),
+    memory: f64,
+    alpha: f64,
+    keep: &mut impl FnMut(Option<Recurring>),
+) {
+    let n = x.len();
+    let (stretches, length) = if n <= LONGEST { (1, n) } else { ((n / LONGEST).min(STRETCHES), LONGEST) };
+    // Half blocks where the teeth are few; where they are many there is enough of them.
+    let fine = if length <= 1200 { 0.5 } else { 1.0 };
+    let longest = length as f64 / FEWEST as f64;
+    let mut periods = Vec::new();
+    let mut period = 2.0;
+    while period < longest {
+        periods.push(period);
+        period += period * fine / length as f64;
+    }
+    let tries = periods.iter().sum::<f64>() / fine * stretches as f64;
+    let search = Search::new(tries, BETWEEN_PART, alpha);
+    for stretch in 0..stretches {
+        let from = stretch * (n - length) / (stretches - 1).max(1);
+        let part = &x[from..from + length];
+        let here = |found: Recurring| Recurring { first: found.first + from, ..found };
+        for &period in &periods {
+            keep(fold((part, scores), (period, 0.0), memory, &search).map(here));
+            if fine < 1.0 {
+                keep(fold((part, scores), (period, 0.5), memory, &search).map(here));
+            }
+        }
+    }
+}
+
+/// The best phase of a period, if its p is below the search's.
+fn fold(
+    (x, scores): (&[f64], &Scores),
+    (period, shift): (f64, f64),
+    memory: f64,
+    search: &Search,
+) -> Option<Recurring> {
+    let phases = period.floor() as usize;
+    let mut sums = vec![0.0; phases];
+    let mut turns = 0;
+    loop {
+        let at = (turns as f64 * period + shift) as usize;
+        let Some(part) = x.get(at..).filter(|part| !part.is_empty()) else { break };
+        sums.iter_mut().zip(part).for_each(|(sum, score)| *sum += score);
+        turns += 1;
+    }
+    let (first, &sum) = sums.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+    let last = (turns - 1) as f64 * period + shift;
+    let teeth = if last as usize + first < x.len() { turns } else { turns - 1 };
+    let deviation = (teeth as f64 * (1.0 - teeth as f64 / scores.all.len() as f64)).sqrt();
+    if sum / deviation < search.enough {
+        return None;
+    }
+    let sum = sum / spread(&mut sums, deviation).max(remembered(memory, period));
+    let tail = scores.tail(teeth, sum);
+    let p = (tail * search.tries / search.part).min(1.0);
+    let z = sum / deviation;
+    Some(Recurring { period, first, teeth, z, p })
+}
+
+/// How much wider the sums of the phases spread than those of independent blocks; their median, which one phase does
+/// not move.
+fn spread(sums: &mut [f64], deviation: f64) -> f64 {
+    if sums.len() < PHASES {
+        return 1.0;
+    }
+    sums.iter_mut().for_each(|sum| *sum = sum.abs());
+    let middle = sums.len() / 2;
+    let (_, median, _) = sums.select_nth_unstable_by(middle, f64::total_cmp);
+    scores::spread(*median / deviation, sums.len() as f64)
+}
+
+/// How alike neighbours are: their correlation, if it is positive.
+fn memory(x: &[f64]) -> f64 {
+    let products: f64 = x.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    (products / x.iter().map(|x| x * x).sum::<f64>()).clamp(0.0, 0.99)
+}
+
+/// The spread of sums of every so manieth block of a series that forgets at this rate.
+fn remembered(memory: f64, period: f64) -> f64 {
+    let alike = memory.powf(period);
+    ((1.0 + alike) / (1.0 - alike)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::{Dice, SEED};
+
+    /// The comb of Gumbel maxima of which those with a tooth are so many scales larger.
+    fn found(n: usize, period: f64, by: f64, step: f64, dice: &mut Dice) -> Option<Recurring> {
+        let mut x: Vec<f64> = (0..n).map(|_| -dice.exponential().ln()).collect();
+        let mut at = dice.even() * period;
+        while at < n as f64 {
+            x[at as usize] += by;
+            at += period;
+        }
+        let x: Vec<f64> = x.iter().map(|x| (x / step).floor()).collect();
+        let scores = Scores::of(&x)?;
+        comb(&scores.all, &scores, Nanos::SECOND, 0.03)
+    }
+
+    #[test]
+    fn combs_below_the_largest_blocks_are_found() {
+        let mut dice = Dice::new(SEED);
+        for (period, by) in [(60.0, 3.0), (7.0, 3.0), (45.0, 3.0), (20.3, 3.0), (97.0, 5.0), (120.0, 6.0)] {
+            let all: Vec<Option<Recurring>> =
+                (0..4).map(|_| found(600, period, by, 0.5, &mut dice)).collect();
+            let right = |comb: &&Recurring| (comb.period - period).abs() < 0.02 * period;
+            assert!(all.iter().flatten().filter(right).count() >= 3, "{period}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn noise_has_no_comb_however_coarsely_it_is_recorded() {
+        let mut dice = Dice::new(SEED);
+        for step in [0.01, 1.0, 4.0] {
+            let alarms = (0..20).filter(|_| found(600, 1e9, 0.0, step, &mut dice).is_some()).count();
+            assert!(alarms <= 2, "{alarms} of 20 in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn short_memory_is_no_comb() {
+        let (mut dice, mut alarms) = (Dice::new(SEED), 0);
+        for _ in 0..20 {
+            let mut last = 0.0;
+            let mut next = || {
+                last = 0.6 * last - dice.exponential().ln();
+                last
+            };
+            let x: Vec<f64> = (0..600).map(|_| next()).collect();
+            let scores = Scores::of(&x).unwrap();
+            alarms += u32::from(comb(&scores.all, &scores, Nanos::SECOND, 0.03).is_some());
+        }
+        assert!(alarms <= 2, "{alarms} of 20");
+    }
+
+    #[test]
+    fn edges_have_answers() {
+        for n in [3, 20, 21, 40] {
+            let x: Vec<f64> = (0..n).map(f64::from).collect();
+            let scores = Scores::of(&x).unwrap();
+            for block in [Nanos(0), Nanos(i64::MAX), Nanos::SECOND] {
+                let _ = comb(&scores.all, &scores, block, 0.03);
+            }
+        }
+    }
+}

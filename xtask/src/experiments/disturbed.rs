@@ -1,0 +1,126 @@
+//! Runs that are not steady: how often `bounds` extrapolates one all the same, or takes its count for a claim.
+//!
+//! Drifts, steps, combs and bursts of three to six scales of the law, in steps of 1 us. The limit is above all maxima and
+//! the horizon a quarter of the run: were the blocks alike, counting would support each claim.
+
+use onbeat::stats::bounds::{Evidence, Question, REACH, bounds};
+use onbeat::stats::dice::{Dice, SEED};
+use onbeat::stats::series::{BLOCK, Series};
+use onbeat::stats::tail::gev::Gev;
+use onbeat::units::Nanos;
+
+use super::line::Line;
+use super::{Experiment, Length};
+
+const SIGMA: f64 = 2.0;
+const SIZES: [f64; 4] = [3.0, 4.0, 5.0, 6.0];
+
+/// What is done to the blocks, by so many sigma.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Growing over this last part of the run.
+    Drift(f64),
+    /// From this part of the run on.
+    Step(f64),
+    /// Once in so many blocks, from a random phase on.
+    Comb(f64),
+    /// For so many blocks, anywhere, so often.
+    Burst(usize, u32),
+}
+
+/// Name, what is done, with which shape of the law, and the documented rates of extrapolations at 600 and 3,600 blocks:
+/// the largest of the four sizes.
+type Row = (&'static str, Kind, f64, [f64; 2]);
+
+const ROWS: [Row; 14] = [
+    ("drift over the run", Kind::Drift(1.0), 0.0, [0.0, 0.0]),
+    ("drift over the last fifth", Kind::Drift(0.2), 0.0, [0.0, 0.0]),
+    ("step in the middle", Kind::Step(0.5), 0.0, [0.0, 0.0]),
+    ("step at nine tenths", Kind::Step(0.9), 0.0, [0.0, 0.0]),
+    ("burst of 10 s", Kind::Burst(10, 1), 0.0, [0.0, 0.0]),
+    ("burst of 30 s", Kind::Burst(30, 1), 0.0, [0.0, 0.0]),
+    ("three bursts of 20 s", Kind::Burst(20, 3), 0.0, [0.0, 0.0]),
+    ("burst of 60 s, xi -0.2", Kind::Burst(60, 1), -0.2, [0.0, 0.0]),
+    ("comb of 7 s", Kind::Comb(7.0), 0.0, [0.0, 0.0]),
+    ("comb of 30 s", Kind::Comb(30.0), 0.0, [0.0, 0.0]),
+    ("comb of 45 s", Kind::Comb(45.0), 0.0, [0.0, 0.0]),
+    ("comb of 60 s", Kind::Comb(60.0), 0.0, [0.013, 0.0]),
+    ("comb of 60 s, xi -0.2", Kind::Comb(60.0), -0.2, [0.0, 0.0]),
+    ("comb of 20.3 s", Kind::Comb(20.3), 0.0, [0.025, 0.0]),
+];
+
+/// All of them, the longest first.
+pub fn all() -> Vec<Experiment> {
+    let mut all: Vec<Experiment> = Vec::new();
+    for (at, n) in [(1, 3600), (0, 600)] {
+        for (name, kind, xi, documented) in ROWS {
+            let row = move |length| disturbed(name, kind, (xi, n), documented[at], length);
+            all.push(("disturbed", Box::new(row)));
+        }
+    }
+    all
+}
+
+impl Kind {
+    fn maxima(self, (xi, n): (f64, usize), size: f64, dice: &mut Dice) -> Vec<f64> {
+        let law = Gev { mu: 20.0, sigma: SIGMA, xi };
+        let by = size * SIGMA;
+        let mut x: Vec<f64> = (0..n).map(|_| law.level_of_rate(dice.exponential())).collect();
+        match self {
+            Kind::Drift(part) => {
+                let from = (1.0 - part) * n as f64;
+                let grown = |i: usize| ((i as f64 - from) / (n as f64 - from)).max(0.0);
+                x.iter_mut().enumerate().for_each(|(i, x)| *x += by * grown(i));
+            }
+            Kind::Step(from) => x[(from * n as f64) as usize..].iter_mut().for_each(|x| *x += by),
+            Kind::Comb(period) => {
+                let mut at = dice.even() * period;
+                while at < n as f64 {
+                    x[at as usize] += by;
+                    at += period;
+                }
+            }
+            Kind::Burst(blocks, times) => {
+                for _ in 0..times {
+                    let from = dice.below(n - blocks);
+                    x[from..from + blocks].iter_mut().for_each(|x| *x += by);
+                }
+            }
+        }
+        x
+    }
+}
+
+/// Whether maxima in us are extrapolated, and whether a claim on their count is supported.
+fn wrong(maxima: &[f64]) -> (bool, bool) {
+    let list: Vec<Option<Nanos>> = maxima.iter().map(|us| Some(Nanos(us.floor() as i64 * 1000))).collect();
+    let series = Series::of_list(&list, BLOCK, Nanos::MICRO);
+    let limit = list.iter().flatten().max().map(|max| Nanos(max.0 + 100_000));
+    let horizon = Nanos(series.observed.0 / 4);
+    let answer = bounds(&Evidence::of(&series), &Question { limit, horizon, chosen: true, reach: REACH });
+    (answer.extrapolation.status == "ok", answer.verdict == "supported")
+}
+
+fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length: Length) -> Vec<Line> {
+    let reps = if law.1 > 1000 { length.of(60, 0) } else { length.of(200, 10) };
+    if reps == 0 {
+        return Vec::new();
+    }
+    let mut dice = Dice::new(SEED);
+    let mut rate = |size: f64| {
+        let found: Vec<(bool, bool)> = (0..reps).map(|_| wrong(&kind.maxima(law, size, &mut dice))).collect();
+        let part = |of: fn(&(bool, bool)) -> bool| {
+            found.iter().filter(|one| of(one)).count() as f64 / f64::from(reps)
+        };
+        (part(|one| one.0), part(|one| one.1))
+    };
+    let rates = SIZES.map(&mut rate);
+    let line = |what: &str, of: fn(&(f64, f64)) -> f64| {
+        let each = rates.iter().map(|rates| format!("{:.3}", of(rates))).collect::<Vec<_>>().join(" ");
+        let most = rates.iter().map(of).fold(0.0, f64::max);
+        Line::rate(format!("{name}, n {}: {what}", law.1), most, reps)
+            .at_most(0.05)
+            .note(format!("3, 4, 5, 6 sigma: {each}; documented {documented:.3}"))
+    };
+    vec![line("extrapolated", |rates| rates.0), line("supported", |rates| rates.1)]
+}
