@@ -15,6 +15,7 @@ pub mod tests {
     use crate::rules::intent::{Profile, intent};
     use crate::rules::judgement::Verdict;
     use crate::rules::{knobs, wanted};
+    use crate::text::Keyword;
     use std::fs;
     use std::path::{Path, PathBuf};
 
