@@ -8,6 +8,7 @@ mod compared;
 mod gates;
 mod hidden;
 mod line;
+mod printed;
 mod rates;
 mod tails;
 
@@ -73,7 +74,7 @@ pub fn run(options: &Options) -> Result<()> {
         return Tool::new("cargo").args(cargo).args(options.line()).dir(&root()).show();
     }
     let mut chosen: Vec<Experiment> =
-        [tails::all(), rates::all(), compared::all(), hidden::all(), gates::all()]
+        [tails::all(), printed::all(), rates::all(), compared::all(), hidden::all(), gates::all()]
             .into_iter()
             .flatten()
             .collect();
