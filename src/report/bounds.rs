@@ -2,6 +2,7 @@
 
 use super::ink::{BOLD, DIM, GREEN, Ink, RED};
 use super::words::{clean, duration, several, span, wrapped};
+use crate::stats::bounds::shape::WIDE;
 use crate::stats::bounds::words::digits;
 use crate::stats::bounds::{Bounds, Claim, Counting, Extrapolation, Gate};
 use crate::units::Nanos;
@@ -232,18 +233,38 @@ pub fn beyond_heading(beyond: &Extrapolation) -> String {
     }
 }
 
+/// Part of the sentence with the bound, so that none is read without it.
+fn wide(times: f64) -> String {
+    let times = if times < 10.0 { format!("{times:.1}") } else { format!("{times:.0}") };
+    format!(
+        " That is {times} times the largest latency seen, because this run hardly determines its tail: measure for longer, or ask for a shorter --horizon."
+    )
+}
+
+/// A bound at the digits in which it is shown: rounded to the nearest it would be too low every other time.
+pub fn rounded_up(ns: f64) -> Nanos {
+    let ns = ns.min(9e18).ceil() as i64;
+    let mut unit = 1;
+    while ns / unit >= 1_000 {
+        unit *= 10;
+    }
+    Nanos(ns.saturating_add(unit - 1) / unit * unit)
+}
+
 /// What lies beyond, or why that is not said, in sentences.
 pub fn beyond(bounds: &Bounds) -> Vec<String> {
     let beyond = &bounds.extrapolation;
     let us = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(Nanos(ns.min(9e18) as i64)));
     if beyond.status == "ok" {
         let horizon = beyond.horizon_ns.map_or_else(String::new, duration);
+        let bound = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(rounded_up(ns)));
         let mut lines = vec![
             format!("The worst in {horizon} is typically {}.", us(beyond.typical_ns)),
             format!(
-                "With 95 % confidence there is at most a 5 % chance of exceeding {} ({} if the tail is not allowed an upper limit).",
-                us(beyond.upper_ns),
-                us(beyond.guarded_upper_ns)
+                "With 95 % confidence there is at most a 5 % chance of exceeding {} ({} if the tail is not allowed an upper limit).{}",
+                bound(beyond.upper_ns),
+                bound(beyond.guarded_upper_ns),
+                beyond.times_seen.filter(|times| *times > WIDE).map_or_else(String::new, wide)
             ),
         ];
         let seen = bounds.counting.observed_max_ns;
@@ -347,6 +368,7 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::fixture;
     use crate::stats::bounds::{Evidence, Question, REACH, bounds};
     use crate::stats::dice::Dice;
     use crate::stats::series::{BLOCK, Series};
@@ -377,5 +399,40 @@ mod tests {
         }
         let steady = counting(&asked(0.0, None));
         assert!(steady[0].starts_with("A wake-up later") && !steady.join(" ").contains(" if "), "{steady:?}");
+    }
+
+    #[test]
+    fn a_shown_bound_is_never_below_the_bound() {
+        for (ns, shown) in [
+            (26_340.2, "26.4 us"),
+            (26_300.0, "26.3 us"),
+            (108_000.1, "109 us"),
+            (9_996.0, "10 us"),
+            (999_999.5, "1 ms"),
+            (12.1, "13 ns"),
+            (-5.0, "-5 ns"),
+        ] {
+            assert_eq!(span(rounded_up(ns)), shown);
+        }
+        assert!(rounded_up(f64::INFINITY).0 > 8_999_999_999_999_999_999);
+    }
+
+    #[test]
+    fn a_wide_bound_is_said_to_be_wide() {
+        let mut sample = fixture::quiet();
+        sample.ask(None);
+        let mut bounds = sample.bounds.unwrap();
+        bounds.extrapolation = Extrapolation {
+            status: "ok",
+            upper_ns: Some(260_000.0),
+            guarded_upper_ns: Some(262_100.0),
+            times_seen: Some(13.1),
+            ..Extrapolation::default()
+        };
+        let said = beyond(&bounds);
+        assert!(said[1].contains("exceeding 260 us (263 us if") && said[1].contains("13 times"), "{said:?}");
+        assert!(brief("t", &bounds, 400, false).contains("13 times"));
+        bounds.extrapolation.times_seen = Some(1.2);
+        assert!(!beyond(&bounds)[1].contains("times"));
     }
 }

@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 
 use super::axis::{Scale, power_label, span_label};
-use super::bounds::mark;
+use super::bounds::{mark, rounded_up};
 use super::curve::Curve;
 use super::overlay::stroke;
 use super::svg::{self, Key, Path, Picture, Plot, Px, Size, legend, text_over};
@@ -159,16 +159,16 @@ impl Sketch<'_> {
             beyond.upper_ns.is_none_or(|upper| self.x.at(*guarded) - self.x.at(upper) > 4.0)
         });
         let marks = [
-            (beyond.typical_ns, "typical", 17.0),
-            (beyond.upper_ns, "bound", -7.0),
-            (guarded, "bound without an upper limit", -24.0),
+            (beyond.typical_ns.map(|level| (level, Nanos(level.min(9e18) as i64))), "typical", 17.0),
+            (beyond.upper_ns.map(|level| (level, rounded_up(level))), "bound", -7.0),
+            (guarded.map(|level| (level, rounded_up(level))), "bound without an upper limit", -24.0),
         ];
         let y = self.y.at(self.once);
         let colour = self.theme.lines[1];
         html! {
             @for (level, name, down) in marks {
-                @if let Some(level) = level {
-                    @let words = format!("{name} {}", span(Nanos(level.min(9e18) as i64)));
+                @if let Some((level, shown)) = level {
+                    @let words = format!("{name} {}", span(shown));
                     @let x = self.x.at(level);
                     circle cx=(Px(x)) cy=(Px(y)) r="4" fill=(colour) stroke=(self.theme.ground) stroke-width="1.2" { title { (words) } }
                     (text_over((x + 5.0).min(self.plot.right - 4.0), y + down, "end", colour, self.theme, &words))

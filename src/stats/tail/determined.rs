@@ -8,7 +8,8 @@ use super::gpd;
 use super::profile::{Interval, TWO_SIDED_95, shape_interval};
 use super::steps::Steps;
 
-/// A shape whose interval reaches beyond has, for all that the data say, no variance.
+/// A shape whose interval reaches beyond has, for all that the data say, no variance. Of a histogram only: see
+/// [`Determined::is_bounded`].
 const HEAVIEST: f64 = 0.5;
 /// A bound further above the largest value says nothing that is of use.
 const TIMES_LARGEST: f64 = 3.0;
@@ -25,7 +26,15 @@ pub struct Determined {
 }
 
 impl Determined {
-    /// Whether nothing does.
+    /// Whether there is a bound at all: what a claim about runs may ask.
+    ///
+    /// A bound that is printed where it is narrow is printed of a heavy tail where the run looks light, and is then
+    /// too low more often than it says. Only what does not depend on how light a run looks may refuse it.
+    pub fn is_bounded(&self) -> bool {
+        !self.at_edge && self.times_largest.is_finite()
+    }
+
+    /// Whether nothing does: for a level that is shown and claims no confidence.
     pub fn is_enough(&self) -> bool {
         let bounded = self.shape.high.is_some_and(|high| high <= HEAVIEST);
         !self.at_edge && bounded && self.times_largest <= TIMES_LARGEST
@@ -58,7 +67,8 @@ pub fn of_excesses(
     }
 }
 
-fn times(bound: Option<f64>, largest: f64) -> f64 {
+/// How many times the largest value a bound is; infinite without a bound.
+pub fn times(bound: Option<f64>, largest: f64) -> f64 {
     bound.filter(|_| largest > 0.0).map_or(f64::INFINITY, |bound| bound / largest)
 }
 
@@ -100,13 +110,15 @@ mod tests {
         let level = Level { blocks: 300.0, probability: 0.95 };
         let (steps, fit) = drawn(0.0);
         let bound = level_upper(&steps, &fit, level, ONE_SIDED_95);
-        assert!(of_maxima(&steps, &fit, bound).is_enough());
-        assert!(!of_maxima(&steps, &fit, None).is_enough());
-        let (steps, fit) = drawn(1.5);
+        assert!(of_maxima(&steps, &fit, bound).is_bounded());
+        assert!(!of_maxima(&steps, &fit, None).is_bounded());
+        let (steps, fit) = drawn(0.4);
+        let wide = of_maxima(&steps, &fit, Some(1e6));
+        assert!(wide.is_bounded() && !wide.is_enough(), "however wide: {wide:?}");
+        let (steps, fit) = drawn(3.0);
         let heavy = of_maxima(&steps, &fit, Some(1.0));
-        assert!(
-            heavy.at_edge && !heavy.is_enough() && heavy.shape.high.is_none_or(|high| high > 1.0),
-            "{heavy:?}"
-        );
+        assert!(heavy.at_edge && !heavy.is_bounded(), "{heavy:?}");
+        let (steps, fit) = drawn(-0.8);
+        assert!(!of_maxima(&steps, &fit, Some(1.0)).is_bounded(), "{fit:?}");
     }
 }

@@ -122,8 +122,11 @@ pub struct Shape {
 impl Shape {
     /// Where maximum likelihood is regular and the mean is finite.
     pub const USUAL: Shape = Shape { low: -0.5, high: 0.7 };
+    /// The same, and so far that no profile is cut off: bounds from 60 maxima of xi 0.3 take shapes above 0.7 into
+    /// account. Not for a test of the fit: a separate mode can pass for so heavy a tail.
+    pub const WIDE: Shape = Shape { low: -0.5, high: 1.5 };
     /// No upper end of the tail.
-    pub const GUARDED: Shape = Shape { low: 0.0, high: 0.7 };
+    pub const GUARDED: Shape = Shape { low: 0.0, high: 1.5 };
 
     /// Whether a shape is one of these.
     pub fn holds(&self, xi: f64) -> bool {
@@ -163,12 +166,7 @@ fn fit_gumbel(steps: &Steps) -> Option<Fit> {
 }
 
 fn natural_fit(data: &Standard, least: &Minimum<3>, n: f64, shape: Shape) -> Fit {
-    Fit {
-        law: Gev::of(&least.at).natural(data),
-        nllh: least.value + data.densities * data.scale.ln(),
-        n,
-        shape,
-    }
+    Fit { law: Gev::of(&least.at).natural(data), nllh: least.value + data.offset, n, shape }
 }
 
 /// Fits from one start near the optimum and to fewer digits: for the many fits of a bootstrap.
@@ -216,7 +214,7 @@ fn fit_standard(data: &Standard, shape: Shape) -> Option<Minimum<3>> {
     let inside = if shape.holds(last.at[2]) { last } else { fine };
     // A simplex that leans on the wall creeps: on the wall itself there are only two parameters.
     let wall = if inside.at[2] - shape.low < shape.high - inside.at[2] { shape.low } else { shape.high };
-    let near = (inside.at[2] - wall).abs() < 0.03;
+    let near = (inside.at[2] - wall).abs() < 0.1;
     let walled = if near { of_shape(data, wall, [inside.at[0], inside.at[1]]) } else { None };
     Some(walled.filter(|walled| walled.value < inside.value).unwrap_or(inside))
 }

@@ -124,7 +124,7 @@ pub fn fit(excesses: &Steps, shape: Shape) -> Option<Fit> {
         };
     }
     let law = Gpd { sigma: least.at[0].exp() * data.scale, xi: least.at[1] };
-    let nllh = least.value + data.densities * data.scale.ln();
+    let nllh = least.value + data.offset;
     least.value.is_finite().then_some(Fit { law, nllh, n: excesses.n(), shape })
 }
 

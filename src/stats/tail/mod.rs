@@ -34,7 +34,7 @@ mod tests {
             let lenient = 1e-6 * (1.0 + level.of(&fit.law).abs());
             assert!(bound.is_none_or(|bound| bound + lenient >= level.of(&fit.law)), "{bound:?} {fit:?}");
             let _ = determined::of_maxima(&steps, &fit, bound).is_enough();
-            let _ = (gev::standard_errors(&steps, &fit), gap::widest_gap(&steps, &fit.law, 1));
+            let _ = (gev::standard_errors(&steps, &fit), gap::widest_gap(&steps, &fit.law));
             let _ = fit_test::of_maxima(&steps, &fit, 0.01, 9, 1);
         }
         let lowest = steps.all().first().map_or(0.0, |step| step.low);

@@ -33,6 +33,11 @@ const MANY: usize = 120;
 const CLOSE: f64 = 0.12;
 /// Values are put together further apart where otherwise more groups than this would be left.
 const MOST_GROUPS: usize = 2000;
+/// A step of at most this part of the bulk's spread has the probability of its middle's density times its width, to
+/// a millionth part.
+const NARROW: f64 = 0.01;
+/// Unless it holds more than this part of all values: a density can grow without end where many are equal.
+const MOST_ALIKE: f64 = 0.05;
 
 impl Steps {
     /// Values recorded in steps of `width` (0: continuous), each as the lower edge of its step; None without values or with one that is not finite.
@@ -184,15 +189,37 @@ impl Steps {
         let spread = self.steps.len() >= 3 && scale.is_normal() && scale > 1e-12 * moments.l1.abs();
         let densities: f64 = self.steps.iter().filter(|s| s.high == s.low).map(|s| s.count).sum();
         let centre = centre.unwrap_or(moments.l1);
-        spread.then(|| Standard {
-            steps: self.grouped(centre, scale, close),
-            centre,
-            scale,
-            densities,
-            mean: (moments.l1 - centre) / scale,
-            skew: moments.l3 / scale,
+        spread.then(|| {
+            let mut steps = self.grouped(centre, scale, close);
+            let narrowed = if self.are_narrow(scale) { by_density(&mut steps) } else { 0.0 };
+            Standard {
+                steps,
+                centre,
+                scale,
+                offset: densities * scale.ln() - narrowed,
+                mean: (moments.l1 - centre) / scale,
+                skew: moments.l3 / scale,
+            }
         })
     }
+
+    /// Whether every step is so narrow beside the spread of the bulk that a density will do.
+    fn are_narrow(&self, scale: f64) -> bool {
+        let width = NARROW * self.bulk_scale(scale);
+        self.steps.iter().all(|s| s.high - s.low <= width && s.count <= MOST_ALIKE * self.n)
+    }
+}
+
+/// Puts a density at its middle in place of each step, which costs a third of the time; the sum of the logarithms of
+/// the values' widths, by which the logarithm of the likelihood is then too small.
+fn by_density(steps: &mut [Step]) -> f64 {
+    let mut sum = 0.0;
+    for step in steps.iter_mut().filter(|step| step.high > step.low) {
+        sum += step.count * (step.high - step.low).ln();
+        let middle = 0.5 * (step.low + step.high);
+        (step.low, step.high) = (middle, middle);
+    }
+    sum
 }
 
 /// Two steps in place of a group of equally wide ones: the two-point Gauss quadrature of its lower edges.
@@ -219,8 +246,8 @@ pub struct Standard {
     pub centre: f64,
     /// The L-scale, in the unit of the values.
     pub scale: f64,
-    /// How many values count by density: each adds ln(scale) to minus the log-likelihood.
-    pub densities: f64,
+    /// What minus the log-likelihood of these steps lacks to that of the values in their own unit.
+    pub offset: f64,
     /// The mean, in those units.
     pub mean: f64,
     /// The ratio of the third L-moment to the second.
@@ -230,6 +257,7 @@ pub struct Standard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::tail::gev;
     use crate::units::Nanos;
 
     #[test]
@@ -266,6 +294,22 @@ mod tests {
         let above = steps.above(14.0).unwrap();
         assert_eq!(above.all()[0], Step { low: 0.0, high: 2.0, count: 2.0 });
         assert!(above.all()[1].high.is_infinite() && above.n() == 6.0);
+    }
+
+    #[test]
+    fn narrow_steps_count_by_density_unless_many_are_equal() {
+        let values: Vec<f64> = (1..200).map(|i| 1e4 * (1.0 + f64::from(i) / 200.0).ln()).collect();
+        let is_narrow = |values: &[f64], width: f64| {
+            let steps = Steps::new(values, width).unwrap().standard().unwrap().steps;
+            steps.iter().all(|step| step.low == step.high)
+        };
+        assert!(is_narrow(&values, 1.0) && is_narrow(&values, 0.0) && !is_narrow(&values, 200.0));
+        let alike: Vec<f64> = values.iter().copied().chain([7.0; 20]).collect();
+        assert!(!is_narrow(&alike, 1.0));
+        let steps = Steps::new(&values, 1.0).unwrap();
+        let fit = gev::fit(&steps, gev::Shape::USUAL).unwrap();
+        let by_steps = fit.law.nllh(steps.all());
+        assert!((fit.nllh - by_steps).abs() < 1e-4, "{} {by_steps}", fit.nllh);
     }
 
     #[test]

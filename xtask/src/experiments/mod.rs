@@ -9,6 +9,7 @@ mod disturbed;
 mod gates;
 mod hidden;
 mod line;
+mod printed;
 mod rates;
 mod tails;
 
@@ -73,11 +74,18 @@ pub fn run(options: &Options) -> Result<()> {
         let cargo = ["run", "--quiet", "--release", "--package", "xtask", "--", "experiments"];
         return Tool::new("cargo").args(cargo).args(options.line()).dir(&root()).show();
     }
-    let mut chosen: Vec<Experiment> =
-        [tails::all(), rates::all(), compared::all(), hidden::all(), gates::all(), disturbed::all()]
-            .into_iter()
-            .flatten()
-            .collect();
+    let mut chosen: Vec<Experiment> = [
+        tails::all(),
+        printed::all(),
+        rates::all(),
+        compared::all(),
+        hidden::all(),
+        gates::all(),
+        disturbed::all(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     chosen.retain(|(name, _)| options.only.as_ref().is_none_or(|only| name.contains(only.as_str())));
     if chosen.is_empty() {
         return Err("no experiment has that name".to_string());
