@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_shift_is_refused_with_its_place_and_its_way() {
-        let gate = refusal(&edited(2, |i, x| *x += if i < 300 { 0.0 } else { 6_000.0 }));
+        let gate = refusal(&edited(2, |i, x| *x += if i < 330 { 0.0 } else { 6_000.0 }));
         assert!(gate.id == "G1" && gate.refusal.contains("The maxima rose 5 min"), "{gate:?}");
         assert_eq!(gate.condition, "if the level had not changed");
         let gate = refusal(&edited(2, |i, x| *x += if i < 540 { 6_000.0 } else { 0.0 }));
