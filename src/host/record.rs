@@ -313,7 +313,7 @@ mod tests {
         );
         check(path, "ifname=eth0:aa:bb:cc:dd:ee:ff a=1", "ifname=eth0:xx:xx:xx:xx:xx:xx a=1");
         check(path, "BOOTIF=01-aa-bb-cc-dd-ee-ff", "BOOTIF=xx-xx-xx-xx-xx-xx-xx");
-        check(path, "a=\"b -- c\" quiet -- --secret=1\n", "a=\"b -- c\" quiet ");
+        check(path, "a=\"b -- c\" quiet -- --secret=1\n", "a=\"b -- c\" quiet \n");
     }
 
     proptest! {

@@ -304,17 +304,15 @@ pub fn musl_monotonic() -> crate::units::Nanos {
 
 /// What a clock shows; none where a filter of system calls refuses it. rustix's function would panic.
 pub fn clock_time(clock: libc::clockid_t) -> Option<crate::units::Nanos> {
-    // SAFETY: the call writes the structure that it is given, or fails.
-    clock_value(|time| unsafe { clock::time(clock, time) })
+    clock_value(|time| clock::time(clock, time))
 }
 
 /// The resolution of a clock; none where a filter of system calls refuses it.
 pub fn clock_resolution(clock: libc::clockid_t) -> Option<crate::units::Nanos> {
-    // SAFETY: the call writes the structure that it is given, or fails.
-    clock_value(|time| unsafe { clock::resolution(clock, time) })
+    clock_value(|time| clock::resolution(clock, time))
 }
 
-fn clock_value(call: impl FnOnce(*mut clock::Time) -> libc::c_long) -> Option<crate::units::Nanos> {
+fn clock_value(call: impl FnOnce(&mut clock::Time) -> libc::c_long) -> Option<crate::units::Nanos> {
     let mut time = clock::Time { tv_sec: 0, tv_nsec: 0 };
     check(call(&mut time) as libc::c_int).ok()?;
     Some(crate::units::Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec))
@@ -325,13 +323,13 @@ fn clock_value(call: impl FnOnce(*mut clock::Time) -> libc::c_long) -> Option<cr
 mod clock {
     pub use libc::timespec as Time;
 
-    pub unsafe fn time(clock: libc::clockid_t, time: *mut Time) -> libc::c_long {
-        // SAFETY: as the caller's.
+    pub fn time(clock: libc::clockid_t, time: &mut Time) -> libc::c_long {
+        // SAFETY: the call writes the structure that it is given, or fails.
         libc::c_long::from(unsafe { libc::clock_gettime(clock, time) })
     }
 
-    pub unsafe fn resolution(clock: libc::clockid_t, time: *mut Time) -> libc::c_long {
-        // SAFETY: as the caller's.
+    pub fn resolution(clock: libc::clockid_t, time: &mut Time) -> libc::c_long {
+        // SAFETY: the call writes the structure that it is given, or fails.
         libc::c_long::from(unsafe { libc::clock_getres(clock, time) })
     }
 }
@@ -350,14 +348,14 @@ mod clock {
         pub tv_nsec: i64,
     }
 
-    pub unsafe fn time(clock: libc::clockid_t, time: *mut Time) -> libc::c_long {
-        // SAFETY: as the caller's.
-        unsafe { libc::syscall(GETTIME, clock, time) }
+    pub fn time(clock: libc::clockid_t, time: &mut Time) -> libc::c_long {
+        // SAFETY: the call writes the structure that it is given, or fails.
+        unsafe { libc::syscall(GETTIME, clock, std::ptr::from_mut(time)) }
     }
 
-    pub unsafe fn resolution(clock: libc::clockid_t, time: *mut Time) -> libc::c_long {
-        // SAFETY: as the caller's.
-        unsafe { libc::syscall(GETRES, clock, time) }
+    pub fn resolution(clock: libc::clockid_t, time: &mut Time) -> libc::c_long {
+        // SAFETY: the call writes the structure that it is given, or fails.
+        unsafe { libc::syscall(GETRES, clock, std::ptr::from_mut(time)) }
     }
 }
 

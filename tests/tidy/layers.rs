@@ -44,6 +44,8 @@ const FILES: &[(&str, &[&str])] = &[
     ("src/facts/swaps.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/tasks.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/texts.rs", &["units", "error", "bundle::run", "stats", "host"]),
+    ("src/facts/timer_list.rs", &["units", "error", "bundle::run", "stats", "host"]),
+    ("src/facts/whole.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/facts/threads.rs", &["units", "error", "bundle::run", "stats", "host"]),
     ("src/bundle/run.rs", &["units", "stats"]),
 ];

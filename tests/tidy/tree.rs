@@ -29,7 +29,11 @@ impl Source {
 
 /// Where the tests at a file's end begin: at a module with a body, for the attribute alone can stand on a `mod` line.
 pub fn tests_begin(text: &str) -> usize {
-    let bodies = ["#[cfg(test)]\nmod tests {", "#[cfg(test)]\npub(super) mod tests {"];
+    let bodies = [
+        "#[cfg(test)]\nmod tests {",
+        "#[cfg(test)]\npub(super) mod tests {",
+        "#[cfg(test)]\npub mod tests {",
+    ];
     bodies.iter().filter_map(|body| text.find(body)).min().unwrap_or(text.len())
 }
 

@@ -106,6 +106,7 @@ fn follows(machine: &mut Machine, path: &str, value: &str) {
 }
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
+const PRESENT: &str = "/sys/devices/system/cpu/present";
 
 /// Switches a CPU on or off.
 fn switch(machine: &mut Machine, cpu: &str, value: &str) -> Result<(), String> {
@@ -114,9 +115,14 @@ fn switch(machine: &mut Machine, cpu: &str, value: &str) -> Result<(), String> {
         return Err(format!("CPU {cpu} has no switch"));
     }
     let one: CpuSet = [Cpu(number)].into_iter().collect();
+    let present = text(machine, PRESENT);
     for path in matching(machine, |path| path == ONLINE || path.ends_with("_siblings_list")) {
         let cpus = text(machine, &path).and_then(|list| parse_cpus(&list).ok()).unwrap_or_default();
         machine.edit(&format!("{path}: {}", cpus.without(&one)));
+    }
+    // A CPU that is off is there all the same.
+    if let Some(present) = present {
+        machine.edit(&format!("{PRESENT}: {present}"));
     }
     for path in matching(machine, |path| path.starts_with(&format!("/sys/devices/system/cpu/cpu{cpu}/"))) {
         machine.edit(&format!("{path} absent"));
@@ -226,6 +232,13 @@ fn built(machine: &mut Machine, option: &str, value: &str) {
     match (option, value) {
         ("PROVE_LOCKING", "n") => machine.edit("/proc/sys/kernel/prove_locking absent"),
         ("LOCK_STAT", "n") => machine.edit("/proc/sys/kernel/lock_stat absent"),
+        ("OSNOISE_TRACER" | "TIMERLAT_TRACER" | "HWLAT_TRACER", "y") => {
+            let path = "/sys/kernel/tracing/available_tracers";
+            let name = option.trim_end_matches("_TRACER").to_lowercase();
+            if let Some(all) = text(machine, path) {
+                machine.edit(&format!("{path}: {name} {all}"));
+            }
+        }
         ("IRQSOFF_TRACER", "n") => tracer(machine, "irqsoff"),
         ("PREEMPT_TRACER", "n") => tracer(machine, "preemptoff"),
         ("NO_HZ_FULL", "y") => {

@@ -94,7 +94,7 @@ fn judge(case: &Case) -> Judged {
     }
     // A CPU that polls when it is idle keeps its tick.
     if cmdline.value("idle") == Some("poll") && is_x86(case)? {
-        return Ok(Judgement::pass("idle=poll keeps it"));
+        return Err(Judgement::not_applicable("idle=poll keeps it for as long as that is there"));
     }
     let config = case.kconfig()?;
     let built = ["NO_HZ_COMMON", "NO_HZ_IDLE", "NO_HZ_FULL", "NO_HZ"];
@@ -145,7 +145,7 @@ mod tests {
         check(&KNOB, &format!("{BUILT}\ncmdline + nohz=off"), "pass nohz=off");
         check(&KNOB, &format!("{BUILT}\ncmdline + nohz=0\ncmdline + nohz=?"), "pass nohz=0");
         check(&KNOB, &format!("{BUILT}\ncmdline + nohz=off\ncmdline + nohz=on"), "fail low");
-        check(&KNOB, &format!("{BUILT}\ncmdline + idle=poll"), "pass idle=poll keeps it");
+        check(&KNOB, &format!("{BUILT}\ncmdline + idle=poll"), "not-applicable");
         let mut machine = Machine::base();
         machine.edit(&format!("{BUILT}\ncmdline + nohz=on"));
         let fix = machine.finding(&KNOB).fix;

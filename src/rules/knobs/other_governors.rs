@@ -167,7 +167,17 @@ fn there(case: &Case) -> Result<Vec<String>, Judgement> {
     };
     let found: Vec<String> = FOLLOW.iter().filter_map(how).collect();
     // A module that is not loaded is not offered, and comes when it is asked for.
-    if found.is_empty() { config.map(|_| found) } else { Ok(found) }
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    // A frequency driver runs, and with CPU_FREQ every configuration says of this governor whether it is set: one that does not
+    // is another kernel's.
+    match config?.get("CPU_FREQ_GOV_ONDEMAND") {
+        Setting::Absent => Err(Judgement::unknown(
+            "the kernel's configuration does not mention CPU_FREQ_GOV_ONDEMAND, and a frequency driver runs: it is another kernel's",
+        )),
+        _ => Ok(found),
+    }
 }
 
 #[cfg(test)]
