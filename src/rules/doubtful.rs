@@ -184,10 +184,13 @@ mod tests {
         let all: Vec<Judged> = dirs.iter().map(|dir| Judged::of(short(machine(dir), &asked))).collect();
         let texts: BTreeSet<&Vec<u8>> =
             all.iter().filter_map(|one| Some(configuration(&one.machine)?.1)).collect();
+        let made_from = configuration(&Machine::base()).expect("a configuration").1.clone();
         let (mut tried, mut wrong) = (0, Vec::new());
         for (judged, dir) in all.iter().zip(&dirs) {
             let Some((path, own)) = configuration(&judged.machine) else { continue };
-            for text in texts.iter().filter(|text| **text != own) {
+            // What a made-up machine's own one was made from has its header, model and version: nothing tells them apart.
+            let made_from = |text: &Vec<u8>| dir.join("edits.txt").exists() && *text == made_from;
+            for text in texts.iter().filter(|text| **text != own && !made_from(text)) {
                 tried += 1;
                 for rule in judged.gained(&[(path.clone(), Seen::File((*text).clone()))]) {
                     let head = String::from_utf8_lossy(text).lines().take(4).collect::<Vec<_>>().join(" ");
