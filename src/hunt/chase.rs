@@ -86,6 +86,8 @@ impl Chase {
         room: Room,
         host: &run::Host,
     ) -> Chase {
+        // A number of 32 bits on boards of 32 bits.
+        #[allow(clippy::unnecessary_cast)]
         let futex = libc::SYS_futex as i64;
         let online = CpuSet::parse(&host.online).unwrap_or_default();
         let watch = Watch::new(victims.iter().map(|victim| victim.thread), futex);

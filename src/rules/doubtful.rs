@@ -31,7 +31,7 @@ mod tests {
         fn of(machine: Machine) -> Judged {
             let (survey, intent) = machine.survey();
             let judged = |knob: &&'static Knob| (knob.id, finding(knob, &survey, &intent).verdict);
-            let verdicts = knobs::ALL.iter().map(|knob| judged(knob)).collect();
+            let verdicts = knobs::ALL.iter().map(judged).collect();
             Judged { machine, survey, verdicts }
         }
 

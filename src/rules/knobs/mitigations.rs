@@ -125,8 +125,8 @@ fn judge(case: &Case) -> Judged {
     for (name, values) in VALUES {
         // A list of words, of which the last that names a mitigation counts; so with the parameter given
         // again.
-        let words = cmdline.values(name).flat_map(|value| value.split(','));
-        let last = words.filter(|word| !BESIDES.contains(word)).last();
+        let mut words = cmdline.values(name).flat_map(|value| value.split(','));
+        let last = words.rfind(|word| !BESIDES.contains(word));
         off.extend(last.filter(|word| values.contains(word)).map(|word| format!("{name}={word}")));
     }
     off.extend(WORDS.iter().filter(|name| cmdline.has(name)).map(|name| (*name).to_owned()));
