@@ -65,11 +65,11 @@ impl Keyword for Severity {
 
     fn help(self) -> &'static str {
         match self {
-            Severity::Info => "Worth knowing.",
-            Severity::Low => "Costs little, or seldom.",
-            Severity::Medium => "Costs tens of microseconds, or more on some machines.",
-            Severity::High => "Costs milliseconds, or comes often.",
-            Severity::Fatal => "No bound on latency can be had with it.",
+            Severity::Info => "Worth knowing",
+            Severity::Low => "Costs little, or seldom",
+            Severity::Medium => "Costs tens of microseconds, or more on some machines",
+            Severity::High => "Costs milliseconds, or comes often",
+            Severity::Fatal => "No bound on latency can be had with it",
         }
     }
 }
