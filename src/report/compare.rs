@@ -132,11 +132,13 @@ fn length(observed: Nanos) -> String {
     if observed.0 > 0 { duration(observed) } else { UNKNOWN.to_owned() }
 }
 
+/// Whether a run kept no block records, so that nothing is known of its rate.
+fn is_unknown(compared: &Compared) -> bool {
+    compared.a.iter().chain(&compared.b).any(|unit| unit.exceedances.is_none())
+}
+
 /// Why there is no ratio.
 fn without_ratio(compared: &Compared) -> &'static str {
-    if compared.a.iter().chain(&compared.b).any(|unit| unit.exceedances.is_none()) {
-        return "not known, a run has no block records";
-    }
     match compared.b.iter().filter_map(|unit| unit.exceedances).sum::<u64>() {
         0 => "none, nothing reached it",
         _ => "without bound, only B reached it",
@@ -146,6 +148,9 @@ fn without_ratio(compared: &Compared) -> &'static str {
 /// What the verdict rests on, in sentences.
 pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
+    if is_unknown(compared) {
+        return vec![format!("{}, B over A: not known, a run kept no block records.", compared.metric)];
+    }
     let design = design(compared);
     let end = |value: f64| if value.is_finite() { number(compared, value) } else { "no bound".into() };
     let ci = compared.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", end(ci[0]), end(ci[1])));

@@ -1,6 +1,6 @@
 //! Exceedances of a level as events: what came at once is one.
 
-use super::Evidence;
+use super::{Evidence, overflows};
 use crate::stats::histogram::Row;
 use crate::stats::series::{Block, Series};
 use crate::stats::time::cluster;
@@ -71,7 +71,8 @@ fn samples(evidence: &Evidence, keep: impl Fn(&Row) -> bool) -> u64 {
     evidence.rows.iter().filter(|row| keep(row)).fold(0u64, |sum, row| sum.saturating_add(row.2))
 }
 
-/// Of samples without times nobody knows how many events they were: one at least, each one at most.
+/// Of samples without times it is not known how many events they were: one at least, or as many as an import lists with
+/// times, and each one at most.
 fn of_histogram(evidence: &Evidence, level: Nanos, certain: u64) -> Reached {
     if evidence.max.is_some_and(|max| max < level) {
         return Reached { at_least: 0, at_most: 0 };
@@ -85,7 +86,12 @@ fn of_histogram(evidence: &Evidence, level: Nanos, certain: u64) -> Reached {
     } else {
         samples(evidence, |row| row.1 > level).saturating_add(evidence.overflows)
     };
-    let at_least = certain.max(late.min(1));
+    let listed = if evidence.listed.from.is_some_and(|from| level <= from) {
+        overflows::at_least(evidence)
+    } else {
+        0
+    };
+    let at_least = certain.max(late.min(1)).max(listed);
     Reached { at_least, at_most: at_most.max(at_least) }
 }
 

@@ -56,6 +56,16 @@ fn events(lists: &[List], evidence: &Evidence) -> (Vec<i64>, i64) {
     (times, until)
 }
 
+/// How many events the lists hold for certain: what came at once, or several times in a row, is one.
+pub fn at_least(evidence: &Evidence) -> u64 {
+    let mut times: Vec<i64> = evidence.listed.lists.iter().flat_map(|list| &list.times).copied().collect();
+    times.sort_unstable();
+    let gap = evidence.series.tick.0.saturating_mul(TOGETHER);
+    let mut events = 0;
+    cluster::peaks(times.into_iter().map(|at| (at, 0)), gap, |_| events += 1);
+    events
+}
+
 /// The periods among them, and what the lists are.
 pub fn structure(evidence: &Evidence) -> Structure {
     let mut found = Structure::default();
@@ -88,7 +98,11 @@ fn about(evidence: &Evidence) -> String {
     let late =
         evidence.listed.from.map_or_else(String::new, |from| format!(", each at least {}", from.spoken()));
     let beyond = several(all, "sample was", "samples were");
-    let lists = if listed < all { format!("the first {listed}") } else { "all".to_owned() };
+    let lists = match evidence.listed.lists.len() {
+        _ if listed >= all => "all".to_owned(),
+        0 | 1 => format!("the first {listed}"),
+        _ => format!("{listed}, the first ones of each CPU,"),
+    };
     format!(
         "{beyond} beyond the histogram's end{late}: how late is not known. The import lists {lists} of them by their cycle, not by how late they were."
     )
@@ -129,6 +143,7 @@ pub fn recur(members: usize, among: usize, at_least: Option<Nanos>, every: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::bounds::events::reached;
     use crate::stats::bounds::{Bounds, Question, REACH, bounds};
     use crate::stats::dice::{Dice, SEED};
     use crate::stats::series::Series;
@@ -160,6 +175,17 @@ mod tests {
 
     fn periodicity(found: &Bounds) -> &Gate {
         found.gates.iter().find(|gate| gate.id == "G6").expect("G6")
+    }
+
+    #[test]
+    fn what_is_listed_is_known_to_have_come() {
+        let lists = [every(25, 4_873_000), every(25, 4_873_000)].map(|times| List { times, until: None });
+        let series = Series { tick: Nanos(MILLI), ..Series::default() };
+        let listed = Listed { lists: &lists, cycles: 50, from: Some(Nanos(60_000)) };
+        let evidence = Evidence { overflows: 92, listed, ..Evidence::of(&series) };
+        let at_least = |us: i64| reached(&evidence, Nanos(us * 1_000)).at_least;
+        assert_eq!((at_least(60), at_least(61)), (25, 0), "on two CPUs at once is one event");
+        assert!(about(&evidence).contains("lists 50, the first ones of each CPU, of them"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod design;
 pub mod secondary;
+mod totals;
 
 use serde::Serialize;
 
@@ -12,7 +13,7 @@ use super::bounds::events;
 use super::histogram::{self, Row};
 use super::pair::conditional::{self, Exposure, total};
 use super::pair::verdict::{self, Comparison, Design, Verdict};
-use super::pair::{baseline, early, harrell_davis, inversion::Interval, limit, overdispersion};
+use super::pair::{baseline, harrell_davis, inversion::Interval, limit};
 use super::series::Series;
 use crate::units::Nanos;
 use secondary::{CpuRate, QuantileShift};
@@ -184,8 +185,8 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &Question) -> Compared {
         margin: numbers.margin,
         smallest_p: found.smallest_p,
         difference_ns: (numbers.scale == Scale::Nanoseconds).then_some(found.difference),
-        e_value: e_value(&in_a, &in_b),
-        overdispersion: overdispersion(&in_a, &in_b),
+        e_value: totals::e_value(&in_a, &in_b),
+        overdispersion: totals::overdispersion(&in_a, &in_b),
         baseline: numbers.standing(),
         quantiles: secondary::quantiles(a, b, question.design),
         cpus: secondary::cpus(a, b, level, question.design),
@@ -193,6 +194,7 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &Question) -> Compared {
         b: units(b, &in_b),
     };
     compared.settle(&found);
+    compared.say_only_what_is_known();
     compared
 }
 
@@ -310,19 +312,6 @@ fn ratio(
         [(units.lower + shift).exp().min(sums.lower), (units.upper + shift).exp().max(sums.upper)]
     };
     (finite, found.interval.map(wider))
-}
-
-fn e_value(a: &[Exposure], b: &[Exposure]) -> Option<f64> {
-    let (a, b) = (total(a), total(b));
-    let share = a.time / (a.time + b.time);
-    (a.events + b.events > 0 && share > 0.0 && share < 1.0)
-        .then(|| early::ln_e_value(a.events, b.events, share).exp().min(f64::MAX))
-}
-
-/// Of both sides, each by its own rate; the larger.
-fn overdispersion(a: &[Exposure], b: &[Exposure]) -> Option<f64> {
-    let (a, b) = (overdispersion::phi(a), overdispersion::phi(b));
-    a.into_iter().chain(b).reduce(f64::max)
 }
 
 fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {

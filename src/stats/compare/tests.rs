@@ -113,3 +113,21 @@ fn nothing_to_compare_is_no_verdict() {
         assert_eq!(compare(&a, &b, &question(Design::Unpaired)).verdict, "inconclusive");
     }
 }
+
+#[test]
+fn what_a_run_without_blocks_did_is_not_known() {
+    let mut dice = Dice::new(3);
+    let lists: Vec<Series> = (0..3).map(|_| run(&mut dice, 0.0, 2)).collect();
+    let import = Series { observed: Nanos(600 * Nanos::SECOND.0), ..Series::of_list(&[], BLOCK, Nanos(1)) };
+    for metric in [Metric::Rate, Metric::Quantile(0.99)] {
+        for (a, b) in [(vec![&lists[0]], vec![&import]), (lists.iter().collect(), vec![&import])] {
+            for (a, b) in [(&a, &b), (&b, &a)] {
+                let found = compare(a, b, &Question { metric, ..question(Design::Unpaired) });
+                assert_eq!(found.verdict, "inconclusive");
+                let numbers = (found.rate_ratio, found.ci, found.p_value, found.event_p_value);
+                assert_eq!(numbers, (None, None, None, None), "{metric:?}");
+                assert_eq!((found.e_value, found.difference_ns, found.baseline), (None, None, None));
+            }
+        }
+    }
+}
