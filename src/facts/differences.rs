@@ -170,9 +170,10 @@ mod tests {
         let mut run = Run { version: "0.1.0".into(), ..Run::default() };
         run.host.cmdline = cmdline.into();
         run.plan.policy = "fifo".into();
+        let whole = format!("# Automatically generated file; DO NOT EDIT.\n{config}\n# Kernel hacking\n");
         let file = |path: &str, text: &str| (path.to_owned(), text.as_bytes().to_vec());
         let files = [
-            file("/boot/config-6.12", config),
+            file("/boot/config-6.12", &whole),
             file("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", &format!("{governor}\n")),
             file("/proc/self/limits", governor),
             file("/proc/cpuinfo", &"a\nb".repeat(9)),

@@ -26,7 +26,7 @@ pub fn gather(host: &Host) -> Facts {
     let release = reader.read("/proc/sys/kernel/osrelease", parse_word);
     let version = reader.read("/proc/sys/kernel/version", parse_line);
     let cmdline = reader.cmdline();
-    let kconfig = reader.kconfig(release.known(), version.known());
+    let (kconfig, own_kconfig) = reader.kconfig(release.known(), version.known());
     let preempt = preempt::judge(&preempt::Evidence {
         release: release.known().map(String::as_str),
         version: version.known().map(String::as_str),
@@ -34,6 +34,7 @@ pub fn gather(host: &Host) -> Facts {
         selected: reader.read("/sys/kernel/debug/sched/preempt", preempt::parse_selected).known().copied(),
         cmdline: cmdline.known(),
         kconfig: kconfig.known(),
+        own_kconfig,
     });
     let present = reader.read("/sys/devices/system/cpu/present", parse_cpus);
     let online = reader.read("/sys/devices/system/cpu/online", |text| {
@@ -160,35 +161,39 @@ impl Reader<'_> {
         self.noted("/proc/cmdline", fact)
     }
 
-    /// The running kernel's own copy is better evidence than a file that somebody may have left behind.
-    fn kconfig(&mut self, release: Option<&String>, version: Option<&String>) -> Fact<Kconfig> {
-        let fitting = |config: Kconfig| match release {
-            Some(release) if !config.fits(release) => {
-                Err(format!("not used: it is of Linux {}, the kernel is {release}", excerpt(&config.version)))
-            }
-            _ if version.is_some_and(|version| !config.fits_build(version)) => Err(format!(
-                "not used: it is of Linux {}, the kernel was built as another",
-                excerpt(&config.version)
-            )),
-            _ => match version.and_then(|version| preempt::contradiction(version, &config)) {
+    /// The running kernel's own copy is better evidence than a file that somebody may have left behind; whether it is
+    /// that one.
+    fn kconfig(&mut self, release: Option<&String>, version: Option<&String>) -> (Fact<Kconfig>, bool) {
+        let fitting = |config: Kconfig, own: bool| {
+            let of_release = release.and_then(|release| config.misfit(release, own));
+            let of_build = || {
+                version.filter(|version| !config.fits_build(version)).map(|_| {
+                    format!("it is of Linux {}, the kernel was built as another", excerpt(&config.version))
+                })
+            };
+            let of_model = || version.and_then(|version| preempt::contradiction(version, &config));
+            match of_release.or_else(of_build).or_else(of_model) {
                 Some(why) => Err(format!("not used: {why}")),
                 None => Ok(config),
-            },
+            }
         };
         let compressed = self.host.read("/proc/config.gz").parse(|bytes| kconfig::parse_compressed(&bytes));
-        let mut outcome = self.noted("/proc/config.gz", compressed.parse(fitting));
-        let Some(release) = release else { return outcome };
+        let mut outcome = self.noted("/proc/config.gz", compressed.parse(|config| fitting(config, true)));
+        if outcome.known().is_some() {
+            return (outcome, true);
+        }
+        let Some(release) = release else { return (outcome, false) };
         for path in [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")] {
-            if outcome.known().is_some() {
-                break;
-            }
-            let found = self.host.read_text(&path).parse(kconfig::parse_kconfig).parse(fitting);
-            let found = self.noted(&path, found);
+            let found = self.host.read_text(&path).parse(kconfig::parse_kconfig);
+            let found = self.noted(&path, found.parse(|config| fitting(config, false)));
             if found != Fact::Absent {
                 outcome = found;
             }
+            if outcome.known().is_some() {
+                break;
+            }
         }
-        outcome
+        (outcome, false)
     }
 
     fn siblings(&mut self, online: &CpuSet) -> Fact<Vec<CpuSet>> {

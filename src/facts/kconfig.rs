@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use super::line::excerpt;
 use super::uname::series;
 use crate::text::several;
 
@@ -61,21 +62,37 @@ impl Kconfig {
         self.get(name) == Setting::Yes
     }
 
-    /// Whether the configuration can be that of this release; without a header it is taken at its word.
+    /// Why the configuration cannot be that of this release; without a version in its header it is taken at its word.
     ///
     /// A file left over from another kernel is a trap. A third number of 0 says nothing: Debian calls 6.1.170
-    /// `6.1.0-50`.
-    pub fn fits(&self, release: &str) -> bool {
-        let local = match self.get("LOCALVERSION") {
-            Setting::Value(local) => release.contains(local),
-            _ => true,
-        };
-        // Fedora and its relatives put the release there, so that builds differ (init/Kconfig).
-        let salt = match self.get("BUILD_SALT") {
-            Setting::Value(salt) if series(salt).is_some() => salt == release,
-            _ => true,
-        };
-        local && salt && (self.version.is_empty() || self.of_version(release))
+    /// `6.1.0-50`. The running kernel's `own` copy needs no check of what the build may have changed afterwards.
+    pub fn misfit(&self, release: &str, own: bool) -> Option<String> {
+        if !self.version.is_empty() && !self.of_version(release) {
+            return Some(format!(
+                "it is of Linux {}, the kernel is {}",
+                excerpt(&self.version),
+                excerpt(release)
+            ));
+        }
+        if own {
+            return None;
+        }
+        if let Setting::Value(local) = self.get("LOCALVERSION") {
+            if !has_local(release, local) {
+                return Some(format!(
+                    "its LOCALVERSION is '{}', the kernel is {}",
+                    excerpt(local),
+                    excerpt(release)
+                ));
+            }
+        }
+        match self.get("BUILD_SALT") {
+            // Fedora and its relatives put the release there, so that builds differ (init/Kconfig).
+            Setting::Value(salt) if series(salt).is_some() && salt != release => {
+                Some(format!("its BUILD_SALT is '{}', the kernel is {}", excerpt(salt), excerpt(release)))
+            }
+            _ => None,
+        }
     }
 
     /// Whether the header's version is that of a word, as far as the word tells.
@@ -97,6 +114,17 @@ impl Kconfig {
     }
 }
 
+/// Whether a release has the suffix of its configuration: `setlocalversion` puts it behind the version and the
+/// `localversion*` files, before LOCALVERSION= of the build and the state of the tree (`-00012-g1a2b3c`, `+`).
+fn has_local(release: &str, local: &str) -> bool {
+    let numbers = release.splitn(3, '.').map(|part| part.bytes().take_while(u8::is_ascii_digit).count() + 1);
+    let suffix = release.get(numbers.sum::<usize>() - 1..).unwrap_or_default();
+    let is_part = |at: usize| suffix[at + local.len()..].starts_with(['-', '+']);
+    suffix.starts_with(local)
+        || suffix.ends_with(local)
+        || local.starts_with('-') && suffix.match_indices(local).any(|(at, _)| is_part(at))
+}
+
 /// The third number of a version or of a word that begins with one: 117 of `6.12.117-1~deb12u1`.
 fn third(version: &str) -> Option<u32> {
     let rest = version.splitn(3, '.').nth(2)?;
@@ -111,20 +139,37 @@ fn option(line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Whether a text that the kernel's build made lacks its end: an option that is missing would read as not
-/// set.
+/// What is missing in a configuration: an option that is missing would read as not set.
 ///
-/// Each architecture's configuration closes with lib/Kconfig.debug, the section "Kernel hacking"; from 5.5 on
-/// sections are closed by a line of their own (scripts/kconfig/confdata.c).
-fn is_cut(text: &str) -> bool {
-    let mut head = text.lines().take(4);
-    if !head.any(|line| line.starts_with("# Automatically generated")) {
-        return false;
+/// The build writes a header (scripts/kconfig/confdata.c), which a list of some options lacks. Each architecture's
+/// configuration closes with lib/Kconfig.debug, the section "Kernel hacking"; from 5.5 on sections are closed by a line
+/// of their own.
+fn missing(text: &str) -> Option<&'static str> {
+    if !text.lines().take(4).any(|line| line.starts_with("# Automatically generated")) {
+        return Some("the configuration lacks its header: it may be cut");
+    }
+    if text.contains('\0') {
+        return Some("the configuration has NUL bytes: a part of it may be lost");
     }
     let last = ["\n# end of Kernel hacking\n", "\n# Kernel hacking\n"];
-    !text.ends_with('\n')
-        || !last.iter().any(|line| text.contains(line))
-        || (has_ends(text) && !text.contains(last[0]))
+    let has_last = if has_ends(text) { text.contains(last[0]) } else { text.contains(last[1]) };
+    if !text.ends_with('\n') || !has_last {
+        return Some("the configuration lacks its end: it may be cut");
+    }
+    (!sections_open(text)).then_some("the configuration lacks the beginning of a section: it may be cut")
+}
+
+/// Whether each section that is closed was opened; a comment looks like the opening of one and is never closed.
+fn sections_open(text: &str) -> bool {
+    let mut open: BTreeMap<&str, u64> = BTreeMap::new();
+    for title in text.lines().filter_map(|line| line.strip_prefix("# ")) {
+        match title.strip_prefix("end of ").map(|title| open.get_mut(title)) {
+            None => *open.entry(title).or_default() += 1,
+            Some(Some(count)) if *count > 0 => *count -= 1,
+            Some(_) => return false,
+        }
+    }
+    true
 }
 
 /// Whether sections are closed by lines of their own.
@@ -132,8 +177,17 @@ fn has_ends(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("# end of "))
 }
 
-/// Parses a configuration, plain text.
+/// Parses a whole configuration, plain text.
 pub fn parse_kconfig(text: String) -> Result<Kconfig, String> {
+    let config = parse_options(text)?;
+    match missing(&config.text) {
+        Some(what) => Err(what.to_owned()),
+        None => Ok(config),
+    }
+}
+
+/// Parses options, of which some may be missing.
+pub(super) fn parse_options(text: String) -> Result<Kconfig, String> {
     if text.len() as u64 > KCONFIG_LIMIT {
         return Err(format!(
             "expected a kernel configuration, found {}",
@@ -142,9 +196,6 @@ pub fn parse_kconfig(text: String) -> Result<Kconfig, String> {
     }
     if !text.lines().any(|line| option(line).is_some()) {
         return Err("expected a kernel configuration, found no option".to_owned());
-    }
-    if is_cut(&text) {
-        return Err("expected a whole kernel configuration, found one that was cut short".to_owned());
     }
     // "# Linux/x86 6.12.9 Kernel Configuration"; before 2.6.39 without the architecture.
     let header = text.lines().find(|line| line.ends_with(" Kernel Configuration")).unwrap_or_default();
@@ -171,6 +222,10 @@ mod tests {
 
     const TEXT: &str = "#\n# Automatically generated file; DO NOT EDIT.\n# Linux/x86 6.1.170 Kernel Configuration\n#\n\
         CONFIG_HZ=250\n# CONFIG_PREEMPT_RT is not set\nCONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_NVME=m\nCONFIG_LOCALVERSION=\"-x y\"\n";
+
+    fn fits(config: &Kconfig, release: &str) -> bool {
+        config.misfit(release, false).is_none()
+    }
 
     fn whole() -> String {
         format!("{TEXT}# Kernel hacking\n")
@@ -199,30 +254,36 @@ mod tests {
     fn another_kernels_configuration_does_not_fit() {
         let config = parse_kconfig(whole()).unwrap();
         assert_eq!(config.version, "6.1.170");
-        assert!(config.fits("6.1.0-50-x y"));
-        assert!(!config.fits("6.12.9-amd64"));
+        assert!(fits(&config, "6.1.0-50-x y"));
+        assert!(!fits(&config, "6.12.9-amd64"));
         // Another version of the same series, and another build that says so.
-        assert!(!config.fits("6.1.55-x y"));
+        assert!(!fits(&config, "6.1.55-x y"));
         assert!(
             config.fits_build("#1 SMP Debian 6.1.170-1 (2026-01-01)")
                 && config.fits_build("#45~22.04.1-Ubuntu SMP")
         );
         assert!(!config.fits_build("#1 SMP Debian 6.1.171-1 (2026-01-01)"));
-        let salted = |salt: &str| parse_kconfig(format!("CONFIG_BUILD_SALT=\"{salt}\"")).unwrap();
+        let salted = |salt: &str| parse_options(format!("CONFIG_BUILD_SALT=\"{salt}\"")).unwrap();
         assert!(
-            salted("6.8.5-301.fc40.x86_64").fits("6.8.5-301.fc40.x86_64") && salted("salt").fits("6.8.5")
+            fits(&salted("6.8.5-301.fc40.x86_64"), "6.8.5-301.fc40.x86_64") && fits(&salted("salt"), "6.8.5")
         );
-        assert!(!salted("6.8.5-300.fc40.x86_64").fits("6.8.5-301.fc40.x86_64"));
+        assert!(!fits(&salted("6.8.5-300.fc40.x86_64"), "6.8.5-301.fc40.x86_64"));
+        // The running kernel's own copy may say what it likes of that.
+        let own = |config: Kconfig, release| config.misfit(release, true);
+        assert_eq!(own(salted("6.8.5-300.fc40.x86_64"), "6.8.5-301.fc40.x86_64"), None);
+        assert!(own(config.clone(), "6.12.9-x y").unwrap().contains("it is of Linux 6.1.170"));
+        let misfit = salted("6.8.5-1").misfit("6.8.5-2", false).unwrap();
+        assert_eq!(misfit, "its BUILD_SALT is '6.8.5-1', the kernel is 6.8.5-2");
         // Each build with a suffix of its own.
-        assert!(!config.fits("6.1.170-y"));
-        assert!(parse_kconfig("CONFIG_SMP=y".to_owned()).unwrap().fits("6.12.9"));
+        assert!(!fits(&config, "6.1.170-y"));
+        assert!(fits(&parse_options("CONFIG_SMP=y".to_owned()).unwrap(), "6.12.9"));
     }
 
     #[test]
     fn a_configuration_that_was_cut_short_is_refused() {
         let old = format!("{TEXT}#\n# Kernel hacking\n#\nCONFIG_DEBUG_FS=y\n");
         let new = format!(
-            "{TEXT}# end of General setup\n#\n# Kernel hacking\n#\nCONFIG_DEBUG_FS=y\n# end of Kernel hacking\n"
+            "{TEXT}# General setup\n# end of General setup\n#\n# Kernel hacking\n#\nCONFIG_DEBUG_FS=y\n# end of Kernel hacking\n"
         );
         for whole in [&old, &new] {
             assert!(parse_kconfig(whole.clone()).is_ok());
@@ -232,8 +293,46 @@ mod tests {
         }
         let open = new.replace("# end of Kernel hacking\n", "");
         assert!(parse_kconfig(open).is_err());
-        // A hand-written list of options is taken at its word.
-        assert!(parse_kconfig("CONFIG_HZ=250".to_owned()).is_ok());
+    }
+
+    #[test]
+    fn a_configuration_with_holes_is_refused() {
+        let whole = format!(
+            "{TEXT}#\n# General setup\n#\nCONFIG_A=y\n# end of General setup\n#\n# Kernel hacking\n#\nCONFIG_B=y\n# end of Kernel hacking\n"
+        );
+        assert!(parse_kconfig(whole.clone()).is_ok());
+        let refused = |text: String| parse_kconfig(text).unwrap_err();
+        let headless = "the configuration lacks its header: it may be cut";
+        assert_eq!(refused("CONFIG_PREEMPT_RT=y\n".to_owned()), headless);
+        assert_eq!(refused(format!("#\n#\n#\n{whole}")), headless);
+        assert_eq!(refused(whole.lines().skip(3).map(|line| format!("{line}\n")).collect()), headless);
+        assert!(refused(whole.replace("CONFIG_A=y", "\0\0")).contains("NUL"));
+        for lost in [
+            "# General setup\n",
+            "# Kernel hacking\n#\n",
+            "CONFIG_A=y\n# end of General setup\n#\n# Kernel hacking\n",
+        ] {
+            assert!(refused(whole.replacen(lost, "", 1)).contains("section"), "{lost}");
+        }
+    }
+
+    #[test]
+    fn the_suffix_of_a_release_is_a_part_of_it() {
+        for (release, local) in [
+            ("6.12.9-rt-amd64", ""),
+            ("6.12.9-lab", "-lab"),
+            ("6.13.0-rc1-lab", "-lab"),
+            ("6.13.0-rc1-lab-00012-g1a2b3c", "-lab"),
+            ("6.13.0-lab+", "-lab"),
+            ("6.12.9.lab", ".lab"),
+        ] {
+            assert!(has_local(release, local), "{release} {local}");
+        }
+        for (release, local) in
+            [("6.12.9", "1"), ("6.12.9-2-lab", "12"), ("6.12.9-x-lab1-y", "-lab"), ("6.12.9-a1b", "1")]
+        {
+            assert!(!has_local(release, local), "{release} {local}");
+        }
     }
 
     #[test]

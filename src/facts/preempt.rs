@@ -55,6 +55,8 @@ pub struct Evidence<'a> {
     pub cmdline: Option<&'a Cmdline>,
     /// The configuration, if it is this kernel's.
     pub kconfig: Option<&'a Kconfig>,
+    /// Whether that is the running kernel's own copy, `/proc/config.gz`, and no file of that name.
+    pub own_kconfig: bool,
 }
 
 /// Parses `/sys/kernel/debug/sched/preempt`: `none voluntary (full) lazy`, the one in use in brackets.
@@ -97,9 +99,12 @@ pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
 
 /// Weighs the evidence; the first witness that can know it decides.
 pub fn judge(evidence: &Evidence) -> Preempt {
-    let foreign =
-        |config: &&Kconfig| evidence.version.is_some_and(|version| contradiction(version, config).is_some());
-    let own = Evidence { kconfig: evidence.kconfig.filter(|config| !foreign(config)), ..*evidence };
+    // Nothing but the build string ties a file in /boot to the running kernel: any build of the release has that name.
+    let is_its = |config: &&Kconfig| match evidence.version {
+        Some(version) => contradiction(version, config).is_none(),
+        None => evidence.own_kconfig,
+    };
+    let own = Evidence { kconfig: evidence.kconfig.filter(is_its), ..*evidence };
     weigh(&own)
 }
 
@@ -116,6 +121,9 @@ fn contradicts_itself(evidence: &Evidence) -> bool {
     let selected = match (evidence.selected, flag) {
         (Some(selected), _) if rt => matches!(selected, Preempt::Voluntary | Preempt::None),
         (Some(_), Some(Flag::Plain | Flag::Preempt)) => !was_silently_dynamic(evidence),
+        (Some(Preempt::Voluntary | Preempt::None), None) => {
+            evidence.kconfig.map(configured) == Some(Preempt::Rt)
+        }
         _ => false,
     };
     let configured = evidence.kconfig.map(configured);
@@ -236,7 +244,7 @@ fn model_named(name: &str) -> Option<Preempt> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{cmdline::parse_cmdline, kconfig::parse_kconfig};
+    use super::super::{cmdline::parse_cmdline, kconfig::parse_options};
     use super::*;
     use proptest::prelude::*;
 
@@ -247,7 +255,7 @@ mod tests {
         let cmdline = known(3).map(|text| parse_cmdline(text).unwrap());
         let kconfig = known(4).map(|names| {
             let lines: Vec<String> = names.split(' ').map(|name| format!("CONFIG_{name}=y")).collect();
-            parse_kconfig(lines.join("\n")).unwrap()
+            parse_options(lines.join("\n")).unwrap()
         });
         let evidence = Evidence {
             release: known(0),
@@ -256,6 +264,7 @@ mod tests {
             selected: known(2).and_then(|text| parse_selected(text).ok()),
             cmdline: cmdline.as_ref(),
             kconfig: kconfig.as_ref(),
+            own_kconfig: false,
         };
         assert_eq!(judge(&evidence), expected, "{fields:?}");
     }
@@ -264,11 +273,31 @@ mod tests {
     fn rt_is_rt_whatever_else_is_selected() {
         check("6.12.9|#1 SMP PREEMPT_RT Debian|(full) lazy laziest|preempt=full|", Preempt::Rt);
         check("4.19.0-rt|#1 SMP PREEMPT RT Debian|||", Preempt::Rt);
-        check("||||PREEMPT_RT PREEMPT_BUILD", Preempt::Rt);
-        check("6.12.9||(full) lazy laziest||PREEMPT_RT PREEMPT_BUILD", Preempt::Rt);
         check("6.12.9||(full) lazy laziest||", Preempt::Unknown);
         check("6.12.9||none (voluntary) full||", Preempt::Voluntary);
         assert_eq!(judge(&Evidence { realtime: Some(1), ..Evidence::default() }), Preempt::Rt);
+    }
+
+    #[test]
+    fn a_file_in_boot_alone_is_no_evidence_of_the_running_kernel() {
+        for options in ["PREEMPT_RT", "PREEMPT", "PREEMPT_VOLUNTARY PREEMPT_DYNAMIC"] {
+            check(&format!("6.12.9||||{options}"), Preempt::Unknown);
+            check(&format!("6.12.9|||preempt=full|{options}"), Preempt::Unknown);
+        }
+        check("6.12.9||(full) lazy laziest||PREEMPT_RT PREEMPT_BUILD", Preempt::Unknown);
+        // PREEMPT_RT never offers these, so the file in /boot is another build's.
+        check("6.12.9||none (voluntary) full||PREEMPT_RT", Preempt::Voluntary);
+    }
+
+    #[test]
+    fn the_running_kernels_own_configuration_is_evidence() {
+        let config = parse_options("CONFIG_PREEMPT_RT=y".to_owned()).unwrap();
+        let judged = |selected| {
+            judge(&Evidence { kconfig: Some(&config), own_kconfig: true, selected, ..Evidence::default() })
+        };
+        assert_eq!(judged(None), Preempt::Rt);
+        assert_eq!(judged(Some(Preempt::Lazy)), Preempt::Rt);
+        assert_eq!(judged(Some(Preempt::Voluntary)), Preempt::Unknown);
     }
 
     #[test]

@@ -70,12 +70,14 @@ fn debian_6_1() {
          /proc/sys/kernel/sched_rt_period_us: 1000000
          /proc/cmdline: BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro quiet
          /boot/config-6.1.0-50-amd64:
+         | # Automatically generated file; DO NOT EDIT.
          | # Linux/x86 6.1.170 Kernel Configuration
          | CONFIG_PREEMPT_VOLUNTARY=y
          | CONFIG_PREEMPT_BUILD=y
          | CONFIG_PREEMPT_DYNAMIC=y
          | CONFIG_HIGH_RES_TIMERS=y
          | CONFIG_HZ=250
+         | # Kernel hacking
          /proc/cpuinfo:
          | model name : Intel(R) Core(TM) i5-8500
          | flags : fpu vme
@@ -242,9 +244,11 @@ fn a_configuration_of_another_kernel_is_noted_and_not_used() {
     check(
         "/proc/sys/kernel/osrelease: 6.12.9
          /boot/config-6.12.9:
+         | # Automatically generated file; DO NOT EDIT.
          | # Linux/x86 5.15.0 Kernel Configuration
          | CONFIG_PREEMPT_RT=y
-         | CONFIG_HZ=1000",
+         | CONFIG_HZ=1000
+         | # Kernel hacking",
         r#"preempt: unknown
          hz: null
          unknown: ["/boot/config-6.12.9: not used: it is of Linux 5.15.0, the kernel is 6.12.9"]"#,
@@ -252,9 +256,14 @@ fn a_configuration_of_another_kernel_is_noted_and_not_used() {
     check(
         "/proc/sys/kernel/osrelease: 6.12.9
          /boot/config-6.12.9:
+         | # Automatically generated file; DO NOT EDIT.
          | # Linux/x86 5.15.0 Kernel Configuration
          | CONFIG_HZ=1000
-         /lib/modules/6.12.9/config: CONFIG_HZ=100",
+         | # Kernel hacking
+         /lib/modules/6.12.9/config:
+         | # Automatically generated file; DO NOT EDIT.
+         | CONFIG_HZ=100
+         | # Kernel hacking",
         "hz: 100",
     );
 }

@@ -68,6 +68,9 @@ pub fn conditions(audit: &Audit) -> String {
     };
     let chosen = match audit.chosen {
         Chosen::Asked => "as asked",
+        Chosen::Isolated if audit.cpus.is_empty() => {
+            "those that are isolated are offline: say with --cpus which matter"
+        }
         Chosen::Isolated => "the isolated ones",
         Chosen::All => "all that run",
         Chosen::Unknown if audit.cpus.is_empty() => {
@@ -81,7 +84,7 @@ pub fn conditions(audit: &Audit) -> String {
         or(&host.machine, "of unknown architecture"),
         host.preempt,
         audit.profile,
-        or(&audit.cpus, "unknown"),
+        or(&audit.cpus, if audit.chosen == Chosen::Isolated { "none" } else { "unknown" }),
     )
 }
 

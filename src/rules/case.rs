@@ -40,7 +40,7 @@ impl<'a> Case<'a> {
         let judged = judge(self).unwrap_or_else(|early| early);
         let decided = matches!(judged.verdict, Verdict::Pass | Verdict::Fail);
         if decided && self.asked.get() && self.intent.cpus.is_empty() {
-            return no_cpus();
+            return self.no_cpus();
         }
         judged
     }
@@ -166,7 +166,7 @@ impl<'a> Case<'a> {
             Chosen::Unknown => Err(Judgement::unknown(
                 "which CPUs are isolated could not be read: say with --cpus which ones matter",
             )),
-            _ if self.cpus().is_empty() => Err(no_cpus()),
+            _ if self.cpus().is_empty() => Err(self.no_cpus()),
             _ if online.without(self.cpus()).is_empty() => Err(Judgement::not_applicable(
                 "no CPU is set apart: say with --cpus which ones matter, if some do",
             )),
@@ -191,6 +191,16 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Why no CPU is judged.
+    fn no_cpus(&self) -> Judgement {
+        let isolated = isolated(self.survey).filter(|_| self.intent.chosen == Chosen::Isolated);
+        let why = match isolated {
+            Some(cpus) => format!("the isolated CPUs {cpus} are offline"),
+            None => "which CPUs there are could not be read in /sys/devices/system/cpu/online".to_owned(),
+        };
+        Judgement::unknown(format!("{why}: say with --cpus which ones matter"))
+    }
+
     /// Whether the machine is a virtual one; unknown where nothing tells.
     pub fn is_virtual(&self) -> Result<bool, Judgement> {
         match self.facts().virtualization.as_str() {
@@ -198,12 +208,6 @@ impl<'a> Case<'a> {
             name => Ok(name != "none"),
         }
     }
-}
-
-fn no_cpus() -> Judgement {
-    Judgement::unknown(
-        "which CPUs there are could not be read in /sys/devices/system/cpu/online: say with --cpus which ones matter",
-    )
 }
 
 /// The unknown of a text that is not there.

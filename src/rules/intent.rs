@@ -129,6 +129,14 @@ mod tests {
     }
 
     #[test]
+    fn isolated_cpus_that_are_offline_are_named() {
+        let mut machine = Machine::base();
+        machine.edit("/sys/devices/system/cpu/online: 0-1\n/sys/devices/system/cpu/present: 0-3");
+        let found = machine.finding(crate::rules::find("cpu-isolation").unwrap());
+        assert!(found.why.contains("the isolated CPUs 2-3 are offline"), "{}", found.why);
+    }
+
+    #[test]
     fn partitions_count_as_isolated() {
         const NONE: &str = "/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated:";
         check("", "2-3 Isolated");

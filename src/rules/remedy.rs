@@ -218,7 +218,9 @@ impl Way {
         // Any one of the first keeps it; what must not be there has to go in any case.
         let off = |change: &&Change| matches!(change, Change::BootWithout { .. });
         let ways = self.keep.iter().filter(|change| !off(change)).map(|change| kept(change, booted));
-        let ways: Vec<String> = self.now.iter().filter_map(kept_line).chain(ways).collect();
+        // The lines of one way keep it together; what else keeps it is another.
+        let lines = together(&self.now.iter().filter_map(kept_line).collect::<Vec<_>>());
+        let ways: Vec<String> = lines.into_iter().chain(ways).collect();
         let gone = self.keep.iter().filter(off).map(|change| kept(change, booted));
         let keep: Vec<String> =
             Some(ways.join(", or ")).filter(|ways| !ways.is_empty()).into_iter().chain(gone).collect();
@@ -255,9 +257,14 @@ fn option_of(option: &str, value: &str) -> String {
 /// The line by which a sysctl is set at each boot.
 fn kept_line(change: &Change) -> Option<String> {
     match change {
-        Change::Sysctl { name, value } => Some(format!("{name} = {value} in /etc/sysctl.d")),
+        Change::Sysctl { name, value } => Some(format!("{name} = {value}")),
         _ => None,
     }
+}
+
+/// Lines that are all needed, and where they are put.
+fn together(lines: &[String]) -> Option<String> {
+    (!lines.is_empty()).then(|| format!("{} in /etc/sysctl.d", lines.join(" and ")))
 }
 
 const LINE: &str = "the kernel's command line";

@@ -140,7 +140,11 @@ mod tests {
         check(&KNOB, "", "not-applicable");
         check(&KNOB, EFI, "pass EFI_DISABLE_RUNTIME");
         check(&KNOB, &format!("{EFI}\nCONFIG_EFI_DISABLE_RUNTIME=n"), "fail medium on by default");
-        let bare = |more: &str| format!("{EFI}\n/boot/config-6.12.9-rt-amd64: CONFIG_EFI=y\n{more}");
+        let bare = |more: &str| {
+            format!(
+                "{EFI}\n/boot/config-6.12.9-rt-amd64:\n| # Automatically generated\n| CONFIG_EFI=y\n| # Kernel hacking\n{more}"
+            )
+        };
         check(&KNOB, &bare("CONFIG_PREEMPT_RT=y"), "pass off with PREEMPT_RT");
         check(
             &KNOB,

@@ -158,10 +158,18 @@ mod tests {
             &format!("{NEW}\n{loaded}"),
             "unknown /sys/kernel/debug/sched/ext_server is not there: mount debugfs",
         );
-        check(&KNOB, &format!("{NEW}\n/boot/config-7.0.1:\n| CONFIG_SCHED_CLASS_EXT=y"), "unknown");
         check(
             &KNOB,
-            &format!("{NEW}\n/boot/config-7.0.1:\n| # CONFIG_SCHED_CLASS_EXT is not set"),
+            &format!(
+                "{NEW}\n/boot/config-7.0.1:\n| # Automatically generated\n| CONFIG_SCHED_CLASS_EXT=y\n| # Kernel hacking"
+            ),
+            "unknown",
+        );
+        check(
+            &KNOB,
+            &format!(
+                "{NEW}\n/boot/config-7.0.1:\n| # Automatically generated\n| # CONFIG_SCHED_CLASS_EXT is not set\n| # Kernel hacking"
+            ),
             "not-applicable the kernel has no SCHED_CLASS_EXT",
         );
         check(&KNOB, &format!("{NEW}\n/boot refused"), "unknown");

@@ -93,7 +93,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Parameters that are on or off.
-const SWITCHES: &[&str] = &["kpti", "kvm.mitigate_smt_rsb", "kvm.nx_huge_pages", "nobp"];
+const SWITCHES: &[&str] = &["kpti", "kvm.nx_huge_pages", "nobp"];
 
 /// Words that say what is done besides, and leave the mitigation as it is.
 const BESIDES: &[&str] = &["nosmt", "nowarn", "force"];
@@ -150,12 +150,19 @@ fn judge(case: &Case) -> Judged {
 fn by_vector(case: &Case, cmdline: &Cmdline) -> Vec<String> {
     // From 6.17 on a vector that was left out stays out, whatever a further `mitigations=` says
     // (mitigations_parse_cmdline() in kernel/cpu.c); before, the last one counts.
-    let all = case.series().is_ok_and(|series| series >= (6, 17));
-    let values = cmdline.values("mitigations").collect::<Vec<_>>();
-    let counted = if all { &values[..] } else { &values[values.len().saturating_sub(1)..] };
-    let words = counted.iter().flat_map(|value| value.split([',', ';']));
-    let off = words.filter(|word| *word == "off" || word.starts_with("no_"));
-    off.map(|word| format!("mitigations={word}")).collect()
+    let values = cmdline.values("mitigations");
+    let off: Vec<&str> = match case.series() {
+        Ok(series) if series < (6, 17) => {
+            // A value that it does not know is refused as a whole, and the one before it stands.
+            let known = values.filter(|value| matches!(*value, "off" | "auto" | "auto,nosmt"));
+            known.last().filter(|value| *value == "off").into_iter().collect()
+        }
+        _ => values
+            .flat_map(|value| value.split(','))
+            .filter(|word| *word == "off" || word.starts_with("no_") && !word.contains(';'))
+            .collect(),
+    };
+    off.into_iter().map(|word| format!("mitigations={word}")).collect()
 }
 
 /// Options whose absence leaves all of them out, and those of single ones that are on by default.
@@ -214,11 +221,9 @@ mod tests {
 
     /// Every parameter of kernel-parameters.txt (6.18) that leaves a mitigation out: those that
     /// `mitigations=off` stands for, those of the pages of hw-vuln, and the architectures' own.
-    const DOCUMENTED: &str = "mitigations=off mitigations=auto,no_user_kernel mitigations=auto,no_user_user \
-        mitigations=auto,no_guest_host mitigations=auto,no_guest_guest mitigations=auto,no_cross_thread \
-        mitigations=,no_cross_thread mitigations=auto,nosmt,no_guest_host gather_data_sampling=off \
+    const DOCUMENTED: &str = "mitigations=off gather_data_sampling=off \
         indirect_target_selection=off indirect_target_selection=vmexit kpti=0 kpti=off \
-        kvm.nx_huge_pages=off kvm.nx_huge_pages=never kvm.mitigate_smt_rsb=0 \
+        kvm.nx_huge_pages=off kvm.nx_huge_pages=never \
         kvm-intel.vmentry_l1d_flush=never l1tf=off mds=off mmio_stale_data=off no_entry_flush \
         no_rfi_flush no_stf_barrier no_uaccess_flush nobp=0 nopti nospec nospec_store_bypass_disable \
         nospectre_bhb nospectre_v1 nospectre_v2 pti=off reg_file_data_sampling=off retbleed=off \
@@ -230,12 +235,22 @@ mod tests {
     /// Values of the same parameters that leave it in force.
     const KEPT: &str = "mitigations=auto mitigations=auto,nosmt gather_data_sampling=force indirect_target_selection=on \
         indirect_target_selection=force kpti=1 kvm.nx_huge_pages=auto kvm.nx_huge_pages=force \
-        kvm.mitigate_smt_rsb=1 kvm-intel.vmentry_l1d_flush=cond l1tf=full l1tf=flush,nosmt \
+        kvm.mitigate_smt_rsb=1 kvm.mitigate_smt_rsb=0 kvm-intel.vmentry_l1d_flush=cond l1tf=full l1tf=flush,nosmt \
         l1tf=flush,nowarn mds=full mds=full,nosmt mmio_stale_data=full,nosmt nobp=1 pti=on pti=auto \
         reg_file_data_sampling=on retbleed=auto retbleed=auto,nosmt retbleed=unret,nosmt \
         spec_rstack_overflow=safe-ret spec_rstack_overflow=ibpb spec_store_bypass_disable=prctl \
         spectre_bhi=on spectre_v2=on spectre_v2=eibrs,lfence spectre_v2_user=prctl ssbd=kernel srbds=on \
         tsa=on tsx_async_abort=full,nosmt vmscape=ibpb vmscape=force";
+
+    /// Of a kernel that knows attack vectors.
+    const LATER: &str = "/proc/sys/kernel/osrelease: 6.17.1
+        /proc/sys/kernel/version: #1 SMP PREEMPT_RT
+        /boot/config-6.17.1:
+        | # Automatically generated file; DO NOT EDIT.
+        | # Linux/x86 6.17.1 Kernel Configuration
+        | CONFIG_PREEMPT_RT=y
+        | CONFIG_CPU_MITIGATIONS=y
+        | # Kernel hacking";
 
     fn after(words: &str) -> (Verdict, String) {
         let mut machine = Machine::base();
@@ -293,18 +308,25 @@ mod tests {
             "fail info mitigations=off, mds=off, nopti",
         );
         check(&KNOB, "cmdline + kpti=0\ncmdline + ssbd=force-off", "fail info ssbd=force-off, kpti=0");
-        check(
-            &KNOB,
-            "cmdline + mitigations=auto,no_user_kernel,no_guest_host",
-            "fail info mitigations=no_user_kernel, mitigations=no_guest_host",
-        );
-        check(&KNOB, "cmdline + mitigations=auto;no_user_user", "fail info mitigations=no_user_user");
     }
 
     #[test]
     fn from_6_17_on_a_vector_stays_out() {
         let twice = "cmdline + mitigations=off\ncmdline + mitigations=auto";
-        let later = "/proc/sys/kernel/osrelease: 6.17.1\n/boot/config-6.17.1: CONFIG_CPU_MITIGATIONS=y";
-        check(&KNOB, &format!("{twice}\n{later}"), "fail info mitigations=off");
+        check(&KNOB, &format!("{twice}\n{LATER}"), "fail info mitigations=off");
+        for (value, off) in [
+            ("auto,no_user_kernel,no_guest_host", "mitigations=no_user_kernel, mitigations=no_guest_host"),
+            ("auto,no_user_user", "mitigations=no_user_user"),
+            ("auto,nosmt,no_guest_guest", "mitigations=no_guest_guest"),
+            (",no_cross_thread", "mitigations=no_cross_thread"),
+        ] {
+            check(&KNOB, &format!("cmdline + mitigations={value}\n{LATER}"), &format!("fail info {off}"));
+            // An older kernel refuses the value as a whole.
+            check(&KNOB, &format!("cmdline + mitigations={value}"), "pass left to the kernel");
+            let after_off = format!("cmdline + mitigations=off\ncmdline + mitigations={value}");
+            check(&KNOB, &after_off, "fail info mitigations=off");
+        }
+        // Only commas separate.
+        check(&KNOB, &format!("cmdline + mitigations=auto;no_user_user\n{LATER}"), "pass left to the kernel");
     }
 }

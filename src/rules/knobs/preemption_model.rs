@@ -72,13 +72,25 @@ fn dynamic(case: &Case) -> Remedy {
     }
 }
 
+/// Which of the witnesses could not be read, or that they do not agree.
+fn untold(case: &Case) -> Judgement {
+    let read = case
+        .known(&case.facts().version, "/proc/sys/kernel/version")
+        .and_then(|_| case.line_if_there(SWITCH))
+        .and_then(|_| case.kconfig());
+    read.err().unwrap_or_else(|| {
+        Judgement::unknown(
+            "the build string, /sys/kernel/realtime, debug/sched/preempt, the command line and the configuration contradict each \
+             other, or do not tell",
+        )
+    })
+}
+
 fn judge(case: &Case) -> Judged {
     let model = case.facts().preempt;
     let value = model.name();
     if model == Preempt::Unknown {
-        return Err(Judgement::unknown(
-            "neither the build string nor the kernel's configuration tells: read as root, and have the configuration at /boot/config-RELEASE",
-        ));
+        return Err(untold(case));
     }
     // Periods of milliseconds can be kept with full preemption; so can a CPU that hardly enters the kernel.
     let (audio, polls) = (case.is_for(Profile::Audio), case.is_for(Profile::BusyPoll));
@@ -96,10 +108,29 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::rules::fixture::{Machine, check};
 
     const VOLUNTARY: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none (voluntary) full";
     const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)";
+
+    #[test]
+    fn a_file_in_boot_alone_is_no_evidence() {
+        let version = "/proc/sys/kernel/version";
+        for gone in ["refused", "absent"] {
+            check(&KNOB, &format!("{version} {gone}"), "unknown");
+            let voluntary = "/sys/kernel/debug/sched/preempt: none (voluntary) full";
+            check(&KNOB, &format!("{version} {gone}\n{voluntary}"), "fail fatal voluntary");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_named() {
+        let mut machine = Machine::base();
+        machine.edit("/proc/sys/kernel/version refused");
+        let why = machine.finding(&KNOB).why;
+        assert!(why.contains("/proc/sys/kernel/version may not be read (EACCES"), "{why}");
+        assert!(!why.contains("as root"), "{why}");
+    }
 
     #[test]
     fn what_it_is_for_decides() {

@@ -93,7 +93,9 @@ mod tests {
         check(&KNOB, &old, "unknown");
         check(
             &KNOB,
-            &format!("{old}\n/boot/config-5.4.0:\n| # Linux/x86 5.4.0 Kernel Configuration\n| CONFIG_PSI=y"),
+            &format!(
+                "{old}\n/boot/config-5.4.0:\n| # Automatically generated\n| # Linux/x86 5.4.0 Kernel Configuration\n| CONFIG_PSI=y\n| # Kernel hacking"
+            ),
             "fail low on",
         );
         check(&KNOB, &format!("{old}\ncmdline + psi=0"), "pass psi=0");

@@ -92,7 +92,7 @@ fn traced(case: &Case) -> Result<(), Judgement> {
     }
     match case.kconfig().map(|config| config.is_yes("TRACING")) {
         Ok(false) => Err(Judgement::not_applicable("the kernel has no TRACING")),
-        _ => Err(Judgement::unknown(format!("{TRACER} is not there: mount tracefs, and read as root"))),
+        _ => Err(Judgement::unknown(format!("{TRACER} is not there: mount tracefs"))),
     }
 }
 

@@ -183,6 +183,17 @@ mod tests {
     const ON: &str = "/proc/sys/kernel/soft_watchdog: 1\n/proc/sys/kernel/nmi_watchdog: 1\n/proc/sys/kernel/watchdog_thresh: 10\n/proc/sys/kernel/watchdog_cpumask: 0-3";
 
     #[test]
+    fn lines_that_keep_it_together_are_no_alternatives() {
+        use crate::facts::cmdline::parse_cmdline;
+        use crate::rules::change::Change;
+        use crate::rules::remedy::Remedy;
+        let single = ["kernel.soft_watchdog", "kernel.nmi_watchdog"].map(|name| Change::sysctl(name, 0));
+        let said = Remedy::of(single).keep(Change::boot("nowatchdog")).said(&parse_cmdline("quiet").unwrap());
+        let keep = "; to keep it, kernel.soft_watchdog = 0 and kernel.nmi_watchdog = 0 in /etc/sysctl.d, or nowatchdog on";
+        assert!(said.contains(keep), "{said}");
+    }
+
+    #[test]
     fn each_way_of_being_off_is_enough() {
         check(&KNOB, "", "pass soft lockup detector off; NMI watchdog off");
         check(&KNOB, ON, "fail high on CPU 2-3; every 4 s; soft lockup detector on; NMI watchdog on");
