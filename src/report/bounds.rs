@@ -343,7 +343,12 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
     );
     match (bounds.verdict, bounds.basis) {
         ("supported", "extrapolation") => {
-            format!("Supported by extrapolation: {what}. By counting alone the run is too short for it.")
+            let why = if claim.long_enough(bounds.counting.observed_ns) {
+                "The horizon is of too few blocks to be supported by counting."
+            } else {
+                "By counting alone the run is too short for it."
+            };
+            format!("Supported by extrapolation: {what}. {why}")
         }
         ("supported", _) if bounds.exchangeable.holds == "unknown" => {
             format!("Supported by counting: {what}, if the run was steady, which could not be judged.")
@@ -360,7 +365,9 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
             "Inconclusive: something spoiled the run (gate G11), so that it does not measure what it says."
                 .into()
         }
-        ("failed", _) => format!("Failed: it is reached more often than that, {what} (95 %)."),
+        ("failed", _) => {
+            under(bounds, format!("Failed: it is reached more often than that, {what} (95 %)."))
+        }
         _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
     }
 }

@@ -117,6 +117,13 @@ pub struct Claim {
     pub sequential_clean_seconds: f64,
 }
 
+impl Claim {
+    /// Whether a run of this length is as long as the claim takes, be its blocks short enough for it or not.
+    pub fn long_enough(&self, observed: Nanos) -> bool {
+        observed > Nanos(0) && observed.as_secs() >= self.seconds_needed
+    }
+}
+
 /// Counts.
 pub fn count(evidence: &Evidence, question: &Question) -> Counting {
     let series = evidence.series;

@@ -25,10 +25,10 @@ const FEWEST: usize = 10;
 /// Of two tests in one gate each has half of its level; of the three of G3 the counts have a quarter each.
 const HALF: f64 = ALPHA / 2.0;
 const QUARTER: f64 = ALPHA / 4.0;
-/// The bounds of p for the fullest window and for the strongest comb are about three times too large: `cargo xtask
-/// experiments` has one clean run in a hundred below these.
+/// The bounds of p for the fullest window and for the strongest comb are three to four times too large: one clean run in
+/// a hundred is below the first, two are below the second.
 const WINDOW: f64 = 0.02;
-const COMB: f64 = 0.03;
+const COMB: f64 = 0.05;
 
 /// A run as these gates see it: the recorded blocks, and those of the fit, which may be longer.
 ///
@@ -169,8 +169,9 @@ impl<'a> Steadiness<'a> {
     /// The refusal of G6 for blocks that are later than the rest once in a period, if there are any.
     pub fn recurring(&self) -> Option<Gate> {
         let scores = self.scores.as_ref()?;
-        let placed = placed(self.series, scores);
-        let found = epochs::comb(&placed, scores, self.series.block, COMB)?;
+        let late = Scores::late(self.finest)?;
+        let (normal, later) = (placed(self.series, scores), placed(self.series, &late));
+        let found = epochs::comb((&normal, scores), (&later, &late), self.series.block, COMB)?;
         let at = Nanos(self.series.block.0.saturating_mul(found.first as i64)).spoken();
         let (teeth, rest) = self.apart(&found);
         let block = self.series.block.as_secs();
