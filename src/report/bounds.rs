@@ -365,9 +365,7 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
             "Inconclusive: something spoiled the run (gate G11), so that it does not measure what it says."
                 .into()
         }
-        ("failed", _) => {
-            under(bounds, format!("Failed: it is reached more often than that, {what} (95 %)."))
-        }
+        ("failed", _) => under(bounds, format!("Failed: it is reached more often than that, {what} (95 %).")),
         _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
     }
 }

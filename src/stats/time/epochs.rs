@@ -90,12 +90,7 @@ pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Opti
 }
 
 /// Periods that are no whole number of blocks, so near to each other that the teeth of one run half a block off at most.
-fn between(
-    (x, scores): Placed,
-    memory: f64,
-    alpha: f64,
-    keep: &mut impl FnMut(Option<Recurring>),
-) {
+fn between((x, scores): Placed, memory: f64, alpha: f64, keep: &mut impl FnMut(Option<Recurring>)) {
     let n = x.len();
     let (stretches, length) = if n <= LONGEST { (1, n) } else { ((n / LONGEST).min(STRETCHES), LONGEST) };
     // Half blocks where the teeth are few; where they are many there is enough of them.
@@ -123,12 +118,7 @@ fn between(
 }
 
 /// The best phase of a period, if its p is below the search's.
-fn fold(
-    (x, scores): Placed,
-    (period, shift): (f64, f64),
-    memory: f64,
-    search: &Search,
-) -> Option<Recurring> {
+fn fold((x, scores): Placed, (period, shift): (f64, f64), memory: f64, search: &Search) -> Option<Recurring> {
     let phases = period.floor() as usize;
     let mut sums = vec![0.0; phases];
     let mut turns = 0;
