@@ -1,6 +1,6 @@
 //! What became of the level where a gate refuses: a climb, a change, a stretch that stands out. A climb is no burst.
 
-use super::gates::ALPHA;
+use super::gates::{ALPHA, BUNCHED};
 use crate::stats::steady::homogeneity::{Homogeneity, Stretch};
 use crate::stats::steady::scan::Window;
 use crate::stats::steady::scores::Scores;
@@ -64,7 +64,10 @@ pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&Windo
         let (before, after) = values.split_at(at);
         let goes_on = [before, after].into_iter().filter_map(trend).any(|part| part * way > 0.0);
         let changed = changed(values, at);
-        if !goes_on && is_step(values, at) && matches!(changed, Course::Changed(_, before, after) if (after - before) * way > 0.0) {
+        if !goes_on
+            && is_step(values, at)
+            && matches!(changed, Course::Changed(_, before, after) if (after - before) * way > 0.0)
+        {
             return changed;
         }
     }
@@ -173,7 +176,7 @@ impl Course {
             Course::Drifting(slope) if *slope < 0.0 => "if the maxima did not fall",
             Course::Drifting(_) => "if the maxima did not rise",
             Course::Changed(..) => "if the level had not changed",
-            Course::Bunched(_) => "if the spikes were not bunched",
+            Course::Bunched(_) => BUNCHED,
             Course::Spreading(true) => "if large values did not come ever more often",
             Course::Spreading(false) => "if large values did not come ever less often",
             Course::Wandering => "if the level did not wander",

@@ -119,8 +119,9 @@ pub struct Bounds {
 /// Answers.
 pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
     let counting = counting::count(evidence, question);
-    let structure = structure::structure(evidence);
+    let mut structure = structure::structure(evidence);
     let (gates, extrapolation) = extrapolate::extrapolate(evidence, question, &structure);
+    structure.explained(&gates);
     let exchangeable = Alike::of(&gates, evidence.series, &extrapolation);
     let claim = question.limit.map(|limit| counting::claim(evidence, question, limit, &exchangeable));
     let (verdict, basis) = verdict(evidence, claim.as_ref(), &exchangeable, &extrapolation, question);
