@@ -407,6 +407,20 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_says_what_it_takes_and_why_counting_does_not_do() {
+        let found = asked(0.02, Some(Nanos(20_000)));
+        let claim = found.claim.as_ref().expect("a limit was asked for");
+        let said = verdict(&found, claim);
+        assert!(said.starts_with("Failed: ") && said.contains("if the maxima did not rise (G1"), "{said}");
+        let mut found = asked(0.0, Some(Nanos(900_000)));
+        (found.verdict, found.basis) = ("supported", "extrapolation");
+        let mut claim = found.claim.expect("a limit was asked for");
+        assert!(verdict(&found, &claim).contains("The horizon is of too few blocks"));
+        claim.seconds_needed = 6_000.0;
+        assert!(verdict(&found, &claim).contains("the run is too short for it"));
+    }
+
+    #[test]
     fn a_shown_bound_is_never_below_the_bound() {
         for (ns, shown) in [
             (26_340.2, "26.4 us"),
