@@ -343,7 +343,12 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
     );
     match (bounds.verdict, bounds.basis) {
         ("supported", "extrapolation") => {
-            format!("Supported by extrapolation: {what}. By counting alone the run is too short for it.")
+            let why = if claim.long_enough(bounds.counting.observed_ns) {
+                "The horizon is of too few blocks to be supported by counting."
+            } else {
+                "By counting alone the run is too short for it."
+            };
+            format!("Supported by extrapolation: {what}. {why}")
         }
         ("supported", _) if bounds.exchangeable.holds == "unknown" => {
             format!("Supported by counting: {what}, if the run was steady, which could not be judged.")
@@ -360,7 +365,7 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
             "Inconclusive: something spoiled the run (gate G11), so that it does not measure what it says."
                 .into()
         }
-        ("failed", _) => format!("Failed: it is reached more often than that, {what} (95 %)."),
+        ("failed", _) => under(bounds, format!("Failed: it is reached more often than that, {what} (95 %).")),
         _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
     }
 }
@@ -399,6 +404,20 @@ mod tests {
         }
         let steady = counting(&asked(0.0, None));
         assert!(steady[0].starts_with("A wake-up later") && !steady.join(" ").contains(" if "), "{steady:?}");
+    }
+
+    #[test]
+    fn a_verdict_says_what_it_takes_and_why_counting_does_not_do() {
+        let found = asked(0.02, Some(Nanos(20_000)));
+        let claim = found.claim.as_ref().expect("a limit was asked for");
+        let said = verdict(&found, claim);
+        assert!(said.starts_with("Failed: ") && said.contains("if the maxima did not rise (G1"), "{said}");
+        let mut found = asked(0.0, Some(Nanos(900_000)));
+        (found.verdict, found.basis) = ("supported", "extrapolation");
+        let mut claim = found.claim.expect("a limit was asked for");
+        assert!(verdict(&found, &claim).contains("The horizon is of too few blocks"));
+        claim.seconds_needed = 6_000.0;
+        assert!(verdict(&found, &claim).contains("the run is too short for it"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::extrapolate::Extrapolation;
 use super::gates::Gate;
+use super::steadiness::FEWEST;
 use crate::stats::series::Series;
 use crate::units::Nanos;
 
@@ -27,6 +28,9 @@ pub struct Alike {
     /// Length of blocks without memory: what comes within it counts once. Longer than the recorded ones where only
     /// these have memory.
     pub block_ns: Nanos,
+    /// Whether that it is not known bars a claim: there are blocks to judge by, and different ones.
+    #[serde(skip)]
+    pub open: bool,
 }
 
 impl Alike {
@@ -48,6 +52,7 @@ impl Alike {
                 gates: ids,
                 reason: first.refusal.clone(),
                 block_ns,
+                open: false,
             };
         }
         let open = NEEDED.iter().filter_map(|id| gate(id)).find(|gate| !gate.judged);
@@ -56,7 +61,17 @@ impl Alike {
             let why = gate.detail.trim_start_matches("not judged: ");
             format!("Whether the blocks are alike could not be judged: {why}.")
         });
-        Alike { holds, reason, block_ns, ..Alike::default() }
+        // A constant is steady as far as it was recorded, and of fewer than ten blocks counting alone claims little.
+        let mut maxima = series.blocks.maxima();
+        let first = maxima.next();
+        let varies = maxima.any(|max| Some(max) != first);
+        let open = open.is_some() && varies && series.blocks.len() >= FEWEST;
+        Alike { holds, reason, block_ns, open, ..Alike::default() }
+    }
+
+    /// Whether no claim can rest on it: a gate refuses it, or could not judge blocks of which there were enough.
+    pub fn bars(&self) -> bool {
+        self.refused() || self.open
     }
 
     /// Whether a gate refuses it.

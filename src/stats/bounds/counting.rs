@@ -117,6 +117,13 @@ pub struct Claim {
     pub sequential_clean_seconds: f64,
 }
 
+impl Claim {
+    /// Whether a run of this length is as long as the claim takes, be its blocks short enough for it or not.
+    pub fn long_enough(&self, observed: Nanos) -> bool {
+        observed > Nanos(0) && observed.as_secs() >= self.seconds_needed
+    }
+}
+
 /// Counts.
 pub fn count(evidence: &Evidence, question: &Question) -> Counting {
     let series = evidence.series;
@@ -196,14 +203,14 @@ pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos, alike: &Ali
     let by_counting = if seconds <= 0.0 {
         "inconclusive"
     } else if seconds >= seconds_needed {
-        if fine && !alike.refused() { "supported" } else { "inconclusive" }
+        if fine && !alike.bars() { "supported" } else { "inconclusive" }
     } else if rate::comes_too_often(least, seconds, horizon, CONFIDENCE) {
         "failed"
     } else {
         "inconclusive"
     };
     let sequential = match sequential::decision(most, seconds, horizon) {
-        sequential::Decision::Pass if !alike.refused() => "pass",
+        sequential::Decision::Pass if !alike.bars() => "pass",
         sequential::Decision::Fail if least == most => "fail",
         _ => "go-on",
     };

@@ -1,6 +1,6 @@
 //! What became of the level where a gate refuses: a climb, a change, a stretch that stands out. A climb is no burst.
 
-use super::gates::ALPHA;
+use super::gates::{ALPHA, BUNCHED};
 use crate::stats::steady::homogeneity::{Homogeneity, Stretch};
 use crate::stats::steady::scan::Window;
 use crate::stats::steady::scores::Scores;
@@ -64,7 +64,10 @@ pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&Windo
         let (before, after) = values.split_at(at);
         let goes_on = [before, after].into_iter().filter_map(trend).any(|part| part * way > 0.0);
         let changed = changed(values, at);
-        if !goes_on && matches!(changed, Course::Changed(_, before, after) if (after - before) * way > 0.0) {
+        if !goes_on
+            && is_step(values, at)
+            && matches!(changed, Course::Changed(_, before, after) if (after - before) * way > 0.0)
+        {
             return changed;
         }
     }
@@ -88,6 +91,27 @@ fn split(values: &[f64]) -> Option<usize> {
         (i + 1, f64::abs(sum) / (before * (1.0 - before / n)).sqrt())
     });
     clear.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
+}
+
+/// Whether a step there fits clearly better than a line: of few blocks neither part shows a trend of its own. Values show
+/// it in few blocks, ranks also beside a huge value.
+fn is_step(values: &[f64], at: usize) -> bool {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let centred: Vec<f64> = values.iter().map(|value| value - mean).collect();
+    step_fits(&centred, at) || Scores::of(values).is_none_or(|scores| step_fits(&scores.all, at))
+}
+
+/// The same by the residual sums of squares of values whose mean is 0.
+fn step_fits(values: &[f64], at: usize) -> bool {
+    let n = values.len() as f64;
+    let before: f64 = values[..at].iter().sum();
+    let of_step = before * before * n / (at as f64 * (n - at as f64));
+    let middle = (n - 1.0) / 2.0;
+    let with_time: f64 = values.iter().enumerate().map(|(i, value)| (i as f64 - middle) * value).sum();
+    let of_line = with_time * with_time / (n * (n * n - 1.0) / 12.0);
+    let whole: f64 = values.iter().map(|value| value * value).sum();
+    // Twice the difference of the log-likelihoods, against what the choice of the place is worth.
+    n * ((whole - of_line) / (whole - of_step).max(1e-9 * whole)).ln() > n.ln()
 }
 
 fn changed(values: &[f64], at: usize) -> Course {
@@ -158,10 +182,35 @@ impl Course {
             Course::Drifting(slope) if *slope < 0.0 => "if the maxima did not fall",
             Course::Drifting(_) => "if the maxima did not rise",
             Course::Changed(..) => "if the level had not changed",
-            Course::Bunched(_) => "if the spikes were not bunched",
+            Course::Bunched(_) => BUNCHED,
             Course::Spreading(true) => "if large values did not come ever more often",
             Course::Spreading(false) => "if large values did not come ever less often",
             Course::Wandering => "if the level did not wander",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::dice::{Dice, SEED};
+
+    #[test]
+    fn a_climb_of_few_blocks_is_no_step_and_a_step_is_one() {
+        let mut dice = Dice::new(SEED);
+        for n in [12, 20, 30, 60] {
+            let mut values = |shape: &dyn Fn(f64) -> f64| -> Vec<f64> {
+                (0..n).map(|i| shape((f64::from(i) + 0.5) / f64::from(n)) - dice.exponential().ln()).collect()
+            };
+            let (mut climbs, mut steps) = (0, 0);
+            for _ in 0..20 {
+                let climb = values(&|part| 9.0 * part);
+                climbs += u32::from(!matches!(course(&climb, None, None), Course::Changed(..)));
+                let step = values(&|part| if part < 0.5 { 0.0 } else { 9.0 });
+                steps += u32::from(matches!(course(&step, None, None), Course::Changed(..)));
+            }
+            // Of a dozen blocks no test of a trend or of a shift is sure of a step.
+            assert!(climbs >= 15 && (steps >= 15 || n == 12), "{n}: {climbs} climbs and {steps} steps of 20");
         }
     }
 }

@@ -138,7 +138,7 @@ fn block_size(series: &Series) -> u32 {
     let candidates: Vec<u32> = MULTIPLES.into_iter().filter(|&times| filled(times)).collect();
     let forgetful = |times: u32| {
         let values = series.coarser(times);
-        values.len() >= FEWEST_BLOCKS && !steadiness::remember(&values)
+        values.len() >= FEWEST_BLOCKS && steadiness::forgets(&values)
     };
     let first = candidates.first().copied().unwrap_or(MULTIPLES[MULTIPLES.len() - 1]);
     candidates.into_iter().find(|&times| forgetful(times)).unwrap_or(first)

@@ -5,6 +5,9 @@ use serde::Serialize;
 /// The level of each gate: a clean run is refused by all of them together about once in twenty times.
 pub const ALPHA: f64 = 0.01;
 
+/// What a count would take of a run with a stretch that stands out.
+pub const BUNCHED: &str = "if the spikes were not bunched";
+
 /// What a gate said.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gate {
@@ -65,6 +68,11 @@ impl Gate {
     /// The same, of what counting rests on as well.
     pub fn on(self, condition: &'static str) -> Gate {
         Gate { condition, ..self }
+    }
+
+    /// Whether it refuses a stretch that stands out, not a level that moves.
+    pub fn on_bunched(&self) -> bool {
+        self.condition == BUNCHED
     }
 
     /// A gate that there was too little for; that is no pass.

@@ -119,8 +119,9 @@ pub struct Bounds {
 /// Answers.
 pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
     let counting = counting::count(evidence, question);
-    let structure = structure::structure(evidence);
+    let mut structure = structure::structure(evidence);
     let (gates, extrapolation) = extrapolate::extrapolate(evidence, question, &structure);
+    structure.explained(&gates);
     let exchangeable = Alike::of(&gates, evidence.series, &extrapolation);
     let claim = question.limit.map(|limit| counting::claim(evidence, question, limit, &exchangeable));
     let (verdict, basis) = verdict(evidence, claim.as_ref(), &exchangeable, &extrapolation, question);
@@ -144,7 +145,7 @@ fn verdict(
     if claim.by_counting != "inconclusive" {
         return (claim.by_counting, "counting");
     }
-    if exchangeable.refused() {
+    if exchangeable.bars() {
         return ("inconclusive", "steadiness");
     }
     let reaches = beyond.horizon_ns.is_some_and(|reach| reach >= question.horizon);
@@ -270,6 +271,19 @@ mod tests {
             Some("inconclusive"),
             "of a few such blocks"
         );
+    }
+
+    #[test]
+    fn two_values_with_memory_support_nothing() {
+        for (few, of) in [(25, 40), (6, 8)] {
+            let us = (0..600).map(|i| if (i + 7) % of < few { 31.0 } else { 29.0 });
+            let found = bounds(&Evidence::of(&series(us)), &ask(Some(900_000), 150));
+            assert_eq!(found.verdict, "inconclusive", "{few} of {of}: {:?}", found.exchangeable);
+            assert!(!found.extrapolation.memory, "{:?}", found.exchangeable);
+        }
+        let constant = bounds(&Evidence::of(&series([20.0; 600])), &ask(Some(900_000), 150));
+        assert_eq!((constant.verdict, constant.exchangeable.holds), ("supported", "unknown"));
+        assert!(constant.exchangeable.reason.ends_with("all blocks have the same value."));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::gates::Gate;
 use super::periods::{self, FEWEST, Period, Spike, largest};
 use super::{Evidence, events, overflows};
 use crate::stats::time::{burst, change, cluster};
@@ -144,8 +145,26 @@ fn rates(large: &[Spike], (start, end): (i64, i64), block: i64) -> (Option<Burst
     (bursts, stretches)
 }
 
+impl Structure {
+    /// Leaves the unevenness of the spikes unsaid where the level of all maxima moves, which explains it: a climb, a
+    /// fall or a step has its own sentence and its own time. The numbers stay.
+    pub fn explained(&mut self, gates: &[Gate]) {
+        let moves = |gate: &Gate| gate.id == "G1" && gate.judged && !gate.passed && !gate.on_bunched();
+        if gates.iter().any(moves) {
+            let uneven = unevenness(self);
+            self.sentences.retain(|line| !uneven.contains(line));
+        }
+    }
+}
+
 fn sentences(found: &Structure) -> Vec<String> {
     let mut lines: Vec<String> = found.periods.iter().map(Period::sentence).collect();
+    lines.extend(unevenness(found));
+    lines
+}
+
+fn unevenness(found: &Structure) -> Vec<String> {
+    let mut lines = Vec::new();
     if let Some(bursts) = found.bursts.filter(|bursts| bursts.p_value < 0.01 && bursts.dispersion > 1.0) {
         let size = bursts.theta_intervals.and_then(burst::mean_cluster_size);
         let clusters = size
@@ -172,6 +191,25 @@ fn sentences(found: &Structure) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_level_that_moves_leaves_no_burst_and_no_change_of_rate_to_say() {
+        let stretch = |from: i64, spikes| Stretch {
+            from_ns: Nanos(from * Nanos::SECOND.0),
+            to_ns: Nanos((from + 300) * Nanos::SECOND.0),
+            spikes,
+            per_hour: 12.0 * spikes as f64,
+        };
+        let mut found =
+            Structure { stretches: vec![stretch(0, 1), stretch(300, 20)], ..Structure::default() };
+        found.sentences = sentences(&found);
+        let refused =
+            |condition| Gate::refused("G1", "level", String::new(), String::new(), "").on(condition);
+        for (condition, left) in [("if the spikes were not bunched", 1), ("if the maxima did not rise", 0)] {
+            found.explained(&[refused(condition)]);
+            assert_eq!(found.sentences.len(), left, "{condition}");
+        }
+    }
 
     #[test]
     fn bursts_of_several_blocks_are_said_to_be() {

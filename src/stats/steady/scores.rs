@@ -13,6 +13,9 @@ use crate::stats::levels::Levels;
 const MOST_SCORES: usize = 512;
 /// Joined scores are this far apart at most.
 const JOINED: f64 = 1.0 / 64.0;
+/// By how many scales what is looked for is later, and which part of it is not.
+const LATER: f64 = 2.5;
+const AMISS: f64 = 0.2;
 /// Steps of the search for the saddlepoint.
 const STEPS: u32 = 60;
 
@@ -28,8 +31,22 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The scores of a series; none where all values are alike.
+    /// The normal scores of a series; none where all values are alike.
     pub fn of(x: &[f64]) -> Option<Scores> {
+        Scores::by(x, law::normal_quantile)
+    }
+
+    /// Scores for the few of a series that are later by [`LATER`] scales of their law than the rest: the logarithm of
+    /// how much likelier a rank is for one of them (Gumbel), of which [`AMISS`] are as the rest. Unlike the normal score
+    /// it hardly tells middling values from small ones.
+    pub fn late(x: &[f64]) -> Option<Scores> {
+        let times = LATER.exp();
+        let score = |rank: f64| (AMISS + (1.0 - AMISS) * times * rank.powf(times - 1.0)).ln();
+        Scores::by(x, score)
+    }
+
+    /// Scores of ranks, as parts of all.
+    fn by(x: &[f64], score: impl Fn(f64) -> f64) -> Option<Scores> {
         if x.len() < 3 || !ranks::varies(x) {
             return None;
         }
@@ -39,7 +56,7 @@ impl Scores {
         let mut below = 0.0;
         for &(_, count) in levels.all() {
             let rank = below + (count as f64 + 1.0) / 2.0;
-            law.push((law::normal_quantile(rank / (n + 1.0)), count as f64 / n));
+            law.push((score(rank / (n + 1.0)), count as f64 / n));
             below += count as f64;
         }
         let mean: f64 = law.iter().map(|(score, share)| score * share).sum();
