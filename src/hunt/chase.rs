@@ -90,11 +90,10 @@ impl Chase {
         #[allow(clippy::unnecessary_cast)]
         let futex = libc::SYS_futex as i64;
         let online = CpuSet::parse(&host.online).unwrap_or_default();
-        let watch = Watch::new(victims.iter().map(|victim| victim.thread), futex);
         Chase {
             explainer,
+            watch: Watch::new(victims.iter().map(|victim| victim.thread), futex),
             victims,
-            watch,
             limits,
             over: wanted.over,
             stacks: wanted.stacks,

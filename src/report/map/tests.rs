@@ -91,7 +91,8 @@ fn what_keeps_cpus_apart_and_what_may_run_there() {
 
 #[test]
 fn offloaded_callbacks() {
-    let config = "/proc/sys/kernel/osrelease: 6.12.9\n/boot/config-6.12.9:\n| # Linux/x86 6.12.9 Kernel Configuration\n| CONFIG_RCU_NOCB_CPU=y\n";
+    let config = "/proc/sys/kernel/osrelease: 6.12.9\n/boot/config-6.12.9:\n| # Automatically generated file; DO NOT EDIT.\n\
+                  | # Linux/x86 6.12.9 Kernel Configuration\n| # Kernel hacking\n| CONFIG_RCU_NOCB_CPU=y\n";
     for (edits, expected) in [
         ("/proc/cmdline: ro", ""),
         ("/proc/cmdline: rcu_nocbs=all", "0-3"),

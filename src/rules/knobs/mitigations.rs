@@ -154,8 +154,9 @@ fn by_vector(case: &Case, cmdline: &Cmdline) -> Vec<String> {
     let off: Vec<&str> = match case.series() {
         Ok(series) if series < (6, 17) => {
             // A value that it does not know is refused as a whole, and the one before it stands.
-            let known = values.filter(|value| matches!(*value, "off" | "auto" | "auto,nosmt"));
-            known.last().filter(|value| *value == "off").into_iter().collect()
+            let mut values = values;
+            let known = values.rfind(|value| matches!(*value, "off" | "auto" | "auto,nosmt"));
+            known.filter(|value| *value == "off").into_iter().collect()
         }
         _ => values
             .flat_map(|value| value.split(','))
