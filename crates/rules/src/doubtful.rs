@@ -85,7 +85,7 @@ mod tests {
     fn asked() -> BTreeSet<String> {
         let mut words = BTreeSet::new();
         let mut dirs =
-            ["src/rules", "src/facts"].map(|dir| Path::new(env!("CARGO_MANIFEST_DIR")).join(dir)).to_vec();
+            ["rules/src", "facts/src"].map(|dir| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(dir)).to_vec();
         while let Some(dir) = dirs.pop() {
             for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
                 match path.is_dir() {

@@ -7,6 +7,7 @@
 mod beneath;
 pub mod clock;
 pub mod dir;
+#[path = "../../model/src/fact.rs"]
 mod fact;
 #[cfg(target_env = "musl")]
 pub mod heap;

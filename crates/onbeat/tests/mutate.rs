@@ -180,7 +180,7 @@ fn imports(bytes: &[u8]) -> Result<(), String> {
 
 #[test]
 fn imports_survive_damage() {
-    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cyclictest");
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/cyclictest");
     let mut names: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
     for path in names.iter().filter(|path| path.extension().is_some_and(|ext| ext != "md")) {
@@ -277,7 +277,7 @@ fn flags_survive_damage() {
 
 /// What a kernel of `tests/pages` says of its events and pages.
 fn recorded(name: &str) -> (Vec<u8>, String, String) {
-    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/debian-6.12-rt");
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pages/debian-6.12-rt");
     let text = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
     (std::fs::read(dir.join(name)).unwrap(), text("header_page"), text("formats"))
 }

@@ -27,7 +27,7 @@ struct Line {
 }
 
 fn folders() -> Vec<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pages");
     let mut found: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.is_dir());
     found.sort();

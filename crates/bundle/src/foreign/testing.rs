@@ -35,7 +35,7 @@ pub(super) fn fixture(name: &str) -> &'static str {
     macro_rules! files {
         ($($name:literal)*) => {
             match name {
-                $($name => include_str!(concat!("../../tests/fixtures/cyclictest/", $name)),)*
+                $($name => include_str!(concat!("../../../../tests/fixtures/cyclictest/", $name)),)*
                 _ => panic!("no fixture {name}"),
             }
         };

@@ -24,7 +24,7 @@ pub mod tests {
 
     /// The folders of the corpus, by name.
     pub fn machines() -> Vec<PathBuf> {
-        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
         let mut dirs: Vec<PathBuf> =
             fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
         dirs.sort();

@@ -39,7 +39,7 @@ pub fn tests_begin(text: &str) -> usize {
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Every Rust file of the workspace and the fuzz targets.

@@ -5,8 +5,8 @@ mod tests {
     use crate::rules::Rule;
     use std::collections::BTreeSet;
 
-    const SETTINGS: &str = include_str!("../../docs/settings.md");
-    const AUDITING: &str = include_str!("../../docs/auditing.md");
+    const SETTINGS: &str = include_str!("../../../docs/settings.md");
+    const AUDITING: &str = include_str!("../../../docs/auditing.md");
 
     /// The rows of the tables below a heading, or of all, without their heads, as cells.
     fn rows(text: &str, heading: Option<&str>) -> Vec<Vec<String>> {

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod count;
 mod covered;
 pub mod dice;
+#[path = "../../model/src/histogram.rs"]
 pub mod histogram;
 pub mod law;
 pub mod levels;
