@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::units::CpuSet;
+use model::units::CpuSet;
 
 fuzz_target!(|text: &str| {
     if let Ok(set) = CpuSet::parse(text) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::foreign::{self, Context, cyclictest_hist, cyclictest_json};
+use bundle::foreign::{self, Context, cyclictest_hist, cyclictest_json};
 
 fuzz_target!(|bytes: &[u8]| {
     match foreign::import(bytes) {

@@ -5,13 +5,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::facts::survey::survey;
-use onbeat::host::Host;
-use onbeat::host::record::Seen;
-use onbeat::report::map::Map;
-use onbeat::rules::audit::audit;
-use onbeat::rules::intent::{Profile, intent};
-use onbeat::rules::wanted;
+use facts::survey::survey;
+use host::Host;
+use host::record::Seen;
+use report::map::Map;
+use rules::audit::audit;
+use rules::intent::{Profile, intent};
+use rules::wanted;
 
 fuzz_target!(|bytes: &[u8]| {
     let answer = |line: &[u8]| {

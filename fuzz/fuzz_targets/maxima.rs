@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::foreign::maxima::{self, Maxima};
-use onbeat::stats::bounds::{Evidence, Question, bounds};
-use onbeat::stats::series::{BLOCK, Series};
-use onbeat::units::Nanos;
+use bundle::foreign::maxima::{self, Maxima};
+use stats::bounds::{Evidence, Question, bounds};
+use stats::series::{BLOCK, Series};
+use model::units::Nanos;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut maxima = Maxima::default();

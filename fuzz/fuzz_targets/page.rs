@@ -7,14 +7,14 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::bundle::run::Host;
-use onbeat::timeline::{self, Cost};
-use onbeat::trace::catalog;
-use onbeat::trace::decode::Decoder;
-use onbeat::trace::event::{Named, Task, What};
-use onbeat::trace::naming::Naming;
-use onbeat::trace::window::Window;
-use onbeat::units::{Cpu, Nanos};
+use model::run::Host;
+use trace::timeline::{self, Cost};
+use trace::catalog;
+use trace::decode::Decoder;
+use trace::event::{Named, Task, What};
+use trace::naming::Naming;
+use trace::window::Window;
+use model::units::{Cpu, Nanos};
 
 /// Kernels with different layouts of their records.
 static DECODERS: LazyLock<Vec<Decoder>> = LazyLock::new(|| {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::bundle::read::Bundle;
-use onbeat::bundle::run::{CpuRun, Plan, Run, SCHEMA, Slice, Spike};
-use onbeat::bundle::tail::Tail;
-use onbeat::units::{Cpu, Nanos};
+use bundle::read::Bundle;
+use model::run::{CpuRun, Plan, Run, SCHEMA, Slice, Spike};
+use bundle::tail::Tail;
+use model::units::{Cpu, Nanos};
 
 /// A folder of this process's own, with the `run.json` of a hunt's first checkpoint.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::bundle::run::Run;
+use model::run::Run;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut run) = serde_json::from_slice::<Run>(bytes) else { return };

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::units::{Bare, Nanos, parse_span};
+use model::units::{Bare, Nanos, parse_span};
 
 fuzz_target!(|text: &str| {
     for bare in [Bare::Seconds, Bare::Micros] {

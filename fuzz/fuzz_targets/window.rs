@@ -5,14 +5,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onbeat::bundle::run::{Host, Run, Spike};
-use onbeat::report::{hunt::text, perfetto};
-use onbeat::rules::culprits::About;
-use onbeat::rules::culprits::tally::Tally;
-use onbeat::timeline::{self, Cost, Doubts};
-use onbeat::trace::event::{Context, Event, Named, Task, Vector, What};
-use onbeat::trace::window::Window;
-use onbeat::units::{Cpu, Nanos};
+use model::run::{Host, Run, Spike};
+use report::hunt::text;
+use report::perfetto;
+use rules::culprits::About;
+use rules::culprits::tally::Tally;
+use trace::timeline::{self, Cost, Doubts};
+use trace::event::{Context, Event, Named, Task, Vector, What};
+use trace::window::Window;
+use model::units::{Cpu, Nanos};
 
 const FUNCTIONS: [&str; 12] = [
     "",

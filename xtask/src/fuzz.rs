@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onbeat::trace::catalog;
-use onbeat::trace::decode::Decoder;
-use onbeat::trace::event::{Named, What};
-use onbeat::trace::naming::Naming;
-use onbeat::trace::window::Window;
-use onbeat::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
+use trace::catalog;
+use trace::decode::Decoder;
+use trace::event::{Named, What};
+use trace::naming::Naming;
+use trace::window::Window;
 
 use crate::tools::{Result, Tool, read, root, write};
 
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_recordings_give_windows_that_add_up() {
-        let folder = std::env::temp_dir().join(format!("onbeat-seeds-{:016x}", onbeat::host::random_u64()));
+        let folder = std::env::temp_dir().join(format!("onbeat-seeds-{:016x}", host::random_u64()));
         let made = seeds(&folder);
         let lines: Vec<Vec<u8>> = super::folder(&folder.join("window"))
             .unwrap_or_default()
@@ -209,7 +209,7 @@ mod tests {
         assert!(lines.len() > 20, "{}", lines.len());
         for line in lines {
             let window: Window = serde_json::from_slice(&line).unwrap();
-            let spike = onbeat::timeline::explain(&window, &Default::default(), Default::default());
+            let spike = trace::timeline::explain(&window, &Default::default(), Default::default());
             let sum: i64 = spike.slices.iter().map(|slice| slice.ns.0).sum();
             assert_eq!(sum + spike.unexplained_ns.0, spike.latency_ns.0);
         }

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::folder_of;
 use super::host_files::{HostFiles, read_notes};
 use super::write::refusal;
-use crate::error::{Exit, Outcome, Trouble, meaning_of};
-use crate::host::dir::Dir;
-use crate::host::record::Recorder;
-use crate::host::{Fact, Host, errno_name};
-use crate::text::quoted;
+use host::Host;
+use host::dir::Dir;
+use host::record::Recorder;
+use model::error::{Exit, Outcome, Trouble, meaning_of};
+use model::fact::{Fact, errno_name};
+use model::text::quoted;
 
 /// The name and version of `capture.json`.
 pub const SCHEMA: &str = "onbeat.capture/1";

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::run::{CpuRun, Culprit, Host, Integrity, Overhead, Plan, Recorder, Run};
-use crate::units::Nanos;
+use model::run::{CpuRun, Culprit, Host, Integrity, Overhead, Plan, Recorder, Run};
+use model::units::Nanos;
 
 /// [`Run`], field for field, its list of spikes from elsewhere.
 #[derive(Serialize)]
@@ -78,7 +78,7 @@ impl<'a, S> Document<'a, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::run::Spike;
+    use model::run::Spike;
 
     #[test]
     fn it_is_the_run_byte_for_byte() {

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::explained::Explained;
 use super::folder_of;
-use crate::error::{Exit, Outcome, Trouble};
-use crate::host::{self, dir::Dir, dir::free_bytes};
-use crate::text::quoted;
-use crate::trace::window::Window;
+use host::dir::{Dir, free_bytes};
+use model::error::{Exit, Outcome, Trouble};
+use model::text::quoted;
+use trace::window::Window;
 
 /// The folder in a bundle.
 pub const EVENTS: &str = "events";
@@ -143,8 +143,8 @@ pub fn each_window(bundle: &Path, mut each: impl FnMut(Window)) -> Outcome<u64> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::event::{Context, Event, What};
-    use crate::units::{Cpu, CpuSet, Nanos};
+    use model::units::{Cpu, CpuSet, Nanos};
+    use trace::event::{Context, Event, What};
 
     fn window(cycle: u64) -> Window {
         let what = What::IpiSend {

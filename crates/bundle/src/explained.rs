@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::events::{EVENTS, LEFT_FREE, LINE_LIMIT};
 use super::room::{Place, Room};
-use super::run::{Run, Spike};
-use crate::host::dir::{Dir, free_bytes};
-use crate::host::{self};
-use crate::units::{Cpu, Nanos};
+use host::dir::{Dir, free_bytes};
+use model::run::{Run, Spike};
+
+use model::units::{Cpu, Nanos};
 
 /// The file.
 const EXPLAINED: &str = "explained.jsonl";
@@ -343,7 +343,7 @@ mod tests {
     #![allow(clippy::disallowed_methods)]
 
     use super::*;
-    use crate::bundle::run::{Recorder, Slice};
+    use model::run::{Recorder, Slice};
 
     fn spike(at: i64, latency: i64) -> Spike {
         let slice = Slice { kind: "thread".into(), ns: Nanos(latency - 1), ..Slice::default() };

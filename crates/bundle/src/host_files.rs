@@ -8,9 +8,9 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::NAMES_LIMIT;
-use crate::host::dir::Dir;
-use crate::host::record::{Recorder, Seen};
+use host::NAMES_LIMIT;
+use host::dir::Dir;
+use host::record::{Recorder, Seen};
 
 const ERRORS: &str = "host.errors";
 const LISTS: &str = "host.lists";

@@ -4,22 +4,15 @@
 //! the kernel that were read. A capture has `capture.json` in place of the first two. See `docs/bundle.md`.
 
 pub mod capture;
-#[path = "../../model/src/check.rs"]
-mod check;
 pub mod document;
 pub mod events;
 pub mod explained;
+pub mod foreign;
 mod host_files;
 pub mod read;
 mod recover;
 pub mod room;
-#[path = "../../model/src/run.rs"]
-pub mod run;
-#[path = "../../model/src/spike.rs"]
-pub mod spike;
 pub mod tail;
-#[path = "../../model/src/wall_time.rs"]
-pub mod time;
 pub mod write;
 
 use std::path::{Path, PathBuf};

@@ -6,11 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::run::{Block, Peak, Run, SCHEMA};
 use super::{explained, folder_of, recover};
-use crate::error::{Exit, Outcome, Trouble};
-use crate::host;
-use crate::text::{quoted, several};
+use model::error::{Exit, Outcome, Trouble};
+use model::run::{Block, Peak, Run, SCHEMA};
+
+use model::text::{quoted, several};
 
 /// No `run.json` is larger: three thousand CPUs at 40 KiB each.
 const RUN_LIMIT: u64 = 128 << 20;
@@ -118,7 +118,7 @@ pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
                 break;
             }
             match host.read(&format!("/host{path}")) {
-                host::Fact::Known(bytes) => {
+                model::fact::Fact::Known(bytes) => {
                     bytes_read += bytes.len();
                     if bytes.len() <= SHORT || path.contains("config") {
                         files.push((path, bytes));

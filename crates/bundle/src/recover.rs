@@ -1,11 +1,11 @@
 //! The blocks of a killed run's `tail` added to its last checkpoint, so that it reaches to its last second with all
 //! sums right. Pure.
 
-use super::run::{CpuRun, Run, WORST, Worst};
 use super::tail::Tail;
-use super::time::wall_time;
-use crate::stats::histogram::{EARLY_ROW, ROWS, Row, edges_of, merge};
-use crate::units::Nanos;
+use model::histogram::{EARLY_ROW, ROWS, Row, edges_of, merge};
+use model::run::{CpuRun, Run, WORST, Worst};
+use model::units::Nanos;
+use model::wall_time::wall_time;
 
 /// What became of a record of the tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +112,8 @@ fn add(cpu: &mut CpuRun, tail: &Tail, follows: bool) -> Option<()> {
     }
     cpu.early = Some(cpu.early?.checked_add(early)?);
     cpu.sum_ns = Some(cpu.sum_ns?.checked_add(tail.sum)?);
-    cpu.mean_ns = (cpu.cycles > 0)
-        .then(|| crate::stats::histogram::mean(i128::from(cpu.sum_ns.unwrap_or(0)), cpu.cycles));
+    cpu.mean_ns =
+        (cpu.cycles > 0).then(|| model::histogram::mean(i128::from(cpu.sum_ns.unwrap_or(0)), cpu.cycles));
     cpu.min_ns = cpu.min_ns.into_iter().chain((cycles > 0).then_some(tail.min)).min();
     cpu.worst.extend(tail.worst.iter().map(|&(latency, cycle, time)| Worst {
         latency_ns: Some(latency),
@@ -147,8 +147,8 @@ fn rows_of(pairs: &[(usize, u64)], min: Nanos) -> Option<Vec<Row>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::run::SCHEMA;
-    use crate::units::Cpu;
+    use model::run::SCHEMA;
+    use model::units::Cpu;
 
     fn run() -> Run {
         let rows = vec![(Nanos(10), Nanos(11), 3)];

@@ -3,8 +3,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::run::Spike;
-use crate::units::Nanos;
+use model::run::Spike;
+use model::units::Nanos;
 
 /// Spikes that a run lists.
 const SPIKES: usize = 2_000;
@@ -132,7 +132,7 @@ impl Room<Spike> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::run::Slice;
+    use model::run::Slice;
 
     fn spike(latency: i64, slices: usize) -> Spike {
         Spike {

@@ -4,7 +4,7 @@
 //! each record its length in words, then the fields of [`Tail`] in order, then the sum of them all.
 //! A record that was cut short or damaged ends the file.
 
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
 
 /// A block with everything that a checkpoint would have added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! Documentation/admin-guide/kernel-parameters.rst: double quotes protect blanks, `-` and `_` in
 //! names are the same, and what follows `--` belongs to init.
 
-use crate::text::several;
+use model::text::several;
 /// No architecture takes a longer command line.
 const CMDLINE_LIMIT: usize = 64 << 10;
 

@@ -4,8 +4,8 @@
 //! `bitmap_parselist()` in lib/bitmap-str.c.
 
 use super::line::excerpt;
-use crate::text::several;
-use crate::units::{Cpu, CpuSet};
+use model::text::several;
+use model::units::{Cpu, CpuSet};
 
 /// Longer lists fit on no command line.
 const LIST_LIMIT: usize = 4096;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::kconfig::{Kconfig, parse_compressed, parse_kconfig};
-use crate::bundle::run::Run;
+use model::run::Run;
 
 /// Values that are longer are texts, not settings.
 const LONGEST: usize = 256;

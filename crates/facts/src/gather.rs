@@ -10,9 +10,10 @@ use super::line::{
     parse_words,
 };
 use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt, whole};
-use crate::host::record::Seen;
-use crate::host::{Fact, Host, errno_name, machine};
-use crate::units::{Cpu, CpuSet};
+use host::record::Seen;
+use host::{Host, machine};
+use model::fact::{Fact, errno_name};
+use model::units::{Cpu, CpuSet};
 
 /// `uname -m` as a file.
 const ARCH: &str = "/proc/sys/kernel/arch";

@@ -7,8 +7,9 @@
 
 use super::line::{excerpt, parse_cpus, parse_u64, parse_words};
 use super::whole;
-use crate::host::{Fact, Host};
-use crate::units::CpuSet;
+use host::Host;
+use model::fact::Fact;
+use model::units::CpuSet;
 
 /// Names beyond this many are counted, not looked at.
 const NAMES_LIMIT: usize = 4096;
@@ -282,7 +283,7 @@ fn parse_switch(text: &str) -> Result<bool, String> {
 mod tests {
     use super::super::tests::tree;
     use super::*;
-    use crate::host::record::Seen;
+    use host::record::Seen;
     use proptest::prelude::*;
 
     /// What is told of a machine; its record has to tell the same.

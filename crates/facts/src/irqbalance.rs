@@ -4,7 +4,7 @@
 //! systemd.exec(5) for the form of the file.
 
 use super::line::{excerpt, parse_mask};
-use crate::units::CpuSet;
+use model::units::CpuSet;
 
 /// What an environment file says of CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,9 +8,10 @@
 use super::line::{parse_cpus, parse_line};
 use super::topology::numbered;
 use super::whole;
-use crate::host::{Fact, Host};
-use crate::text::several;
-use crate::units::CpuSet;
+use host::Host;
+use model::fact::Fact;
+use model::text::several;
+use model::units::CpuSet;
 
 /// Interrupts beyond this many are counted, not kept; a machine with 8192 CPUs has some.
 const IRQS_LIMIT: usize = 50_000;
@@ -181,7 +182,7 @@ pub fn parse_state(text: &str) -> Result<State, String> {
 mod tests {
     use super::super::tests::tree;
     use super::*;
-    use crate::host::record::Seen;
+    use host::record::Seen;
     use proptest::prelude::*;
 
     const MACHINE: &str = "/proc/irq/default_smp_affinity: f

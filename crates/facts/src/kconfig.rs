@@ -8,7 +8,7 @@ use std::io::Read;
 
 use super::line::excerpt;
 use super::uname::series;
-use crate::text::several;
+use model::text::several;
 
 /// Configurations are about 300 KiB; a compressed one that grows beyond this is hostile.
 pub const KCONFIG_LIMIT: u64 = 4 << 20;

@@ -43,10 +43,10 @@ use std::collections::BTreeMap;
 
 pub use gather::gather;
 
-use crate::bundle::run;
-pub use crate::host::{Fact, errno_name};
-use crate::units::{Cpu, CpuSet};
 use kconfig::{Kconfig, Setting};
+pub use model::fact::{Fact, errno_name};
+use model::run;
+use model::units::{Cpu, CpuSet};
 use preempt::Preempt;
 
 /// The facts of a machine, each with what came of reading it.

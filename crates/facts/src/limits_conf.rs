@@ -4,8 +4,9 @@
 //! apart: what matters is that somebody was given something, and a record says no more than that.
 
 use super::line::excerpt;
-use crate::host::record::Seen;
-use crate::host::{Fact, Host};
+use host::Host;
+use host::record::Seen;
+use model::fact::Fact;
 
 /// Files beyond this many are counted, not read.
 const FILES_LIMIT: usize = 256;

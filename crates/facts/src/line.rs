@@ -2,8 +2,8 @@
 //!
 //! Source: "sysfs - attributes" in the kernel's Documentation/filesystems/sysfs.rst.
 
-use crate::text::several;
-use crate::units::{CPU_LIMIT, Cpu, CpuSet};
+use model::text::several;
+use model::units::{CPU_LIMIT, Cpu, CpuSet};
 
 /// One value is never longer; what is, is not what it claims to be.
 const LINE_LIMIT: usize = 4096;

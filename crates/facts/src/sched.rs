@@ -4,7 +4,7 @@
 //! `kernel/sched/debug.c` (6.12 on) for `/sys/kernel/debug/sched/fair_server/cpuN/{runtime,period}`.
 //! The two are independent: -1 in the first leaves the fair server at its 50 ms in each second.
 
-use crate::units::Cpu;
+use model::units::Cpu;
 
 /// One CPU's fair server: the time it may take from a real-time task for the benefit of ordinary ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! nothing here allocates, and it stops where the per-CPU lines end, before the long line of interrupts.
 
 use super::line::number;
-use crate::units::Cpu;
+use model::units::Cpu;
 
 /// Calls `f` with each online CPU's steal time since boot in ticks of 10 ms (USER_HZ), in the file's order.
 ///

@@ -8,8 +8,8 @@ use super::texts::{Texts, read_texts};
 use super::threads::{Threads, read_threads};
 use super::timer_list::{SWITCHES, may_read_switches, read_watchdog_timers};
 use super::{Fact, Facts, gather};
-use crate::host::Host;
-use crate::units::CpuSet;
+use host::Host;
+use model::units::CpuSet;
 
 /// What the rules want to have read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,9 @@
 //! business: a path can name a user or a disk, and is neither kept nor recorded.
 
 use super::whole;
-use crate::host::record::Seen;
-use crate::host::{Fact, Host};
+use host::Host;
+use host::record::Seen;
+use model::fact::Fact;
 
 /// How many areas of each kind are in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

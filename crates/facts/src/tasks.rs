@@ -5,8 +5,9 @@
 //! facts: nothing of it is recorded, and command lines are not read.
 
 use super::whole;
-use crate::host::{Fact, Host};
-use crate::units::{Cpu, CpuSet};
+use host::Host;
+use model::fact::Fact;
+use model::units::{Cpu, CpuSet};
 
 /// Real-time tasks beyond this many are counted, not kept; 8192 CPUs have some ten kthreads each.
 const TASKS_LIMIT: usize = 100_000;

@@ -10,7 +10,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::host::Host;
+use host::Host;
 
 /// Makes a tree from lines of `/path: text`, where `| text` adds a line to the file above and
 /// `/path -> target` makes a link; it lasts as long as the directory that comes with it.

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::topology::numbered;
 use super::whole;
-use crate::host::{Fact, Host};
+use host::Host;
+use model::fact::Fact;
 
 /// Longer texts are no settings.
 const TEXT_LIMIT: u64 = 64 << 10;
@@ -144,7 +145,7 @@ fn matching(names: &[String], prefix: &str, wild: char, suffix: &str) -> Vec<(St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::record::Seen;
+    use host::record::Seen;
     use proptest::prelude::*;
 
     fn host(paths: &[(&str, Seen)]) -> Host {

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tasks::{RtPolicy, TaskStat, parse_allowed, parse_task_stat, reduced_stat, task_number};
 use super::whole;
-use crate::host::record::Seen;
-use crate::host::{Fact, Host};
-use crate::units::CpuSet;
+use host::Host;
+use host::record::Seen;
+use model::fact::Fact;
+use model::units::CpuSet;
 
 /// Threads beyond this many are not told; 8192 CPUs have some ten kernel threads each.
 const THREADS_LIMIT: usize = 100_000;

@@ -8,9 +8,10 @@
 use super::line::{excerpt, parse_i64};
 use super::uname::series;
 use super::whole;
-use crate::host::record::Seen;
-use crate::host::{Fact, Host};
-use crate::units::{Cpu, CpuSet};
+use host::Host;
+use host::record::Seen;
+use model::fact::Fact;
+use model::units::{Cpu, CpuSet};
 
 const PATH: &str = "/proc/timer_list";
 const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
@@ -84,7 +85,7 @@ pub fn parse_timer_list(text: &str) -> Result<Timers, String> {
     for line in text.lines() {
         let line = line.trim();
         if let Some(number) = line.strip_prefix("cpu: ") {
-            let cpu = number.trim().parse().ok().filter(|&cpu| cpu < crate::units::CPU_LIMIT).map(Cpu);
+            let cpu = number.trim().parse().ok().filter(|&cpu| cpu < model::units::CPU_LIMIT).map(Cpu);
             last = Some(
                 cpu.ok_or_else(|| format!("expected the number of a CPU, found '{}'", excerpt(number)))?,
             );

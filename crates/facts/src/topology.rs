@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::units::{Cpu, CpuSet};
+use model::units::{Cpu, CpuSet};
 
 /// The event sources in `/sys/devices` that a hybrid x86 kernel makes, one per kind of core, and the kind's
 /// name.

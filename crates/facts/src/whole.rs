@@ -5,7 +5,8 @@
 //! (Documentation/filesystems/sysfs.rst, seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). A list of CPUs
 //! that names none is a newline, too.
 
-use crate::host::{Fact, Host};
+use host::Host;
+use model::fact::Fact;
 
 /// Reads a text of the kernel.
 pub fn text(host: &Host, path: &str) -> Fact<String> {

@@ -8,7 +8,7 @@ use rustix::thread::futex;
 use rustix::thread::{ClockId, NanosleepRelativeResult};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-use crate::units::Nanos;
+use model::units::Nanos;
 
 #[cfg(not(target_env = "musl"))]
 #[inline(always)]

@@ -7,8 +7,6 @@
 mod beneath;
 pub mod clock;
 pub mod dir;
-#[path = "../../model/src/fact.rs"]
-mod fact;
 #[cfg(target_env = "musl")]
 pub mod heap;
 pub mod kernel_text;
@@ -25,7 +23,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-pub use fact::{Fact, errno_name};
 pub use machine::{Host, NAMES_LIMIT, READ_LIMIT};
 use output::open_input;
 pub use output::{check_writable, write_user_file};

@@ -15,9 +15,9 @@ use std::rc::Rc;
 use rustix::fs::{Mode, OFlags};
 
 use super::beneath::{self, Links};
-use super::fact::Fact;
 use super::record::{Recorder, Seen, mask_names, redact};
 use super::way;
+use model::fact::Fact;
 
 /// No kernel text that onbeat reads is larger; what is longer is refused.
 pub const READ_LIMIT: u64 = 16 << 20;

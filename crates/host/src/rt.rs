@@ -10,7 +10,7 @@ use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::sync::OnceLock;
 
-use crate::units::{Cpu, CpuSet, Policy};
+use model::units::{Cpu, CpuSet, Policy};
 
 mod place;
 mod signals;
@@ -20,7 +20,7 @@ pub use signals::*;
 
 /// The CPUs that the calling thread may run on.
 pub fn affinity() -> io::Result<CpuSet> {
-    let mut mask = [0u64; crate::units::CPU_LIMIT as usize / 64];
+    let mut mask = [0u64; model::units::CPU_LIMIT as usize / 64];
     // SAFETY: the kernel writes at most the given number of bytes into the array.
     let bytes = check(unsafe {
         libc::syscall(libc::SYS_sched_getaffinity, 0, mem::size_of_val(&mask), mask.as_mut_ptr())
@@ -31,7 +31,7 @@ pub fn affinity() -> io::Result<CpuSet> {
 
 /// Lets the calling thread run on these CPUs only.
 pub fn pin(cpus: &CpuSet) -> io::Result<()> {
-    let mut mask = [0u64; crate::units::CPU_LIMIT as usize / 64];
+    let mut mask = [0u64; model::units::CPU_LIMIT as usize / 64];
     for Cpu(n) in cpus.iter() {
         if let Some(word) = mask.get_mut(n as usize / 64) {
             *word |= 1 << (n % 64);
@@ -290,7 +290,7 @@ pub fn keep_heap() {
 /// CLOCK_MONOTONIC by the C library's function.
 #[cfg(target_env = "musl")]
 #[inline(always)]
-pub fn musl_monotonic() -> crate::units::Nanos {
+pub fn musl_monotonic() -> model::units::Nanos {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: the clock exists on every Linux, so that the call fills the structure.
     let time = unsafe {
@@ -299,23 +299,23 @@ pub fn musl_monotonic() -> crate::units::Nanos {
     };
     // Widened where the C library has 32 bits.
     #[allow(clippy::unnecessary_cast)]
-    crate::units::Nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
+    model::units::Nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
 }
 
 /// What a clock shows; none where a filter of system calls refuses it. rustix's function would panic.
-pub fn clock_time(clock: libc::clockid_t) -> Option<crate::units::Nanos> {
+pub fn clock_time(clock: libc::clockid_t) -> Option<model::units::Nanos> {
     clock_value(|time| clock::time(clock, time))
 }
 
 /// The resolution of a clock; none where a filter of system calls refuses it.
-pub fn clock_resolution(clock: libc::clockid_t) -> Option<crate::units::Nanos> {
+pub fn clock_resolution(clock: libc::clockid_t) -> Option<model::units::Nanos> {
     clock_value(|time| clock::resolution(clock, time))
 }
 
-fn clock_value(call: impl FnOnce(&mut clock::Time) -> libc::c_long) -> Option<crate::units::Nanos> {
+fn clock_value(call: impl FnOnce(&mut clock::Time) -> libc::c_long) -> Option<model::units::Nanos> {
     let mut time = clock::Time { tv_sec: 0, tv_nsec: 0 };
     check(call(&mut time) as libc::c_int).ok()?;
-    Some(crate::units::Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec))
+    Some(model::units::Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec))
 }
 
 /// The C library's calls, which go through the vDSO.

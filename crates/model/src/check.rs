@@ -2,7 +2,7 @@
 //! a picture or a statistic as if it were measured.
 
 use super::run::{CpuRun, Run, Worst};
-use crate::stats::histogram::{Row, total_of};
+use crate::histogram::{Row, total_of};
 use crate::text::several;
 use crate::units::Nanos;
 

@@ -99,7 +99,6 @@ pub fn fill_rows(into: &mut Vec<Row>, histograms: &[&Counts], min: Nanos) {
 }
 
 /// The non-empty rows of one histogram, see [`fill_rows`].
-#[cfg(test)]
 pub fn rows_of(counts: &Counts, min: Nanos) -> Vec<Row> {
     let mut rows = Vec::new();
     fill_rows(&mut rows, &[counts], min);

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
-use crate::stats::histogram::{self, Row};
+use crate::histogram::{self, Row};
 use crate::units::{Cpu, Nanos};
 
 /// The schema this version writes, and the newest it reads.

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 /// Keeps what is freed: see `host::rt::keep_heap`, which asks the same of glibc.
 #[cfg(target_env = "musl")]
 #[global_allocator]
-static HEAP: onbeat::host::heap::Heap = onbeat::host::heap::Heap::new();
+static HEAP: host::heap::Heap = host::heap::Heap::new();
 
 fn main() -> ExitCode {
-    onbeat::host::rt::survive_file_size_limit();
+    host::rt::survive_file_size_limit();
     let args: Vec<_> = std::env::args_os().collect();
     let environment = onbeat::cli::Environment {
         state_home: std::env::var_os("XDG_STATE_HOME"),

@@ -8,15 +8,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use onbeat::bundle::run::{Block, CpuRun, Peak, Run, SCHEMA, Worst};
-use onbeat::foreign::maxima::{self, Maxima};
-use onbeat::foreign::{self, Context, cyclictest_hist, cyclictest_json};
-use onbeat::stats::histogram::{quantile, total_of};
-use onbeat::stats::series::Collector;
-use onbeat::trace::catalog;
-use onbeat::trace::decode::Decoder;
-use onbeat::trace::format::Format;
-use onbeat::units::{Bare, Cpu, CpuSet, Nanos, parse_span};
+use bundle::foreign::maxima::{self, Maxima};
+use bundle::foreign::{self, Context, cyclictest_hist, cyclictest_json};
+use model::histogram::{quantile, total_of};
+use model::run::{Block, CpuRun, Peak, Run, SCHEMA, Worst};
+use model::units::{Bare, Cpu, CpuSet, Nanos, parse_span};
+use stats::series::Collector;
+use trace::catalog;
+use trace::decode::Decoder;
+use trace::format::Format;
 
 const SEED: u64 = 0x6f6e_6265_6174;
 const ROUNDS: u64 = 2000;
@@ -289,7 +289,7 @@ fn trace_pages_survive_damage() {
     let page = &pages[..decoder.layout().page_size()];
     batter("trace page", page, |bytes| {
         let mut times = Vec::new();
-        let mut each = |event: onbeat::trace::event::Raw| times.push(event.time);
+        let mut each = |event: trace::event::Raw| times.push(event.time);
         let notes = decoder.page(Cpu(0), bytes, &mut each);
         assert_eq!(times.len() as u64 + notes.unknown + notes.malformed, notes.records);
         assert!(times.is_sorted() && times.iter().all(|&time| time >= notes.start && time <= notes.end));

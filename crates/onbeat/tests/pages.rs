@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use onbeat::trace::catalog;
-use onbeat::trace::decode::{Decoder, PageNotes};
-use onbeat::trace::event::{Raw, Task, What};
-use onbeat::trace::page::Lost;
-use onbeat::units::Cpu;
+use model::units::Cpu;
+use trace::catalog;
+use trace::decode::{Decoder, PageNotes};
+use trace::event::{Raw, Task, What};
+use trace::page::Lost;
 
 /// A line of the kernel's text, or the first line of a stack with those below it.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use super::svg::{self, Size, text};
 use super::theme::PAPER;
 use super::words::{self, clean, several, span};
 use super::{Input, conditions, latency, line, peaks};
-use crate::bundle::run::Run;
+use model::run::Run;
 
 /// The latency plot as a file of its own: of one run a line per CPU, of several a line per run.
 pub fn svg(inputs: &[Input]) -> String {
@@ -70,8 +70,8 @@ fn headline_times(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
-    use crate::units::Nanos;
+    use crate::fixture;
+    use model::units::Nanos;
 
     #[test]
     fn every_cpu_has_its_line_its_mark_and_its_maximum() {

@@ -1,10 +1,10 @@
 //! What made-up runs support, for tests of the pictures.
 
 use super::line::sum_rows;
-use crate::bundle::run::Run;
-use crate::stats::bounds::{self, Bounds, Evidence, Question};
-use crate::stats::series::Series;
-use crate::units::Nanos;
+use model::run::Run;
+use model::units::Nanos;
+use stats::bounds::{self, Bounds, Evidence, Question};
+use stats::series::Series;
 
 /// The answer of a day; none without blocks.
 pub fn bounds(run: &Run, series: &Series, limit: Option<Nanos>) -> Option<Bounds> {

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use super::ink::{BOLD, Ink, RED, YELLOW};
 use super::words::{clean, filled, several, wrapped};
-use crate::rules::audit::{Audit, Finding};
-use crate::rules::intent::Chosen;
-use crate::rules::judgement::{Severity, Verdict};
-use crate::text::Keyword;
+use model::text::Keyword;
+use rules::audit::{Audit, Finding};
+use rules::intent::Chosen;
+use rules::judgement::{Severity, Verdict};
 
 /// The findings of a verdict, worst first, else in the rules' order.
 pub fn worst_first(audit: &Audit, verdict: Verdict) -> Vec<&Finding> {
@@ -128,9 +128,9 @@ pub fn count(audit: &Audit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Lasts;
-    use crate::rules::audit::{Machine, SCHEMA, Summary};
-    use crate::rules::remedy::Remedy;
+    use rules::Lasts;
+    use rules::audit::{Machine, SCHEMA, Summary};
+    use rules::remedy::Remedy;
 
     fn found(rule: &'static str, verdict: Verdict, severity: Severity) -> Finding {
         Finding {

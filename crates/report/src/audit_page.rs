@@ -9,11 +9,11 @@ use super::page::{figure, scroll};
 use super::prose::prose;
 use super::words::clean;
 use super::{map_svg, map_text, rules as pages, theme};
-use crate::error::{Outcome, json};
-use crate::rules;
-use crate::rules::audit::{Audit, Finding};
-use crate::rules::judgement::{Severity, Verdict};
-use crate::text::Keyword;
+use model::error::{Outcome, json};
+
+use model::text::Keyword;
+use rules::audit::{Audit, Finding};
+use rules::judgement::{Severity, Verdict};
 
 /// The audit of a machine, and its map, as one page.
 pub fn html(audit: &Audit, map: &Map) -> Outcome<String> {
@@ -147,9 +147,9 @@ fn without_addresses(audit: &Audit) -> Outcome<String> {
 mod tests {
     use super::super::map::tests::{four, machine, map_of, thread};
     use super::*;
-    use crate::rules::audit::audit;
-    use crate::rules::fixture::Machine;
-    use crate::rules::knobs::ALL;
+    use rules::audit::audit;
+    use rules::fixture::Machine;
+    use rules::knobs::ALL;
 
     fn page(machine: &Machine) -> String {
         let (survey, intent) = machine.survey();

@@ -1,7 +1,7 @@
 //! Scales and their ticks. Total: whatever the values, a scale has a positive length and at least
 //! one tick, and no position lies outside the plot.
 
-use crate::units::Nanos;
+use model::units::Nanos;
 
 /// A tick; without a label it is a thin grid line only.
 #[derive(Clone, Debug, PartialEq)]

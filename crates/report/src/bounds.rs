@@ -2,10 +2,10 @@
 
 use super::ink::{BOLD, DIM, GREEN, Ink, RED};
 use super::words::{clean, duration, several, span, wrapped};
-use crate::stats::bounds::shape::WIDE;
-use crate::stats::bounds::words::digits;
-use crate::stats::bounds::{Bounds, Claim, Counting, Extrapolation, Gate};
-use crate::units::Nanos;
+use model::units::Nanos;
+use stats::bounds::shape::WIDE;
+use stats::bounds::words::digits;
+use stats::bounds::{Bounds, Claim, Counting, Extrapolation, Gate};
 
 /// The answer as text of at most so many columns, with ANSI colours if asked for.
 pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, color: bool) -> String {
@@ -373,10 +373,10 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
-    use crate::stats::bounds::{Evidence, Question, REACH, bounds};
-    use crate::stats::dice::Dice;
-    use crate::stats::series::{BLOCK, Series};
+    use crate::fixture;
+    use stats::bounds::{Evidence, Question, REACH, bounds};
+    use stats::dice::Dice;
+    use stats::series::{BLOCK, Series};
 
     fn asked(slope: f64, limit: Option<Nanos>) -> Bounds {
         let mut dice = Dice::new(3);

@@ -8,10 +8,10 @@ use super::overlay::stroke;
 use super::svg::{self, Key, Path, Picture, Plot, Size, legend, text_over};
 use super::theme::Theme;
 use super::words::{several, span};
-use crate::stats::bounds::periods::Period;
-use crate::stats::series::{Block, Series};
-use crate::stats::time::fold::fold;
-use crate::units::Nanos;
+use model::units::Nanos;
+use stats::bounds::periods::Period;
+use stats::series::{Block, Series};
+use stats::time::fold::fold;
 
 /// So many of the other blocks are drawn, the largest.
 const OTHERS: usize = 1_000;
@@ -101,7 +101,8 @@ fn notes(period: &Period) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{fixture, theme::PAPER};
+    use crate::fixture;
+    use crate::theme::PAPER;
 
     #[test]
     fn members_are_marked_and_named() {

@@ -8,8 +8,8 @@
 
 use super::axis::nice_at_or_above;
 use super::line::Line;
-use crate::stats::histogram::{Row, quantile};
-use crate::units::Nanos;
+use model::histogram::{Row, quantile};
+use model::units::Nanos;
 
 /// No plot has more columns.
 pub const MOST: usize = 300;
@@ -153,7 +153,7 @@ fn bulk_end(line: &Line) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::fixture;
     use proptest::prelude::*;
     use std::borrow::Cow;
 
@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn quiet_runs_are_linear_and_spiky_ones_logarithmic() {
         for (sample, log) in [(fixture::quiet(), false), (fixture::noisy(), true), (fixture::spike(), true)] {
-            let lines = crate::report::line::of_run(&sample.run);
-            let (lo, hi) = crate::report::line::extent(&lines).unwrap();
+            let lines = crate::line::of_run(&sample.run);
+            let (lo, hi) = crate::line::extent(&lines).unwrap();
             assert_eq!(choose(&lines, lo, hi).log, log, "{}", sample.title);
         }
     }
@@ -192,13 +192,13 @@ mod tests {
     proptest! {
         #[test]
         fn no_sample_is_lost(samples in proptest::collection::vec((-9i64..i64::MAX, 0u32..62, 1u64..1_000_000), 1..60)) {
-            let mut counts = crate::stats::histogram::Counts::default();
+            let mut counts = model::histogram::Counts::default();
             for &(ns, shift, n) in &samples {
-                counts.add(crate::stats::histogram::row_of(Nanos(ns >> shift)), n);
+                counts.add(model::histogram::row_of(Nanos(ns >> shift)), n);
             }
-            let rows = crate::stats::histogram::rows_of(&counts, Nanos(-9));
+            let rows = model::histogram::rows_of(&counts, Nanos(-9));
             let line = line(&rows);
-            let (lo, hi) = crate::report::line::extent(std::slice::from_ref(&line)).unwrap();
+            let (lo, hi) = crate::line::extent(std::slice::from_ref(&line)).unwrap();
             let total: u64 = samples.iter().map(|s| s.2).sum();
             for columns in [choose(std::slice::from_ref(&line), lo, hi), Columns::linear(hi, 1, true), Columns::log(lo, hi, true), Columns::log(1, 2, false)] {
                 prop_assert!(columns.len() < MOST);

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use super::ink::{BOLD, GREEN, Ink, RED};
 use super::words::{UNKNOWN, clean, duration, or_dash, span, us_or_dash, wrapped};
-use crate::facts::differences::Difference;
-use crate::stats::bounds::words::p_value;
-use crate::stats::compare::{Compared, Unit};
-use crate::stats::pair::early::{MOST_SPREAD, STOP_AT};
-use crate::units::Nanos;
+use facts::differences::Difference;
+use model::units::Nanos;
+use stats::bounds::words::p_value;
+use stats::compare::{Compared, Unit};
+use stats::pair::early::{MOST_SPREAD, STOP_AT};
 
 /// More differing conditions than these are counted; the JSON has them all.
 pub const MOST_SHOWN: usize = 24;
@@ -252,7 +252,7 @@ fn quantiles(page: &mut String, compared: &Compared) {
         let ci = one.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", signed(ci[0]), signed(ci[1])));
         let p = if one.ci.is_some() { format!("  p {}", p_value(one.p_holm)) } else { String::new() };
         let at = |ns: f64| span(Nanos(ns as i64));
-        let q = crate::stats::bounds::words::digits(one.q * 100.0);
+        let q = stats::bounds::words::digits(one.q * 100.0);
         let _ = writeln!(
             page,
             "  p{q:<5} {:>10} -> {:>10}  {}{ci}{p}",
@@ -298,10 +298,10 @@ pub fn sentence(compared: &Compared) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::compare::{Metric, Question, compare};
-    use crate::stats::dice::Dice;
-    use crate::stats::pair::verdict::Design;
-    use crate::stats::series::{BLOCK, Series};
+    use stats::compare::{Metric, Question, compare};
+    use stats::dice::Dice;
+    use stats::pair::verdict::Design;
+    use stats::series::{BLOCK, Series};
 
     /// Runs of ten minutes of which the i-th has so many late blocks.
     fn runs(late: &[usize], seed: u64) -> Vec<Series> {

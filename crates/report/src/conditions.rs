@@ -1,8 +1,8 @@
 //! The conditions of a measurement, its cost and its machine, as names with values in words.
 
 use super::words::{below_noise, clean, duration, span};
-use crate::bundle::run::Run;
-use crate::units::{Cpu, CpuSet, Nanos};
+use model::run::Run;
+use model::units::{Cpu, CpuSet, Nanos};
 
 const NOT_KNOWN: &str = "not known";
 
@@ -226,7 +226,7 @@ pub fn environment(run: &Run) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{fixture, words};
+    use crate::{fixture, words};
 
     #[test]
     fn words_never_promise() {

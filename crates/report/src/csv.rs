@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{conditions, words};
-use crate::bundle::run::Run;
-use crate::units::Nanos;
+use model::run::Run;
+use model::units::Nanos;
 
 /// The histograms of a run.
 pub fn csv(run: &Run) -> String {
@@ -85,7 +85,7 @@ fn no_formula(comment: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::fixture;
 
     /// The sum of each column, by its name.
     fn columns(text: &str) -> Vec<(String, u64)> {

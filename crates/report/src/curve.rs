@@ -2,9 +2,9 @@
 
 use super::axis::Scale;
 use super::svg::Path;
-use crate::stats::bounds::CONFIDENCE;
-use crate::stats::count::rate;
-use crate::stats::series::Series;
+use stats::bounds::CONFIDENCE;
+use stats::count::rate;
+use stats::series::Series;
 
 /// Up to so many blocks each has a step of its own; above, one per 3 %.
 const SINGLE: u64 = 40;
@@ -80,8 +80,8 @@ impl Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::series::BLOCK;
-    use crate::units::Nanos;
+    use model::units::Nanos;
+    use stats::series::BLOCK;
 
     #[test]
     fn counts_fall_by_one_at_the_end_and_never_below_what_was_seen() {

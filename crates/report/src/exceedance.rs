@@ -10,8 +10,8 @@ use super::line::{self, Line};
 use super::svg::{self, Key, Path, Picture, Plot, Size, legend};
 use super::theme::{LINES, Theme};
 use super::words::several;
-use crate::stats::histogram::Row;
-use crate::units::Nanos;
+use model::histogram::Row;
+use model::units::Nanos;
 
 /// How finely the band of many lines is drawn.
 const BAND_STEPS: usize = 200;
@@ -170,7 +170,8 @@ fn band(curves: &[Curve], x: &Scale, y: &Scale, theme: &Theme) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{fixture, theme::PAPER};
+    use crate::fixture;
+    use crate::theme::PAPER;
 
     #[test]
     fn shares_fall_from_all_to_the_one_largest() {

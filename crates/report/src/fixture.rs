@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use super::history::History;
 use super::{Input, words};
-use crate::bundle::run::{Block, CpuRun, Host, Integrity, Overhead, Peak, Plan, Run, SCHEMA, Worst};
-use crate::stats::bounds::Bounds;
-use crate::stats::histogram::{Counts, edge_at_or_above, row_of, rows_of};
-use crate::stats::series::{Collector, Series};
-use crate::units::{Cpu, Nanos};
+use model::histogram::{Counts, edge_at_or_above, row_of, rows_of};
+use model::run::{Block, CpuRun, Host, Integrity, Overhead, Peak, Plan, Run, SCHEMA, Worst};
+use model::units::{Cpu, Nanos};
+use stats::bounds::Bounds;
+use stats::series::{Collector, Series};
 
 /// A made-up run, ready to be shown.
 pub struct Sample {

@@ -182,8 +182,9 @@ fn short(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{fixture, theme::PAPER};
-    use crate::units::{Cpu, Nanos};
+    use crate::fixture;
+    use crate::theme::PAPER;
+    use model::units::{Cpu, Nanos};
 
     #[test]
     fn one_is_a_shade_of_its_own_and_the_most_has_the_last() {

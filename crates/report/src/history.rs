@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::columns;
-use crate::bundle::run::{Block, Run};
-use crate::stats::histogram::{EARLY_ROW, edges_of, row_of};
-use crate::units::{Cpu, Nanos};
+use model::histogram::{EARLY_ROW, edges_of, row_of};
+use model::run::{Block, Run};
+use model::units::{Cpu, Nanos};
 
 /// Up to so many CPUs have a heat map of their own; more are added up in one.
 pub const LANES: usize = 4;
@@ -304,7 +304,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn block(cpu: u32, second: i64, values: &[i64]) -> Block {
-        crate::report::fixture::block_of(Cpu(cpu), Nanos(second * 1_000_000_000), values)
+        crate::fixture::block_of(Cpu(cpu), Nanos(second * 1_000_000_000), values)
     }
 
     fn samples(history: &History) -> (u64, u64) {
@@ -365,7 +365,7 @@ mod tests {
         ) {
             let mut history = History::new(Nanos(start), Nanos(end), 7);
             for (cpu, mono, values, over) in blocks {
-                let mut block = crate::report::fixture::block_of(Cpu(cpu), Nanos(mono), &values);
+                let mut block = crate::fixture::block_of(Cpu(cpu), Nanos(mono), &values);
                 block.over.extend(over.into_iter().map(|(level, n)| (Nanos(level), n)));
                 history.add(&block);
             }

@@ -9,10 +9,10 @@ use super::overlay::{self, Group};
 use super::page::figure;
 use super::words::{clean, several, us_or_dash};
 use super::{Input, conditions, exceedance, latency, line, page, shift, table, theme};
-use crate::error::Outcome;
-use crate::stats::compare::secondary;
-use crate::stats::pair::verdict::Design;
-use crate::text::harmless;
+use model::error::Outcome;
+use model::text::harmless;
+use stats::compare::secondary;
+use stats::pair::verdict::Design;
 
 /// Nothing may be loaded and nothing executed, even if escaping had a hole.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
@@ -180,8 +180,8 @@ pub fn document(json: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::run::Run;
-    use crate::report::{alone, fixture};
+    use crate::{alone, fixture};
+    use model::run::Run;
 
     fn embedded(text: &str) -> &str {
         let start = text.find("id=\"onbeat-run\">").unwrap() + "id=\"onbeat-run\">".len();

@@ -6,9 +6,9 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::words::clean;
-use crate::rules::audit::{Audit, Finding};
-use crate::rules::judgement::Verdict;
-use crate::text::Keyword;
+use model::text::Keyword;
+use rules::audit::{Audit, Finding};
+use rules::judgement::Verdict;
 
 /// The XML document.
 pub fn render(audit: &Audit) -> String {

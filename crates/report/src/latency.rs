@@ -13,8 +13,8 @@ use super::peaks;
 use super::svg::{self, FONT, Key, Path, Picture, Plot, Size, legend, text, text_over};
 use super::theme::{LINES, Theme};
 use super::words::{self, several, span};
-use crate::stats::modes::Mode;
-use crate::units::Nanos;
+use model::units::Nanos;
+use stats::modes::Mode;
 
 /// Where the count axis ends: below 1, on a logarithmic axis.
 const FLOOR: f64 = 0.45;

@@ -57,15 +57,15 @@ mod hostile;
 
 use serde::Serialize;
 
-use crate::bundle::run::Run;
-use crate::error::{self, Outcome};
-use crate::stats::bounds::Bounds;
-use crate::stats::series::Series;
-use crate::units::Nanos;
 pub use alone::svg;
 pub use csv::csv;
 pub use history::History;
 pub use html::html;
+use model::error::{self, Outcome};
+use model::run::Run;
+use model::units::Nanos;
+use stats::bounds::Bounds;
+use stats::series::Series;
 
 /// Columns of time that the pictures are made for: as many as can be told apart.
 pub const COLUMNS: usize = 240;

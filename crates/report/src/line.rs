@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use super::Input;
 use super::theme::LINES;
 use super::words::{self, clean, span};
-use crate::bundle::run::{CpuRun, Run};
-use crate::stats::histogram::Row;
-use crate::units::Nanos;
+use model::histogram::Row;
+use model::run::{CpuRun, Run};
+use model::units::Nanos;
 
 /// How many of many lines are drawn by themselves; the rest are a band.
 pub const WORST: usize = 4;
@@ -134,7 +134,7 @@ pub fn extent(lines: &[Line]) -> Option<(i64, i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::fixture;
 
     #[test]
     fn sums_keep_every_sample_and_their_order() {

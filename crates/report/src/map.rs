@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 pub use names::collapsed;
 pub use tasks::{Step, rank_name};
 
-use crate::facts::Fact;
-use crate::facts::irqs::Irq;
-use crate::facts::survey::Survey;
-use crate::facts::threads::Thread;
-use crate::rules::intent::Intent;
-use crate::units::{Cpu, CpuSet};
+use facts::Fact;
+use facts::irqs::Irq;
+use facts::survey::Survey;
+use facts::threads::Thread;
+use model::units::{Cpu, CpuSet};
+use rules::intent::Intent;
 
 /// Patterns of the texts that the map reads besides those of the rules.
 pub const READS: &[&str] = &[marks::NODES, marks::WORKQUEUES];

@@ -11,8 +11,8 @@ use super::map::{Map, Mark, Step, Work, rank_name};
 use super::svg::{LINE, Path, Picture, Px, Size, fit, group, text, text_width};
 use super::theme::Theme;
 use super::words::clean;
-use crate::text::several;
-use crate::units::{Cpu, CpuSet};
+use model::text::several;
+use model::units::{Cpu, CpuSet};
 
 /// Height of a strip.
 const STRIP: f64 = 16.0;

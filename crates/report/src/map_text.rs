@@ -8,8 +8,8 @@ use super::ink::{BOLD, DIM, Ink};
 use super::map::words::{listed, named};
 use super::map::{APART, Group, Item, Map, Step, Work, rank_name};
 use super::words::{clean, filled, wrapped};
-use crate::text::several;
-use crate::units::CpuSet;
+use model::text::several;
+use model::units::CpuSet;
 
 /// Groups beyond this many are counted, not shown; names in a list too.
 const GROUPS: usize = 24;

@@ -8,9 +8,9 @@ use super::history::History;
 use super::svg::{FONT, Key, Plot, Px, text_over, text_width};
 use super::theme::Theme;
 use super::words::duration;
-use crate::stats::bounds::periods;
-use crate::stats::bounds::structure::{Stretch, Structure};
-use crate::text::several;
+use model::text::several;
+use stats::bounds::periods;
+use stats::bounds::structure::{Stretch, Structure};
 
 /// More stretches than this are not told apart.
 const MOST_STRETCHES: usize = 60;
@@ -105,9 +105,10 @@ impl<'a> Marks<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::svg::Size;
-    use crate::report::{fixture, theme::PAPER, timeline};
-    use crate::units::Nanos;
+    use crate::svg::Size;
+    use crate::theme::PAPER;
+    use crate::{fixture, timeline};
+    use model::units::Nanos;
 
     #[test]
     fn spikes_of_a_period_have_rings() {

@@ -2,10 +2,10 @@
 
 use super::bounds::{percent, seconds};
 use super::words::{several, span};
-use crate::bundle::run::Run;
-use crate::stats::bounds::CONFIDENCE;
-use crate::stats::count::{rate, record};
-use crate::units::Nanos;
+use model::run::Run;
+use model::units::Nanos;
+use stats::bounds::CONFIDENCE;
+use stats::count::{rate, record};
 
 const HOUR: f64 = 3.6e12;
 const DAY: Nanos = Nanos(86_400_000_000_000);
@@ -58,7 +58,7 @@ fn claim(run: &Run, length: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::fixture;
 
     #[test]
     fn the_lines_say_what_counting_carries() {

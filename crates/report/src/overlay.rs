@@ -9,8 +9,8 @@ use super::rates;
 use super::svg::{self, Key, Path, Picture, Plot, Size, legend};
 use super::theme::{LINES, Theme};
 use super::words::{clean, several};
-use crate::stats::series::Series;
-use crate::units::Nanos;
+use model::units::Nanos;
+use stats::series::Series;
 
 /// Of a larger group so many runs have a line of their own.
 const MOST: usize = 60;
@@ -115,7 +115,8 @@ pub fn stroke(x: f64, from: f64, to: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{fixture, theme::PAPER};
+    use crate::fixture;
+    use crate::theme::PAPER;
 
     #[test]
     fn a_group_has_a_thin_line_per_run_and_a_thick_one() {

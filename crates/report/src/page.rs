@@ -11,9 +11,9 @@ use super::words::{self, UNKNOWN, clean, duration, or_dash, span, us, us_or_dash
 use super::{
     Input, clock, conditions, exceedance, heatmap, hunt, latency, peaks, rates, supports, table, timeline,
 };
-use crate::bundle::run::{CpuRun, Run, Worst};
-use crate::stats::histogram::Row;
-use crate::units::{Cpu, Nanos};
+use model::histogram::Row;
+use model::run::{CpuRun, Run, Worst};
+use model::units::{Cpu, Nanos};
 
 /// So many of the worst wake-ups are listed.
 const WORST: usize = 20;

@@ -8,7 +8,7 @@ use super::line::{Line, sum_rows};
 use super::svg::{FONT, LINE, Path, Plot, Size, text_over, text_width};
 use super::theme::Theme;
 use super::words::{several, span};
-use crate::stats::modes::{Mode, modes};
+use stats::modes::{Mode, modes};
 
 /// More are not named.
 const MOST: usize = 8;
@@ -84,8 +84,8 @@ pub fn note(modes: &[Mode]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::theme::PAPER;
-    use crate::units::Nanos;
+    use crate::theme::PAPER;
+    use model::units::Nanos;
 
     #[test]
     fn names_keep_apart_and_within() {

@@ -11,9 +11,9 @@ use super::hunt::nest::{Context, Span, nested};
 use super::hunt::stages::Landmarks;
 use super::hunt::{Part, parts, said};
 use super::words::{clean, span};
-use crate::bundle::run::{Run, Spike};
-use crate::trace::window::Window;
-use crate::units::Nanos;
+use model::run::{Run, Spike};
+use model::units::Nanos;
+use trace::window::Window;
 
 /// Events that are written at most; the rest is counted in the file.
 const EVENTS: usize = 500_000;
@@ -240,7 +240,7 @@ fn part_args(part: &Part) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
+    use crate::hunt::fixture;
 
     fn events(hunts: &[Traced]) -> Vec<Value> {
         let document: Value = serde_json::from_str(&render(hunts)).unwrap();

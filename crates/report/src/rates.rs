@@ -12,10 +12,10 @@ use super::overlay::stroke;
 use super::svg::{self, Key, Path, Picture, Plot, Px, Size, legend, text_over};
 use super::theme::Theme;
 use super::words::{duration, several, span};
-use crate::stats::bounds::Bounds;
-use crate::stats::series::Series;
-use crate::stats::tail::gev::Gev;
-use crate::units::Nanos;
+use model::units::Nanos;
+use stats::bounds::Bounds;
+use stats::series::Series;
+use stats::tail::gev::Gev;
 
 /// How finely a law is drawn.
 const LAW_STEPS: usize = 160;
@@ -193,7 +193,8 @@ pub fn limit(limit: Nanos, plot: &Plot, x: &Scale, theme: &Theme) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{fixture, theme::PAPER};
+    use crate::fixture;
+    use crate::theme::PAPER;
 
     #[test]
     fn a_refused_fit_is_dashed_and_says_no_level() {

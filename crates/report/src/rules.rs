@@ -5,11 +5,11 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::words::filled;
-use crate::error::{Outcome, json_pretty};
-use crate::facts::cmdline::Cmdline;
-use crate::rules::culprits::{self, Culprit};
-use crate::rules::{Evidence, Knob, Lasts, Rule, Source, knobs};
-use crate::text::Keyword;
+use facts::cmdline::Cmdline;
+use model::error::{Outcome, json_pretty};
+use model::text::Keyword;
+use rules::culprits::{self, Culprit};
+use rules::{Evidence, Knob, Lasts, Rule, Source, knobs};
 
 /// The name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.rules/1";

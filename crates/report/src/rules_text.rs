@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::ink::{BOLD, Ink};
 use super::rules::{Words, sheet};
 use super::words::filled;
-use crate::rules::Rule;
-use crate::text::Keyword;
+use model::text::Keyword;
+use rules::Rule;
 
 /// The rules as a list.
 pub fn list(rules: &[Rule], width: usize) -> String {
@@ -93,7 +93,7 @@ mod tests {
         }
         let text = list(&Rule::all(), 80);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for knob in crate::rules::knobs::ALL {
+        for knob in rules::knobs::ALL {
             assert!(words.contains(knob.title), "{}", knob.title);
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80));

@@ -7,8 +7,8 @@ use super::compare::signed;
 use super::overlay::stroke;
 use super::svg::{self, Path, Picture, Plot, Px, Size, text_over};
 use super::theme::Theme;
-use crate::stats::bounds::words::digits;
-use crate::stats::compare::secondary::QuantileShift;
+use stats::bounds::words::digits;
+use stats::compare::secondary::QuantileShift;
 
 /// Half the width of the ends of an interval.
 const SERIF: f64 = 5.0;
@@ -89,7 +89,7 @@ fn point(one: &QuantileShift, x: f64, y: &Scale, size: Size, theme: &Theme) -> M
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::theme::PAPER;
+    use crate::theme::PAPER;
 
     fn shift(q: f64, difference_ns: f64, ci: Option<[f64; 2]>) -> QuantileShift {
         QuantileShift { q, a_ns: 0.0, b_ns: 0.0, difference_ns, ci, p_value: 1.0, p_holm: 1.0 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::bounds::{beyond, beyond_heading, counting, headline, mark, not_covered, verdict};
 use super::page::scroll;
 use super::prose::prose;
-use crate::stats::bounds::Bounds;
+use stats::bounds::Bounds;
 
 /// The section.
 pub fn section(title: &str, bounds: &Bounds) -> Markup {
@@ -55,8 +55,8 @@ fn gates(bounds: &Bounds) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
-    use crate::units::Nanos;
+    use crate::fixture;
+    use model::units::Nanos;
 
     #[test]
     fn the_section_says_what_the_text_says() {

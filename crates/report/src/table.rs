@@ -8,9 +8,9 @@ use super::conditions;
 use super::ink::{BOLD, DIM, PLAIN, RED};
 use super::line::sum_rows;
 use super::words::{self, or_dash, us, us_or_dash};
-use crate::bundle::run::{CpuRun, Run};
-use crate::stats::histogram::quantile;
-use crate::units::Nanos;
+use model::histogram::quantile;
+use model::run::{CpuRun, Run};
+use model::units::Nanos;
 
 /// The columns, and how dear they are: where the terminal is narrow, the cheapest go first.
 const COLUMNS: [(&str, u8); 11] = [
@@ -239,7 +239,7 @@ fn wrap(text: &mut String, line: &str, width: usize, before: &str, after: &str) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::fixture;
 
     fn widest(text: &str) -> usize {
         text.lines().map(|line| line.chars().count()).max().unwrap_or(0)

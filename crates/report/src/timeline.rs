@@ -9,7 +9,7 @@ use super::marks::Marks;
 use super::svg::{self, Key, Path, Picture, Plot, Px, Size, legend, text_over};
 use super::theme::{LINES, Theme};
 use super::words::{duration, several, span};
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
 
 /// The time axis that this picture and the heat map share.
 pub struct TimeAxis {
@@ -252,7 +252,8 @@ impl Sketch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{fixture, theme::PAPER};
+    use crate::fixture;
+    use crate::theme::PAPER;
 
     fn picture(sample: &fixture::Sample) -> Option<String> {
         draw(&sample.history, Marks::default(), Size::Wide, &PAPER).map(|picture| picture.body.into_string())

@@ -10,11 +10,11 @@ use super::prose::prose;
 use super::shift;
 use super::theme::PAGE;
 use super::words::{clean, or_dash, us};
-use crate::facts::differences::Difference;
-use crate::stats::bounds::words::digits;
-use crate::stats::compare::{Compared, Unit};
-use crate::stats::series::Series;
-use crate::units::Nanos;
+use facts::differences::Difference;
+use model::units::Nanos;
+use stats::bounds::words::digits;
+use stats::compare::{Compared, Unit};
+use stats::series::Series;
 
 /// What the page shows.
 pub struct Versus<'a> {
@@ -139,9 +139,9 @@ fn quantiles(compared: &Compared) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
-    use crate::stats::compare::{Metric, Question, compare};
-    use crate::stats::pair::verdict::Design;
+    use crate::fixture;
+    use stats::compare::{Metric, Question, compare};
+    use stats::pair::verdict::Design;
 
     #[test]
     fn the_verdict_comes_first_and_attacks_stay_text() {

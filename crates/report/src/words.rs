@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::Input;
-use crate::bundle::run::{Integrity, Run};
-pub use crate::text::{clean, several};
-use crate::units::Nanos;
+use model::run::{Integrity, Run};
+pub use model::text::{clean, several};
+use model::units::Nanos;
 
 /// What stands where a number is not known.
 pub const UNKNOWN: &str = "\u{2013}";

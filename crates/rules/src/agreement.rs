@@ -5,7 +5,7 @@ use super::change::Change;
 use super::intent::Intent;
 use super::judgement::Verdict;
 use super::remedy::Remedy;
-use crate::facts::survey::Survey;
+use facts::survey::Survey;
 use std::collections::BTreeSet;
 
 /// What a finding wants of one place: a file, an option, or a parameter of the kernel's command line.

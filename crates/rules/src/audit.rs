@@ -7,9 +7,9 @@ use super::intent::{Chosen, Intent};
 use super::judgement::{Judgement, Severity, Verdict};
 use super::remedy::Remedy;
 use super::{Knob, Lasts, knobs, rivals};
-use crate::facts::cmdline::Cmdline;
-use crate::facts::survey::Survey;
-use crate::text::Keyword;
+use facts::cmdline::Cmdline;
+use facts::survey::Survey;
+use model::text::Keyword;
 
 /// The name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.audit/1";

@@ -6,11 +6,11 @@
 
 use super::case::{Case, unread};
 use super::judgement::Judgement;
-use crate::error::run_with;
-use crate::facts::Fact;
-use crate::facts::groups::{Cpusets, Groups, Partition};
-use crate::facts::survey::Survey;
-use crate::units::CpuSet;
+use facts::Fact;
+use facts::groups::{Cpusets, Groups, Partition};
+use facts::survey::Survey;
+use model::error::run_with;
+use model::units::CpuSet;
 
 /// The CPUs that control groups keep out of load balancing.
 pub fn set_apart(survey: &Survey) -> CpuSet {

@@ -7,15 +7,15 @@ use std::cell::Cell;
 
 use super::intent::{Chosen, Intent, Profile, isolated};
 use super::judgement::{Judged, Judgement, Verdict};
-use crate::error::run_with;
-use crate::facts::cmdline::Cmdline;
-use crate::facts::kconfig::Kconfig;
-use crate::facts::line::{parse_cpus, parse_i64, parse_line};
-use crate::facts::survey::Survey;
-use crate::facts::texts::Text;
-use crate::facts::uname::series;
-use crate::facts::{Fact, Facts, errno_name};
-use crate::units::CpuSet;
+use facts::cmdline::Cmdline;
+use facts::kconfig::Kconfig;
+use facts::line::{parse_cpus, parse_i64, parse_line};
+use facts::survey::Survey;
+use facts::texts::Text;
+use facts::uname::series;
+use facts::{Fact, Facts, errno_name};
+use model::error::run_with;
+use model::units::CpuSet;
 
 /// What a rule sees.
 pub struct Case<'a> {

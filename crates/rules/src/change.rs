@@ -5,7 +5,7 @@
 
 use super::Lasts;
 use super::words::named;
-use crate::units::CpuSet;
+use model::units::CpuSet;
 
 /// A change of one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 mod tests {
-    use crate::rules::Rule;
+    use crate::Rule;
     use std::collections::BTreeSet;
 
     const SETTINGS: &str = include_str!("../../../docs/settings.md");

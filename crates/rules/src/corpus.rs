@@ -7,15 +7,15 @@
 pub mod tests {
     #![allow(clippy::disallowed_methods)] // The corpus is files, and writing it is asked for by a variable.
 
-    use crate::bundle::capture;
-    use crate::rules::agreement::contradictions;
-    use crate::rules::audit::{Finding, audit};
-    use crate::rules::fixture::Machine;
-    use crate::rules::follow::complaints;
-    use crate::rules::intent::{Profile, intent};
-    use crate::rules::judgement::Verdict;
-    use crate::rules::{knobs, wanted};
-    use crate::text::Keyword;
+    use crate::agreement::contradictions;
+    use crate::audit::{Finding, audit};
+    use crate::fixture::Machine;
+    use crate::follow::complaints;
+    use crate::intent::{Profile, intent};
+    use crate::judgement::Verdict;
+    use crate::{knobs, wanted};
+    use bundle::capture;
+    use model::text::Keyword;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub mod tests {
             return machine;
         }
         let host = capture::open(dir).unwrap().recording();
-        crate::facts::survey::survey(&host, &wanted());
+        facts::survey::survey(&host, &wanted());
         Machine::of(host.recorded().unwrap().accesses())
     }
 

@@ -8,14 +8,14 @@
 mod tests {
     #![allow(clippy::disallowed_methods)] // The corpus is files, and so is the source.
 
-    use crate::facts::survey::Survey;
-    use crate::host::record::Seen;
-    use crate::rules::Knob;
-    use crate::rules::audit::finding;
-    use crate::rules::corpus::tests::{machine, machines};
-    use crate::rules::fixture::Machine;
-    use crate::rules::judgement::Verdict;
-    use crate::rules::knobs;
+    use crate::Knob;
+    use crate::audit::finding;
+    use crate::corpus::tests::{machine, machines};
+    use crate::fixture::Machine;
+    use crate::judgement::Verdict;
+    use crate::knobs;
+    use facts::survey::Survey;
+    use host::record::Seen;
     use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
     use std::path::Path;
@@ -84,8 +84,9 @@ mod tests {
     /// The words in capitals of the source of rules and facts.
     fn asked() -> BTreeSet<String> {
         let mut words = BTreeSet::new();
-        let mut dirs =
-            ["rules/src", "facts/src"].map(|dir| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(dir)).to_vec();
+        let mut dirs = ["rules/src", "facts/src"]
+            .map(|dir| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(dir))
+            .to_vec();
         while let Some(dir) = dirs.pop() {
             for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
                 match path.is_dir() {
@@ -263,7 +264,7 @@ mod tests {
         for (rule, edits) in CONTRADICTIONS {
             let mut machine = Machine::base();
             machine.edit(edits);
-            let knob = crate::rules::find(rule).unwrap();
+            let knob = crate::find(rule).unwrap();
             let found = machine.finding(knob);
             tried += 1;
             if found.verdict == Verdict::Pass {

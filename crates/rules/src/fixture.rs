@@ -1,13 +1,13 @@
 //! Machines for rules to be tried on: a well-set one in `base/`, and edits to it.
 
-use crate::facts::survey::{Survey, survey};
-use crate::host::Host;
-use crate::host::record::Seen;
-use crate::rules::audit::{Finding, finding};
-use crate::rules::intent::{Intent, Profile, intent};
-use crate::rules::{Knob, Lasts, wanted};
-use crate::text::Keyword;
-use crate::units::CpuSet;
+use crate::audit::{Finding, finding};
+use crate::intent::{Intent, Profile, intent};
+use crate::{Knob, Lasts, wanted};
+use facts::survey::{Survey, survey};
+use host::Host;
+use host::record::Seen;
+use model::text::Keyword;
+use model::units::CpuSet;
 use std::collections::BTreeMap;
 
 /// The well-set machine, in parts.
@@ -42,7 +42,7 @@ impl Machine {
         Machine { answers, profile: Profile::default(), cpus: None }
     }
 
-    /// Applies edits as [`crate::rules::Examples`] describes them.
+    /// Applies edits as [`crate::Examples`] describes them.
     pub fn edit(&mut self, edits: &str) {
         let mut last = String::new();
         for line in edits.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::balance;
-use crate::facts::Fact;
-use crate::facts::survey::Survey;
-use crate::text::Keyword;
-use crate::units::CpuSet;
+use facts::Fact;
+use facts::survey::Survey;
+use model::text::Keyword;
+use model::units::CpuSet;
 
 /// What the machine is for; the same setting can be right for one and wrong for another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -118,7 +118,7 @@ pub fn isolated(survey: &Survey) -> Option<CpuSet> {
 
 #[cfg(test)]
 mod tests {
-    use crate::rules::fixture::Machine;
+    use crate::fixture::Machine;
 
     /// The CPUs that matter after some edits to the well-set machine, and how they were chosen.
     fn check(edits: &str, expected: &str) {
@@ -132,7 +132,7 @@ mod tests {
     fn isolated_cpus_that_are_offline_are_named() {
         let mut machine = Machine::base();
         machine.edit("/sys/devices/system/cpu/online: 0-1\n/sys/devices/system/cpu/present: 0-3");
-        let found = machine.finding(crate::rules::find("cpu-isolation").unwrap());
+        let found = machine.finding(crate::find("cpu-isolation").unwrap());
         assert!(found.why.contains("the isolated CPUs 2-3 are offline"), "{}", found.why);
     }
 

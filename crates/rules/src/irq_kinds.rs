@@ -4,7 +4,7 @@
 //! drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and drivers/scsi/virtio_scsi.c name those of queues that the
 //! kernel spreads, arch/x86/kernel/time.c the timer that it lets nobody move, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those of each CPU's timer.
 
-use crate::facts::irqs::Irq;
+use facts::irqs::Irq;
 
 /// Who decides where an interrupt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ fn of_a_queue(action: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Fact;
+    use facts::Fact;
 
     fn check(action: &str, managed: Option<bool>, per_cpu: Option<bool>, expected: Kind) {
         let irq = Irq {

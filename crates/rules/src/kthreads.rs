@@ -3,10 +3,10 @@
 use super::case::{Case, unread};
 use super::judgement::Judgement;
 use super::words::some_of;
-use crate::error::run_with;
-use crate::facts::Fact;
-use crate::facts::threads::{Thread, Threads};
-use crate::units::CpuSet;
+use facts::Fact;
+use facts::threads::{Thread, Threads};
+use model::error::run_with;
+use model::units::CpuSet;
 
 /// The threads, if the kernel's show.
 pub fn seen<'a>(case: &Case<'a>) -> Result<&'a Threads, Judgement> {

@@ -19,8 +19,8 @@ pub mod culprits;
 #[cfg(test)]
 mod doubtful;
 mod edits;
-#[cfg(test)]
-pub(crate) mod fixture;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 #[cfg(test)]
 mod follow;
 pub mod intent;
@@ -43,7 +43,7 @@ use case::Case;
 use judgement::{Judged, Severity};
 use remedy::Remedy;
 
-use crate::facts::survey::Wanted;
+use facts::survey::Wanted;
 
 /// A setting that can be judged.
 pub struct Knob {
@@ -79,7 +79,7 @@ pub struct Knob {
     pub after: &'static [&'static str],
     /// Knobs that it must not be combined with.
     pub conflicts: &'static [&'static str],
-    /// Patterns of the texts that it reads (see [`crate::facts::texts`]).
+    /// Patterns of the texts that it reads (see [`facts::texts`]).
     pub reads: &'static [&'static str],
     /// Facts that it reads besides: the kernel's texts they come from, for the documentation.
     pub facts: &'static [&'static str],
@@ -141,7 +141,7 @@ pub enum Lasts {
 }
 
 /// The ways in which time is taken from a task: the kinds of a spike's slices.
-pub use crate::timeline::Kind as Slice;
+pub use trace::timeline::Kind as Slice;
 
 /// A rule of either kind.
 #[derive(Clone, Copy)]

@@ -6,8 +6,8 @@ use super::case::Case;
 use super::change::Change;
 use super::remedy::Remedy;
 use super::words::short;
-use crate::facts::cmdline::{Cmdline, Param, parse_cmdline, same_name};
-use crate::units::CpuSet;
+use facts::cmdline::{Cmdline, Param, parse_cmdline, same_name};
+use model::units::CpuSet;
 
 /// Parameters that may stand there more than once, because each adds to those before it or sets another thing.
 const ADD_UP: &[&str] = &[

@@ -3,7 +3,7 @@
 use super::Lasts;
 use super::change::{Because, Change, sysctl_path};
 use super::parameters::{is_given, names, others, spelt};
-use crate::facts::cmdline::Cmdline;
+use facts::cmdline::Cmdline;
 
 /// What is to be done: each part of it, in one of its ways. Empty stands for the rule's usual remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 use super::case::unread;
 use super::judgement::Judgement;
 use super::{Knob, Lasts};
-use crate::error::run_with;
-use crate::facts::Fact;
-use crate::facts::survey::Survey;
+use facts::Fact;
+use facts::survey::Survey;
+use model::error::run_with;
 
 /// What a program may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,8 +250,8 @@ pub fn warning(knob: &Knob, survey: &Survey) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::fixture::Machine;
-    use crate::rules::knobs::ALL;
+    use crate::fixture::Machine;
+    use crate::knobs::ALL;
     use std::collections::BTreeSet;
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
     fn a_finding_that_fails_carries_it() {
         let mut machine = Machine::base();
         machine.edit("program + tuned\n/proc/sys/vm/zone_reclaim_mode: 1");
-        let found = machine.finding(crate::rules::find("zone-reclaim").unwrap());
+        let found = machine.finding(crate::find("zone-reclaim").unwrap());
         assert!(found.fix.ends_with("tuned is active and may set it again: set it there, or stop it"));
     }
 }

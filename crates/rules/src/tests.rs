@@ -6,7 +6,7 @@ use super::intent::Intent;
 use super::judgement::Verdict;
 use super::knobs::ALL;
 use super::{Knob, find};
-use crate::host::record::Seen;
+use host::record::Seen;
 use std::collections::BTreeSet;
 
 /// The verdict after some edits to the well-set machine.

@@ -4,9 +4,9 @@ use super::case::{Case, unread};
 use super::intent::Profile;
 use super::judgement::{Judged, Judgement};
 use super::words::{short, some_of};
-use crate::error::run_with;
-use crate::facts::Fact;
-use crate::facts::limits_conf::{Domain, Item, Kind};
+use facts::Fact;
+use facts::limits_conf::{Domain, Item, Kind};
+use model::error::run_with;
 
 /// Where it is said.
 const FILES: &str = "/etc/security/limits.conf and limits.d";

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::units::{Cpu, CpuSet};
+use model::units::{Cpu, CpuSet};
 
 /// So many characters of a list are shown; the value of a finding has at most some 300.
 const ROOM: usize = 160;
@@ -49,7 +49,7 @@ pub fn short(text: &str) -> String {
 }
 
 fn clean(c: char) -> char {
-    if crate::text::steers(c) { '?' } else { c }
+    if model::text::steers(c) { '?' } else { c }
 }
 
 /// A list of CPUs, cut after some 80 characters with the number of all of them.
@@ -103,7 +103,7 @@ pub fn mask(cpus: &CpuSet) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::line::parse_mask;
+    use facts::line::parse_mask;
     use proptest::prelude::*;
 
     #[test]

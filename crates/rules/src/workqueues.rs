@@ -1,6 +1,6 @@
 //! The masks of workqueues: that over all, and what it makes of a queue's own.
 
-use crate::units::CpuSet;
+use model::units::CpuSet;
 
 /// The mask over all unbound workqueues.
 pub const UNBOUND: &str = "/sys/devices/virtual/workqueue/cpumask";

@@ -1,7 +1,7 @@
 //! Block maxima in columns: those of months are millions.
 
-use super::column::Column;
-use crate::units::{Cpu, Nanos};
+use model::column::Column;
+use model::units::{Cpu, Nanos};
 
 /// One block: its place in time and its largest latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,13 +2,10 @@
 
 pub mod blocks;
 pub mod bounds;
-pub mod column;
 pub mod compare;
 pub mod count;
 mod covered;
 pub mod dice;
-#[path = "../../model/src/histogram.rs"]
-pub mod histogram;
 pub mod law;
 pub mod levels;
 pub mod modes;

@@ -6,8 +6,8 @@
 //! of the difference of two Poisson counts and by more than a [`DIP`] of it. Assumes independent samples, so neighbours
 //! that resemble each other make it bold; it names what is to be looked at and decides nothing.
 
-use super::histogram::{Row, total_of};
-use crate::units::Nanos;
+use model::histogram::{Row, total_of};
+use model::units::Nanos;
 
 /// How far a valley lies below, in standard deviations.
 pub const SIGMAS: f64 = 4.0;
@@ -122,9 +122,9 @@ fn top(rows: &[Row], lower: f64, upper: f64) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::histogram::{Counts, row_of, rows_of};
-    use crate::stats::reference::RPI2_HIST_US;
+    use crate::dice::Dice;
+    use crate::reference::RPI2_HIST_US;
+    use model::histogram::{Counts, row_of, rows_of};
     use proptest::prelude::*;
 
     fn rows(samples: impl Iterator<Item = f64>) -> Vec<Row> {

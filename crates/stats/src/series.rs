@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub use super::blocks::{Block, Blocks};
 use super::covered::Lane;
-use crate::bundle::run::Peak;
-use crate::units::{Cpu, Nanos};
+use model::run::Peak;
+use model::units::{Cpu, Nanos};
 
 /// The block length that onbeat records.
 pub const BLOCK: Nanos = Nanos::SECOND;

@@ -8,7 +8,7 @@ use super::fields::{Fields, Slot};
 use super::format::{Format, PageLayout};
 use super::page::{Lost, Page, start_of};
 use super::words::Words;
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
 
 /// `common_preempt_count` has this in its lower half; the upper is how often migration was disabled.
 const PREEMPT: u8 = 0x0f;

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::label::Label;
-use crate::units::{Cpu, CpuSet, Nanos};
+use model::units::{Cpu, CpuSet, Nanos};
 
 /// An address of the kernel; it leaves the machine nowhere.
 pub type Address = u64;

@@ -6,7 +6,7 @@ use super::event::Address;
 use super::format::{Field, Format, Place};
 use super::label::Label;
 use super::words::Words;
-use crate::units::{CPU_LIMIT, Cpu, CpuSet};
+use model::units::{CPU_LIMIT, Cpu, CpuSet};
 
 /// A field of one format, found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ pub mod label;
 pub mod naming;
 pub mod page;
 pub mod symbols;
+pub mod timeline;
 pub mod window;
 pub mod words;
 pub mod x86;

@@ -85,8 +85,9 @@ impl<N> What<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::event::{Context, Named, Task, Vector, What::*};
-    use crate::units::{Cpu, Nanos};
+    use crate::event::What::*;
+    use crate::event::{Context, Named, Task, Vector};
+    use model::units::{Cpu, Nanos};
 
     /// Names that show what they were asked for.
     struct Plain;

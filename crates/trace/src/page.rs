@@ -7,7 +7,7 @@
 
 use super::format::PageLayout;
 use super::words::Words;
-use crate::units::Nanos;
+use model::units::Nanos;
 
 /// `RB_MISSED_EVENTS`: records before this page were overwritten.
 const MISSED: u64 = 1 << 31;

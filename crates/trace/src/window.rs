@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::event::{Named, Task};
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
 
 /// A spike and the events around it: one line of a bundle's `events/spikes.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

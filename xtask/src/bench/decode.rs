@@ -9,10 +9,10 @@ use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onbeat::trace::catalog;
-use onbeat::trace::decode::Decoder;
-use onbeat::trace::event::Raw;
-use onbeat::units::Cpu;
+use model::units::Cpu;
+use trace::catalog;
+use trace::decode::Decoder;
+use trace::event::Raw;
 
 use super::program::tool;
 use super::{Folder, Row, Rows, ratio};

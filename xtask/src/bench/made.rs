@@ -155,8 +155,8 @@ impl Tree<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onbeat::facts::{groups, irqs, threads};
-    use onbeat::host::Host;
+    use facts::{groups, irqs, threads};
+    use host::Host;
 
     /// A directory that goes with the test.
     struct Folder(std::path::PathBuf);

@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onbeat::bundle::run::{Block, CpuRun, Plan, Run, SCHEMA, Worst};
-use onbeat::stats::dice::{Dice, SEED};
-use onbeat::units::{Cpu, Nanos};
+use model::run::{Block, CpuRun, Plan, Run, SCHEMA, Worst};
+use model::units::{Cpu, Nanos};
+use stats::dice::{Dice, SEED};
 
 use super::program::timed;
 use super::{Folder, Row, Rows, ratio};
@@ -216,7 +216,7 @@ impl Records {
         run.check()?;
         let path = folder.join("run.json");
         write(&path, serde_json::to_vec(&run).map_err(|error| error.to_string())?)?;
-        onbeat::bundle::read::parse_run(&read(&path)?).map(drop)
+        bundle::read::parse_run(&read(&path)?).map(drop)
     }
 }
 

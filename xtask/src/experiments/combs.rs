@@ -1,11 +1,11 @@
 //! Lists of block maxima with a mechanism of a known period, some of whose teeth are missing or late: which period is named.
 
-use onbeat::stats::bounds::Evidence;
-use onbeat::stats::bounds::periods::Period;
-use onbeat::stats::bounds::structure::structure;
-use onbeat::stats::dice::{Dice, SEED};
-use onbeat::stats::series::{BLOCK, Series};
-use onbeat::units::Nanos;
+use model::units::Nanos;
+use stats::bounds::Evidence;
+use stats::bounds::periods::Period;
+use stats::bounds::structure::structure;
+use stats::dice::{Dice, SEED};
+use stats::series::{BLOCK, Series};
 
 use super::line::Line;
 use super::{Experiment, Length};

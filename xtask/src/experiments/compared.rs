@@ -1,12 +1,12 @@
 //! Comparisons: how often equal configurations are called different, by the tests and by the whole of `compare`.
 
-use onbeat::stats::compare::{Compared, Metric, Question, compare};
-use onbeat::stats::dice::{Dice, SEED};
-use onbeat::stats::pair::experiments::{self as pair, Frozen, Null, RatePairs};
-use onbeat::stats::pair::flip;
-use onbeat::stats::pair::verdict::Design;
-use onbeat::stats::series::{BLOCK, Series};
-use onbeat::units::Nanos;
+use model::units::Nanos;
+use stats::compare::{Compared, Metric, Question, compare};
+use stats::dice::{Dice, SEED};
+use stats::pair::experiments::{self as pair, Frozen, Null, RatePairs};
+use stats::pair::flip;
+use stats::pair::verdict::Design;
+use stats::series::{BLOCK, Series};
 
 use super::line::Line;
 use super::{Experiment, Length};

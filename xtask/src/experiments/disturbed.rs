@@ -3,11 +3,11 @@
 //! Drifts, steps, combs and bursts of three to six scales of the law, in steps of 1 us. The limit is above all maxima and
 //! the horizon a quarter of the run: were the blocks alike, counting would support each claim.
 
-use onbeat::stats::bounds::{Evidence, Question, REACH, bounds};
-use onbeat::stats::dice::{Dice, SEED};
-use onbeat::stats::series::{BLOCK, Series};
-use onbeat::stats::tail::gev::Gev;
-use onbeat::units::Nanos;
+use model::units::Nanos;
+use stats::bounds::{Evidence, Question, REACH, bounds};
+use stats::dice::{Dice, SEED};
+use stats::series::{BLOCK, Series};
+use stats::tail::gev::Gev;
 
 use super::line::Line;
 use super::{Experiment, Length};

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use onbeat::stats::bounds::{Bounds, Evidence, Question, REACH, bounds, gates};
-use onbeat::stats::dice::{Dice, SEED};
-use onbeat::stats::series::{BLOCK, Series};
-use onbeat::stats::tail::gev::Gev;
-use onbeat::units::Nanos;
+use model::units::Nanos;
+use stats::bounds::{Bounds, Evidence, Question, REACH, bounds, gates};
+use stats::dice::{Dice, SEED};
+use stats::series::{BLOCK, Series};
+use stats::tail::gev::Gev;
 
 use super::line::Line;
 use super::{Experiment, Length};

@@ -1,10 +1,10 @@
 //! What no statistic removes: a mechanism that did not occur during the test. Half an hour is measured, a day follows.
 
-use onbeat::stats::dice::{Dice, SEED};
-use onbeat::stats::tail::gev::{self, Gev, Shape};
-use onbeat::stats::tail::profile::{self, Level, ONE_SIDED_95};
-use onbeat::stats::tail::steps::Steps;
-use onbeat::units::Nanos;
+use model::units::Nanos;
+use stats::dice::{Dice, SEED};
+use stats::tail::gev::{self, Gev, Shape};
+use stats::tail::profile::{self, Level, ONE_SIDED_95};
+use stats::tail::steps::Steps;
 
 use super::gates::answer;
 use super::line::Line;

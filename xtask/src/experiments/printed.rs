@@ -5,12 +5,12 @@
 //! Values are recorded as the lower edge of their step. The quantile is that of the latency itself, not of what would
 //! be recorded of it: the stricter reading, as no recorded value is above its latency.
 
-use onbeat::stats::bounds::{Bounds, Evidence, Question, REACH, bounds};
-use onbeat::stats::dice::{Dice, SEED};
-use onbeat::stats::series::{BLOCK, Series};
-use onbeat::stats::tail::gev::Gev;
-use onbeat::stats::tail::profile::Level;
-use onbeat::units::Nanos;
+use model::units::Nanos;
+use stats::bounds::{Bounds, Evidence, Question, REACH, bounds};
+use stats::dice::{Dice, SEED};
+use stats::series::{BLOCK, Series};
+use stats::tail::gev::Gev;
+use stats::tail::profile::Level;
 
 use super::line::Line;
 use super::{Experiment, Length};

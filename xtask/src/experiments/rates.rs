@@ -1,8 +1,8 @@
 //! Events in time: the extremal index, periods, and tests that are watched while they run.
 
-use onbeat::stats::count::sequential::{Decision, decision, passing_time};
-use onbeat::stats::dice::{Dice, SEED};
-use onbeat::stats::time::experiments::{self as time, Recipe};
+use stats::count::sequential::{Decision, decision, passing_time};
+use stats::dice::{Dice, SEED};
+use stats::time::experiments::{self as time, Recipe};
 
 use super::line::Line;
 use super::{Experiment, Length, combs};

@@ -1,7 +1,7 @@
 //! Fitted tails: how often bounds hold, what recording in steps does, how often the gates of the fit are wrong.
 
-use onbeat::stats::dice::SEED;
-use onbeat::stats::tail::experiments::{self as tail, Mode};
+use stats::dice::SEED;
+use stats::tail::experiments::{self as tail, Mode};
 
 use super::line::Line;
 use super::{Experiment, Length};

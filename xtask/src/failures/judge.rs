@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use onbeat::error::meaning_of;
+use model::error::meaning_of;
 
 use super::scene::Case;
 

@@ -12,7 +12,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use onbeat::stats::dice::Dice;
+use stats::dice::Dice;
 
 use crate::debian::{self, Need};
 use crate::tally::{Outcome, Tally};

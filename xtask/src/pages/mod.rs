@@ -65,7 +65,7 @@ fn one(recorded: &Recorded) -> Result<()> {
 
 fn items(recorded: &Recorded) -> Vec<Item> {
     let events: String =
-        onbeat::trace::catalog::all().map(|wanted| format!("{}/{}\n", wanted.system, wanted.event)).collect();
+        trace::catalog::all().map(|wanted| format!("{}/{}\n", wanted.system, wanted.event)).collect();
     vec![
         ("lab/main.sh".to_string(), MAIN.into()),
         ("lab/events".to_string(), events.into_bytes()),

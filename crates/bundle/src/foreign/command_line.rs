@@ -1,7 +1,7 @@
 //! cyclictest's own command line, which its JSON carries: the schedule that the rest of the file omits.
 
-use crate::bundle::run::Plan;
-use crate::units::{Bare, Nanos, parse_span};
+use model::run::Plan;
+use model::units::{Bare, Nanos, parse_span};
 
 /// Short options that take a value, attached or as the next word (`getopt` string of rt-tests 2.1 to 2.9).
 const VALUED: &str = "bcdDFhHilop";

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 pub use super::hist_read::parse;
 use super::micros::{self, Buckets};
-use crate::bundle::run::{CpuRun, Run};
-use crate::units::Nanos;
+use model::run::{CpuRun, Run};
+use model::units::Nanos;
 
 /// The most buckets, and the most counts, for which each bucket from 0 on has a row of its own.
 const DENSE_ROWS: u64 = 100_000;

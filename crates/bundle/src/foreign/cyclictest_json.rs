@@ -11,8 +11,8 @@ use serde::Serialize;
 
 pub use super::json_read::parse;
 use super::{Context, date, micros};
-use crate::bundle::run::{CpuRun, Run};
-use crate::error::{Outcome, json_pretty};
+use model::error::{Outcome, json_pretty};
+use model::run::{CpuRun, Run};
 
 #[derive(Serialize)]
 struct File<'a> {
@@ -96,7 +96,7 @@ fn written(cpu: &CpuRun) -> WrittenThread {
 mod tests {
     use super::*;
     use crate::foreign::testing::{run_of, sample_sets};
-    use crate::units::Nanos;
+    use model::units::Nanos;
     use proptest::prelude::*;
 
     #[test]

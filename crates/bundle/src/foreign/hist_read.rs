@@ -4,9 +4,9 @@ use super::OVERFLOW_LIMIT;
 use super::hist_gather::{Gathered, Numbers};
 use super::hist_line;
 use super::imported::{Thread, empty_run, fill};
-use crate::bundle::run::Run;
-use crate::text::several;
-use crate::units::Nanos;
+use model::run::Run;
+use model::text::several;
+use model::units::Nanos;
 
 /// Reads the text; a live display's last update counts where there is no histogram.
 ///
@@ -152,7 +152,7 @@ impl Gathered {
 mod tests {
     use super::*;
     use crate::foreign::testing::fixture;
-    use crate::units::Cpu;
+    use model::units::Cpu;
     use proptest::prelude::*;
 
     fn read(name: &str) -> Run {

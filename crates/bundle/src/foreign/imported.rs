@@ -1,8 +1,8 @@
 //! What both formats of cyclictest give for a thread, and how a run is made of it.
 
-use crate::bundle::run::{CpuRun, Integrity, Run, SCHEMA};
-use crate::stats::histogram::{self, Row, total_of};
-use crate::units::{Cpu, Nanos};
+use model::histogram::{self, Row, total_of};
+use model::run::{CpuRun, Integrity, Run, SCHEMA};
+use model::units::{Cpu, Nanos};
 
 /// Where cyclictest's minimum begins: it stays there when no sample was below.
 const MIN_START: i128 = 1_000_000;

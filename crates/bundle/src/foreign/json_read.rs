@@ -7,8 +7,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::imported::{Thread, empty_run, fill};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
-use crate::bundle::run::{Plan, Run};
-use crate::units::{CPU_LIMIT, Cpu, Nanos};
+use model::run::{Plan, Run};
+use model::units::{CPU_LIMIT, Cpu, Nanos};
 
 #[derive(serde::Deserialize)]
 struct ReadFile {

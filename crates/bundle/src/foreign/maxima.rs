@@ -3,9 +3,9 @@
 //! A heading and comments (`#`) are left out, a blank line between values is a block without one. What
 //! is no integer is refused with its line: a value that is guessed at would be the largest of all.
 
-use crate::stats::column::Column;
-use crate::text::several;
-use crate::units::Nanos;
+use model::column::Column;
+use model::text::several;
+use model::units::Nanos;
 
 /// No list is longer: four months of seconds.
 const MOST: usize = 10 << 20;

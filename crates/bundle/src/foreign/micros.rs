@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::bundle::run::CpuRun;
-use crate::units::Nanos;
+use model::run::CpuRun;
+use model::units::Nanos;
 
 /// Samples by bucket; a bucket is a whole number of microseconds.
 pub(super) type Buckets = BTreeMap<u64, u64>;
@@ -47,7 +47,7 @@ pub(super) fn buckets_of(cpu: &CpuRun) -> Buckets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::histogram::{Counts, row_of, rows_of};
+    use model::histogram::{Counts, row_of, rows_of};
     use proptest::prelude::*;
 
     fn cpu_of(samples: &[i64]) -> CpuRun {

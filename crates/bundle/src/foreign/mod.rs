@@ -18,14 +18,14 @@ mod micros;
 #[cfg(test)]
 mod testing;
 
-use crate::bundle::run::Run;
-use crate::units::Nanos;
+use model::run::Run;
+use model::units::Nanos;
 
 /// The largest file that is read, in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000` writes them.
 pub const FILE_LIMIT: usize = 64 << 20;
 
 /// The most threads that are read: the kernel has no more CPUs.
-pub const THREAD_LIMIT: usize = crate::units::CPU_LIMIT as usize;
+pub const THREAD_LIMIT: usize = model::units::CPU_LIMIT as usize;
 
 /// The most non-empty buckets, over all threads, that are read.
 pub const BUCKET_LIMIT: usize = 4 << 20;

@@ -1,8 +1,8 @@
 //! What the tests of the formats share: runs made of samples, and the captured files.
 
-use crate::bundle::run::{CpuRun, Run};
-use crate::stats::histogram::{Counts, row_of, rows_of};
-use crate::units::{Cpu, Nanos};
+use model::histogram::{Counts, row_of, rows_of};
+use model::run::{CpuRun, Run};
+use model::units::{Cpu, Nanos};
 use proptest::prelude::*;
 
 /// A run with a CPU per list of latencies in nanoseconds, as measuring would give it.

@@ -1,8 +1,8 @@
 //! Machines of threads as mini-trees: what is told of them, live and from a record.
 
 use super::*;
-use crate::facts::tasks::{PF_KTHREAD, PF_NO_SETAFFINITY};
-use crate::facts::tests::tree;
+use crate::tasks::{PF_KTHREAD, PF_NO_SETAFFINITY};
+use crate::tests::tree;
 use proptest::prelude::*;
 
 const KERNEL: u64 = PF_KTHREAD | 0x40;

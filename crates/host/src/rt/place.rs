@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::{mem, ptr};
 
-use crate::units::Cpu;
+use model::units::Cpu;
 
 /// `struct rseq`, as far as the kernel needs it (rseq(2), include/uapi/linux/rseq.h).
 ///
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn it_tells_the_cpu_and_stays_with_its_thread() {
         <CpuReader as NotSend<_>>::stays();
-        let only: crate::units::CpuSet = [current_cpu()].into_iter().collect();
+        let only: model::units::CpuSet = [current_cpu()].into_iter().collect();
         std::thread::spawn(move || {
             super::super::pin(&only).expect("a cpu that this process runs on");
             // A second one of the same thread is not registered, and answers as well.

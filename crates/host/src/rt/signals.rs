@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use rustix::thread::Pid;
 
 use super::{check, thread_id};
-use crate::host::clock::{monotonic, timespec_of};
-use crate::units::Nanos;
+use crate::clock::{monotonic, timespec_of};
+use model::units::Nanos;
 
 /// A POSIX timer whose signal goes to this thread, which waits for it with sigwaitinfo.
 pub struct SignalTimer {

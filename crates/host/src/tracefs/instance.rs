@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::below;
 use super::names::Stats;
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
 
 /// How often and after how long removing is tried again: a reader may be on its way out of the kernel.
 const TRIES: usize = 20;
@@ -85,7 +85,7 @@ impl Drop for Made {
         self.held.take();
         for _ in 0..TRIES {
             match below::remove_dir(&self.instances, &self.name) {
-                Err(Errno::BUSY) => crate::host::clock::pause(BETWEEN),
+                Err(Errno::BUSY) => crate::clock::pause(BETWEEN),
                 _ => return,
             }
         }

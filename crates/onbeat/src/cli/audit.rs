@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 
 use super::flags::keyword;
 use super::{Environment, check_outputs, print, say, wanted, write_output};
-use crate::bundle::capture;
-use crate::error::{Exit, Outcome, Trouble, json_pretty};
-use crate::facts::survey::survey;
-use crate::host::{self, Host};
-use crate::report::map::Map;
-use crate::report::{self, map_text};
-use crate::rules::audit;
-use crate::rules::audit::Audit;
-use crate::rules::intent::{Profile, intent};
-use crate::rules::judgement::{Severity, Verdict};
-use crate::text::Keyword;
-use crate::text::quoted;
-use crate::units::CpuSet;
+use bundle::capture;
+use facts::survey::survey;
+use host::{self, Host};
+use model::error::{Exit, Outcome, Trouble, json_pretty};
+use model::text::Keyword;
+use model::text::quoted;
+use model::units::CpuSet;
+use report::map::Map;
+use report::{self, map_text};
+use rules::audit;
+use rules::audit::Audit;
+use rules::intent::{Profile, intent};
+use rules::judgement::{Severity, Verdict};
 
 /// Judge the machine's settings for real time
 ///

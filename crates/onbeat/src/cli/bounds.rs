@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
 use super::{Environment, print, write_output};
-use crate::bundle::run::CpuRun;
-use crate::error::{Exit, Outcome, Trouble, json_pretty};
-use crate::report;
-use crate::stats::bounds::overflows::Listed;
-use crate::stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
-use crate::text::quoted;
-use crate::units::{Bare, Nanos};
+use model::error::{Exit, Outcome, Trouble, json_pretty};
+use model::run::CpuRun;
+
+use model::text::quoted;
+use model::units::{Bare, Nanos};
+use stats::bounds::overflows::Listed;
+use stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
 
 /// Say what a run supports, and what it cannot have seen
 ///

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use super::running::{block_signals, unless_stopped};
 use super::{Environment, check_outputs, print, wanted, write_output};
-use crate::bundle::capture::{Capture, SCHEMA, write};
-use crate::bundle::time::wall_time;
-use crate::error::{Exit, Outcome, Trouble, json};
-use crate::facts::survey::survey;
-use crate::host::{Host, clock, is_root, random_u64, rt};
-use crate::text::quoted;
+use bundle::capture::{Capture, SCHEMA, write};
+use facts::survey::survey;
+use host::{Host, clock, is_root, random_u64, rt};
+use model::error::{Exit, Outcome, Trouble, json};
+use model::text::quoted;
+use model::wall_time::wall_time;
 
 /// Keep what the audit reads of this machine
 ///

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use super::flags::{limit, positive_span};
 use super::subject::{Reading, Subject};
 use super::{Environment, crowd, print, say, write_output};
-use crate::bundle::read::host_files;
-use crate::error::{Exit, Outcome, Trouble, json, json_pretty};
-use crate::facts::differences::{Difference, Settings, differences};
-use crate::report;
-use crate::report::versus::Versus;
-use crate::stats::compare::{Compared, Metric, Question, compare, design};
-use crate::stats::pair::verdict::Design;
-use crate::stats::series::Series;
-use crate::units::Bare;
+use bundle::read::host_files;
+use facts::differences::{Difference, Settings, differences};
+use model::error::{Exit, Outcome, Trouble, json, json_pretty};
+
+use model::units::Bare;
+use report::versus::Versus;
+use stats::compare::{Compared, Metric, Question, compare, design};
+use stats::pair::verdict::Design;
+use stats::series::Series;
 
 /// Say whether B is better than A: better, worse, equivalent or inconclusive
 ///

@@ -2,7 +2,7 @@
 
 use clap_complete::Shell;
 
-use crate::error::{Exit, Outcome};
+use model::error::{Exit, Outcome};
 
 /// Print the completion script of a shell
 ///

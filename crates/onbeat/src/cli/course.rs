@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::flags::{keyword, span};
 use super::say;
 use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
-use crate::error::{Outcome, Trouble};
-use crate::units::{Bare, CpuSet, Policy};
+use model::error::{Outcome, Trouble};
+use model::units::{Bare, CpuSet, Policy};
 
 /// What is measured, how, and for how long.
 #[derive(clap::Args)]
@@ -156,8 +156,8 @@ fn cpu_choice(text: Option<&str>) -> Outcome<CpuChoice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Cpu, Nanos};
     use clap::Parser;
+    use model::units::{Cpu, Nanos};
 
     #[derive(Parser)]
     struct Only {

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::subject::{Reading, Subject};
-use crate::error::{Outcome, Trouble};
-use crate::host::clock;
-use crate::units::Nanos;
+use host::clock;
+use model::error::{Outcome, Trouble};
+use model::units::Nanos;
 
 /// More threads would read from one disk.
 const MOST_THREADS: usize = 8;

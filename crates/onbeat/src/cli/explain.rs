@@ -4,15 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Environment, print, say, write_output};
-use crate::bundle::events::each_window;
-use crate::bundle::read::Bundle;
-use crate::bundle::run::Run;
-use crate::error::{Exit, Outcome, Trouble, json};
 use crate::hunt::again;
-use crate::report::hunt::text;
-use crate::report::perfetto;
-use crate::rules::culprits::Stolen;
-use crate::text::{quoted, several};
+use bundle::events::each_window;
+use bundle::read::Bundle;
+use model::error::{Exit, Outcome, Trouble, json};
+use model::run::Run;
+use model::text::{quoted, several};
+use report::hunt::text;
+use report::perfetto;
+use rules::culprits::Stolen;
 
 /// Explain a hunt again, from its bundle, without root
 ///

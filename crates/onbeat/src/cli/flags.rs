@@ -2,9 +2,9 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::error::{Outcome, Trouble};
-use crate::text::Keyword;
-use crate::units::{Bare, Nanos, parse_span};
+use model::error::{Outcome, Trouble};
+use model::text::Keyword;
+use model::units::{Bare, Nanos, parse_span};
 
 /// One of a closed list of words, each with its line in the help.
 pub fn keyword<T: Keyword>() -> impl TypedValueParser<Value = T> {
@@ -47,7 +47,7 @@ pub fn limit(text: &str) -> Outcome<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Exit;
+    use model::error::Exit;
 
     #[test]
     fn a_limit_is_a_latency_or_the_period_of_a_rate() {

@@ -1,6 +1,6 @@
 //! How the examples below a command's help are laid out, so that no terminal breaks them into its margin.
 
-use crate::report::words::{filled, wrapped};
+use report::words::{filled, wrapped};
 
 /// Blanks that part an example from what is said of it.
 const GAP: &str = "   ";

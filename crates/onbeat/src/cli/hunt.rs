@@ -8,11 +8,6 @@ use super::flags::positive_span;
 use super::live::Live;
 use super::running::{Begun, Desk, begin, exit_of, nothing_seen, unless_stopped};
 use super::{Environment, print, write_output};
-use crate::bundle::document::Document;
-use crate::bundle::run::Run;
-use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome, json};
-use crate::host::{self, Host, rt};
 use crate::hunt::chase::{Chase, Limits};
 use crate::hunt::explainer::Explainer;
 use crate::hunt::found::Found;
@@ -21,9 +16,14 @@ use crate::hunt::recorder::Recorder;
 use crate::hunt::room::Room;
 use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
-use crate::report::hunt::text;
-use crate::text::{clean, quoted};
-use crate::units::Bare;
+use bundle::document::Document;
+use bundle::write::Writer;
+use host::{self, Host, rt};
+use model::error::{Exit, Outcome, json};
+use model::run::Run;
+use model::text::{clean, quoted};
+use model::units::Bare;
+use report::hunt::text;
 
 /// Measure, and explain every spike: who took the time, to the nanosecond
 ///

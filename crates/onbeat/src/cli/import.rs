@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use super::running::{block_signals, unless_stopped};
 use super::{Environment, print, say, write_output};
-use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome, Trouble, json};
-use crate::foreign;
-use crate::host::{self, random_u64, rt};
-use crate::text::quoted;
-use crate::units::{Bare, Nanos, parse_span};
+use bundle::foreign;
+use bundle::write::Writer;
+use host::{self, random_u64, rt};
+use model::error::{Exit, Outcome, Trouble, json};
+use model::text::quoted;
+use model::units::{Bare, Nanos, parse_span};
 
 /// Histograms of any length fit; a file that is larger is something else.
 const FILE_LIMIT: u64 = 64 << 20;
@@ -76,7 +76,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
         let color = environment.color(&std::io::stdout());
-        let table = crate::report::table::render(&run, environment.columns(), color);
+        let table = report::table::render(&run, environment.columns(), color);
         print(format!("{table}kept in {}\n", quoted(&path)).as_bytes())?;
     }
     if run.plan.interval_ns.is_none() {

@@ -9,13 +9,13 @@ use crossterm::style::{Attribute, Color, Print, SetAttribute, SetForegroundColor
 use crossterm::{QueueableCommand, cursor, terminal};
 
 use super::Environment;
-use crate::host;
+
 use crate::measure::sink::Tick;
 use crate::measure::total::Total;
 use crate::plan::Plan;
-use crate::text::Keyword;
-use crate::text::{clean, several};
-use crate::units::Nanos;
+use model::text::Keyword;
+use model::text::{clean, several};
+use model::units::Nanos;
 
 /// Lower edges of the histogram's columns, in us; the first column has what lies below the second.
 const EDGES_US: [i64; 16] =

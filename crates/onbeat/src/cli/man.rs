@@ -1,6 +1,6 @@
 //! `onbeat man`: the manual page, from the same record as `--help`.
 
-use crate::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Outcome, Trouble};
 
 /// Print the manual page
 ///

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use super::course::Course;
 use super::running::{Begun, Desk, begin, exit_of, unless_stopped};
 use super::{Environment, print, write_output};
-use crate::bundle::run::Run;
-use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome, json};
-use crate::foreign;
-use crate::host::rt;
 use crate::measure::start;
-use crate::report::outlook::outlook;
-use crate::report::table;
-use crate::report::words::wrapped;
-use crate::text::quoted;
+use bundle::foreign;
+use bundle::write::Writer;
+use host::rt;
+use model::error::{Exit, Outcome, json};
+use model::run::Run;
+use model::text::quoted;
+use report::outlook::outlook;
+use report::table;
+use report::words::wrapped;
 
 /// Measure the wake-up latency of each CPU
 ///
@@ -84,7 +84,7 @@ fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> 
         print(text.as_bytes())?;
     }
     let mut first = kept.err();
-    let context = super::context_of(run, environment, &crate::host::node_name());
+    let context = super::context_of(run, environment, &host::node_name());
     let run_json = || Ok(json(run)? + "\n");
     let rt_tests_json = || foreign::cyclictest_json::write(run, &context);
     let hist = || Ok(foreign::cyclictest_hist::write(run));

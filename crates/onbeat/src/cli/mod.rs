@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::bundle::run::Run;
-use crate::error::{Exit, Outcome, Trouble};
-use crate::facts::survey::Wanted;
-use crate::foreign;
-use crate::host;
-use crate::report::map;
-use crate::text::{clean, harmless, quoted};
+use bundle::foreign;
+use facts::survey::Wanted;
+use model::error::{Exit, Outcome, Trouble};
+use model::run::Run;
+
+use ::report::map;
+use model::text::{clean, harmless, quoted};
 
 mod audit;
 mod bounds;
@@ -225,7 +225,7 @@ fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign:
 
 /// What an audit reads of a machine: all that the rules ask for, and what the map of the machine needs besides.
 fn wanted() -> Wanted {
-    let mut wanted = crate::rules::wanted();
+    let mut wanted = ::rules::wanted();
     wanted.texts.extend(map::READS);
     wanted
 }
@@ -273,7 +273,7 @@ fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
 
 /// Whether standard output is a terminal that was closed: it answers EIO from then on (tty_hung_up_p, tty(4)).
 fn was_closed(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EIO) && crate::host::is_character_device(io::stdout())
+    error.raw_os_error() == Some(libc::EIO) && host::is_character_device(io::stdout())
 }
 
 /// Refuses outputs that cannot be written, before anything is measured for them, and two on one stream.

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{Environment, check_outputs, print, write_output};
-use crate::error::{Exit, Outcome, Trouble};
-use crate::report::{rules as pages, rules_text};
-use crate::rules::Rule;
+use model::error::{Exit, Outcome, Trouble};
+use report::{rules as pages, rules_text};
+use rules::Rule;
 
 /// List the rules, or print all about one
 ///

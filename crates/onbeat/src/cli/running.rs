@@ -5,18 +5,18 @@ use std::io::{self, IsTerminal};
 use super::Environment;
 use super::course::Course;
 use super::live::Live;
-use crate::bundle::run::{Integrity, Run, SCHEMA};
-use crate::bundle::time::wall_time;
-use crate::bundle::write::Writer;
-use crate::error::{Exit, Outcome, Trouble};
-use crate::facts::{self, Facts};
-use crate::host::tracefs::Tracing;
-use crate::host::{Host, clock, random_u64, rt};
 use crate::measure::around::Before;
 use crate::measure::sink::{Sink, Tick};
 use crate::measure::watch::entry;
 use crate::plan::{self, Machine, Plan};
-use crate::units::CpuSet;
+use bundle::write::Writer;
+use facts::{self, Facts};
+use host::tracefs::Tracing;
+use host::{Host, clock, random_u64, rt};
+use model::error::{Exit, Outcome, Trouble};
+use model::run::{Integrity, Run, SCHEMA};
+use model::units::CpuSet;
+use model::wall_time::wall_time;
 
 /// A run that has its plan, its conditions and its bundle, and no sample yet.
 pub struct Begun {
@@ -210,8 +210,8 @@ fn document(command: &str, plan: &Plan, facts: &Facts) -> Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::run::{CpuRun, Recorder};
-    use crate::units::Nanos;
+    use model::run::{CpuRun, Recorder};
+    use model::units::Nanos;
 
     #[test]
     fn threads_that_end_before_anything_is_seen_of_them_carry_no_verdict() {

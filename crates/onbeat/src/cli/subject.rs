@@ -4,17 +4,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::flags::positive_span;
-use crate::bundle::read::Bundle;
-use crate::bundle::run::{CpuRun, Run};
-use crate::error::{Exit, Outcome, Trouble};
-use crate::foreign::maxima::{self, LINE_LIMIT, Maxima};
-use crate::host;
-use crate::report;
-use crate::stats::bounds::overflows::List;
-use crate::stats::histogram::Row;
-use crate::stats::series::{BLOCK, Collector, Series};
-use crate::text::{quoted, several};
-use crate::units::{Bare, CpuSet, Nanos};
+use bundle::foreign::maxima::{self, LINE_LIMIT, Maxima};
+use bundle::read::Bundle;
+use model::error::{Exit, Outcome, Trouble};
+use model::run::{CpuRun, Run};
+
+use model::histogram::Row;
+use model::text::{quoted, several};
+use model::units::{Bare, CpuSet, Nanos};
+use stats::bounds::overflows::List;
+use stats::series::{BLOCK, Collector, Series};
 
 /// So many values are looked at for repetition,
 const MANY: usize = 10_000;

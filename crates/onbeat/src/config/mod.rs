@@ -1,8 +1,8 @@
 //! Intent: what the user asked for, before anything is known of the machine.
 
-use crate::error::{Outcome, Trouble};
-use crate::text::Keyword;
-use crate::units::{CpuSet, Nanos, Policy};
+use model::error::{Outcome, Trouble};
+use model::text::Keyword;
+use model::units::{CpuSet, Nanos, Policy};
 
 /// Which CPUs to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]

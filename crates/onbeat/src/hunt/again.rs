@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::findings::Findings;
-use crate::bundle::events::each_window;
-use crate::bundle::room::Room;
-use crate::bundle::run::{Run, Spike};
-use crate::error::Outcome;
-use crate::rules::culprits::Stolen;
-use crate::timeline::Cost;
-use crate::trace::window::Window;
+use bundle::events::each_window;
+use bundle::room::Room;
+use model::error::Outcome;
+use model::run::{Run, Spike};
+use rules::culprits::Stolen;
+use trace::timeline::Cost;
+use trace::window::Window;
 
 /// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not
 /// be read.

@@ -5,9 +5,9 @@
 use std::io;
 
 use super::scope::Scope;
-use crate::host::tracefs::{Instance, Tracing};
-use crate::trace::catalog::{self, Wanted};
-use crate::trace::decode::Decoder;
+use host::tracefs::{Instance, Tracing};
+use trace::catalog::{self, Wanted};
+use trace::decode::Decoder;
 
 /// How much is armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

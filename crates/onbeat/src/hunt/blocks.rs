@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::measure::block::{BLOCK, Sample, Taken};
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
 
 /// The blocks of all CPUs on which a followed thread ran.
 pub struct Blocks {

@@ -12,21 +12,21 @@ use super::steal::StealByCpu;
 use super::threshold::automatic;
 use super::victims::{self, Victim};
 use super::watch::{Wakeup, Watch};
-use crate::bundle::run::{self, Block, Integrity, Run};
-use crate::bundle::time::wall_time;
-use crate::error::{Exit, Outcome, Trouble, run_with};
-use crate::host::rt::{self, Woken};
-use crate::host::{Host, clock};
 use crate::measure::block::{BLOCK, Sample};
 use crate::measure::cost;
 use crate::measure::hunter::{Catch, PULSE};
 use crate::measure::sink::{Sink, Tick};
 use crate::measure::total::{Total, block_line, fill_tail, levels};
 use crate::measure::watch::entry;
-use crate::stats::histogram::{Counts, row_of};
-use crate::text::several;
-use crate::trace::event::{Raw, What};
-use crate::units::{CpuSet, Nanos};
+use host::rt::{self, Woken};
+use host::{Host, clock};
+use model::error::{Exit, Outcome, Trouble, run_with};
+use model::histogram::{Counts, row_of};
+use model::run::{self, Block, Integrity, Run};
+use model::text::several;
+use model::units::{CpuSet, Nanos};
+use model::wall_time::wall_time;
+use trace::event::{Raw, What};
 
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
 const FIRST: u64 = 400;
@@ -362,7 +362,7 @@ impl Chase {
         run.cpus = self.totals.iter().map(Total::document).collect();
         run.cpus.iter_mut().for_each(|cpu| cpu.until_mono_ns = Some(until));
         run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
-        run.overhead.max_rss_kib = crate::host::peak_memory_kib();
+        run.overhead.max_rss_kib = host::peak_memory_kib();
         let span = clock::monotonic() - self.blocks.began();
         run.overhead.housekeeping_cpu_share =
             cost::share_between(self.used_before, clock::thread_cpu(), span);

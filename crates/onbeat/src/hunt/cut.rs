@@ -1,10 +1,10 @@
 //! Cuts the window of one spike out of the pages.
 
 use super::sheets::{Sheets, Stack};
-use crate::trace::decode::Decoder;
-use crate::trace::event::{Raw, Task, Vector, What};
-use crate::trace::page::Lost;
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
+use trace::decode::Decoder;
+use trace::event::{Raw, Task, Vector, What};
+use trace::page::Lost;
 
 /// From here on before the spike everything is kept: what was going on when the thread should have run.
 const LEAD: Nanos = Nanos(1_000_000);

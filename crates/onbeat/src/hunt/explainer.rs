@@ -8,16 +8,16 @@ use super::recorder::Recorder;
 use super::scope::buffer_kib;
 use super::sheets::Need;
 use super::ticks::Ticks;
-use crate::bundle::events::Events;
-use crate::bundle::run::{self, Block, Run, Spike};
-use crate::error::Outcome;
-use crate::host::clock;
 use crate::measure::hunter::{Catch, PULSE};
-use crate::text::several;
-use crate::timeline::Cost;
-use crate::trace::event::{Task, What};
-use crate::trace::window::Window;
-use crate::units::{CpuSet, Nanos};
+use bundle::events::Events;
+use host::clock;
+use model::error::Outcome;
+use model::run::{self, Block, Run, Spike};
+use model::text::several;
+use model::units::{CpuSet, Nanos};
+use trace::event::{Task, What};
+use trace::timeline::Cost;
+use trace::window::Window;
 
 /// Values from which a median is taken: the first so many. `agreeing` counts all.
 const VALUES: usize = 100_000;

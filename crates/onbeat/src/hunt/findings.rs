@@ -1,12 +1,12 @@
 //! What a hunt found: spikes taken apart, and counted by who took their time. The hunt that is on and the one that
 //! is explained again from its bundle are one code, so that both say the same. Pure.
 
-use crate::bundle::run::{Block, Host, Run, Spike};
-use crate::rules::culprits::tally::{Ranked, Tally};
-use crate::rules::culprits::{About, Stolen, stolen};
-use crate::timeline::{self, Cost};
-use crate::trace::window::Window;
-use crate::units::Nanos;
+use model::run::{Block, Host, Run, Spike};
+use model::units::Nanos;
+use rules::culprits::tally::{Ranked, Tally};
+use rules::culprits::{About, Stolen, stolen};
+use trace::timeline::{self, Cost};
+use trace::window::Window;
 
 /// Seconds with steal that are held; of more, those that no spike can need are let go first.
 const STOLEN: usize = 20_000;
@@ -93,9 +93,9 @@ impl Findings {
 mod tests {
     use super::super::again;
     use super::*;
-    use crate::bundle::write::Writer;
-    use crate::timeline::fixture;
-    use crate::units::Cpu;
+    use bundle::write::Writer;
+    use model::units::Cpu;
+    use trace::timeline::fixture;
 
     const SECOND: i64 = Nanos::SECOND.0;
 

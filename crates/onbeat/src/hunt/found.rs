@@ -5,9 +5,9 @@ use std::io;
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 
 use super::findings::Findings;
-use crate::bundle::explained::{Explained, Listed};
-use crate::bundle::run::{Host, Spike};
-use crate::units::Nanos;
+use bundle::explained::{Explained, Listed};
+use model::run::{Host, Spike};
+use model::units::Nanos;
 
 /// Slices in memory at a time, of the spikes that are to be shown.
 const SHOWN_SLICES: usize = 10_000;

@@ -8,17 +8,17 @@ use super::found::Found;
 use super::scope::Scope;
 use super::sheets::Need;
 use super::threshold::{automatic, median_noise, quantile};
-use crate::bundle::run::{Block, Run};
-use crate::error::Outcome;
-use crate::host::{clock, rt};
 use crate::measure::block::Taken;
 use crate::measure::hunter::{Catch, Hunter, Measurer, ROUND_INTERVAL};
 use crate::plan::Plan;
-use crate::stats::histogram::Counts;
-use crate::text::Keyword;
-use crate::trace::event::Task;
-use crate::trace::label::Label;
-use crate::units::{Cpu, Nanos, Policy};
+use host::{clock, rt};
+use model::error::Outcome;
+use model::histogram::Counts;
+use model::run::{Block, Run};
+use model::text::Keyword;
+use model::units::{Cpu, Nanos, Policy};
+use trace::event::Task;
+use trace::label::Label;
 
 /// The rounds: to learn the timers, with nothing armed, with events, with events and stacks.
 const ROUNDS: [Arms; 4] = [Arms::Timers, Arms::None, Arms::Events, Arms::Stacks];

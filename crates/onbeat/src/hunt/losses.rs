@@ -1,10 +1,10 @@
 //! What a hunt that follows threads did not see of them: events that were overwritten before they could be read, or
 //! that were not read before it ended. Pure.
 
-use crate::bundle::run::{Integrity, Run};
 use crate::measure::watch::entry;
-use crate::text::several;
-use crate::units::Nanos;
+use model::run::{Integrity, Run};
+use model::text::several;
+use model::units::Nanos;
 
 /// The kind of the integrity entry.
 const KIND: &str = "lost";

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::host::kernel_text::KernelText;
-use crate::host::{self, Fact, Host};
-use crate::trace::enables::{self, Code};
-use crate::trace::event::Address;
-use crate::trace::naming::Naming;
-use crate::trace::symbols::{self, NoNames, Symbols};
+use host::kernel_text::KernelText;
+use host::{self, Host};
+use model::fact::Fact;
+use trace::enables::{self, Code};
+use trace::event::Address;
+use trace::naming::Naming;
+use trace::symbols::{self, NoNames, Symbols};
 
 /// More names are not kept at hand; a kernel calls some thousands.
 const AT_HAND: usize = 1 << 16;

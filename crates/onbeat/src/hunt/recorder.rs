@@ -5,16 +5,16 @@ use super::cut::{Cut, Wish, cut};
 use super::names::{Lacking, Names};
 use super::scope::Scope;
 use super::sheets::{Need, Sheets};
-use crate::error::{Exit, Outcome, Trouble, run_with};
-use crate::host::clock;
-use crate::host::tracefs::{NotHere, Tracing};
-use crate::text::several;
-use crate::trace::decode::Decoder;
-use crate::trace::event::{Raw, What};
-use crate::trace::page::Lost;
-use crate::trace::symbols::NoNames;
-use crate::trace::window::Window;
-use crate::units::{Cpu, CpuSet, Nanos};
+use host::clock;
+use host::tracefs::{NotHere, Tracing};
+use model::error::{Exit, Outcome, Trouble, run_with};
+use model::text::several;
+use model::units::{Cpu, CpuSet, Nanos};
+use trace::decode::Decoder;
+use trace::event::{Raw, What};
+use trace::page::Lost;
+use trace::symbols::NoNames;
+use trace::window::Window;
 
 /// The buffer per CPU while the rounds are on.
 const FIRST_KIB: u64 = 1 << 10;
@@ -238,7 +238,7 @@ impl Recorder {
     }
 
     /// The events that are armed, those that the kernel lacks, and where stacks are taken.
-    pub fn account(&mut self, into: &mut crate::bundle::run::Recorder) {
+    pub fn account(&mut self, into: &mut model::run::Recorder) {
         into.events = self.armory.events();
         into.missing.clone_from(&self.armory.missing);
         into.stacks = self.armory.stacks();

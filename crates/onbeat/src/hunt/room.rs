@@ -3,9 +3,9 @@
 //! Where it shared a CPU with a followed thread it would be part of what it reports: it reads the buffers while a thread
 //! of lower priority holds what the followed one waits for.
 
-use crate::bundle::run::Integrity;
 use crate::measure::watch::entry;
-use crate::units::{Cpu, CpuSet};
+use model::run::Integrity;
+use model::units::{Cpu, CpuSet};
 
 /// Entries of moves beyond this are not worth a line each: the last says so.
 const ENTRIES: u32 = 20;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::units::Nanos;
+use model::units::Nanos;
 
 /// A kernel stack is as large and lies at a multiple of it (THREAD_SIZE without KASAN, x86-64 and arm64 with 4 KiB pages).
 const STACK: u64 = 16 << 10;

@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::io;
 
-use crate::host::clock;
-use crate::host::tracefs::{Instance, RawPipe};
-use crate::trace::decode::Decoder;
-use crate::trace::page::Lost;
-use crate::units::{Cpu, CpuSet, Nanos};
+use host::clock;
+use host::tracefs::{Instance, RawPipe};
+use model::units::{Cpu, CpuSet, Nanos};
+use trace::decode::Decoder;
+use trace::page::Lost;
 
 /// What is kept of all CPUs together: a window's pages are some tens, and a flood must not take the machine's memory.
 const ROOM: usize = 16 << 20;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::measure::watch::Steal;
-use crate::units::{Cpu, CpuSet, Nanos};
+use model::units::{Cpu, CpuSet, Nanos};
 
 /// What the hypervisor took, by CPU, and when it belongs to.
 pub struct StealByCpu {

@@ -1,8 +1,8 @@
 //! From when on a wake-up is a spike, where the user does not say. Pure.
 
-use crate::stats::histogram::{self, Counts, fill_rows, total_of};
-use crate::text::several;
-use crate::units::Nanos;
+use model::histogram::{self, Counts, fill_rows, total_of};
+use model::text::several;
+use model::units::Nanos;
 
 /// The nearest-rank quantile of counted wake-ups, upper edge of its row; per million as in [`histogram::quantile`].
 pub fn quantile(counts: &Counts, per_million: u64) -> Option<Nanos> {
@@ -44,7 +44,7 @@ pub fn automatic(counts: &Counts) -> (Nanos, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::histogram::{edges_of, row_of};
+    use model::histogram::{edges_of, row_of};
 
     fn counts(latencies: &[(i64, u64)]) -> Counts {
         let mut counts = Counts::default();

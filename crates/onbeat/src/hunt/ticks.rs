@@ -1,8 +1,8 @@
 //! What one tick costs: a timer interrupt with nothing to do but the tick, from entry to exit. It comes for free. Pure.
 
-use crate::trace::event::{Vector, What};
-use crate::trace::window::Window;
-use crate::units::Nanos;
+use model::units::Nanos;
+use trace::event::{Vector, What};
+use trace::window::Window;
 
 /// Ticks beyond this are not looked at: the median is said with how many it is of.
 const MOST: usize = 100_000;
@@ -62,8 +62,8 @@ pub fn median(values: &mut [Nanos]) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::event::{Context, Event, Named};
-    use crate::units::Cpu;
+    use model::units::Cpu;
+    use trace::event::{Context, Event, Named};
 
     fn at(time: i64, cpu: u32, what: What<String>) -> Named {
         Event { time: Nanos(time), cpu: Cpu(cpu), pid: 0, context: Context(8), preempt: 0, what }

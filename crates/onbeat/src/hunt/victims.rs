@@ -2,10 +2,10 @@
 //!
 //! Source: `/proc/PID/task/TID/{comm,stat,status}` in Documentation/filesystems/proc.rst.
 
-use crate::error::{Outcome, Trouble};
-use crate::facts::tasks::{RtPolicy, parse_allowed, parse_task_stat};
-use crate::host::Host;
-use crate::units::CpuSet;
+use facts::tasks::{RtPolicy, parse_allowed, parse_task_stat};
+use host::Host;
+use model::error::{Outcome, Trouble};
+use model::units::CpuSet;
 
 /// More threads at once are refused: their filters would cost every wake-up on the machine.
 const MOST: usize = 64;
@@ -125,8 +125,8 @@ fn numbers(host: &Host, dir: &str) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Exit;
-    use crate::host::record::Seen;
+    use host::record::Seen;
+    use model::error::Exit;
 
     fn stat(tid: i32, comm: &str, policy: u32, priority: u32) -> Seen {
         // Fields 4 to 21, 22 the start, 23 to 39, 40 the priority, 41 the policy (proc_pid_stat(5)).

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::trace::event::{Address, Raw, Task, What};
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
+use trace::event::{Address, Raw, Task, What};
 
 /// A wake-up of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,9 +144,9 @@ fn waits_for_mutex(args: &[u64; 4]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::event::{Context, Event};
+    use trace::event::{Context, Event};
 
-    const ME: Task = Task { comm: crate::trace::label::Label::empty(), pid: 7, prio: 19 };
+    const ME: Task = Task { comm: trace::label::Label::empty(), pid: 7, prio: 19 };
 
     fn at(time: i64, cpu: u32, pid: i32, hard: bool, what: What<Address>) -> Raw {
         let context = Context(if hard { 8 } else { 0 });

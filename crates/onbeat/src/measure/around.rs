@@ -1,14 +1,14 @@
 //! What is looked at before and after a run, never during it: rivals, the clocksource, throttling.
 
 use super::watch::{USER_TICK, entry};
-use crate::bundle::run::{Integrity, Run};
-use crate::error::run_with;
-use crate::facts::clocksource::{self, Quality};
-use crate::facts::tasks::{self, RtPolicy, RtTask};
-use crate::facts::{Facts, cgroup, kmsg};
-use crate::host::{Host, KernelLog, clock};
-use crate::text::several;
-use crate::units::{CpuSet, Nanos};
+use facts::clocksource::{self, Quality};
+use facts::tasks::{self, RtPolicy, RtTask};
+use facts::{Facts, cgroup, kmsg};
+use host::{Host, KernelLog, clock};
+use model::error::run_with;
+use model::run::{Integrity, Run};
+use model::text::several;
+use model::units::{CpuSet, Nanos};
 
 /// Rivals beyond this many are counted, not named.
 const NAMED: usize = 8;
@@ -179,8 +179,8 @@ fn rival_entry(ticks: u64, task: &RtTask) -> Integrity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::tasks::TaskStat;
-    use crate::units::Cpu;
+    use facts::tasks::TaskStat;
+    use model::units::Cpu;
 
     fn task(tid: u32, priority: u32, cpus: &str, cpu_ticks: u64) -> RtTask {
         let stat = TaskStat {

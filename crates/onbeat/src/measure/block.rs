@@ -7,11 +7,11 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
 use super::hunter::Catches;
-use crate::stats::histogram::{ROWS, edges_of, row_of};
-use crate::units::Nanos;
+use model::histogram::{ROWS, edges_of, row_of};
+use model::units::Nanos;
 
 /// How many of its largest latencies a block keeps with their time: the worst and the second to eighth.
-pub const TOP: usize = crate::bundle::run::WORST;
+pub const TOP: usize = model::run::WORST;
 
 /// The length of a block.
 pub const BLOCK: Nanos = Nanos::SECOND;

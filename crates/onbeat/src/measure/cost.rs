@@ -4,10 +4,10 @@
 //! onbeat's own thread may use, no signal is handled any more, and no shell can send one. Pure.
 
 use super::watch::entry;
-use crate::bundle::run::{CpuRun, Integrity};
-use crate::error::{Outcome, Trouble};
 use crate::plan::Plan;
-use crate::units::{CpuSet, Nanos, Policy};
+use model::error::{Outcome, Trouble};
+use model::run::{CpuRun, Integrity};
+use model::units::{CpuSet, Nanos, Policy};
 
 /// A cycle that takes more of the interval than this, in percent, leaves next to nothing: to switch to another thread and
 /// back takes part of the rest, and is nobody's time.
@@ -83,9 +83,9 @@ pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Exit;
     use crate::plan::{self, CpuChoice, Idle, Intent, Machine, Mechanism, Phase};
-    use crate::units::Cpu;
+    use model::error::Exit;
+    use model::units::Cpu;
 
     fn plan(measured: &str, housekeeping: Option<&str>, interval: i64) -> Plan {
         let set = |text: &str| CpuSet::parse(text).expect("a list");

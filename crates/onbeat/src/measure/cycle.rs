@@ -7,9 +7,9 @@ use super::block::{BLOCK, Lane, Sample};
 use super::deadman::DeadMan;
 use super::schedule::Schedule;
 use super::wake::Wake;
-use crate::host::clock;
-use crate::host::rt::CpuReader;
-use crate::units::{Cpu, Nanos};
+use host::clock;
+use host::rt::CpuReader;
+use model::units::{Cpu, Nanos};
 
 /// Where a run of the loop begins and what ends it.
 #[derive(Clone, Copy, Debug)]
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn course() -> Course {
-        let cpu = crate::host::rt::current_cpu();
+        let cpu = host::rt::current_cpu();
         let never = Nanos(i64::MAX);
         Course {
             cpu,
@@ -337,12 +337,12 @@ mod tests {
 
     #[test]
     fn a_wake_up_elsewhere_is_noted() {
-        let elsewhere = Cpu(crate::host::rt::current_cpu().0 + 10_000);
+        let elsewhere = Cpu(host::rt::current_cpu().0 + 10_000);
         let (end, _) = check(&[1, 2], Course { cpu: elsewhere, loops: 2, ..course() }, Nanos(i64::MAX));
         assert_eq!(end.migrations, 2);
     }
 
     fn row_of(ns: i64) -> usize {
-        crate::stats::histogram::row_of(Nanos(ns))
+        model::histogram::row_of(Nanos(ns))
     }
 }

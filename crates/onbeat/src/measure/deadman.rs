@@ -4,7 +4,7 @@
 //! A real-time thread that is always behind its schedule keeps all others off its CPU, the shell that could stop it among
 //! them (sched(7)). It is asked where a block is turned, once a second, never per cycle. Pure.
 
-use crate::units::Nanos;
+use model::units::Nanos;
 
 /// So many seconds one after the other.
 const SECONDS: u32 = 3;

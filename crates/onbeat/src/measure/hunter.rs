@@ -6,9 +6,9 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
 
 use super::block::Taken;
-use crate::bundle::run::{Block, Run};
-use crate::error::Outcome;
-use crate::units::{Cpu, Nanos};
+use model::error::Outcome;
+use model::run::{Block, Run};
+use model::units::{Cpu, Nanos};
 
 /// Catches that wait for the housekeeping thread; more than that are counted.
 pub const ROOM: usize = 256;

@@ -4,10 +4,10 @@
 //! housekeeping thread has a CPU of its own that hurts nobody; where it shares a measured one, the file is
 //! not read and the number is unknown.
 
-use crate::facts::interrupts::per_cpu_totals;
-use crate::host::KeptOpen;
 use crate::plan::Plan;
-use crate::units::Cpu;
+use facts::interrupts::per_cpu_totals;
+use host::KeptOpen;
+use model::units::Cpu;
 
 /// What each CPU had taken when it was last asked for, and at the last reading, by CPU number.
 pub struct Interrupts {

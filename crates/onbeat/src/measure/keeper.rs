@@ -15,15 +15,15 @@ use super::lane::Shared;
 use super::sink::{Sink, Tick};
 use super::total::{Total, block_line, fill_tail, levels};
 use super::watch::{self, Clocks, Online, Steal, StealSum, entry};
-use crate::bundle::run::{Block, Integrity, Run};
-use crate::bundle::tail::Tail;
-use crate::bundle::time::wall_time;
-use crate::error::Outcome;
-use crate::host::rt::{self, Woken};
-use crate::host::{self, clock};
 use crate::plan::Plan;
-use crate::text::several;
-use crate::units::{CpuSet, Nanos};
+use bundle::tail::Tail;
+use host::rt::{self, Woken};
+use host::{self, clock};
+use model::error::Outcome;
+use model::run::{Block, Integrity, Run};
+use model::text::several;
+use model::units::{CpuSet, Nanos};
+use model::wall_time::wall_time;
 
 /// `run.json` is replaced this often.
 const CHECKPOINT_BLOCKS: u64 = 10;

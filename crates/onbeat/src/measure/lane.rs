@@ -12,12 +12,12 @@ use super::hunter::{ROOM, ROUND_INTERVAL};
 use super::ready::{Ready, prepare};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
-use crate::error::{Exit, Trouble};
-use crate::host::clock;
-use crate::host::rt::{self, CpuReader, Usage};
 use crate::plan::{CpuPlan, Mechanism, Plan};
-use crate::text::Keyword;
-use crate::units::Nanos;
+use host::clock;
+use host::rt::{self, CpuReader, Usage};
+use model::error::{Exit, Trouble};
+use model::text::Keyword;
+use model::units::Nanos;
 
 /// The loop's frames are small; what Rust and libc need around them fits as well.
 const STACK: usize = 128 << 10;
@@ -252,7 +252,7 @@ mod tests {
     use super::super::ready::WARMUP;
     use super::*;
     use crate::plan::{self, CpuChoice, Idle, Intent, Machine, Phase};
-    use crate::units::{CpuSet, Policy};
+    use model::units::{CpuSet, Policy};
 
     /// Two threads on the first CPU that this process may use, under SCHED_OTHER, without an end.
     fn two_threads() -> (Arc<Plan>, Arc<Shared>) {

@@ -8,12 +8,12 @@ use super::block::{Lane, Taken};
 use super::cycle::{self, Course};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
-use crate::error::{Exit, Outcome, Trouble};
-use crate::host::clock;
-use crate::host::rt::{self, CpuReader};
 use crate::plan::{CpuPlan, Plan};
-use crate::text::Keyword;
-use crate::units::{CpuSet, Nanos, Policy};
+use host::clock;
+use host::rt::{self, CpuReader};
+use model::error::{Exit, Outcome, Trouble};
+use model::text::Keyword;
+use model::units::{CpuSet, Nanos, Policy};
 
 /// Turns of the loop that are run before it counts.
 pub const WARMUP: u64 = 20;

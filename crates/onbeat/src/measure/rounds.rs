@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use super::block::{Lane, Taken};
 use super::hunter::{Hunter, Measurer};
 use super::lane::Shared;
-use crate::error::Outcome;
-use crate::host::{clock, rt};
-use crate::units::Nanos;
+use host::{clock, rt};
+use model::error::Outcome;
+use model::units::Nanos;
 
 /// How often the end of a round is looked for.
 const LOOK: Nanos = Nanos(10_000_000);

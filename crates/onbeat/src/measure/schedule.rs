@@ -1,6 +1,6 @@
 //! The absolute schedule: when each slot is expected, exactly, however late the thread is.
 
-use crate::units::Nanos;
+use model::units::Nanos;
 
 /// The expected times of slots 1, 2, 3, ... of one CPU; slot 0 is its start.
 ///

@@ -1,9 +1,9 @@
 //! Where results go while a run is on: `measure` knows no more of bundles and screens than this.
 
 use super::total::Total;
-use crate::bundle::run::{Block, Run};
-use crate::bundle::tail::Tail;
-use crate::units::Nanos;
+use bundle::tail::Tail;
+use model::run::{Block, Run};
+use model::units::Nanos;
 
 /// What the last second brought.
 pub struct Tick<'a> {

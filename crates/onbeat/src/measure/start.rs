@@ -14,12 +14,12 @@ use super::rounds::rounds;
 use super::sink::Sink;
 use super::total::Total;
 use super::watch::entry;
-use crate::bundle::run::{CpuRun, Run};
-use crate::error::{Exit, Outcome, Trouble, meaning_of, run_with};
-use crate::host::{self, Held, clock, rt};
 use crate::plan::{CpuPlan, Idle, Plan, expiry};
-use crate::text::Keyword;
-use crate::units::{Nanos, Policy};
+use host::{self, Held, clock, rt};
+use model::error::{Exit, Outcome, Trouble, meaning_of, run_with};
+use model::run::{CpuRun, Run};
+use model::text::Keyword;
+use model::units::{Nanos, Policy};
 
 /// Runs the plan. `run` comes with the plan, the host and what was found before the start filled in.
 ///

@@ -2,11 +2,11 @@
 
 use super::block::{Sample, TOP, Taken};
 use super::cost;
-use crate::bundle::run::{Block, CpuRun, Worst};
-use crate::bundle::tail::Tail;
-use crate::bundle::time::wall_time;
-use crate::stats::histogram::{Counts, EARLY_ROW, edge_at_or_above, fill_rows, mean, row_of};
-use crate::units::{Cpu, Nanos};
+use bundle::tail::Tail;
+use model::histogram::{Counts, EARLY_ROW, edge_at_or_above, fill_rows, mean, row_of};
+use model::run::{Block, CpuRun, Worst};
+use model::units::{Cpu, Nanos};
+use model::wall_time::wall_time;
 
 /// The levels that block records count against, each moved up to the edge of a row, where a count is exact.
 pub fn levels() -> Vec<Nanos> {
@@ -185,7 +185,7 @@ pub fn fill_tail(tail: &mut Tail, cpu: Cpu, block: &Taken, wall_offset: Nanos) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::histogram::total_of;
+    use model::histogram::total_of;
 
     fn taken(latencies: &[i64], missed: &[i64]) -> Taken {
         let lane = super::super::block::Lane::new(0);
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(total_of(&cpu.histogram), 5);
         assert_eq!(total_of(cpu.deadline_histogram.as_ref().expect("measured")), 8);
         assert_eq!(cpu.worst[0].latency_ns, Some(Nanos(90_000)));
-        let run = crate::bundle::run::Run { cpus: vec![cpu], ..Default::default() };
+        let run = model::run::Run { cpus: vec![cpu], ..Default::default() };
         assert_eq!(run.check(), Ok(()));
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicU32;
 
-use crate::host::{clock, rt};
-use crate::units::Nanos;
+use host::{clock, rt};
+use model::units::Nanos;
 
 /// A way to sleep until an instant of CLOCK_MONOTONIC, and the clock read after it.
 pub trait Wake {

@@ -4,12 +4,12 @@
 //! Nothing here makes the kernel interrupt a measured CPU.
 
 use super::cycle::End;
-use crate::bundle::run::Integrity;
-use crate::facts::stat::steal_ticks;
-use crate::host::rt::Usage;
-use crate::host::{KeptOpen, clock};
-use crate::text::several;
-use crate::units::{Cpu, CpuSet, Nanos};
+use facts::stat::steal_ticks;
+use host::rt::Usage;
+use host::{KeptOpen, clock};
+use model::run::Integrity;
+use model::text::several;
+use model::units::{Cpu, CpuSet, Nanos};
 
 /// The kernel accounts steal and the time of tasks in ticks of USER_HZ, which is 100 wherever Linux runs (proc(5)).
 pub const USER_TICK: Nanos = Nanos(10_000_000);

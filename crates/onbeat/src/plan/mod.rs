@@ -1,11 +1,11 @@
 //! Intent and machine to a plan that can be printed, or to a refusal that names the remedy. Pure.
 
-use crate::bundle::run;
 use crate::config::LONGEST;
 pub use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
-use crate::error::{Outcome, Trouble};
-use crate::text::Keyword;
-use crate::units::{Cpu, CpuSet, Nanos, Policy};
+use model::error::{Outcome, Trouble};
+use model::run;
+use model::text::Keyword;
+use model::units::{Cpu, CpuSet, Nanos, Policy};
 
 /// What the plan has to know of the machine.
 #[derive(Clone, Debug, Default)]
@@ -259,7 +259,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Exit;
+    use model::error::Exit;
 
     fn set(text: &str) -> CpuSet {
         CpuSet::parse(text).expect("a list")

@@ -1,7 +1,7 @@
 //! `compare`: four verdicts, and whatever may not become one.
 
-use onbeat::bundle::run::{Block, CpuRun, Integrity};
-use onbeat::units::{Cpu, Nanos};
+use model::run::{Block, CpuRun, Integrity};
+use model::units::{Cpu, Nanos};
 use serde_json::Value;
 
 use super::place::*;

@@ -1,9 +1,9 @@
 //! A hunt's bundle as a script sees it: explained again, whole, cut short, damaged.
 
-use onbeat::bundle::run::{self, Run};
-use onbeat::trace::event::{Context, Event, Named, Task, Vector, What};
-use onbeat::trace::window::Window;
-use onbeat::units::{Cpu, Nanos};
+use model::run::{self, Run};
+use model::units::{Cpu, Nanos};
+use trace::event::{Context, Event, Named, Task, Vector, What};
+use trace::window::Window;
 
 use super::place::*;
 

@@ -9,8 +9,8 @@ mod measuring;
 mod place;
 mod words;
 
-use onbeat::bundle::run::Integrity;
-use onbeat::units::Nanos;
+use model::run::Integrity;
+use model::units::Nanos;
 
 use place::*;
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use onbeat::bundle::run::{Block, CpuRun, Run, SCHEMA, Worst};
-use onbeat::stats::dice::Dice;
-use onbeat::units::{Cpu, Nanos};
+use model::run::{Block, CpuRun, Run, SCHEMA, Worst};
+use model::units::{Cpu, Nanos};
 use serde_json::Value;
+use stats::dice::Dice;
 use tempfile::TempDir;
 
 pub const SECOND: i64 = 1_000_000_000;

@@ -68,7 +68,7 @@ fn no_argument_steers_the_terminal() {
         let output = run(&args);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(code(&Output { stderr: vec![], ..output }), 2, "{args:?}: {text}");
-        assert!(!text.trim_end().chars().any(onbeat::text::steers), "{args:?}: {text:?}");
+        assert!(!text.trim_end().chars().any(model::text::steers), "{args:?}: {text:?}");
         assert_eq!(text.lines().count(), 1, "{text:?}");
     }
 }
@@ -81,7 +81,7 @@ fn what_is_kept_is_named_as_a_shell_reads_it() {
     let into = place.path(name);
     let output = onbeat(&["import", &list, "-i", "1000", "-o", &into]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(!text.replace('\n', "").chars().any(onbeat::text::steers), "{text:?}");
+    assert!(!text.replace('\n', "").chars().any(model::text::steers), "{text:?}");
     let (_, word) = text.trim_end().rsplit_once("kept in ").unwrap();
     let shell = Command::new("bash").args(["-c", &format!("test -f {word}/run.json")]).status().unwrap();
     assert!(shell.success(), "{word}");

@@ -9,14 +9,14 @@ use super::hunt::{fixture as hunts, windows::Windows};
 use super::map::tests::{four, map_of, thread};
 use super::versus::Versus;
 use super::{Format, Input, audit, audit_page, bounds, compare, hunt, junit, perfetto, render, table};
-use crate::bundle::run::Run;
-use crate::facts::differences::Difference;
-use crate::foreign;
-use crate::rules::audit::audit as judged;
-use crate::stats::compare::{Metric, Question, compare as compared};
-use crate::stats::pair::verdict::Design;
-use crate::text::{harmless, steers};
-use crate::trace::window::Window;
+use bundle::foreign;
+use facts::differences::Difference;
+use model::run::Run;
+use model::text::{harmless, steers};
+use rules::audit::audit as judged;
+use stats::compare::{Metric, Question, compare as compared};
+use stats::pair::verdict::Design;
+use trace::window::Window;
 
 /// A name of a thread has 15 bytes.
 const COMM: &str = "\u{1b}c\u{9b}J\u{202e}\u{85}";
@@ -175,5 +175,5 @@ fn a_machine_through_every_form() {
     assert_harmless("map", &super::map_text::render(&map, 80, false));
     assert_harmless("junit", &junit::render(&found));
     assert_harmless("page of an audit", &audit_page::html(&found, &map).unwrap());
-    assert_json("audit's json", &crate::error::json_pretty(&found).unwrap());
+    assert_json("audit's json", &model::error::json_pretty(&found).unwrap());
 }

@@ -1,11 +1,11 @@
 //! A hunt made up for tests: a spike of every sort, with the events that it was explained from.
 
 use super::windows::Windows;
-use crate::bundle::run::{Culprit, Recorder, Run, Slice, Spike, Who};
-use crate::report::fixture;
-use crate::trace::event::{Context, Named, Task, Vector, What};
-use crate::trace::window::Window;
-use crate::units::{Cpu, Nanos};
+use crate::fixture;
+use model::run::{Culprit, Recorder, Run, Slice, Spike, Who};
+use model::units::{Cpu, Nanos};
+use trace::event::{Context, Named, Task, Vector, What};
+use trace::window::Window;
 
 const T0: i64 = 5_000_000_000;
 

@@ -2,10 +2,10 @@
 //!
 //! There are more kinds than colours that can be told apart. Kinds of a family share one and differ in its strength.
 
-use crate::report::theme::Theme;
+use crate::theme::Theme;
 
 /// What no event accounts for.
-pub const UNEXPLAINED: &str = crate::timeline::Kind::Unexplained.name();
+pub const UNEXPLAINED: &str = trace::timeline::Kind::Unexplained.name();
 
 /// How a kind is drawn and said.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +70,7 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Slice;
+    use rules::Slice;
 
     #[test]
     fn every_kind_of_slices_is_known_by_its_name() {

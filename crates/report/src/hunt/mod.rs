@@ -20,8 +20,8 @@ pub mod windows;
 #[cfg(test)]
 pub(crate) mod fixture;
 
-use crate::bundle::run::{Run, Slice, Spike};
-use crate::units::Nanos;
+use model::run::{Run, Slice, Spike};
+use model::units::Nanos;
 
 /// The longest parts of a spike that are shown one by one; the others are added up.
 pub const PARTS: usize = 14;

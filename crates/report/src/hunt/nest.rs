@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::timeline::softirq;
-use crate::trace::event::{Named, Task, What};
-use crate::trace::window::Window;
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
+use trace::event::{Named, Task, What};
+use trace::timeline::softirq;
+use trace::window::Window;
 
 /// How deep contexts nest: NMI, interrupt, softirq, work, each with functions in it.
 const DEEPEST: usize = 16;
@@ -270,7 +270,7 @@ fn name(key: &Key) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
+    use crate::hunt::fixture;
     use proptest::prelude::*;
 
     /// Stretches either lie within each other or apart, and depth says which.

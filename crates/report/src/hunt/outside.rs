@@ -1,13 +1,13 @@
 //! What is said before anything else where most of a hunt's lost time is not Linux's.
 
 use super::{said, share, total, unexplained};
-use crate::bundle::run::Run;
-use crate::timeline::is_outside;
-use crate::units::Nanos;
+use model::run::Run;
+use model::units::Nanos;
+use trace::timeline::is_outside;
 
 /// The sentence; none where most of the time is accounted for, or nothing can be said of the rest.
 pub fn sentence(run: &Run) -> Option<String> {
-    let sum = |ns: &dyn Fn(&crate::bundle::run::Spike) -> i64| {
+    let sum = |ns: &dyn Fn(&model::run::Spike) -> i64| {
         Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(ns(spike).max(0))))
     };
     let kept = sum(&|spike| spike.latency_ns.0);
@@ -40,7 +40,7 @@ pub fn sentence(run: &Run) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::{fixture, text};
+    use crate::hunt::{fixture, text};
 
     fn run(virtualization: &str, why: &str, unexplained: i64) -> Run {
         let mut run = fixture::run();
@@ -78,10 +78,10 @@ mod tests {
         let run = run("kvm", OUTSIDE, 78);
         let sentence = sentence(&run).unwrap();
         assert!(text::render(&run, 200, false).starts_with(&sentence));
-        let sample = crate::report::fixture::quiet();
-        let page = crate::report::html(&[crate::report::Input { run: &run, ..sample.input() }]).unwrap();
+        let sample = crate::fixture::quiet();
+        let page = crate::html(&[crate::Input { run: &run, ..sample.input() }]).unwrap();
         assert!(page.find(&sentence).unwrap() < page.find("class=\"lead\"").unwrap());
-        let section = crate::report::hunt::section::section(&run, None).into_string();
+        let section = crate::hunt::section::section(&run, None).into_string();
         assert_eq!(
             section.matches("Why it is unexplained: stopped from outside: x.").count(),
             8,

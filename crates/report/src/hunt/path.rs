@@ -4,11 +4,11 @@ use maud::html;
 
 use super::kinds;
 use super::stages::{Mean, NAMES};
-use crate::report::axis::{Scale, number, unit_of};
-use crate::report::svg::{self, LINE, Picture, Plot, Px, Size, text, text_width};
-use crate::report::theme::Theme;
-use crate::report::words::{several, span};
-use crate::units::Nanos;
+use crate::axis::{Scale, number, unit_of};
+use crate::svg::{self, LINE, Picture, Plot, Px, Size, text, text_width};
+use crate::theme::Theme;
+use crate::words::{several, span};
+use model::units::Nanos;
 
 /// Height of a bar.
 const BAR: f64 = 20.0;
@@ -79,8 +79,8 @@ pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Pictur
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
-    use crate::report::theme::PAPER;
+    use crate::hunt::fixture;
+    use crate::theme::PAPER;
 
     #[test]
     fn every_stage_has_its_bar_and_its_length() {

@@ -6,13 +6,13 @@ use super::stages::Landmarks;
 use super::swatches::{Swatch, swatches};
 use super::tracks::Tracks;
 use super::{Part, kinds, parts, pins, share, strip};
-use crate::bundle::run::Spike;
-use crate::report::axis::{Scale, number, unit_of};
-use crate::report::svg::{self, Picture, Plot, Px, Size, text};
-use crate::report::theme::Theme;
-use crate::report::words::{several, span};
-use crate::trace::window::Window;
-use crate::units::Nanos;
+use crate::axis::{Scale, number, unit_of};
+use crate::svg::{self, Picture, Plot, Px, Size, text};
+use crate::theme::Theme;
+use crate::words::{several, span};
+use model::run::Spike;
+use model::units::Nanos;
+use trace::window::Window;
 
 /// Parts of a strip; the page's table has the same.
 const PARTS: usize = 40;
@@ -170,8 +170,8 @@ fn keys(parts: &[Part], theme: &Theme) -> Vec<Swatch> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
-    use crate::report::theme::PAPER;
+    use crate::hunt::fixture;
+    use crate::theme::PAPER;
 
     #[test]
     fn every_spike_is_drawn_with_and_without_its_window() {

@@ -1,9 +1,9 @@
 //! The sentences about what `hunt` found, the same on the terminal and on the page.
 
-use crate::bundle::run::{Behind, Culprit, Recorder, Run, Slice, Spike, Who};
-use crate::report::words::{below_noise, clean, duration, moment, several, span};
-use crate::rules;
-use crate::units::Nanos;
+use crate::words::{below_noise, clean, duration, moment, several, span};
+use model::run::{Behind, Culprit, Recorder, Run, Slice, Spike, Who};
+
+use model::units::Nanos;
 
 /// Events and notes beyond these are counted.
 const LISTED: usize = 3;
@@ -332,8 +332,8 @@ pub fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
-    use crate::units::Cpu;
+    use crate::hunt::fixture;
+    use model::units::Cpu;
 
     #[test]
     fn who_is_named_with_all_that_is_known() {
@@ -376,7 +376,7 @@ mod tests {
         let mut told = |dropped: u64, passed_over: u64| {
             run.spikes_dropped = dropped;
             run.recorder.as_mut().expect("a hunt has one").spikes_passed_over = passed_over;
-            let page = crate::report::hunt::text::render(&run, 400, false);
+            let page = crate::hunt::text::render(&run, 400, false);
             (found(&run), summed(&run), left_out(&run), page)
         };
         let (all, sum, rest, page) = told(12, 7);

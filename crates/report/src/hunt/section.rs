@@ -4,12 +4,12 @@ use maud::{Markup, html};
 
 use super::windows::{KEPT, Windows};
 use super::{Part, kinds, parts, path, picture, said, share, total, unexplained, worst};
-use crate::bundle::run::{Culprit, Run, Spike};
-use crate::report::axis::number;
-use crate::report::page::{figure, scroll};
-use crate::report::prose::prose;
-use crate::report::theme::PAGE;
-use crate::report::words::{clean, several, span, us};
+use crate::axis::number;
+use crate::page::{figure, scroll};
+use crate::prose::prose;
+use crate::theme::PAGE;
+use crate::words::{clean, several, span, us};
+use model::run::{Culprit, Run, Spike};
 
 /// Rows of a spike's table.
 const ROWS: usize = 40;
@@ -164,7 +164,7 @@ fn row(part: &Part, spike: &Spike) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
+    use crate::hunt::fixture;
 
     #[test]
     fn every_spike_has_a_picture_and_a_table() {
@@ -196,18 +196,14 @@ mod tests {
 
     #[test]
     fn a_page_has_the_hunt_and_says_that_events_were_armed() {
-        let sample = crate::report::fixture::quiet();
+        let sample = crate::fixture::quiet();
         let (run, windows) = (fixture::run(), fixture::windows());
-        let text = crate::report::html(&[crate::report::Input {
-            run: &run,
-            windows: Some(&windows),
-            ..sample.input()
-        }])
-        .unwrap();
+        let text =
+            crate::html(&[crate::Input { run: &run, windows: Some(&windows), ..sample.input() }]).unwrap();
         assert!(
             text.contains("Who took the time") && text.contains("on 2 CPUs, with events armed, was 1.21 ms")
         );
-        assert!(!crate::report::html(&[sample.input()]).unwrap().contains("armed"));
+        assert!(!crate::html(&[sample.input()]).unwrap().contains("armed"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The landmarks of a wake-up in its window, and the mean of the stages between them over many windows.
 
 use super::nest::{Context, Span, nested};
-use crate::trace::event::What;
-use crate::trace::window::Window;
-use crate::units::Nanos;
+use model::units::Nanos;
+use trace::event::What;
+use trace::window::Window;
 
 /// How many stages a wake-up has.
 pub const STAGES: usize = 5;
@@ -128,7 +128,7 @@ impl Mean {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
+    use crate::hunt::fixture;
 
     fn after(window: &Window) -> [Option<i64>; 4] {
         let marks = Landmarks::of(window);

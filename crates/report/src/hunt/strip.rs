@@ -6,11 +6,11 @@ use maud::{Markup, html};
 
 use super::kinds::{self, UNEXPLAINED};
 use super::{Part, said};
-use crate::bundle::run::Who;
-use crate::report::axis::Scale;
-use crate::report::svg::{FONT, Px, text, text_width};
-use crate::report::theme::Theme;
-use crate::report::words::{clean, span};
+use crate::axis::Scale;
+use crate::svg::{FONT, Px, text, text_width};
+use crate::theme::Theme;
+use crate::words::{clean, span};
+use model::run::Who;
 
 /// Height of the bars.
 pub const HEIGHT: f64 = 32.0;
@@ -163,7 +163,7 @@ struct Px2(f64);
 
 impl maud::Render for Px2 {
     fn render_to(&self, out: &mut String) {
-        out.push_str(&crate::report::axis::number(self.0));
+        out.push_str(&crate::axis::number(self.0));
     }
 }
 
@@ -177,8 +177,8 @@ fn hover(part: &Part) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::{fixture, parts};
-    use crate::report::theme::PAPER;
+    use crate::hunt::{fixture, parts};
+    use crate::theme::PAPER;
 
     #[test]
     fn every_part_has_a_bar_and_a_name_or_is_too_many() {

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::report::axis::number;
-use crate::report::svg::{Grid, LINE, Plot, Px, fit, text};
-use crate::report::theme::Theme;
+use crate::axis::number;
+use crate::svg::{Grid, LINE, Plot, Px, fit, text};
+use crate::theme::Theme;
 
 /// One entry.
 pub struct Swatch {
@@ -35,8 +35,8 @@ pub fn swatches(keys: &[Swatch], plot: &Plot, y: f64, theme: &Theme) -> (Markup,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::svg::Size;
-    use crate::report::theme::PAPER;
+    use crate::svg::Size;
+    use crate::theme::PAPER;
 
     #[test]
     fn what_does_not_fit_beside_stands_below() {

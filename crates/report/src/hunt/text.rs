@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use super::{PARTS, Part, kinds, longest, outside, parts, said, share, sums, total, unexplained, worst};
-use crate::bundle::run::{Culprit, Run, Spike};
-use crate::report::ink::{BOLD, DIM, Ink, RED, YELLOW};
-use crate::report::table;
-use crate::report::words::{clean, filled, several, span, us, wrapped};
-use crate::units::Nanos;
+use crate::ink::{BOLD, DIM, Ink, RED, YELLOW};
+use crate::table;
+use crate::words::{clean, filled, several, span, us, wrapped};
+use model::run::{Culprit, Run, Spike};
+use model::units::Nanos;
 
 /// So many of a spike's sums are said.
 const SUMS: usize = 6;
@@ -284,7 +284,7 @@ fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
+    use crate::hunt::fixture;
 
     #[test]
     fn every_width_holds_it() {
@@ -302,7 +302,7 @@ mod tests {
         let run = fixture::run();
         for width in [60, 120] {
             let mut plain = render(&run, width, true);
-            for code in [BOLD, DIM, RED, YELLOW, crate::report::ink::PLAIN] {
+            for code in [BOLD, DIM, RED, YELLOW, crate::ink::PLAIN] {
                 plain = plain.replace(code, "");
             }
             assert_eq!(plain, render(&run, width, false));

@@ -3,14 +3,14 @@
 use maud::{Markup, html};
 
 use super::swatches::Swatch;
-use crate::bundle::run::Spike;
-use crate::report::axis::{Scale, number};
-use crate::report::svg::{Plot, Px, text, text_width};
-use crate::report::theme::Theme;
-use crate::report::words::{clean, several, span};
-use crate::timeline::{Context, Lane, Stretch, lanes};
-use crate::trace::window::Window;
-use crate::units::Nanos;
+use crate::axis::{Scale, number};
+use crate::svg::{Plot, Px, text, text_width};
+use crate::theme::Theme;
+use crate::words::{clean, several, span};
+use model::run::Spike;
+use model::units::Nanos;
+use trace::timeline::{Context, Lane, Stretch, lanes};
+use trace::window::Window;
 
 /// CPUs that have a lane; of more, those that did most.
 const LANES: usize = 9;
@@ -185,11 +185,11 @@ fn busiest(mut all: Vec<Lane>, notes: &mut Vec<String>) -> Vec<Lane> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
-    use crate::report::svg::Size;
-    use crate::report::theme::PAPER;
-    use crate::trace::event::Event;
-    use crate::units::Cpu;
+    use crate::hunt::fixture;
+    use crate::svg::Size;
+    use crate::theme::PAPER;
+    use model::units::Cpu;
+    use trace::event::Event;
 
     #[test]
     fn a_thread_of_the_same_name_is_not_the_late_one() {

@@ -1,8 +1,8 @@
 //! The windows of a run as they are read, one by one: those of the worst spikes are kept, all go into the mean path.
 
 use super::stages::Mean;
-use crate::bundle::run::Spike;
-use crate::trace::window::Window;
+use model::run::Spike;
+use trace::window::Window;
 
 /// So many are kept: the spikes that the page draws.
 pub const KEPT: usize = 8;
@@ -45,7 +45,7 @@ impl Windows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::hunt::fixture;
+    use crate::hunt::fixture;
 
     #[test]
     fn the_worst_are_kept_and_all_count() {

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use super::{APART, Mark};
-use crate::facts::Fact;
-use crate::facts::groups::Partition;
-use crate::facts::line::{parse_cpus, parse_mask};
-use crate::facts::survey::Survey;
-use crate::rules::case::unread;
-use crate::units::{Cpu, CpuSet};
+use facts::Fact;
+use facts::groups::Partition;
+use facts::line::{parse_cpus, parse_mask};
+use facts::survey::Survey;
+use model::units::{Cpu, CpuSet};
+use rules::case::unread;
 
 /// The CPUs of each node.
 pub const NODES: &str = "/sys/devices/system/node/node#/cpulist";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Map;
-use crate::units::Cpu;
+use model::units::Cpu;
 
 /// Runs of alike CPUs beyond which siblings are parted for the sake of fewer.
 const RUNS: usize = 16;

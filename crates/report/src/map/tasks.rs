@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::names::{collapsed, kind_of};
-use crate::facts::tasks::RtPolicy;
-use crate::facts::threads::{Thread, Threads};
-use crate::units::CpuSet;
+use facts::tasks::RtPolicy;
+use facts::threads::{Thread, Threads};
+use model::units::CpuSet;
 
 /// The rank of deadline threads, above every priority.
 pub const DEADLINE: u32 = 100;
@@ -136,7 +136,7 @@ fn reach(threads: &[Thread]) -> (Option<CpuSet>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Fact;
+    use facts::Fact;
 
     /// `NAME PRIORITY CPUS` a thread; 0 is no real-time thread, `dl` a deadline thread.
     fn threads(text: &str, immovable: bool) -> Vec<Thread> {

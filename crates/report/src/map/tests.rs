@@ -1,10 +1,10 @@
 //! Machines for the map, and what it says of them.
 
 use super::*;
-use crate::facts::survey::{Wanted, survey};
-use crate::host::Host;
-use crate::rules::fixture::Machine;
-use crate::rules::intent::{Profile, intent};
+use facts::survey::{Wanted, survey};
+use host::Host;
+use rules::fixture::Machine;
+use rules::intent::{Profile, intent};
 use std::fmt::Write;
 
 /// A machine of so many CPUs, with a thread and an interrupt queue on each, and edits to it.

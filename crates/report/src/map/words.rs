@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::collapsed;
 use super::{Item, Map, Mark, Work};
-use crate::report::words::{clean, several};
-use crate::units::CpuSet;
+use crate::words::{clean, several};
+use model::units::CpuSet;
 
 /// What is known of a mark, as a list of CPUs.
 pub fn mark(mark: &Mark) -> String {

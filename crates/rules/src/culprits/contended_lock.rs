@@ -3,7 +3,7 @@
 use super::sources::{LOCK_EVENTS_H, LOCKTYPES};
 use super::who;
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "contended-lock",

@@ -3,7 +3,7 @@
 use super::sources::{ISOLATION, STOP_MACHINE_C};
 use super::who;
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "cpu-stopper",

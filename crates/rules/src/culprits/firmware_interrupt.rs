@@ -2,7 +2,7 @@
 
 use super::sources::{HWLAT, RT_HARDWARE};
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "firmware-interrupt",
@@ -57,7 +57,7 @@ fn known(sight: &super::Sight) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::rules::culprits::fixture::Scene;
+    use crate::culprits::fixture::Scene;
 
     #[test]
     fn without_a_count_it_takes_a_period_and_never_a_virtual_machine() {

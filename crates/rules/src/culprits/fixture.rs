@@ -1,8 +1,8 @@
 //! The examples of culprit rules as spikes: the language is explained on `Examples`.
 
 use super::{About, Examples, Stolen};
-use crate::bundle::run::{Behind, Host, Integrity, Slice, Spike, Who};
-use crate::units::{Cpu, Nanos};
+use model::run::{Behind, Host, Integrity, Slice, Spike, Who};
+use model::units::{Cpu, Nanos};
 
 /// Spikes of a made-up run.
 #[derive(Default)]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::numbers::Numbers;
 use super::patterns::{Recurring, recurring};
 use super::{Culprit, subsystems, who};
-use crate::bundle::run;
-use crate::text::several;
-use crate::units::Nanos;
+use model::run;
+use model::text::several;
+use model::units::Nanos;
 
 /// Functions, and observations, that are told apart; the rest is one more of each.
 const MOST_TOLD_APART: usize = 32;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::group::Group;
 use super::{Culprit, who};
-use crate::bundle::run;
-use crate::units::Nanos;
+use model::run;
+use model::units::Nanos;
 
 /// Threads that are told apart of what is only judged when the run is over.
 const MOST: usize = 16;

@@ -2,7 +2,7 @@
 
 use super::sources::{OSNOISE, PROC_STAT5};
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "hypervisor-steal",
@@ -50,10 +50,10 @@ fn known(sight: &super::Sight) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::CULPRIT;
-    use crate::bundle::run::{Host, Slice, Spike};
-    use crate::rules::culprits::patterns::Patterns;
-    use crate::rules::culprits::{About, Sight, Stolen};
-    use crate::units::{Cpu, Nanos};
+    use crate::culprits::patterns::Patterns;
+    use crate::culprits::{About, Sight, Stolen};
+    use model::run::{Host, Slice, Spike};
+    use model::units::{Cpu, Nanos};
 
     #[test]
     fn steal_of_another_second_or_too_little_of_it_is_none() {

@@ -3,7 +3,7 @@
 use super::sources::{PI_FUTEX, SCHED7};
 use super::who;
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "inverted-priority",

@@ -3,7 +3,7 @@
 use super::sources::{GENERIC_IRQ, IRQ_AFFINITY};
 use super::who;
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "irq-thread",

@@ -2,7 +2,7 @@
 
 use super::sources::{OSNOISE, RT_CONFIG};
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "irqs-off-section",

@@ -2,7 +2,7 @@
 
 use super::sources::{MCE_CORE_C, SYSFS_MCE};
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "machine-check-poll",

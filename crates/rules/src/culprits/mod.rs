@@ -70,8 +70,8 @@ mod vmstat_work;
 mod work_item;
 
 use super::{Evidence, Slice, Source};
-use crate::bundle::run;
-use crate::units::{Cpu, Nanos};
+use model::run;
+use model::units::{Cpu, Nanos};
 use patterns::Patterns;
 
 /// A way in which time is taken from a task, told by events.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Stolen;
 use super::patterns::Mark;
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
 
 /// Further than this from a spike a second's steal is not of it: more than any rule looks.
 const NEAR: i64 = Nanos::SECOND.0;

@@ -2,7 +2,7 @@
 
 use super::sources::{MLOCK2, SYSCTL_VM};
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "page-fault",

@@ -3,8 +3,8 @@
 //! Source: Documentation/trace/hwlat_detector.rst for what comes from outside the software; the periods are
 //! those of `stats::time::period`.
 
-use crate::stats::time::{name, period};
-use crate::units::{Cpu, Nanos};
+use model::units::{Cpu, Nanos};
+use stats::time::{name, period};
 
 /// At most so many spikes are compared with each other.
 pub const MOST: usize = 4096;

@@ -3,7 +3,7 @@
 use super::sources::{RT_CONFIG, RT_DIFFERENCES};
 use super::who;
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "preempt-off-section",

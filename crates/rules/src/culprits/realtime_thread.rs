@@ -2,7 +2,7 @@
 
 use super::sources::{RHEL_PRIORITIES, SCHED7};
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "realtime-thread",

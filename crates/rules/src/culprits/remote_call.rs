@@ -3,7 +3,7 @@
 use super::sources::{ISOLATION, SMP_C};
 use super::who;
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "remote-call",
@@ -34,7 +34,7 @@ pub static CULPRIT: Culprit = Culprit {
 };
 
 /// Which function was run, and who asked for it.
-pub(super) fn asked(function: &str, slice: &crate::bundle::run::Slice) -> String {
+pub(super) fn asked(function: &str, slice: &model::run::Slice) -> String {
     let who = &slice.who;
     match (who.from_cpu, who.comm.as_str()) {
         (None, _) => format!("{function} ran in an interrupt from another CPU"),
@@ -46,8 +46,8 @@ pub(super) fn asked(function: &str, slice: &crate::bundle::run::Slice) -> String
 #[cfg(test)]
 mod tests {
     use super::asked;
-    use crate::bundle::run::{Slice, Who};
-    use crate::units::Cpu;
+    use model::run::{Slice, Who};
+    use model::units::Cpu;
 
     #[test]
     fn the_sender_is_named_as_far_as_it_is_known() {

@@ -2,7 +2,7 @@
 
 use super::sources::{PER_CPU_KTHREADS, SOFTIRQ_C};
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
+use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
     id: "softirq-work",

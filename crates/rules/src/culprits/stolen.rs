@@ -2,8 +2,8 @@
 
 use super::patterns::Patterns;
 use super::{About, Sight, Stolen, hypervisor_steal};
-use crate::bundle::run::{Host, Slice, Spike};
-use crate::timeline;
+use model::run::{Host, Slice, Spike};
+use trace::timeline;
 
 /// Says of a spike's unexplained time that the hypervisor took it where that says so itself, once the run is over.
 pub fn tell(host: &Host, stolen: &[Stolen], spike: &mut Spike) {
@@ -21,7 +21,7 @@ pub fn tell(host: &Host, stolen: &[Stolen], spike: &mut Spike) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Cpu, Nanos};
+    use model::units::{Cpu, Nanos};
 
     #[test]
     fn what_the_hypervisor_counts_is_no_longer_what_cannot_be_told() {

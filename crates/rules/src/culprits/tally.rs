@@ -9,9 +9,9 @@ use super::group::Group;
 use super::held::{Found, Groups, Held, POOLED, count_in};
 use super::patterns::{self, Mark, Patterns};
 use super::{About, Sight, Stolen, known};
-use crate::bundle::run::{self, Spike};
-use crate::timeline;
-use crate::units::Nanos;
+use model::run::{self, Spike};
+use model::units::Nanos;
+use trace::timeline;
 
 /// At most so many culprits are told apart; those beyond are pooled by kind.
 pub const MOST_GROUPS: usize = 512;
@@ -276,8 +276,8 @@ pub fn blame(spikes: &mut [Spike], about: &About) -> Ranked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::run::{Host, Slice, Who};
-    use crate::units::Cpu;
+    use model::run::{Host, Slice, Who};
+    use model::units::Cpu;
     use proptest::prelude::*;
 
     fn slice(kind: &str, ns: i64, comm: &str, prio: i32, function: &str) -> Slice {

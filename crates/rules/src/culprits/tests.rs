@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::fixture::Scene;
 use super::{ALL, Culprit};
-use crate::rules::{self, knobs};
+use crate::knobs;
 
 #[test]
 fn each_rule_fires_and_stays_silent() {
@@ -25,7 +25,7 @@ fn ids_are_sorted_and_unique_across_both_kinds() {
     let sorted: Vec<&str> = ids.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     assert_eq!(ids, sorted);
     for id in ids {
-        assert!(rules::find(id).is_none(), "{id} is a knob too");
+        assert!(crate::find(id).is_none(), "{id} is a knob too");
         assert!(id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{id}");
     }
 }
@@ -55,7 +55,7 @@ fn complaints(rule: &Culprit) -> Vec<String> {
     }
     complain(rule.kinds.is_empty(), "it knows no kind");
     for id in rule.cured_by {
-        let Some(knob) = rules::find(id) else {
+        let Some(knob) = crate::find(id) else {
             complain(true, &format!("there is no knob {id}"));
             continue;
         };

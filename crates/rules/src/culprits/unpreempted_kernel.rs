@@ -3,8 +3,8 @@
 use super::sources::{RT_CONFIG, RT_DIFFERENCES};
 use super::who;
 use super::{Apart, Culprit, Examples};
-use crate::rules::{Evidence, Slice, Source};
-use crate::timeline::NOT_PREEMPTED;
+use crate::{Evidence, Slice, Source};
+use trace::timeline::NOT_PREEMPTED;
 
 pub static CULPRIT: Culprit = Culprit {
     id: "unpreempted-kernel",

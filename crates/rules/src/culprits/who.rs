@@ -1,7 +1,7 @@
 //! Names of threads and functions as culprits have them: the same for the same cause, whatever the CPU or the number.
 
 use super::Apart;
-use crate::bundle::run::{Slice, Who};
+use model::run::{Slice, Who};
 
 /// Threads of which the kernel has one per CPU: the name stands for all of them. Interrupt threads are no such.
 const PER_CPU: &[&str] = &[

@@ -2,8 +2,8 @@
 
 use super::About;
 use super::tally::blame;
-use crate::bundle::run::Host;
-use crate::timeline::fixture::{explained_on, host, window};
+use model::run::Host;
+use trace::timeline::fixture::{explained_on, host, window};
 
 /// The timer's interrupt and the wake-up after it, from 40 us on.
 const WAKES: &str = "

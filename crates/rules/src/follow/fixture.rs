@@ -1,12 +1,12 @@
 //! What a kernel makes of a change, at once or at the next boot, for machines that are made up: the tests that follow
 //! advice use it. What no rule reads is left out.
 
-use crate::facts::line::parse_cpus;
-use crate::host::record::Seen;
-use crate::rules::change::Change;
-use crate::rules::fixture::Machine;
-use crate::rules::parameters;
-use crate::units::{Cpu, CpuSet};
+use crate::change::Change;
+use crate::fixture::Machine;
+use crate::parameters;
+use facts::line::parse_cpus;
+use host::record::Seen;
+use model::units::{Cpu, CpuSet};
 
 const CMDLINE: &str = "/proc/cmdline";
 

@@ -1,15 +1,15 @@
 //! Control groups: whether they can isolate CPUs at run time.
 
 use super::sources::{CGROUP_V2, CPUSETS1, ISOLATION};
-use crate::facts::Fact;
-use crate::facts::groups::{Group, Groups, Partition, Version};
-use crate::rules::balance::exposed;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::list;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::balance::exposed;
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::list;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::groups::{Group, Groups, Partition, Version};
 
 pub static KNOB: Knob = Knob {
     id: "cgroup-cpuset",
@@ -112,7 +112,7 @@ fn can_isolate(case: &Case, groups: &Groups) -> Result<bool, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
 

@@ -1,13 +1,13 @@
 //! The clocksource: what each reading of the time costs, and how exact it is.
 
 use super::sources::{PARAMETERS, TIMEKEEPING};
-use crate::facts::clocksource::{Quality, quality};
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::short;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::short;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::clocksource::{Quality, quality};
 
 pub static KNOB: Knob = Knob {
     id: "clocksource",
@@ -97,7 +97,7 @@ fn advice(case: &Case, judgement: Judgement) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::{CURRENT, KNOB};
-    use crate::rules::fixture::{Machine, check};
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn each_architecture_has_its_clock() {

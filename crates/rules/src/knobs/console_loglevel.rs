@@ -1,14 +1,14 @@
 //! The console's log level: which kernel messages are printed at once.
 
 use super::sources::{PARAMETERS, SYSCTL_KERNEL};
-use crate::facts::consoles::{is_serial, parse_active, parse_loglevel};
-use crate::facts::line::parse_line;
-use crate::facts::preempt::Preempt;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::consoles::{is_serial, parse_active, parse_loglevel};
+use facts::line::parse_line;
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "console-loglevel",
@@ -88,7 +88,7 @@ fn ignored(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const LOUD: &str = "/proc/sys/kernel/printk: 7 4 1 7";
     const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";

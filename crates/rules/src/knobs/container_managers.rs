@@ -1,15 +1,15 @@
 //! Managers of containers and virtual machines: programs that start others' work on any CPU that its group allows.
 
 use super::sources::CGROUP_V2;
-use crate::facts::Fact;
-use crate::facts::line::parse_cpus;
-use crate::rules::case::{Case, absent, unread};
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::list;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
-use crate::units::CpuSet;
+use crate::case::{Case, absent, unread};
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::list;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use facts::Fact;
+use facts::line::parse_cpus;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "container-managers",
@@ -125,7 +125,7 @@ fn may_use(case: &Case, program: &'static str) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const GROUPS: &str = "/sys/fs/cgroup absent\n/sys/fs/cgroup/cpuset.cpus.effective: 0-3";
 

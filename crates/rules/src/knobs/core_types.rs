@@ -2,14 +2,14 @@
 
 use super::per_cpu::PerCpu;
 use super::sources::{CAPACITY, TOPOLOGY};
-use crate::facts::line::parse_u64;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::grouped;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::grouped;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_u64;
+use model::units::{Cpu, CpuSet};
 
 const HYBRID: [(&str, &str); 3] = [
     ("P cores", "/sys/devices/cpu_core/cpus"),
@@ -108,7 +108,7 @@ fn by_capacity(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn kinds_of_hybrid_processors() {

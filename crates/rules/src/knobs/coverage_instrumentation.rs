@@ -1,12 +1,12 @@
 //! Instrumentation of the kernel for the coverage of tests.
 
 use super::sources::{GCOV, KCOV, RT_CONFIG};
-use crate::facts::kconfig::Kconfig;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::kconfig::Kconfig;
 
 pub static KNOB: Knob = Knob {
     id: "coverage-instrumentation",
@@ -66,7 +66,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn a_kernel_that_is_covered_in_part_is_less_bad() {

@@ -1,12 +1,12 @@
 //! Whether the kernel can set the processors' clock at all.
 
 use super::sources::RT_CONFIG;
-use crate::facts::Fact;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-frequency-support",
@@ -80,7 +80,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const GUEST: &str = "/proc/cpuinfo: flags : fpu tsc hypervisor\n/sys/hypervisor/type: kvm\n";
     const NO_DRIVER: &str = "/sys/devices/system/cpu/cpufreq absent";

@@ -1,16 +1,16 @@
 //! Isolation of CPUs: whether the scheduler spreads other tasks over those that matter.
 
 use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
-use crate::facts::Fact;
-use crate::rules::balance::exposed;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::parameters::isolating;
-use crate::rules::remedy::Remedy;
-use crate::rules::words::list;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::balance::exposed;
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::parameters::isolating;
+use crate::remedy::Remedy;
+use crate::words::list;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-isolation",
@@ -108,7 +108,7 @@ fn by_groups(root: &str, cpus: &CpuSet, remote: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::{Machine, check};
+    use crate::fixture::{Machine, check};
 
     const OPEN: &str =
         "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated absent";

@@ -1,14 +1,14 @@
 //! Quotas of control groups: CPU time that runs out.
 
 use super::sources::CGROUP_V2;
-use crate::facts::Fact;
-use crate::rules::balance::told_all;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::some_of;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::balance::told_all;
+use crate::case::{Case, unread};
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::some_of;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-quota",
@@ -81,7 +81,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn quotas_are_named() {

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 
 use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG, UCLAMP};
-use crate::facts::line::{parse_u64, parse_word};
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::grouped;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::grouped;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::{parse_u64, parse_word};
+use model::units::{Cpu, CpuSet};
 
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor";
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
@@ -175,7 +175,7 @@ fn without(case: &Case) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     /// Gives CPU 2 and 3 this driver, governor and range.
     fn set(driver: &str, governor: &str, min: &str, max: &str) -> String {

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
-use crate::facts::line::parse_u64;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::grouped;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::grouped;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_u64;
+use model::units::{Cpu, CpuSet};
 
 const LIMIT: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
 const TOP: &str = "/sys/devices/system/cpu/cpu#/cpufreq/cpuinfo_max_freq";
@@ -95,7 +95,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const LOW: &str = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq: 1200000";
 

@@ -1,15 +1,15 @@
 //! Partitions of control groups: whether those that were asked for are in force.
 
 use super::sources::CGROUP_V2;
-use crate::facts::Fact;
-use crate::facts::groups::{Group, Partition};
-use crate::rules::balance::told_all;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::some_of;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::balance::told_all;
+use crate::case::{Case, unread};
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::some_of;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::groups::{Group, Partition};
 
 pub static KNOB: Knob = Knob {
     id: "cpuset-partition",
@@ -99,7 +99,7 @@ fn name(group: &Group) -> &str {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const RT: &str = "/sys/fs/cgroup/rt.slice/cpuset.cpus.partition:";
 

@@ -1,14 +1,14 @@
 //! Words of a search for a fault that were left on the kernel's command line.
 
 use super::sources::{PARAMETERS, RT_CONFIG, SLAB};
-use crate::facts::cmdline::{Cmdline, Param};
-use crate::facts::kbool::kbool;
-use crate::facts::kconfig::Kconfig;
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::cmdline::{Cmdline, Param};
+use facts::kbool::kbool;
+use facts::kconfig::Kconfig;
 
 pub static KNOB: Knob = Knob {
     id: "debug-parameters",
@@ -125,7 +125,7 @@ fn plain(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn those_that_act_are_named() {

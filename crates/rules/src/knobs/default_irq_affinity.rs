@@ -1,13 +1,13 @@
 //! The affinity that new interrupts begin with.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PARAMETERS};
-use crate::facts::line::parse_mask;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{list, mask};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{list, mask};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_mask;
 
 pub static KNOB: Knob = Knob {
     id: "default-irq-affinity",
@@ -68,7 +68,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn the_mask_decides() {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::sources::{ABI, DEVFREQ, RT_HARDWARE};
-use crate::facts::Fact;
-use crate::facts::line::{parse_u64, parse_word};
-use crate::facts::texts::Text;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::some_of;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, unread};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::some_of;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::line::{parse_u64, parse_word};
+use facts::texts::Text;
 
 const DEVICES: &str = "/sys/class/devfreq/";
 const GOVERNOR: &str = "/sys/class/devfreq/*/governor";
@@ -123,7 +123,7 @@ fn none(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const DMC: &str = "/sys/class/devfreq/dmc/governor: simple_ondemand\n/sys/class/devfreq/dmc/min_freq: 400\n/sys/class/devfreq/dmc/max_freq: ";
 

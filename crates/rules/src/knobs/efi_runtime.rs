@@ -1,16 +1,16 @@
 //! Runtime services of an EFI firmware: calls into it, while nothing else can run on the CPU.
 
 use super::sources::{PARAMETERS, RT_CONFIG, RT_HARDWARE};
-use crate::facts::cmdline::Cmdline;
-use crate::facts::kconfig::Setting;
-use crate::facts::line::{parse_line, parse_mask};
-use crate::facts::preempt::Preempt;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::list;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, words};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::list;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, words};
+use facts::cmdline::Cmdline;
+use facts::kconfig::Setting;
+use facts::line::{parse_line, parse_mask};
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "efi-runtime",
@@ -131,7 +131,7 @@ fn confined(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const EFI: &str = "/sys/firmware/efi/fw_platform_size: 64";
 

@@ -3,15 +3,15 @@
 use super::fair_server::unthrottled;
 use super::per_cpu::PerCpu;
 use super::sources::{DEADLINE, SCHED_DEBUG_C, SCHED_EXT};
-use crate::facts::line::{parse_u64, parse_word};
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{grouped, named};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::Nanos;
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{grouped, named};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::{parse_u64, parse_word};
+use model::units::Nanos;
 
 pub static KNOB: Knob = Knob {
     id: "ext-server",
@@ -118,7 +118,7 @@ fn without_schedulers(case: &Case) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const OFF: &str = KNOB.examples.silent;
     const NEW: &str = "/proc/sys/kernel/osrelease: 7.0.1";

@@ -1,15 +1,15 @@
 //! The fair server: what ordinary tasks may take from real-time ones.
 
 use super::sources::{DEADLINE, RT_GROUP, SYSCTL_KERNEL};
-use crate::facts::Fact;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::list;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{CpuSet, Nanos};
+use crate::case::{Case, unread};
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::list;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use model::units::{CpuSet, Nanos};
 
 pub static KNOB: Knob = Knob {
     id: "fair-server",
@@ -102,7 +102,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn the_cpus_that_matter_count() {

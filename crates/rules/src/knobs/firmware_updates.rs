@@ -1,10 +1,10 @@
 //! Updates of firmware: fwupd, which asks the machine's devices and firmware for their versions.
 
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
 
 pub static KNOB: Knob = Knob {
     id: "firmware-updates",
@@ -76,7 +76,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const TIMER: &str = "/etc/systemd/system/timers.target.wants/fwupd-refresh.timer";
 

@@ -1,13 +1,13 @@
 //! Drivers of graphics hardware that shares the processors' cache and memory.
 
 use super::sources::{RT_CONFIG, RT_HARDWARE};
-use crate::facts::line::parse_word;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{short, some_of};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{short, some_of};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_word;
 use std::collections::BTreeSet;
 
 pub static KNOB: Knob = Knob {
@@ -92,7 +92,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn drivers_that_share_memory_are_named() {

@@ -1,16 +1,16 @@
 //! The groups of everything else: whether they keep off the CPUs that matter.
 
 use super::sources::{CGROUP_V2, ISOLATION};
-use crate::facts::Fact;
-use crate::facts::groups::{Group, Groups, Version};
-use crate::rules::balance::{exposed, told_all};
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{list, some_of};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::balance::{exposed, told_all};
+use crate::case::{Case, unread};
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{list, some_of};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::groups::{Group, Groups, Version};
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "group-placement",
@@ -122,7 +122,7 @@ fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
 

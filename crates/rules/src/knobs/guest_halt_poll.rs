@@ -1,16 +1,16 @@
 //! Polling before a guest halts: to be awake without asking the host.
 
 use super::sources::GUEST_POLLING;
-use crate::facts::Fact;
-use crate::facts::virt::UNNAMED;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::{Because, Change};
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::short;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::Nanos;
+use crate::case::{Case, absent};
+use crate::change::{Because, Change};
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::short;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::virt::UNNAMED;
+use model::units::Nanos;
 
 pub static KNOB: Knob = Knob {
     id: "guest-halt-poll",
@@ -112,7 +112,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::{DRIVER, KNOB, TIME};
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const GUEST: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource: kvm-clock tsc\n/proc/cpuinfo:\n| flags : fpu hypervisor";
 

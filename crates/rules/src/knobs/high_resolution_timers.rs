@@ -1,12 +1,12 @@
 //! High-resolution timers: whether a timer can expire between two ticks.
 
 use super::sources::{HIGHRES, PARAMETERS};
-use crate::facts::kbool::kbool;
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::kbool::kbool;
 
 pub static KNOB: Knob = Knob {
     id: "high-resolution-timers",
@@ -79,7 +79,7 @@ fn precise_clock(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn all_that_it_takes_must_be_there() {

@@ -1,14 +1,14 @@
 //! The CPUs for everything else: whether there are any, and the boot CPU is among them.
 
 use super::sources::{ISOLATION, PARAMETERS};
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::intent::{Chosen, isolated};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::list;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::Cpu;
+use crate::case::Case;
+use crate::change::Because;
+use crate::intent::{Chosen, isolated};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::list;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use model::units::Cpu;
 
 pub static KNOB: Knob = Knob {
     id: "housekeeping-left",
@@ -90,7 +90,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn something_is_left() {

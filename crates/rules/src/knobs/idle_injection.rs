@@ -1,13 +1,13 @@
 //! Idle injection: a driver that can take all CPUs away for milliseconds, to cool them.
 
 use super::sources::POWERCLAMP;
-use crate::facts::Fact;
-use crate::facts::line::parse_line;
-use crate::rules::case::{Case, absent, unread};
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent, unread};
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::line::parse_line;
 
 const TYPES: &str = "/sys/class/thermal/cooling_device#/type";
 const THERMAL: &str = "/sys/class/thermal/";
@@ -77,7 +77,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn the_device_is_there_or_not() {

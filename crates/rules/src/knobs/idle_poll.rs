@@ -1,12 +1,12 @@
 //! Polling when idle: no exit latency, at the price of everything else.
 
 use super::sources::{NO_HZ, PARAMETERS, RT_HARDWARE};
-use crate::facts::Fact;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
 
 pub static KNOB: Knob = Knob {
     id: "idle-poll",
@@ -89,7 +89,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const POLL: &str = "cmdline + idle=poll";
 

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use super::per_cpu::{PerCpu, numbered};
 use super::sources::{CPUIDLE, ISOLATION, RT_CONFIG};
-use crate::facts::Fact;
-use crate::facts::line::{parse_line, parse_u64};
-use crate::facts::power::parse_resume_latency;
-use crate::rules::case::{Case, absent, unread};
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{grouped, named};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::{Case, absent, unread};
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{grouped, named};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::line::{parse_line, parse_u64};
+use facts::power::parse_resume_latency;
+use model::units::{Cpu, CpuSet};
 
 const LATENCY: &str = "/sys/devices/system/cpu/cpu#/cpuidle/state#/latency";
 const DISABLE: &str = "/sys/devices/system/cpu/cpu#/cpuidle/state#/disable";

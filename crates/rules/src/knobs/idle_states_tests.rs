@@ -1,7 +1,7 @@
 //! What idle states are judged by, in all combinations of switch, limit, profile and absence.
 
 use super::KNOB;
-use crate::rules::fixture::check;
+use crate::fixture::check;
 
 /// Lets CPU 2 and 3 use all their states.
 const OPEN: &str = "/sys/devices/system/cpu/cpu2/cpuidle/state3/disable: 0

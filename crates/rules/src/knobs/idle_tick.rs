@@ -1,16 +1,16 @@
 //! The tick of idle CPUs: whether each pause of a periodic loop stops it and each wakeup starts it again.
 
 use super::sources::{IDLE_MENU_C, NO_HZ, PARAMETERS, RT_CONFIG};
-use crate::facts::Fact;
-use crate::facts::kbool::kbool;
-use crate::facts::kconfig::Setting;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
-use crate::rules::words::short;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::Case;
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::words::short;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::kbool::kbool;
+use facts::kconfig::Setting;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "idle-tick",
@@ -135,7 +135,7 @@ fn keeper(case: &Case) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::{Machine, check};
+    use crate::fixture::{Machine, check};
 
     const BUILT: &str = "CONFIG_NO_HZ_COMMON=y";
 

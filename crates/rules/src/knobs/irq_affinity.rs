@@ -1,16 +1,16 @@
 //! Affinity of interrupts: whether devices interrupt the CPUs that matter.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PER_CPU_KTHREADS};
-use crate::facts::Fact;
-use crate::facts::irqs::Irq;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::{Because, Change};
-use crate::rules::irq_kinds::{Kind, handlers, kind};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{list, some_of};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::{Case, unread};
+use crate::change::{Because, Change};
+use crate::irq_kinds::{Kind, handlers, kind};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{list, some_of};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::irqs::Irq;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "irq-affinity",
@@ -155,7 +155,7 @@ fn place(irq: &Irq, cpus: &CpuSet) -> Option<Place> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     fn eth7(allowed: &str, effective: &str) -> String {
         format!(

@@ -1,14 +1,14 @@
 //! irqbalance: a program that moves interrupts about every ten seconds.
 
-use crate::facts::Fact;
-use crate::facts::irqbalance::{Banned, parse_banned};
-use crate::rules::case::{Case, unread};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::list;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
-use crate::units::CpuSet;
+use crate::case::{Case, unread};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::list;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use facts::Fact;
+use facts::irqbalance::{Banned, parse_banned};
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "irqbalance",
@@ -136,7 +136,7 @@ fn automatic(case: &Case) -> Result<CpuSet, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     fn running(edits: &str, expected: &str) {
         check(&KNOB, &format!("program + irqbalance\n{edits}"), expected);

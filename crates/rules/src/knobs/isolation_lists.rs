@@ -1,17 +1,17 @@
 //! The lists of CPUs on the command line: whether they can be read, and agree.
 
 use super::sources::{ISOLATION, PARAMETERS};
-use crate::facts::Fact;
-use crate::facts::cmdline::Cmdline;
-use crate::facts::cpu_lists::{Isolcpus, parse_isolcpus, parse_kernel_list};
-use crate::facts::line::parse_cpus;
-use crate::rules::case::{Case, absent, unread};
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{list, short, some_of};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::{Case, absent, unread};
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{list, short, some_of};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::cmdline::Cmdline;
+use facts::cpu_lists::{Isolcpus, parse_isolcpus, parse_kernel_list};
+use facts::line::parse_cpus;
+use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "isolation-lists",
@@ -176,7 +176,7 @@ impl Lists {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     /// A command line of its own.
     fn lists(words: &str, expected: &str) {

@@ -1,16 +1,16 @@
 //! The kernel's own threads: whether those that can be elsewhere are.
 
 use super::sources::{ISOLATION, PER_CPU_KTHREADS};
-use crate::facts::threads::Thread;
-use crate::rules::balance::exposed;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::edits::thread;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::kthreads::{seen, touching};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::named;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::balance::exposed;
+use crate::case::Case;
+use crate::change::Because;
+use crate::edits::thread;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::kthreads::{seen, touching};
+use crate::remedy::Remedy;
+use crate::words::named;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::threads::Thread;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-affinity",
@@ -77,7 +77,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
 

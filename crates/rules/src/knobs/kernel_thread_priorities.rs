@@ -1,16 +1,16 @@
 //! Priorities of the kernel's threads of each CPU.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::facts::threads::Thread;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::edits::thread;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::kthreads::{complete, seen};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::some_of;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::Case;
+use crate::change::Because;
+use crate::edits::thread;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::kthreads::{complete, seen};
+use crate::remedy::Remedy;
+use crate::words::some_of;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::threads::Thread;
+use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-priorities",
@@ -81,7 +81,7 @@ fn of(comm: &str, cpus: &CpuSet) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn those_of_the_cpus_that_matter_count() {

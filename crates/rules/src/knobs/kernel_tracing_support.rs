@@ -1,13 +1,13 @@
 //! What the kernel must have been built with for its latencies to be explained.
 
 use super::sources::RT_CONFIG;
-use crate::facts::kconfig::Kconfig;
-use crate::facts::line::parse_words;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::kconfig::Kconfig;
+use facts::line::parse_words;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-tracing-support",
@@ -73,7 +73,7 @@ fn missing_in(config: &Kconfig) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn what_is_missing_is_named() {

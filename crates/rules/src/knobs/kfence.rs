@@ -1,12 +1,12 @@
 //! KFENCE: a detector of memory errors that looks at one allocation now and then.
 
 use super::sources::KFENCE;
-use crate::facts::line::parse_u64;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_u64;
 
 pub static KNOB: Knob = Knob {
     id: "kfence",
@@ -62,7 +62,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn static_keys_are_worse() {

@@ -1,10 +1,10 @@
 //! Laptop mode: writes held back until the disk turns anyway.
 
-use crate::rules::case::{Case, absent};
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "laptop-mode",
@@ -61,7 +61,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn newer_kernels_ignore_it() {

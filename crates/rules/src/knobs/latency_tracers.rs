@@ -1,12 +1,12 @@
 //! The tracers of sections without interrupts or preemption, built into the kernel.
 
 use super::sources::{FTRACE, RT_CONFIG};
-use crate::facts::line::parse_words;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_words;
 
 pub static KNOB: Knob = Knob {
     id: "latency-tracers",
@@ -71,7 +71,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn the_configuration_or_the_list_of_tracers_decides() {

@@ -1,12 +1,12 @@
 //! The limit on locked memory: who may keep memory from being taken away without being root.
 
-use crate::facts::limits_conf::Item;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::users::{granted, privileged};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::users::{granted, privileged};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::limits_conf::Item;
 
 pub static KNOB: Knob = Knob {
     id: "locked-memory-limit",
@@ -101,7 +101,7 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const ROOT: &str = "/proc/self/status:\n| CapEff: 0000000000004000";
 

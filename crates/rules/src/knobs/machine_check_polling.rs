@@ -1,12 +1,12 @@
 //! Polling for corrected machine checks, x86 only.
 
 use super::sources::{PARAMETERS, SYSFS_MCE};
-use crate::facts::Fact;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
 
 pub static KNOB: Knob = Knob {
     id: "machine-check-polling",
@@ -129,7 +129,7 @@ fn polled(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::{IGNORED, INTERVAL, KNOB};
-    use crate::rules::fixture::{Machine, check};
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn polling_is_what_costs() {

@@ -1,17 +1,17 @@
 //! Managed interrupts: queues whose interrupts the kernel spreads itself.
 
 use super::sources::PARAMETERS;
-use crate::facts::Fact;
-use crate::facts::irqs::Irq;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
-use crate::rules::irq_kinds::{Kind, handlers, kind};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::parameters::isolating;
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{named, some_of};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::{Case, unread};
+use crate::change::Because;
+use crate::irq_kinds::{Kind, handlers, kind};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::parameters::isolating;
+use crate::remedy::Remedy;
+use crate::words::{named, some_of};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::irqs::Irq;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "managed-interrupts",
@@ -109,7 +109,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     fn queue(allowed: &str, effective: &str) -> String {
         format!(

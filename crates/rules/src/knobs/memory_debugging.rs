@@ -1,14 +1,14 @@
 //! Debugging of memory that acts as the kernel was built, without a word on its command line.
 
 use super::sources::{KASAN, KMEMLEAK, PARAMETERS, RT_CONFIG, SLAB};
-use crate::facts::cmdline::{Cmdline, Param};
-use crate::facts::kbool::kbool;
-use crate::facts::kconfig::{Kconfig, Setting};
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::cmdline::{Cmdline, Param};
+use facts::kbool::kbool;
+use facts::kconfig::{Kconfig, Setting};
 
 pub static KNOB: Knob = Knob {
     id: "memory-debugging",
@@ -124,7 +124,7 @@ fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const KMEMLEAK: &str = "CONFIG_DEBUG_KMEMLEAK=y";
 

@@ -1,15 +1,15 @@
 //! Memory nodes: whether the CPUs that matter have their memory in one place.
 
 use super::sources::{NUMA, TOPOLOGY};
-use crate::facts::Fact;
-use crate::facts::line::parse_cpus;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{named, some_of};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::{Case, unread};
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{named, some_of};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::line::parse_cpus;
+use model::units::CpuSet;
 
 const NODES: &str = "/sys/devices/system/node/node#/cpulist";
 
@@ -97,7 +97,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     /// Two nodes with these CPUs.
     fn nodes(first: &str, second: &str) -> String {

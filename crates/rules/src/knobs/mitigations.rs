@@ -1,15 +1,15 @@
 //! Mitigations of processor vulnerabilities: a report, and no advice to switch them off.
 
 use super::sources::{HW_VULN, PARAMETERS};
-use crate::facts::cmdline::Cmdline;
-use crate::facts::kbool::kbool;
-use crate::facts::kconfig::Setting;
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::few;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::few;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::cmdline::Cmdline;
+use facts::kbool::kbool;
+use facts::kconfig::Setting;
 
 pub static KNOB: Knob = Knob {
     id: "mitigations",
@@ -217,8 +217,8 @@ const OPTIONS: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::{KNOB, OPTIONS, SWITCHES, VALUES, WORDS};
-    use crate::rules::fixture::{Machine, check};
-    use crate::rules::judgement::Verdict;
+    use crate::fixture::{Machine, check};
+    use crate::judgement::Verdict;
 
     /// Every parameter of kernel-parameters.txt (6.18) that leaves a mitigation out: those that
     /// `mitigations=off` stands for, those of the pages of hw-vuln, and the architectures' own.

@@ -1,15 +1,15 @@
 //! Receive packet steering: which CPUs take packets over from the one that was interrupted.
 
 use super::sources::{NET_SCALING, PER_CPU_KTHREADS};
-use crate::facts::Fact;
-use crate::facts::line::parse_mask;
-use crate::facts::texts::Text;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{mask, named, some_of};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{mask, named, some_of};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::line::parse_mask;
+use facts::texts::Text;
 
 pub static KNOB: Knob = Knob {
     id: "network-queues",
@@ -96,7 +96,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn each_queue_counts() {

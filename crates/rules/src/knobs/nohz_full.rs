@@ -2,15 +2,15 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
-use crate::facts::Fact;
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::named;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::named;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "nohz-full",
@@ -108,7 +108,7 @@ fn without(case: &Case, rest: &CpuSet) -> Remedy {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const BOTH: &str = "/sys/devices/system/cpu/nohz_full: 2-3";
 

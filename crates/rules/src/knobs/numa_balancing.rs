@@ -1,12 +1,12 @@
 //! Automatic NUMA balancing: page faults made on purpose, to see who uses what.
 
 use super::sources::SYSCTL_KERNEL;
-use crate::facts::preempt::Preempt;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "numa-balancing",
@@ -59,7 +59,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn only_kernels_that_have_it() {

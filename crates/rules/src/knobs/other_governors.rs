@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use super::per_cpu::{PerCpu, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
-use crate::facts::kconfig::Setting;
-use crate::facts::line::{parse_u64, parse_word, parse_words};
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{grouped, named};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{grouped, named};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::kconfig::Setting;
+use facts::line::{parse_u64, parse_word, parse_words};
+use model::units::{Cpu, CpuSet};
 
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 const AVAILABLE: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_available_governors";
@@ -183,7 +183,7 @@ fn there(case: &Case) -> Result<Vec<String>, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     /// Gives CPU 2 and 3 this driver and range.
     fn set(driver: &str, min: &str, max: &str) -> String {

@@ -1,14 +1,14 @@
 //! Packets that wait: a network interface whose interrupts the kernel puts off.
 
 use super::sources::{NAPI, NET_DEV_C};
-use crate::facts::line::parse_u64;
-use crate::facts::texts::Text;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::{few, some_of};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::words::{few, some_of};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_u64;
+use facts::texts::Text;
 
 pub static KNOB: Knob = Knob {
     id: "packet-delay",
@@ -96,7 +96,7 @@ fn span(nanoseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const NET: &str = "/sys/class/net";
 

@@ -1,18 +1,18 @@
 //! Words on the command line that contradict each other.
 
 use super::sources::{ISOLATION_C, PARAMETERS};
-use crate::facts::Fact;
-use crate::facts::cmdline::Cmdline;
-use crate::facts::cpu_lists::{parse_isolcpus, parse_kernel_list};
-use crate::facts::kbool::kbool;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::parameters::has_one_value;
-use crate::rules::remedy::Remedy;
-use crate::rules::words::short;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::{Case, absent};
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::parameters::has_one_value;
+use crate::remedy::Remedy;
+use crate::words::short;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::cmdline::Cmdline;
+use facts::cpu_lists::{parse_isolcpus, parse_kernel_list};
+use facts::kbool::kbool;
+use model::units::{Cpu, CpuSet};
 use std::collections::BTreeSet;
 
 pub static KNOB: Knob = Knob {
@@ -174,7 +174,7 @@ fn lists(cmdline: &Cmdline, last: Cpu) -> Result<Vec<List>, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn the_last_value_counts_of_most() {

@@ -1,11 +1,11 @@
 //! The length of the command line, which the kernel cuts off in silence.
 
 use super::sources::PARAMETERS;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "parameter-length",
@@ -78,7 +78,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn the_line_is_held_against_what_fits() {

@@ -1,14 +1,14 @@
 //! Links to devices that sleep while they are quiet.
 
 use super::sources::{PARAMETERS, RT_HARDWARE};
-use crate::facts::Fact;
-use crate::facts::line::{parse_i64, parse_words};
-use crate::rules::case::{Case, unread};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::few;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, unread};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::few;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::line::{parse_i64, parse_words};
 use std::collections::BTreeSet;
 
 const POLICY: &str = "/sys/module/pcie_aspm/parameters/policy";
@@ -125,7 +125,7 @@ fn has_devices(case: &Case) -> Result<bool, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const DEFAULT: &str =
         "/sys/module/pcie_aspm/parameters/policy: [default] performance powersave powersupersave";

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::Fact;
-use crate::rules::case::{Case, unread};
-use crate::rules::judgement::Judgement;
-use crate::rules::words::named;
-use crate::units::{Cpu, CpuSet};
+use crate::case::{Case, unread};
+use crate::judgement::Judgement;
+use crate::words::named;
+use facts::Fact;
+use model::units::{Cpu, CpuSet};
 
 /// One setting of the CPUs that matter.
 pub struct PerCpu<T> {

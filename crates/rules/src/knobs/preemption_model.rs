@@ -1,13 +1,13 @@
 //! The preemption model: whether kernel code can be preempted at all.
 
 use super::sources::{PARAMETERS, RT_CONFIG};
-use crate::facts::preempt::Preempt;
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "preemption-model",
@@ -108,7 +108,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::{Machine, check};
+    use crate::fixture::{Machine, check};
 
     const VOLUNTARY: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none (voluntary) full";
     const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)";

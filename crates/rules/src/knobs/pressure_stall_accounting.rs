@@ -1,12 +1,12 @@
 //! Pressure stall information: accounts kept whenever a task sleeps or wakes.
 
 use super::sources::{PARAMETERS, PRESSURE};
-use crate::facts::kbool::kbool;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::kbool::kbool;
 
 pub static KNOB: Knob = Knob {
     id: "pressure-stall-accounting",
@@ -81,7 +81,7 @@ fn on(case: &Case) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn the_directory_shows_that_it_is_on() {

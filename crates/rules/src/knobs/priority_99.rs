@@ -1,15 +1,15 @@
 //! Programs at the highest priority.
 
 use super::sources::{RHEL_PRIORITIES, SCHED7};
-use crate::error::run_with;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::edits::thread;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::kthreads::{complete, name_of};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::some_of;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::edits::thread;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::kthreads::{complete, name_of};
+use crate::remedy::Remedy;
+use crate::words::some_of;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use model::error::run_with;
 
 pub static KNOB: Knob = Knob {
     id: "priority-99",
@@ -69,7 +69,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn programs_count_and_the_kernel_does_not() {

@@ -1,10 +1,10 @@
 //! Proactive compaction: memory moved about in the background before anybody asks for large pieces of it.
 
 use super::sources::SYSCTL_VM;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "proactive-compaction",
@@ -51,7 +51,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn any_eagerness_is_too_much() {

@@ -1,12 +1,12 @@
 //! Priority boosting of readers that RCU waits for.
 
 use super::sources::{RCU_OPTIONS, RCU_STALLS};
-use crate::facts::preempt::Preempt;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-boost",
@@ -60,7 +60,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn it_matters_where_readers_are_preempted() {

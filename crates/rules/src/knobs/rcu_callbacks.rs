@@ -2,16 +2,16 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::facts::cpu_lists::parse_kernel_list;
-use crate::facts::kconfig::Setting;
-use crate::facts::preempt::Preempt;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{named, short};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::{Case, absent};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{named, short};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::cpu_lists::parse_kernel_list;
+use facts::kconfig::Setting;
+use facts::preempt::Preempt;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-callbacks",
@@ -128,7 +128,7 @@ fn offloaded(case: &Case) -> Result<(String, CpuSet), Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     fn with(words: &str, edits: &str) -> String {
         format!("cmdline - rcu_nocbs=2-3\n{words}\n{edits}")

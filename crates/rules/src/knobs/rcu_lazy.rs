@@ -1,12 +1,12 @@
 //! Lazy callbacks of RCU: held back to save power, then run in one batch.
 
 use super::sources::{PARAMETERS, RCU_OPTIONS};
-use crate::facts::kbool::kbool;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::kbool::kbool;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-lazy",
@@ -74,7 +74,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const ON: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy: Y";
 

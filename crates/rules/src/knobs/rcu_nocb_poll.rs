@@ -1,12 +1,12 @@
 //! Polling for RCU callbacks: who wakes the thread that handles them.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "rcu-nocb-poll",
@@ -81,7 +81,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const OFF: &str = "cmdline - rcu_nocb_poll";
 

@@ -1,15 +1,15 @@
 //! The threads that take over RCU callbacks: whether they are elsewhere.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::rules::balance::exposed;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::edits::thread;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::kthreads::{complete, seen, touching};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::named;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::balance::exposed;
+use crate::case::Case;
+use crate::change::Because;
+use crate::edits::thread;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::kthreads::{complete, seen, touching};
+use crate::remedy::Remedy;
+use crate::words::named;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "rcu-offload-affinity",
@@ -77,7 +77,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn all_of_them_belong_elsewhere() {

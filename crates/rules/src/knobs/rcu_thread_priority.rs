@@ -1,12 +1,12 @@
 //! The priority of RCU's threads: above starvation, below what is urgent.
 
 use super::sources::{PARAMETERS, RCU_STALLS};
-use crate::facts::preempt::Preempt;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-thread-priority",
@@ -70,7 +70,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::{KNOB, PRIORITY};
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn neither_the_top_nor_the_bottom() {

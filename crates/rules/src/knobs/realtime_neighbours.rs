@@ -1,19 +1,19 @@
 //! Real-time threads of programs that nothing binds to a place.
 
 use super::sources::{ISOLATION, SCHED7};
-use crate::error::run_with;
-use crate::facts::Fact;
-use crate::facts::tasks::RtPolicy;
-use crate::facts::threads::Thread;
-use crate::rules::balance::exposed;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Because;
-use crate::rules::edits::thread;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::kthreads::{complete, name_of};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{self, some_of};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::balance::exposed;
+use crate::case::{Case, unread};
+use crate::change::Because;
+use crate::edits::thread;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::kthreads::{complete, name_of};
+use crate::remedy::Remedy;
+use crate::words::{self, some_of};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::tasks::RtPolicy;
+use facts::threads::Thread;
+use model::error::run_with;
 
 pub static KNOB: Knob = Knob {
     id: "realtime-neighbours",
@@ -106,7 +106,7 @@ fn shown(thread: &Thread) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn threads_that_wander_are_named() {

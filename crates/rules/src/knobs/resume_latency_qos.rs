@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use super::idle_states::budget_us;
 use super::per_cpu::PerCpu;
 use super::sources::{ABI, CPUIDLE};
-use crate::facts::power::parse_resume_latency;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{grouped, named};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{grouped, named};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::power::parse_resume_latency;
+use model::units::{Cpu, CpuSet};
 
 const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us";
 
@@ -106,7 +106,7 @@ fn fix(case: &Case, cpus: &CpuSet) -> Remedy {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     /// Gives the CPUs these limits.
     fn limits(of: [&str; 4]) -> String {

@@ -1,11 +1,11 @@
 //! Rival tuners: programs that set what others have set.
 
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::rivals::{CPUPOWER, ONDEMAND, Owns, PROGRAMS, Rival, TLP, rivals};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::rivals::{CPUPOWER, ONDEMAND, Owns, PROGRAMS, Rival, TLP, rivals};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "rival-tuners",
@@ -117,7 +117,7 @@ fn described(found: &[&Rival]) -> String {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const TLP: &str = "/etc/systemd/system/multi-user.target.wants/tlp.service";
 
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn what_is_found_stays_short() {
         let all: Vec<String> = super::PROGRAMS.iter().map(|name| format!("program + {name}\n")).collect();
-        let mut machine = crate::rules::fixture::Machine::base();
+        let mut machine = crate::fixture::Machine::base();
         machine.edit(&all.concat());
         let found = machine.finding(&KNOB);
         assert!(found.value.ends_with("more") && found.value.chars().count() <= 300, "{}", found.value);

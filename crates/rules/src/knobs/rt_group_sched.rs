@@ -1,12 +1,12 @@
 //! Group scheduling of real-time tasks: a budget for each control group.
 
 use super::sources::{CGROUP_V2, PARAMETERS, RT_GROUP};
-use crate::facts::Fact;
-use crate::facts::kconfig::Setting;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::kconfig::Setting;
 
 pub static KNOB: Knob = Knob {
     id: "rt-group-sched",
@@ -69,7 +69,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const NEW: &str = "CONFIG_RT_GROUP_SCHED=y\nCONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=";
 

@@ -1,14 +1,14 @@
 //! The limit on real-time priorities: who may have one without being root.
 
 use super::sources::SCHED7;
-use crate::facts::limits_conf::Item;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::users::{granted, privileged};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::case::Case;
+use crate::change::Because;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::users::{granted, privileged};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use facts::limits_conf::Item;
 
 pub static KNOB: Knob = Knob {
     id: "rt-priority-limit",
@@ -113,7 +113,7 @@ fn advised(case: &Case, value: String) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::{Machine, check};
+    use crate::fixture::{Machine, check};
 
     const ROOT: &str = "/proc/self/status:\n| CapEff: 000001ffffffffff";
     const NOBODY: &str = "/etc/security absent";

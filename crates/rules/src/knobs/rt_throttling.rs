@@ -1,12 +1,12 @@
 //! Real-time throttling: the share of each second that is kept from real-time tasks.
 
 use super::sources::{RT_GROUP, SYSCTL_KERNEL};
-use crate::facts::Fact;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
 
 pub static KNOB: Knob = Knob {
     id: "rt-throttling",
@@ -94,7 +94,7 @@ fn throttles(case: &Case) -> Result<(), Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const STOCK: &str = "/proc/sys/kernel/sched_rt_runtime_us: 950000";
 

@@ -1,11 +1,11 @@
 //! Statistics that are kept at run time and that a search for something left on.
 
 use super::sources::{DELAY_ACCOUNTING, SYSCTL_KERNEL};
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "runtime-statistics",
@@ -76,7 +76,7 @@ fn one(case: &Case, path: &'static str) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const NONE: &str = "/proc/sys/kernel/sched_schedstats absent\n/proc/sys/kernel/task_delayacct absent\n/proc/sys/kernel/bpf_stats_enabled absent";
 

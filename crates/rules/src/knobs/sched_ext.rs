@@ -1,12 +1,12 @@
 //! A scheduler of ordinary tasks that was loaded as a BPF program.
 
 use super::sources::SCHED_EXT;
-use crate::facts::line::parse_word;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_word;
 
 pub static KNOB: Knob = Knob {
     id: "sched-ext",
@@ -71,7 +71,7 @@ fn without(case: &Case) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn a_loaded_scheduler_is_seen() {

@@ -1,14 +1,14 @@
 //! Serial consoles: lines that take milliseconds for a message.
 
 use super::sources::{PARAMETERS, SERIAL_CONSOLE};
-use crate::facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
-use crate::facts::preempt::Preempt;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::few;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::few;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "serial-console",
@@ -105,7 +105,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const SERIAL: &str = "/sys/class/tty/console/active: tty0 ttyAMA0";
     const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";

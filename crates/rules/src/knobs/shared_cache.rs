@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::per_cpu::numbered;
 use super::sources::{ABI, RESCTRL, RT_HARDWARE};
-use crate::facts::line::{parse_cpus, parse_u64, parse_word};
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::named;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::named;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::{parse_cpus, parse_u64, parse_word};
+use model::units::CpuSet;
 
 const LEVEL: &str = "/sys/devices/system/cpu/cpu#/cache/index#/level";
 const SHARED: &str = "/sys/devices/system/cpu/cpu#/cache/index#/shared_cpu_list";
@@ -152,7 +152,7 @@ fn levels(schemata: &str) -> BTreeSet<u64> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const GROUP: &str = "/sys/fs/resctrl/rt/cpus_list: 2-3\n/sys/fs/resctrl/rt/schemata:\n| MB:0=100\n| L3:0=f\n/sys/fs/resctrl/rt/mode: ";
 

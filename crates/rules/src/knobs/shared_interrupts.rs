@@ -1,14 +1,14 @@
 //! Interrupt lines that a sound card or its USB controller shares with other devices.
 
 use super::sources::{MSI, RTCQS};
-use crate::facts::irqs::Irq;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::some_of;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::some_of;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::irqs::Irq;
 
 pub static KNOB: Knob = Knob {
     id: "shared-interrupts",
@@ -97,7 +97,7 @@ fn serves(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn another_device_on_the_line_is_named() {

@@ -1,13 +1,13 @@
 //! Reading /proc/slabinfo: a long walk under the allocator's locks.
 
 use super::sources::{RT_DIFFERENCES, SLUB_SOURCE};
-use crate::facts::preempt::Preempt;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::few;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::few;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "slabinfo-readers",
@@ -84,7 +84,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const READ: &str = "CONFIG_SLUB_DEBUG=y\nprogram + slabtop";
 

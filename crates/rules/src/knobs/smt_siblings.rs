@@ -2,15 +2,15 @@
 
 use super::per_cpu::PerCpu;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
-use crate::facts::Fact;
-use crate::facts::line::parse_cpus;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::named;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::{Case, unread};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::named;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::line::parse_cpus;
+use model::units::{Cpu, CpuSet};
 
 const SIBLINGS: &str = "/sys/devices/system/cpu/cpu#/topology/thread_siblings_list";
 
@@ -123,7 +123,7 @@ fn is_first(cpu: Cpu, cores: &PerCpu<CpuSet>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     /// Gives the CPUs these siblings.
     fn cores(of: [&str; 4]) -> String {

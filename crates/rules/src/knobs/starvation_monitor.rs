@@ -1,14 +1,14 @@
 //! A monitor of starvation: stalld, which lends time to threads that starve beside real-time ones.
 
 use super::fair_server::{RUNTIME, unthrottled};
-use crate::facts::Fact;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
-use crate::units::CpuSet;
+use crate::case::{Case, unread};
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use facts::Fact;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "starvation-monitor",
@@ -77,7 +77,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const POLLS: &str = "program + stalld\n--profile busy-poll";
 

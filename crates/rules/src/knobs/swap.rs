@@ -1,14 +1,14 @@
 //! Swap: whether memory can be taken away from programs and has to be fetched back.
 
 use super::sources::ISOLATION;
-use crate::facts::Fact;
-use crate::facts::kconfig::Setting;
-use crate::rules::case::{Case, absent, unread};
-use crate::rules::change::Because;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent, unread};
+use crate::change::Because;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::kconfig::Setting;
 
 pub static KNOB: Knob = Knob {
     id: "swap",
@@ -91,7 +91,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const HEADER: &str = "/proc/swaps:\n| Filename Type Size Used Priority";
 

@@ -1,12 +1,12 @@
 //! Swappiness: how readily memory of programs goes to the disk rather than cached files.
 
 use super::sources::{RTCQS, SYSCTL_VM};
-use crate::facts::Fact;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, unread};
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
 
 pub static KNOB: Knob = Knob {
     id: "swappiness",
@@ -85,7 +85,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const DISK: &str = "/proc/swaps:\n| Filename Type Size Used Priority\n| /dev/sda2 partition 4194300 0 -2";
 

@@ -2,13 +2,13 @@
 
 use super::per_cpu::PerCpu;
 use super::sources::{INTEL_PSTATE, RT_HARDWARE};
-use crate::facts::line::parse_u64;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::named;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::named;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_u64;
 
 const CORE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/core_throttle_count";
 const PACKAGE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/package_throttle_count";
@@ -88,7 +88,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     /// A counter of a CPU.
     fn count(cpu: u32, what: &str, value: &str) -> String {

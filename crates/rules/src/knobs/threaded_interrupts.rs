@@ -1,13 +1,13 @@
 //! Interrupt handlers in threads, on kernels that are not PREEMPT_RT.
 
 use super::sources::{PARAMETERS, RT_DIFFERENCES};
-use crate::facts::preempt::Preempt;
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "threaded-interrupts",
@@ -90,7 +90,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
 

@@ -2,17 +2,17 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{ISOLATION, ISOLATION_C, NO_HZ, RT_CONFIG};
-use crate::facts::Fact;
-use crate::facts::kbool::kbool;
-use crate::facts::kconfig::Setting;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::{Because, Change};
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{named, short};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::{Cpu, CpuSet};
+use crate::case::{Case, unread};
+use crate::change::{Because, Change};
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::remedy::Remedy;
+use crate::words::{named, short};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::kbool::kbool;
+use facts::kconfig::Setting;
+use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "tick-off",
@@ -181,7 +181,7 @@ fn stable(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const SET: &str = "--profile busy-poll\ncmdline + nohz_full=2-3\n/sys/devices/system/cpu/nohz_full: 2-3";
     const OFFERED: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";

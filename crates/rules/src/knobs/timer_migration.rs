@@ -1,13 +1,13 @@
 //! Timer migration: on which CPU a timer goes off that another one started.
 
 use super::sources::{HRTIMER_C, ISOLATION};
-use crate::facts::Fact;
-use crate::rules::case::{Case, absent, unread};
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::named;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent, unread};
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::words::named;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
 
 pub static KNOB: Knob = Knob {
     id: "timer-migration",
@@ -78,7 +78,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const ONE: &str = "/proc/sys/kernel/timer_migration: 1";
     const TICKLESS: &str = "/sys/devices/system/cpu/nohz_full: 3";

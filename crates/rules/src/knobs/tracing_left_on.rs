@@ -1,14 +1,14 @@
 //! Tracing that somebody left on: tracers, events, the function profiler, the stack tracer.
 
 use super::sources::{EVENTS, FTRACE, RT_CONFIG};
-use crate::facts::Fact;
-use crate::facts::line::parse_word;
-use crate::rules::case::{Case, absent, unread};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::some_of;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent, unread};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::some_of;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use facts::line::parse_word;
 
 pub static KNOB: Knob = Knob {
     id: "tracing-left-on",

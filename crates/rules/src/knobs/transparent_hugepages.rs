@@ -1,14 +1,14 @@
 //! Transparent huge pages: memory put together behind the tasks' backs.
 
 use super::sources::TRANSPARENT_HUGEPAGES;
-use crate::facts::choice::parse_choice;
-use crate::facts::preempt::Preempt;
-use crate::rules::case::Case;
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::some_of;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::some_of;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::choice::parse_choice;
+use facts::preempt::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "transparent-hugepages",
@@ -92,7 +92,7 @@ fn parse_chosen(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const NEVER: &str = "/sys/kernel/mm/transparent_hugepage/enabled: always madvise [never]";
 

@@ -1,14 +1,14 @@
 //! The clocksource watchdog: a timer that goes round the CPUs to check the TSC.
 
 use super::sources::{PARAMETERS, TSC_C};
-use crate::facts::Fact;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{few, short};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{few, short};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
 
 pub static KNOB: Knob = Knob {
     id: "tsc-watchdog",
@@ -111,7 +111,7 @@ fn by_processor(case: &Case) -> Judged {
         return Ok(Judgement::fail(format!("the processor has no {}", few(&missing))));
     }
     let mut packages: Vec<i64> =
-        case.each(PACKAGES, crate::facts::line::parse_i64)?.into_iter().map(|(_, id)| id).collect();
+        case.each(PACKAGES, facts::line::parse_i64)?.into_iter().map(|(_, id)| id).collect();
     packages.sort_unstable();
     packages.dedup();
     match (packages.len(), case.series()?) {
@@ -136,7 +136,7 @@ fn nodes(case: &Case) -> Result<usize, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     /// No word on the command line, a processor with these flags, so many sockets.
     fn machine(flags: &str, sockets: usize) -> String {

@@ -2,13 +2,13 @@
 
 use super::per_cpu::PerCpu;
 use super::sources::{ABI, INTEL_PSTATE};
-use crate::facts::line::{parse_i64, parse_word};
-use crate::rules::case::Case;
-use crate::rules::change::{Because, Change};
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::{Because, Change};
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::{parse_i64, parse_word};
 
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
@@ -99,7 +99,7 @@ fn without(case: &Case) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn either_switch_counts() {

@@ -1,13 +1,13 @@
 //! Words on the command line that do nothing: of recipes for other kernels, and misspelt.
 
 use super::sources::PARAMETERS;
-use crate::facts::cmdline::{Cmdline, Param};
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::{few, short};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::{few, short};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::cmdline::{Cmdline, Param};
 
 pub static KNOB: Knob = Knob {
     id: "unknown-parameters",
@@ -142,7 +142,7 @@ fn one_apart(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{KNOB, one_apart};
-    use crate::rules::fixture::{Machine, check};
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn words_of_recipes_are_known() {

@@ -1,13 +1,13 @@
 //! A virtual machine: its latency is made elsewhere.
 
 use super::sources::RT_HARDWARE;
-use crate::rules::case::Case;
-use crate::rules::change::Because;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::short;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::Case;
+use crate::change::Because;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::short;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "virtual-machine",
@@ -73,7 +73,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     const GUEST: &str = "/sys/class/dmi/id/sys_vendor: QEMU\n/proc/cpuinfo:\n| flags : fpu hypervisor";
 

@@ -1,13 +1,13 @@
 //! Statistics of virtual memory: how often each CPU adds its counts to the machine's.
 
 use super::sources::{PER_CPU_KTHREADS, SYSCTL_VM};
-use crate::facts::Fact;
-use crate::rules::case::{Case, unread};
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::words::named;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::{Case, unread};
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::words::named;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "vmstat-interval",
@@ -85,7 +85,7 @@ fn left_out(case: &Case, series: (u32, u32)) -> Result<CpuSet, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn isolated_cpus_are_left_out_by_newer_kernels() {

@@ -1,15 +1,15 @@
 //! The lockup detectors: a timer, a stopper thread and an NMI that look for CPUs that hang.
 
 use super::sources::{LOCKUP_WATCHDOGS, RT_CONFIG, SYSCTL_KERNEL};
-use crate::facts::Fact;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::Change;
-use crate::rules::intent::Profile;
-use crate::rules::judgement::{Judged, Judgement, Severity, Verdict};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::named;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::{Case, absent};
+use crate::change::Change;
+use crate::intent::Profile;
+use crate::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::remedy::Remedy;
+use crate::words::named;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::Fact;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "watchdog",
@@ -171,22 +171,22 @@ fn by_mask(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::facts::Fact;
-    use crate::facts::texts::read_texts;
-    use crate::facts::timer_list::SWITCHES;
-    use crate::host::Host;
-    use crate::rules::audit::finding;
-    use crate::rules::fixture::{Machine, check};
-    use crate::rules::wanted;
-    use crate::units::CpuSet;
+    use crate::audit::finding;
+    use crate::fixture::{Machine, check};
+    use crate::wanted;
+    use facts::Fact;
+    use facts::texts::read_texts;
+    use facts::timer_list::SWITCHES;
+    use host::Host;
+    use model::units::CpuSet;
 
     const ON: &str = "/proc/sys/kernel/soft_watchdog: 1\n/proc/sys/kernel/nmi_watchdog: 1\n/proc/sys/kernel/watchdog_thresh: 10\n/proc/sys/kernel/watchdog_cpumask: 0-3";
 
     #[test]
     fn lines_that_keep_it_together_are_no_alternatives() {
-        use crate::facts::cmdline::parse_cmdline;
-        use crate::rules::change::Change;
-        use crate::rules::remedy::Remedy;
+        use crate::change::Change;
+        use crate::remedy::Remedy;
+        use facts::cmdline::parse_cmdline;
         let single = ["kernel.soft_watchdog", "kernel.nmi_watchdog"].map(|name| Change::sysctl(name, 0));
         let said = Remedy::of(single).keep(Change::boot("nowatchdog")).said(&parse_cmdline("quiet").unwrap());
         let keep = "; to keep it, kernel.soft_watchdog = 0 and kernel.nmi_watchdog = 0 in /etc/sysctl.d, or nowatchdog on";

@@ -1,15 +1,15 @@
 //! Unbound workqueues: where the kernel's deferred work runs.
 
 use super::sources::{ISOLATION, WORKQUEUE};
-use crate::facts::line::parse_mask;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::mask;
-use crate::rules::workqueues::UNBOUND;
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use crate::units::CpuSet;
+use crate::case::{Case, absent};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::mask;
+use crate::workqueues::UNBOUND;
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_mask;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "workqueue-cpumask",
@@ -75,7 +75,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn the_mask_decides() {

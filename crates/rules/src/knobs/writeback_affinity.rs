@@ -2,14 +2,14 @@
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;
-use crate::facts::line::parse_mask;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::{Because, Change};
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::remedy::Remedy;
-use crate::rules::words::mask;
-use crate::rules::workqueues::{UNBOUND, effective};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::{Because, Change};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::words::mask;
+use crate::workqueues::{UNBOUND, effective};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use facts::line::parse_mask;
 
 pub static KNOB: Knob = Knob {
     id: "writeback-affinity",
@@ -75,7 +75,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn one_mask_is_enough() {

@@ -1,10 +1,10 @@
 //! Zone reclaim: memory of the own node freed before another node's is taken.
 
 use super::sources::SYSCTL_VM;
-use crate::rules::case::{Case, absent};
-use crate::rules::change::Change;
-use crate::rules::judgement::{Judged, Judgement, Severity};
-use crate::rules::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::case::{Case, absent};
+use crate::change::Change;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 
 pub static KNOB: Knob = Knob {
     id: "zone-reclaim",
@@ -48,7 +48,7 @@ fn judge(case: &Case) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::rules::fixture::check;
+    use crate::fixture::check;
 
     #[test]
     fn other_nodes_come_first() {

@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::extrapolate::Extrapolation;
 use super::gates::Gate;
 use super::steadiness::FEWEST;
-use crate::stats::series::Series;
-use crate::units::Nanos;
+use crate::series::Series;
+use model::units::Nanos;
 
 /// The gates that counting rests on, in the order in which their refusals are named.
 const GATES: [&str; 4] = ["G1", "G6", "G3", "G2"];

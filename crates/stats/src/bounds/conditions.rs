@@ -3,9 +3,9 @@
 use super::gates::Gate;
 use super::structure::Structure;
 use super::{Evidence, LARGEST_REACH, Question};
-use crate::stats::series::Series;
-use crate::text::several;
-use crate::units::Nanos;
+use crate::series::Series;
+use model::text::several;
+use model::units::Nanos;
 
 /// Fewer blocks carry no tail.
 pub const FEWEST_BLOCKS: usize = 60;

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::alike::Alike;
 use super::events::reached;
 use super::{CONFIDENCE, Evidence, Question};
-use crate::stats::count::{climb, order, rate, record, sequential};
-use crate::units::Nanos;
+use crate::count::{climb, order, rate, record, sequential};
+use model::units::Nanos;
 
 const HOUR: f64 = 3600.0;
 
@@ -232,7 +232,7 @@ pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos, alike: &Ali
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::series::{BLOCK, Series};
+    use crate::series::{BLOCK, Series};
 
     fn of(seconds: i64) -> Counting {
         let list: Vec<Option<Nanos>> = (1..=seconds).map(|second| Some(Nanos(1_000 * second))).collect();

@@ -1,11 +1,11 @@
 //! What became of the level where a gate refuses: a climb, a change, a stretch that stands out. A climb is no burst.
 
 use super::gates::{ALPHA, BUNCHED};
-use crate::stats::steady::homogeneity::{Homogeneity, Stretch};
-use crate::stats::steady::scan::Window;
-use crate::stats::steady::scores::Scores;
-use crate::stats::steady::{kpss, mann_kendall, median_shift, ranks};
-use crate::units::Nanos;
+use crate::steady::homogeneity::{Homogeneity, Stretch};
+use crate::steady::scan::Window;
+use crate::steady::scores::Scores;
+use crate::steady::{kpss, mann_kendall, median_shift, ranks};
+use model::units::Nanos;
 
 const HOUR: f64 = 3.6e12;
 /// Fewer blocks show no trend of their own.
@@ -193,7 +193,7 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
 
     #[test]
     fn a_climb_of_few_blocks_is_no_step_and_a_step_is_one() {

@@ -1,10 +1,10 @@
 //! Exceedances of a level as events: what came at once is one.
 
 use super::{Evidence, overflows};
-use crate::stats::histogram::Row;
-use crate::stats::series::{Block, Series};
-use crate::stats::time::cluster;
-use crate::units::{Cpu, Nanos};
+use crate::series::{Block, Series};
+use crate::time::cluster;
+use model::histogram::Row;
+use model::units::{Cpu, Nanos};
 
 /// Exceedances closer than so many intervals are one event.
 pub const TOGETHER: i64 = 10;
@@ -98,7 +98,7 @@ fn of_histogram(evidence: &Evidence, level: Nanos, certain: u64) -> Reached {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::series::BLOCK;
+    use crate::series::BLOCK;
 
     fn evidence<'a>(series: &'a Series, rows: &'a [Row], overflows: u64) -> Evidence<'a> {
         Evidence { rows, overflows, ..Evidence::of(series) }

@@ -7,14 +7,14 @@ use super::gates::{Gate, all_pass, foremost};
 use super::steadiness::{self, Steadiness};
 use super::structure::Structure;
 use super::{Evidence, Question, histogram, shape};
-use crate::stats::levels;
-use crate::stats::series::Series;
-use crate::stats::tail::determined;
-use crate::stats::tail::gev::{self, Fit, Shape};
-use crate::stats::tail::profile::{self, Level};
-use crate::stats::tail::steps::Steps;
-use crate::stats::tail::variation::{self, Variation};
-use crate::units::Nanos;
+use crate::levels;
+use crate::series::Series;
+use crate::tail::determined;
+use crate::tail::gev::{self, Fit, Shape};
+use crate::tail::profile::{self, Level};
+use crate::tail::steps::Steps;
+use crate::tail::variation::{self, Variation};
+use model::units::Nanos;
 
 /// Block lengths tried, as multiples of the recorded one.
 const MULTIPLES: [u32; 6] = [1, 2, 5, 10, 30, 60];
@@ -272,8 +272,8 @@ impl Levels {
 mod tests {
     use super::super::structure::structure;
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::series::BLOCK;
+    use crate::dice::Dice;
+    use crate::series::BLOCK;
 
     fn answer(tail: impl Fn(f64) -> f64, n: usize) -> Extrapolation {
         let mut dice = Dice::new(4);

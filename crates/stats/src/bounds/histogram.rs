@@ -11,13 +11,13 @@ use super::gates::Gate;
 use super::structure::Structure;
 use super::words::p_value;
 use super::{Evidence, Question, overflows};
-use crate::stats::dice::SEED;
-use crate::stats::tail::determined::{self, Determined};
-use crate::stats::tail::gpd::{self, Fit};
-use crate::stats::tail::profile::TWO_SIDED_95;
-use crate::stats::tail::steps::Steps;
-use crate::stats::tail::threshold::{self, Candidate, Choice};
-use crate::units::Nanos;
+use crate::dice::SEED;
+use crate::tail::determined::{self, Determined};
+use crate::tail::gpd::{self, Fit};
+use crate::tail::profile::TWO_SIDED_95;
+use crate::tail::steps::Steps;
+use crate::tail::threshold::{self, Candidate, Choice};
+use model::units::Nanos;
 
 /// What is said wherever the order of the samples would be needed.
 pub const LOST: &str = "the histogram does not say when its values came";
@@ -183,9 +183,9 @@ fn width(determined: Option<Determined>, largest: &str) -> Gate {
 mod tests {
     use super::super::LARGEST_REACH;
     use super::*;
-    use crate::stats::histogram::Row;
-    use crate::stats::reference::RPI2_HIST_US;
-    use crate::stats::series::Series;
+    use crate::reference::RPI2_HIST_US;
+    use crate::series::Series;
+    use model::histogram::Row;
 
     fn answer(times: i64) -> (Vec<Gate>, Extrapolation) {
         let rows: Vec<Row> = RPI2_HIST_US

@@ -17,13 +17,13 @@ pub mod words;
 
 use serde::Serialize;
 
-use super::histogram::Row;
 use super::series::Series;
-use crate::units::Nanos;
 pub use alike::Alike;
 pub use counting::{Claim, Counting};
 pub use extrapolate::Extrapolation;
 pub use gates::Gate;
+use model::histogram::Row;
+use model::units::Nanos;
 pub use structure::Structure;
 
 /// The schema of the document.
@@ -160,8 +160,8 @@ fn verdict(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::series::BLOCK;
+    use crate::dice::Dice;
+    use crate::series::BLOCK;
     use proptest::prelude::*;
 
     fn series(us: impl IntoIterator<Item = f64>) -> Series {

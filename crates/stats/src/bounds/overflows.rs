@@ -10,9 +10,9 @@ use super::gates::Gate;
 use super::periods::{self, FEWEST, MOST_SPIKES, Period};
 use super::structure::Structure;
 use super::{Evidence, histogram};
-use crate::stats::time::{cluster, period};
-use crate::text::several;
-use crate::units::Nanos;
+use crate::time::{cluster, period};
+use model::text::several;
+use model::units::Nanos;
 
 const NAME: &str = "periodicity";
 /// No more CPUs are searched each by itself.
@@ -143,10 +143,10 @@ pub fn recur(members: usize, among: usize, at_least: Option<Nanos>, every: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::bounds::events::reached;
-    use crate::stats::bounds::{Bounds, Question, REACH, bounds};
-    use crate::stats::dice::{Dice, SEED};
-    use crate::stats::series::Series;
+    use crate::bounds::events::reached;
+    use crate::bounds::{Bounds, Question, REACH, bounds};
+    use crate::dice::{Dice, SEED};
+    use crate::series::Series;
 
     const MILLI: i64 = 1_000_000;
 

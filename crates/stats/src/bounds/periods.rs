@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{Evidence, overflows};
-use crate::stats::series::Series;
-use crate::stats::time::period::{self, Comb};
-use crate::stats::time::{name, schuster, short};
-use crate::units::Nanos;
+use crate::series::Series;
+use crate::time::period::{self, Comb};
+use crate::time::{name, schuster, short};
+use model::units::Nanos;
 
 /// How many of the largest blocks are looked at: few show a rare comb, many a frequent one.
 const SELECTIONS: [usize; 5] = [15, 60, 250, 1000, MOST_SPIKES];
@@ -294,8 +294,8 @@ mod tests {
     use super::super::structure::structure;
     use super::super::{Question, REACH, bounds};
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::series::{BLOCK, Block, Blocks, Series};
+    use crate::dice::Dice;
+    use crate::series::{BLOCK, Block, Blocks, Series};
 
     /// An hour of a run at 1 ms: Gumbel maxima about 20 us at random times, and combs of (period s, phase s, us, kept).
     fn hour(combs: &[(f64, f64, i64, f64)], seed: u64) -> Series {

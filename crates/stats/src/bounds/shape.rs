@@ -3,16 +3,16 @@
 use super::extrapolate::{Levels, Sample};
 use super::gates::{ALPHA, Gate};
 use super::words::p_value;
-use crate::stats::dice::SEED;
-use crate::stats::law;
-use crate::stats::tail::determined;
-use crate::stats::tail::fit_test::{self, REFITS};
-use crate::stats::tail::gap;
-use crate::stats::tail::gev::{self, Fit, Shape};
-use crate::stats::tail::profile::{self, Level, TWO_SIDED_95};
-use crate::stats::tail::steps::Steps;
-use crate::text::several;
-use crate::units::Nanos;
+use crate::dice::SEED;
+use crate::law;
+use crate::tail::determined;
+use crate::tail::fit_test::{self, REFITS};
+use crate::tail::gap;
+use crate::tail::gev::{self, Fit, Shape};
+use crate::tail::profile::{self, Level, TWO_SIDED_95};
+use crate::tail::steps::Steps;
+use model::text::several;
+use model::units::Nanos;
 
 const NO_FIT: &str = "no law could be fitted";
 

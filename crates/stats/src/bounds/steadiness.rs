@@ -5,15 +5,15 @@ use super::conditions::{ONCE, TREAT};
 use super::diagnosis::{self, Course};
 use super::gates::{ALPHA, Gate};
 use super::words::p_value;
-use crate::stats::series::Series;
-use crate::stats::steady::homogeneity::{self, Homogeneity, Stretch};
-use crate::stats::steady::scan::{self, Window};
-use crate::stats::steady::scores::Scores;
-use crate::stats::steady::{kpss, ljung_box, mann_kendall, ranks, runs};
-use crate::stats::time::epochs::{self, Recurring};
-use crate::stats::time::name;
-use crate::text::several;
-use crate::units::Nanos;
+use crate::series::Series;
+use crate::steady::homogeneity::{self, Homogeneity, Stretch};
+use crate::steady::scan::{self, Window};
+use crate::steady::scores::Scores;
+use crate::steady::{kpss, ljung_box, mann_kendall, ranks, runs};
+use crate::time::epochs::{self, Recurring};
+use crate::time::name;
+use model::text::several;
+use model::units::Nanos;
 
 const TOO_FEW: &str = "too few blocks";
 const ALIKE: &str = "all blocks have the same value";
@@ -281,8 +281,8 @@ fn placed<'a>(series: &Series, scores: &'a Scores) -> std::borrow::Cow<'a, [f64]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::series::BLOCK;
+    use crate::dice::Dice;
+    use crate::series::BLOCK;
 
     fn clean(seed: u64) -> Vec<f64> {
         let mut dice = Dice::new(seed);

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::gates::Gate;
 use super::periods::{self, FEWEST, Period, Spike, largest};
 use super::{Evidence, events, overflows};
-use crate::stats::time::{burst, change, cluster};
-use crate::units::Nanos;
+use crate::time::{burst, change, cluster};
+use model::units::Nanos;
 
 /// Windows of so many blocks are counted for changes of the rate.
 const WINDOW: i64 = 10;

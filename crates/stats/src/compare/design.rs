@@ -1,6 +1,6 @@
 //! How the runs of A and B belong together: by when they were made, not by what they show.
 
-use crate::stats::pair::verdict::Design;
+use crate::pair::verdict::Design;
 
 /// Pairs where the runs were taken alternately: in the order of time, each two hold one of A and one of B.
 ///

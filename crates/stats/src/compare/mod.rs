@@ -10,12 +10,12 @@ mod totals;
 use serde::Serialize;
 
 use super::bounds::events;
-use super::histogram::{self, Row};
 use super::pair::conditional::{self, Exposure, total};
 use super::pair::verdict::{self, Comparison, Design, Verdict};
 use super::pair::{baseline, harrell_davis, inversion::Interval, limit};
 use super::series::Series;
-use crate::units::Nanos;
+use model::histogram::{self, Row};
+use model::units::Nanos;
 use secondary::{CpuRate, QuantileShift};
 
 /// The schema of the document.

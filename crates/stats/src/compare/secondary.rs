@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use super::ALPHA;
-use crate::stats::bounds::events;
-use crate::stats::pair::conditional::Exposure;
-use crate::stats::pair::many;
-use crate::stats::pair::shift::{self, GRID};
-use crate::stats::pair::verdict::{self, Design};
-use crate::stats::series::Series;
-use crate::units::{Cpu, Nanos};
+use crate::bounds::events;
+use crate::pair::conditional::Exposure;
+use crate::pair::many;
+use crate::pair::shift::{self, GRID};
+use crate::pair::verdict::{self, Design};
+use crate::series::Series;
+use model::units::{Cpu, Nanos};
 
 /// A quantile of the block maxima in both.
 #[derive(Clone, Debug, PartialEq, Serialize)]

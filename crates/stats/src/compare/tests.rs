@@ -1,8 +1,8 @@
 //! Series with known differences, and what is said of them.
 
 use super::*;
-use crate::stats::dice::Dice;
-use crate::stats::series::BLOCK;
+use crate::dice::Dice;
+use crate::series::BLOCK;
 
 /// Ten minutes of Gumbel maxima about 20 us, and so many spikes of 60 us.
 fn run(dice: &mut Dice, shift: f64, spikes: usize) -> Series {

@@ -1,9 +1,9 @@
 //! Numbers of all runs together, and which of them are not there where a run kept no block records.
 
 use super::Compared;
-use crate::stats::pair::conditional::{Exposure, total};
-use crate::stats::pair::verdict::Verdict;
-use crate::stats::pair::{early, overdispersion};
+use crate::pair::conditional::{Exposure, total};
+use crate::pair::verdict::Verdict;
+use crate::pair::{early, overdispersion};
 
 /// The evidence against equal rates, which may be looked at any time; none without an event.
 pub fn e_value(a: &[Exposure], b: &[Exposure]) -> Option<f64> {

@@ -113,7 +113,7 @@ fn power_sum(power: i32, n: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
     use proptest::prelude::*;
 
     fn near(value: f64, expected: f64, absolute: f64) {

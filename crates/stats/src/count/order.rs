@@ -4,7 +4,7 @@
 //! Order Statistics. The number of observations below the q-quantile is binomial (n, q).
 //! Assumption: independent observations of one law. Dependent samples must be counted as blocks.
 
-use crate::stats::law;
+use crate::law;
 
 /// Ranks of a two-sided interval for a quantile, counted from 1 in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,7 +71,7 @@ fn first(n: u64, holds: impl Fn(u64) -> bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
     use proptest::prelude::*;
 
     #[test]

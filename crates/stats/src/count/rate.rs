@@ -5,7 +5,7 @@
 //! Assumption: events come independently at a constant rate: bursts are counted once (declustered).
 //! Counts divided by the observed duration are rates; every time here has the unit that the caller uses.
 
-use crate::stats::law;
+use crate::law;
 
 /// From this count on the chi-squared quantile is that of Wilson and Hilferty (1931), whose relative error
 /// is then below 1e-9; the exact one takes work that grows with the count.

@@ -5,7 +5,7 @@
 //! Assumption: the blocks are exchangeable: same conditions, and hardly any dependence between blocks.
 //! Numbers of blocks may be real: durations divided by the length of a block.
 
-use crate::stats::law;
+use crate::law;
 
 /// Factors that are multiplied one by one; more of them go through the gamma function.
 const FACTORS: u32 = 4096;
@@ -59,7 +59,7 @@ pub fn blocks_covered(n: f64, confidence: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
     use proptest::prelude::*;
 
     #[test]

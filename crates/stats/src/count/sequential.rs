@@ -59,7 +59,7 @@ pub fn decision(k: u64, observed: f64, per_time: f64) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
     use proptest::prelude::*;
 
     #[test]

@@ -4,7 +4,7 @@
 //! prediction bound by Student's t for one further value (Hahn 1969), which assumes that the statistic,
 //! on its log scale, is about normal from run to run. One-sided: large is bad.
 
-use crate::stats::law;
+use crate::law;
 
 /// From so many past runs on there is a spread to speak of.
 const FEWEST: usize = 5;
@@ -74,7 +74,7 @@ pub fn standing(past: &[f64], new: f64, least: f64, alpha: f64) -> Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
+    use crate::dice::Dice;
 
     #[test]
     fn nineteen_past_runs_rank_the_new_one() {

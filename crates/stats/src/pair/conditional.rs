@@ -8,7 +8,7 @@
 //! same for equal times; for unequal times only doubling agrees with the interval, so that p <= 0.05
 //! exactly when the 95 % interval leaves out 1.
 
-use crate::stats::law;
+use crate::law;
 
 /// How many events were seen in how much time.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@
 //! probability at most 1 / 20. Assumes near-Poisson events (decluster first, index of dispersion about 1) and
 //! a schedule that does not depend on what the present segment shows.
 
-use crate::stats::law;
+use crate::law;
 
 /// The e-value at which one may stop and reject equal rates at 5 %.
 pub const STOP_AT: f64 = 20.0;
@@ -26,7 +26,7 @@ pub fn ln_e_value(events_a: u64, events_b: u64, share_a: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
+    use crate::dice::Dice;
 
     fn may_stop(events_a: u64, events_b: u64, share_a: f64) -> bool {
         ln_e_value(events_a, events_b, share_a) >= STOP_AT.ln()

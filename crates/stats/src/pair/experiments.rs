@@ -8,8 +8,8 @@ use super::conditional::{Exposure, p_two_sided};
 use super::harrell_davis::{Weights, sorted};
 use super::limit;
 use super::verdict::{Design, Verdict, compare, compare_rates};
-use crate::stats::dice::Dice;
-use crate::stats::law;
+use crate::dice::Dice;
+use crate::law;
 
 /// Gumbel scale in us, for a standard deviation of 2.565 us.
 const SCALE: f64 = 2.0;

@@ -8,7 +8,7 @@
 //! two-sided p is twice the one-sided one, which for all flips equals counting sums at least as far from 0.
 
 use super::inversion::{Relabelled, draws_for};
-use crate::stats::dice::{Dice, SEED};
+use crate::dice::{Dice, SEED};
 
 /// Up to here all flips are gone through.
 const EXACT_PAIRS: usize = 20;

@@ -4,7 +4,7 @@
 //! Beta((n + 1) q, (n + 1) (1 - q)) variable lies between (i - 1) / n and i / n. Assumes
 //! nothing of the law.
 
-use crate::stats::law;
+use crate::law;
 
 /// Ranks farther from the quantile than so many standard deviations of the weights and so many ranks weigh
 /// nothing; the ranks are for quantiles next to an end, whose weights fall off exponentially.
@@ -102,8 +102,8 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::reference::PORT_PIRIE_M;
+    use crate::dice::Dice;
+    use crate::reference::PORT_PIRIE_M;
     use proptest::prelude::*;
 
     const AT: [f64; 3] = [0.5, 0.9, 0.95];

@@ -7,7 +7,7 @@
 //! twice the smaller one-sided p, also for groups of unequal size, so that it agrees with the interval.
 
 use super::inversion::{Relabelled, draws_for};
-use crate::stats::dice::{Dice, SEED};
+use crate::dice::{Dice, SEED};
 
 /// Up to here all splits are gone through.
 const EXACT_SPLITS: u64 = 200_000;

@@ -6,7 +6,7 @@
 //! the spread there is.
 
 use super::{flip, permutation};
-use crate::stats::law;
+use crate::law;
 
 /// The probability with which a difference shall be found.
 const POWER: f64 = 0.8;

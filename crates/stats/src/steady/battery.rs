@@ -3,7 +3,7 @@
 //! The experiment of the design: 600 blocks of Gumbel maxima with a standard deviation of 2.6 us, each test at 1 %.
 
 use super::{homogeneity, kpss, ljung_box, mann_kendall};
-use crate::stats::dice::{Dice, SEED};
+use crate::dice::{Dice, SEED};
 
 const BLOCKS: usize = 600;
 

@@ -5,9 +5,9 @@
 //! other to be a large one. A mechanism that recurs evenly passes.
 
 use super::ranks;
-use crate::stats::dice::{Dice, SEED};
-use crate::stats::law;
-use crate::stats::levels::Levels;
+use crate::dice::{Dice, SEED};
+use crate::law;
+use crate::levels::Levels;
 
 /// Into how many windows the run is cut.
 pub const WINDOWS: usize = 10;

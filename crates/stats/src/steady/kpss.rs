@@ -74,8 +74,8 @@ fn p_of(statistic: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
-    use crate::stats::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::dice::{Dice, SEED};
+    use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
     use proptest::prelude::*;
 
     #[test]

@@ -4,7 +4,7 @@
 //! single huge value hides dependence of the rest, and is for other tests to find.
 
 use super::ranks;
-use crate::stats::law;
+use crate::law;
 
 /// The outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,8 +42,8 @@ pub fn test(x: &[f64], lags: usize) -> Option<LjungBox> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
-    use crate::stats::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::dice::{Dice, SEED};
+    use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
     use proptest::prelude::*;
 
     #[test]

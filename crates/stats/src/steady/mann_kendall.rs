@@ -4,8 +4,8 @@
 //! continuity; Sen (1968) for the slope. Assumption: independent blocks; dependence makes p too small.
 
 use super::ranks;
-use crate::stats::law;
-use crate::stats::levels::Levels;
+use crate::law;
+use crate::levels::Levels;
 
 /// The slope is taken over at most this many medians: pairs grow with the square.
 const SLOPE_POINTS: usize = 300;
@@ -87,8 +87,8 @@ pub fn slope(x: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
-    use crate::stats::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::dice::{Dice, SEED};
+    use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
     use proptest::prelude::*;
 
     #[test]

@@ -42,8 +42,8 @@ pub fn most_likely(x: &[f64]) -> Option<Shift> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
-    use crate::stats::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::dice::{Dice, SEED};
+    use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
     use proptest::prelude::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the rank tests share: medians, midranks and ties of a series, all in n log n.
 
-use crate::stats::levels::Levels;
+use crate::levels::Levels;
 
 /// Whether there are two different values, and none that is not a number.
 pub fn varies(x: &[f64]) -> bool {

@@ -4,7 +4,7 @@
 //! separated joins. Assumption: under independence every order of the signs is as likely as any other.
 
 use super::ranks;
-use crate::stats::law;
+use crate::law;
 
 /// The outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,8 +42,8 @@ pub fn about_median(x: &[f64]) -> Option<Runs> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
-    use crate::stats::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::dice::{Dice, SEED};
+    use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
     use proptest::prelude::*;
 
     #[test]

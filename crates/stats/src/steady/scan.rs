@@ -7,7 +7,7 @@
 //! the windows of their length have, where that is larger than of independent blocks.
 
 use super::scores::{self, Scores};
-use crate::stats::law;
+use crate::law;
 
 /// The shortest window.
 const SHORTEST: usize = 3;
@@ -117,7 +117,7 @@ fn overshoot(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
 
     /// Gumbel maxima with a stretch that is larger by three scales.
     fn with(n: usize, stretch: std::ops::Range<usize>, dice: &mut Dice) -> Option<Window> {

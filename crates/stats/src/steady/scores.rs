@@ -6,8 +6,8 @@
 //! not do: where few values recur, the scores are few and skewed. Assumption: every order of the values is as likely.
 
 use super::ranks;
-use crate::stats::law;
-use crate::stats::levels::Levels;
+use crate::law;
+use crate::levels::Levels;
 
 /// More different scores than this are joined for the law of their sum.
 const MOST_SCORES: usize = 512;
@@ -137,7 +137,7 @@ pub fn spread(median: f64, sums: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
 
     #[test]
     fn scores_are_normal_quantiles_of_midranks() {

@@ -7,7 +7,7 @@
 use super::fit_test::Tally;
 use super::gpd::{self, Fit, Gpd};
 use super::steps::{Step, Steps};
-use crate::stats::dice::Dice;
+use crate::dice::Dice;
 
 /// A bootstrap draws at most this many excesses: the law of the statistic depends on the cells, hardly on the count.
 const DRAWN: usize = 2000;
@@ -101,7 +101,7 @@ fn drawn(cells: &[Step], law: &Gpd, n: usize, dice: &mut Dice) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::SEED;
+    use crate::dice::SEED;
 
     fn tested(values: &[f64], width: f64) -> Option<CellTest> {
         let excesses = Steps::new(values, width)?;

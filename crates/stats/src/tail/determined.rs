@@ -75,12 +75,12 @@ pub fn times(bound: Option<f64>, largest: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::reference::RPI2_HIST_US;
-    use crate::stats::tail::gev::{Gev, Shape};
-    use crate::stats::tail::gpd::Gpd;
-    use crate::stats::tail::profile::{Level, ONE_SIDED_95, level_upper};
-    use crate::stats::tail::steps::Step;
+    use crate::dice::Dice;
+    use crate::reference::RPI2_HIST_US;
+    use crate::tail::gev::{Gev, Shape};
+    use crate::tail::gpd::Gpd;
+    use crate::tail::profile::{Level, ONE_SIDED_95, level_upper};
+    use crate::tail::steps::Step;
 
     #[test]
     fn the_raspberry_may_be_extended_tenfold_but_not_a_hundredfold() {

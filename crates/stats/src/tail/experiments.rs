@@ -9,7 +9,7 @@ use super::gev::{self, Gev, Shape};
 use super::gpd::{self, Gpd};
 use super::profile::{self, Level, ONE_SIDED_95, TWO_SIDED_95};
 use super::steps::Steps;
-use crate::stats::dice::Dice;
+use crate::dice::Dice;
 
 /// How often bounds of a level held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -201,7 +201,7 @@ pub fn gates(mode: Mode, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::SEED;
+    use crate::dice::SEED;
 
     /// Three standard deviations of a rate around the published one.
     fn near(rate: f64, published: f64, reps: u32) {

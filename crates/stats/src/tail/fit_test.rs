@@ -7,7 +7,7 @@
 
 use super::gev::{self, Fit, Gev};
 use super::steps::{Step, Steps};
-use crate::stats::dice::Dice;
+use crate::dice::Dice;
 
 /// Refits of a bootstrap.
 pub const REFITS: u32 = 499;
@@ -181,10 +181,10 @@ fn on_the_grid_of(step: &Step, mut values: Vec<f64>) -> Option<Steps> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::SEED;
-    use crate::stats::reference::{PORT_PIRIE_M, RAIN_OVER_30_MM};
-    use crate::stats::tail::gev::Shape;
-    use crate::stats::tail::gpd::{self, Gpd};
+    use crate::dice::SEED;
+    use crate::reference::{PORT_PIRIE_M, RAIN_OVER_30_MM};
+    use crate::tail::gev::Shape;
+    use crate::tail::gpd::{self, Gpd};
 
     fn tested(values: &[f64], width: f64) -> FitTest {
         let steps = Steps::new(values, width).unwrap();

@@ -8,7 +8,7 @@
 use super::fit_test::Placed;
 use super::gev::Gev;
 use super::steps::Steps;
-use crate::stats::law;
+use crate::law;
 
 /// At most this many of the largest values are looked at.
 const MOST: usize = 100;
@@ -99,8 +99,8 @@ pub fn fisher_tail(x: f64, k: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::tail::gev::{self, Shape};
+    use crate::dice::Dice;
+    use crate::tail::gev::{self, Shape};
 
     fn gap_of(values: &[f64]) -> Option<Gap> {
         let steps = Steps::new(values, 1.0).unwrap();

@@ -248,8 +248,8 @@ pub fn standard_errors(steps: &Steps, fit: &Fit) -> Option<[f64; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::dice::Dice;
+    use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
     use proptest::prelude::*;
 
     fn near(value: f64, expected: f64, tolerance: f64) {

@@ -222,8 +222,8 @@ pub fn shape_interval(excesses: &Steps, fit: &Fit, drop: f64) -> Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::reference::{RAIN_OVER_30_MM, RPI2_HIST_US};
-    use crate::stats::tail::profile::TWO_SIDED_95;
+    use crate::reference::{RAIN_OVER_30_MM, RPI2_HIST_US};
+    use crate::tail::profile::TWO_SIDED_95;
     use proptest::prelude::*;
 
     fn near(value: f64, expected: f64, tolerance: f64) {

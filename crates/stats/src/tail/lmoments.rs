@@ -5,7 +5,7 @@
 
 use super::gev::Gev;
 use super::steps::Steps;
-use crate::stats::law;
+use crate::law;
 
 /// The first three sample L-moments, in the unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +67,7 @@ impl LMoments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::reference::PORT_PIRIE_M;
+    use crate::reference::PORT_PIRIE_M;
 
     #[test]
     fn port_pirie_has_the_published_start() {

@@ -225,8 +225,8 @@ impl LevelProfile<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::reference::PORT_PIRIE_M;
+    use crate::dice::Dice;
+    use crate::reference::PORT_PIRIE_M;
 
     fn port_pirie() -> (Steps, Fit) {
         let steps = Steps::new(&PORT_PIRIE_M, 0.0).unwrap();

@@ -5,9 +5,9 @@
 //! With w small beside the spread both agree; with w of its size the density of integers breaks a tail fit.
 
 use super::lmoments::LMoments;
-use crate::stats::histogram::Row;
-use crate::stats::levels::Levels;
-use crate::units::Nanos;
+use crate::levels::Levels;
+use model::histogram::Row;
+use model::units::Nanos;
 
 /// All values of one step, `[low, high)`; a density where both are the same, open to above where high is infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -257,8 +257,8 @@ pub struct Standard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::tail::gev;
-    use crate::units::Nanos;
+    use crate::tail::gev;
+    use model::units::Nanos;
 
     #[test]
     fn values_fall_into_their_steps() {

@@ -102,9 +102,9 @@ fn levels(steps: &Steps) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
-    use crate::stats::reference::RPI2_HIST_US;
-    use crate::stats::tail::steps::Step;
+    use crate::dice::{Dice, SEED};
+    use crate::reference::RPI2_HIST_US;
+    use crate::tail::steps::Step;
 
     fn histogram(rows: &[(u64, u64)]) -> Steps {
         let step =

@@ -84,8 +84,8 @@ fn band(k: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
-    use crate::stats::reference::RAIN_OVER_30_MM;
+    use crate::dice::Dice;
+    use crate::reference::RAIN_OVER_30_MM;
 
     #[test]
     fn rain_varies_as_published() {

@@ -3,7 +3,7 @@
 //! The index of dispersion of counts is their variance over their mean (Cox and Lewis 1966); under
 //! a Poisson process of even rate, (n - 1) times it is chi-squared with n - 1 degrees of freedom.
 
-use crate::stats::law;
+use crate::law;
 
 /// Variance over mean of counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,7 +92,7 @@ pub fn mean_cluster_size(theta: f64) -> Option<f64> {
 mod tests {
     use super::super::experiments::poisson_counts;
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
     use proptest::prelude::*;
 
     #[test]

@@ -101,7 +101,7 @@ fn sharpen(cuts: &mut [usize], sums: &[u64], merged: usize, shortest: usize) {
 mod tests {
     use super::super::experiments::poisson_counts;
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
     use proptest::prelude::*;
 
     /// The optimum without pruning.

@@ -99,7 +99,7 @@ fn gaps(exceedances: &[u64]) -> Option<Vec<f64>> {
 mod tests {
     use super::super::experiments::max_ar;
     use super::*;
-    use crate::stats::dice::SEED;
+    use crate::dice::SEED;
     use proptest::prelude::*;
 
     #[test]

@@ -7,9 +7,9 @@
 //! their teeth, so that Bonferroni's bound of them is four times too large. Where values depend on each
 //! other, sums are divided by their spread over the phases. Assumption: at most short-range dependence.
 
-use crate::stats::law;
-use crate::stats::steady::scores::{self, Scores};
-use crate::units::Nanos;
+use crate::law;
+use crate::steady::scores::{self, Scores};
+use model::units::Nanos;
 
 /// Round periods in seconds: what a person or a program asks a timer for.
 const ROUND: [i64; 15] = [2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
@@ -169,7 +169,7 @@ fn remembered(memory: f64, period: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
 
     /// The comb of Gumbel maxima of which those with a tooth are so many scales larger.
     fn found(n: usize, period: f64, by: f64, step: f64, dice: &mut Dice) -> Option<Recurring> {

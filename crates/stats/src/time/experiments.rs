@@ -6,7 +6,7 @@ use super::cluster::{theta_intervals, theta_k_gaps};
 use super::period::{ALPHA, Comb, combs};
 #[cfg(test)]
 use super::schuster;
-use crate::stats::dice::Dice;
+use crate::dice::Dice;
 
 const HOUR: i64 = 3_600_000_000_000;
 

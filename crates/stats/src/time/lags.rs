@@ -8,7 +8,7 @@
 //! Where the density of differences near the lag is above that mean, it takes the mean's place: events that are
 //! merely more frequent for some time are not periodic.
 
-use crate::stats::law;
+use crate::law;
 
 /// Bins of one width that are skipped at lag zero: what declustering left of bursts.
 const SKIPPED_BINS: i64 = 6;

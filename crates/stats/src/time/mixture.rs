@@ -8,7 +8,7 @@
 //! Expectation and maximisation as for any mixture (Dempster, Laird and Rubin 1977).
 
 use super::teeth::Fit;
-use crate::stats::law;
+use crate::law;
 
 /// The period over more than this is not asked.
 const MOST_PARTS: u32 = 40;
@@ -189,7 +189,7 @@ fn candidates(fit: &Fit, times: &[i64], Place { span, step, besides }: Place) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
 
     const SPAN: f64 = 3_600e9;
     const STEP: f64 = 1e9;

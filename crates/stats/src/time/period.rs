@@ -189,7 +189,7 @@ pub fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64)
 mod tests {
     use super::super::experiments::{Recipe, period_claims, period_found};
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
     use proptest::prelude::*;
 
     const S: f64 = 1e9;

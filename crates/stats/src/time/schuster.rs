@@ -109,7 +109,7 @@ fn seconds(time: i64, origin: i64) -> f64 {
 mod tests {
     use super::super::experiments::{Recipe, schuster_claims};
     use super::*;
-    use crate::stats::dice::{Dice, SEED};
+    use crate::dice::{Dice, SEED};
 
     #[test]
     fn powers_by_hand() {

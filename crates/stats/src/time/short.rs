@@ -126,7 +126,7 @@ fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::dice::Dice;
+    use crate::dice::Dice;
 
     const STEP: i64 = 1_000_000_000;
     const BLOCKS: usize = 3_600;

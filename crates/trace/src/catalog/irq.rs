@@ -3,8 +3,8 @@
 //! Source: include/trace/events/{irq,ipi,csd,nmi}.h, arch/x86/include/asm/trace/irq_vectors.h.
 
 use super::Wanted;
-use crate::trace::event::{Vector, What};
-use crate::units::Nanos;
+use crate::event::{Vector, What};
+use model::units::Nanos;
 
 /// Both ends of an interrupt vector.
 macro_rules! vectors {

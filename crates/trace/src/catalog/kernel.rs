@@ -4,7 +4,7 @@
 //! on include/trace/events/exceptions.h), kernel/trace/trace_entries.h.
 
 use super::Wanted;
-use crate::trace::event::What;
+use crate::event::What;
 
 /// Off and on of interrupts or preemption. The caller is a distance from `_stext`: without that (text 0) it stays one.
 macro_rules! toggle {

@@ -3,8 +3,8 @@
 //! Source: include/trace/events/sched.h.
 
 use super::Wanted;
-use crate::trace::event::{Task, What};
-use crate::trace::fields::Fields;
+use crate::event::{Task, What};
+use crate::fields::Fields;
 
 const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
 

@@ -3,8 +3,8 @@
 //! Source: include/trace/events/timer.h.
 
 use super::Wanted;
-use crate::trace::event::What;
-use crate::units::Nanos;
+use crate::event::What;
+use model::units::Nanos;
 
 /// The records.
 pub const EVENTS: &[Wanted] = &[

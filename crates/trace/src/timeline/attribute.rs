@@ -13,9 +13,9 @@ use super::spans::Spans;
 use super::state::{Stretch, Top};
 use super::tasks::{is_stopper, runs_softirqs, who};
 use super::{hard, idle, inherited, precedence, preempt_off, spinning, starved, stopper, waits};
-use crate::bundle::run::Who;
-use crate::trace::event::{Task, What};
-use crate::units::Cpu;
+use crate::event::{Task, What};
+use model::run::Who;
+use model::units::Cpu;
 
 /// What lies over the contexts of a CPU.
 pub(super) struct Over {

@@ -9,10 +9,10 @@ use super::spans::Spans;
 use super::state::Stretch;
 use super::tasks::Tasks;
 use super::{inherited, inversion, irqs_off, silence};
-use crate::bundle::run::{Host, Who};
-use crate::trace::event::{Named, Task, What};
-use crate::trace::window::Window;
-use crate::units::Cpu;
+use crate::event::{Named, Task, What};
+use crate::window::Window;
+use model::run::{Host, Who};
+use model::units::Cpu;
 
 use super::kind::Kind;
 

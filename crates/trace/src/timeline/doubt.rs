@@ -15,8 +15,8 @@ use super::kind::Kind;
 use super::own::BOUND;
 use super::preempt_off::NOT_PREEMPTED;
 use super::why::{self, Known};
-use crate::bundle::run::{Host, Slice, Spike};
-use crate::units::Nanos;
+use model::run::{Host, Slice, Spike};
+use model::units::Nanos;
 
 /// So many spikes of a function are no chance.
 const SPIKES: u64 = 3;
@@ -269,7 +269,7 @@ mod tests {
             kind: kind.name().to_owned(),
             ns: Nanos(20_000_000),
             evidence: evidence.to_owned(),
-            who: crate::bundle::run::Who { function: evidence.to_owned(), ..Default::default() },
+            who: model::run::Who { function: evidence.to_owned(), ..Default::default() },
             stack: frames.iter().map(|&frame| frame.to_owned()).collect(),
             ..Slice::default()
         };

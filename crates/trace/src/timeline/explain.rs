@@ -13,10 +13,10 @@ use super::state::{Stretch, Top, stretches};
 use super::tasks::who;
 use super::ticks;
 use super::why::{self, Known};
-use crate::bundle::run::{Host, Slice, Spike};
-use crate::text::several;
-use crate::trace::window::Window;
-use crate::units::{Cpu, Nanos};
+use crate::window::Window;
+use model::run::{Host, Slice, Spike};
+use model::text::several;
+use model::units::{Cpu, Nanos};
 
 /// Takes a late wake-up apart: whose time each nanosecond of its latency was, as far as events prove it.
 pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
@@ -243,8 +243,8 @@ mod tests {
     use super::super::fixture::{adds_up, host};
     use super::super::lanes;
     use super::*;
-    use crate::bundle::run::{Recorder, Run};
-    use crate::trace::event::{Context, Event, Named, Task, Vector, What};
+    use crate::event::{Context, Event, Named, Task, Vector, What};
+    use model::run::{Recorder, Run};
 
     fn task() -> impl Strategy<Value = Task> {
         let names =

@@ -5,10 +5,10 @@
 //! is off. A thread is `comm/pid/prio`. Everything after `#` is a remark.
 
 use super::{Cost, explain};
-use crate::bundle::run::{Host, Spike};
-use crate::trace::event::{Context, Event, Named, Task, Vector, What};
-use crate::trace::window::Window;
-use crate::units::{Cpu, CpuSet, Nanos};
+use crate::event::{Context, Event, Named, Task, Vector, What};
+use crate::window::Window;
+use model::run::{Host, Spike};
+use model::units::{Cpu, CpuSet, Nanos};
 
 /// The expected time of every window made here.
 pub const E: i64 = 1_000_000_000;
@@ -69,7 +69,7 @@ pub fn adds_up(spike: &Spike) {
 
 /// `KIND NAME MICROSECONDS` of each slice and of the rest, in order of time.
 pub fn told(spike: &Spike) -> Vec<String> {
-    let name = |who: &crate::bundle::run::Who| {
+    let name = |who: &model::run::Who| {
         let parts = [&who.irq, &who.function, &who.comm];
         parts.into_iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("/")
     };

@@ -2,7 +2,7 @@
 //!
 //! Sources: kernel/sched/core.c, kernel/locking/spinlock.c, kernel/time/, arch/x86/entry.
 
-use crate::bundle::run::Who;
+use model::run::Who;
 
 /// Takes or lets go of locks, or switches interrupts, for whoever called it.
 pub(super) fn is_lock_helper(function: &str) -> bool {

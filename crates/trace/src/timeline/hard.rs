@@ -6,9 +6,9 @@ use super::case::{Case, Cause};
 use super::frames::{is_core_timer, named};
 use super::kind::Kind;
 use super::state::Hard;
-use crate::bundle::run::Who;
-use crate::trace::event::{Named, Vector, What};
-use crate::units::Cpu;
+use crate::event::{Named, Vector, What};
+use model::run::Who;
+use model::units::Cpu;
 
 /// How far back the sender of an interrupt is looked for.
 const SENT: i64 = 1_000_000_000;
@@ -122,7 +122,7 @@ mod tests {
         };
         let known = of(&call("-8 0 7 . queue 1 asks flush_all"));
         assert_eq!((known.kind.as_str(), known.who.function.as_str()), ("ipi", "flush_all"));
-        assert_eq!((known.who.comm.as_str(), known.who.from_cpu), ("asker", Some(crate::units::Cpu(0))));
+        assert_eq!((known.who.comm.as_str(), known.who.from_cpu), ("asker", Some(model::units::Cpu(0))));
         // Another function, for another CPU, or later: not its sender.
         for other in [
             "-8 0 7 . queue 1 asks other",

@@ -5,8 +5,8 @@
 use super::case::{Case, Cause};
 use super::kind::Kind;
 use super::spans::Spans;
-use crate::bundle::run::Who;
-use crate::trace::event::{Named, What};
+use crate::event::{Named, What};
+use model::run::Who;
 
 /// The stretch before the timer's interrupt, or after a waking from another CPU, in which the CPU left its state.
 pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
@@ -57,7 +57,7 @@ fn declared(case: &Case<'_>, state: u32) -> Option<(i64, Cause)> {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{explained_on, host, told, window};
-    use crate::bundle::run::Host;
+    use model::run::Host;
 
     fn with(host: &Host, before: &str) -> Vec<String> {
         let events = format!(

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 
 use super::case::Case;
-use crate::bundle::run::Behind;
-use crate::trace::event::{Named, Task, What};
+use crate::event::{Named, Task, What};
+use model::run::Behind;
 
 /// The thread with the priority by which it was switched to, if that was seen.
 pub(super) fn chosen(case: &Case<'_>, current: Task, since: i64) -> Task {
@@ -70,7 +70,7 @@ pub(super) fn words(current: Task, from: &Behind) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{explained, told};
-    use crate::bundle::run::Slice;
+    use model::run::Slice;
 
     /// A fair thread holds what a thread above the victim waits for, and runs by that one's priority while the victim is
     /// to run; then it gives the priority back and makes way.

@@ -7,8 +7,8 @@
 
 use super::case::Case;
 use super::frames::{is_lock_helper, is_scheduler, passes_time};
-use crate::trace::enables::{interrupted, is_entry, outward};
-use crate::trace::event::Task;
+use crate::enables::{interrupted, is_entry, outward};
+use crate::event::Task;
 
 /// What the interrupt that woke the thread found.
 #[derive(Clone, Copy, Debug, PartialEq)]

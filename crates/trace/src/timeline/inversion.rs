@@ -10,8 +10,8 @@ use super::case::{Case, Cause};
 use super::kind::Kind;
 use super::spans::Spans;
 use super::tasks::who;
-use crate::trace::event::{Named, Task, What};
-use crate::units::Cpu;
+use crate::event::{Named, Task, What};
+use model::units::Cpu;
 
 /// Where the thread waited for a holder, and who ran.
 pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {

@@ -15,8 +15,8 @@ use super::silence::Stop;
 use super::spans::Spans;
 use super::tasks::is_stopper;
 use super::{spinning, stopper};
-use crate::trace::enables::{interrupted, is_entry};
-use crate::trace::event::{Named, What};
+use crate::enables::{interrupted, is_entry};
+use crate::event::{Named, What};
 
 /// Interrupts that were pending together follow each other with nothing but the way out of one and into the next
 /// between them: closer than this, they were let in at the same place.

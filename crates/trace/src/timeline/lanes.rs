@@ -5,9 +5,9 @@ use super::path::per_cpu;
 use super::spans::Spans;
 use super::state::{Hard, Top, stretches};
 use super::tasks::Tasks;
-use crate::trace::event::{Named, Vector, What};
-use crate::trace::window::Window;
-use crate::units::{Cpu, Nanos};
+use crate::event::{Named, Vector, What};
+use crate::window::Window;
+use model::units::{Cpu, Nanos};
 
 /// What a CPU was in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,8 +33,8 @@ mod ticks;
 mod waits;
 mod why;
 
-#[cfg(test)]
-pub(crate) mod fixture;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 #[cfg(test)]
 mod tests;
 

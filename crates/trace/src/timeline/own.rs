@@ -8,8 +8,8 @@ use super::case::{Case, Cause};
 use super::frames::is_core_timer;
 use super::kind::Kind;
 use super::state::{Hard, Stretch, Top};
-use crate::bundle::run::Run;
-use crate::units::Nanos;
+use model::run::Run;
+use model::units::Nanos;
 
 /// What a path of bounded work takes at the very most between two events; a CPU that needs longer stood still.
 pub(super) const BOUND: i64 = 1_000_000;
@@ -124,7 +124,7 @@ mod tests {
     use super::super::explain;
     use super::super::fixture::{adds_up, host, told, window};
     use super::*;
-    use crate::bundle::run::{Host, Overhead, Recorder};
+    use model::run::{Host, Overhead, Recorder};
 
     fn cost(median: i64) -> Cost {
         let median_ns = [Some(Nanos(1)), None, Some(Nanos(median))];

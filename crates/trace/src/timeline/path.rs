@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::trace::event::{Named, What};
-use crate::trace::window::Window;
-use crate::units::Cpu;
+use crate::event::{Named, What};
+use crate::window::Window;
+use model::units::Cpu;
 
 /// Migrations that are followed: more of them are no path of a thread's.
 const MOVES: usize = 64;

@@ -12,8 +12,8 @@ use super::interrupted::{Found, found, working};
 use super::kind::Kind;
 use super::state::Stretch;
 use super::tasks::who;
-use crate::bundle::run::Who;
-use crate::trace::event::{Named, Task, What};
+use crate::event::{Named, Task, What};
+use model::run::Who;
 
 /// A thread that goes before the victim, with the place where the timer's interrupt found it.
 pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cause {

@@ -16,8 +16,8 @@ use super::spans::Spans;
 use super::spinning;
 use super::state::Stretch;
 use super::tasks::who;
-use crate::trace::event::{Named, Task, What};
-use crate::units::Cpu;
+use crate::event::{Named, Task, What};
+use model::units::Cpu;
 
 /// Beyond this, a thread that let preemption in at the end had it off; below, it may just have been switched.
 const SHORT: i64 = 50_000;
@@ -200,7 +200,7 @@ fn let_in(frames: &[String]) -> Option<usize> {
 mod tests {
     use super::super::fixture::{explained, explained_on, host, told, window};
     use super::*;
-    use crate::bundle::run::Host;
+    use model::run::Host;
 
     fn name(frames: &[&str]) -> Option<String> {
         let frames: Vec<String> = frames.iter().map(|&frame| frame.to_owned()).collect();

@@ -22,8 +22,8 @@ use super::standing::{ends_at_once, stands};
 use super::state::{Stretch, Top, stretches};
 use super::tasks::is_stopper;
 use super::ticks::{self, PERIODS};
-use crate::trace::event::{Named, What};
-use crate::units::{Cpu, CpuSet};
+use crate::event::{Named, What};
+use model::units::{Cpu, CpuSet};
 /// Gaps that are looked at, the longest ones.
 const MOST: usize = 64;
 /// Events of a CPU before a gap among which a timer's start is looked for.
@@ -227,7 +227,7 @@ fn works(case: &Case<'_>, events: &[&Named], stretch: &Stretch) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::fixture::{explained, explained_on, host, told, window};
-    use crate::bundle::run::Host;
+    use model::run::Host;
 
     /// A FIFO thread has the victim's CPU for 20 ms; the other CPU does as told.
     fn with(hog: &str, other: &str) -> Vec<String> {

@@ -15,9 +15,9 @@ use super::frames::{is_lock_helper, passes_time, spins_for_lock, unlocks_raw};
 use super::kind::Kind;
 use super::state::stretches;
 use super::tasks::is_stopper;
-use crate::bundle::run::Who;
-use crate::trace::event::{Named, What};
-use crate::units::{Cpu, CpuSet};
+use crate::event::{Named, What};
+use model::run::Who;
+use model::units::{Cpu, CpuSet};
 
 /// Threads on other CPUs that are told, those that ran longest.
 const TOLD: usize = 4;
@@ -166,7 +166,7 @@ fn is_entry(event: &Named) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{explained, told};
-    use crate::bundle::run::{Slice, Spike};
+    use model::run::{Slice, Spike};
 
     fn wait(spike: &Spike) -> Slice {
         spike.slices.iter().find(|slice| slice.kind == "lock-contention").cloned().unwrap()
@@ -195,7 +195,7 @@ mod tests {
         let spike = found("native_queued_spin_lock_slowpath,_raw_spin_lock,take+[faults],write");
         assert_eq!(told(&spike)[1], "lock-contention 20000");
         let slice = wait(&spike);
-        assert_eq!(slice.who, crate::bundle::run::Who::default());
+        assert_eq!(slice.who, model::run::Who::default());
         for part in
             ["waiter waited for a lock in take [faults]", "not known", "running meanwhile: holder on CPU 0"]
         {

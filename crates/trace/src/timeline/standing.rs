@@ -7,8 +7,8 @@ use super::hard;
 use super::kind::Kind;
 use super::silence::{Gap, ROUSED, STRAGGLING};
 use super::state::{Stretch, Top};
-use crate::trace::event::What;
-use crate::units::Cpu;
+use crate::event::What;
+use model::units::Cpu;
 
 /// Since when, in a virtual machine, a CPU stands still in what usually takes microseconds: its interrupt, a softirq, the way out
 /// of idle, or the loop of a measuring thread. What another CPU asked for may wait for that one instead.
@@ -48,7 +48,7 @@ pub(super) fn ends_at_once(case: &Case<'_>, cpu: Cpu, gap: &Gap) -> bool {
 mod tests {
     use super::super::fixture::{explained_on, host, window};
     use super::super::silence::tests::events;
-    use crate::bundle::run::Host;
+    use model::run::Host;
 
     #[test]
     fn a_virtual_cpu_that_stands_still_in_something_short_shows_a_stop() {

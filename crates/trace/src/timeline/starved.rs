@@ -10,9 +10,9 @@ use super::inherited;
 use super::kind::Kind;
 use super::state::Stretch;
 use super::tasks::who;
-use crate::bundle::run::Host;
-use crate::trace::event::{Named, Task, What};
-use crate::trace::label::Label;
+use crate::event::{Named, Task, What};
+use crate::label::Label;
+use model::run::Host;
 
 /// What let a thread of lower priority, or none, run since `queued`, while the victim was runnable.
 pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {

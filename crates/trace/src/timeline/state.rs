@@ -9,8 +9,8 @@
 
 use std::collections::HashMap;
 
-use crate::trace::event::{Named, Vector, What};
-use crate::trace::label::Label;
+use crate::event::{Named, Vector, What};
+use crate::label::Label;
 
 /// Contexts open in one another, beyond which no more are followed: the kernel does not come near it.
 const DEPTH: usize = 16;

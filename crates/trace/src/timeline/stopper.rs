@@ -8,8 +8,8 @@
 use super::case::{Case, Cause};
 use super::kind::Kind;
 use super::tasks::who;
-use crate::bundle::run::{Behind, Who};
-use crate::trace::event::{Named, Task, What};
+use crate::event::{Named, Task, What};
+use model::run::{Behind, Who};
 
 /// The time of a stopper thread that runs at `time`.
 pub(super) fn cause(case: &Case<'_>, task: Task, time: i64) -> Cause {
@@ -54,8 +54,8 @@ fn waking<'w>(case: &Case<'w>, stopper: i32, time: i64) -> Option<&'w Named> {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::explained;
-    use crate::bundle::run::Slice;
-    use crate::units::Cpu;
+    use model::run::Slice;
+    use model::units::Cpu;
 
     const WOKEN: &str = "
         -500 1 50 d  switch rt/50/19 S busy/60/120

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::bundle::run::Who;
-use crate::trace::event::{Named, Task, What};
+use crate::event::{Named, Task, What};
+use model::run::Who;
 
 /// The threads of a window, by id and time.
 pub(super) struct Tasks(HashMap<i32, Vec<(i64, Task)>>);

@@ -33,7 +33,7 @@ fn thread_of_higher_priority() {
         ["timer-irq local_timer 5", "thread hog 20000", "return-to-user 3", "unexplained 2"]
     );
     assert_eq!(spike.classes, ["thread"]);
-    assert_eq!(spike.switched_ns, Some(crate::units::Nanos(super::fixture::E + 20_007_000)));
+    assert_eq!(spike.switched_ns, Some(model::units::Nanos(super::fixture::E + 20_007_000)));
     assert_eq!((spike.slices[1].who.pid, spike.slices[1].who.prio), (60, 9));
     assert_eq!(spike.notes, [""; 0]);
 }
@@ -175,7 +175,7 @@ fn a_softirq_keeps_no_interrupt_waiting_and_on_preempt_rt_no_thread_above_its_ow
         905  1 60 s  soft- 3
         906  1 60 d  switch busy/60/120 P rt/50/19";
     assert_eq!(told(&explained(906.0, late))[..2], ["timer-irq local_timer 3", "softirq NET_RX 2"]);
-    let rt = crate::bundle::run::Host { preempt: "rt".to_owned(), ..host() };
+    let rt = model::run::Host { preempt: "rt".to_owned(), ..host() };
     let on_rt = |thread: &str| {
         let events =
             "-500 1 50 d switch rt/50/19 S THREAD\n-10 1 17 s soft+ 3\n2 1 17 dsh1 vector+ local_timer

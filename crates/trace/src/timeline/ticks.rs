@@ -6,9 +6,9 @@ use super::case::{Case, Cause};
 use super::doubt::is_virtual;
 use super::kind::Kind;
 use super::state::{Stretch, Top};
-use crate::bundle::run::Host;
-use crate::trace::event::{Named, Vector, What};
-use crate::units::{Cpu, CpuSet};
+use crate::event::{Named, Vector, What};
+use model::run::Host;
+use model::units::{Cpu, CpuSet};
 
 /// Periods without a tick that are no chance.
 pub(super) const PERIODS: i64 = 3;
@@ -68,7 +68,7 @@ fn is_tick(event: &Named) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{explained_on, host, told, window};
-    use crate::bundle::run::Host;
+    use model::run::Host;
 
     /// A FIFO thread has the CPU for 20 ms, with ticks at these microseconds.
     fn hog(virtualization: &str, ticks: &[u32]) -> String {

@@ -7,7 +7,7 @@ use super::case::{Case, Cause};
 use super::kind::Kind;
 use super::spans::Spans;
 use super::tasks::who;
-use crate::trace::event::{Named, What};
+use crate::event::{Named, What};
 
 /// Page faults up to the end, and sleeps up to the next waking; none for a sleep without a fault.
 pub(super) fn find(case: &Case<'_>) -> Spans<Option<Cause>> {

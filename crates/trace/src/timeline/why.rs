@@ -1,7 +1,7 @@
 //! Why time of a spike is unexplained, in a sentence: stopped from outside, or that it cannot be told.
 
 use super::own::BOUND;
-use crate::bundle::run::{Host, Spike};
+use model::run::{Host, Spike};
 
 const OUTSIDE: &str = "stopped from outside";
 
@@ -66,7 +66,7 @@ pub fn is_outside(why: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Nanos;
+    use model::units::Nanos;
 
     fn of(virtualization: &str, known: Known, stopped: i64, rest: i64) -> String {
         let host = Host { virtualization: virtualization.to_owned(), ..Host::default() };

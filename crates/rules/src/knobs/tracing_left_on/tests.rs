@@ -1,7 +1,7 @@
 //! Tracers and events, of the kernel's own buffer and of instances.
 
 use super::KNOB;
-use crate::rules::fixture::{Machine, check};
+use crate::fixture::{Machine, check};
 
 const DIR: &str = "/sys/kernel/tracing";
 

@@ -1,0 +1,16 @@
+//! The values that all rooms speak of: no files, no clocks, no threads.
+//!
+//! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] what can come of reading
+//! something. [`run`] and [`spike`] are the documents of the contract (docs/bundle.md), [`check`] says whether their
+//! numbers agree. [`histogram`] holds samples, [`column`] long lists of numbers. [`text`] makes foreign words harmless.
+
+pub mod check;
+pub mod column;
+pub mod error;
+pub mod fact;
+pub mod histogram;
+pub mod run;
+pub mod spike;
+pub mod text;
+pub mod units;
+pub mod wall_time;

@@ -1,0 +1,1 @@
+//! Open bundles, and ask them.
