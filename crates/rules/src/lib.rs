@@ -40,7 +40,7 @@ pub mod workqueues;
 use serde::Serialize;
 
 use case::Case;
-use judgement::{Judged, Severity};
+use judgement::{Judged, Judgement, Severity};
 use remedy::Remedy;
 
 use facts::survey::Wanted;
@@ -89,6 +89,35 @@ pub struct Knob {
     pub judge: fn(&Case) -> Judged,
     /// Machines that show what it does.
     pub examples: Examples,
+}
+
+impl Knob {
+    /// The fields that a record does not name: a new field is edited in here and in the records that use it.
+    ///
+    /// Severity and evidence claim the least; a record without words, sources or a judge fails the tests.
+    pub const DEFAULT: Knob = Knob {
+        id: "",
+        title: "",
+        what: "",
+        why: "",
+        tell: "",
+        cost: "",
+        wanted: "",
+        fix: Remedy::default,
+        severity: Severity::Info,
+        evidence: Evidence::Practice,
+        contested: "",
+        lasts: Lasts::Runtime,
+        sources: &[],
+        cures: &[],
+        after: &[],
+        conflicts: &[],
+        reads: &[],
+        facts: &[],
+        programs: &[],
+        judge: |_| Err(Judgement::unknown("this rule has no judge")),
+        examples: Examples { fires: "", silent: "", unknown: "" },
+    };
 }
 
 /// Changes to a well-set machine (`src/rules/base`) that show what a rule does.

@@ -1,7 +1,7 @@
 //! The time of day is set.
 
 use super::sources::HRTIMER_C;
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -14,10 +14,7 @@ pub static CULPRIT: Culprit = Culprit {
     kinds: &[Slice::Ipi],
     sources: &[Source { title: "kernel: kernel/time/hrtimer.c, clock_was_set", url: HRTIMER_C }],
     evidence: Evidence::Source,
-    cured_by: &[],
     provoke: "date -s on another CPU, in a virtual machine",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
     },
@@ -25,6 +22,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "ipi ns=30000 function=retrigger_next_event irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=hrtimer_interrupt irq=call_function from=0 comm=sender",
     },
+    ..Culprit::DEFAULT
 };
 
 /// What other CPUs are asked to run.

@@ -1,7 +1,7 @@
 //! The clocksource is compared with another one.
 
 use super::sources::{CLOCKSOURCE_C, PARAMETERS};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -19,8 +19,6 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["tsc-watchdog"],
     provoke: "a machine whose TSC is not known to be reliable, with the HPET as the watchdog",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         sight
             .function_in(&["clocksource_verify_one_cpu", "clocksource_watchdog"])
@@ -30,4 +28,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "softirq ns=40000 function=clocksource_watchdog irq=TIMER comm=swapper/1",
         silent: "softirq ns=40000 function=process_timeout irq=TIMER comm=swapper/1",
     },
+    ..Culprit::DEFAULT
 };

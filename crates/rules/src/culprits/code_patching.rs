@@ -1,7 +1,7 @@
 //! Code of the kernel that is changed while all CPUs run it.
 
 use super::sources::ALTERNATIVE_C;
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -17,8 +17,6 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Source,
     cured_by: &["kfence"],
     provoke: "switching a tracepoint on and off on another CPU: echo 1 and 0 to events/sched/sched_switch/enable in a trace instance",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
     },
@@ -26,6 +24,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "ipi ns=30000 function=do_sync_core irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=ipi_sync_core irq=call_function from=0 comm=sender",
     },
+    ..Culprit::DEFAULT
 };
 
 /// What other CPUs are asked to run.

@@ -1,7 +1,7 @@
 //! A message that is written to a console with interrupts or preemption off.
 
 use super::sources::{PRINTK_C, SERIAL_CONSOLE};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -21,13 +21,12 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["serial-console", "console-loglevel", "printk-devkmsg", "preemption-model"],
     provoke: "echo to /dev/kmsg at level 0 in a loop, with a serial console",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| sight.in_stack(FUNCTIONS).map(|function| format!("{function} in the stack")),
     examples: Examples {
         fires: "irqs-off ns=4000000 function=__console_unlock stack=__console_unlock<console_flush_all<console_unlock<vprintk_emit",
         silent: "irqs-off ns=4000000 function=__console_unlock stack=__console_unlock<console_list_lock",
     },
+    ..Culprit::DEFAULT
 };
 
 /// Functions that write messages to consoles, or wait for one that does.

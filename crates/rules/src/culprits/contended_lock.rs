@@ -37,4 +37,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "lock-contention ns=20000000 comm=taker prio=9 function=take_lock module=faults",
         silent: "irqs-off ns=20000000 comm=taker prio=9 function=take_lock module=faults",
     },
+    ..Culprit::DEFAULT
 };

@@ -1,7 +1,7 @@
 //! Performance counters that are read or moved from another CPU.
 
 use super::sources::EVENTS_CORE_C;
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -17,10 +17,7 @@ pub static CULPRIT: Culprit = Culprit {
         url: EVENTS_CORE_C,
     }],
     evidence: Evidence::Source,
-    cured_by: &[],
     provoke: "perf stat -a -I 10 on another CPU",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
     },
@@ -28,6 +25,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "ipi ns=30000 function=remote_function irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=__rdmsr_on_cpu irq=call_function from=0 comm=sender",
     },
+    ..Culprit::DEFAULT
 };
 
 /// What other CPUs are asked to run.

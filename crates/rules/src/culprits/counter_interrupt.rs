@@ -1,7 +1,7 @@
 //! Interrupts of the performance counters, which nothing can mask.
 
 use super::sources::LOCKUP_WATCHDOGS;
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -16,11 +16,10 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["watchdog"],
     provoke: "perf record -a -e cycles on hardware with counters",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| sight.function_in(&["perf_event_nmi_handler"]).map(|function| format!("{function} ran")),
     examples: Examples {
         fires: "nmi ns=9000 function=perf_event_nmi_handler",
         silent: "nmi ns=9000 function=nmi_cpu_backtrace_handler",
     },
+    ..Culprit::DEFAULT
 };

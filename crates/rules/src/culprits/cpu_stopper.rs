@@ -2,7 +2,7 @@
 
 use super::sources::{ISOLATION, STOP_MACHINE_C};
 use super::who;
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -20,7 +20,6 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Observed,
     cured_by: &["watchdog"],
     provoke: "a kernel module that calls stop_machine with a function that takes long",
-    apart: Apart::Never,
     general: true,
     matches: |sight| {
         let who = &sight.slice.who;
@@ -35,4 +34,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "stop-machine ns=20000000 comm=migration/1 pid=19 prio=0 from=0 asked=insmod",
         silent: "thread ns=20000000 comm=migrationd pid=19 prio=0",
     },
+    ..Culprit::DEFAULT
 };

@@ -35,6 +35,7 @@ pub static CULPRIT: Culprit = Culprit {
         device.then(|| format!("the handler of {irq} ran"))
     },
     examples: Examples { fires: "irq ns=80000 irq=nvme0q1", silent: "irq ns=80000 irq=irq_work" },
+    ..Culprit::DEFAULT
 };
 
 /// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and the timers of Arm.

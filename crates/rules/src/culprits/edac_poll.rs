@@ -1,7 +1,7 @@
 //! Memory controllers are asked for errors.
 
 use super::sources::{EDAC_MC_C, WORKQUEUE};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -19,13 +19,12 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Source,
     cured_by: &["workqueue-cpumask"],
     provoke: "edac_mc_poll_msec of 100 on hardware with a polled EDAC driver",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| sight.work_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker")),
     examples: Examples {
         fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=edac_mc_workq_function comm=kworker/1:2 pid=60 prio=120",
         silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update comm=kworker/1:2 pid=60 prio=120",
     },
+    ..Culprit::DEFAULT
 };
 
 /// Its work, by function.

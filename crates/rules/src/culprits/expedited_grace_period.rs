@@ -1,7 +1,7 @@
 //! RCU's grace periods that interrupt CPUs to be over sooner.
 
 use super::sources::{EXPEDITED, PARAMETERS};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -19,8 +19,6 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["rcu-expedited"],
     provoke: "creating and removing network namespaces, or mounting and unmounting in a loop, on another CPU",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
     },
@@ -28,6 +26,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "ipi ns=30000 function=rcu_exp_handler irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=rcu_barrier_handler irq=call_function from=0 comm=sender",
     },
+    ..Culprit::DEFAULT
 };
 
 /// What other CPUs are asked to run.

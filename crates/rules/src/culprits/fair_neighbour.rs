@@ -29,4 +29,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "victim comm=onbeat prio=120\nthread ns=3000000 comm=stress pid=900 prio=120",
         silent: "victim comm=onbeat prio=19\nthread ns=3000000 comm=stress pid=900 prio=120",
     },
+    ..Culprit::DEFAULT
 };

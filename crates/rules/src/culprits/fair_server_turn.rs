@@ -2,7 +2,7 @@
 
 use super::sources::{DEADLINE, SCHED_DEBUG_C};
 use super::who;
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -21,7 +21,6 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Observed,
     cured_by: &["fair-server", "ext-server"],
     provoke: "a SCHED_FIFO thread that spins and one under SCHED_OTHER that spins, on one CPU, on Linux 6.12",
-    apart: Apart::Never,
     general: true,
     matches: |sight| {
         Some(match sight.slice.who.comm.as_str() {
@@ -33,4 +32,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "fair-server ns=50000000 comm=hog pid=900 prio=120",
         silent: "thread ns=50000000 comm=hog pid=900 prio=120",
     },
+    ..Culprit::DEFAULT
 };

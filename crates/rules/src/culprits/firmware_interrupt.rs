@@ -1,7 +1,7 @@
 //! The firmware takes the processor for itself, in system management mode.
 
 use super::sources::{HWLAT, RT_HARDWARE};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -20,16 +20,14 @@ pub static CULPRIT: Culprit = Culprit {
         Source { title: "kernel: real-time hardware, system management interrupts", url: RT_HARDWARE },
     ],
     evidence: Evidence::Documented,
-    cured_by: &[],
     provoke: "nothing can from Linux on machines in general: it is the firmware's; the times of day, the temperature and USB devices \
            may",
-    apart: Apart::Never,
-    general: false,
     matches: known,
     examples: Examples {
         fires: "host virtual=none machine=x86_64\nintegrity kind=smi\nunexplained ns=300000\nagain times=3 every=700000000 cpus=0,1",
         silent: "host virtual=none machine=x86_64\nintegrity kind=smi\nunexplained ns=300000\nagain times=3 every=700000000 cpus=1",
     },
+    ..Culprit::DEFAULT
 };
 
 fn known(sight: &super::Sight) -> Option<String> {

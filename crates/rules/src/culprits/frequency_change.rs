@@ -1,7 +1,7 @@
 //! The CPU's frequency is changed.
 
 use super::sources::{CPUFREQ, CPUFREQ_GOVERNOR_C};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -20,13 +20,12 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["cpufreq-governor", "cpufreq-limit"],
     provoke: "the ondemand or schedutil governor and a load that comes and goes, on a machine whose driver sleeps or calls firmware",
-    apart: Apart::Never,
-    general: false,
     matches: known,
     examples: Examples {
         fires: "irqs-off ns=440000 comm=kworker/2:1 prio=120 function=clk_scu_atf_set_cpu_rate stack=clk_scu_atf_set_cpu_rate<clk_set_rate<od_dbs_update<dbs_work_handler",
         silent: "irqs-off ns=440000 comm=kworker/2:1 prio=120 function=clk_scu_atf_set_cpu_rate stack=clk_scu_atf_set_cpu_rate<clk_set_rate",
     },
+    ..Culprit::DEFAULT
 };
 
 /// Functions of governors, and of what sets the frequency for them.

@@ -1,7 +1,7 @@
 //! The hypervisor ran something else on the CPU under the virtual one.
 
 use super::sources::{OSNOISE, PROC_STAT5};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -20,13 +20,12 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["virtual-machine"],
     provoke: "another virtual machine that spins on the same physical CPU",
-    apart: Apart::Never,
-    general: false,
     matches: known,
     examples: Examples {
         fires: "host virtual=kvm\nstolen cpu=1 ns=10000000\nunexplained ns=4000000",
         silent: "host virtual=kvm\nstolen cpu=0 ns=10000000\nunexplained ns=4000000",
     },
+    ..Culprit::DEFAULT
 };
 
 /// The kernel counts steal in ticks, of 10 ms at the coarsest: what lies that close to a second may belong to it.

@@ -31,4 +31,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "idle-exit ns=180000 irq=C6 comm=swapper/1",
         silent: "irqs-off ns=180000 comm=swapper/1",
     },
+    ..Culprit::DEFAULT
 };

@@ -19,11 +19,9 @@ pub static CULPRIT: Culprit = Culprit {
         Source { title: "a priority inversion", url: PI_FUTEX },
     ],
     evidence: Evidence::Documented,
-    cured_by: &[],
     provoke: "a fair thread that spins while it holds a mutex with PTHREAD_PRIO_INHERIT, a thread above the victim that waits for it, all on \
               the victim's CPU",
     apart: Apart::Thread,
-    general: false,
     matches: |sight| {
         let from = sight.slice.who.inherited_from.as_ref()?;
         let first = sight.goes_first()?;
@@ -36,4 +34,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "victim comm=onbeat prio=19\nthread ns=20000000 comm=logger pid=812 prio=9 inherits=vision",
         silent: "victim comm=onbeat prio=19\nthread ns=20000000 comm=logger pid=812 prio=9",
     },
+    ..Culprit::DEFAULT
 };

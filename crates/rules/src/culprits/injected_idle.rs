@@ -1,7 +1,7 @@
 //! A thread that keeps the CPU idle to cool it.
 
 use super::sources::{IDLE_INJECT_C, POWERCLAMP};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -20,8 +20,6 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["idle-injection"],
     provoke: "writing 50 to cur_state of the cooling device intel_powerclamp, on Intel hardware",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         let comm = sight.slice.who.comm.as_str();
         let injects = comm.starts_with("idle_inject/") || comm.starts_with("kidle_inj/");
@@ -31,4 +29,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "victim comm=audio prio=69\nthread ns=6000000 comm=idle_inject/1 pid=40 prio=49",
         silent: "victim comm=audio prio=69\nthread ns=6000000 comm=idle_injector pid=40 prio=49",
     },
+    ..Culprit::DEFAULT
 };

@@ -20,7 +20,6 @@ pub static CULPRIT: Culprit = Culprit {
         Source { title: "sched(7), scheduling policies", url: SCHED7 },
     ],
     evidence: Evidence::Documented,
-    cured_by: &[],
     provoke: "three threads on one CPU: a low one that holds a plain pthread mutex, a middle one that spins, a high one that takes \
            the mutex",
     apart: Apart::Thread,
@@ -34,4 +33,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "priority-inversion ns=20000000 comm=low prio=98",
         silent: "thread ns=20000000 comm=low prio=98",
     },
+    ..Culprit::DEFAULT
 };

@@ -23,10 +23,10 @@ pub static CULPRIT: Culprit = Culprit {
     provoke: "traffic of a device whose interrupt is on the victim's CPU, on PREEMPT_RT or with threadirqs, and a victim of priority \
            49 or less",
     apart: Apart::Thread,
-    general: false,
     matches: |sight| sight.goes_first().filter(|_| who::irq_thread(&sight.slice.who.comm).is_some()),
     examples: Examples {
         fires: "victim comm=audio prio=49\nthread ns=400000 comm=irq/24-eth0 pid=300 prio=49",
         silent: "victim comm=audio prio=48\nthread ns=400000 comm=irq/24-eth0 pid=300 prio=49",
     },
+    ..Culprit::DEFAULT
 };

@@ -41,4 +41,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "irqs-off ns=20000000 comm=insmod pid=71 prio=120 function=hold_irqs module=faults stack=hold_irqs<init",
         silent: "irqs-off ns=20000000 comm=insmod pid=71 prio=120",
     },
+    ..Culprit::DEFAULT
 };

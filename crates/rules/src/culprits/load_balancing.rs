@@ -1,7 +1,7 @@
 //! The scheduler moves threads between CPUs.
 
 use super::sources::PER_CPU_KTHREADS;
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -15,11 +15,10 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["isolation-lists", "cpu-isolation", "cpuset-partition"],
     provoke: "many busy threads without affinity on a machine with many CPUs",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| (sight.slice.who.irq == "SCHED").then(|| "the softirq SCHED ran".to_owned()),
     examples: Examples {
         fires: "softirq ns=60000 irq=SCHED comm=stress",
         silent: "softirq ns=60000 irq=RCU comm=stress",
     },
+    ..Culprit::DEFAULT
 };

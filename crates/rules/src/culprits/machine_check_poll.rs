@@ -1,7 +1,7 @@
 //! The banks of machine checks are polled.
 
 use super::sources::{MCE_CORE_C, SYSFS_MCE};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -18,11 +18,10 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["machine-check-polling"],
     provoke: "check_interval of 1 s on x86 hardware",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| sight.function_in(&["mce_timer_fn"]).map(|function| format!("{function} ran")),
     examples: Examples {
         fires: "softirq ns=40000 function=mce_timer_fn irq=TIMER comm=swapper/1",
         silent: "softirq ns=40000 function=delayed_work_timer_fn irq=TIMER comm=swapper/1",
     },
+    ..Culprit::DEFAULT
 };

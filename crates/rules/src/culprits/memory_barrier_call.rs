@@ -1,7 +1,7 @@
 //! membarrier(2), which makes other CPUs pass a barrier.
 
 use super::sources::{MEMBARRIER_C, MEMBARRIER2};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -18,11 +18,8 @@ pub static CULPRIT: Culprit = Culprit {
         Source { title: "kernel: kernel/sched/membarrier.c", url: MEMBARRIER_C },
     ],
     evidence: Evidence::Source,
-    cured_by: &[],
     provoke: "a thread that calls membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) in a loop while the victim is a thread of the same \
            process",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
     },
@@ -30,6 +27,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "ipi ns=30000 function=ipi_mb irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=do_sync_core irq=call_function from=0 comm=sender",
     },
+    ..Culprit::DEFAULT
 };
 
 /// What other CPUs are asked to run.

@@ -107,6 +107,24 @@ pub struct Culprit {
 }
 
 impl Culprit {
+    /// The fields that a record does not name; a record without words, sources or a match fails the tests.
+    pub const DEFAULT: Culprit = Culprit {
+        id: "",
+        title: "",
+        looks: "",
+        tell: "",
+        remedy: "",
+        kinds: &[],
+        sources: &[],
+        evidence: Evidence::Practice,
+        cured_by: &[],
+        provoke: "",
+        apart: Apart::Never,
+        general: false,
+        matches: |_| None,
+        examples: Examples { fires: "", silent: "" },
+    };
+
     /// Whether it may know slices of this kind.
     pub fn may_know(&self, kind: &str) -> bool {
         self.kinds.iter().any(|known| known.name() == kind)

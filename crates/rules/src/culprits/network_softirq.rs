@@ -20,7 +20,6 @@ pub static CULPRIT: Culprit = Culprit {
     cured_by: &["network-queues", "irq-affinity", "threaded-interrupts", "kernel-thread-priorities"],
     provoke: "a flood of packets at a network card whose interrupts are on the victim's CPU",
     apart: Apart::Irq,
-    general: false,
     matches: |sight| {
         let irq = sight.slice.who.irq.as_str();
         ["NET_RX", "NET_TX"].contains(&irq).then(|| format!("the softirq {irq} ran"))
@@ -29,4 +28,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "softirq ns=700000 irq=NET_RX comm=swapper/1",
         silent: "softirq ns=700000 irq=BLOCK comm=swapper/1",
     },
+    ..Culprit::DEFAULT
 };

@@ -1,7 +1,7 @@
 //! The thread that came late was still running.
 
 use super::sources::SCHED7;
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -13,13 +13,12 @@ pub static CULPRIT: Culprit = Culprit {
     kinds: &[Slice::Thread],
     sources: &[Source { title: "sched(7), deadline scheduling: runtime and period", url: SCHED7 }],
     evidence: Evidence::Documented,
-    cured_by: &[],
     provoke: "a periodic task that computes for longer than its period",
-    apart: Apart::Never,
     general: true,
     matches: |sight| sight.of_victim().then(|| format!("{} ran on", sight.slice.who.comm)),
     examples: Examples {
         fires: "victim comm=loop pid=70 prio=19\nthread ns=900000 comm=loop pid=70 prio=19",
         silent: "victim comm=loop pid=70 prio=19\nthread ns=900000 comm=loop pid=71 prio=19",
     },
+    ..Culprit::DEFAULT
 };

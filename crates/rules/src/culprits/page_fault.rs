@@ -1,7 +1,7 @@
 //! The thread touches memory that is not there yet.
 
 use super::sources::{MLOCK2, SYSCTL_VM};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -27,11 +27,11 @@ pub static CULPRIT: Culprit = Culprit {
         "unevictable-compaction",
     ],
     provoke: "a task that maps fresh memory and writes one byte of it in each cycle",
-    apart: Apart::Never,
     general: true,
     matches: |_| Some("the kernel's event of a page fault".to_owned()),
     examples: Examples {
         fires: "page-fault ns=90000 comm=onbeat prio=19",
         silent: "return-to-user ns=90000 comm=onbeat prio=19",
     },
+    ..Culprit::DEFAULT
 };

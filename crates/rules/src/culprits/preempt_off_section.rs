@@ -38,4 +38,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "preempt-off ns=20000000 comm=insmod pid=71 prio=120 function=hold_preemption module=faults",
         silent: "host preempt=none\npreempt-off ns=20000000 comm=python3 pid=71 prio=120",
     },
+    ..Culprit::DEFAULT
 };

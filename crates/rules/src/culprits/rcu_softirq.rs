@@ -1,7 +1,7 @@
 //! RCU's callbacks in a softirq.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -18,11 +18,10 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["rcu-callbacks"],
     provoke: "closing many files or forking in a loop on the victim's CPU, without rcu_nocbs",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| (sight.slice.who.irq == "RCU").then(|| "the softirq RCU ran".to_owned()),
     examples: Examples {
         fires: "softirq ns=300000 irq=RCU comm=sh",
         silent: "softirq ns=300000 irq=SCHED comm=sh",
     },
+    ..Culprit::DEFAULT
 };

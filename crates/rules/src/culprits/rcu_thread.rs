@@ -22,7 +22,6 @@ pub static CULPRIT: Culprit = Culprit {
     cured_by: &["rcu-thread-priority", "rcu-callbacks", "rcu-offload-affinity", "rcu-nocb-poll"],
     provoke: "rcutree.kthread_prio above the victim's priority, and a load that frees much (closing files, forking) on its CPU",
     apart: Apart::Thread,
-    general: false,
     matches: |sight| {
         sight.goes_first().filter(|_| THREADS.iter().any(|name| sight.slice.who.comm.starts_with(name)))
     },
@@ -30,6 +29,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "victim comm=onbeat prio=98\nthread ns=90000 comm=rcuc/1 pid=23 prio=98",
         silent: "victim comm=onbeat prio=97\nthread ns=90000 comm=rcuc/1 pid=23 prio=98",
     },
+    ..Culprit::DEFAULT
 };
 
 /// How the names of its threads begin.

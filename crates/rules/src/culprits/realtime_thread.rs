@@ -27,4 +27,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "victim comm=onbeat prio=19\nthread ns=2000000 comm=hog pid=812 prio=9",
         silent: "victim comm=onbeat prio=19\nthread ns=2000000 comm=hog pid=812 prio=20",
     },
+    ..Culprit::DEFAULT
 };

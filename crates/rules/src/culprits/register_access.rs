@@ -1,7 +1,7 @@
 //! Model-specific registers that are read from another CPU.
 
 use super::sources::{MSR_SMP_C, MSR4};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -17,10 +17,7 @@ pub static CULPRIT: Culprit = Culprit {
         Source { title: "kernel: arch/x86/lib/msr-smp.c", url: MSR_SMP_C },
     ],
     evidence: Evidence::Source,
-    cured_by: &[],
     provoke: "reading /dev/cpu/N/msr of the victim's CPU in a loop on another one",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
     },
@@ -28,6 +25,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "ipi ns=30000 function=__rdmsr_safe_on_cpu irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=remote_function irq=call_function from=0 comm=sender",
     },
+    ..Culprit::DEFAULT
 };
 
 /// What other CPUs are asked to run.

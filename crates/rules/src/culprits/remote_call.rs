@@ -20,7 +20,6 @@ pub static CULPRIT: Culprit = Culprit {
         Source { title: "kernel: CPU isolation", url: ISOLATION },
     ],
     evidence: Evidence::Observed,
-    cured_by: &[],
     provoke: "a kernel module that calls smp_call_function_single for the victim's CPU with a function that takes long",
     apart: Apart::Function,
     general: true,
@@ -31,6 +30,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "ipi ns=20000000 function=long_call module=faults irq=call_function_single from=0 comm=insmod",
         silent: "ipi ns=2000 irq=reschedule from=0 comm=cat",
     },
+    ..Culprit::DEFAULT
 };
 
 /// Which function was run, and who asked for it.

@@ -1,7 +1,7 @@
 //! Real-time threads are stopped for the rest of the period.
 
 use super::sources::{RT_GROUP, SYSCTL_KERNEL};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -20,11 +20,11 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["rt-throttling", "rt-group-sched"],
     provoke: "a SCHED_FIFO thread that spins for longer than 0.95 s on Linux 6.1",
-    apart: Apart::Never,
     general: true,
     matches: |_| Some("a real-time thread was ready and not chosen".to_owned()),
     examples: Examples {
         fires: "throttled ns=50000000 comm=swapper/1",
         silent: "thread ns=50000000 comm=swapper/1 prio=120",
     },
+    ..Culprit::DEFAULT
 };

@@ -1,7 +1,7 @@
 //! Statistics of the slab allocator, which are counted with a lock held.
 
 use super::sources::{SLAB, SLUB_SOURCE};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -21,13 +21,12 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Source,
     cured_by: &["slabinfo-readers", "preemption-model"],
     provoke: "cat /proc/slabinfo in a loop after filling a cache with some 100,000 objects",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| sight.in_stack(FUNCTIONS).map(|function| format!("{function} in the stack")),
     examples: Examples {
         fires: "irqs-off ns=300000 comm=meminfo prio=120 function=get_slabinfo stack=count_partial<get_slabinfo<slab_show",
         silent: "irqs-off ns=300000 comm=meminfo prio=120 function=get_partial_node stack=get_partial_node<___slab_alloc",
     },
+    ..Culprit::DEFAULT
 };
 
 /// Functions that count the objects of lists of slabs.

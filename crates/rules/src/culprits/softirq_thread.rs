@@ -22,7 +22,6 @@ pub static CULPRIT: Culprit = Culprit {
     cured_by: &["kernel-thread-priorities"],
     provoke: "chrt -f -p 90 of ksoftirqd/N, and network traffic on its CPU",
     apart: Apart::Thread,
-    general: false,
     matches: |sight| {
         sight
             .goes_first()
@@ -32,4 +31,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "victim comm=onbeat prio=19\nthread ns=900000 comm=ksoftirqd/1 pid=22 prio=9",
         silent: "victim comm=onbeat prio=19\nthread ns=900000 comm=ksoftirqd/1 pid=22 prio=120",
     },
+    ..Culprit::DEFAULT
 };

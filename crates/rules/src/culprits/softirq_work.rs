@@ -30,4 +30,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "softirq ns=20000000 irq=TASKLET comm=insmod function=hold_tasklet module=faults",
         silent: "softirq ns=20000000",
     },
+    ..Culprit::DEFAULT
 };

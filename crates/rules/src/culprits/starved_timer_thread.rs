@@ -24,12 +24,12 @@ pub static CULPRIT: Culprit = Culprit {
     cured_by: &["kernel-thread-priorities", "realtime-neighbours"],
     provoke: "a victim of priority 80 that waits by timerfd, and a thread of priority 10 that spins on its CPU, on PREEMPT_RT",
     apart: Apart::Thread,
-    general: false,
     matches: known,
     examples: Examples {
         fires: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 prio=89\ntimer-softirq ns=20000 comm=ktimers/1 pid=20 prio=98 irq=HRTIMER",
         silent: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 prio=89\ntimer-softirq ns=20000 comm=ksoftirqd/1 pid=21 prio=120 irq=TIMER",
     },
+    ..Culprit::DEFAULT
 };
 
 /// The kernel's priority of ktimers, SCHED_FIFO 1, unless somebody raised it.

@@ -1,7 +1,7 @@
 //! The processor says by an interrupt that it is too hot.
 
 use super::sources::{ABI, RT_HARDWARE};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -19,10 +19,9 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["thermal-throttling"],
     provoke: "load on all CPUs of a machine whose cooling is not enough; a virtual machine has none",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         (sight.slice.who.irq == "thermal_apic").then(|| "the interrupt thermal_apic came".to_owned())
     },
     examples: Examples { fires: "irq ns=9000 irq=thermal_apic", silent: "irq ns=9000 irq=threshold_apic" },
+    ..Culprit::DEFAULT
 };

@@ -26,6 +26,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "softirq ns=20000000 function=slow_timer module=faults irq=TIMER comm=insmod",
         silent: "timer-softirq ns=20000 function=timerfd_tmrproc irq=HRTIMER comm=ktimers/1",
     },
+    ..Culprit::DEFAULT
 };
 
 /// Functions of timers that wake a thread and do nothing else.

@@ -1,7 +1,7 @@
 //! Translations of addresses that all CPUs have to forget.
 
 use super::sources::{TLB, TLB_C};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -21,8 +21,6 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Source,
     cured_by: &["transparent-hugepages"],
     provoke: "munmap in a loop in one thread of a process whose other thread spins on the victim's CPU",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
     },
@@ -30,6 +28,7 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "ipi ns=30000 function=flush_tlb_func irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=flush_smp_call_function_queue irq=call_function from=0 comm=sender",
     },
+    ..Culprit::DEFAULT
 };
 
 /// What other CPUs are asked to run.

@@ -2,7 +2,7 @@
 
 use super::sources::{RT_CONFIG, RT_DIFFERENCES};
 use super::who;
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 use trace::timeline::NOT_PREEMPTED;
 
@@ -24,8 +24,6 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Observed,
     cured_by: &["preemption-model"],
     provoke: "a kernel booted with preempt=none, and programs that read and write large files on the victim's CPU",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| {
         let (who, evidence) = (&sight.slice.who, &sight.slice.evidence);
         let late = matches!(sight.about.host.preempt.as_str(), "none" | "voluntary");
@@ -40,4 +38,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "host preempt=none\npreempt-off ns=20000000 comm=python3 pid=71 prio=120",
         silent: "host preempt=full\npreempt-off ns=20000000 comm=python3 pid=71 prio=120",
     },
+    ..Culprit::DEFAULT
 };

@@ -1,7 +1,7 @@
 //! Counts of memory that each CPU adds to the machine's.
 
 use super::sources::{PER_CPU_KTHREADS, VMSTAT_C};
-use super::{Apart, Culprit, Examples};
+use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
 
 pub static CULPRIT: Culprit = Culprit {
@@ -18,13 +18,12 @@ pub static CULPRIT: Culprit = Culprit {
     evidence: Evidence::Documented,
     cured_by: &["vmstat-interval"],
     provoke: "vm.stat_interval=1, and memory allocated and freed on the victim's CPU, under SCHED_OTHER",
-    apart: Apart::Never,
-    general: false,
     matches: |sight| sight.work_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker")),
     examples: Examples {
         fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update comm=kworker/1:2 pid=60 prio=120",
         silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=lru_add_drain_per_cpu comm=kworker/1:2 pid=60 prio=120",
     },
+    ..Culprit::DEFAULT
 };
 
 /// Its work, by function.

@@ -32,4 +32,5 @@ pub static CULPRIT: Culprit = Culprit {
         fires: "workqueue ns=20000000 function=slow_work module=faults comm=kworker/1:2 pid=60 prio=120",
         silent: "workqueue ns=20000000 comm=kworker/1:2 pid=60 prio=120",
     },
+    ..Culprit::DEFAULT
 };

@@ -30,7 +30,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation, requirements", url: ISOLATION },
@@ -38,16 +37,12 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: cpusets of version 1, sched_load_balance", url: CPUSETS1 },
     ],
     cures: &[Slice::Thread],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/sys/fs/cgroup/cgroup.controllers",
         "/sys/fs/cgroup/unified/cgroup.controllers",
         "/sys/fs/cgroup/GROUP/cpuset.cpus.partition",
         "/proc/sys/kernel/osrelease",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -62,6 +57,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/cpu/isolated:
                   /sys/fs/cgroup refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -29,7 +29,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Source,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source {
@@ -39,15 +38,11 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, clocksource=", url: PARAMETERS },
     ],
     cures: &[Slice::ReturnToUser, Slice::TimerIrq, Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
         "/proc/cmdline",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/clocksource/clocksource0/current_clocksource: hpet
@@ -55,6 +50,7 @@ pub static KNOB: Knob = Knob {
         silent: "",
         unknown: "/sys/devices/system/clocksource/clocksource0/current_clocksource refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// Where no good clock is offered.

@@ -23,18 +23,14 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::all([printed(), heeded()]),
     severity: Severity::Low,
     evidence: Evidence::Practice,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: /proc/sys/kernel, printk", url: SYSCTL_KERNEL },
         Source { title: "kernel: command line, loglevel=, quiet and ignore_loglevel", url: PARAMETERS },
     ],
     cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[SYSCTL, IGNORE, ACTIVE],
     facts: &["/proc/sys/kernel/version"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/printk: 7	4	1	7
@@ -44,6 +40,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/proc/sys/kernel/printk refused
                   /sys/module/printk/parameters/ignore_loglevel: N",
     },
+    ..Knob::DEFAULT
 };
 
 const SYSCTL: &str = "/proc/sys/kernel/printk";

@@ -39,8 +39,6 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: control groups, cpuset.cpus.effective", url: CGROUP_V2 },
     ],
     cures: &[Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[ROOT, SYSTEM, MACHINE, PODS, KUBEPODS, DOCKER],
     facts: &["/proc/PID/stat", "/sys/devices/system/cpu/isolated"],
     programs: PROGRAMS,
@@ -58,6 +56,7 @@ pub static KNOB: Knob = Knob {
                   /sys/fs/cgroup/system.slice/cpuset.cpus.effective refused
                   --cpus 2-3",
     },
+    ..Knob::DEFAULT
 };
 
 const ROOT: &str = "/sys/fs/cgroup/cpuset.cpus.effective";

@@ -31,18 +31,14 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::advice(Because::Machine, "choose CPUs of one kind, and isolate those"),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: capacity aware scheduling, CPU capacity", url: CAPACITY },
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
     ],
     cures: &[Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[HYBRID[0].1, HYBRID[1].1, HYBRID[2].1, CAPACITIES],
     facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated", "/proc/sys/kernel/arch"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/cpu_core/cpus: 0-2
@@ -52,6 +48,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/sys/devices/cpu_core/cpus: 2-3
                   /sys/devices/cpu_atom/cpus refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

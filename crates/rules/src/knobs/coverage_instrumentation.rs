@@ -20,7 +20,6 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::of(["GCOV_KERNEL", "KCOV"].map(|option| Change::config(option, "n"))),
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, kernel debug options", url: RT_CONFIG },
@@ -28,17 +27,14 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: KCOV, code coverage for fuzzing", url: KCOV },
     ],
     cures: &[Slice::IrqsOff, Slice::Irq, Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_GCOV_KERNEL=y\nCONFIG_GCOV_PROFILE_ALL=y",
         silent: "",
         unknown: "/boot refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// A kernel without those of them that are built in.

@@ -25,19 +25,14 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_FREQ", url: RT_CONFIG }],
     cures: &[Slice::Frequency],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/boot/config-RELEASE",
         "/sys/devices/system/cpu/cpufreq/policy0/scaling_driver",
         "/proc/cpuinfo",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_CPU_FREQ=n
@@ -58,6 +53,7 @@ pub static KNOB: Knob = Knob {
                   /sys/class/dmi/id/sys_vendor: Maker
                   /sys/class/dmi/id/product_name: Desk",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -44,15 +44,12 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Thread, Slice::Workqueue, Slice::Switch, Slice::Softirq],
     after: &["cgroup-cpuset"],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/sys/devices/system/cpu/isolated",
         "/sys/fs/cgroup/cpuset.cpus.isolated",
         "/sys/fs/cgroup/GROUP/cpuset.cpus.partition",
         "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -65,6 +62,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/cpu/isolated refused
                   /sys/fs/cgroup/cpuset.cpus.isolated:",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -33,11 +33,7 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: control groups v2, cpu.max", url: CGROUP_V2 }],
     cures: &[Slice::Throttled, Slice::PriorityInversion],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/sys/fs/cgroup/GROUP/cpu.max"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/fs/cgroup/cgroup.controllers: cpu
@@ -47,6 +43,7 @@ pub static KNOB: Knob = Knob {
                 /sys/fs/cgroup/app.slice/cpu.max: max 100000",
         unknown: "/sys/fs/cgroup refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -35,7 +35,6 @@ pub static KNOB: Knob = Knob {
     fix: Remedy::default,
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CPU frequency governors", url: RT_CONFIG },
@@ -44,11 +43,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: utilization clamping, schedutil response time issues", url: UCLAMP },
     ],
     cures: &[Slice::Frequency],
-    after: &[],
-    conflicts: &[],
     reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: acpi-cpufreq
@@ -62,6 +58,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor: performance
                   /sys/devices/system/cpu/cpu3/cpufreq/scaling_governor refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// What holds or moves the clock of one CPU.

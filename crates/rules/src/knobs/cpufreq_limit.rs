@@ -39,11 +39,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: intel_pstate, interpretation of policy attributes", url: INTEL_PSTATE },
     ],
     cures: &[Slice::Frequency],
-    after: &[],
-    conflicts: &[],
     reads: &[LIMIT, TOP, NO_TURBO],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/intel_pstate/no_turbo: 0
@@ -55,6 +51,7 @@ pub static KNOB: Knob = Knob {
                  /sys/devices/system/cpu/cpu3/cpufreq/cpuinfo_max_freq: 3000000",
         unknown: "/sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

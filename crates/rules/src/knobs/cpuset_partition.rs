@@ -31,15 +31,11 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 }],
     cures: &[Slice::Thread, Slice::Workqueue, Slice::Softirq],
     after: &["cgroup-cpuset"],
-    conflicts: &[],
-    reads: &[],
     facts: &["/sys/fs/cgroup/GROUP/cpuset.cpus.partition", "/sys/fs/cgroup/GROUP/cpuset.cpus.effective"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/fs/cgroup/cgroup.controllers: cpuset cpu
@@ -53,6 +49,7 @@ pub static KNOB: Knob = Knob {
                   /sys/fs/cgroup/rt.slice/cpuset.cpus: 2-3
                   /sys/fs/cgroup/rt.slice/cpuset.cpus.partition refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -26,7 +26,6 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::advice(Because::Choice, "take them off the kernel's command line"),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: command line, each of the parameters", url: PARAMETERS },
@@ -37,17 +36,14 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: the slab allocator, slab_debug", url: SLAB },
     ],
     cures: &[Slice::IrqsOff, Slice::LockContention, Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/cmdline", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "cmdline + slub_debug=FZP\nCONFIG_SLUB_DEBUG=y",
         silent: "",
         unknown: "/proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// A parameter, the option without which the kernel ignores it, and whether it switches something on.

@@ -26,7 +26,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: SMP IRQ affinity, default_smp_affinity", url: IRQ_AFFINITY },
@@ -34,11 +33,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, irqaffinity=", url: PARAMETERS },
     ],
     cures: &[Slice::Irq],
-    after: &[],
-    conflicts: &[],
     reads: &[PATH],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -48,6 +43,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                 /proc/irq/default_smp_affinity refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PATH: &str = "/proc/irq/default_smp_affinity";

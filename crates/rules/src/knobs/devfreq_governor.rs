@@ -46,11 +46,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: considering hardware, hardware buses", url: RT_HARDWARE },
     ],
     cures: &[Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[DEVICES, GOVERNOR, MIN, MAX],
     facts: &["/sys/devices/system/cpu/online"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/class/devfreq/dmc/governor: simple_ondemand
@@ -59,6 +56,7 @@ pub static KNOB: Knob = Knob {
         silent: "/sys/class/devfreq/dmc/governor: performance",
         unknown: "/sys/class/devfreq/dmc/governor refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -28,7 +28,6 @@ pub static KNOB: Knob = Knob {
     fix: || Change::boot("efi=noruntime").into(),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source {
@@ -39,8 +38,6 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, efi=", url: PARAMETERS },
     ],
     cures: &[Slice::IrqsOff, Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[FIRMWARE, PLATFORM, CPUMASK],
     facts: &[
         "/proc/cmdline",
@@ -48,7 +45,6 @@ pub static KNOB: Knob = Knob {
         "/proc/sys/kernel/version",
         "/sys/devices/system/cpu/online",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/firmware/efi/fw_platform_size: 64
@@ -58,6 +54,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/sys/firmware/efi/fw_platform_size: 64
                   /proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// A file that each machine started by EFI has: 32 or 64.

@@ -44,10 +44,8 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::FairServer],
     after: &["rt-throttling"],
-    conflicts: &[],
     reads: &[STATE, RUNTIME, PERIOD],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/osrelease"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/kernel/sched_ext/state: enabled
@@ -60,6 +58,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/sys/kernel/sched_ext/state: enabled
                   /sys/kernel/debug/sched/ext_server refused",
     },
+    ..Knob::DEFAULT
 };
 
 const STATE: &str = "/sys/kernel/sched_ext/state";

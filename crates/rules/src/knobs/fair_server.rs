@@ -37,19 +37,17 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::FairServer],
     after: &["rt-throttling"],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/sys/kernel/debug/sched/fair_server/cpuN/runtime",
         "/sys/kernel/debug/sched/fair_server/cpuN/period",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000",
         silent: "",
         unknown: "/sys/kernel/debug/sched/fair_server refused",
     },
+    ..Knob::DEFAULT
 };
 
 const DIR: &str = "/sys/kernel/debug/sched/fair_server";

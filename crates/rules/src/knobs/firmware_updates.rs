@@ -30,8 +30,6 @@ pub static KNOB: Knob = Knob {
         url: "https://github.com/openshift/cluster-node-tuning-operator/pull/1591",
     }],
     cures: &[Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[TIMER],
     facts: &["/proc/PID/stat", "/proc/sys/kernel/arch", "/proc/cpuinfo"],
     programs: PROGRAMS,
@@ -51,6 +49,7 @@ pub static KNOB: Knob = Knob {
                   /sys/class/dmi/id/sys_vendor: Maker
                   /sys/class/dmi/id/product_name: Desk",
     },
+    ..Knob::DEFAULT
 };
 
 const PROGRAMS: &[&str] = &["fwupd"];

@@ -35,17 +35,15 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: considering hardware, system memory and cache", url: RT_HARDWARE },
     ],
     cures: &[Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[DRIVERS],
     facts: &["/sys/devices/system/cpu/online"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/class/drm/card0/device/driver -> i915",
         silent: "/sys/class/drm/card0/device/driver -> simple-framebuffer",
         unknown: "/sys/class/drm/card0/device/driver refused",
     },
+    ..Knob::DEFAULT
 };
 
 const DRIVERS: &str = "/sys/class/drm/card#/device/driver@";

@@ -32,7 +32,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: control groups v2, cpuset.cpus", url: CGROUP_V2 },
@@ -40,10 +39,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Thread, Slice::Switch],
     after: &["cgroup-cpuset"],
-    conflicts: &[],
-    reads: &[],
     facts: &["/sys/fs/cgroup/GROUP/cpuset.cpus.effective"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -62,6 +58,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/cpu/isolated:
                   /sys/fs/cgroup refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

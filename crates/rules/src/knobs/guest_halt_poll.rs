@@ -35,8 +35,6 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: guest halt polling", url: GUEST_POLLING }],
     cures: &[Slice::IdleExit, Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[TIME],
     facts: &[
         "/proc/sys/kernel/arch",
@@ -44,7 +42,6 @@ pub static KNOB: Knob = Knob {
         "/sys/devices/system/cpu/cpuidle/current_driver",
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/arch: x86_64
@@ -67,6 +64,7 @@ pub static KNOB: Knob = Knob {
                   cmdline - idle=poll
                   /sys/devices/system/cpu/cpuidle/current_driver refused",
     },
+    ..Knob::DEFAULT
 };
 
 const TIME: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";

@@ -24,24 +24,20 @@ pub static KNOB: Knob = Knob {
     fix: || Change::config("HIGH_RES_TIMERS", "y").into(),
     severity: Severity::Fatal,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[
         Source { title: "kernel: high resolution timers and dynamic ticks", url: HIGHRES },
         Source { title: "kernel: command line, highres=", url: PARAMETERS },
     ],
     cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/boot/config-RELEASE", "/proc/cmdline", CLOCKSOURCE],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "cmdline + highres=off",
         silent: "/sys/devices/system/clocksource/clocksource0/current_clocksource: tsc",
         unknown: "/boot refused",
     },
+    ..Knob::DEFAULT
 };
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -28,22 +28,17 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: CPU isolation, housekeeping", url: ISOLATION },
         Source { title: "kernel: command line, nohz_full=", url: PARAMETERS },
     ],
     cures: &[Slice::Irq, Slice::Thread, Slice::Workqueue],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/sys/devices/system/cpu/online",
         "/sys/devices/system/cpu/isolated",
         "/sys/devices/system/cpu/nohz_full",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/isolated: 0-3",
@@ -54,6 +49,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/cpu/nohz_full refused
                   /sys/fs/cgroup/cpuset.cpus.isolated refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

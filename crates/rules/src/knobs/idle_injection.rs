@@ -30,21 +30,18 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[Source { title: "kernel: Intel powerclamp driver, idle injection", url: POWERCLAMP }],
     cures: &[Slice::Thread, Slice::IdleExit],
-    after: &[],
-    conflicts: &[],
     reads: &[TYPES, THERMAL],
     facts: &["/proc/sys/kernel/arch", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/class/thermal/cooling_device7/type: intel_powerclamp",
         silent: "/sys/class/thermal/cooling_device0/type: Processor",
         unknown: "/sys/class/thermal refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

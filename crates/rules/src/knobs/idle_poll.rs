@@ -31,16 +31,12 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: reducing scheduling-clock ticks, known issues", url: NO_HZ },
     ],
     cures: &[Slice::Frequency, Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/proc/cmdline",
         "/proc/sys/kernel/arch",
         "/proc/cpuinfo",
         "/sys/devices/system/cpu/cpuN/topology/core_cpus_list",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/arch: x86_64
@@ -49,6 +45,7 @@ pub static KNOB: Knob = Knob {
                  cmdline - idle=poll",
         unknown: "/proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// Without polling, and what keeps the CPU out of deep states then.

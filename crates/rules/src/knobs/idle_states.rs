@@ -50,11 +50,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU isolation, checklist", url: ISOLATION },
     ],
     cures: &[Slice::IdleExit],
-    after: &[],
-    conflicts: &[],
     reads: &[LATENCY, DISABLE, NAME, LIMIT],
     facts: &["/sys/devices/system/cpu/cpuidle/current_driver", "/proc/cmdline", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/cpu2/cpuidle/state3/name: C6
@@ -72,6 +69,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/cpu/cpu2/cpuidle/state3/disable refused
                   /sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: 0",
     },
+    ..Knob::DEFAULT
 };
 
 /// How long a CPU may take to come back, in us.

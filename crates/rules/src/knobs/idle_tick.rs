@@ -55,7 +55,6 @@ pub static KNOB: Knob = Knob {
         "/proc/sys/kernel/osrelease",
         "/sys/devices/system/cpu/cpuidle/current_driver",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_NO_HZ_COMMON=y
@@ -68,6 +67,7 @@ pub static KNOB: Knob = Knob {
         silent: "cmdline + nohz=off",
         unknown: "/proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor_ro";

@@ -33,7 +33,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, IRQs isolation", url: ISOLATION },
@@ -42,15 +41,12 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Irq, Slice::Softirq, Slice::Thread],
     after: &["default-irq-affinity"],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/proc/irq/N/smp_affinity_list",
         "/proc/irq/N/effective_affinity_list",
         "/sys/kernel/irq/N/actions",
         "/sys/kernel/debug/irq/irqs/N",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -65,6 +61,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                 /proc/irq refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// Where an interrupt is with regard to the CPUs that matter.

@@ -25,7 +25,6 @@ pub static KNOB: Knob = Knob {
     fix: Remedy::default,
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source {
@@ -38,8 +37,6 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::Irq],
-    after: &[],
-    conflicts: &[],
     reads: &[SHIPPED, DEFAULT, SYSCONFIG, DROP_INS],
     facts: &["/proc/PID/stat", ISOLATED, NOHZ_FULL],
     programs: PROGRAMS,
@@ -49,6 +46,7 @@ pub static KNOB: Knob = Knob {
         silent: "program + irqbalance\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3\n--cpus 2-3",
         unknown: "program + irqbalance\n/etc/default/irqbalance refused\n--cpus 2-3",
     },
+    ..Knob::DEFAULT
 };
 
 const PROGRAMS: &[&str] = &["irqbalance"];

@@ -32,18 +32,14 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: command line, cpu lists", url: PARAMETERS },
         Source { title: "kernel: CPU isolation, full isolation example", url: ISOLATION },
     ],
     cures: &[Slice::Irq, Slice::Thread, Slice::Softirq],
-    after: &[],
-    conflicts: &[],
     reads: &[POSSIBLE, PRESENT],
     facts: &["/proc/cmdline", ISOLATED, NOHZ_FULL],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "cmdline + isolcpus=domain,3
@@ -52,6 +48,7 @@ pub static KNOB: Knob = Knob {
                  /sys/devices/system/cpu/isolated: 2-3",
         unknown: "/proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";

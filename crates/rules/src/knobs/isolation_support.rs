@@ -23,25 +23,21 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[Source { title: "kernel: CPU isolation, requirements and interfaces", url: ISOLATION }],
     cures: &[Slice::Thread, Slice::Workqueue, Slice::Softirq, Slice::TimerSoftirq],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/boot/config-RELEASE",
         "/sys/devices/system/cpu/isolated",
         "/sys/fs/cgroup/cpuset.cpus.isolated",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_RCU_NOCB_CPU=n\n--cpus 2-3",
         silent: "CONFIG_CPUSETS=y\nCONFIG_CPU_ISOLATION=y\nCONFIG_RCU_NOCB_CPU=y\n--cpus 2-3",
         unknown: "/boot refused\n--cpus 2-3",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -19,21 +19,18 @@ pub static KNOB: Knob = Knob {
     fix: || Change::write("/sys/kernel/mm/ksm/run", 2).into(),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: kernel samepage merging, run and cow_ksm", url: KSM }],
     cures: &[Slice::PageFault, Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[RUN],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/kernel/mm/ksm/run: 1",
         silent: "/sys/kernel/mm/ksm/run: 0",
         unknown: "/sys/kernel/mm/ksm/run refused",
     },
+    ..Knob::DEFAULT
 };
 
 const RUN: &str = "/sys/kernel/mm/ksm/run";

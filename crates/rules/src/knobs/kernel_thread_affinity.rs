@@ -32,7 +32,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: OS jitter due to per-CPU kthreads, introduction", url: PER_CPU_KTHREADS },
@@ -40,10 +39,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Thread, Slice::Switch],
     after: &["cpu-isolation"],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/PID/stat", "/proc/PID/status"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: concat!("--cpus 2-3\n", thread!(90001, "kcompactd0", 2097152, 0, 0, "0-3")),
@@ -51,6 +47,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                 /proc refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -42,11 +42,7 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::Thread, Slice::Softirq, Slice::TimerSoftirq],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/PID/stat"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: concat!("--cpus 2-3\n", thread!(90001, "ksoftirqd/2", 69206016, 11, 1, "2")),
@@ -54,6 +50,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                 /proc refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

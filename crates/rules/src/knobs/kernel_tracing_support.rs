@@ -21,15 +21,11 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::of(NEEDED.iter().map(|(option, _)| Change::config(option, "y"))),
     severity: Severity::Info,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[Source { title: "kernel: real-time kernel configuration, CONFIG_TRACING", url: RT_CONFIG }],
     cures: &[Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[AVAILABLE],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/kernel/tracing/available_tracers: osnoise hwlat function nop",
@@ -37,6 +33,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/boot refused
                   /sys/kernel/tracing refused",
     },
+    ..Knob::DEFAULT
 };
 
 const AVAILABLE: &str = "/sys/kernel/tracing/available_tracers";

@@ -25,17 +25,15 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: KFENCE, implementation details", url: KFENCE }],
     cures: &[Slice::Workqueue, Slice::Ipi],
-    after: &[],
-    conflicts: &[],
     reads: &[INTERVAL],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_KFENCE=y\n/sys/module/kfence/parameters/sample_interval: 100",
         silent: "CONFIG_KFENCE=y\n/sys/module/kfence/parameters/sample_interval: 0",
         unknown: "CONFIG_KFENCE=y\n/sys/module/kfence/parameters/sample_interval refused",
     },
+    ..Knob::DEFAULT
 };
 
 const INTERVAL: &str = "/sys/module/kfence/parameters/sample_interval";

@@ -18,7 +18,6 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::from(Change::sysctl("vm.laptop_mode", 0)).note("stop what sets it"),
     severity: Severity::Info,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source {
@@ -31,17 +30,15 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::Workqueue],
-    after: &[],
-    conflicts: &[],
     reads: &[PATH],
     facts: &["/proc/sys/kernel/osrelease"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/vm/laptop_mode: 5",
         silent: "/proc/sys/vm/laptop_mode: 0",
         unknown: "/proc/sys/vm/laptop_mode refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PATH: &str = "/proc/sys/vm/laptop_mode";

@@ -21,7 +21,6 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::of(OPTIONS.iter().map(|(option, _)| Change::config(option, "n"))),
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[
         Source {
@@ -31,11 +30,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: ftrace, the tracers", url: FTRACE },
     ],
     cures: &[Slice::IrqsOff, Slice::PreemptOff],
-    after: &[],
-    conflicts: &[],
     reads: &[AVAILABLE],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_IRQSOFF_TRACER=y
@@ -44,6 +40,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/boot refused
                   /sys/kernel/tracing refused",
     },
+    ..Knob::DEFAULT
 };
 
 const AVAILABLE: &str = "/sys/kernel/tracing/available_tracers";

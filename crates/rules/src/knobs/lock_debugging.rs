@@ -21,20 +21,17 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::advice(Because::Kernel, "boot a kernel built without them"),
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_PROVE_LOCKING", url: RT_CONFIG },
         Source { title: "kernel: lock statistics", url: LOCKSTAT },
     ],
     cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::LockContention],
-    after: &[],
-    conflicts: &[],
     reads: &[PROVE_LOCKING, LOCK_STAT],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples { fires: "CONFIG_PROVE_LOCKING=y", silent: "", unknown: "/boot refused" },
+    ..Knob::DEFAULT
 };
 
 const PROVE_LOCKING: &str = "/proc/sys/kernel/prove_locking";

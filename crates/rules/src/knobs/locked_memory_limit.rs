@@ -25,7 +25,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source {
@@ -42,11 +41,7 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::PageFault],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/self/limits", "/proc/self/status", "/etc/security/limits.conf"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/self/status:
@@ -61,6 +56,7 @@ pub static KNOB: Knob = Knob {
                  | Max realtime priority 99 99",
         unknown: "/proc/self/limits refused",
     },
+    ..Knob::DEFAULT
 };
 
 const KIB: u64 = 1 << 10;

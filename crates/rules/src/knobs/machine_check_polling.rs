@@ -36,11 +36,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, mce=", url: PARAMETERS },
     ],
     cures: &[Slice::TimerSoftirq, Slice::TimerIrq],
-    after: &[],
-    conflicts: &[],
     reads: &[INTERVAL, IGNORED],
     facts: &["/proc/cmdline", "/proc/cpuinfo", "/proc/sys/kernel/arch", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/arch: x86_64
@@ -53,6 +50,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/machinecheck/machinecheck0/check_interval refused
                   /sys/devices/system/machinecheck/machinecheck0/ignore_ce: 0",
     },
+    ..Knob::DEFAULT
 };
 
 const INTERVAL: &str = "/sys/devices/system/machinecheck/machinecheck0/check_interval";

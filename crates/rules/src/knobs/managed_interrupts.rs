@@ -33,13 +33,9 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[Source { title: "kernel: command line, isolcpus= with managed_irq", url: PARAMETERS }],
     cures: &[Slice::Irq, Slice::Softirq],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/proc/irq/N/smp_affinity_list",
         "/proc/irq/N/effective_affinity_list",
@@ -47,7 +43,6 @@ pub static KNOB: Knob = Knob {
         "/sys/kernel/debug/irq/irqs/N",
         "/sys/devices/system/cpu/online",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -63,6 +58,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                 /proc/irq refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -31,7 +31,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, kernel debug options", url: RT_CONFIG },
@@ -41,17 +40,14 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, debug_pagealloc=, no_debug_objects", url: PARAMETERS },
     ],
     cures: &[Slice::IrqsOff, Slice::LockContention, Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/boot/config-RELEASE", "/proc/cmdline"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_KASAN=y\nCONFIG_KASAN_GENERIC=y",
         silent: "",
         unknown: "/boot refused",
     },
+    ..Knob::DEFAULT
 };
 
 const HW_TAGS: &str = "KASAN_HW_TAGS";

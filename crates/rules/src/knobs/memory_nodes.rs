@@ -39,11 +39,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
     ],
     cures: &[Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[NODES],
     facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/node/node0/cpulist: 0-2
@@ -53,6 +50,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/sys/devices/system/node/node0/cpulist: 0-2
                   /sys/devices/system/node/node1/cpulist refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -39,17 +39,14 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, mitigations=", url: PARAMETERS },
     ],
     cures: &[Slice::ReturnToUser, Slice::Switch],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/cmdline", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "cmdline + mitigations=off",
         silent: "cmdline - mitigations=off",
         unknown: "/proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// Parameters of single mitigations whose value names what is done: the values that leave it out, or leave it

@@ -31,18 +31,13 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: scaling in the networking stack, RPS", url: NET_SCALING },
         Source { title: "kernel: OS jitter due to per-CPU kthreads, NET_RX_SOFTIRQ", url: PER_CPU_KTHREADS },
     ],
     cures: &[Slice::Softirq, Slice::Ipi],
-    after: &[],
-    conflicts: &[],
     reads: &[QUEUES, INTERFACES],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -52,6 +47,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                 /sys/class/net/lo/queues/rx-0/rps_cpus refused",
     },
+    ..Knob::DEFAULT
 };
 
 const QUEUES: &str = "/sys/class/net/*/queues/rx-#/rps_cpus";

@@ -40,11 +40,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: reducing scheduling-clock ticks", url: NO_HZ },
     ],
     cures: &[Slice::TimerIrq, Slice::TimerSoftirq, Slice::ReturnToUser],
-    after: &[],
-    conflicts: &[],
     reads: &[PARAMETER],
     facts: &[LIST, "/sys/devices/system/cpu/online", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/nohz_full: 2-3
@@ -52,6 +49,7 @@ pub static KNOB: Knob = Knob {
         silent: "/sys/devices/system/cpu/nohz_full:   (null)",
         unknown: "/sys/devices/system/cpu/nohz_full refused",
     },
+    ..Knob::DEFAULT
 };
 
 const LIST: &str = "/sys/devices/system/cpu/nohz_full";

@@ -22,21 +22,18 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/kernel, numa_balancing", url: SYSCTL_KERNEL }],
     cures: &[Slice::PageFault],
-    after: &[],
-    conflicts: &[],
     reads: &[SYSCTL],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/numa_balancing: 1",
         silent: "/proc/sys/kernel/numa_balancing: 0",
         unknown: "/proc/sys/kernel/numa_balancing refused",
     },
+    ..Knob::DEFAULT
 };
 
 const SYSCTL: &str = "/proc/sys/kernel/numa_balancing";

@@ -39,7 +39,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source {
@@ -51,10 +50,8 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Frequency],
     after: &["cpufreq-governor", "cpufreq-limit"],
-    conflicts: &[],
     reads: &[DRIVER, AVAILABLE, MIN, MAX],
     facts: &["/boot/config-RELEASE", "/proc/cpuinfo"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/class/dmi/id/sys_vendor: Maker
@@ -74,6 +71,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/cpu/cpu3/cpufreq/scaling_driver refused
                   CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y",
     },
+    ..Knob::DEFAULT
 };
 
 /// Governors that follow the load; powersave and userspace hold the clock, which the kernel's guide allows.

@@ -35,17 +35,14 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::PageFault, Slice::LockContention],
-    after: &[],
-    conflicts: &[],
     reads: &[PATH],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/vm/overcommit_memory: 0",
         silent: "/proc/sys/vm/overcommit_memory: 2",
         unknown: "/proc/sys/vm/overcommit_memory refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PATH: &str = "/proc/sys/vm/overcommit_memory";

@@ -23,18 +23,13 @@ pub static KNOB: Knob = Knob {
     fix: || Change::each(Vec::new(), CALLED, "", 0).into(),
     severity: Severity::Low,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: NAPI, software IRQ coalescing", url: NAPI },
         Source { title: "kernel source: net/core/dev.c, napi_complete_done()", url: NET_DEV_C },
     ],
     cures: &[Slice::Softirq, Slice::TimerIrq],
-    after: &[],
-    conflicts: &[],
     reads: &[TIMEOUT, DEFER],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/class/net/eth0/gro_flush_timeout: 20000
@@ -43,6 +38,7 @@ pub static KNOB: Knob = Knob {
                  /sys/class/net/eth0/napi_defer_hard_irqs: 0",
         unknown: "/sys/class/net/eth0/gro_flush_timeout refused",
     },
+    ..Knob::DEFAULT
 };
 
 const TIMEOUT: &str = "/sys/class/net/*/gro_flush_timeout";

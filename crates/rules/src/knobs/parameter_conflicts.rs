@@ -35,18 +35,14 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Source,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: command line", url: PARAMETERS },
         Source { title: "kernel source: kernel/sched/isolation.c, housekeeping_setup()", url: ISOLATION_C },
     ],
     cures: &[Slice::TimerIrq, Slice::Thread, Slice::Irq],
-    after: &[],
-    conflicts: &[],
     reads: &[POSSIBLE],
     facts: &["/proc/cmdline", "/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/nohz_full"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "cmdline + irqaffinity=0-1
@@ -54,6 +50,7 @@ pub static KNOB: Knob = Knob {
         silent: "",
         unknown: "/proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";

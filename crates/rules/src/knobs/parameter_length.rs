@@ -21,15 +21,10 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::advice(Because::Choice, "write CPU lists as ranges, take out what has no effect, or build words into the kernel (CONFIG_CMDLINE)"),
     severity: Severity::Low,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[Source { title: "kernel: command line, the last paragraph on COMMAND_LINE_SIZE", url: PARAMETERS }],
     cures: &[Slice::Thread, Slice::TimerIrq, Slice::Irq],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/cmdline", "/proc/sys/kernel/arch"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/arch: xtensa
@@ -37,6 +32,7 @@ pub static KNOB: Knob = Knob {
         silent: "/proc/sys/kernel/arch: x86_64",
         unknown: "/proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// Below so many free bytes the next list may not fit.

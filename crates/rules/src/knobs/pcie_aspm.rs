@@ -33,24 +33,21 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: considering hardware, hardware buses", url: RT_HARDWARE },
         Source { title: "kernel: command line, pcie_aspm", url: PARAMETERS },
     ],
     cures: &[Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[POLICY, L0S, L1, DEVICES],
     facts: &["/sys/devices/system/cpu/online"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/module/pcie_aspm/parameters/policy: default performance [powersave] powersupersave",
         silent: "/sys/module/pcie_aspm/parameters/policy: default [performance] powersave powersupersave",
         unknown: "/sys/module/pcie_aspm/parameters/policy refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

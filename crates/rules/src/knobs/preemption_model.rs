@@ -29,18 +29,14 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Fatal,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_PREEMPT_RT", url: RT_CONFIG },
         Source { title: "kernel: command line, preempt=", url: PARAMETERS },
     ],
     cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Softirq, Slice::Irq, Slice::LockContention],
-    after: &[],
-    conflicts: &[],
     reads: &[SWITCH],
     facts: &["/proc/sys/kernel/version", "/sys/kernel/realtime", "/proc/cmdline", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC Debian 6.12.9-1 (2025-01-10)
@@ -53,6 +49,7 @@ pub static KNOB: Knob = Knob {
                   /sys/kernel/debug/sched/preempt refused
                   /boot refused",
     },
+    ..Knob::DEFAULT
 };
 
 const SWITCH: &str = "/sys/kernel/debug/sched/preempt";

@@ -29,11 +29,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, psi=", url: PARAMETERS },
     ],
     cures: &[Slice::Switch],
-    after: &[],
-    conflicts: &[],
     reads: &[DIR],
     facts: &["/proc/cmdline", "/boot/config-RELEASE", "/proc/sys/kernel/osrelease"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_PSI=y
@@ -43,6 +40,7 @@ pub static KNOB: Knob = Knob {
                  cmdline + psi=0",
         unknown: "/proc/pressure refused",
     },
+    ..Knob::DEFAULT
 };
 
 const DIR: &str = "/proc/pressure/";

@@ -23,24 +23,21 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Info,
     evidence: Evidence::Practice,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: /proc/sys/kernel, printk_devkmsg", url: SYSCTL_KERNEL },
         Source { title: "kernel: command line, printk.devkmsg=", url: PARAMETERS },
     ],
     cures: &[Slice::IrqsOff, Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[SYSCTL],
     facts: &["/proc/cmdline"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/printk_devkmsg: on",
         silent: "/proc/sys/kernel/printk_devkmsg: ratelimit",
         unknown: "/proc/sys/kernel/printk_devkmsg refused",
     },
+    ..Knob::DEFAULT
 };
 
 const SYSCTL: &str = "/proc/sys/kernel/printk_devkmsg";

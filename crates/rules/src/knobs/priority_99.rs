@@ -36,17 +36,14 @@ pub static KNOB: Knob = Knob {
         Source { title: "sched(7): scheduling policies", url: SCHED7 },
     ],
     cures: &[Slice::Thread, Slice::PriorityInversion],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/PID/task/TID/stat"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: thread!(90001, "spinner", 0, 99, 1, "2"),
         silent: concat!("/proc absent\n", thread!(90001, "spinner", 0, 98, 1, "2")),
         unknown: "/proc refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

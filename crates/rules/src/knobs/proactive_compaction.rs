@@ -18,21 +18,18 @@ pub static KNOB: Knob = Knob {
     fix: || Change::sysctl("vm.compaction_proactiveness", 0).into(),
     severity: Severity::Low,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/vm, compaction_proactiveness", url: SYSCTL_VM }],
     cures: &[Slice::PageFault, Slice::Ipi, Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[PATH],
     facts: &["/proc/sys/kernel/osrelease", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/vm/compaction_proactiveness: 20",
         silent: "/proc/sys/vm/compaction_proactiveness: 0",
         unknown: "/proc/sys/vm/compaction_proactiveness refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PATH: &str = "/proc/sys/vm/compaction_proactiveness";

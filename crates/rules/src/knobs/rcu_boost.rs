@@ -24,24 +24,20 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[
         Source { title: "kernel: RCU's CPU stall detector, what causes stall warnings", url: RCU_STALLS },
         Source { title: "kernel: kernel/rcu/Kconfig, RCU_BOOST", url: RCU_OPTIONS },
     ],
     cures: &[Slice::PriorityInversion, Slice::LockContention],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_RCU_BOOST=n\nCONFIG_PREEMPT_RCU=y",
         silent: "",
         unknown: "/boot refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

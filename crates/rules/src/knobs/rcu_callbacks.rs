@@ -32,7 +32,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: command line, rcu_nocbs=", url: PARAMETERS },
@@ -42,8 +41,6 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::Softirq, Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[POSSIBLE, PARAMETER],
     facts: &[
         "/proc/cmdline",
@@ -52,7 +49,6 @@ pub static KNOB: Knob = Knob {
         "/sys/devices/system/cpu/isolated",
         "/boot/config-RELEASE",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -67,6 +63,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/cpu/nohz_full: (null)
                   /proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";

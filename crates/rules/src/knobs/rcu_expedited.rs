@@ -31,11 +31,7 @@ pub static KNOB: Knob = Knob {
         url: PARAMETERS,
     }],
     cures: &[Slice::Ipi],
-    after: &[],
-    conflicts: &[],
     reads: &[NORMAL, EXPEDITED],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/kernel/rcu_normal: 0
@@ -44,6 +40,7 @@ pub static KNOB: Knob = Knob {
                  /sys/kernel/rcu_expedited: 0",
         unknown: "/sys/kernel/rcu_normal refused",
     },
+    ..Knob::DEFAULT
 };
 
 const NORMAL: &str = "/sys/kernel/rcu_normal";

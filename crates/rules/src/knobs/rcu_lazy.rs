@@ -28,11 +28,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: kernel/rcu/Kconfig, RCU_LAZY", url: RCU_OPTIONS },
     ],
     cures: &[Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[PARAMETER],
     facts: &["/boot/config-RELEASE", "/proc/cmdline", "/sys/devices/system/cpu/nohz_full"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "CONFIG_RCU_LAZY=y
@@ -41,6 +38,7 @@ pub static KNOB: Knob = Knob {
         silent: "/sys/module/rcutree/parameters/enable_rcu_lazy: N",
         unknown: "/sys/module/rcutree/parameters/enable_rcu_lazy refused",
     },
+    ..Knob::DEFAULT
 };
 
 pub const PARAMETER: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy";

@@ -31,8 +31,6 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Ipi, Slice::Thread],
     after: &["rcu-callbacks"],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/proc/cmdline",
         "/sys/devices/system/cpu/nohz_full",
@@ -40,7 +38,6 @@ pub static KNOB: Knob = Knob {
         "/sys/devices/system/cpu/isolated",
         "/boot/config-RELEASE",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -55,6 +52,7 @@ pub static KNOB: Knob = Knob {
                   CONFIG_RCU_NOCB_CPU=y
                   /proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

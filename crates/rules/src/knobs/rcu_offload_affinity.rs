@@ -29,7 +29,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source {
@@ -40,10 +39,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Thread],
     after: &["cpu-isolation"],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/PID/stat", "/proc/PID/status"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: concat!("--cpus 2-3\n", thread!(90001, "rcuop/9", 2097152, 0, 0, "0-3")),
@@ -51,6 +47,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                 /proc refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -26,7 +26,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },
@@ -34,16 +33,15 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Thread],
     after: &["rcu-callbacks"],
-    conflicts: &[],
     reads: &[PRIORITY],
     facts: &["/proc/sys/kernel/version"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/module/rcutree/parameters/kthread_prio: 99",
         silent: "/sys/module/rcutree/parameters/kthread_prio: 1",
         unknown: "/sys/module/rcutree/parameters/kthread_prio refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PRIORITY: &str = "/sys/module/rcutree/parameters/kthread_prio";

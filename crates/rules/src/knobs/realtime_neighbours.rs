@@ -33,7 +33,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Info,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "sched(7): scheduling policies", url: SCHED7 },
@@ -41,10 +40,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Thread],
     after: &["cpu-isolation"],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/PID/task/TID/stat", "/proc/PID/task/TID/status"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: concat!(
@@ -55,6 +51,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                 /proc refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -29,7 +29,6 @@ pub static KNOB: Knob = Knob {
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source {
@@ -39,11 +38,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: sysfs ABI, /sys/devices/.../power/pm_qos_resume_latency_us", url: ABI },
     ],
     cures: &[Slice::IdleExit],
-    after: &[],
-    conflicts: &[],
     reads: &[LIMIT],
     facts: &["/sys/devices/system/cpu/online"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us: n/a
@@ -55,6 +51,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: 10
                   /sys/devices/system/cpu/cpu3/power/pm_qos_resume_latency_us refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -20,7 +20,6 @@ pub static KNOB: Knob = Knob {
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source {
@@ -33,8 +32,6 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::Frequency, Slice::IdleExit, Slice::Irq, Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[PROFILE, TLP, CPUPOWER, ONDEMAND],
     facts: &["/proc/PID/stat"],
     programs: PROGRAMS,
@@ -44,6 +41,7 @@ pub static KNOB: Knob = Knob {
         silent: "program + tuned\n/etc/tuned/active_profile: realtime",
         unknown: "/proc refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PROFILE: &str = "/etc/tuned/active_profile";

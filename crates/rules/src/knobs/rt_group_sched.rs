@@ -22,7 +22,6 @@ pub static KNOB: Knob = Knob {
     fix: || Change::config("RT_GROUP_SCHED", "n").into(),
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Build,
     sources: &[
         Source { title: "kernel: real-time group scheduling, the interface", url: RT_GROUP },
@@ -30,13 +29,10 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, rt_group_sched=", url: PARAMETERS },
     ],
     cures: &[Slice::Throttled],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/boot/config-RELEASE", "/proc/cmdline", "/sys/fs/cgroup/cpu/GROUP/cpu.rt_runtime_us"],
-    programs: &[],
     judge,
     examples: Examples { fires: "CONFIG_RT_GROUP_SCHED=y", silent: "", unknown: "/boot refused" },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

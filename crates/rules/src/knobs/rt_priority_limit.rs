@@ -28,7 +28,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "sched(7), privileges and resource limits", url: SCHED7 },
@@ -42,9 +41,6 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::Thread, Slice::PriorityInversion],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/self/limits", "/proc/self/status", "/etc/security/limits.conf", "/proc/PID/stat"],
     programs: PROGRAMS,
     judge,
@@ -61,6 +57,7 @@ pub static KNOB: Knob = Knob {
                  | Max realtime priority 99 99",
         unknown: "/proc/self/limits refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PROGRAMS: &[&str] = &["rtkit-daemon"];

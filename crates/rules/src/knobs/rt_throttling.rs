@@ -30,16 +30,12 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: /proc/sys/kernel, sched_rt_runtime_us", url: SYSCTL_KERNEL },
     ],
     cures: &[Slice::Throttled],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/proc/sys/kernel/sched_rt_runtime_us",
         "/proc/sys/kernel/sched_rt_period_us",
         "/sys/kernel/debug/sched/fair_server",
         "/boot/config-RELEASE",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64
@@ -48,6 +44,7 @@ pub static KNOB: Knob = Knob {
         silent: "",
         unknown: "/proc/sys/kernel/sched_rt_runtime_us refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -19,7 +19,6 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::all(["sched_schedstats", "task_delayacct", "bpf_stats_enabled"].map(off)),
     severity: Severity::Low,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source {
@@ -29,11 +28,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: delay accounting", url: DELAY_ACCOUNTING },
     ],
     cures: &[Slice::Switch],
-    after: &[],
-    conflicts: &[],
     reads: &[SCHEDSTATS, DELAYACCT, BPF_STATS],
     facts: &["/proc/sys/kernel/osrelease"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/sched_schedstats: 1",
@@ -42,6 +38,7 @@ pub static KNOB: Knob = Knob {
                   /proc/sys/kernel/task_delayacct: 0
                   /proc/sys/kernel/bpf_stats_enabled: 0",
     },
+    ..Knob::DEFAULT
 };
 
 const SCHEDSTATS: &str = "/proc/sys/kernel/sched_schedstats";

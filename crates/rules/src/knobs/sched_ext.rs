@@ -32,17 +32,15 @@ pub static KNOB: Knob = Knob {
         url: SCHED_EXT,
     }],
     cures: &[Slice::Ipi, Slice::Switch, Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[STATE],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/osrelease"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/kernel/sched_ext/state: enabled",
         silent: "/sys/kernel/sched_ext/state: disabled",
         unknown: "/sys/kernel/sched_ext/state refused",
     },
+    ..Knob::DEFAULT
 };
 
 const STATE: &str = "/sys/kernel/sched_ext/state";

@@ -28,18 +28,14 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Practice,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: Linux serial console", url: SERIAL_CONSOLE },
         Source { title: "kernel: command line, console=", url: PARAMETERS },
     ],
     cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Thread],
-    after: &[],
-    conflicts: &[],
     reads: &[ACTIVE, CONSOLES, PRINTK],
     facts: &["/proc/sys/kernel/version"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/class/tty/console/active: tty0 ttyS0
@@ -49,6 +45,7 @@ pub static KNOB: Knob = Knob {
         silent: "/sys/class/tty/console/active: tty0",
         unknown: "/sys/class/tty/console/active refused",
     },
+    ..Knob::DEFAULT
 };
 
 const ACTIVE: &str = "/sys/class/tty/console/active";

@@ -42,11 +42,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: sysfs ABI, /sys/devices/system/cpu/cpu*/cache/index*", url: ABI },
     ],
     cures: &[Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[LEVEL, SHARED, GROUP_CPUS, GROUP_MODE, GROUP_PARTS],
     facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/cpu2/cache/index2/level: 2
@@ -62,6 +59,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2-3
                   /sys/devices/system/cpu/cpu3/cache refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -35,11 +35,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "rtcqs, the check of interrupts", url: RTCQS },
     ],
     cures: &[Slice::Irq, Slice::Thread],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/sys/kernel/irq/N/actions"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--profile audio
@@ -50,6 +46,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--profile audio
                   /proc/irq refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

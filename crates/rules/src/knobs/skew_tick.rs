@@ -23,17 +23,14 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Boot,
     sources: &[Source { title: "kernel: command line, skew_tick=", url: PARAMETERS }],
     cures: &[Slice::TimerIrq, Slice::LockContention],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/cmdline", "/sys/devices/system/cpu/online"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "cmdline - skew_tick=1",
         silent: "cmdline + skew_tick=1",
         unknown: "/proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// From so many CPUs on their ticks are worth a low finding; the kernel's document speaks of larger systems.

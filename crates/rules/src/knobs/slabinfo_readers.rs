@@ -44,9 +44,6 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::IrqsOff, Slice::LockContention],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version", "/proc/PID/stat"],
     programs: PROGRAMS,
     judge,
@@ -55,6 +52,7 @@ pub static KNOB: Knob = Knob {
         silent: "CONFIG_SLUB_DEBUG=y",
         unknown: "/proc refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// Those that read it again and again, for as long as they run.

@@ -28,7 +28,6 @@ pub static KNOB: Knob = Knob {
     fix: Remedy::default,
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, checklist", url: ISOLATION },
@@ -36,15 +35,12 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
     ],
     cures: &[Slice::Unexplained, Slice::IdleExit],
-    after: &[],
-    conflicts: &[],
     reads: &[SIBLINGS],
     facts: &[
         "/sys/devices/system/cpu/online",
         "/sys/devices/system/cpu/isolated",
         "/sys/devices/system/cpu/cpuN/topology/core_cpus_list",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list: 1,3
@@ -54,6 +50,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/sys/devices/system/cpu/cpu2/topology/thread_siblings_list: 2
                   /sys/devices/system/cpu/cpu3/topology/thread_siblings_list refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -31,13 +31,11 @@ pub static KNOB: Knob = Knob {
         url: "https://gitlab.com/rt-linux-tools/stalld",
     }],
     cures: &[Slice::Thread],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/PID/stat", DIR],
     programs: PROGRAMS,
     judge,
     examples: Examples { fires: "program + stalld", silent: "", unknown: "/proc refused" },
+    ..Knob::DEFAULT
 };
 
 const PROGRAMS: &[&str] = &["stalld"];

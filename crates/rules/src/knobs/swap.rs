@@ -41,11 +41,7 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[Slice::PageFault],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/swaps", "/proc/meminfo", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/swaps:
@@ -55,6 +51,7 @@ pub static KNOB: Knob = Knob {
                  | Filename Type Size Used Priority",
         unknown: "/proc/swaps refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

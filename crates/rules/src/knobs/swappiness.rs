@@ -34,10 +34,8 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::PageFault],
     after: &["swap"],
-    conflicts: &[],
     reads: &[PATH],
     facts: &["/proc/swaps", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/swaps:
@@ -53,6 +51,7 @@ pub static KNOB: Knob = Knob {
                   | /dev/sda2 partition 4194300 0 -2
                   /proc/sys/vm/swappiness refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PATH: &str = "/proc/sys/vm/swappiness";

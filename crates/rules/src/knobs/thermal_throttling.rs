@@ -31,18 +31,14 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Firmware,
     sources: &[
         Source { title: "kernel: considering hardware, firmware", url: RT_HARDWARE },
         Source { title: "kernel: intel_pstate, turbo P-states support", url: INTEL_PSTATE },
     ],
     cures: &[Slice::Frequency, Slice::Irq],
-    after: &[],
-    conflicts: &[],
     reads: &[CORE, PACKAGE],
     facts: &["/proc/sys/kernel/arch", "/proc/cpuinfo"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/cpu2/thermal_throttle/core_throttle_count: 17",
@@ -53,6 +49,7 @@ pub static KNOB: Knob = Knob {
         unknown: "/sys/devices/system/cpu/cpu2/thermal_throttle/core_throttle_count: 0
                   /sys/devices/system/cpu/cpu3/thermal_throttle/core_throttle_count refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -22,18 +22,13 @@ pub static KNOB: Knob = Knob {
     fix: || Change::boot("threadirqs").into(),
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: command line, threadirqs", url: PARAMETERS },
         Source { title: "kernel: how realtime kernels differ, interrupt handling", url: RT_DIFFERENCES },
     ],
     cures: &[Slice::Irq, Slice::Softirq],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/sys/kernel/version", "/proc/cmdline", "/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC Debian 6.12.9-1 (2025-01-10)
@@ -47,6 +42,7 @@ pub static KNOB: Knob = Knob {
                   CONFIG_PREEMPT_RT=n
                   /proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// Where the word does nothing.

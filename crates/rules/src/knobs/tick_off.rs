@@ -45,7 +45,6 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
     after: &["clocksource"],
-    conflicts: &[],
     reads: &[PARAMETER],
     facts: &[
         "/sys/devices/system/cpu/nohz_full",
@@ -56,7 +55,6 @@ pub static KNOB: Knob = Knob {
         "/proc/sys/kernel/arch",
         "/boot/config-RELEASE",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--profile busy-poll
@@ -74,6 +72,7 @@ pub static KNOB: Knob = Knob {
                   cmdline + nohz_full=2-3
                   /sys/devices/system/cpu/nohz_full refused",
     },
+    ..Knob::DEFAULT
 };
 
 const LIST: &str = "/sys/devices/system/cpu/nohz_full";

@@ -32,15 +32,12 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
     ],
     cures: &[Slice::Ipi, Slice::TimerIrq, Slice::Softirq],
-    after: &[],
-    conflicts: &[],
     reads: &[SYSCTL],
     facts: &[
         "/sys/devices/system/cpu/nohz_full",
         "/sys/devices/system/cpu/online",
         "/sys/devices/system/cpu/isolated",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -51,6 +48,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                   /proc/sys/kernel/timer_migration refused",
     },
+    ..Knob::DEFAULT
 };
 
 const SYSCTL: &str = "/proc/sys/kernel/timer_migration";

@@ -29,7 +29,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_TRACING", url: RT_CONFIG },
@@ -37,11 +36,8 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: event tracing, enabling events", url: EVENTS },
     ],
     cures: &[Slice::PreemptOff, Slice::IrqsOff, Slice::Irq, Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
     reads: &[TRACER, ENABLED, SET, PROFILE, STACK, OF_INSTANCES, ENABLED_OF_INSTANCES, SET_OF_INSTANCES],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/kernel/tracing/current_tracer: function",
@@ -53,6 +49,7 @@ pub static KNOB: Knob = Knob {
                   /sys/kernel/tracing/current_tracer refused
                   /proc/sys/kernel/stack_tracer_enabled: 0",
     },
+    ..Knob::DEFAULT
 };
 
 const TRACER: &str = "/sys/kernel/tracing/current_tracer";

@@ -27,17 +27,15 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: transparent hugepage support, sysfs", url: TRANSPARENT_HUGEPAGES }],
     cures: &[Slice::PageFault, Slice::Ipi, Slice::LockContention],
-    after: &[],
-    conflicts: &[],
     reads: &[ALL, OF_SIZES],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/kernel/mm/transparent_hugepage/enabled: [always] madvise never",
         silent: "/sys/kernel/mm/transparent_hugepage/enabled: always [madvise] never",
         unknown: "/sys/kernel/mm/transparent_hugepage/enabled refused",
     },
+    ..Knob::DEFAULT
 };
 
 const ALL: &str = "/sys/kernel/mm/transparent_hugepage/enabled";

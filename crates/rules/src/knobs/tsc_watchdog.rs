@@ -29,7 +29,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[
         Source { title: "kernel: command line, tsc=", url: PARAMETERS },
@@ -37,7 +36,6 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
     after: &["clocksource"],
-    conflicts: &[],
     reads: &[PACKAGES, NODES],
     facts: &[
         "/proc/cmdline",
@@ -46,7 +44,6 @@ pub static KNOB: Knob = Knob {
         "/proc/sys/kernel/osrelease",
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/arch: x86_64
@@ -65,6 +62,7 @@ pub static KNOB: Knob = Knob {
                 cmdline - tsc=reliable
                   /proc/cpuinfo refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PACKAGES: &str = "/sys/devices/system/cpu/cpu#/topology/physical_package_id";

@@ -36,17 +36,14 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: sysfs ABI, /sys/devices/system/cpu/cpufreq/boost", url: ABI },
     ],
     cures: &[Slice::Frequency],
-    after: &[],
-    conflicts: &[],
     reads: &[NO_TURBO, BOOST, BOOST_OF, DRIVER],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/sys/devices/system/cpu/intel_pstate/no_turbo: 0",
         silent: "/sys/devices/system/cpu/intel_pstate/no_turbo: 1",
         unknown: "/sys/devices/system/cpu/intel_pstate/no_turbo refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

@@ -18,21 +18,18 @@ pub static KNOB: Knob = Knob {
     fix: || Change::sysctl("vm.compact_unevictable_allowed", 0).into(),
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/vm, compact_unevictable_allowed", url: SYSCTL_VM }],
     cures: &[Slice::PageFault],
-    after: &[],
-    conflicts: &[],
     reads: &[PATH],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/vm/compact_unevictable_allowed: 1",
         silent: "/proc/sys/vm/compact_unevictable_allowed: 0",
         unknown: "/proc/sys/vm/compact_unevictable_allowed refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PATH: &str = "/proc/sys/vm/compact_unevictable_allowed";

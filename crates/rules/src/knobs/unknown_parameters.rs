@@ -27,21 +27,17 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Info,
     evidence: Evidence::Source,
-    contested: "",
     lasts: Lasts::Boot,
     sources: &[Source { title: "kernel: command line", url: PARAMETERS }],
     cures: &[Slice::Thread, Slice::TimerIrq, Slice::Irq],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &["/proc/cmdline"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "cmdline + kthread_cpus=0-1",
         silent: "cmdline - kthread_cpus=0-1",
         unknown: "/proc/cmdline refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// Words of recipes, and what to know of them; a name of a parameter, or one with its value.

@@ -28,13 +28,9 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Firmware,
     sources: &[Source { title: "kernel: considering hardware, virtualization", url: RT_HARDWARE }],
     cures: &[Slice::Unexplained],
-    after: &[],
-    conflicts: &[],
-    reads: &[],
     facts: &[
         "/proc/cpuinfo",
         "/sys/hypervisor/type",
@@ -43,7 +39,6 @@ pub static KNOB: Knob = Knob {
         "/proc/device-tree/compatible",
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/cpuinfo:
@@ -56,6 +51,7 @@ pub static KNOB: Knob = Knob {
                   /proc/device-tree absent
                   /sys/devices/system/clocksource/clocksource0/available_clocksource refused",
     },
+    ..Knob::DEFAULT
 };
 
 fn judge(case: &Case) -> Judged {

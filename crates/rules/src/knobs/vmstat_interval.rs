@@ -31,21 +31,19 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: /proc/sys/vm, stat_interval", url: SYSCTL_VM },
     ],
     cures: &[Slice::Workqueue],
-    after: &[],
-    conflicts: &[],
     reads: &[PATH, PARTITIONS],
     facts: &[
         "/proc/sys/kernel/osrelease",
         "/sys/devices/system/cpu/isolated",
         "/sys/devices/system/cpu/nohz_full",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/vm/stat_interval: 1\n--cpus 1-2",
         silent: "/proc/sys/vm/stat_interval: 10\n--cpus 1-2",
         unknown: "/proc/sys/vm/stat_interval refused\n--cpus 1-2",
     },
+    ..Knob::DEFAULT
 };
 
 const PATH: &str = "/proc/sys/vm/stat_interval";

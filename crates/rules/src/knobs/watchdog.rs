@@ -27,7 +27,6 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::from(Change::sysctl("kernel.watchdog", 0)).keep(Change::boot("nowatchdog")),
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_LOCKUP_DETECTOR", url: RT_CONFIG },
@@ -35,8 +34,6 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: /proc/sys/kernel, watchdog and watchdog_cpumask", url: SYSCTL_KERNEL },
     ],
     cures: &[Slice::TimerIrq, Slice::StopMachine, Slice::Nmi],
-    after: &[],
-    conflicts: &[],
     reads: &[BOTH, SOFT, HARD, THRESHOLD, MASK],
     facts: &[
         "/proc/timer_list",
@@ -45,7 +42,6 @@ pub static KNOB: Knob = Knob {
         "/sys/devices/system/cpu/isolated",
         "/boot/config-RELEASE",
     ],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/kernel/soft_watchdog: 1
@@ -59,6 +55,7 @@ pub static KNOB: Knob = Knob {
                   /proc/sys/kernel/watchdog_thresh: 10
                   /proc/sys/kernel/watchdog_cpumask: 0-3",
     },
+    ..Knob::DEFAULT
 };
 
 const BOTH: &str = "/proc/sys/kernel/watchdog";

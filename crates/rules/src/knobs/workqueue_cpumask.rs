@@ -30,7 +30,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, unbound work", url: ISOLATION },
@@ -38,10 +37,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Workqueue],
     after: &["cpu-isolation"],
-    conflicts: &[],
     reads: &[UNBOUND],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -51,6 +47,7 @@ pub static KNOB: Knob = Knob {
         unknown: "--cpus 2-3
                 /sys/devices/virtual/workqueue/cpumask refused",
     },
+    ..Knob::DEFAULT
 };
 
 /// The mask over all without the CPUs that matter.

@@ -31,7 +31,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: PER_CPU_KTHREADS },
@@ -39,10 +38,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Workqueue],
     after: &["workqueue-cpumask"],
-    conflicts: &[],
     reads: &[UNBOUND, QUEUES],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -55,6 +51,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/virtual/workqueue/cpumask: f
                   /sys/devices/virtual/workqueue/nvme-wq/cpumask refused",
     },
+    ..Knob::DEFAULT
 };
 
 const QUEUES: &str = "/sys/devices/virtual/workqueue/*/cpumask";

@@ -30,7 +30,6 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[
         Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: PER_CPU_KTHREADS },
@@ -38,10 +37,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[Slice::Workqueue],
     after: &["workqueue-cpumask"],
-    conflicts: &[],
     reads: &[UNBOUND, OWN],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -54,6 +50,7 @@ pub static KNOB: Knob = Knob {
                   /sys/devices/virtual/workqueue/cpumask: f
                   /sys/devices/virtual/workqueue/writeback/cpumask refused",
     },
+    ..Knob::DEFAULT
 };
 
 const OWN: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";

@@ -28,17 +28,14 @@ pub static KNOB: Knob = Knob {
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/vm, dirty_writeback_centisecs", url: SYSCTL_VM }],
     cures: &[Slice::Workqueue],
-    after: &[],
-    conflicts: &[],
     reads: &[PATH],
-    facts: &[],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/vm/dirty_writeback_centisecs: 500",
         silent: "/proc/sys/vm/dirty_writeback_centisecs: 1500",
         unknown: "/proc/sys/vm/dirty_writeback_centisecs refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PATH: &str = "/proc/sys/vm/dirty_writeback_centisecs";

@@ -18,21 +18,18 @@ pub static KNOB: Knob = Knob {
     fix: || Change::sysctl("vm.zone_reclaim_mode", 0).into(),
     severity: Severity::Low,
     evidence: Evidence::Documented,
-    contested: "",
     lasts: Lasts::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/vm, zone_reclaim_mode", url: SYSCTL_VM }],
     cures: &[Slice::PageFault],
-    after: &[],
-    conflicts: &[],
     reads: &[PATH],
     facts: &["/boot/config-RELEASE"],
-    programs: &[],
     judge,
     examples: Examples {
         fires: "/proc/sys/vm/zone_reclaim_mode: 1",
         silent: "/proc/sys/vm/zone_reclaim_mode: 0",
         unknown: "/proc/sys/vm/zone_reclaim_mode refused",
     },
+    ..Knob::DEFAULT
 };
 
 const PATH: &str = "/proc/sys/vm/zone_reclaim_mode";
