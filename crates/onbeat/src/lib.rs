@@ -3,7 +3,6 @@
 //! ARCHITECTURE.md draws how a sample walks through them.
 
 pub mod cli;
-pub mod config;
 pub mod hunt;
 pub mod measure;
 pub mod plan;

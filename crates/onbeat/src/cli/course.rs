@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::flags::{keyword, span};
 use super::say;
-use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
+use crate::plan::intent::{CpuChoice, Idle, MeasureIntent, Mechanism, SchedulePhase};
 use model::error::{Outcome, Trouble};
 use model::units::{Bare, CpuSet, Policy};
 
@@ -37,8 +37,8 @@ pub struct Course {
     #[arg(long, value_name = "HOW", default_value = "nanosleep", value_parser = keyword::<Mechanism>())]
     wake: Mechanism,
     /// How the CPUs' schedules lie beside each other
-    #[arg(long, value_name = "HOW", default_value = "staggered", value_parser = keyword::<Phase>())]
-    phase: Phase,
+    #[arg(long, value_name = "HOW", default_value = "staggered", value_parser = keyword::<SchedulePhase>())]
+    phase: SchedulePhase,
     /// Idle states during the run [default: held]
     #[arg(long, value_name = "HOW", conflicts_with = "default_system", value_parser = keyword::<Idle>())]
     idle: Option<Idle>,
@@ -101,8 +101,8 @@ pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
 
 impl Course {
     /// The flags as intent; what cannot be read is refused with its flag.
-    pub fn intent(&self) -> Outcome<Intent> {
-        Ok(Intent {
+    pub fn intent(&self) -> Outcome<MeasureIntent> {
+        Ok(MeasureIntent {
             cpus: cpu_choice(self.cpus.as_deref())?,
             interval: span("-i", &self.interval, Bare::Micros)?,
             distance: span("-d", &self.distance, Bare::Micros)?,
@@ -165,7 +165,7 @@ mod tests {
         course: Course,
     }
 
-    fn intent(flags: &str) -> Outcome<Intent> {
+    fn intent(flags: &str) -> Outcome<MeasureIntent> {
         Only::try_parse_from(std::iter::once("onbeat").chain(flags.split_whitespace()))
             .map_err(|error| Trouble::usage(error.to_string()))?
             .course

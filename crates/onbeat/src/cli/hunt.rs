@@ -8,12 +8,12 @@ use super::flags::positive_span;
 use super::live::Live;
 use super::running::{Begun, Desk, begin, exit_of, nothing_seen, unless_stopped};
 use super::{Environment, print, write_output};
-use crate::hunt::chase::{Chase, Limits};
 use crate::hunt::explainer::Explainer;
-use crate::hunt::found::Found;
-use crate::hunt::hunter::{Hunt, Wanted};
+use crate::hunt::follow_threads::{FollowLimits, FollowThreads};
+use crate::hunt::found_spikes::FoundSpikes;
+use crate::hunt::hunter::{Hunt, SpikeOptions};
+use crate::hunt::placement::HousekeepingPlacement;
 use crate::hunt::recorder::Recorder;
-use crate::hunt::room::Room;
 use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use bundle::document::Document;
@@ -68,7 +68,7 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
     super::check_outputs(&[&args.course.json, &args.perfetto])?;
-    let wanted = Wanted { over, stacks: !args.no_stacks };
+    let wanted = SpikeOptions { over, stacks: !args.no_stacks };
     let host = Host::live();
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     let Begun { plan, machine, housekeeping, mut run, core_types, before, mut desk } =
@@ -81,15 +81,19 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let (measured, found) = match followed {
         None => {
             let mut hunt = Hunt::new(explainer, wanted, plan.clone());
-            (start::measure(plan, run, &core_types, &mut desk, Some(&mut hunt)), hunt.into_found())
+            (start::measure(plan, run, &core_types, &mut desk, Some(&mut hunt)), hunt.into_spikes())
         }
         Some(victims) => {
             describe(&mut run, &victims);
             desk.live = desk.live.and(Live::titled(following(&victims), environment));
-            let limits = Limits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
-            let room = Room::new(machine.online.and(&machine.permitted), machine.isolated, housekeeping);
-            let mut chase = Chase::new(explainer, victims, limits, &wanted, room, &run.host);
-            (chase.follow(run, &host, &mut desk), chase.into_found())
+            let limits = FollowLimits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
+            let placement = HousekeepingPlacement::new(
+                machine.online.and(&machine.permitted),
+                machine.isolated,
+                housekeeping,
+            );
+            let mut follow = FollowThreads::new(explainer, victims, limits, &wanted, placement, &run.host);
+            (follow.run(run, &host, &mut desk), follow.into_spikes())
         }
     };
     let Desk { writer, live } = desk;
@@ -134,7 +138,7 @@ fn finish(
     args: &Args,
     environment: &Environment,
     mut run: Run,
-    found: &Found,
+    found: &FoundSpikes,
     writer: Writer,
 ) -> Outcome<Exit> {
     let path = writer.path().to_owned();

@@ -10,9 +10,9 @@ use crossterm::{QueueableCommand, cursor, terminal};
 
 use super::Environment;
 
-use crate::measure::sink::Tick;
+use crate::measure::sink::Progress;
 use crate::measure::total::Total;
-use crate::plan::Plan;
+use crate::plan::MeasurePlan;
 use model::text::Keyword;
 use model::text::{clean, several};
 use model::units::Nanos;
@@ -45,8 +45,8 @@ enum Look {
 
 impl Live {
     /// Takes some lines of the terminal.
-    pub fn new(plan: &Plan, environment: &Environment) -> Live {
-        let Plan { policy, priority, interval, wake, .. } = plan;
+    pub fn new(plan: &MeasurePlan, environment: &Environment) -> Live {
+        let MeasurePlan { policy, priority, interval, wake, .. } = plan;
         Live::draws(format!("{} {priority}, every {interval}, {}", policy.name(), wake.name()), environment)
     }
 
@@ -62,7 +62,7 @@ impl Live {
     }
 
     /// Shows the last second.
-    pub fn show(&mut self, tick: &Tick) {
+    pub fn show(&mut self, tick: &Progress) {
         let rows = host::terminal_size().map_or(24, |(_, rows)| rows);
         self.draw(&lines(&self.title, tick, rows.saturating_sub(6).max(1)));
     }
@@ -110,7 +110,7 @@ impl Drop for Live {
 }
 
 /// What is to be seen of a second, with the rows of at most so many CPUs.
-fn lines(title: &str, tick: &Tick, rows: usize) -> Vec<(String, Look)> {
+fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Look)> {
     let worst = tick.totals.iter().filter_map(worst_of).max();
     let mut lines = vec![(time_line(title, tick, worst), Look::Plain), (heading(), Look::Dim)];
     let mut order: Vec<usize> = (0..tick.totals.len()).collect();
@@ -135,7 +135,7 @@ fn lines(title: &str, tick: &Tick, rows: usize) -> Vec<(String, Look)> {
     lines
 }
 
-fn time_line(title: &str, tick: &Tick, worst: Option<Nanos>) -> String {
+fn time_line(title: &str, tick: &Progress, worst: Option<Nanos>) -> String {
     let worst = worst.unwrap_or_default();
     let Some(duration) = tick.duration else {
         return format!("{title}; worst {worst}; {} so far, Ctrl-C ends it", words(tick.elapsed));
@@ -179,7 +179,7 @@ fn heading() -> String {
     )
 }
 
-fn row(total: &Total, tick: &Tick) -> String {
+fn row(total: &Total, tick: &Progress) -> String {
     let last = tick.blocks.iter().rev().find(|block| block.cpu == total.cpu).and_then(|block| block.max_ns);
     let text = |span: Option<Nanos>| span.map_or_else(|| "-".into(), |span| span.to_string());
     let own = worst_of(total);

@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal};
 use super::Environment;
 use super::course::Course;
 use super::live::Live;
-use crate::measure::around::Before;
-use crate::measure::sink::{Sink, Tick};
-use crate::measure::watch::entry;
-use crate::plan::{self, Machine, Plan};
+use crate::measure::integrity::entry;
+use crate::measure::preconditions::Preconditions;
+use crate::measure::sink::{Progress, Sink};
+use crate::plan::{self, MachineCpus, MeasurePlan};
 use bundle::write::Writer;
 use facts::{self, Facts};
 use host::tracefs::Tracing;
@@ -21,9 +21,9 @@ use model::wall_time::wall_time;
 /// A run that has its plan, its conditions and its bundle, and no sample yet.
 pub struct Begun {
     /// What will be done.
-    pub plan: Plan,
+    pub plan: MeasurePlan,
     /// What it was made for.
-    pub machine: Machine,
+    pub machine: MachineCpus,
     /// CPUs that the user gave to onbeat's own thread.
     pub housekeeping: Option<CpuSet>,
     /// The document so far.
@@ -31,7 +31,7 @@ pub struct Begun {
     /// Kind of core per measured CPU.
     pub core_types: Vec<String>,
     /// What may change meanwhile.
-    pub before: Before,
+    pub before: Preconditions,
     /// Where results go.
     pub desk: Desk,
 }
@@ -57,7 +57,7 @@ pub fn begin(course: &Course, command: &str, environment: &Environment) -> Outco
     drop(host);
     let core_types =
         plan.cpus.iter().map(|own| facts.core_types.get(&own.cpu).cloned().unwrap_or_default()).collect();
-    let before = Before::look(&facts);
+    let before = Preconditions::check(&facts);
     run.integrity.extend(before.entries());
     run.integrity.extend(clear_away());
     let live = (!course.quiet && !environment.dumb && io::stderr().is_terminal())
@@ -82,7 +82,7 @@ pub struct Desk {
 }
 
 impl Sink for Desk {
-    fn second(&mut self, tick: &Tick) -> Result<(), String> {
+    fn second(&mut self, tick: &Progress) -> Result<(), String> {
         if let Some(live) = &mut self.live {
             live.show(tick);
         }
@@ -178,7 +178,7 @@ fn ended_early(run: &Run) -> Option<Trouble> {
 }
 
 /// What the plan needs to know: which CPUs there are, and which this process may use.
-fn look_at_machine(facts: &Facts) -> Outcome<Machine> {
+fn look_at_machine(facts: &Facts) -> Outcome<MachineCpus> {
     let failed = |error: io::Error| {
         let remedy = "run outside a filter of system calls";
         Trouble::of_call("cannot read or set this process's affinity", &error, Exit::Internal, remedy)
@@ -189,10 +189,10 @@ fn look_at_machine(facts: &Facts) -> Outcome<Machine> {
     let permitted = rt::pin(&online).and_then(|()| rt::affinity()).unwrap_or_else(|_| inherited.clone());
     rt::pin(&inherited).map_err(failed)?;
     let isolated = facts.isolated.known().cloned().unwrap_or_default();
-    Ok(Machine { online, inherited, permitted, isolated, preempt: facts.preempt.name().into() })
+    Ok(MachineCpus { online, inherited, permitted, isolated, preempt: facts.preempt.name().into() })
 }
 
-fn document(command: &str, plan: &Plan, facts: &Facts) -> Run {
+fn document(command: &str, plan: &MeasurePlan, facts: &Facts) -> Run {
     let now = wall_time(clock::monotonic() + clock::wall_offset());
     let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
     Run {

@@ -1,14 +1,14 @@
 //! From a wake-up that came late to a spike in the run: cut, named, explained, kept, counted. And the recorder's account.
 
-use super::arm::Arms;
-use super::cut::Wish;
 use super::findings::Findings;
-use super::found::Found;
+use super::found_spikes::FoundSpikes;
+use super::pages::WantedSpan;
 use super::recorder::Recorder;
 use super::scope::buffer_kib;
-use super::sheets::Need;
+use super::setup::RecordingLevel;
 use super::ticks::Ticks;
-use crate::measure::hunter::{Catch, PULSE};
+use super::window_events::WindowRequest;
+use crate::measure::hunter::{LateWakeup, POLL_INTERVAL};
 use bundle::events::Events;
 use host::clock;
 use model::error::Outcome;
@@ -20,20 +20,20 @@ use trace::timeline::Cost;
 use trace::window::Window;
 
 /// Values from which a median is taken: the first so many. `agreeing` counts all.
-const VALUES: usize = 100_000;
+const MAX_VALUES: usize = 100_000;
 
 /// Culprits in a checkpoint: some kilobytes each, every ten seconds.
-const STANDING: usize = 100;
+const MAX_INTERIM_CULPRITS: usize = 100;
 
 /// How long spikes are taken apart at a stretch. No signal is handled meanwhile, and the buffers have to reach
 /// back to the spikes that wait: in a flood it is better to know some of them well.
-const STRETCH: Nanos = Nanos(100_000_000);
+const MAX_STRETCH: Nanos = Nanos(100_000_000);
 
 /// A wake-up that is to be taken apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Late {
     /// When and where.
-    pub catch: Catch,
+    pub catch: LateWakeup,
     /// The slot's number, where there are slots.
     pub cycle: Option<u64>,
     /// Who was late.
@@ -99,13 +99,13 @@ impl Explainer {
     }
 
     /// Sets the buffers by what was seen, and arms for the run itself.
-    pub fn arm(&mut self, arms: Arms, run: &mut Run) -> Outcome<()> {
+    pub fn arm(&mut self, level: RecordingLevel, run: &mut Run) -> Outcome<()> {
         let rate = self.account.bytes_per_s.unwrap_or(0);
         // Which CPUs run is not known on every machine; the measured ones do.
         let cpus = CpuSet::parse(&run.host.online).map_or(0, |set| set.len()).max(run.plan.cpus.len()).max(1);
-        self.recorder.arm(Arms::None)?;
+        self.recorder.arm(RecordingLevel::None)?;
         self.recorder.resize(buffer_kib(rate, self.slowest, cpus, self.memory_kib));
-        self.recorder.arm(arms)?;
+        self.recorder.arm(level)?;
         self.recorder.account(&mut self.account);
         self.last_look = clock::monotonic();
         run.recorder = Some(self.account.clone());
@@ -116,7 +116,7 @@ impl Explainer {
     /// The housekeeping thread was here: how long it was away is how far back the buffers have to reach.
     pub fn looked(&mut self) {
         let now = clock::monotonic();
-        self.came_late(Nanos((now - self.last_look).0 - PULSE.0));
+        self.came_late(Nanos((now - self.last_look).0 - POLL_INTERVAL.0));
         self.last_look = now;
     }
 
@@ -140,19 +140,19 @@ impl Explainer {
     /// has room for, going by what one took lately. The rest is counted.
     pub fn explain_worst(&mut self, mut late: Vec<Late>) {
         let began = clock::monotonic();
-        let room = (STRETCH.0 / self.one_takes.0.max(1)).max(1) as usize;
+        let room = (MAX_STRETCH.0 / self.one_takes.0.max(1)).max(1) as usize;
         late.sort_by_key(|late| std::cmp::Reverse(late.catch.actual - late.catch.expected));
         self.passed_over += late.len().saturating_sub(room) as u64;
         late.truncate(room);
         late.sort_by_key(|late| late.catch.actual);
         for (done, one) in late.iter().enumerate() {
             let so_far = clock::monotonic() - began;
-            if done > 0 && so_far > STRETCH {
+            if done > 0 && so_far > MAX_STRETCH {
                 self.passed_over += (late.len() - done) as u64;
                 break;
             }
             if one.own {
-                self.recorder.take(Need { from: one.catch.expected, to: one.catch.actual });
+                self.recorder.take(WantedSpan { from: one.catch.expected, to: one.catch.actual });
             }
             self.explain(one);
             self.one_takes = Nanos((clock::monotonic() - began).0 / (done as i64 + 1));
@@ -167,8 +167,9 @@ impl Explainer {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        let wish = Wish { cpu: catch.cpu, expected: catch.expected, actual: catch.actual, victim };
-        let window = self.recorder.window(&wish, cycle, own);
+        let request =
+            WindowRequest { cpu: catch.cpu, expected: catch.expected, actual: catch.actual, victim };
+        let window = self.recorder.window(&request, cycle, own);
         self.ticks.add(&window);
         let mut spike = Findings::explain(&window, &self.host, self.cost);
         self.account.windows_lost += u64::from(window.begins_late);
@@ -188,8 +189,8 @@ impl Explainer {
     }
 
     /// The spikes that the run lists; it is over.
-    pub fn into_found(self) -> Found {
-        Found::of(self.events.explained, self.host, self.findings)
+    pub fn into_spikes(self) -> FoundSpikes {
+        FoundSpikes::of(self.events.explained, self.host, self.findings)
     }
 
     /// The trace and the thread's own clock tell of the same wake-up.
@@ -197,7 +198,7 @@ impl Explainer {
         match spike.switched_ns {
             Some(switched) => {
                 self.account.agreeing += 1;
-                if self.to_user.len() < VALUES {
+                if self.to_user.len() < MAX_VALUES {
                     self.to_user.push(spike.actual_ns - switched);
                 }
             }
@@ -214,7 +215,7 @@ impl Explainer {
         self.account.slowest_response_ms = Some(self.slowest.0 as f64 / 1e6);
         self.account.events_overwritten = self.recorder.overwritten();
         self.account.switch_to_user_ns = super::ticks::median(&mut self.to_user);
-        (self.account.tick_ns, self.account.ticks) = self.ticks.told();
+        (self.account.tick_ns, self.account.ticks) = self.ticks.summary();
         self.recorder.account(&mut self.account);
         let mut account = self.account.clone();
         account.spikes_passed_over = passed_over;
@@ -237,9 +238,9 @@ impl Explainer {
             true => self.findings.conclude(run),
             false => self.findings.standing(run),
         }
-        if !last && run.culprits.len() > STANDING {
-            let left_out = run.culprits.len() - STANDING;
-            run.culprits.truncate(STANDING);
+        if !last && run.culprits.len() > MAX_INTERIM_CULPRITS {
+            let left_out = run.culprits.len() - MAX_INTERIM_CULPRITS;
+            run.culprits.truncate(MAX_INTERIM_CULPRITS);
             let note =
                 format!("{left_out} more culprits, those that took least, are left out while the run is on");
             run.recorder.iter_mut().for_each(|account| account.notes.push(note.clone()));

@@ -9,10 +9,10 @@ use trace::timeline::{self, Cost};
 use trace::window::Window;
 
 /// Seconds with steal that are held; of more, those that no spike can need are let go first.
-const STOLEN: usize = 20_000;
+const MAX_STOLEN: usize = 20_000;
 
 /// Spikes are explained within this of their end: what was stolen earlier and near no spike is near none to come.
-const RECENT: Nanos = Nanos(60 * Nanos::SECOND.0);
+const MAX_EXPLAIN_DELAY: Nanos = Nanos(60 * Nanos::SECOND.0);
 
 /// The findings while they grow.
 #[derive(Default)]
@@ -53,11 +53,11 @@ impl Findings {
     /// The same from their records.
     pub fn stole(&mut self, stolen: impl Iterator<Item = Stolen>) {
         self.stolen.extend(stolen);
-        if self.stolen.len() > STOLEN {
+        if self.stolen.len() > MAX_STOLEN {
             let newest = self.stolen.iter().map(|stolen| stolen.to).max().unwrap_or_default();
-            self.tally.keep_near(&mut self.stolen, Nanos(newest.0.saturating_sub(RECENT.0)));
+            self.tally.keep_near(&mut self.stolen, Nanos(newest.0.saturating_sub(MAX_EXPLAIN_DELAY.0)));
             // What is near spikes is needed, and only then is it missing: the oldest.
-            let excess = self.stolen.len().saturating_sub(STOLEN);
+            let excess = self.stolen.len().saturating_sub(MAX_STOLEN);
             self.stolen.drain(..excess);
             self.stolen_dropped += excess as u64;
         }
@@ -193,9 +193,9 @@ mod tests {
         let spike = Spike { cpu: Cpu(0), actual_ns: Nanos(30_000 * SECOND), ..Spike::default() };
         let latency = spike.actual_ns;
         findings.add(&mut Spike { latency_ns: latency, unexplained_ns: latency, ..spike }, &host);
-        (0..STOLEN as i64 + 9)
+        (0..MAX_STOLEN as i64 + 9)
             .for_each(|second| findings.second(&[block(0, second, 10), block(1, second, 10)]));
-        assert!(findings.stolen_dropped >= 9 && findings.stolen.len() <= STOLEN);
+        assert!(findings.stolen_dropped >= 9 && findings.stolen.len() <= MAX_STOLEN);
         assert!(findings.notes().is_some_and(|note| note.contains("seconds in which the hypervisor")));
     }
 }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::arm::Arms;
 use super::explainer::{Explainer, Late};
-use super::found::Found;
+use super::found_spikes::FoundSpikes;
+use super::pages::WantedSpan;
 use super::scope::Scope;
-use super::sheets::Need;
+use super::setup::RecordingLevel;
 use super::threshold::{automatic, median_noise, quantile};
-use crate::measure::block::Taken;
-use crate::measure::hunter::{Catch, Hunter, Measurer, ROUND_INTERVAL};
-use crate::plan::Plan;
+use crate::measure::block::DrainedBlock;
+use crate::measure::hunter::{Hunter, LateWakeup, MAX_ROUND_INTERVAL, MeasuringThread};
+use crate::plan::MeasurePlan;
 use host::{clock, rt};
 use model::error::Outcome;
 use model::histogram::Counts;
@@ -21,18 +21,19 @@ use trace::event::Task;
 use trace::label::Label;
 
 /// The rounds: to learn the timers, with nothing armed, with events, with events and stacks.
-const ROUNDS: [Arms; 4] = [Arms::Timers, Arms::None, Arms::Events, Arms::Stacks];
+const ROUNDS: [RecordingLevel; 4] =
+    [RecordingLevel::Timers, RecordingLevel::None, RecordingLevel::Events, RecordingLevel::Stacks];
 
 /// A round's length, and the share of the run that it may take.
-const ROUND: Nanos = Nanos(700_000_000);
-const SHARE: i64 = 30;
+const ROUND_LENGTH: Nanos = Nanos(700_000_000);
+const MAX_SHARE_OF_RUN: i64 = 30;
 /// Its least and most wake-ups.
-const LEAST: u64 = 20;
-const MOST: u64 = 10_000;
+const MIN_LOOPS: u64 = 20;
+const MAX_LOOPS: u64 = 10_000;
 
 /// What the user wants.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct SpikeOptions {
     /// The threshold; by default from the rounds.
     pub over: Option<Nanos>,
     /// Whether stacks are taken.
@@ -42,44 +43,44 @@ pub struct Wanted {
 /// The hunt.
 pub struct Hunt {
     explainer: Explainer,
-    wanted: Wanted,
-    plan: Plan,
+    wanted: SpikeOptions,
+    plan: MeasurePlan,
     victims: BTreeMap<Cpu, Task>,
     /// Wake-ups of the rounds: nothing armed, events, stacks.
-    heard: [Counts; 3],
+    round_counts: [Counts; 3],
     round_began: Nanos,
 }
 
 impl Hunt {
     /// A hunt by the plan.
-    pub fn new(explainer: Explainer, wanted: Wanted, plan: Plan) -> Hunt {
-        let (victims, heard) = (BTreeMap::new(), Default::default());
-        Hunt { explainer, wanted, plan, victims, heard, round_began: Nanos(0) }
+    pub fn new(explainer: Explainer, wanted: SpikeOptions, plan: MeasurePlan) -> Hunt {
+        let (victims, round_counts) = (BTreeMap::new(), Default::default());
+        Hunt { explainer, wanted, plan, victims, round_counts, round_began: Nanos(0) }
     }
 
     /// The spikes that the run lists; it is over.
-    pub fn into_found(self) -> Found {
-        self.explainer.into_found()
+    pub fn into_spikes(self) -> FoundSpikes {
+        self.explainer.into_spikes()
     }
 
     fn loops(&self) -> u64 {
-        let interval = self.plan.interval.0.clamp(1, ROUND_INTERVAL.0);
-        let share = self.plan.duration.map_or(ROUND, |duration| Nanos(duration.0 / SHARE));
+        let interval = self.plan.interval.0.clamp(1, MAX_ROUND_INTERVAL.0);
+        let share = self.plan.duration.map_or(ROUND_LENGTH, |duration| Nanos(duration.0 / MAX_SHARE_OF_RUN));
         let by_loops = self.plan.loops.map_or(u64::MAX, |loops| loops / 10);
-        let wanted = (share.0.min(ROUND.0) / interval) as u64;
-        wanted.min(by_loops).clamp(LEAST, MOST)
+        let wanted = (share.0.min(ROUND_LENGTH.0) / interval) as u64;
+        wanted.min(by_loops).clamp(MIN_LOOPS, MAX_LOOPS)
     }
 
     /// Who measures where, as the trace shows them.
-    fn meet(&mut self, measurers: &[Measurer]) {
+    fn set_threads(&mut self, threads: &[MeasuringThread]) {
         let prio =
             if self.plan.policy == Policy::Other { ordinary() } else { 99 - self.plan.priority as i32 };
-        for own in measurers {
+        for own in threads {
             let comm = Label::from(format!("onbeat/{}", own.cpu).as_str());
             self.victims.insert(own.cpu, Task { comm, pid: own.thread, prio });
         }
         self.explainer.recorder.scope =
-            Scope::new(measurers.iter().map(|own| own.thread).collect(), rt::thread_id());
+            Scope::new(threads.iter().map(|own| own.thread).collect(), rt::thread_id());
     }
 }
 
@@ -93,29 +94,29 @@ impl Hunter for Hunt {
         if self.wanted.stacks { ROUNDS.len() } else { ROUNDS.len() - 1 }
     }
 
-    fn prepare(&mut self, round: usize, measurers: &[Measurer]) -> Outcome<u64> {
+    fn prepare_round(&mut self, round: usize, threads: &[MeasuringThread]) -> Outcome<u64> {
         if round == 0 {
-            self.meet(measurers);
+            self.set_threads(threads);
         }
         self.explainer.recorder.arm(ROUNDS[round])?;
         self.round_began = clock::monotonic();
         Ok(self.loops())
     }
 
-    fn heard(&mut self, round: usize, blocks: &[Taken], slowest: Nanos) {
+    fn round_done(&mut self, round: usize, blocks: &[DrainedBlock], slowest: Nanos) {
         self.explainer.came_late(slowest);
         let account = &mut self.explainer.account;
         account.discarded += blocks.iter().map(|block| block.cycles).sum::<u64>();
         let place = match ROUNDS[round] {
-            Arms::None => 0,
-            Arms::Events => 1,
-            Arms::Stacks => 2,
+            RecordingLevel::None => 0,
+            RecordingLevel::Events => 1,
+            RecordingLevel::Stacks => 2,
             _ => return self.explainer.recorder.learn(),
         };
         let rows = blocks.iter().flat_map(|block| &block.rows);
-        rows.for_each(|&(row, count)| self.heard[place].add(row, count));
+        rows.for_each(|&(row, count)| self.round_counts[place].add(row, count));
         if place > 0 {
-            self.explainer.recorder.take(Need::ALL);
+            self.explainer.recorder.take(WantedSpan::LATEST);
             let rate = self.explainer.recorder.busiest_rate(clock::monotonic() - self.round_began);
             self.explainer.account.bytes_per_s = self.explainer.account.bytes_per_s.max(Some(rate));
         }
@@ -126,11 +127,12 @@ impl Hunter for Hunt {
             // The planned policy was refused: nobody has to make way for these threads.
             self.victims.values_mut().for_each(|own| own.prio = ordinary());
         }
-        let medians = [0, 1, 2].map(|at: usize| quantile(&self.heard[at], 500_000));
+        let medians = [0, 1, 2].map(|at: usize| quantile(&self.round_counts[at], 500_000));
         // Less than nothing is the noise of the medians, which is said beside it.
         let cost = |with: Option<Nanos>| Some((with? - medians[0]?).max(Nanos(0)));
-        let (arms, place) = if self.wanted.stacks { (Arms::Stacks, 2) } else { (Arms::Events, 1) };
-        let noise = [0, place].map(|at: usize| median_noise(&self.heard[at]));
+        let (level, place) =
+            if self.wanted.stacks { (RecordingLevel::Stacks, 2) } else { (RecordingLevel::Events, 1) };
+        let noise = [0, place].map(|at: usize| median_noise(&self.round_counts[at]));
         let account = &mut self.explainer.account;
         account.median_ns = medians;
         account.cost_noise_ns = match noise {
@@ -141,19 +143,19 @@ impl Hunter for Hunt {
         run.overhead.recorder_ns_per_cycle = cost(medians[place]);
         let (over, why) = match self.wanted.over {
             Some(over) => (over, "as asked".to_owned()),
-            None => automatic(&self.heard[place]),
+            None => automatic(&self.round_counts[place]),
         };
         // The wake-up that stops the run is to be explained.
         let over = self.plan.limit.map_or(over, |limit| over.min(limit));
         self.explainer.set_threshold(Some(over), why);
-        self.explainer.arm(arms, run)?;
+        self.explainer.arm(level, run)?;
         Ok(over)
     }
 
-    fn caught(&mut self, catches: &[Catch], lost: u64) {
+    fn on_spikes(&mut self, catches: &[LateWakeup], lost: u64) {
         self.explainer.set_lost(lost);
         self.explainer.looked();
-        let late = |catch: &Catch| {
+        let late = |catch: &LateWakeup| {
             let victim = self.victims.get(&catch.cpu).copied().unwrap_or_default();
             Late { catch: *catch, cycle: Some(catch.cycle), victim, own: true }
         };

@@ -1,7 +1,7 @@
 //! What a hunt that follows threads did not see of them: events that were overwritten before they could be read, or
 //! that were not read before it ended. Pure.
 
-use crate::measure::watch::entry;
+use crate::measure::integrity::entry;
 use model::run::{Integrity, Run};
 use model::text::several;
 use model::units::Nanos;

@@ -1,28 +1,29 @@
-//! The flight recorder armed while measuring goes on, and what it caught around each spike.
+//! The flight recorder armed while measuring goes on, and what it recorded around each spike.
 //!
-//! `scope` (whom it looks at), `arm` (events, filters, triggers), `sheets` (pages as far back as needed), `cut` (one
-//! spike's window), `names` (no address stays), `recorder` (all of it together), `explainer` (from late to explained),
-//! `threshold` (what a spike is), `hunter` (what the measuring loop's housekeeping calls); `victims`, `watch`, `losses`, `blocks`, `room`,
-//! `steal` and `chase` do the same for threads that are not onbeat's, `again` for the windows of a bundle;
-//! `findings` is what both count.
+//! `scope` (the threads of interest), `setup` (events, filters, triggers), `pages` (trace pages as far
+//! back as needed), `window_events` (one spike's events), `names` (no address stays), `recorder` (all of
+//! it together), `explainer` (from a late wake-up to an explained spike), `threshold` (what a spike is),
+//! `hunter` (what the housekeeping thread calls); `victims`, `wakeups`, `losses`, `followed_blocks`,
+//! `placement`, `steal` and `follow_threads` do the same for threads of other programs, `again` for the
+//! windows of a bundle; `findings` is what both count.
 
 pub mod again;
-pub mod arm;
-mod blocks;
-pub mod chase;
-mod cut;
 pub mod explainer;
 mod findings;
-pub mod found;
+pub mod follow_threads;
+mod followed_blocks;
+pub mod found_spikes;
 pub mod hunter;
 pub mod losses;
 pub mod names;
+mod pages;
+pub mod placement;
 pub mod recorder;
-pub mod room;
 pub mod scope;
-mod sheets;
+pub mod setup;
 mod steal;
 pub mod threshold;
 mod ticks;
 pub mod victims;
-pub mod watch;
+pub mod wakeups;
+mod window_events;

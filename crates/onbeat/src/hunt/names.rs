@@ -11,13 +11,13 @@ use trace::naming::Naming;
 use trace::symbols::{self, NoNames, Symbols};
 
 /// More names are not kept at hand; a kernel calls some thousands.
-const AT_HAND: usize = 1 << 16;
+const MAX_CACHED: usize = 1 << 16;
 
 /// More objects in one window share the number 0.
-const OBJECTS: usize = 1 << 16;
+const MAX_OBJECTS: usize = 1 << 16;
 
 /// No longer function is decoded from its beginning.
-const DECODED: u64 = 32 << 10;
+const MAX_DECODED_BYTES: u64 = 32 << 10;
 
 /// Reads the kernel's code at an address; false where it cannot.
 pub type ReadCode = Box<dyn Fn(Address, &mut [u8]) -> bool + Send>;
@@ -29,15 +29,15 @@ pub struct Names {
     formats: Vec<(Address, String)>,
     code: Code,
     read: Option<ReadCode>,
-    at_hand: HashMap<Address, String>,
+    cache: HashMap<Address, String>,
     /// Whether interrupts were let in before an address, as the frame's distance: 0 itself, 1 its caller.
-    judged: HashMap<(Address, Address), Option<usize>>,
+    verdicts: HashMap<(Address, Address), Option<usize>>,
     objects: HashMap<u64, u64>,
 }
 
 /// What the names of a machine lack, for a note.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lacking {
+pub struct MissingNames {
     /// There are no names: everything stays without one.
     pub names: Option<NoNames>,
     /// Lines of the kernel's list that were not understood.
@@ -59,27 +59,27 @@ impl Names {
             formats: symbols::printk_formats(printk_formats),
             code: Code::of(machine),
             read,
-            at_hand: HashMap::new(),
-            judged: HashMap::new(),
+            cache: HashMap::new(),
+            verdicts: HashMap::new(),
             objects: HashMap::new(),
         }
     }
 
     /// Those of the running kernel, and what they lack; takes some tens of milliseconds.
-    pub fn of_this_machine(printk_formats: &str) -> (Names, Lacking) {
-        let mut lacking = Lacking::default();
+    pub fn of_this_machine(printk_formats: &str) -> (Names, MissingNames) {
+        let mut missing = MissingNames::default();
         // Not through a host that records: the addresses stay here.
         let symbols = match Host::live().read_at_most("/proc/kallsyms", symbols::READ_LIMIT) {
             Fact::Known(bytes) => Symbols::parse(&bytes),
             Fact::Refused(libc::EFBIG) => Err(NoNames::TooMany),
             _ => Err(NoNames::Empty),
         };
-        let symbols = symbols.map_err(|why| lacking.names = Some(why)).ok();
-        lacking.skipped = symbols.as_ref().map_or(0, Symbols::skipped);
-        let text = KernelText::open().map_err(|error| lacking.code = Some(error.raw_os_error().unwrap_or(0)));
+        let symbols = symbols.map_err(|why| missing.names = Some(why)).ok();
+        missing.skipped = symbols.as_ref().map_or(0, Symbols::skipped);
+        let text = KernelText::open().map_err(|error| missing.code = Some(error.raw_os_error().unwrap_or(0)));
         let read =
             text.ok().map(|text| -> ReadCode { Box::new(move |at, into| text.read(at, into).is_ok()) });
-        (Names::new(symbols, printk_formats, &host::machine(), read), lacking)
+        (Names::new(symbols, printk_formats, &host::machine(), read), missing)
     }
 
     /// Begins a window: objects are numbered anew.
@@ -93,7 +93,7 @@ impl Names {
     }
 
     fn name(&mut self, address: Address) -> String {
-        if let Some(name) = self.at_hand.get(&address) {
+        if let Some(name) = self.cache.get(&address) {
             return name.clone();
         }
         let place = self.symbols.as_ref().and_then(|symbols| symbols.name_of(address));
@@ -103,10 +103,10 @@ impl Names {
             Some(place) => format!("{} [{}]", place.function, place.module),
             None => format().map(|at| self.formats[at].1.clone()).unwrap_or_default(),
         };
-        if self.at_hand.len() >= AT_HAND {
-            self.at_hand.clear();
+        if self.cache.len() >= MAX_CACHED {
+            self.cache.clear();
         }
-        self.at_hand.insert(address, name.clone());
+        self.cache.insert(address, name.clone());
         name
     }
 
@@ -131,7 +131,7 @@ impl Names {
     /// Whether the frame at an address, or its caller, had just let interrupts in.
     fn judge(&mut self, at: Address, caller: Address, name: &str) -> Option<usize> {
         let key = (at, caller);
-        if let Some(&known) = self.judged.get(&key) {
+        if let Some(&known) = self.verdicts.get(&key) {
             return known;
         }
         let verdict = if enables::idles(name) {
@@ -148,10 +148,10 @@ impl Names {
                 (None, _) => enables::opens(name).then_some(0),
             }
         };
-        if self.judged.len() >= AT_HAND {
-            self.judged.clear();
+        if self.verdicts.len() >= MAX_CACHED {
+            self.verdicts.clear();
         }
-        self.judged.insert(key, verdict);
+        self.verdicts.insert(key, verdict);
         verdict
     }
 
@@ -159,7 +159,7 @@ impl Names {
     fn code_up_to(&self, address: Address) -> Option<Vec<u8>> {
         let read = self.read.as_ref()?;
         let place = self.symbols.as_ref()?.name_of(address)?;
-        if place.offset > DECODED {
+        if place.offset > MAX_DECODED_BYTES {
             return None;
         }
         let mut code = vec![0; place.offset as usize];
@@ -176,7 +176,7 @@ impl Naming<Address, String> for Names {
         let next = self.objects.len() as u64 + 1;
         match self.objects.get(&address) {
             Some(&number) => number,
-            None if address == 0 || self.objects.len() >= OBJECTS => 0,
+            None if address == 0 || self.objects.len() >= MAX_OBJECTS => 0,
             None => {
                 self.objects.insert(address, next);
                 next

@@ -1,10 +1,10 @@
 //! The flight recorder: an armed instance, its pages, and the names of what they hold.
 
-use super::arm::{Armory, Arms};
-use super::cut::{Cut, Wish, cut};
-use super::names::{Lacking, Names};
+use super::names::{MissingNames, Names};
+use super::pages::{TracePages, WantedSpan};
 use super::scope::Scope;
-use super::sheets::{Need, Sheets};
+use super::setup::{EventSetup, RecordingLevel};
+use super::window_events::{WindowEvents, WindowRequest, window_events};
 use host::clock;
 use host::tracefs::{NotHere, Tracing};
 use model::error::{Exit, Outcome, Trouble, run_with};
@@ -17,27 +17,27 @@ use trace::symbols::NoNames;
 use trace::window::Window;
 
 /// The buffer per CPU while the rounds are on.
-const FIRST_KIB: u64 = 1 << 10;
+const FIRST_BUFFER_KIB: u64 = 1 << 10;
 
 /// Remarks beyond these are counted.
-const NOTES: usize = 20;
+const MAX_NOTES: usize = 20;
 
 /// Less than this holds no window.
-const LEAST_KIB: u64 = 64;
+const MIN_BUFFER_KIB: u64 = 64;
 
 /// Of a flood so much is looked at before what was found in it is explained; two records and a half to a hundred bytes.
-const SEEN_AT_ONCE: usize = 4 << 20;
+const MAX_BYTES_AT_ONCE: usize = 4 << 20;
 
 /// What is read of one CPU in one round: a buffer that fills as fast as it is read is left after its size twice over.
-fn most(buffer_kib: u64) -> usize {
+fn max_bytes(buffer_kib: u64) -> usize {
     2 * (buffer_kib << 10) as usize
 }
 
 /// An instance of our own, armed or not, and what was taken from it.
 pub struct Recorder {
-    /// Declared before the armory: pipes are closed before their instance is removed.
-    sheets: Sheets,
-    armory: Armory,
+    /// Declared before the setup: pipes are closed before their instance is removed.
+    pages: TracePages,
+    setup: EventSetup,
     decoder: Decoder,
     names: Names,
     /// Who is looked at closely.
@@ -77,28 +77,28 @@ impl Recorder {
             let remedy = if permitted { instead } else { run_with("CAP_DAC_OVERRIDE") };
             Trouble::of_call("cannot make a tracing instance", &error, Exit::NotSupported, &remedy)
         };
-        let armory = Armory::open(&tracing).map_err(failed)?;
-        let (names, lacking) = Names::of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
+        let setup = EventSetup::open(&tracing).map_err(failed)?;
+        let (names, missing) = Names::of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
         let text = names.symbols().and_then(|symbols| symbols.address_of("_stext")).unwrap_or(0);
-        let decoder = armory.decoder(&tracing, text).map_err(|what| {
+        let decoder = setup.decoder(&tracing, text).map_err(|what| {
             Trouble::not_supported(format!(
                 "the kernel's trace pages have an unknown form ({what}): `onbeat measure` works without"
             ))
         })?;
-        armory.resize(FIRST_KIB).map_err(failed)?;
-        let mut sheets =
-            Sheets::open(armory.instance(), cpus, decoder.layout().page_size()).map_err(failed)?;
-        sheets.most = most(FIRST_KIB);
-        notes.extend(remarks(&lacking));
+        setup.resize(FIRST_BUFFER_KIB).map_err(failed)?;
+        let mut pages =
+            TracePages::open(setup.instance(), cpus, decoder.layout().page_size()).map_err(failed)?;
+        pages.max_bytes = max_bytes(FIRST_BUFFER_KIB);
+        notes.extend(remarks(&missing));
         let scope = Scope::default();
         Ok(Recorder {
-            sheets,
-            armory,
+            pages,
+            setup,
             decoder,
             names,
             scope,
             notes,
-            buffer_kib: FIRST_KIB,
+            buffer_kib: FIRST_BUFFER_KIB,
             notes_dropped: 0,
             unread: 0,
             seen_unread: 0,
@@ -107,25 +107,25 @@ impl Recorder {
     }
 
     /// Switches to that much; what was taken so far is forgotten. Nobody must be measuring meanwhile.
-    pub fn arm(&mut self, arms: Arms) -> Outcome<()> {
-        self.armory.arm(arms, &self.scope).map_err(|error| {
+    pub fn arm(&mut self, level: RecordingLevel) -> Outcome<()> {
+        self.setup.arm(level, &self.scope).map_err(|error| {
             let what = "cannot switch the tracing instance on";
             Trouble::of_call(what, &error, Exit::NotSupported, "`onbeat measure` works without")
         })?;
         // What was recorded before belongs to nothing.
-        let _ = self.sheets.take(&self.decoder, Need::ALL, &mut |_, _| ());
-        self.sheets.forget();
+        let _ = self.pages.take(&self.decoder, WantedSpan::LATEST, &mut |_, _| ());
+        self.pages.forget();
         Ok(())
     }
 
     /// Gives each CPU a buffer of that size, or as near as the kernel has memory for.
     pub fn resize(&mut self, kib: u64) {
         let mut wanted = kib;
-        while wanted != self.buffer_kib && wanted >= LEAST_KIB {
-            match self.armory.resize(wanted) {
+        while wanted != self.buffer_kib && wanted >= MIN_BUFFER_KIB {
+            match self.setup.resize(wanted) {
                 Ok(()) => {
                     self.buffer_kib = wanted;
-                    self.sheets.most = most(wanted);
+                    self.pages.max_bytes = max_bytes(wanted);
                     return;
                 }
                 Err(error) => {
@@ -137,8 +137,8 @@ impl Recorder {
     }
 
     /// Takes what the buffers hold, as much as is needed.
-    pub fn take(&mut self, need: Need) {
-        let taken = self.sheets.take(&self.decoder, need, &mut |_, _| ());
+    pub fn take(&mut self, span: WantedSpan) {
+        let taken = self.pages.take(&self.decoder, span, &mut |_, _| ());
         self.note(taken);
     }
 
@@ -147,12 +147,13 @@ impl Recorder {
     pub fn take_seeing(&mut self, each: &mut impl FnMut(Raw)) -> (Option<Nanos>, Nanos) {
         let (mut gap, mut unread) = (None, 0);
         let decoder = &self.decoder;
-        self.sheets.most = most(self.buffer_kib).min(SEEN_AT_ONCE / self.sheets.stacks.len().max(1));
-        let taken = self.sheets.take(decoder, Need::ALL, &mut |cpu, sheet| {
-            let notes = decoder.page(cpu, &sheet.bytes, each);
+        self.pages.max_bytes =
+            max_bytes(self.buffer_kib).min(MAX_BYTES_AT_ONCE / self.pages.cpus.len().max(1));
+        let taken = self.pages.take(decoder, WantedSpan::LATEST, &mut |cpu, page| {
+            let notes = decoder.page(cpu, &page.bytes, each);
             // What is lost was overwritten before the page, and none of the page's records is older than its start.
             if notes.lost != Lost::Nothing {
-                gap = gap.max(Some(sheet.start));
+                gap = gap.max(Some(page.start));
             }
             unread += notes.malformed + u64::from(notes.cut);
         });
@@ -161,15 +162,15 @@ impl Recorder {
     }
 
     /// No page is taken after that time.
-    pub fn set_patience(&mut self, until: Nanos) {
-        self.sheets.until = until;
+    pub fn set_read_limit(&mut self, until: Nanos) {
+        self.pages.until = until;
     }
 
     fn note(&mut self, taken: std::io::Result<Nanos>) -> Nanos {
         taken.unwrap_or_else(|error| {
             let note = format!("reading the trace failed: {error}");
             if self.notes.contains(&note) {
-            } else if self.notes.len() < NOTES {
+            } else if self.notes.len() < MAX_NOTES {
                 self.notes.push(note);
             } else {
                 self.notes_dropped += 1;
@@ -180,16 +181,16 @@ impl Recorder {
 
     /// Takes stacks where the timers expire that were learned of meanwhile.
     pub fn stacks_at_timers(&mut self) {
-        self.armory.add_stacks(&self.scope);
+        self.setup.add_stacks(&self.scope);
     }
 
     /// Learns which timers the threads sleep on from what was recorded while only those were armed.
     pub fn learn(&mut self) {
-        self.take(Need::ALL);
+        self.take(WantedSpan::LATEST);
         let mut starts = Vec::new();
-        for stack in &self.sheets.stacks {
-            for sheet in &stack.sheets {
-                self.decoder.page(stack.cpu, &sheet.bytes, &mut |event: Raw| {
+        for cpu_pages in &self.pages.cpus {
+            for page in &cpu_pages.pages {
+                self.decoder.page(cpu_pages.cpu, &page.bytes, &mut |event: Raw| {
                     if let What::TimerStart { timer, function, .. } = event.what {
                         starts.push((event.pid, function, timer));
                     }
@@ -201,27 +202,28 @@ impl Recorder {
 
     /// Bytes per second of the busiest CPU, from what was taken of it since it was armed, `elapsed` ago.
     pub fn busiest_rate(&self, elapsed: Nanos) -> u64 {
-        self.sheets.stacks.iter().map(|stack| stack.rate(elapsed)).max().unwrap_or(0)
+        self.pages.cpus.iter().map(|cpu_pages| cpu_pages.rate(elapsed)).max().unwrap_or(0)
     }
 
     /// How far back the CPU's buffer and what was taken of it reach.
     pub fn depth(&self, cpu: Cpu) -> Option<Nanos> {
-        let oldest = self.sheets.of(cpu)?.sheets.front()?.start;
+        let oldest = self.pages.of(cpu)?.pages.front()?.start;
         Some(clock::monotonic() - oldest)
     }
 
     /// Cuts a spike's window out of what was taken, with names instead of addresses; how far back it reaches is in it.
-    pub fn window(&mut self, wish: &Wish, cycle: Option<u64>, own: bool) -> Window {
-        let Cut { events, lost, too_late, left_out, unread, .. } = cut(wish, &self.sheets, &self.decoder);
+    pub fn window(&mut self, request: &WindowRequest, cycle: Option<u64>, own: bool) -> Window {
+        let WindowEvents { events, lost, too_late, left_out, unread, .. } =
+            window_events(request, &self.pages, &self.decoder);
         self.unread += unread;
         self.names.next_window();
         let events = events.into_iter().map(|event| event.named(&mut self.names)).collect();
         Window {
-            cpu: wish.cpu,
+            cpu: request.cpu,
             cycle,
-            expected_ns: wish.expected,
-            actual_ns: wish.actual,
-            victim: wish.victim,
+            expected_ns: request.expected,
+            actual_ns: request.actual,
+            victim: request.victim,
             own,
             events_lost: lost,
             begins_late: too_late,
@@ -233,21 +235,21 @@ impl Recorder {
     /// Events that the kernel overwrote in all, and those it could not write at all.
     pub fn overwritten(&self) -> u64 {
         let stats =
-            self.sheets.stacks.iter().filter_map(|stack| self.armory.instance().stats(stack.cpu).ok());
+            self.pages.cpus.iter().filter_map(|cpu_pages| self.setup.instance().stats(cpu_pages.cpu).ok());
         stats.map(|stats| stats.lost()).sum()
     }
 
     /// The events that are armed, those that the kernel lacks, and where stacks are taken.
     pub fn account(&mut self, into: &mut model::run::Recorder) {
-        into.events = self.armory.events();
-        into.missing.clone_from(&self.armory.missing);
-        into.stacks = self.armory.stacks();
+        into.events = self.setup.events();
+        into.missing.clone_from(&self.setup.missing);
+        into.stacks = self.setup.stacks();
         into.buffer_kib = self.buffer_kib;
-        self.notes.append(&mut self.armory.refused);
+        self.notes.append(&mut self.setup.refused);
         let refused = self.decoder.refused().iter();
         let unread = refused.map(|(wanted, why)| format!("{}:{}: {why}", wanted.system, wanted.event));
         into.notes = self.notes.iter().cloned().chain(unread).collect();
-        let headless = self.sheets.stacks.iter().map(|stack| stack.headless).sum::<u64>();
+        let headless = self.pages.cpus.iter().map(|cpu_pages| cpu_pages.headless).sum::<u64>();
         let unread = self.unread.max(self.seen_unread) + headless;
         if unread > 0 {
             into.notes.push(format!(
@@ -265,9 +267,9 @@ impl Recorder {
 }
 
 /// What is not said for want of names or code.
-fn remarks(lacking: &Lacking) -> Vec<String> {
+fn remarks(missing: &MissingNames) -> Vec<String> {
     let mut remarks = Vec::new();
-    match lacking.names {
+    match missing.names {
         None => {}
         Some(NoNames::Hidden) => remarks.push(
             "the kernel hides its addresses, so functions have no names: sysctl kernel.kptr_restrict=1 lets root see them".to_owned(),
@@ -275,11 +277,11 @@ fn remarks(lacking: &Lacking) -> Vec<String> {
         Some(NoNames::TooMany) => remarks.push("the kernel lists more functions than are read: they have no names".to_owned()),
         Some(NoNames::Empty) => remarks.push("the kernel has no list of its functions (CONFIG_KALLSYMS): they have no names".to_owned()),
     }
-    if lacking.skipped > 0 {
+    if missing.skipped > 0 {
         remarks
-            .push(format!("{} lines of the kernel's list of functions could not be read", lacking.skipped));
+            .push(format!("{} lines of the kernel's list of functions could not be read", missing.skipped));
     }
-    if let Some(errno) = lacking.code {
+    if let Some(errno) = missing.code {
         let why = match errno {
             0 => "it is no core file".to_owned(),
             errno => std::io::Error::from_raw_os_error(errno).to_string(),

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use model::units::Nanos;
 
 /// A kernel stack is as large and lies at a multiple of it (THREAD_SIZE without KASAN, x86-64 and arm64 with 4 KiB pages).
-const STACK: u64 = 16 << 10;
+const STACK_SIZE: u64 = 16 << 10;
 
 /// More terms make a filter slower than what it saves; then what it asks is asked more loosely.
-const TERMS: usize = 24;
+const MAX_TERMS: usize = 24;
 
 /// Threads, and the addresses of their timers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Scope {
                 _ => ranges.push((thread.into(), thread.into())),
             }
         }
-        if ranges.len() > TERMS {
+        if ranges.len() > MAX_TERMS {
             let (first, last) = (ranges[0].0, ranges[ranges.len() - 1].1);
             ranges = vec![(first, last)];
         }
@@ -61,7 +61,7 @@ impl Scope {
             _ => format!("({field} >= {first:#x} && {field} < {end:#x})"),
         };
         let mut ranges = self.timers.clone();
-        if ranges.len() > TERMS {
+        if ranges.len() > MAX_TERMS {
             let (first, last) = (ranges[0].0, ranges[ranges.len() - 1].1);
             ranges = vec![(first, last)];
         }
@@ -84,10 +84,10 @@ impl Scope {
                 own.iter().filter(|start| start.1 == function).map(|start| start.2).collect();
             let (first, last) = (seen.iter().min().copied(), seen.iter().max().copied());
             if let (Some(first), Some(last)) = (first, last) {
-                let base = first & !(STACK - 1);
+                let base = first & !(STACK_SIZE - 1);
                 match first == last {
                     true => timers.push((first, first + 1)),
-                    false if last < base + STACK => timers.push((base, base + STACK)),
+                    false if last < base + STACK_SIZE => timers.push((base, base + STACK_SIZE)),
                     // Several timers that are on no stack.
                     false => timers.extend(seen.iter().map(|&timer| (timer, timer + 1))),
                 }
@@ -107,15 +107,15 @@ fn any(terms: impl Iterator<Item = String>) -> Option<String> {
 /// How long back the buffer must reach: somebody who comes late still finds the spike's beginning.
 pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: u64) -> u64 {
     /// Half a second of a busy CPU, whatever was seen before.
-    const LEAST: u64 = 1 << 10;
-    const MOST: u64 = 32 << 10;
+    const MIN_KIB: u64 = 1 << 10;
+    const MAX_KIB: u64 = 32 << 10;
     let reach = Nanos(500_000_000 + 4 * slowest.0.clamp(0, 10 * Nanos::SECOND.0));
     // Noise comes after the rounds, too: twice what they brought.
     let needed = (2.0 * bytes_per_s as f64 * reach.as_secs() / 1024.0) as u64;
     // A machine's memory is for its own work: a sixteenth of it for all CPUs together, and what is taken of a buffer is
     // kept once more.
     let share = memory_kib / 32 / cpus.max(1) as u64;
-    needed.clamp(LEAST, MOST).min(share.max(256))
+    needed.clamp(MIN_KIB, MAX_KIB).min(share.max(256))
 }
 
 #[cfg(test)]

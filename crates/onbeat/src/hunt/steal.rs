@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::measure::watch::Steal;
+use crate::measure::integrity::Steal;
 use model::units::{Cpu, CpuSet, Nanos};
 
 /// What the hypervisor took, by CPU, and when it belongs to.
@@ -35,7 +35,7 @@ impl StealByCpu {
     }
 
     /// Sets aside what was counted of CPUs that are not among those with blocks: their first block has yet to come.
-    pub fn set_aside(&mut self, known: impl Iterator<Item = Cpu>) {
+    pub fn carry_over(&mut self, known: impl Iterator<Item = Cpu>) {
         let known: Vec<Cpu> = known.collect();
         for &cpu in self.online.iter().filter(|cpu| !known.contains(cpu)) {
             if let Some(ns) = self.counters.take(cpu) {
@@ -66,12 +66,12 @@ mod tests {
         read(&mut steal, 100, 200);
         read(&mut steal, 103, 205);
         assert_eq!(steal.take(Cpu(0), false), tick(3));
-        steal.set_aside([Cpu(0)].into_iter());
+        steal.carry_over([Cpu(0)].into_iter());
         // CPU 1 is found in this second.
         read(&mut steal, 104, 207);
         assert_eq!(steal.take(Cpu(0), false), tick(1));
         assert_eq!((steal.take(Cpu(1), true), steal.take(Cpu(1), false)), (tick(5), tick(2)));
-        steal.set_aside([Cpu(0), Cpu(1)].into_iter());
+        steal.carry_over([Cpu(0), Cpu(1)].into_iter());
         read(&mut steal, 104, 208);
         assert_eq!((steal.take(Cpu(1), false), steal.take(Cpu(0), false)), (tick(1), tick(0)));
     }

@@ -5,10 +5,10 @@ use trace::event::{Vector, What};
 use trace::window::Window;
 
 /// Ticks beyond this are not looked at: the median is said with how many it is of.
-const MOST: usize = 100_000;
+const MAX_TICKS: usize = 100_000;
 
 /// The functions of the tick by the kernel's version (kernel/time/tick-sched.c).
-const FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
+const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
 /// The ticks that were seen in the windows of spikes.
 #[derive(Clone, Debug, Default)]
@@ -31,11 +31,11 @@ impl Ticks {
                         Some((event.time, 0, false))
                     }
                     (What::TimerEntry { function, .. }, Some((start, timers, tick))) => {
-                        Some((start, timers + 1, tick || FUNCTIONS.contains(&function.as_str())))
+                        Some((start, timers + 1, tick || TICK_FUNCTIONS.contains(&function.as_str())))
                     }
                     (What::TimerExit { .. } | What::SoftirqRaise { .. }, begun) => begun,
                     (What::VectorExit { .. } | What::IrqExit { .. }, Some((start, 1, true))) => {
-                        if self.lengths.len() < MOST {
+                        if self.lengths.len() < MAX_TICKS {
                             self.lengths.push(event.time - start);
                         }
                         None
@@ -48,7 +48,7 @@ impl Ticks {
     }
 
     /// The median, and of how many.
-    pub fn told(&mut self) -> (Option<Nanos>, u64) {
+    pub fn summary(&mut self) -> (Option<Nanos>, u64) {
         (median(&mut self.lengths), self.lengths.len() as u64)
     }
 }
@@ -99,7 +99,7 @@ mod tests {
             leave(20, 0),
         ];
         ticks.add(&Window { events, ..Window::default() });
-        assert_eq!(ticks.told(), (Some(Nanos(7)), 1));
-        assert_eq!(Ticks::default().told(), (None, 0));
+        assert_eq!(ticks.summary(), (Some(Nanos(7)), 1));
+        assert_eq!(Ticks::default().summary(), (None, 0));
     }
 }

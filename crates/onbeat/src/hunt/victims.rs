@@ -8,7 +8,7 @@ use model::error::{Outcome, Trouble};
 use model::units::CpuSet;
 
 /// More threads at once are refused: their filters would cost every wake-up on the machine.
-const MOST: usize = 64;
+const MAX_VICTIMS: usize = 64;
 
 /// A thread whose wake-ups are looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub fn find(host: &Host, wanted: &str) -> Outcome<Vec<Victim>> {
             "--victim {wanted}: no such thread: give the id of a process or thread, or the name that `ps -eLo tid,comm` shows"
         )));
     }
-    if found.len() > MOST {
+    if found.len() > MAX_VICTIMS {
         return Err(Trouble::usage(format!(
-            "--victim {wanted}: {} threads are more than can be watched at once ({MOST}): give the id of one",
+            "--victim {wanted}: {} threads are more than can be watched at once ({MAX_VICTIMS}): give the id of one",
             found.len()
         )));
     }

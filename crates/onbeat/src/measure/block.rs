@@ -6,19 +6,19 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
-use super::hunter::Catches;
+use super::hunter::LateQueue;
 use model::histogram::{ROWS, edges_of, row_of};
 use model::units::Nanos;
 
 /// How many of its largest latencies a block keeps with their time: the worst and the second to eighth.
-pub const TOP: usize = model::run::WORST;
+pub const WORST_PER_BLOCK: usize = model::run::WORST;
 
 /// The length of a block.
-pub const BLOCK: Nanos = Nanos::SECOND;
+pub const BLOCK_LENGTH: Nanos = Nanos::SECOND;
 
 /// One wake-up that is kept whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct LatencySample {
     /// How late it was.
     pub latency: Nanos,
     /// The slot's number.
@@ -29,18 +29,18 @@ pub struct Sample {
 
 /// The samples of one CPU and second, as the measuring thread leaves them.
 #[repr(align(128))]
-pub struct Block {
+pub struct BlockBuffer {
     rows: Box<[AtomicU64; ROWS]>,
     /// The lateness of missed slots: with `rows` this is what a periodic task would have seen.
     missed_rows: Box<[AtomicU64; ROWS]>,
     sum: AtomicI64,
     missed: AtomicU64,
     min: AtomicI64,
-    top: [[AtomicI64; 3]; TOP],
+    top: [[AtomicI64; 3]; WORST_PER_BLOCK],
     start: AtomicI64,
     end: AtomicI64,
     /// Block ends at which the other block was not free yet.
-    joined: AtomicU64,
+    merged: AtomicU64,
     /// What the thread had run by its own CPU clock when the block ended, since its loop began.
     used: AtomicI64,
 }
@@ -56,18 +56,18 @@ fn new_rows() -> Box<[AtomicU64; ROWS]> {
     rows.try_into().expect("there are ROWS rows")
 }
 
-impl Block {
-    fn new() -> Block {
-        let block = Block {
+impl BlockBuffer {
+    fn new() -> BlockBuffer {
+        let block = BlockBuffer {
             rows: new_rows(),
             missed_rows: new_rows(),
             sum: AtomicI64::new(0),
             missed: AtomicU64::new(0),
             min: AtomicI64::new(0),
-            top: [const { [const { AtomicI64::new(0) }; 3] }; TOP],
+            top: [const { [const { AtomicI64::new(0) }; 3] }; WORST_PER_BLOCK],
             start: AtomicI64::new(0),
             end: AtomicI64::new(0),
-            joined: AtomicU64::new(0),
+            merged: AtomicU64::new(0),
             used: AtomicI64::new(0),
         };
         block.clear();
@@ -84,7 +84,7 @@ impl Block {
     /// Keeps a wake-up that is the least so far or among the largest; returns the new least and the
     /// latency above which the next one is among the largest.
     #[inline(never)]
-    pub fn keep(&self, sample: Sample) -> (Nanos, Nanos) {
+    pub fn keep(&self, sample: LatencySample) -> (Nanos, Nanos) {
         let min = self.min.load(Relaxed).min(sample.latency.0);
         self.min.store(min, Relaxed);
         let mut carried = [sample.latency.0, sample.cycle as i64, sample.time.0];
@@ -95,7 +95,7 @@ impl Block {
                 carried = kept;
             }
         }
-        (Nanos(min), Nanos(self.top[TOP - 1][0].load(Relaxed)))
+        (Nanos(min), Nanos(self.top[WORST_PER_BLOCK - 1][0].load(Relaxed)))
     }
 
     /// Counts missed slots that were late by `first`, `first - spacing`, `first - 2 * spacing`, ...,
@@ -117,8 +117,8 @@ impl Block {
     }
 
     /// Notes that the block had to go on because the housekeeping thread still held the other one.
-    pub fn note_joined(&self) {
-        bump(&self.joined, 1);
+    pub fn note_merged(&self) {
+        bump(&self.merged, 1);
     }
 
     fn open(&self, start: Nanos) {
@@ -140,7 +140,7 @@ impl Block {
         self.sum.store(0, Relaxed);
         self.missed.store(0, Relaxed);
         self.min.store(i64::MAX, Relaxed);
-        self.joined.store(0, Relaxed);
+        self.merged.store(0, Relaxed);
         for entry in &self.top {
             entry[0].store(i64::MIN, Relaxed);
         }
@@ -148,38 +148,38 @@ impl Block {
 }
 
 /// One CPU's pair of blocks and how they change hands.
-pub struct Lane {
-    blocks: [Block; 2],
+pub struct CpuBuffers {
+    blocks: [BlockBuffer; 2],
     /// Blocks that the measuring thread has finished with; its lowest bit names the block in use.
     published: AtomicU32,
     /// Blocks that the housekeeping thread has finished with.
     consumed: AtomicU32,
     /// Wake-ups beyond a hunt's threshold.
-    pub catches: Catches,
+    pub late: LateQueue,
 }
 
-impl Lane {
-    /// With room for as many catches.
-    pub fn new(room: usize) -> Lane {
-        Lane {
-            blocks: [Block::new(), Block::new()],
+impl CpuBuffers {
+    /// With room for that many late wake-ups.
+    pub fn new(late_capacity: usize) -> CpuBuffers {
+        CpuBuffers {
+            blocks: [BlockBuffer::new(), BlockBuffer::new()],
             published: AtomicU32::new(0),
             consumed: AtomicU32::new(0),
-            catches: Catches::new(room),
+            late: LateQueue::new(late_capacity),
         }
     }
 
     /// The block in use; for the measuring thread only.
-    pub fn current(&self) -> &Block {
+    pub fn current(&self) -> &BlockBuffer {
         &self.blocks[(self.published.load(Relaxed) & 1) as usize]
     }
 
     /// Begins the first block; for the measuring thread, or before it starts.
     pub fn begin(&self, start: Nanos) {
-        self.blocks.iter().for_each(Block::clear);
+        self.blocks.iter().for_each(BlockBuffer::clear);
         self.published.store(0, Relaxed);
         self.consumed.store(0, Relaxed);
-        self.catches.clear();
+        self.late.clear();
         self.current().open(start);
     }
 
@@ -187,10 +187,10 @@ impl Lane {
     ///
     /// `used` is what the thread has run since its loop began.
     #[inline(never)]
-    pub fn turn(&self, start: Nanos, used: Nanos) -> bool {
+    pub fn swap(&self, start: Nanos, used: Nanos) -> bool {
         let published = self.published.load(Relaxed);
         if self.consumed.load(Acquire) != published {
-            self.current().note_joined();
+            self.current().note_merged();
             return false;
         }
         self.current().close(start, used);
@@ -215,7 +215,7 @@ impl Lane {
     }
 
     /// Takes a block that was handed over, if there is one, and frees it; for the housekeeping thread only.
-    pub fn take(&self, into: &mut Taken) -> bool {
+    pub fn take(&self, into: &mut DrainedBlock) -> bool {
         let consumed = self.consumed.load(Relaxed);
         if self.published.load(Acquire) == consumed {
             return false;
@@ -226,7 +226,7 @@ impl Lane {
     }
 
     /// Takes what is left in the block in use, after the measuring thread has ended.
-    pub fn take_last(&self, end: Nanos, into: &mut Taken) {
+    pub fn take_last(&self, end: Nanos, into: &mut DrainedBlock) {
         self.current().end.store(end.0, Relaxed);
         into.take(self.current());
     }
@@ -234,7 +234,7 @@ impl Lane {
 
 /// A block as the housekeeping thread has taken it: non-empty rows only, buffers used again.
 #[derive(Default)]
-pub struct Taken {
+pub struct DrainedBlock {
     /// Row and count of the wake-ups, ascending.
     pub rows: Vec<(usize, u64)>,
     /// Row and count of the missed slots' lateness, ascending.
@@ -248,20 +248,20 @@ pub struct Taken {
     /// The least latency; meaningless without wake-ups.
     pub min: Nanos,
     /// The largest, descending.
-    pub top: Vec<Sample>,
+    pub top: Vec<LatencySample>,
     /// When the block began.
     pub start: Nanos,
     /// When it ended.
     pub end: Nanos,
     /// Further seconds that it covers.
-    pub joined: u64,
+    pub merged: u64,
     /// What the thread had run by its own CPU clock when the block ended, since its loop began.
     pub used: Nanos,
 }
 
-impl Taken {
+impl DrainedBlock {
     /// Adds one wake-up, for who counts without a measuring thread.
-    pub fn add(&mut self, sample: Sample) {
+    pub fn add(&mut self, sample: LatencySample) {
         let row = row_of(sample.latency);
         match self.rows.binary_search_by_key(&row, |&(row, _)| row) {
             Ok(at) => self.rows[at].1 += 1,
@@ -271,15 +271,15 @@ impl Taken {
         self.cycles += 1;
         self.sum = self.sum.saturating_add(sample.latency.0);
         let place = self.top.partition_point(|kept| kept.latency >= sample.latency);
-        if place < TOP {
+        if place < WORST_PER_BLOCK {
             self.top.insert(place, sample);
-            self.top.truncate(TOP);
+            self.top.truncate(WORST_PER_BLOCK);
         }
     }
 
-    fn take(&mut self, block: &Block) {
+    fn take(&mut self, block: &BlockBuffer) {
         self.top.clear();
-        self.top.extend(block.top.iter().map(|entry| Sample {
+        self.top.extend(block.top.iter().map(|entry| LatencySample {
             latency: Nanos(entry[0].load(Relaxed)),
             cycle: entry[1].load(Relaxed) as u64,
             time: Nanos(entry[2].load(Relaxed)),
@@ -299,7 +299,7 @@ impl Taken {
         self.min = Nanos(block.min.load(Relaxed));
         self.start = Nanos(block.start.load(Relaxed));
         self.end = Nanos(block.end.load(Relaxed));
-        self.joined = block.joined.load(Relaxed);
+        self.merged = block.merged.load(Relaxed);
         self.used = Nanos(block.used.load(Relaxed));
         block.clear_sums();
     }
@@ -329,60 +329,60 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn lane() -> Lane {
-        let lane = Lane::new(0);
-        lane.begin(Nanos(0));
-        lane
+    fn buffers() -> CpuBuffers {
+        let buffers = CpuBuffers::new(0);
+        buffers.begin(Nanos(0));
+        buffers
     }
 
     #[test]
     fn a_block_that_is_not_free_is_joined_and_nothing_is_lost() {
-        let lane = lane();
+        let buffers = buffers();
         let put = |ns| {
-            lane.current().count(Nanos(ns));
-            lane.current().keep(Sample { latency: Nanos(ns), cycle: 0, time: Nanos(ns) });
+            buffers.current().count(Nanos(ns));
+            buffers.current().keep(LatencySample { latency: Nanos(ns), cycle: 0, time: Nanos(ns) });
         };
-        let mut taken = Taken::default();
+        let mut taken = DrainedBlock::default();
         put(5);
-        assert!(lane.turn(Nanos(10), Nanos(4)));
+        assert!(buffers.swap(Nanos(10), Nanos(4)));
         put(6);
-        assert!(!lane.turn(Nanos(20), Nanos(5)), "the reader still has the first block");
+        assert!(!buffers.swap(Nanos(20), Nanos(5)), "the reader still has the first block");
         put(7);
-        assert!(lane.take(&mut taken));
+        assert!(buffers.take(&mut taken));
         assert_eq!((taken.cycles, taken.start, taken.end), (1, Nanos(0), Nanos(10)));
-        assert!(!lane.take(&mut taken));
-        assert!(lane.turn(Nanos(30), Nanos(6)));
-        assert!(lane.take(&mut taken));
-        assert_eq!((taken.cycles, taken.joined, taken.sum), (2, 1, 13));
+        assert!(!buffers.take(&mut taken));
+        assert!(buffers.swap(Nanos(30), Nanos(6)));
+        assert!(buffers.take(&mut taken));
+        assert_eq!((taken.cycles, taken.merged, taken.sum), (2, 1, 13));
         assert_eq!((taken.start, taken.end, taken.used), (Nanos(10), Nanos(30), Nanos(6)));
     }
 
     proptest! {
         #[test]
         fn the_top_is_what_sorting_gives(latencies in proptest::collection::vec(-100i64..1000, 1..60)) {
-            let lane = lane();
+            let buffers = buffers();
             let (mut min, mut floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
             for (cycle, &ns) in latencies.iter().enumerate() {
-                lane.current().count(Nanos(ns));
+                buffers.current().count(Nanos(ns));
                 if ns < min.0 || ns > floor.0 {
-                    (min, floor) = lane.current().keep(Sample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
+                    (min, floor) = buffers.current().keep(LatencySample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
                 }
             }
-            let mut taken = Taken::default();
-            lane.take_last(Nanos(9), &mut taken);
+            let mut taken = DrainedBlock::default();
+            buffers.take_last(Nanos(9), &mut taken);
             let mut sorted = latencies.clone();
             sorted.sort_unstable_by(|a, b| b.cmp(a));
             let top: Vec<i64> = taken.top.iter().map(|s| s.latency.0).collect();
-            prop_assert_eq!(&top[..], &sorted[..sorted.len().min(TOP)]);
+            prop_assert_eq!(&top[..], &sorted[..sorted.len().min(WORST_PER_BLOCK)]);
             prop_assert_eq!(taken.min.0, *sorted.last().expect("not empty"));
             prop_assert_eq!(taken.sum, latencies.iter().sum::<i64>());
             prop_assert!(taken.top.iter().all(|s| latencies[s.cycle as usize] == s.latency.0));
-            let mut added = Taken::default();
+            let mut added = DrainedBlock::default();
             for (cycle, &ns) in latencies.iter().enumerate() {
-                added.add(Sample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
+                added.add(LatencySample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
             }
             // Of equally late wake-ups either may stand first.
-            let late = |taken: &Taken| taken.top.iter().map(|s| s.latency).collect::<Vec<_>>();
+            let late = |taken: &DrainedBlock| taken.top.iter().map(|s| s.latency).collect::<Vec<_>>();
             prop_assert_eq!(late(&added), late(&taken));
             prop_assert!(added.top.iter().all(|s| latencies[s.cycle as usize] == s.latency.0));
             prop_assert_eq!(&added.rows, &taken.rows);
@@ -395,13 +395,13 @@ mod tests {
         ) {
             let rest = rest % spacing;
             let first = Nanos(rest + (count as i64 - 1) * spacing);
-            let lane = lane();
+            let buffers = buffers();
             let late = Nanos(first.0 + spacing);
-            lane.current().count(late);
-            lane.current().keep(Sample { latency: late, cycle: 1, time: late });
-            lane.current().count_missed(first, Nanos(spacing), count);
-            let mut taken = Taken::default();
-            lane.take_last(Nanos(9), &mut taken);
+            buffers.current().count(late);
+            buffers.current().keep(LatencySample { latency: late, cycle: 1, time: late });
+            buffers.current().count_missed(first, Nanos(spacing), count);
+            let mut taken = DrainedBlock::default();
+            buffers.take_last(Nanos(9), &mut taken);
             let mut rows = std::collections::BTreeMap::new();
             for j in 0..count as i64 {
                 *rows.entry(row_of(Nanos(first.0 - j * spacing))).or_insert(0u64) += 1;

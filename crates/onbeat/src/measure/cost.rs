@@ -3,26 +3,26 @@
 //! A real-time thread whose cycle takes as long as its interval never lets others run; where that is so on every CPU that
 //! onbeat's own thread may use, no signal is handled any more, and no shell can send one. Pure.
 
-use super::watch::entry;
-use crate::plan::Plan;
+use super::integrity::entry;
+use crate::plan::MeasurePlan;
 use model::error::{Outcome, Trouble};
 use model::run::{CpuRun, Integrity};
 use model::units::{CpuSet, Nanos, Policy};
 
 /// A cycle that takes more of the interval than this, in percent, leaves next to nothing: to switch to another thread and
 /// back takes part of the rest, and is nobody's time.
-const NEAR: i64 = 80;
+const MAX_CYCLE_PERCENT: i64 = 80;
 
 /// What the interval that is named leaves to the cycle, in percent: another measurement of the cost comes out differently.
-const ROOMY: i64 = 65;
+const ADVISED_CYCLE_PERCENT: i64 = 65;
 
 /// A share from which on it is said, in percent.
-pub const NOTABLE: i64 = 50;
+pub const NOTABLE_PERCENT: i64 = 50;
 
 /// Refuses a plan whose cycles, at such a cost per measured CPU, take every CPU of the housekeeping thread.
 ///
 /// `what` costs that much, in words. SCHED_OTHER shares the CPU with others whatever it does.
-pub fn refuse_lockup(plan: &Plan, policy: Policy, costs: &[Nanos], what: &str) -> Outcome<()> {
+pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: &str) -> Outcome<()> {
     let taken = |(own, cost): (&crate::plan::CpuPlan, &Nanos)| near(*cost, own.interval).then_some(own.cpu);
     let taken: CpuSet = plan.cpus.iter().zip(costs).filter_map(taken).collect();
     if policy == Policy::Other || !plan.housekeeping.without(&taken).is_empty() {
@@ -31,7 +31,7 @@ pub fn refuse_lockup(plan: &Plan, policy: Policy, costs: &[Nanos], what: &str) -
     let dearest =
         plan.cpus.iter().zip(costs).filter(|(own, _)| taken.contains(own.cpu)).max_by_key(|(_, cost)| **cost);
     let Some((own, cost)) = dearest else { return Ok(()) };
-    let interval = roomy(*cost);
+    let interval = advised_interval(*cost);
     // Of a single measured CPU none can be left out.
     let elsewhere = match plan.cpus.len() == 1 || plan.housekeeping.len() < plan.cpus.len() {
         true => "leave a CPU to it with --housekeeping",
@@ -47,12 +47,12 @@ pub fn refuse_lockup(plan: &Plan, policy: Policy, costs: &[Nanos], what: &str) -
 
 /// Whether a cycle at that cost takes nearly all of the interval.
 fn near(cost: Nanos, interval: Nanos) -> bool {
-    i128::from(cost.0) * 100 > i128::from(interval.0) * i128::from(NEAR)
+    i128::from(cost.0) * 100 > i128::from(interval.0) * i128::from(MAX_CYCLE_PERCENT)
 }
 
 /// The least interval of two digits, in whole microseconds, that leaves room beside such a cost.
-fn roomy(cost: Nanos) -> Nanos {
-    let us = (cost.0.max(1) as u64 * 100).div_ceil(ROOMY as u64 * 1_000);
+fn advised_interval(cost: Nanos) -> Nanos {
+    let us = (cost.0.max(1) as u64 * 100).div_ceil(ADVISED_CYCLE_PERCENT as u64 * 1_000);
     let unit = 10u64.pow(us.max(10).ilog10() - 1);
     Nanos((us.div_ceil(unit) * unit * 1_000) as i64)
 }
@@ -69,7 +69,7 @@ pub fn share_between(before: Option<Nanos>, now: Option<Nanos>, span: Nanos) -> 
 
 /// What is to be said of the threads' shares, where they are large.
 pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
-    let notable = |cpu: &&CpuRun| cpu.cpu_share.is_some_and(|share| share * 100.0 >= NOTABLE as f64);
+    let notable = |cpu: &&CpuRun| cpu.cpu_share.is_some_and(|share| share * 100.0 >= NOTABLE_PERCENT as f64);
     let remark = |cpu: &CpuRun| {
         let percent = cpu.cpu_share.unwrap_or_default() * 100.0;
         let detail = format!(
@@ -83,20 +83,20 @@ pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{self, CpuChoice, Idle, Intent, Machine, Mechanism, Phase};
+    use crate::plan::{self, CpuChoice, Idle, MachineCpus, MeasureIntent, Mechanism, SchedulePhase};
     use model::error::Exit;
     use model::units::Cpu;
 
-    fn plan(measured: &str, housekeeping: Option<&str>, interval: i64) -> Plan {
+    fn plan(measured: &str, housekeeping: Option<&str>, interval: i64) -> MeasurePlan {
         let set = |text: &str| CpuSet::parse(text).expect("a list");
-        let intent = Intent {
+        let intent = MeasureIntent {
             cpus: CpuChoice::Only(set(measured)),
             interval: Nanos(interval),
             distance: Nanos(0),
             policy: None,
             priority: None,
             wake: Mechanism::Nanosleep,
-            phase: Phase::Staggered,
+            phase: SchedulePhase::Staggered,
             idle: Some(Idle::AsIs),
             duration: None,
             loops: None,
@@ -104,16 +104,16 @@ mod tests {
             housekeeping: housekeeping.map(set),
             threads: None,
         };
-        let machine = Machine {
+        let machine = MachineCpus {
             online: set("0-1"),
             inherited: set("0-1"),
             permitted: set("0-1"),
-            ..Machine::default()
+            ..MachineCpus::default()
         };
         plan::plan(&intent, &machine, 1).expect("a plan")
     }
 
-    fn refused(plan: &Plan, policy: Policy, costs: [i64; 2]) -> Option<Trouble> {
+    fn refused(plan: &MeasurePlan, policy: Policy, costs: [i64; 2]) -> Option<Trouble> {
         refuse_lockup(plan, policy, &costs.map(Nanos)[..plan.cpus.len()], "recording").err()
     }
 
@@ -150,7 +150,7 @@ mod tests {
     fn the_interval_named_is_round_and_never_too_short() {
         for (cost, us) in [(1, 1), (6_500, 10), (6_501, 11), (64_000, 99), (65_100, 110), (1_000_000, 1_600)]
         {
-            assert_eq!(roomy(Nanos(cost)), Nanos(us * 1_000), "{cost}");
+            assert_eq!(advised_interval(Nanos(cost)), Nanos(us * 1_000), "{cost}");
         }
     }
 

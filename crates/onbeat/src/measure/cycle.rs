@@ -3,9 +3,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::block::{BLOCK, Lane, Sample};
-use super::deadman::DeadMan;
+use super::block::{BLOCK_LENGTH, CpuBuffers, LatencySample};
 use super::schedule::Schedule;
+use super::starvation::StarvationGuard;
 use super::wake::Wake;
 use host::clock;
 use host::rt::CpuReader;
@@ -13,7 +13,7 @@ use model::units::{Cpu, Nanos};
 
 /// Where a run of the loop begins and what ends it.
 #[derive(Clone, Copy, Debug)]
-pub struct Course {
+pub struct LoopParams {
     /// The CPU on which each wake-up must come.
     pub cpu: Cpu,
     /// When slot 0 is: slot k is expected k intervals later.
@@ -27,12 +27,12 @@ pub struct Course {
     /// A latency from which on the run stops.
     pub limit: Nanos,
     /// A latency from which on a wake-up is handed to the hunter.
-    pub over: Nanos,
+    pub threshold: Nanos,
 }
 
 /// What ended the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndReason {
     /// The next slot lies beyond the end.
     Duration,
     /// The wake-ups are done.
@@ -45,30 +45,30 @@ pub enum Ended {
     Starving,
 }
 
-impl Ended {
+impl EndReason {
     /// Of this reason to end and that of other threads, the one that ended the run.
-    pub fn over(self, others: Option<Ended>) -> Ended {
-        let gravest = [Ended::Limit, Ended::Starving, Ended::Stopped];
+    pub fn decisive(self, others: Option<EndReason>) -> EndReason {
+        let gravest = [EndReason::Limit, EndReason::Starving, EndReason::Stopped];
         gravest.into_iter().find(|grave| self == *grave || others == Some(*grave)).unwrap_or(self)
     }
 
     /// As `run.json` has it; a signal that came when all was done has ended nothing.
     pub fn name(self, signalled: bool) -> &'static str {
         match self {
-            Ended::Limit => "limit",
-            Ended::Duration => "duration",
-            Ended::Loops => "loops",
-            Ended::Stopped if signalled => "signal",
-            Ended::Stopped | Ended::Starving => "error",
+            EndReason::Limit => "limit",
+            EndReason::Duration => "duration",
+            EndReason::Loops => "loops",
+            EndReason::Stopped if signalled => "signal",
+            EndReason::Stopped | EndReason::Starving => "error",
         }
     }
 }
 
 /// What the loop knows at its end beyond what the blocks hold.
 #[derive(Clone, Copy, Debug)]
-pub struct End {
+pub struct LoopEnd {
     /// What ended it.
-    pub ended: Ended,
+    pub ended: EndReason,
     /// The number of the last slot whose time had passed.
     pub scheduled: u64,
     /// The last wake-up.
@@ -81,11 +81,18 @@ pub struct End {
     pub used: Nanos,
 }
 
-impl End {
+impl LoopEnd {
     /// Nothing has happened yet.
-    fn at(start: Nanos) -> End {
+    fn at(start: Nanos) -> LoopEnd {
         let first_migration = Default::default();
-        End { ended: Ended::Loops, scheduled: 0, last: start, migrations: 0, first_migration, used: Nanos(0) }
+        LoopEnd {
+            ended: EndReason::Loops,
+            scheduled: 0,
+            last: start,
+            migrations: 0,
+            first_migration,
+            used: Nanos(0),
+        }
     }
 }
 
@@ -96,44 +103,44 @@ impl End {
 pub fn run<W: Wake, const DITHER: bool>(
     wake: &mut W,
     schedule: Schedule<DITHER>,
-    course: &Course,
-    lane: &Lane,
-    place: &CpuReader,
+    params: &LoopParams,
+    buffers: &CpuBuffers,
+    cpu_reader: &CpuReader,
     stop: &AtomicBool,
-) -> End {
+) -> LoopEnd {
     // Where that clock is refused, 0: no share is told then, and the dead man's watch sees a thread that takes nothing.
     let began = clock::thread_cpu().unwrap_or_default();
-    let end = turns(wake, schedule, course, lane, place, stop, began);
+    let end = run_slots(wake, schedule, params, buffers, cpu_reader, stop, began);
     let used = clock::thread_cpu().unwrap_or_default() - began;
-    lane.set_used(used);
-    End { used, ..end }
+    buffers.set_used(used);
+    LoopEnd { used, ..end }
 }
 
 #[inline(never)]
-fn turns<W: Wake, const DITHER: bool>(
+fn run_slots<W: Wake, const DITHER: bool>(
     wake: &mut W,
     mut schedule: Schedule<DITHER>,
-    course: &Course,
-    lane: &Lane,
-    place: &CpuReader,
+    params: &LoopParams,
+    buffers: &CpuBuffers,
+    cpu_reader: &CpuReader,
     stop: &AtomicBool,
     began: Nanos,
-) -> End {
-    let mut dead_man = DeadMan::new(clock::monotonic(), began);
-    let mut block = lane.current();
-    let mut block_end = course.block_end;
+) -> LoopEnd {
+    let mut starvation = StarvationGuard::new(clock::monotonic(), began);
+    let mut block = buffers.current();
+    let mut block_end = params.block_end;
     let (mut min, mut floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
-    let (mut end, mut loops_left) = (End::at(course.start), course.loops);
+    let (mut end, mut loops_left) = (LoopEnd::at(params.start), params.loops);
     while loops_left > 0 {
         schedule.advance();
         let expected = schedule.expected();
-        if expected > course.end {
-            end.ended = Ended::Duration;
+        if expected > params.end {
+            end.ended = EndReason::Duration;
             return end;
         }
         while !wake.sleep_until(expected) {
             if stop.load(Relaxed) {
-                end.ended = Ended::Stopped;
+                end.ended = EndReason::Stopped;
                 return end;
             }
         }
@@ -141,31 +148,31 @@ fn turns<W: Wake, const DITHER: bool>(
         let latency = Nanos(now.0 - expected.0);
         if expected > block_end {
             // A block holds the slots expected after its start and up to its end, however late they came.
-            let boundary = Nanos(expected.0 - 1 - (expected.0 - 1 - block_end.0) % BLOCK.0);
-            let turned = turn(lane, boundary, began, &mut dead_man);
-            if turned.done {
-                block = lane.current();
+            let boundary = Nanos(expected.0 - 1 - (expected.0 - 1 - block_end.0) % BLOCK_LENGTH.0);
+            let ended = end_block(buffers, boundary, began, &mut starvation);
+            if ended.swapped {
+                block = buffers.current();
                 (min, floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
             }
-            if turned.starving {
-                (end.ended, loops_left) = (Ended::Starving, 1);
+            if ended.starving {
+                (end.ended, loops_left) = (EndReason::Starving, 1);
             }
-            block_end = boundary + BLOCK;
+            block_end = boundary + BLOCK_LENGTH;
         }
         end.scheduled += 1;
         end.last = now;
         block.count(latency);
         if latency > floor || latency < min {
-            (min, floor) = block.keep(Sample { latency, cycle: end.scheduled, time: now });
-            if latency >= course.limit {
-                (end.ended, loops_left) = (Ended::Limit, 1);
+            (min, floor) = block.keep(LatencySample { latency, cycle: end.scheduled, time: now });
+            if latency >= params.limit {
+                (end.ended, loops_left) = (EndReason::Limit, 1);
             }
         }
-        if latency >= course.over {
-            lane.catches.put(end.scheduled, expected, now);
+        if latency >= params.threshold {
+            buffers.late.push(end.scheduled, expected, now);
         }
-        let cpu = place.current();
-        if cpu != course.cpu {
+        let cpu = cpu_reader.current();
+        if cpu != params.cpu {
             note_migration(&mut end, cpu, now);
         }
         if schedule.may_be_past(now) {
@@ -174,7 +181,7 @@ fn turns<W: Wake, const DITHER: bool>(
         }
         loops_left -= 1;
         if stop.load(Relaxed) && loops_left > 0 {
-            end.ended = Ended::Stopped;
+            end.ended = EndReason::Stopped;
             return end;
         }
     }
@@ -182,9 +189,9 @@ fn turns<W: Wake, const DITHER: bool>(
 }
 
 /// What came of a block's end.
-struct Turned {
+struct BlockEnd {
     /// There is a new block.
-    done: bool,
+    swapped: bool,
     /// The run has to end.
     starving: bool,
 }
@@ -192,15 +199,20 @@ struct Turned {
 /// Once a second, between two sleeps: what takes a system call is done here.
 #[cold]
 #[inline(never)]
-fn turn(lane: &Lane, boundary: Nanos, began: Nanos, dead_man: &mut DeadMan) -> Turned {
+fn end_block(
+    buffers: &CpuBuffers,
+    boundary: Nanos,
+    began: Nanos,
+    starvation: &mut StarvationGuard,
+) -> BlockEnd {
     let used = clock::thread_cpu().unwrap_or_default();
-    let done = lane.turn(boundary, used - began);
-    Turned { done, starving: dead_man.ends(clock::monotonic(), used, lane.consumed()) }
+    let swapped = buffers.swap(boundary, used - began);
+    BlockEnd { swapped, starving: starvation.must_end(clock::monotonic(), used, buffers.consumed()) }
 }
 
 #[cold]
 #[inline(never)]
-fn note_migration(end: &mut End, cpu: Cpu, now: Nanos) {
+fn note_migration(end: &mut LoopEnd, cpu: Cpu, now: Nanos) {
     if end.migrations == 0 {
         end.first_migration = (cpu, now);
     }
@@ -209,7 +221,7 @@ fn note_migration(end: &mut End, cpu: Cpu, now: Nanos) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::Taken;
+    use super::super::block::DrainedBlock;
     use super::*;
 
     /// A wake mechanism whose latencies are given: what the loop does with them is all that is tested.
@@ -229,86 +241,87 @@ mod tests {
         }
     }
 
-    fn check(latencies: &[i64], course: Course, end: Nanos) -> (End, Vec<Taken>) {
-        let lane = Lane::new(0);
-        lane.begin(course.start);
+    fn check(latencies: &[i64], params: LoopParams, end: Nanos) -> (LoopEnd, Vec<DrainedBlock>) {
+        let buffers = CpuBuffers::new(0);
+        buffers.begin(params.start);
         let stop = AtomicBool::new(false);
-        let schedule = Schedule::<false>::new(course.start, Nanos(1_000), 0);
-        let course = Course { end, ..course };
-        let end = run(&mut Script { latencies, at: 0 }, schedule, &course, &lane, &CpuReader::new(), &stop);
+        let schedule = Schedule::<false>::new(params.start, Nanos(1_000), 0);
+        let params = LoopParams { end, ..params };
+        let end =
+            run(&mut Script { latencies, at: 0 }, schedule, &params, &buffers, &CpuReader::new(), &stop);
         let mut blocks = Vec::new();
-        let mut taken = Taken::default();
-        if lane.take(&mut taken) {
+        let mut taken = DrainedBlock::default();
+        if buffers.take(&mut taken) {
             blocks.push(std::mem::take(&mut taken));
         }
-        lane.take_last(end.last, &mut taken);
+        buffers.take_last(end.last, &mut taken);
         blocks.push(taken);
         (end, blocks)
     }
 
-    fn course() -> Course {
+    fn params() -> LoopParams {
         let cpu = host::rt::current_cpu();
         let never = Nanos(i64::MAX);
-        Course {
+        LoopParams {
             cpu,
             start: Nanos(0),
             block_end: never,
             end: never,
             loops: u64::MAX,
             limit: never,
-            over: never,
+            threshold: never,
         }
     }
 
     #[test]
     fn cycles_and_missed_slots_add_up_to_the_schedule() {
         // Slot 3 comes 2.5 intervals late: slots 4 and 5 are missed, late by 1500 and 500 ns.
-        let (end, blocks) = check(&[10, 20, 2_500, 30], Course { loops: 4, ..course() }, Nanos(i64::MAX));
-        assert_eq!((end.ended, end.scheduled), (Ended::Loops, 6));
+        let (end, blocks) = check(&[10, 20, 2_500, 30], LoopParams { loops: 4, ..params() }, Nanos(i64::MAX));
+        assert_eq!((end.ended, end.scheduled), (EndReason::Loops, 6));
         let last = &blocks[0];
         assert_eq!((last.cycles, last.missed, last.sum), (4, 2, 2_560));
-        assert_eq!(last.top[0], Sample { latency: Nanos(2_500), cycle: 3, time: Nanos(5_500) });
+        assert_eq!(last.top[0], LatencySample { latency: Nanos(2_500), cycle: 3, time: Nanos(5_500) });
         assert_eq!(last.top[1].cycle, 6, "the slot after the missed ones keeps its number");
         assert_eq!(last.missed_rows, [(row_of(500), 1), (row_of(1_500), 1)]);
     }
 
     #[test]
     fn a_slot_expected_exactly_now_has_passed() {
-        let (end, blocks) = check(&[1_000, 0], Course { loops: 2, ..course() }, Nanos(i64::MAX));
+        let (end, blocks) = check(&[1_000, 0], LoopParams { loops: 2, ..params() }, Nanos(i64::MAX));
         assert_eq!((end.scheduled, blocks[0].missed), (3, 1));
     }
 
     #[test]
     fn the_duration_holds_whole_slots_only() {
-        let (end, blocks) = check(&[0; 10], course(), Nanos(5_999));
-        assert_eq!((end.ended, end.scheduled, blocks[0].cycles), (Ended::Duration, 5, 5));
+        let (end, blocks) = check(&[0; 10], params(), Nanos(5_999));
+        assert_eq!((end.ended, end.scheduled, blocks[0].cycles), (EndReason::Duration, 5, 5));
     }
 
     #[test]
     fn the_limit_stops_at_once_and_keeps_its_sample() {
         let (end, blocks) =
-            check(&[10, 99, 100, 5], Course { limit: Nanos(100), ..course() }, Nanos(i64::MAX));
-        assert_eq!((end.ended, end.scheduled), (Ended::Limit, 3));
+            check(&[10, 99, 100, 5], LoopParams { limit: Nanos(100), ..params() }, Nanos(i64::MAX));
+        assert_eq!((end.ended, end.scheduled), (EndReason::Limit, 3));
         assert_eq!(blocks[0].top[0].latency, Nanos(100));
     }
 
     #[test]
     fn what_is_over_the_threshold_is_handed_over_whole() {
-        let course = Course { loops: 3, over: Nanos(50), ..course() };
-        let lane = Lane::new(8);
-        lane.begin(course.start);
-        let schedule = Schedule::<false>::new(course.start, Nanos(1_000), 0);
+        let params = LoopParams { loops: 3, threshold: Nanos(50), ..params() };
+        let buffers = CpuBuffers::new(8);
+        buffers.begin(params.start);
+        let schedule = Schedule::<false>::new(params.start, Nanos(1_000), 0);
         let mut script = Script { latencies: &[49, 50, 7], at: 0 };
-        run(&mut script, schedule, &course, &lane, &CpuReader::new(), &AtomicBool::new(false));
-        let caught = lane.catches.take(Cpu(5)).expect("the second wake-up");
-        assert_eq!((caught.cycle, caught.expected, caught.actual), (2, Nanos(2_000), Nanos(2_050)));
-        assert_eq!(lane.catches.take(Cpu(5)), None);
+        run(&mut script, schedule, &params, &buffers, &CpuReader::new(), &AtomicBool::new(false));
+        let late = buffers.late.pop(Cpu(5)).expect("the second wake-up");
+        assert_eq!((late.cycle, late.expected, late.actual), (2, Nanos(2_000), Nanos(2_050)));
+        assert_eq!(buffers.late.pop(Cpu(5)), None);
     }
 
     #[test]
     fn of_several_reasons_to_end_the_gravest_counts() {
-        let of = |ends: &[Ended]| ends.iter().fold(None, |so_far, end| Some(end.over(so_far)));
-        use Ended::*;
+        let of = |ends: &[EndReason]| ends.iter().fold(None, |so_far, end| Some(end.decisive(so_far)));
+        use EndReason::*;
         assert_eq!(of(&[Duration, Loops, Duration]), Some(Duration));
         assert_eq!(of(&[Stopped, Limit, Starving]), Some(Limit));
         assert_eq!(of(&[Stopped, Starving, Stopped]), Some(Starving));
@@ -320,7 +333,7 @@ mod tests {
 
     #[test]
     fn early_wake_ups_are_cycles_with_a_sign() {
-        let (_, blocks) = check(&[-40, 7], Course { loops: 2, ..course() }, Nanos(i64::MAX));
+        let (_, blocks) = check(&[-40, 7], LoopParams { loops: 2, ..params() }, Nanos(i64::MAX));
         assert_eq!((blocks[0].cycles, blocks[0].min, blocks[0].sum), (2, Nanos(-40), -33));
         assert_eq!(blocks[0].rows, [(0, 1), (row_of(7), 1)]);
     }
@@ -328,8 +341,8 @@ mod tests {
     #[test]
     fn a_slot_belongs_to_the_block_in_which_it_was_expected() {
         // Slot 2 is expected at the block's end and comes after it; slot 3 is expected after it.
-        let course = Course { block_end: Nanos(2_000), loops: 3, ..course() };
-        let (_, blocks) = check(&[10, 20, 30], course, Nanos(i64::MAX));
+        let params = LoopParams { block_end: Nanos(2_000), loops: 3, ..params() };
+        let (_, blocks) = check(&[10, 20, 30], params, Nanos(i64::MAX));
         assert_eq!((blocks[0].cycles, blocks[1].cycles), (2, 1));
         assert_eq!((blocks[0].end, blocks[1].start), (Nanos(2_000), Nanos(2_000)));
         assert_eq!(blocks[1].min, Nanos(30));
@@ -338,7 +351,7 @@ mod tests {
     #[test]
     fn a_wake_up_elsewhere_is_noted() {
         let elsewhere = Cpu(host::rt::current_cpu().0 + 10_000);
-        let (end, _) = check(&[1, 2], Course { cpu: elsewhere, loops: 2, ..course() }, Nanos(i64::MAX));
+        let (end, _) = check(&[1, 2], LoopParams { cpu: elsewhere, loops: 2, ..params() }, Nanos(i64::MAX));
         assert_eq!(end.migrations, 2);
     }
 

@@ -1,25 +1,27 @@
 //! Measures wake-up latency: one pinned real-time thread per CPU, one housekeeping thread.
 //!
 //! Read in this order: `schedule` (when a slot is expected), `wake` (how a thread sleeps until then),
-//! `cycle` (the hot loop), `deadman` (when it has to end), `block` (what it writes into), `lane` (the thread around it), `ready` (what it does first), `total`
-//! (the sums), `watch` (what may spoil a run), `around` (what is looked at before and after it),
-//! `cost` (what a cycle takes of its interval), `sink` (where results go), `hunter` (what a hunt adds), `start` (start and end), `keeper` (the housekeeping thread in between).
+//! `cycle` (the hot loop), `starvation` (when the loop has to end), `block` (what it writes into),
+//! `worker` (the thread around it), `prepare` (what that does first), `total` (the sums), `integrity`
+//! (what may invalidate a run), `preconditions` (what is checked before and after it), `cost` (what a
+//! cycle takes of its interval), `sink` (where results go), `hunter` (what a hunt adds), `rounds` (the
+//! rounds before a hunt), `start` (start and end), `housekeeper` (the housekeeping thread in between).
 
-pub mod around;
+pub mod barrier;
 pub mod block;
 pub mod cost;
 pub mod cycle;
-pub mod deadman;
-pub mod gate;
+pub mod housekeeper;
 pub mod hunter;
-pub mod irqs;
-pub mod keeper;
-pub mod lane;
-pub mod ready;
+pub mod integrity;
+pub mod interrupts;
+pub mod preconditions;
+pub mod prepare;
 pub mod rounds;
 pub mod schedule;
 pub mod sink;
 pub mod start;
+pub mod starvation;
 pub mod total;
 pub mod wake;
-pub mod watch;
+pub mod worker;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::block::{Lane, Taken};
-use super::hunter::{Hunter, Measurer};
-use super::lane::Shared;
+use super::block::{CpuBuffers, DrainedBlock};
+use super::hunter::{Hunter, MeasuringThread};
+use super::worker::Shared;
 use host::{clock, rt};
 use model::error::Outcome;
 use model::units::Nanos;
@@ -19,23 +19,23 @@ const LOOK: Nanos = Nanos(10_000_000);
 /// too: what rounds are left are passed through.
 pub fn rounds(
     shared: &Shared,
-    lanes: &[(i32, Arc<Lane>)],
-    measurers: &[Measurer],
+    buffers: &[(i32, Arc<CpuBuffers>)],
+    threads: &[MeasuringThread],
     hunter: &mut dyn Hunter,
 ) -> Outcome<Option<Vec<Nanos>>> {
     let mut signalled = rt::stop_waits();
-    let mut blocks: Vec<Taken> = Vec::new();
+    let mut blocks: Vec<DrainedBlock> = Vec::new();
     for round in 0..shared.rounds {
         if signalled {
             shared.stop.store(true, Ordering::Relaxed);
         } else {
-            shared.round_loops.store(hunter.prepare(round, measurers)?, Ordering::Release);
+            shared.round_loops.store(hunter.prepare_round(round, threads)?, Ordering::Release);
         }
         shared.ended.store(0, Ordering::Release);
-        shared.go.store(0, Ordering::Release);
-        shared.gate.wait();
+        shared.start_at.store(0, Ordering::Release);
+        shared.barrier.wait();
         let mut slowest = Nanos(0);
-        while !shared.all_have_ended(lanes.len()) {
+        while !shared.all_have_ended(buffers.len()) {
             let due = clock::monotonic() + LOOK;
             let woken = rt::wait_until(due);
             slowest = slowest.max(clock::monotonic() - due);
@@ -44,19 +44,19 @@ pub fn rounds(
                 shared.stop.store(true, Ordering::Relaxed);
             }
             if signalled {
-                measurers.iter().for_each(|own| rt::nudge(own.thread));
+                threads.iter().for_each(|own| rt::nudge(own.thread));
             }
         }
-        blocks.resize_with(lanes.len(), Taken::default);
-        for ((_, lane), block) in lanes.iter().zip(&mut blocks) {
-            lane.take_last(clock::monotonic(), block);
+        blocks.resize_with(buffers.len(), DrainedBlock::default);
+        for ((_, buffers), block) in buffers.iter().zip(&mut blocks) {
+            buffers.take_last(clock::monotonic(), block);
         }
         if !signalled {
-            hunter.heard(round, &blocks, slowest);
+            hunter.round_done(round, &blocks, slowest);
         }
-        shared.gate.wait();
+        shared.barrier.wait();
     }
     shared.ended.store(0, Ordering::Release);
-    let cost = |block: &Taken| Nanos(block.used.0 / block.cycles.max(1) as i64);
+    let cost = |block: &DrainedBlock| Nanos(block.used.0 / block.cycles.max(1) as i64);
     Ok((!signalled).then(|| blocks.iter().map(cost).collect()))
 }

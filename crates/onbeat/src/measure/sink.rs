@@ -6,7 +6,7 @@ use model::run::{Block, Run};
 use model::units::Nanos;
 
 /// What the last second brought.
-pub struct Tick<'a> {
+pub struct Progress<'a> {
     /// The blocks taken, for `blocks.jsonl`.
     pub blocks: &'a [Block],
     /// The same whole, for `tail`.
@@ -22,7 +22,7 @@ pub struct Tick<'a> {
 /// Where results go while the run is on.
 pub trait Sink {
     /// Takes the blocks of the last second; an error says what is lost, and measuring goes on.
-    fn second(&mut self, tick: &Tick) -> Result<(), String>;
+    fn second(&mut self, tick: &Progress) -> Result<(), String>;
 
     /// Takes all statistics so far; an error says what is lost, and measuring goes on.
     fn checkpoint(&mut self, run: &Run) -> Result<(), String>;

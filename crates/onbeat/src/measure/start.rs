@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
-use super::block::Lane;
+use super::barrier::ThreadBarrier;
+use super::block::CpuBuffers;
 use super::cost;
-use super::gate::Gate;
-use super::hunter::{Hunter, Measurer};
-use super::keeper::Keeper;
-use super::lane::{Shared, Worker};
-use super::ready::Ready;
+use super::housekeeper::Housekeeper;
+use super::hunter::{Hunter, MeasuringThread};
+use super::integrity::entry;
+use super::prepare::ThreadInfo;
 use super::rounds::rounds;
 use super::sink::Sink;
 use super::total::Total;
-use super::watch::entry;
-use crate::plan::{CpuPlan, Idle, Plan, expiry};
+use super::worker::{Shared, Worker};
+use crate::plan::{CpuPlan, Idle, MeasurePlan, expiry};
 use host::{self, Held, clock, rt};
 use model::error::{Exit, Outcome, Trouble, meaning_of, run_with};
 use model::run::{CpuRun, Run};
@@ -25,7 +25,7 @@ use model::units::{Nanos, Policy};
 ///
 /// Refuses when a thread cannot be had as planned; once slots count, it always returns what was measured.
 pub fn measure(
-    plan: Plan,
+    plan: MeasurePlan,
     mut run: Run,
     core_types: &[String],
     sink: &mut dyn Sink,
@@ -45,12 +45,12 @@ pub fn measure(
     let _held = hold_idle(&plan, &mut run)?;
     rt::forget_code(); // what prepared the run
     let plan = Arc::new(plan);
-    let shared = Arc::new(share(&plan, hunter.as_ref().map_or(0, |hunter| hunter.rounds())));
+    let shared = Arc::new(shared_state(&plan, hunter.as_ref().map_or(0, |hunter| hunter.rounds())));
     let workers = start_all(plan.cpus.len(), &shared, |index| Worker::start(&plan, index, &shared))?;
-    shared.gate.wait();
-    let lanes = match everybody_ready(&plan, &workers, &mut run).and_then(still_wanted) {
-        Ok(lanes) => lanes,
-        Err(trouble) => return Err(call_off(&shared, workers, trouble)),
+    shared.barrier.wait();
+    let buffers = match collect_ready(&plan, &workers, &mut run).and_then(unless_interrupted) {
+        Ok(buffers) => buffers,
+        Err(trouble) => return Err(cancel(&shared, workers, trouble)),
     };
     if let Err(error) = rt::lock_touched() {
         let detail = format!(
@@ -67,44 +67,44 @@ pub fn measure(
     run.cpus = plan.cpus.iter().map(nothing).collect();
     let mut signalled = false;
     if let Some(hunter) = &mut hunter {
-        match before_the_hunt(&shared, &plan, &lanes, &mut run, &mut **hunter) {
+        match run_rounds(&shared, &plan, &buffers, &mut run, &mut **hunter) {
             Ok(early) => signalled = early,
-            Err(trouble) => return Err(call_off(&shared, workers, trouble)),
+            Err(trouble) => return Err(cancel(&shared, workers, trouble)),
         }
     }
     if let Err(what) = sink.checkpoint(&run) {
-        return Err(call_off(&shared, workers, Trouble::internal(what)));
+        return Err(cancel(&shared, workers, Trouble::internal(what)));
     }
     let warmups: Vec<u64> = workers.iter().map(Worker::warmup).collect();
-    let mut keeper = Keeper::new(&plan, lanes, run, core_types, &warmups);
-    shared.go.store(0, Ordering::Release);
-    shared.gate.wait();
+    let mut housekeeper = Housekeeper::new(&plan, buffers, run, core_types, &warmups);
+    shared.start_at.store(0, Ordering::Release);
+    shared.barrier.wait();
     let go = loop {
-        match shared.go.load(Ordering::Acquire) {
+        match shared.start_at.load(Ordering::Acquire) {
             0 if shared.all_have_ended(plan.cpus.len()) => break clock::monotonic(),
             0 => clock::pause(Nanos::MILLI),
             go => break Nanos(go),
         }
     };
-    keeper.begin(go, &plan);
-    signalled |= keeper.watch_over(&shared, sink, &mut hunter);
-    shared.gate.wait();
+    housekeeper.begin(go, &plan);
+    signalled |= housekeeper.run(&shared, sink, &mut hunter);
+    shared.barrier.wait();
     let ends: Vec<_> = workers.into_iter().map(Worker::join).collect();
-    keeper.finish(ends, signalled, sink, &mut hunter)
+    housekeeper.finish(ends, signalled, sink, &mut hunter)
 }
 
-pub(super) fn share(plan: &Plan, rounds: usize) -> Shared {
+pub(super) fn shared_state(plan: &MeasurePlan, rounds: usize) -> Shared {
     Shared {
         stop: AtomicBool::new(false),
         ended: AtomicUsize::new(0),
-        gone: AtomicUsize::new(0),
-        gate: Gate::new(plan.cpus.len() + 1),
-        called_off: AtomicBool::new(false),
-        start: Gate::new(plan.cpus.len()),
-        go: AtomicI64::new(0),
+        died: AtomicUsize::new(0),
+        barrier: ThreadBarrier::new(plan.cpus.len() + 1),
+        cancelled: AtomicBool::new(false),
+        start_barrier: ThreadBarrier::new(plan.cpus.len()),
+        start_at: AtomicI64::new(0),
         rounds,
         round_loops: AtomicU64::new(0),
-        over: AtomicI64::new(i64::MAX),
+        threshold: AtomicI64::new(i64::MAX),
         housekeeper: rt::thread_id(),
     }
 }
@@ -124,8 +124,8 @@ pub(super) fn start_all(
                     "cannot start a measuring thread ({error}): raise the limits of processes and memory (ulimit -u, -v), or measure fewer CPUs with -a"
                 );
                 shared.leave(threads - index);
-                shared.gate.wait();
-                return Err(call_off(shared, workers, Trouble::internal(message)));
+                shared.barrier.wait();
+                return Err(cancel(shared, workers, Trouble::internal(message)));
             }
         }
     }
@@ -133,7 +133,7 @@ pub(super) fn start_all(
 }
 
 /// A signal that came before anything was measured leaves nothing to keep.
-fn still_wanted<T>(ready: T) -> Outcome<T> {
+fn unless_interrupted<T>(ready: T) -> Outcome<T> {
     match rt::stop_waits() {
         false => Ok(ready),
         true => Err(Trouble {
@@ -144,24 +144,25 @@ fn still_wanted<T>(ready: T) -> Outcome<T> {
 }
 
 /// The rounds, and what they led to; true if a signal came meanwhile.
-fn before_the_hunt(
+fn run_rounds(
     shared: &Shared,
-    plan: &Plan,
-    lanes: &[(i32, Arc<Lane>)],
+    plan: &MeasurePlan,
+    buffers: &[(i32, Arc<CpuBuffers>)],
     run: &mut Run,
     hunter: &mut dyn Hunter,
 ) -> Outcome<bool> {
-    let threads = plan.cpus.iter().zip(lanes);
-    let measurers: Vec<_> = threads.map(|(own, lane)| Measurer { cpu: own.cpu, thread: lane.0 }).collect();
-    let Some(costs) = rounds(shared, lanes, &measurers, hunter)? else { return Ok(true) };
-    cost::refuse_lockup(plan, took_effect(run), &costs, "a wake-up that is recorded")?;
-    shared.over.store(hunter.arm(run)?.0, Ordering::Release);
+    let threads = plan.cpus.iter().zip(buffers);
+    let threads: Vec<_> =
+        threads.map(|(own, buffers)| MeasuringThread { cpu: own.cpu, thread: buffers.0 }).collect();
+    let Some(costs) = rounds(shared, buffers, &threads, hunter)? else { return Ok(true) };
+    cost::refuse_lockup(plan, effective_policy(run), &costs, "a wake-up that is recorded")?;
+    shared.threshold.store(hunter.arm(run)?.0, Ordering::Release);
     Ok(false)
 }
 
-fn call_off(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble {
-    shared.called_off.store(true, Ordering::Release);
-    shared.gate.wait();
+fn cancel(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble {
+    shared.cancelled.store(true, Ordering::Release);
+    shared.barrier.wait();
     for worker in workers {
         worker.join();
     }
@@ -171,7 +172,7 @@ fn call_off(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble 
 /// Holds /dev/cpu_dma_latency at 0, unless the plan leaves the idle states alone.
 ///
 /// Source: the kernel's Documentation/power/pm_qos_interface.rst; closing the file ends the request.
-fn hold_idle(plan: &Plan, run: &mut Run) -> Outcome<Option<Held>> {
+fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<Held>> {
     if plan.idle == Idle::AsIs {
         return Ok(None);
     }
@@ -179,7 +180,7 @@ fn hold_idle(plan: &Plan, run: &mut Run) -> Outcome<Option<Held>> {
         Ok(held) => return Ok(Some(held)),
         Err(error) => error,
     };
-    if plan.idle_said {
+    if plan.idle_explicit {
         let message = format!(
             "cannot hold /dev/cpu_dma_latency ({error}): {}, or use --idle as-is",
             run_with("CAP_DAC_OVERRIDE")
@@ -194,13 +195,17 @@ fn hold_idle(plan: &Plan, run: &mut Run) -> Outcome<Option<Held>> {
     Ok(None)
 }
 
-fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Vec<(i32, Arc<Lane>)>> {
-    let mut lanes = Vec::with_capacity(workers.len());
-    let mut found: Vec<Ready> = Vec::with_capacity(workers.len());
+fn collect_ready(
+    plan: &MeasurePlan,
+    workers: &[Worker],
+    run: &mut Run,
+) -> Outcome<Vec<(i32, Arc<CpuBuffers>)>> {
+    let mut all = Vec::with_capacity(workers.len());
+    let mut found: Vec<ThreadInfo> = Vec::with_capacity(workers.len());
     for (worker, own) in workers.iter().zip(&plan.cpus) {
         match worker.ready.get() {
-            Some(Ok((ready, lane))) => {
-                lanes.push((ready.thread, lane.clone()));
+            Some(Ok((ready, buffers))) => {
+                all.push((ready.thread, buffers.clone()));
                 found.push(ready.clone());
             }
             Some(Err(trouble)) => return Err(trouble.clone()),
@@ -208,13 +213,13 @@ fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Ve
         }
     }
     run.overhead.clock_read_ns = found.iter().map(|ready| ready.clock_read).max();
-    run.overhead.loop_ns = found.iter().map(|ready| ready.turn).max();
+    run.overhead.loop_ns = found.iter().map(|ready| ready.loop_cost).max();
     if let Some(error) = found.iter().find_map(|ready| ready.policy_refused.clone()) {
         note_policy_refused(plan, &error, run)?;
     }
     note_nice(run);
     let costs: Vec<Nanos> = found.iter().map(|ready| ready.cycle).collect();
-    cost::refuse_lockup(plan, took_effect(run), &costs, "a wake-up")?;
+    cost::refuse_lockup(plan, effective_policy(run), &costs, "a wake-up")?;
     if let Some(errno) = found.iter().find_map(|ready| ready.lock_refused) {
         let error = std::io::Error::from_raw_os_error(errno);
         let detail = format!(
@@ -223,11 +228,11 @@ fn everybody_ready(plan: &Plan, workers: &[Worker], run: &mut Run) -> Outcome<Ve
         );
         run.integrity.push(entry("memory-lock", None, false, detail));
     }
-    Ok(lanes)
+    Ok(all)
 }
 
 /// The policy of the measuring threads as it took effect.
-fn took_effect(run: &Run) -> Policy {
+fn effective_policy(run: &Run) -> Policy {
     [Policy::Fifo, Policy::Rr]
         .into_iter()
         .find(|policy| policy.name() == run.plan.policy)
@@ -237,16 +242,16 @@ fn took_effect(run: &Run) -> Policy {
 /// A nice value counts under SCHED_OTHER, and is kept.
 fn note_nice(run: &mut Run) {
     let nice = rt::nice().unwrap_or(0);
-    if took_effect(run) == Policy::Other && nice != 0 {
+    if effective_policy(run) == Policy::Other && nice != 0 {
         run.plan.notes.push(format!(
             "the measuring threads have the nice value of {nice} that onbeat was started with"
         ));
     }
 }
 
-fn note_policy_refused(plan: &Plan, error: &std::io::Error, run: &mut Run) -> Outcome<()> {
+fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run) -> Outcome<()> {
     let wanted = format!("SCHED_{} with priority {}", plan.policy.name().to_uppercase(), plan.priority);
-    if plan.policy_said {
+    if plan.policy_explicit {
         // Whatever the reason: a policy that was asked for and cannot be had is not permitted, as scripts expect it.
         return Err(Trouble::not_permitted(format!(
             "{wanted} cannot be had ({error}): {}, raise the rtprio limit, or check the cgroup's cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER",

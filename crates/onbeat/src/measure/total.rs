@@ -1,6 +1,6 @@
 //! The sums of one CPU over the blocks so far, and what they look like in a bundle. Pure.
 
-use super::block::{Sample, TOP, Taken};
+use super::block::{DrainedBlock, LatencySample, WORST_PER_BLOCK};
 use super::cost;
 use bundle::tail::Tail;
 use model::histogram::{Counts, EARLY_ROW, edge_at_or_above, fill_rows, mean, row_of};
@@ -33,7 +33,7 @@ pub struct Total {
     /// The exact least latency.
     pub min: Nanos,
     /// The largest, descending, each with its wall time's offset.
-    pub worst: Vec<(Sample, Nanos)>,
+    pub worst: Vec<(LatencySample, Nanos)>,
     /// Voluntary and involuntary context switches of the thread, once it has ended.
     pub switches: Option<(u64, u64)>,
     /// What the thread ran by its own CPU clock, up to the last block.
@@ -57,7 +57,7 @@ impl Total {
             cycles: 0,
             missed: 0,
             min: Nanos(i64::MAX),
-            worst: Vec::with_capacity(2 * TOP),
+            worst: Vec::with_capacity(2 * WORST_PER_BLOCK),
             switches: None,
             used: Nanos(0),
             until: start,
@@ -70,7 +70,7 @@ impl Total {
     /// Adds a block; `wall_offset` is CLOCK_REALTIME minus CLOCK_MONOTONIC at its time.
     ///
     /// A block keeps as many of its worst as the run does, so the run's worst are exact.
-    pub fn absorb(&mut self, block: &Taken, wall_offset: Nanos) {
+    pub fn absorb(&mut self, block: &DrainedBlock, wall_offset: Nanos) {
         block.rows.iter().for_each(|&(row, count)| self.rows.add(row, count));
         block.missed_rows.iter().for_each(|&(row, count)| self.missed_rows.add(row, count));
         self.sum += i128::from(block.sum);
@@ -82,7 +82,7 @@ impl Total {
         }
         self.worst.extend(block.top.iter().map(|&sample| (sample, wall_offset)));
         self.worst.sort_by_key(|(sample, _)| (-sample.latency.0, sample.cycle));
-        self.worst.truncate(TOP);
+        self.worst.truncate(WORST_PER_BLOCK);
     }
 
     /// How many wake-ups were at or above a latency, to within the row that it lies in; at or above 0 are all, early ones too.
@@ -132,7 +132,7 @@ impl Total {
     }
 }
 
-fn worst(sample: &Sample, wall_offset: Nanos, planned: bool) -> Worst {
+fn worst(sample: &LatencySample, wall_offset: Nanos, planned: bool) -> Worst {
     Worst {
         latency_ns: Some(sample.latency),
         cycle: planned.then_some(sample.cycle),
@@ -142,7 +142,7 @@ fn worst(sample: &Sample, wall_offset: Nanos, planned: bool) -> Worst {
 }
 
 /// The line of `blocks.jsonl` for a block.
-pub fn block_line(cpu: Cpu, block: &Taken, levels: &[Nanos]) -> Block {
+pub fn block_line(cpu: Cpu, block: &DrainedBlock, levels: &[Nanos]) -> Block {
     Block {
         cpu,
         mono_ns: block.start,
@@ -173,7 +173,7 @@ fn count_over(rows: &[(usize, u64)], levels: &[Nanos]) -> Vec<(Nanos, u64)> {
 }
 
 /// Puts the block into a record of the `tail`, whose buffers are used again.
-pub fn fill_tail(tail: &mut Tail, cpu: Cpu, block: &Taken, wall_offset: Nanos) {
+pub fn fill_tail(tail: &mut Tail, cpu: Cpu, block: &DrainedBlock, wall_offset: Nanos) {
     (tail.cpu, tail.start, tail.end, tail.wall_offset) = (cpu, block.start, block.end, wall_offset);
     (tail.sum, tail.min, tail.missed) = (block.sum, block.min, block.missed);
     tail.rows.clone_from(&block.rows);
@@ -187,16 +187,20 @@ mod tests {
     use super::*;
     use model::histogram::total_of;
 
-    fn taken(latencies: &[i64], missed: &[i64]) -> Taken {
-        let lane = super::super::block::Lane::new(0);
-        lane.begin(Nanos(0));
+    fn taken(latencies: &[i64], missed: &[i64]) -> DrainedBlock {
+        let buffers = super::super::block::CpuBuffers::new(0);
+        buffers.begin(Nanos(0));
         for (cycle, &ns) in latencies.iter().enumerate() {
-            lane.current().count(Nanos(ns));
-            lane.current().keep(Sample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
+            buffers.current().count(Nanos(ns));
+            buffers.current().keep(LatencySample {
+                latency: Nanos(ns),
+                cycle: cycle as u64,
+                time: Nanos(ns),
+            });
         }
-        missed.iter().for_each(|&ns| lane.current().count_missed(Nanos(ns), Nanos(1_000_000), 1));
-        let mut taken = Taken::default();
-        lane.take_last(Nanos(1_000_000_000), &mut taken);
+        missed.iter().for_each(|&ns| buffers.current().count_missed(Nanos(ns), Nanos(1_000_000), 1));
+        let mut taken = DrainedBlock::default();
+        buffers.take_last(Nanos(1_000_000_000), &mut taken);
         taken
     }
 

@@ -67,9 +67,9 @@ impl Wake for Futex {
 }
 
 /// No sleep at all, and a clock read whose result is put on time: what remains is the loop's own cost.
-pub struct Idle;
+pub struct NoSleep;
 
-impl Wake for Idle {
+impl Wake for NoSleep {
     #[inline(always)]
     fn sleep_until(&mut self, _instant: Nanos) -> bool {
         true

@@ -1,15 +1,17 @@
 //! Intent and machine to a plan that can be printed, or to a refusal that names the remedy. Pure.
 
-use crate::config::LONGEST;
-pub use crate::config::{CpuChoice, Idle, Intent, Mechanism, Phase};
+use self::intent::MAX_SPAN;
+pub use self::intent::{CpuChoice, Idle, MeasureIntent, Mechanism, SchedulePhase};
 use model::error::{Outcome, Trouble};
 use model::run;
 use model::text::Keyword;
 use model::units::{Cpu, CpuSet, Nanos, Policy};
 
+pub mod intent;
+
 /// What the plan has to know of the machine.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct MachineCpus {
     /// CPUs that are online.
     pub online: CpuSet,
     /// CPUs that this process was started on: `taskset` and boot-time isolation narrow them.
@@ -35,7 +37,7 @@ pub struct CpuPlan {
 
 /// What will be done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MeasurePlan {
     /// Measured CPUs, ascending.
     pub cpus: Vec<CpuPlan>,
     /// Period of the first CPU.
@@ -47,15 +49,15 @@ pub struct Plan {
     /// Their priority, 0 for SCHED_OTHER.
     pub priority: u32,
     /// Whether the user said so; else a refusal falls back to SCHED_OTHER.
-    pub policy_said: bool,
+    pub policy_explicit: bool,
     /// Wake mechanism.
     pub wake: Mechanism,
-    /// Phase.
-    pub phase: Phase,
+    /// How the schedules lie to each other.
+    pub phase: SchedulePhase,
     /// Idle states.
     pub idle: Idle,
     /// Whether the user said so; else a refusal falls back to `as-is`.
-    pub idle_said: bool,
+    pub idle_explicit: bool,
     /// Length.
     pub duration: Option<Nanos>,
     /// Wake-ups per CPU.
@@ -75,7 +77,7 @@ pub struct Plan {
 pub const DEFAULT_PRIORITY: u32 = 80;
 
 /// Makes the plan.
-pub fn plan(intent: &Intent, machine: &Machine, seed: u64) -> Outcome<Plan> {
+pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Outcome<MeasurePlan> {
     intent.check()?;
     let mut notes = Vec::new();
     let measured = measured_cpus(&intent.cpus, machine, &mut notes)?;
@@ -85,17 +87,17 @@ pub fn plan(intent: &Intent, machine: &Machine, seed: u64) -> Outcome<Plan> {
         intent.policy.unwrap_or(if intent.priority == Some(0) { Policy::Other } else { Policy::Fifo });
     let priority = if policy == Policy::Other { 0 } else { intent.priority.unwrap_or(DEFAULT_PRIORITY) };
     let housekeeping = housekeeping_cpus(intent.housekeeping.as_ref(), &measured, machine, &mut notes)?;
-    Ok(Plan {
+    Ok(MeasurePlan {
         cpus: spread(&measured, intent),
         interval: intent.interval,
         distance: intent.distance,
         policy,
         priority,
-        policy_said: intent.policy.is_some() || intent.priority.is_some(),
+        policy_explicit: intent.policy.is_some() || intent.priority.is_some(),
         wake: intent.wake,
         phase: intent.phase,
         idle: intent.idle.unwrap_or(Idle::Held),
-        idle_said: intent.idle.is_some(),
+        idle_explicit: intent.idle.is_some(),
         duration: intent.duration,
         loops: intent.loops,
         limit: intent.limit,
@@ -106,10 +108,10 @@ pub fn plan(intent: &Intent, machine: &Machine, seed: u64) -> Outcome<Plan> {
 }
 
 /// With a distance the last CPU has the longest interval, which must fit too.
-fn check_intervals(intent: &Intent, cpus: usize) -> Outcome<()> {
+fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Outcome<()> {
     let longest = i128::from(intent.interval.0) + i128::from(intent.distance.0) * (cpus as i128 - 1);
     let longest = Nanos(i64::try_from(longest).unwrap_or(i64::MAX));
-    if longest > LONGEST || intent.duration.is_some_and(|duration| longest > duration) {
+    if longest > MAX_SPAN || intent.duration.is_some_and(|duration| longest > duration) {
         return Err(Trouble::usage(format!(
             "with a distance of {} the interval of the last cpu is {longest}, longer than the run: give a smaller -d or a longer -D",
             intent.distance
@@ -119,7 +121,7 @@ fn check_intervals(intent: &Intent, cpus: usize) -> Outcome<()> {
 }
 
 /// cyclictest's `-t N` is fine where it asks for what there is anyway.
-fn check_threads(intent: &Intent, measured: &CpuSet) -> Outcome<()> {
+fn check_threads(intent: &MeasureIntent, measured: &CpuSet) -> Outcome<()> {
     match intent.threads {
         Some(wanted) if wanted as usize != measured.len() => Err(Trouble::usage(format!(
             "-t {wanted} does not say on which CPUs, and onbeat measures each of {measured} with one thread: choose the CPUs with -a, and leave -t out"
@@ -128,7 +130,7 @@ fn check_threads(intent: &Intent, measured: &CpuSet) -> Outcome<()> {
     }
 }
 
-fn measured_cpus(choice: &CpuChoice, machine: &Machine, notes: &mut Vec<String>) -> Outcome<CpuSet> {
+fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<String>) -> Outcome<CpuSet> {
     let usable = machine.online.and(&machine.permitted);
     let wanted = match choice {
         CpuChoice::All => return Ok(default_cpus(machine, &usable, notes)),
@@ -159,7 +161,7 @@ fn measured_cpus(choice: &CpuChoice, machine: &Machine, notes: &mut Vec<String>)
 }
 
 /// All CPUs, isolated ones too, unless somebody narrowed the choice on purpose (`taskset -c 2 onbeat ...`).
-fn default_cpus(machine: &Machine, usable: &CpuSet, notes: &mut Vec<String>) -> CpuSet {
+fn default_cpus(machine: &MachineCpus, usable: &CpuSet, notes: &mut Vec<String>) -> CpuSet {
     let balanced = usable.without(&machine.isolated);
     let inherited = machine.inherited.and(usable);
     if inherited.is_empty() || balanced.without(&inherited).is_empty() {
@@ -172,7 +174,7 @@ fn default_cpus(machine: &Machine, usable: &CpuSet, notes: &mut Vec<String>) -> 
 fn housekeeping_cpus(
     wanted: Option<&CpuSet>,
     measured: &CpuSet,
-    machine: &Machine,
+    machine: &MachineCpus,
     notes: &mut Vec<String>,
 ) -> Outcome<CpuSet> {
     let usable = machine.online.and(&machine.permitted);
@@ -201,13 +203,13 @@ fn housekeeping_cpus(
     Ok(if balanced.is_empty() { usable } else { balanced })
 }
 
-fn spread(measured: &CpuSet, intent: &Intent) -> Vec<CpuPlan> {
+fn spread(measured: &CpuSet, intent: &MeasureIntent) -> Vec<CpuPlan> {
     let count = measured.len() as i64;
     let place = |(index, cpu): (usize, Cpu)| {
         let index = index as i64;
         let offset = match intent.phase {
-            Phase::Aligned => Nanos(0),
-            Phase::Staggered | Phase::Dither => {
+            SchedulePhase::Aligned => Nanos(0),
+            SchedulePhase::Staggered | SchedulePhase::Dither => {
                 Nanos((i128::from(intent.interval.0) * i128::from(index) / i128::from(count)) as i64)
             }
         };
@@ -230,7 +232,7 @@ pub fn expiry(preempt: &str, wake: Mechanism, policy: Policy) -> &'static str {
     }
 }
 
-impl Plan {
+impl MeasurePlan {
     /// The plan as it stands in `run.json`, before anything was refused.
     pub fn document(&self, preempt: &str) -> run::Plan {
         run::Plan {
@@ -265,8 +267,8 @@ mod tests {
         CpuSet::parse(text).expect("a list")
     }
 
-    fn machine(online: &str, inherited: &str, isolated: &str) -> Machine {
-        Machine {
+    fn machine(online: &str, inherited: &str, isolated: &str) -> MachineCpus {
+        MachineCpus {
             online: set(online),
             inherited: set(inherited),
             permitted: set(online),
@@ -275,15 +277,15 @@ mod tests {
         }
     }
 
-    fn intent() -> Intent {
-        Intent {
+    fn intent() -> MeasureIntent {
+        MeasureIntent {
             cpus: CpuChoice::All,
             interval: Nanos::MILLI,
             distance: Nanos(0),
             policy: None,
             priority: None,
             wake: Mechanism::Nanosleep,
-            phase: Phase::Staggered,
+            phase: SchedulePhase::Staggered,
             idle: None,
             duration: None,
             loops: None,
@@ -293,7 +295,7 @@ mod tests {
         }
     }
 
-    fn check(intent: Intent, machine: &Machine) -> Result<(String, String), Exit> {
+    fn check(intent: MeasureIntent, machine: &MachineCpus) -> Result<(String, String), Exit> {
         let plan = plan(&intent, machine, 1).map_err(|trouble| trouble.exit)?;
         let cpus: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
         Ok((cpus.to_string(), plan.housekeeping.to_string()))
@@ -312,10 +314,10 @@ mod tests {
 
     #[test]
     fn housekeeping_stays_off_measured_cpus_and_isolated_ones() {
-        let only = |list| Intent { cpus: CpuChoice::Only(set(list)), ..intent() };
+        let only = |list| MeasureIntent { cpus: CpuChoice::Only(set(list)), ..intent() };
         assert_eq!(check(only("2"), &machine("0-3", "0-3", "3")), ok("2", "0-1"));
         assert_eq!(check(only("0-2"), &machine("0-3", "0-2", "3")), ok("0-2", "3"));
-        let said = Intent { housekeeping: Some(set("0")), ..intent() };
+        let said = MeasureIntent { housekeeping: Some(set("0")), ..intent() };
         assert_eq!(check(said, &machine("0-3", "0-3", "")), ok("0-3", "0"));
     }
 
@@ -323,24 +325,27 @@ mod tests {
     fn refusals_have_their_exit_codes() {
         let here = machine("0-3", "0-3", "");
         let refuse = |intent, exit| assert_eq!(check(intent, &here), Err(exit));
-        refuse(Intent { cpus: CpuChoice::Only(set("7")), ..intent() }, Exit::Usage);
-        refuse(Intent { cpus: CpuChoice::Only(set("")), ..intent() }, Exit::Usage);
-        refuse(Intent { cpus: CpuChoice::AllBut(set("0-3")), ..intent() }, Exit::Usage);
-        refuse(Intent { interval: Nanos(0), ..intent() }, Exit::Usage);
-        refuse(Intent { interval: Nanos::SECOND, duration: Some(Nanos::MILLI), ..intent() }, Exit::Usage);
-        let far = Intent { distance: Nanos::SECOND, duration: Some(Nanos::SECOND), ..intent() };
+        refuse(MeasureIntent { cpus: CpuChoice::Only(set("7")), ..intent() }, Exit::Usage);
+        refuse(MeasureIntent { cpus: CpuChoice::Only(set("")), ..intent() }, Exit::Usage);
+        refuse(MeasureIntent { cpus: CpuChoice::AllBut(set("0-3")), ..intent() }, Exit::Usage);
+        refuse(MeasureIntent { interval: Nanos(0), ..intent() }, Exit::Usage);
+        refuse(
+            MeasureIntent { interval: Nanos::SECOND, duration: Some(Nanos::MILLI), ..intent() },
+            Exit::Usage,
+        );
+        let far = MeasureIntent { distance: Nanos::SECOND, duration: Some(Nanos::SECOND), ..intent() };
         refuse(far, Exit::Usage);
-        refuse(Intent { priority: Some(100), ..intent() }, Exit::Usage);
-        refuse(Intent { priority: Some(5), policy: Some(Policy::Other), ..intent() }, Exit::Usage);
-        refuse(Intent { priority: Some(0), policy: Some(Policy::Fifo), ..intent() }, Exit::Usage);
-        refuse(Intent { housekeeping: Some(set("9")), ..intent() }, Exit::Usage);
+        refuse(MeasureIntent { priority: Some(100), ..intent() }, Exit::Usage);
+        refuse(MeasureIntent { priority: Some(5), policy: Some(Policy::Other), ..intent() }, Exit::Usage);
+        refuse(MeasureIntent { priority: Some(0), policy: Some(Policy::Fifo), ..intent() }, Exit::Usage);
+        refuse(MeasureIntent { housekeeping: Some(set("9")), ..intent() }, Exit::Usage);
         for (threads, fine) in [(4, true), (1, false), (0, false), (5, false)] {
-            let asked = check(Intent { threads: Some(threads), ..intent() }, &here);
+            let asked = check(MeasureIntent { threads: Some(threads), ..intent() }, &here);
             assert_eq!(asked.err(), (!fine).then_some(Exit::Usage), "-t {threads}");
         }
-        let barred = Machine { permitted: set("0-1"), ..here.clone() };
+        let barred = MachineCpus { permitted: set("0-1"), ..here.clone() };
         assert_eq!(
-            check(Intent { cpus: CpuChoice::Only(set("3")), ..intent() }, &barred),
+            check(MeasureIntent { cpus: CpuChoice::Only(set("3")), ..intent() }, &barred),
             Err(Exit::NotPermitted)
         );
     }
@@ -348,13 +353,13 @@ mod tests {
     #[test]
     fn phases_and_distances_place_the_schedules() {
         let offsets = |phase, distance| {
-            let intent = Intent { phase, distance: Nanos(distance), ..intent() };
+            let intent = MeasureIntent { phase, distance: Nanos(distance), ..intent() };
             let plan = plan(&intent, &machine("0-3", "0-3", ""), 1).expect("possible");
             plan.cpus.iter().map(|own| (own.offset.0, own.interval.0)).collect::<Vec<_>>()
         };
-        assert_eq!(offsets(Phase::Aligned, 0), [(0, 1_000_000); 4]);
+        assert_eq!(offsets(SchedulePhase::Aligned, 0), [(0, 1_000_000); 4]);
         let staggered = [(0, 1_000_000), (250_000, 1_000_500), (500_000, 1_001_000), (750_000, 1_001_500)];
-        assert_eq!(offsets(Phase::Staggered, 500), staggered);
+        assert_eq!(offsets(SchedulePhase::Staggered, 500), staggered);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use trace::decode::Decoder;
 
 /// How much is armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arms {
+pub enum RecordingLevel {
     /// Nothing.
     None,
     /// Only what tells which timers the measuring threads sleep on.
@@ -23,34 +23,34 @@ pub enum Arms {
     /// The same for threads that are not ours: their timers' starts and their waits for locks of user space, too.
     Victims,
     /// That without stacks.
-    VictimsBare,
+    VictimsWithoutStacks,
 }
 
 /// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some machines.
 const CLOCK: &str = "mono";
 
 /// Options that cost something and tell nothing: names of threads are in the events already.
-const NEEDLESS: [&str; 2] = ["options/record-cmd", "options/record-tgid"];
+const UNNEEDED_OPTIONS: [&str; 2] = ["options/record-cmd", "options/record-tgid"];
 
 /// An instance with the events that this kernel offers.
-pub struct Armory {
+pub struct EventSetup {
     instance: Instance,
     formats: Vec<(&'static Wanted, String)>,
     /// Events that the kernel does not offer, `system:event`.
     pub missing: Vec<String>,
     /// Events that it offers and that could not be armed, with the reason.
     pub refused: Vec<String>,
-    armed: Arms,
+    armed: RecordingLevel,
     stacks: Vec<(&'static str, String)>,
 }
 
-impl Armory {
+impl EventSetup {
     /// Makes the instance, silent, on the schedule's clock.
-    pub fn open(tracing: &Tracing) -> io::Result<Armory> {
+    pub fn open(tracing: &Tracing) -> io::Result<EventSetup> {
         let instance = tracing.instance()?;
         instance.write("tracing_on", "0")?;
         instance.write("trace_clock", CLOCK)?;
-        for option in NEEDLESS.iter().filter(|option| instance.exists(option)) {
+        for option in UNNEEDED_OPTIONS.iter().filter(|option| instance.exists(option)) {
             instance.write(option, "0")?;
         }
         let (mut formats, mut missing, mut refused) = (Vec::new(), Vec::new(), Vec::new());
@@ -61,7 +61,14 @@ impl Armory {
                 Err(error) => refused.push(format!("{}: {error}", name_of(wanted))),
             }
         }
-        Ok(Armory { instance, formats, missing, refused, armed: Arms::None, stacks: Vec::new() })
+        Ok(EventSetup {
+            instance,
+            formats,
+            missing,
+            refused,
+            armed: RecordingLevel::None,
+            stacks: Vec::new(),
+        })
     }
 
     /// The instance.
@@ -90,21 +97,21 @@ impl Armory {
     }
 
     /// Switches to that much, and on or off. Text of the kernel is patched meanwhile: nobody must be measuring.
-    pub fn arm(&mut self, arms: Arms, scope: &Scope) -> io::Result<()> {
+    pub fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> io::Result<()> {
         self.instance.write("tracing_on", "0")?;
         self.drop_stacks();
         for at in 0..self.formats.len() {
             let wanted = self.formats[at].0;
-            let (before, after) = (is_armed(wanted, self.armed), is_armed(wanted, arms));
+            let (before, after) = (is_armed(wanted, self.armed), is_armed(wanted, level));
             if before != after && wanted.has_switch() {
                 self.switch(wanted, after, scope);
             }
         }
-        self.armed = arms;
-        if matches!(arms, Arms::Stacks | Arms::Victims) {
+        self.armed = level;
+        if matches!(level, RecordingLevel::Stacks | RecordingLevel::Victims) {
             self.add_stacks(scope);
         }
-        self.instance.write("tracing_on", if arms == Arms::None { "0" } else { "1" })
+        self.instance.write("tracing_on", if level == RecordingLevel::None { "0" } else { "1" })
     }
 
     fn switch(&mut self, wanted: &'static Wanted, on: bool, scope: &Scope) {
@@ -162,11 +169,11 @@ fn name_of(wanted: &Wanted) -> String {
 /// Whether an event belongs to that much. What happens at each system call would cost more than it tells: it is for those
 /// who look at one task. Starts of timers are filtered to the threads in scope and to onbeat's own: they are not on the
 /// way of a wake-up, and a timer that was due on another CPU and did not expire there tells of a stop from outside.
-fn is_armed(wanted: &Wanted, arms: Arms) -> bool {
-    match (arms, wanted.system, wanted.event) {
-        (Arms::None, ..) => false,
-        (Arms::Timers, _, event) => event == "hrtimer_start",
-        (Arms::Victims | Arms::VictimsBare, _, event) => event != "sys_exit",
+fn is_armed(wanted: &Wanted, level: RecordingLevel) -> bool {
+    match (level, wanted.system, wanted.event) {
+        (RecordingLevel::None, ..) => false,
+        (RecordingLevel::Timers, _, event) => event == "hrtimer_start",
+        (RecordingLevel::Victims | RecordingLevel::VictimsWithoutStacks, _, event) => event != "sys_exit",
         (_, system, _) => system != "raw_syscalls",
     }
 }

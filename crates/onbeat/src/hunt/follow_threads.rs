@@ -1,23 +1,23 @@
 //! A hunt that follows somebody else's threads: no measuring thread, the trace itself tells how late they ran.
 
-use super::arm::Arms;
-use super::blocks::Blocks;
 use super::explainer::{Explainer, Late};
-use super::found::Found;
-use super::hunter::Wanted;
+use super::followed_blocks::FollowedBlocks;
+use super::found_spikes::FoundSpikes;
+use super::hunter::SpikeOptions;
 use super::losses::Losses;
-use super::room::Room;
+use super::placement::HousekeepingPlacement;
 use super::scope::Scope;
+use super::setup::RecordingLevel;
 use super::steal::StealByCpu;
 use super::threshold::automatic;
 use super::victims::{self, Victim};
-use super::watch::{Wakeup, Watch};
-use crate::measure::block::{BLOCK, Sample};
+use super::wakeups::{Wakeup, WakeupTracker};
+use crate::measure::block::{BLOCK_LENGTH, LatencySample};
 use crate::measure::cost;
-use crate::measure::hunter::{Catch, PULSE};
-use crate::measure::sink::{Sink, Tick};
+use crate::measure::hunter::{LateWakeup, POLL_INTERVAL};
+use crate::measure::integrity::entry;
+use crate::measure::sink::{Progress, Sink};
 use crate::measure::total::{Total, block_line, fill_tail, levels};
-use crate::measure::watch::entry;
 use host::rt::{self, Woken};
 use host::{Host, clock};
 use model::error::{Exit, Outcome, Trouble, run_with};
@@ -29,18 +29,18 @@ use model::wall_time::wall_time;
 use trace::event::{Raw, What};
 
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
-const FIRST: u64 = 400;
-const FIRST_WAIT: Nanos = Nanos(2_000_000_000);
+const FIRST_WAKEUPS: u64 = 400;
+const MAX_FIRST_WAIT: Nanos = Nanos(2_000_000_000);
 
 /// How long what came before the end is still read. Who ends a run waits for that.
-const PATIENCE: Nanos = Nanos(300_000_000);
+const MAX_LATE_READING: Nanos = Nanos(300_000_000);
 
 /// `run.json` is replaced this often, in seconds.
-const CHECKPOINT: u64 = 10;
+const CHECKPOINT_SECONDS: u64 = 10;
 
-/// What ends the chase, beside a signal and the end of all victims.
+/// What ends the hunt, besides a signal and the end of all victims.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct FollowLimits {
     /// Length.
     pub duration: Option<Nanos>,
     /// A latency at which it stops.
@@ -49,17 +49,17 @@ pub struct Limits {
     pub wakeups: Option<u64>,
 }
 
-/// The chase.
-pub struct Chase {
+/// A hunt that follows threads of other programs.
+pub struct FollowThreads {
     explainer: Explainer,
     victims: Vec<Victim>,
-    watch: Watch,
-    limits: Limits,
+    tracker: WakeupTracker,
+    limits: FollowLimits,
     over: Option<Nanos>,
     stacks: bool,
     /// Wake-ups before there was a threshold: counted, not looked at.
-    heard: Counts,
-    blocks: Blocks,
+    first_counts: Counts,
+    blocks: FollowedBlocks,
     /// What the housekeeping thread had run by then, by its own clock.
     used_before: Option<Nanos>,
     /// Events that are younger than what was read of the other CPUs wait here.
@@ -68,58 +68,58 @@ pub struct Chase {
     learned: bool,
     totals: Vec<Total>,
     steal: StealByCpu,
-    room: Room,
+    placement: HousekeepingPlacement,
     wakeups: u64,
     limit_reached: bool,
     losses: Losses,
     /// Something that a run has to say though it is killed is new: a threshold, a loss.
-    news: bool,
+    checkpoint_due: bool,
 }
 
-impl Chase {
+impl FollowThreads {
     /// Follows these threads.
     pub fn new(
         explainer: Explainer,
         victims: Vec<Victim>,
-        limits: Limits,
-        wanted: &Wanted,
-        room: Room,
+        limits: FollowLimits,
+        wanted: &SpikeOptions,
+        placement: HousekeepingPlacement,
         host: &run::Host,
-    ) -> Chase {
+    ) -> FollowThreads {
         // A number of 32 bits on boards of 32 bits.
         #[allow(clippy::unnecessary_cast)]
         let futex = libc::SYS_futex as i64;
         let online = CpuSet::parse(&host.online).unwrap_or_default();
-        Chase {
+        FollowThreads {
             explainer,
-            watch: Watch::new(victims.iter().map(|victim| victim.thread), futex),
+            tracker: WakeupTracker::new(victims.iter().map(|victim| victim.thread), futex),
             victims,
             limits,
             over: wanted.over,
             stacks: wanted.stacks,
-            heard: Counts::default(),
-            blocks: Blocks::new(Nanos(0)),
+            first_counts: Counts::default(),
+            blocks: FollowedBlocks::new(Nanos(0)),
             used_before: None,
             waiting: Vec::new(),
             starts: Vec::new(),
             learned: false,
             totals: Vec::new(),
             steal: StealByCpu::new(&online, &host.virtualization),
-            room,
+            placement,
             wakeups: 0,
             limit_reached: false,
             losses: Losses::default(),
-            news: false,
+            checkpoint_due: false,
         }
     }
 
     /// The spikes that the run lists; it is over.
-    pub fn into_found(self) -> Found {
-        self.explainer.into_found()
+    pub fn into_spikes(self) -> FoundSpikes {
+        self.explainer.into_spikes()
     }
 
     /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
-    pub fn follow(&mut self, mut run: Run, host: &Host, sink: &mut dyn Sink) -> Outcome<Run> {
+    pub fn run(&mut self, mut run: Run, host: &Host, sink: &mut dyn Sink) -> Outcome<Run> {
         let failed = |what: &str| {
             let what = what.to_owned();
             let remedy = run_with("CAP_SYS_NICE") + ", or outside a filter of system calls";
@@ -135,11 +135,11 @@ impl Chase {
         }
         let began = clock::monotonic();
         self.used_before = clock::thread_cpu();
-        (self.blocks, self.losses) = (Blocks::new(began), Losses::new(began));
+        (self.blocks, self.losses) = (FollowedBlocks::new(began), Losses::new(began));
         run.started = wall_time(began + clock::wall_offset());
         // A kill before the first checkpoint leaves a run that is known to follow threads.
-        self.tell(sink.checkpoint(&run), &mut run);
-        run.ended = self.look_on(&mut run, host, sink).into();
+        self.note_storage(sink.checkpoint(&run), &mut run);
+        run.ended = self.watch_until_end(&mut run, host, sink).into();
         if run.ended == "victim" {
             run.integrity.push(self.ended());
         } else if self.wakeups == 0 && !self.losses.any() {
@@ -153,19 +153,19 @@ impl Chase {
     }
 
     /// Goes on until something ends it; which that was.
-    fn look_on(&mut self, run: &mut Run, host: &Host, sink: &mut dyn Sink) -> &'static str {
+    fn watch_until_end(&mut self, run: &mut Run, host: &Host, sink: &mut dyn Sink) -> &'static str {
         let began = self.blocks.began();
         let end = self.limits.duration.map(|length| began + length);
-        let (mut next, mut seconds) = (began + BLOCK, 0);
+        let (mut next, mut seconds) = (began + BLOCK_LENGTH, 0);
         loop {
-            let pulse = clock::monotonic() + PULSE;
-            let woken = rt::wait_until(end.map_or(pulse, |end| pulse.min(end)));
+            let poll = clock::monotonic() + POLL_INTERVAL;
+            let woken = rt::wait_until(end.map_or(poll, |end| poll.min(end)));
             // Asked for before the events are read: what a thread did before it ended is read then.
             let gone = !self.victims.iter().any(|victim| victim.lives(host));
             let now = clock::monotonic();
             // What comes after the end is no part of the run.
             let upto = end.map_or(now, |end| now.min(end));
-            let mut seen = self.pulse(upto);
+            let mut seen = self.poll(upto);
             let reason = match (self.limit_reached, woken) {
                 (true, _) => Some("limit"),
                 (_, Woken::Stop) => Some("signal"),
@@ -176,10 +176,10 @@ impl Chase {
             };
             if let Some(reason) = reason {
                 // Of a flood a look takes a part: the rest came within the run, too, as long as that is soon read.
-                let patience = clock::monotonic() + PATIENCE;
-                self.explainer.recorder.set_patience(patience);
-                while seen < upto && clock::monotonic() < patience {
-                    seen = self.pulse(upto);
+                let read_until = clock::monotonic() + MAX_LATE_READING;
+                self.explainer.recorder.set_read_limit(read_until);
+                while seen < upto && clock::monotonic() < read_until {
+                    seen = self.poll(upto);
                 }
                 self.losses.ended(upto);
                 self.blocks.finish(upto);
@@ -189,15 +189,18 @@ impl Chase {
             if now < next {
                 continue;
             }
-            self.blocks.turn(seen);
+            self.blocks.close_elapsed(seen);
             self.second(run, sink);
             let moved = self.place(run, host);
-            self.tell(moved.map_err(|error| format!("cannot move onbeat's own thread: {error}")), run);
-            next = next + Nanos((now - next).0 / BLOCK.0 * BLOCK.0) + BLOCK;
+            self.note_storage(
+                moved.map_err(|error| format!("cannot move onbeat's own thread: {error}")),
+                run,
+            );
+            next = next + Nanos((now - next).0 / BLOCK_LENGTH.0 * BLOCK_LENGTH.0) + BLOCK_LENGTH;
             seconds += 1;
-            if seconds % CHECKPOINT == 0 || std::mem::take(&mut self.news) {
+            if seconds % CHECKPOINT_SECONDS == 0 || std::mem::take(&mut self.checkpoint_due) {
                 self.fill(run, false);
-                self.tell(sink.checkpoint(run), run);
+                self.note_storage(sink.checkpoint(run), run);
             }
         }
     }
@@ -206,7 +209,7 @@ impl Chase {
     fn place(&mut self, run: &mut Run, host: &Host) -> std::io::Result<()> {
         let masks: Vec<CpuSet> =
             self.victims.iter().filter_map(|victim| victims::allowed(host, victim.thread)).collect();
-        let Some(place) = self.room.place(&masks) else { return Ok(()) };
+        let Some(place) = self.placement.place(&masks) else { return Ok(()) };
         rt::pin(&place.cpus)?;
         run.plan.housekeeping = place.cpus.iter().collect();
         run.integrity.extend(place.entry);
@@ -222,7 +225,10 @@ impl Chase {
             Some(over) => explainer.set_threshold(Some(over), "as asked".to_owned()),
             None => explainer.set_threshold(None, "the first wake-ups had not given one yet".to_owned()),
         }
-        explainer.arm(if self.stacks { Arms::Victims } else { Arms::VictimsBare }, run)
+        explainer.arm(
+            if self.stacks { RecordingLevel::Victims } else { RecordingLevel::VictimsWithoutStacks },
+            run,
+        )
     }
 
     fn ended(&self) -> Integrity {
@@ -234,8 +240,8 @@ impl Chase {
     }
 
     /// Reads what came, and follows the victims through it; up to when that was all.
-    fn pulse(&mut self, upto: Nanos) -> Nanos {
-        let (watch, waiting, starts) = (&self.watch, &mut self.waiting, &mut self.starts);
+    fn poll(&mut self, upto: Nanos) -> Nanos {
+        let (tracker, waiting, starts) = (&self.tracker, &mut self.waiting, &mut self.starts);
         let learning = self.stacks && !self.learned;
         let (gap, reach) = self.explainer.recorder.take_seeing(&mut |event| {
             if let What::TimerStart { timer, function, .. } = event.what {
@@ -243,14 +249,14 @@ impl Chase {
                     starts.push((event.pid, function, timer));
                 }
             }
-            if watch.wants(&event) {
+            if tracker.wants(&event) {
                 waiting.push(event);
             }
         });
         if let Some(gap) = gap {
-            self.news |= !self.losses.any();
+            self.checkpoint_due |= !self.losses.any();
             self.losses.missed(gap);
-            self.watch.forget();
+            self.tracker.forget();
         }
         // A waking whose switch is lost would make the next switch a spike. Of a CPU that lags behind, what comes later may
         // still lie before the gap.
@@ -261,13 +267,13 @@ impl Chase {
         self.losses.looked(seen);
         let ready = self.waiting.partition_point(|event| event.time <= seen);
         let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
-        let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.watch.see(event)).collect();
+        let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.tracker.observe(event)).collect();
         self.explainer.looked();
         let mut late = Vec::new();
         for wakeup in wakeups {
             if self.count(&wakeup) {
                 let Wakeup { task, cpu, expected, actual } = wakeup;
-                let catch = Catch { cpu, cycle: 0, expected, actual };
+                let catch = LateWakeup { cpu, cycle: 0, expected, actual };
                 late.push(Late { catch, cycle: None, victim: task, own: false });
             }
         }
@@ -280,7 +286,7 @@ impl Chase {
     fn learn(&mut self) {
         if self.learned
             || !self.stacks
-            || clock::monotonic() - self.blocks.began() < BLOCK
+            || clock::monotonic() - self.blocks.began() < BLOCK_LENGTH
             || self.starts.is_empty()
         {
             return;
@@ -295,7 +301,7 @@ impl Chase {
     fn count(&mut self, wakeup: &Wakeup) -> bool {
         let latency = wakeup.actual - wakeup.expected;
         self.wakeups += 1;
-        self.blocks.add(wakeup.cpu, Sample { latency, cycle: 0, time: wakeup.actual });
+        self.blocks.add(wakeup.cpu, LatencySample { latency, cycle: 0, time: wakeup.actual });
         self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);
         self.threshold(latency).is_some_and(|over| latency >= over)
     }
@@ -304,12 +310,13 @@ impl Chase {
         if let Some(over) = self.over {
             return Some(over);
         }
-        self.heard.add(row_of(latency), 1);
-        let wait = self.limits.duration.map_or(FIRST_WAIT, |length| Nanos(length.0 / 4).min(FIRST_WAIT));
-        if self.wakeups >= FIRST || clock::monotonic() - self.blocks.began() >= wait {
-            let (over, why) = automatic(&self.heard);
+        self.first_counts.add(row_of(latency), 1);
+        let wait =
+            self.limits.duration.map_or(MAX_FIRST_WAIT, |length| Nanos(length.0 / 4).min(MAX_FIRST_WAIT));
+        if self.wakeups >= FIRST_WAKEUPS || clock::monotonic() - self.blocks.began() >= wait {
+            let (over, why) = automatic(&self.first_counts);
             let over = self.limits.latency.map_or(over, |limit| over.min(limit));
-            (self.over, self.news) = (Some(over), true);
+            (self.over, self.checkpoint_due) = (Some(over), true);
             self.explainer.set_threshold(Some(over), why.replace("before the run", "at its begin"));
         }
         None
@@ -335,9 +342,9 @@ impl Chase {
             fill_tail(&mut tail, cpu, &taken, wall);
             tails.push(tail);
         }
-        self.steal.set_aside(self.totals.iter().map(|total| total.cpu));
+        self.steal.carry_over(self.totals.iter().map(|total| total.cpu));
         self.explainer.second(&blocks);
-        let tick = Tick {
+        let tick = Progress {
             blocks: &blocks,
             tails: &tails,
             totals: &self.totals,
@@ -345,10 +352,10 @@ impl Chase {
             duration: self.limits.duration,
         };
         let written = sink.second(&tick);
-        self.tell(written, run);
+        self.note_storage(written, run);
     }
 
-    fn tell(&self, written: Result<(), String>, run: &mut Run) {
+    fn note_storage(&self, written: Result<(), String>, run: &mut Run) {
         if let Err(what) = written {
             if !run.integrity.iter().any(|known| known.kind == "storage") {
                 run.integrity.push(entry("storage", None, false, what));

@@ -1,4 +1,4 @@
-//! Intent: what the user asked for, before anything is known of the machine.
+//! The intent: what the user asked for, before anything is known of the machine.
 
 use model::error::{Outcome, Trouble};
 use model::text::Keyword;
@@ -54,7 +54,7 @@ impl Keyword for Mechanism {
 
 /// How the CPUs' schedules lie beside each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum SchedulePhase {
     /// starts spread over the interval
     #[default]
     Staggered,
@@ -64,30 +64,31 @@ pub enum Phase {
     Dither,
 }
 
-impl Keyword for Phase {
-    const ALL: &'static [Phase] = &[Phase::Staggered, Phase::Aligned, Phase::Dither];
+impl Keyword for SchedulePhase {
+    const ALL: &'static [SchedulePhase] =
+        &[SchedulePhase::Staggered, SchedulePhase::Aligned, SchedulePhase::Dither];
 
     fn name(self) -> &'static str {
         match self {
-            Phase::Staggered => "staggered",
-            Phase::Aligned => "aligned",
-            Phase::Dither => "dither",
+            SchedulePhase::Staggered => "staggered",
+            SchedulePhase::Aligned => "aligned",
+            SchedulePhase::Dither => "dither",
         }
     }
 
     fn help(self) -> &'static str {
         match self {
-            Phase::Staggered => "starts spread over the interval",
-            Phase::Aligned => "all CPUs wake at once",
-            Phase::Dither => "each interval drawn within 5 %",
+            SchedulePhase::Staggered => "starts spread over the interval",
+            SchedulePhase::Aligned => "all CPUs wake at once",
+            SchedulePhase::Dither => "each interval drawn within 5 %",
         }
     }
 }
 
-impl Phase {
+impl SchedulePhase {
     /// Whether the intervals vary.
     pub fn dithers(self) -> bool {
-        self == Phase::Dither
+        self == SchedulePhase::Dither
     }
 }
 
@@ -120,7 +121,7 @@ impl Keyword for Idle {
 
 /// What `measure` was asked for. `None` is "not said", so that a default can give way where a wish cannot.
 #[derive(Clone, Debug)]
-pub struct Intent {
+pub struct MeasureIntent {
     /// Measured CPUs.
     pub cpus: CpuChoice,
     /// Period of the first CPU.
@@ -133,8 +134,8 @@ pub struct Intent {
     pub priority: Option<u32>,
     /// Wake mechanism.
     pub wake: Mechanism,
-    /// Phase.
-    pub phase: Phase,
+    /// How the schedules lie to each other.
+    pub phase: SchedulePhase,
     /// Idle states, if said.
     pub idle: Option<Idle>,
     /// Length of the run; without it and `loops` a signal ends the run.
@@ -150,22 +151,22 @@ pub struct Intent {
 }
 
 /// Shorter intervals leave a real-time thread no time to sleep, and the rest of the CPU none to run.
-const LEAST_INTERVAL: Nanos = Nanos(10_000);
+const MIN_INTERVAL: Nanos = Nanos(10_000);
 
 /// Longer runs than this overflow no clock (100 years).
-pub const LONGEST: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
+pub const MAX_SPAN: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 
-impl Intent {
+impl MeasureIntent {
     /// Refuses what makes no sense on any machine.
     pub fn check(&self) -> Outcome<()> {
         let refuse = |message: String| Err(Trouble::usage(message));
-        if self.interval < LEAST_INTERVAL {
+        if self.interval < MIN_INTERVAL {
             return refuse(format!(
-                "an interval of {} is too short to sleep in: give at least {LEAST_INTERVAL} with -i",
+                "an interval of {} is too short to sleep in: give at least {MIN_INTERVAL} with -i",
                 self.interval
             ));
         }
-        if self.interval > LONGEST || self.distance.0 < 0 || self.distance > LONGEST {
+        if self.interval > MAX_SPAN || self.distance.0 < 0 || self.distance > MAX_SPAN {
             return refuse("an interval or distance of more than 100 years cannot be measured".into());
         }
         if let Some(duration) = self.duration {
@@ -175,7 +176,7 @@ impl Intent {
                     self.interval
                 ));
             }
-            if duration > LONGEST {
+            if duration > MAX_SPAN {
                 return refuse(
                     "a duration of more than 100 years cannot be measured: leave -D out to run until Ctrl-C"
                         .into(),

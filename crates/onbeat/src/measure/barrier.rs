@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A barrier that may be left: `std::sync::Barrier` would wait for ever for a thread that died.
-pub struct Gate {
+pub struct ThreadBarrier {
     inside: Mutex<Inside>,
     opened: Condvar,
 }
@@ -16,10 +16,13 @@ struct Inside {
     passages: u64,
 }
 
-impl Gate {
+impl ThreadBarrier {
     /// Opens whenever so many threads wait.
-    pub fn new(parties: usize) -> Gate {
-        Gate { inside: Mutex::new(Inside { parties, waiting: 0, passages: 0 }), opened: Condvar::new() }
+    pub fn new(parties: usize) -> ThreadBarrier {
+        ThreadBarrier {
+            inside: Mutex::new(Inside { parties, waiting: 0, passages: 0 }),
+            opened: Condvar::new(),
+        }
     }
 
     /// Waits for all others.
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn nobody_passes_before_all_are_there() {
-        let (gate, arrived) = (Gate::new(4), AtomicUsize::new(0));
+        let (gate, arrived) = (ThreadBarrier::new(4), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -77,7 +80,7 @@ mod tests {
 
     #[test]
     fn who_leaves_is_waited_for_no_longer() {
-        let gate = Gate::new(3);
+        let gate = ThreadBarrier::new(3);
         std::thread::scope(|scope| {
             let two = [scope.spawn(|| gate.wait()), scope.spawn(|| gate.wait())];
             gate.leave(1);

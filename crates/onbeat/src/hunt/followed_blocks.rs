@@ -6,22 +6,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::measure::block::{BLOCK, Sample, Taken};
+use crate::measure::block::{BLOCK_LENGTH, DrainedBlock, LatencySample};
 use model::units::{Cpu, Nanos};
 
 /// The blocks of all CPUs on which a followed thread ran.
-pub struct Blocks {
+pub struct FollowedBlocks {
     began: Nanos,
     /// Where the closed blocks end and the open ones begin.
     until: Nanos,
-    open: BTreeMap<Cpu, Taken>,
-    closed: Vec<(Cpu, Taken)>,
+    open: BTreeMap<Cpu, DrainedBlock>,
+    closed: Vec<(Cpu, DrainedBlock)>,
 }
 
-impl Blocks {
+impl FollowedBlocks {
     /// Of a run that begins now.
-    pub fn new(began: Nanos) -> Blocks {
-        Blocks { began, until: began, open: BTreeMap::new(), closed: Vec::new() }
+    pub fn new(began: Nanos) -> FollowedBlocks {
+        FollowedBlocks { began, until: began, open: BTreeMap::new(), closed: Vec::new() }
     }
 
     /// When the run began.
@@ -38,42 +38,43 @@ impl Blocks {
     ///
     /// One that is told after its second was closed (another CPU's event may become readable a moment late) goes to the
     /// open block: it is counted once, and its own time is kept with it.
-    pub fn add(&mut self, cpu: Cpu, sample: Sample) {
-        self.turn(sample.time);
+    pub fn add(&mut self, cpu: Cpu, sample: LatencySample) {
+        self.close_elapsed(sample.time);
         if !self.open.contains_key(&cpu) && self.until > self.began {
             // No followed thread was there before: that was watched, too.
-            self.closed.push((cpu, Taken { start: self.began, end: self.until, ..Taken::default() }));
+            self.closed
+                .push((cpu, DrainedBlock { start: self.began, end: self.until, ..DrainedBlock::default() }));
         }
         self.open.entry(cpu).or_default().add(sample);
     }
 
     /// Closes the seconds that are over at that time. Where nothing was added for several, these are one block.
-    pub fn turn(&mut self, now: Nanos) {
-        let whole = now.0.saturating_sub(self.until.0) / BLOCK.0;
+    pub fn close_elapsed(&mut self, now: Nanos) {
+        let whole = now.0.saturating_sub(self.until.0) / BLOCK_LENGTH.0;
         if whole > 0 {
-            self.close(self.until + BLOCK);
+            self.close(self.until + BLOCK_LENGTH);
         }
         if whole > 1 {
-            self.close(self.until + Nanos((whole - 1) * BLOCK.0));
+            self.close(self.until + Nanos((whole - 1) * BLOCK_LENGTH.0));
         }
     }
 
     /// Closes everything at the run's end.
     pub fn finish(&mut self, end: Nanos) {
-        self.turn(end);
+        self.close_elapsed(end);
         if end > self.until {
             self.close(end);
         }
     }
 
     /// Hands over what was closed since the last call, the blocks of each CPU in order.
-    pub fn take(&mut self) -> Vec<(Cpu, Taken)> {
+    pub fn take(&mut self) -> Vec<(Cpu, DrainedBlock)> {
         std::mem::take(&mut self.closed)
     }
 
     fn close(&mut self, end: Nanos) {
         for (&cpu, open) in &mut self.open {
-            let taken = Taken { start: self.until, end, ..std::mem::take(open) };
+            let taken = DrainedBlock { start: self.until, end, ..std::mem::take(open) };
             self.closed.push((cpu, taken));
         }
         self.until = end;
@@ -87,28 +88,28 @@ mod tests {
 
     const T0: i64 = 7_123_456_789;
 
-    fn sample(time: i64) -> Sample {
-        Sample { latency: Nanos(1_000), cycle: 0, time: Nanos(time) }
+    fn sample(time: i64) -> LatencySample {
+        LatencySample { latency: Nanos(1_000), cycle: 0, time: Nanos(time) }
     }
 
-    fn told(blocks: &[(Cpu, Taken)]) -> Vec<(u32, i64, i64, u64)> {
+    fn told(blocks: &[(Cpu, DrainedBlock)]) -> Vec<(u32, i64, i64, u64)> {
         let ms = |time: Nanos| (time.0 - T0) / 1_000_000;
         blocks.iter().map(|(cpu, taken)| (cpu.0, ms(taken.start), ms(taken.end), taken.cycles)).collect()
     }
 
     #[test]
     fn seconds_are_the_run_s_whenever_they_are_asked_for() {
-        let mut blocks = Blocks::new(Nanos(T0));
+        let mut blocks = FollowedBlocks::new(Nanos(T0));
         let at = |ms: i64| T0 + ms * 1_000_000;
         blocks.add(Cpu(1), sample(at(10)));
-        blocks.turn(Nanos(at(999)));
+        blocks.close_elapsed(Nanos(at(999)));
         assert!(blocks.take().is_empty());
         // Asked late, and a wake-up of the next second came meanwhile.
         blocks.add(Cpu(1), sample(at(1_576)));
-        blocks.turn(Nanos(at(1_600)));
+        blocks.close_elapsed(Nanos(at(1_600)));
         // Another CPU, found later, was watched from the start.
         blocks.add(Cpu(0), sample(at(2_400)));
-        blocks.turn(Nanos(at(5_100)));
+        blocks.close_elapsed(Nanos(at(5_100)));
         blocks.finish(Nanos(at(5_300)));
         assert_eq!(blocks.until(), Nanos(at(5_300)));
         assert_eq!(
@@ -129,10 +130,10 @@ mod tests {
 
     #[test]
     fn a_run_of_whole_seconds_has_no_block_of_nothing_at_its_end() {
-        let mut blocks = Blocks::new(Nanos(T0));
+        let mut blocks = FollowedBlocks::new(Nanos(T0));
         blocks.add(Cpu(0), sample(T0 + 5));
-        blocks.finish(Nanos(T0 + 2 * BLOCK.0));
-        blocks.finish(Nanos(T0 + 2 * BLOCK.0));
+        blocks.finish(Nanos(T0 + 2 * BLOCK_LENGTH.0));
+        blocks.finish(Nanos(T0 + 2 * BLOCK_LENGTH.0));
         assert_eq!(told(&blocks.take()), [(0, 0, 1_000, 1), (0, 1_000, 2_000, 0)]);
     }
 
@@ -141,14 +142,14 @@ mod tests {
         fn blocks_touch_and_lose_nothing(
             steps in prop::collection::vec((0u32..4, 0i64..3_000_000_000, any::<bool>(), -2_000_000i64..0), 0..60),
         ) {
-            let (mut blocks, mut now, mut all, mut counted) = (Blocks::new(Nanos(T0)), T0, Vec::new(), [0u64; 4]);
+            let (mut blocks, mut now, mut all, mut counted) = (FollowedBlocks::new(Nanos(T0)), T0, Vec::new(), [0u64; 4]);
             for (cpu, wait, wake, late) in steps {
                 now += wait;
                 if wake {
                     blocks.add(Cpu(cpu), sample(now + late));
                     counted[cpu as usize] += 1;
                 } else {
-                    blocks.turn(Nanos(now));
+                    blocks.close_elapsed(Nanos(now));
                     all.append(&mut blocks.take());
                 }
             }

@@ -3,19 +3,19 @@
 //! Where it shared a CPU with a followed thread it would be part of what it reports: it reads the buffers while a thread
 //! of lower priority holds what the followed one waits for.
 
-use crate::measure::watch::entry;
+use crate::measure::integrity::entry;
 use model::run::Integrity;
 use model::units::{Cpu, CpuSet};
 
 /// Entries of moves beyond this are not worth a line each: the last says so.
-const ENTRIES: u32 = 20;
+const MAX_ENTRIES: u32 = 20;
 
 /// What there is to choose from.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct HousekeepingPlacement {
     usable: CpuSet,
     isolated: CpuSet,
-    said: Option<CpuSet>,
+    asked: Option<CpuSet>,
     /// What was chosen last, and on which of it followed threads may run.
     last: Option<(CpuSet, CpuSet)>,
     entries: u32,
@@ -23,23 +23,23 @@ pub struct Room {
 
 /// A choice that differs from the last.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct Placement {
     /// Where to run.
     pub cpus: CpuSet,
     /// What is to be said of it.
     pub entry: Option<Integrity>,
 }
 
-impl Room {
+impl HousekeepingPlacement {
     /// Of these CPUs, rather not of the isolated ones; what the user said (`--housekeeping`) wins.
-    pub fn new(usable: CpuSet, isolated: CpuSet, said: Option<CpuSet>) -> Room {
-        Room { usable, isolated, said, last: None, entries: 0 }
+    pub fn new(usable: CpuSet, isolated: CpuSet, asked: Option<CpuSet>) -> HousekeepingPlacement {
+        HousekeepingPlacement { usable, isolated, asked, last: None, entries: 0 }
     }
 
     /// Where to run beside threads with these masks; none where that has not changed.
-    pub fn place(&mut self, masks: &[CpuSet]) -> Option<Place> {
+    pub fn place(&mut self, masks: &[CpuSet]) -> Option<Placement> {
         let taken = masks.iter().fold(CpuSet::default(), |all, mask| all.or(mask));
-        let cpus = self.said.clone().unwrap_or_else(|| self.choose(&taken, masks));
+        let cpus = self.asked.clone().unwrap_or_else(|| self.choose(&taken, masks));
         let shared = cpus.and(&taken);
         let now = (cpus.clone(), shared.clone());
         if self.last.as_ref() == Some(&now) {
@@ -49,11 +49,11 @@ impl Room {
         let first = before.is_none();
         // What is worth a line is whether it shares a CPU with them, not which of several.
         if before.map_or(CpuSet::default(), |last| last.1).is_empty() == shared.is_empty() {
-            return Some(Place { cpus, entry: None });
+            return Some(Placement { cpus, entry: None });
         }
         self.entries += 1;
-        let entry = (self.entries <= ENTRIES).then(|| self.entry(first, &cpus, &shared));
-        Some(Place { cpus, entry })
+        let entry = (self.entries <= MAX_ENTRIES).then(|| self.entry(first, &cpus, &shared));
+        Some(Placement { cpus, entry })
     }
 
     fn choose(&self, taken: &CpuSet, masks: &[CpuSet]) -> CpuSet {
@@ -69,7 +69,7 @@ impl Room {
 
     fn entry(&self, first: bool, cpus: &CpuSet, shared: &CpuSet) -> Integrity {
         let moved = if first { "" } else { "the followed threads were given other CPUs meanwhile: " };
-        let mut detail = match (shared.is_empty(), &self.said) {
+        let mut detail = match (shared.is_empty(), &self.asked) {
             (true, _) => format!("{moved}onbeat's own thread runs on {cpus}, where none of them may"),
             (false, Some(_)) => format!(
                 "{moved}onbeat's own thread runs on {cpus}, as --housekeeping asks, and followed threads may run on {shared}: \
@@ -80,7 +80,7 @@ impl Room {
                  part of what is reported: keep them off one CPU (taskset), or name one with --housekeeping"
             ),
         };
-        if self.entries == ENTRIES {
+        if self.entries == MAX_ENTRIES {
             detail.push_str("; later moves are not listed");
         }
         entry("housekeeping", None, false, detail)
@@ -95,7 +95,7 @@ mod tests {
         CpuSet::parse(text).expect("a list")
     }
 
-    fn chosen(room: &mut Room, masks: &[&str]) -> Option<(String, String)> {
+    fn chosen(room: &mut HousekeepingPlacement, masks: &[&str]) -> Option<(String, String)> {
         let masks: Vec<CpuSet> = masks.iter().map(|mask| set(mask)).collect();
         let place = room.place(&masks)?;
         Some((place.cpus.to_string(), place.entry.map_or_else(String::new, |entry| entry.detail)))
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn where_no_followed_thread_may_run_and_rather_not_isolated() {
-        let room = Room::new(set("0-3"), set("3"), None);
+        let room = HousekeepingPlacement::new(set("0-3"), set("3"), None);
         assert_eq!(chosen(&mut room.clone(), &["1"]), quietly("0,2"));
         assert_eq!(chosen(&mut room.clone(), &["0-1", "2"]), quietly("3"));
         assert_eq!(chosen(&mut room.clone(), &[]), quietly("0-2"));
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn where_that_is_impossible_it_is_said_once_and_the_least_shared_is_taken() {
-        let mut room = Room::new(set("0-1"), set(""), None);
+        let mut room = HousekeepingPlacement::new(set("0-1"), set(""), None);
         let (cpus, said) = chosen(&mut room, &["0-1", "1"]).expect("chosen");
         assert!(cpus == "0" && said.contains("shares 0 with them"), "{cpus} {said}");
         assert_eq!(chosen(&mut room, &["0-1", "1"]), None);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn masks_that_change_move_it() {
-        let mut room = Room::new(set("0-1"), set(""), None);
+        let mut room = HousekeepingPlacement::new(set("0-1"), set(""), None);
         assert_eq!(chosen(&mut room, &["1"]), quietly("0"));
         assert_eq!(chosen(&mut room, &["1"]), None);
         assert_eq!(chosen(&mut room, &["0"]), quietly("1"));
@@ -139,18 +139,21 @@ mod tests {
         assert!(cpus == "1" && said.contains("runs on 1, where none of them may"), "{cpus} {said}");
         let moves: Vec<_> = (0..100).filter_map(|n| chosen(&mut room, &[["0-1", "0"][n % 2]])).collect();
         let said: Vec<_> = moves.iter().map(|moved| &moved.1).filter(|said| !said.is_empty()).collect();
-        assert_eq!((moves.len(), said.len()), (100, ENTRIES as usize - 2));
+        assert_eq!((moves.len(), said.len()), (100, MAX_ENTRIES as usize - 2));
         assert!(said.last().is_some_and(|last| last.contains("not listed")), "{said:?}");
     }
 
     #[test]
     fn what_the_user_says_wins_and_is_warned_about() {
-        let mut room = Room::new(set("0-3"), set(""), Some(set("1-2")));
+        let mut room = HousekeepingPlacement::new(set("0-3"), set(""), Some(set("1-2")));
         let (cpus, said) = chosen(&mut room, &["1"]).expect("chosen");
         assert!(
             cpus == "1-2" && said.contains("as --housekeeping asks") && said.contains("run on 1:"),
             "{said}"
         );
-        assert_eq!(chosen(&mut Room::new(set("0-3"), set(""), Some(set("2"))), &["1"]), quietly("2"));
+        assert_eq!(
+            chosen(&mut HousekeepingPlacement::new(set("0-3"), set(""), Some(set("2"))), &["1"]),
+            quietly("2")
+        );
     }
 }

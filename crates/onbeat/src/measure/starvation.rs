@@ -7,40 +7,40 @@
 use model::units::Nanos;
 
 /// So many seconds one after the other.
-const SECONDS: u32 = 3;
+const MAX_SECONDS: u32 = 3;
 
 /// Ninety of a hundred: what the loop's sleeps leave is less than the switches to and fro take.
-const SHARE: (i64, i64) = (90, 100);
+const FULL_SHARE: (i64, i64) = (90, 100);
 
 /// A second that took longer was none: the process was stopped (Ctrl-Z), or the whole machine was. Then the thread's own
 /// clock may have gone on as the wall's did, for it cannot tell (a virtual machine without steal time).
-const LONGEST: Nanos = Nanos(2_000_000_000);
+const MAX_SPAN: Nanos = Nanos(2_000_000_000);
 
 /// A part of a second says nothing.
-const SHORTEST: Nanos = Nanos(500_000_000);
+const MIN_SPAN: Nanos = Nanos(500_000_000);
 
 /// What one measuring thread knows of itself and of the housekeeping thread.
 #[derive(Clone, Copy, Debug)]
-pub struct DeadMan {
+pub struct StarvationGuard {
     at: Nanos,
     used: Nanos,
     taken: u32,
     full: u32,
 }
 
-impl DeadMan {
+impl StarvationGuard {
     /// From now on; `used` is the thread's own CPU clock.
-    pub fn new(now: Nanos, used: Nanos) -> DeadMan {
-        DeadMan { at: now, used, taken: 0, full: 0 }
+    pub fn new(now: Nanos, used: Nanos) -> StarvationGuard {
+        StarvationGuard { at: now, used, taken: 0, full: 0 }
     }
 
     /// A block ends: whether the run has to. `taken` are the blocks that the housekeeping thread has taken.
-    pub fn ends(&mut self, now: Nanos, used: Nanos, taken: u32) -> bool {
+    pub fn must_end(&mut self, now: Nanos, used: Nanos, taken: u32) -> bool {
         let (span, ran) = (now - self.at, used - self.used);
-        let full = span >= SHORTEST && span <= LONGEST && ran.0 * SHARE.1 > span.0 * SHARE.0;
+        let full = span >= MIN_SPAN && span <= MAX_SPAN && ran.0 * FULL_SHARE.1 > span.0 * FULL_SHARE.0;
         self.full = if full && taken == self.taken { self.full + 1 } else { 0 };
-        *self = DeadMan { at: now, used, taken, full: self.full };
-        self.full >= SECONDS
+        *self = StarvationGuard { at: now, used, taken, full: self.full };
+        self.full >= MAX_SECONDS
     }
 }
 
@@ -49,25 +49,30 @@ mod tests {
     use super::*;
 
     /// Each second as its length and the thread's part of it in ms, and whether a block was taken in it.
-    fn ends(seconds: &[(i64, i64, bool)]) -> Option<usize> {
+    fn must_end_after(seconds: &[(i64, i64, bool)]) -> Option<usize> {
         let (mut now, mut used, mut taken) = (Nanos(5), Nanos(7), 0);
-        let mut dead_man = DeadMan::new(now, used);
+        let mut starvation = StarvationGuard::new(now, used);
         seconds.iter().position(|&(span, ran, took)| {
             (now, used) = (Nanos(now.0 + span * 1_000_000), Nanos(used.0 + ran * 1_000_000));
             taken += u32::from(took);
-            dead_man.ends(now, used, taken)
+            starvation.must_end(now, used, taken)
         })
     }
 
     #[test]
     fn three_full_seconds_without_housekeeping_end_the_run() {
-        assert_eq!(ends(&[(1_000, 950, false); 9]), Some(2));
-        assert_eq!(ends(&[(1_000, 900, false); 9]), None, "not over 90 %");
-        assert_eq!(ends(&[(1_000, 1_000, true); 9]), None, "the housekeeping thread runs");
+        assert_eq!(must_end_after(&[(1_000, 950, false); 9]), Some(2));
+        assert_eq!(must_end_after(&[(1_000, 900, false); 9]), None, "not over 90 %");
+        assert_eq!(must_end_after(&[(1_000, 1_000, true); 9]), None, "the housekeeping thread runs");
         let now_and_then = [(1_000, 999, false), (1_000, 999, false), (1_000, 999, true)];
-        assert_eq!(ends(&now_and_then.repeat(4)), None);
+        assert_eq!(must_end_after(&now_and_then.repeat(4)), None);
         assert_eq!(
-            ends(&[(1_000, 10, true), (1_000, 999, false), (1_000, 999, false), (1_000, 999, false)]),
+            must_end_after(&[
+                (1_000, 10, true),
+                (1_000, 999, false),
+                (1_000, 999, false),
+                (1_000, 999, false)
+            ]),
             Some(3)
         );
     }
@@ -75,11 +80,14 @@ mod tests {
     #[test]
     fn what_stopped_or_was_kept_waiting_goes_on() {
         // Ctrl-Z for 10 s; then a virtual machine that stood for 10 s in the middle of a cycle, three times.
-        assert_eq!(ends(&[(10_000, 3, false); 9]), None);
-        assert_eq!(ends(&[(10_000, 9_999, false), (10_000, 9_999, false), (10_000, 9_999, false)]), None);
+        assert_eq!(must_end_after(&[(10_000, 3, false); 9]), None);
+        assert_eq!(
+            must_end_after(&[(10_000, 9_999, false), (10_000, 9_999, false), (10_000, 9_999, false)]),
+            None
+        );
         // A load on the housekeeping CPU: nothing is taken, and the thread sleeps as always.
-        assert_eq!(ends(&[(1_000, 300, false); 60]), None);
+        assert_eq!(must_end_after(&[(1_000, 300, false); 60]), None);
         // Blocks that end soon after each other are no seconds.
-        assert_eq!(ends(&[(10, 10, false); 90]), None);
+        assert_eq!(must_end_after(&[(10, 10, false); 90]), None);
     }
 }

@@ -1,6 +1,6 @@
-//! What is looked at before and after a run, never during it: rivals, the clocksource, throttling.
+//! What is looked at before and after a run, never during it: competitors, the clocksource, throttling.
 
-use super::watch::{USER_TICK, entry};
+use super::integrity::{USER_TICK, entry};
 use facts::clocksource::{self, Quality};
 use facts::tasks::{self, RtPolicy, RtTask};
 use facts::{Facts, cgroup, kmsg};
@@ -11,10 +11,10 @@ use model::text::several;
 use model::units::{CpuSet, Nanos};
 
 /// Rivals beyond this many are counted, not named.
-const NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// The machine as it was before the run.
-pub struct Before {
+pub struct Preconditions {
     host: Host,
     log: Option<KernelLog>,
     clocksource: String,
@@ -23,12 +23,12 @@ pub struct Before {
     tasks_known: bool,
 }
 
-impl Before {
+impl Preconditions {
     /// Looks at the running machine.
-    pub fn look(facts: &Facts) -> Before {
+    pub fn check(facts: &Facts) -> Preconditions {
         let host = Host::live();
         let found = tasks::rt_tasks(&host);
-        Before {
+        Preconditions {
             tasks_known: found.known().is_some(),
             tasks: found.known().map(|found| found.tasks.clone()).unwrap_or_default(),
             log: KernelLog::from_now_on().ok(),
@@ -98,7 +98,7 @@ impl Before {
         let after = tasks::rt_tasks(&self.host).known().map(|found| found.tasks.clone()).unwrap_or_default();
         let measured: CpuSet = run.plan.cpus.iter().copied().collect();
         // The priority as it took effect: before SCHED_OTHER goes every real-time task.
-        entries.extend(rivals(&self.tasks, &after, &measured, run.plan.priority.unwrap_or(0)));
+        entries.extend(competitors(&self.tasks, &after, &measured, run.plan.priority.unwrap_or(0)));
         entries
     }
 
@@ -134,13 +134,13 @@ impl Before {
 }
 
 /// The user-space tasks that go before the measuring threads on a measured CPU. Pure.
-fn rivals(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority: u32) -> Vec<Integrity> {
+fn competitors(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority: u32) -> Vec<Integrity> {
     let reaches = |task: &RtTask| task.allowed.as_ref().is_none_or(|cpus| !cpus.and(measured).is_empty());
-    let goes_first = |task: &RtTask| task.policy == RtPolicy::Deadline || task.stat.priority >= priority;
+    let preempts = |task: &RtTask| task.policy == RtPolicy::Deadline || task.stat.priority >= priority;
     let same = |a: &RtTask, b: &RtTask| a.tid == b.tid && a.stat.start_ticks == b.stat.start_ticks;
     let mut found: Vec<(u64, &RtTask)> = after
         .iter()
-        .filter(|task| !task.stat.kernel && reaches(task) && goes_first(task))
+        .filter(|task| !task.stat.kernel && reaches(task) && preempts(task))
         .map(|task| {
             let earlier =
                 before.iter().find(|known| same(known, task)).map_or(0, |known| known.stat.cpu_ticks);
@@ -149,9 +149,9 @@ fn rivals(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority: u32)
         .collect();
     found.sort_by_key(|(ticks, task)| (std::cmp::Reverse(*ticks), task.tid));
     let mut entries: Vec<Integrity> =
-        found.iter().take(NAMED).map(|(ticks, task)| rival_entry(*ticks, task)).collect();
-    if found.len() > NAMED {
-        let detail = match found.len() - NAMED {
+        found.iter().take(MAX_NAMED).map(|(ticks, task)| competitor_entry(*ticks, task)).collect();
+    if found.len() > MAX_NAMED {
+        let detail = match found.len() - MAX_NAMED {
             1 => "a further real-time task goes before the measuring threads".to_owned(),
             more => format!("{more} further real-time tasks go before the measuring threads"),
         };
@@ -160,7 +160,7 @@ fn rivals(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority: u32)
     entries
 }
 
-fn rival_entry(ticks: u64, task: &RtTask) -> Integrity {
+fn competitor_entry(ticks: u64, task: &RtTask) -> Integrity {
     let policy = match task.policy {
         RtPolicy::Fifo => format!("SCHED_FIFO {}", task.stat.priority),
         RtPolicy::RoundRobin => format!("SCHED_RR {}", task.stat.priority),
@@ -206,7 +206,7 @@ mod tests {
         let after =
             [task(1, 90, "0-3", 112), task(2, 79, "1", 9), task(3, 95, "3", 9), task(4, 80, "2", 0), kernel];
         let details: Vec<String> =
-            rivals(&before, &after, &measured, 80).into_iter().map(|e| e.detail).collect();
+            competitors(&before, &after, &measured, 80).into_iter().map(|e| e.detail).collect();
         assert_eq!(details.len(), 2, "{details:?}");
         assert!(details[0].starts_with("task-1 (pid 1, SCHED_FIFO 90)") && details[0].contains("ran 120 ms"));
         assert!(details[1].starts_with("task-4") && details[1].contains("less than 10 ms"));
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn many_rivals_are_counted() {
         let after: Vec<RtTask> = (0..20).map(|tid| task(tid, 99, "0", 1)).collect();
-        let entries = rivals(&[], &after, &CpuSet::parse("0").expect("a list"), 80);
-        assert_eq!(entries.len(), NAMED + 1);
-        assert!(entries[NAMED].detail.starts_with("12 further"));
+        let entries = competitors(&[], &after, &CpuSet::parse("0").expect("a list"), 80);
+        assert_eq!(entries.len(), MAX_NAMED + 1);
+        assert!(entries[MAX_NAMED].detail.starts_with("12 further"));
     }
 }

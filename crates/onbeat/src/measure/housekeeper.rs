@@ -6,16 +6,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::block::{BLOCK, Lane, Taken};
+use super::block::{BLOCK_LENGTH, CpuBuffers, DrainedBlock};
 use super::cost;
-use super::cycle::{End, Ended};
-use super::hunter::{Catch, Hunter, PULSE};
-use super::irqs::Interrupts;
-use super::lane::Shared;
-use super::sink::{Sink, Tick};
+use super::cycle::{EndReason, LoopEnd};
+use super::hunter::{Hunter, LateWakeup, POLL_INTERVAL};
+use super::integrity::{self, Clocks, Online, Steal, StealSummary, entry};
+use super::interrupts::Interrupts;
+use super::sink::{Progress, Sink};
 use super::total::{Total, block_line, fill_tail, levels};
-use super::watch::{self, Clocks, Online, Steal, StealSum, entry};
-use crate::plan::Plan;
+use super::worker::Shared;
+use crate::plan::MeasurePlan;
 use bundle::tail::Tail;
 use host::rt::{self, Woken};
 use host::{self, clock};
@@ -32,79 +32,79 @@ const CHECKPOINT_BLOCKS: u64 = 10;
 const AFTER_BLOCK: Nanos = Nanos(50_000_000);
 
 /// Entries of integrity beyond this are counted, not kept.
-const ENTRIES: usize = 100;
+const MAX_ENTRIES: usize = 100;
 
 /// The housekeeping thread's state while the run is on.
-pub struct Keeper {
+pub struct Housekeeper {
     go: Nanos,
     duration: Option<Nanos>,
     measured: CpuSet,
-    lanes: Vec<Arc<Lane>>,
+    buffers: Vec<Arc<CpuBuffers>>,
     totals: Vec<Total>,
     until: Vec<Nanos>,
     levels: Vec<Nanos>,
-    taken: Taken,
+    taken: DrainedBlock,
     blocks: Vec<Block>,
     tails: Vec<Tail>,
     clocks: Clocks,
     steal: Steal,
-    steal_sums: Vec<StealSum>,
+    steal_summaries: Vec<StealSummary>,
     online: Online,
     irqs: Interrupts,
     run: Run,
     entries_dropped: u64,
-    joined: u64,
+    merged: u64,
     unwritten: u64,
     switches_before: u64,
     /// When and how much this thread had run by its own clock; none where that clock cannot be read.
     used_before: (Nanos, Option<Nanos>),
     threads: Vec<i32>,
-    catches: Vec<Catch>,
+    late: Vec<LateWakeup>,
 }
 
-impl Keeper {
+impl Housekeeper {
     /// Nothing taken yet, and no start yet.
     pub fn new(
-        plan: &Plan,
-        ready: Vec<(i32, Arc<Lane>)>,
+        plan: &MeasurePlan,
+        ready: Vec<(i32, Arc<CpuBuffers>)>,
         run: Run,
         core_types: &[String],
         warmups: &[u64],
-    ) -> Keeper {
-        let (threads, lanes): (Vec<i32>, Vec<Arc<Lane>>) = ready.into_iter().unzip();
+    ) -> Housekeeper {
+        let (threads, buffers): (Vec<i32>, Vec<Arc<CpuBuffers>>) = ready.into_iter().unzip();
         let totals = plan.cpus.iter().enumerate().map(|(index, own)| {
             let core_type = core_types.get(index).cloned().unwrap_or_default();
             Total::new(own.cpu, core_type, own.interval, Nanos(0), warmups.get(index).copied().unwrap_or(0))
         });
-        Keeper {
+        Housekeeper {
             go: Nanos(0),
             duration: plan.duration,
             measured: plan.cpus.iter().map(|own| own.cpu).collect(),
             totals: totals.collect(),
-            until: vec![Nanos(0); lanes.len()],
+            until: vec![Nanos(0); buffers.len()],
             levels: levels(),
-            taken: Taken::default(),
-            blocks: Vec::with_capacity(2 * lanes.len()),
-            tails: Vec::with_capacity(2 * lanes.len()),
+            taken: DrainedBlock::default(),
+            blocks: Vec::with_capacity(2 * buffers.len()),
+            tails: Vec::with_capacity(2 * buffers.len()),
             clocks: Clocks::read(),
             steal: Steal::new(plan.cpus.iter().map(|own| own.cpu), &run.host.virtualization),
-            steal_sums: vec![StealSum::default(); lanes.len()],
+            steal_summaries: vec![StealSummary::default(); buffers.len()],
             online: Online::new(),
             irqs: Interrupts::new(plan),
-            lanes,
+            buffers,
             run,
             entries_dropped: 0,
-            joined: 0,
+            merged: 0,
             unwritten: 0,
             switches_before: own_switches(),
             used_before: (clock::monotonic(), clock::thread_cpu()),
             threads,
-            catches: Vec::new(),
+            late: Vec::new(),
         }
     }
 
     /// The measuring threads have agreed on a start: slot 0 of the first CPU is at `go`.
-    pub fn begin(&mut self, go: Nanos, plan: &Plan) {
+    pub fn begin(&mut self, go: Nanos, plan: &MeasurePlan) {
         self.go = go;
         for (index, own) in plan.cpus.iter().enumerate() {
             self.totals[index].start = go + own.offset;
@@ -117,24 +117,24 @@ impl Keeper {
     }
 
     /// Once a second until every thread has ended; true if a signal ended the run.
-    pub fn watch_over(
+    pub fn run(
         &mut self,
         shared: &Shared,
         sink: &mut dyn Sink,
         hunter: &mut Option<&mut dyn Hunter>,
     ) -> bool {
         let mut signalled = false;
-        let mut next = self.go + BLOCK + AFTER_BLOCK;
+        let mut next = self.go + BLOCK_LENGTH + AFTER_BLOCK;
         let mut seconds = 0;
         loop {
-            let pulse = hunter.is_some().then(|| clock::monotonic() + PULSE);
-            let woken = rt::wait_until(pulse.map_or(next, |pulse| pulse.min(next)));
-            self.look_for_catches(hunter);
+            let poll = hunter.is_some().then(|| clock::monotonic() + POLL_INTERVAL);
+            let woken = rt::wait_until(poll.map_or(next, |poll| poll.min(next)));
+            self.look_for_late(hunter);
             if woken == Woken::Stop {
                 signalled = true;
                 shared.stop.store(true, Ordering::Relaxed);
             }
-            if shared.all_have_ended(self.lanes.len()) {
+            if shared.all_have_ended(self.buffers.len()) {
                 return signalled;
             }
             if shared.stop.load(Ordering::Relaxed) {
@@ -156,25 +156,25 @@ impl Keeper {
                 self.checkpoint(sink);
             }
             while next <= clock::monotonic() {
-                next = next + BLOCK;
+                next = next + BLOCK_LENGTH;
             }
         }
     }
 
     /// Hands the hunter what was caught since the last look.
-    fn look_for_catches(&mut self, hunter: &mut Option<&mut dyn Hunter>) {
+    fn look_for_late(&mut self, hunter: &mut Option<&mut dyn Hunter>) {
         let Some(hunter) = hunter else { return };
-        self.catches.clear();
+        self.late.clear();
         let mut lost = 0;
-        for (index, lane) in self.lanes.iter().enumerate() {
+        for (index, buffers) in self.buffers.iter().enumerate() {
             let cpu = self.totals[index].cpu;
-            self.catches.extend(std::iter::from_fn(|| lane.catches.take(cpu)));
-            lost += lane.catches.lost();
+            self.late.extend(std::iter::from_fn(|| buffers.late.pop(cpu)));
+            lost += buffers.late.lost();
         }
-        hunter.caught(&self.catches, lost);
+        hunter.on_spikes(&self.late, lost);
     }
 
-    /// Takes what the lanes have handed over, and looks around.
+    /// Takes what the buffers have handed over, and looks around.
     fn second(&mut self, sink: &mut dyn Sink) {
         self.steal.read();
         self.irqs.read();
@@ -187,9 +187,9 @@ impl Keeper {
             self.note(lost);
         }
         self.blocks.clear();
-        for index in 0..self.lanes.len() {
+        for index in 0..self.buffers.len() {
             let mut taken = std::mem::take(&mut self.taken);
-            while self.lanes[index].take(&mut taken) {
+            while self.buffers[index].take(&mut taken) {
                 self.absorb(index, &taken);
             }
             self.taken = taken;
@@ -197,15 +197,15 @@ impl Keeper {
         self.hand_over(sink);
     }
 
-    fn absorb(&mut self, index: usize, taken: &Taken) {
+    fn absorb(&mut self, index: usize, taken: &DrainedBlock) {
         let cpu = self.totals[index].cpu;
         let mut line = block_line(cpu, taken, &self.levels);
         line.steal_ns = self.steal.take(cpu);
         line.irqs = self.irqs.take(cpu);
-        self.steal_sums[index].add(line.max_ns, line.steal_ns.unwrap_or_default());
+        self.steal_summaries[index].add(line.max_ns, line.steal_ns.unwrap_or_default());
         self.totals[index].absorb(taken, self.clocks.wall);
         self.until[index] = taken.end;
-        self.joined += taken.joined;
+        self.merged += taken.merged;
         self.blocks.push(line);
         // Records are kept and filled again: what is freed while samples count may be unmapped.
         let used = self.blocks.len();
@@ -216,7 +216,7 @@ impl Keeper {
     }
 
     fn hand_over(&mut self, sink: &mut dyn Sink) {
-        let tick = Tick {
+        let tick = Progress {
             blocks: &self.blocks,
             tails: &self.tails[..self.blocks.len()],
             totals: &self.totals,
@@ -262,12 +262,12 @@ impl Keeper {
         overhead.housekeeping_wakeups_per_s =
             (seconds >= 1.0).then(|| (switches as f64 / seconds * 100.0).round() / 100.0);
         overhead.max_rss_kib = host::peak_memory_kib();
-        overhead.blocks_joined = Some(self.joined);
+        overhead.blocks_joined = Some(self.merged);
         overhead.blocks_unwritten = Some(self.unwritten);
     }
 
     fn note(&mut self, what: Integrity) {
-        if self.run.integrity.len() < ENTRIES {
+        if self.run.integrity.len() < MAX_ENTRIES {
             self.run.integrity.push(what);
         } else {
             self.entries_dropped += 1;
@@ -284,12 +284,12 @@ impl Keeper {
     /// Takes what is left after the threads have ended, and closes the document.
     pub fn finish(
         mut self,
-        ends: Vec<Option<(End, rt::Usage)>>,
+        ends: Vec<Option<(LoopEnd, rt::Usage)>>,
         signalled: bool,
         sink: &mut dyn Sink,
         hunter: &mut Option<&mut dyn Hunter>,
     ) -> Outcome<Run> {
-        self.look_for_catches(hunter);
+        self.look_for_late(hunter);
         self.second(sink);
         if let Some(hunter) = hunter {
             hunter.second(&self.blocks);
@@ -308,18 +308,18 @@ impl Keeper {
                 continue;
             };
             let mut taken = std::mem::take(&mut self.taken);
-            self.lanes[index].take_last(end.last, &mut taken);
+            self.buffers[index].take_last(end.last, &mut taken);
             if taken.cycles > 0 {
                 self.absorb(index, &taken);
             }
             self.taken = taken;
-            ended = Some(end.ended.over(ended));
+            ended = Some(end.ended.decisive(ended));
             self.totals[index].switches = Some((usage.voluntary_switches, usage.involuntary_switches));
             self.totals[index].used = end.used;
-            if end.ended == Ended::Starving {
-                self.note(watch::entry_of_starving(cpu));
+            if end.ended == EndReason::Starving {
+                self.note(integrity::entry_of_starving(cpu));
             }
-            for what in watch::entries_of_end(cpu, &end, &usage, self.go) {
+            for what in integrity::entries_of_end(cpu, &end, &usage, self.go) {
                 self.note(what);
             }
             self.check_sums(index, &end);
@@ -334,7 +334,7 @@ impl Keeper {
     }
 
     /// cycles + missed = scheduled, counted by the two sides independently.
-    fn check_sums(&mut self, index: usize, end: &End) {
+    fn check_sums(&mut self, index: usize, end: &LoopEnd) {
         let Total { cpu, cycles, missed, .. } = self.totals[index];
         if cycles + missed != end.scheduled {
             let detail = format!(
@@ -345,9 +345,9 @@ impl Keeper {
         }
     }
 
-    fn close(&mut self, ended: Option<Ended>, signalled: bool) {
+    fn close(&mut self, ended: Option<EndReason>, signalled: bool) {
         for index in 0..self.totals.len() {
-            if let Some(what) = self.steal_sums[index].entry(self.totals[index].cpu) {
+            if let Some(what) = self.steal_summaries[index].entry(self.totals[index].cpu) {
                 self.note(what);
             }
         }
@@ -355,10 +355,10 @@ impl Keeper {
         for what in cost::remarks(&self.run.cpus) {
             self.note(what);
         }
-        if self.joined > 0 {
+        if self.merged > 0 {
             let detail = format!(
                 "onbeat's own thread came late {}; the blocks of those seconds are joined, no sample is lost",
-                several(self.joined, "time", "times")
+                several(self.merged, "time", "times")
             );
             self.note(entry("housekeeping", None, false, detail));
         }

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::block::{Lane, Taken};
-use super::cycle::{self, Course};
+use super::block::{CpuBuffers, DrainedBlock};
+use super::cycle::{self, LoopParams};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
-use crate::plan::{CpuPlan, Plan};
+use crate::plan::{CpuPlan, MeasurePlan};
 use host::clock;
 use host::rt::{self, CpuReader};
 use model::error::{Exit, Outcome, Trouble};
@@ -16,19 +16,19 @@ use model::text::Keyword;
 use model::units::{CpuSet, Nanos, Policy};
 
 /// Turns of the loop that are run before it counts.
-pub const WARMUP: u64 = 20;
+pub const WARMUP_LOOPS: u64 = 20;
 
 /// No warm-up slot takes longer, so that a long interval does not make a long warm-up.
-const WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
+const MAX_WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
 
 /// Where a cycle's cost matters, it is taken from stretches of this length, and of so many cycles at most.
-const TRIAL: Nanos = Nanos(10_000_000);
-const STRETCHES: u64 = 5;
-const MOST_TRIED: i64 = 500;
+const TRIAL_LENGTH: Nanos = Nanos(10_000_000);
+const TRIALS: u64 = 5;
+const MAX_TRIAL_LOOPS: i64 = 500;
 
 /// What a thread found out while getting ready.
 #[derive(Clone, Debug)]
-pub struct Ready {
+pub struct ThreadInfo {
     /// The thread's id.
     pub thread: i32,
     /// Why the policy is SCHED_OTHER instead of the planned one.
@@ -38,7 +38,7 @@ pub struct Ready {
     /// Cost of a clock read.
     pub clock_read: Nanos,
     /// Cost of a turn of the loop without its sleep.
-    pub turn: Nanos,
+    pub loop_cost: Nanos,
     /// What the thread runs per cycle, its sleep included, by its own CPU clock.
     pub cycle: Nanos,
     /// Wake-ups that were left out.
@@ -48,11 +48,11 @@ pub struct Ready {
 /// Pins, sets the policy, touches, locks, warms up; each step verified.
 pub fn prepare<W: Wake, const DITHER: bool>(
     wake: &mut W,
-    plan: &Plan,
+    plan: &MeasurePlan,
     own: &CpuPlan,
-    place: &CpuReader,
-    room: usize,
-) -> Outcome<(Ready, Arc<Lane>)> {
+    cpu_reader: &CpuReader,
+    late_capacity: usize,
+) -> Outcome<(ThreadInfo, Arc<CpuBuffers>)> {
     let only: CpuSet = [own.cpu].into_iter().collect();
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());
     match pinned {
@@ -84,21 +84,21 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     }
     probe_sleep(wake, plan)?;
     // Made by the thread itself, after it was pinned: the pages are on its memory node.
-    let lane = Arc::new(Lane::new(room));
+    let buffers = Arc::new(CpuBuffers::new(late_capacity));
     rt::touch_stack();
-    let own_pages = [rt::lock_pages(&*lane), rt::lock_pages(lane.catches.pages())];
-    let mut locked = lane.pages().map(rt::lock_pages).chain(own_pages);
+    let own_pages = [rt::lock_pages(&*buffers), rt::lock_pages(buffers.late.pages())];
+    let mut locked = buffers.pages().map(rt::lock_pages).chain(own_pages);
     let lock_refused = locked.find_map(|lock| lock.err()).map(|error| error.raw_os_error().unwrap_or(0));
     drop(locked);
     let clock_read = clock::clock_read_cost();
-    let turn = turn_cost(own, &lane, place);
-    let (cycle, warmup) = cycle_cost::<W, DITHER>(wake, own, &lane, place);
+    let loop_cost = loop_cost(own, &buffers, cpu_reader);
+    let (cycle, warmup) = cycle_cost::<W, DITHER>(wake, own, &buffers, cpu_reader);
     let thread = rt::thread_id();
-    Ok((Ready { thread, policy_refused, lock_refused, clock_read, turn, cycle, warmup }, lane))
+    Ok((ThreadInfo { thread, policy_refused, lock_refused, clock_read, loop_cost, cycle, warmup }, buffers))
 }
 
 /// Sleeps once: a kernel that refuses the system call would have the loop spin.
-fn probe_sleep<W: Wake>(wake: &mut W, plan: &Plan) -> Outcome<()> {
+fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Outcome<()> {
     // A stray signal may end one sleep early, and hardly three.
     let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI));
     let refused =
@@ -113,26 +113,33 @@ fn probe_sleep<W: Wake>(wake: &mut W, plan: &Plan) -> Outcome<()> {
 fn cycle_cost<W: Wake, const DITHER: bool>(
     wake: &mut W,
     own: &CpuPlan,
-    lane: &Lane,
-    place: &CpuReader,
+    buffers: &CpuBuffers,
+    cpu_reader: &CpuReader,
 ) -> (Nanos, u64) {
-    let first = warm_up::<W, DITHER>(wake, own, lane, place);
+    let first = warm_up::<W, DITHER>(wake, own, buffers, cpu_reader);
     if first.0 < own.interval.0 / 4 {
-        return (first, WARMUP);
+        return (first, WARMUP_LOOPS);
     }
-    let loops = (TRIAL.0 / own.interval.0.max(1)).clamp(WARMUP as i64, MOST_TRIED) as u64;
+    let loops = (TRIAL_LENGTH.0 / own.interval.0.max(1)).clamp(WARMUP_LOOPS as i64, MAX_TRIAL_LOOPS) as u64;
     let never = Nanos(i64::MAX);
     let mut least = first;
-    for _ in 0..STRETCHES {
+    for _ in 0..TRIALS {
         let start = clock::monotonic();
-        let course =
-            Course { cpu: own.cpu, start, block_end: never, end: never, loops, limit: never, over: never };
-        lane.begin(start);
-        let schedule = Schedule::<DITHER>::new(start, own.interval.min(WARMUP_INTERVAL), 1);
-        let end = cycle::run(wake, schedule, &course, lane, place, &AtomicBool::new(false));
+        let params = LoopParams {
+            cpu: own.cpu,
+            start,
+            block_end: never,
+            end: never,
+            loops,
+            limit: never,
+            threshold: never,
+        };
+        buffers.begin(start);
+        let schedule = Schedule::<DITHER>::new(start, own.interval.min(MAX_WARMUP_INTERVAL), 1);
+        let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, &AtomicBool::new(false));
         least = least.min(Nanos(end.used.0 / loops as i64));
     }
-    (least, WARMUP + STRETCHES * loops)
+    (least, WARMUP_LOOPS + TRIALS * loops)
 }
 
 /// Runs the loop itself on slots that do not count, the first of them in the past and with a block's
@@ -140,44 +147,44 @@ fn cycle_cost<W: Wake, const DITHER: bool>(
 fn warm_up<W: Wake, const DITHER: bool>(
     wake: &mut W,
     own: &CpuPlan,
-    lane: &Lane,
-    place: &CpuReader,
+    buffers: &CpuBuffers,
+    cpu_reader: &CpuReader,
 ) -> Nanos {
-    let interval = Nanos(own.interval.0.min(WARMUP_INTERVAL.0));
+    let interval = Nanos(own.interval.0.min(MAX_WARMUP_INTERVAL.0));
     let late = Nanos(clock::monotonic().0 - interval.0 * 7 / 2);
     let never = Nanos(i64::MAX);
-    let course = Course {
+    let params = LoopParams {
         cpu: own.cpu,
         start: late,
         block_end: late,
         end: never,
-        loops: WARMUP,
+        loops: WARMUP_LOOPS,
         limit: never,
-        over: never,
+        threshold: never,
     };
-    lane.begin(late);
+    buffers.begin(late);
     let schedule = Schedule::<DITHER>::new(late, interval, 1);
-    let end = cycle::run(wake, schedule, &course, lane, place, &AtomicBool::new(false));
+    let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, &AtomicBool::new(false));
     // What the housekeeping thread does with a block, the kernel's part of it included.
-    lane.take(&mut Taken::default());
-    Nanos(end.used.0 / WARMUP as i64)
+    buffers.take(&mut DrainedBlock::default());
+    Nanos(end.used.0 / WARMUP_LOOPS as i64)
 }
 
-fn turn_cost(own: &CpuPlan, lane: &Lane, place: &CpuReader) -> Nanos {
-    const TURNS: u64 = 2_000;
+fn loop_cost(own: &CpuPlan, buffers: &CpuBuffers, cpu_reader: &CpuReader) -> Nanos {
+    const LOOPS: u64 = 2_000;
     let never = Nanos(i64::MAX);
-    let course = Course {
+    let params = LoopParams {
         cpu: own.cpu,
         start: Nanos(0),
         block_end: never,
         end: never,
-        loops: TURNS,
+        loops: LOOPS,
         limit: never,
-        over: never,
+        threshold: never,
     };
-    lane.begin(Nanos(0));
+    buffers.begin(Nanos(0));
     let start = clock::monotonic();
     let schedule = Schedule::<false>::new(Nanos(0), Nanos(1_000), 0);
-    cycle::run(&mut wake::Idle, schedule, &course, lane, place, &AtomicBool::new(false));
-    Nanos((clock::monotonic().0 - start.0) / TURNS as i64)
+    cycle::run(&mut wake::NoSleep, schedule, &params, buffers, cpu_reader, &AtomicBool::new(false));
+    Nanos((clock::monotonic().0 - start.0) / LOOPS as i64)
 }

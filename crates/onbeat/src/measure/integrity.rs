@@ -3,7 +3,7 @@
 //! Read by the housekeeping thread once a second, from files it holds open, into buffers it keeps.
 //! Nothing here makes the kernel interrupt a measured CPU.
 
-use super::cycle::End;
+use super::cycle::LoopEnd;
 use facts::stat::steal_ticks;
 use host::rt::Usage;
 use host::{KeptOpen, clock};
@@ -127,14 +127,14 @@ fn add_steal(cpus: &mut [(Cpu, u64, Nanos)], text: &[u8]) {
 
 /// Steal of one CPU over the run, and whether it coincides with the worst wake-up.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct StealSum {
+pub struct StealSummary {
     blocks: u64,
     total: Nanos,
     worst: Nanos,
     worst_steal: Nanos,
 }
 
-impl StealSum {
+impl StealSummary {
     /// Adds a block: its worst latency and its steal.
     pub fn add(&mut self, max: Option<Nanos>, steal: Nanos) {
         if steal.0 > 0 {
@@ -148,7 +148,7 @@ impl StealSum {
 
     /// The entry, if the hypervisor took any time.
     pub fn entry(&self, cpu: Cpu) -> Option<Integrity> {
-        let StealSum { blocks, total, worst, worst_steal } = *self;
+        let StealSummary { blocks, total, worst, worst_steal } = *self;
         let coincides = if worst_steal.0 > 0 {
             format!("; the worst wake-up ({worst}) lies in a second with {worst_steal} of it")
         } else {
@@ -195,7 +195,7 @@ impl Default for Online {
 }
 
 /// What a measuring thread's end tells: migrations and page faults.
-pub fn entries_of_end(cpu: Cpu, end: &End, usage: &Usage, start: Nanos) -> Vec<Integrity> {
+pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> Vec<Integrity> {
     let mut entries = Vec::new();
     if end.migrations > 0 {
         let (elsewhere, at) = end.first_migration;
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn steal_says_whether_it_coincides_with_the_worst() {
-        let mut sum = StealSum::default();
+        let mut sum = StealSummary::default();
         sum.add(Some(Nanos(50)), Nanos(0));
         assert_eq!(sum.entry(Cpu(0)), None);
         sum.add(Some(Nanos(40)), USER_TICK);
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn a_clean_end_has_no_entries() {
-        let mut end = End {
-            ended: super::super::cycle::Ended::Loops,
+        let mut end = LoopEnd {
+            ended: super::super::cycle::EndReason::Loops,
             scheduled: 9,
             last: Nanos(0),
             migrations: 0,

@@ -1,33 +1,33 @@
 //! Cuts the window of one spike out of the pages.
 
-use super::sheets::{Sheets, Stack};
+use super::pages::{CpuTracePages, TracePages};
 use model::units::{Cpu, Nanos};
 use trace::decode::Decoder;
 use trace::event::{Raw, Task, Vector, What};
 use trace::page::Lost;
 
 /// From here on before the spike everything is kept: what was going on when the thread should have run.
-const LEAD: Nanos = Nanos(1_000_000);
+const LEAD_IN: Nanos = Nanos(1_000_000);
 
 /// Of other CPUs what tells that they go on: their ticks, and onbeat's own timers, of which one starts every 10 ms.
-const LEAD_OF_OTHERS: Nanos = Nanos(25_000_000);
+const LEAD_IN_OF_OTHER_CPUS: Nanos = Nanos(25_000_000);
 
 /// How many pages further back the thread that was running is looked for; where none has it, who ran is not known, and
 /// not said.
-const BACK: usize = 64;
+const MAX_PAGES_BACK: usize = 64;
 
 /// Of the events before the lead only the last switch and what came after it matter, and of those the last; the others
 /// are counted as left out.
-const BEFORE: usize = 256;
+const MAX_EVENTS_BEFORE: usize = 256;
 
 /// Events in one window: of the late thread's CPU, and of all others together, of each at least some.
-const MOST: usize = 20_000;
-const MOST_OF_OTHERS: usize = 40_000;
-const LEAST_OF_EACH: usize = 500;
+const MAX_EVENTS: usize = 20_000;
+const MAX_EVENTS_OF_OTHER_CPUS: usize = 40_000;
+const MIN_EVENTS_PER_CPU: usize = 500;
 
 /// What is to be cut.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish {
+pub struct WindowRequest {
     /// The late thread's CPU.
     pub cpu: Cpu,
     /// When it was to run.
@@ -40,7 +40,7 @@ pub struct Wish {
 
 /// A window with addresses.
 #[derive(Debug, Default)]
-pub struct Cut {
+pub struct WindowEvents {
     /// In order of time, of all CPUs.
     pub events: Vec<Raw>,
     /// Events of the late thread's CPU that were overwritten within the window.
@@ -55,13 +55,14 @@ pub struct Cut {
     pub unread: u64,
 }
 
-/// Cuts; `sheets` hold what was taken after the spike.
-pub fn cut(wish: &Wish, sheets: &Sheets, decoder: &Decoder) -> Cut {
-    let mut cut = Cut::default();
-    for stack in &sheets.stacks {
-        let own = stack.cpu == wish.cpu;
-        let others = (MOST_OF_OTHERS / sheets.stacks.len().max(1)).clamp(LEAST_OF_EACH, MOST);
-        let found = of_cpu(stack, wish, decoder, if own { MOST } else { others });
+/// Cuts; `pages` hold what was taken after the spike.
+pub fn window_events(request: &WindowRequest, pages: &TracePages, decoder: &Decoder) -> WindowEvents {
+    let mut cut = WindowEvents::default();
+    for cpu_pages in &pages.cpus {
+        let own = cpu_pages.cpu == request.cpu;
+        let others =
+            (MAX_EVENTS_OF_OTHER_CPUS / pages.cpus.len().max(1)).clamp(MIN_EVENTS_PER_CPU, MAX_EVENTS);
+        let found = of_cpu(cpu_pages, request, decoder, if own { MAX_EVENTS } else { others });
         if own {
             // What found no room of the late thread's own CPU is missing like what was overwritten.
             (cut.lost, cut.too_late) = (found.lost + found.left_out, found.too_late);
@@ -77,30 +78,35 @@ pub fn cut(wish: &Wish, sheets: &Sheets, decoder: &Decoder) -> Cut {
     cut
 }
 
-fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder, most: usize) -> Cut {
-    let lead = wish.expected - LEAD;
-    let own = stack.cpu == wish.cpu;
-    let from = if own { lead } else { wish.expected - LEAD_OF_OTHERS };
-    let mut cut = Cut::default();
-    let Some(oldest) = stack.sheets.front() else {
+fn of_cpu(
+    cpu_pages: &CpuTracePages,
+    request: &WindowRequest,
+    decoder: &Decoder,
+    most: usize,
+) -> WindowEvents {
+    let lead = request.expected - LEAD_IN;
+    let own = cpu_pages.cpu == request.cpu;
+    let from = if own { lead } else { request.expected - LEAD_IN_OF_OTHER_CPUS };
+    let mut cut = WindowEvents::default();
+    let Some(oldest) = cpu_pages.pages.front() else {
         return cut;
     };
     // A page begins with its first event: what was silent before has lost nothing.
-    cut.too_late = oldest.start > wish.expected && stack.lacks_older(decoder);
-    let at = stack.holding(from);
-    let (mut before, mut dropped) = switch_before(stack, at, from, decoder);
+    cut.too_late = oldest.start > request.expected && cpu_pages.lacks_older(decoder);
+    let at = cpu_pages.holding(from);
+    let (mut before, mut dropped) = switch_before(cpu_pages, at, from, decoder);
     let mut ticks = Vec::new();
     // A stack belongs to the event before it, which may be the last of the window.
     let mut within = false;
-    for (number, sheet) in stack.sheets.iter().enumerate().skip(at) {
-        if sheet.start > wish.actual {
+    for (number, page) in cpu_pages.pages.iter().enumerate().skip(at) {
+        if page.start > request.actual {
             break;
         }
-        let notes = decoder.page(stack.cpu, &sheet.bytes, &mut |event: Raw| {
-            within = event.time <= wish.actual || (within && matches!(event.what, What::Stack { .. }));
+        let notes = decoder.page(cpu_pages.cpu, &page.bytes, &mut |event: Raw| {
+            within = event.time <= request.actual || (within && matches!(event.what, What::Stack { .. }));
             if !within {
             } else if event.time < lead {
-                if !own && event.time >= from && tells_of_life(&event) {
+                if !own && event.time >= from && shows_cpu_alive(&event) {
                     if ticks.len() < most {
                         ticks.push(event.clone());
                     } else {
@@ -115,7 +121,7 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder, most: usize) -> Cut {
             }
         });
         cut.unread += notes.malformed + u64::from(notes.cut);
-        if number > at || sheet.start > lead {
+        if number > at || page.start > lead {
             cut.lost += count(notes.lost);
         }
     }
@@ -131,7 +137,7 @@ fn of_cpu(stack: &Stack, wish: &Wish, decoder: &Decoder, most: usize) -> Cut {
 }
 
 /// Whether an event shows that a CPU takes its timer's interrupts.
-fn tells_of_life(event: &Raw) -> bool {
+fn shows_cpu_alive(event: &Raw) -> bool {
     matches!(event.what, What::TimerStart { .. } | What::TimerEntry { .. } | What::TimerExit { .. })
         || matches!(event.what, What::VectorEntry { vector: Vector::LocalTimer })
         || matches!(event.what, What::VectorExit { vector: Vector::LocalTimer })
@@ -146,19 +152,19 @@ fn count(lost: Lost) -> u64 {
 }
 
 /// Events from pages before number `at`, back to the last one with a switch; none if that page has one before `lead`.
-fn switch_before(stack: &Stack, at: usize, lead: Nanos, decoder: &Decoder) -> (Vec<Raw>, u64) {
+fn switch_before(cpu_pages: &CpuTracePages, at: usize, lead: Nanos, decoder: &Decoder) -> (Vec<Raw>, u64) {
     let (mut found, mut dropped): (Vec<Raw>, u64) = (Vec::new(), 0);
-    for sheet in stack.sheets.iter().take(at + 1).rev().take(BACK) {
+    for page in cpu_pages.pages.iter().take(at + 1).rev().take(MAX_PAGES_BACK) {
         let mut events = Vec::new();
         let mut switched = false;
-        decoder.page(stack.cpu, &sheet.bytes, &mut |event: Raw| {
+        decoder.page(cpu_pages.cpu, &page.bytes, &mut |event: Raw| {
             if event.time < lead {
                 switched |= matches!(event.what, What::Switch { .. });
                 events.push(event);
             }
         });
         // The page of the lead itself is read again by the caller.
-        if !std::ptr::eq(sheet, &stack.sheets[at]) {
+        if !std::ptr::eq(page, &cpu_pages.pages[at]) {
             events = since_last_switch(events, &mut dropped);
             events.append(&mut found);
             found = events;
@@ -174,9 +180,9 @@ fn switch_before(stack: &Stack, at: usize, lead: Nanos, decoder: &Decoder) -> (V
 fn since_last_switch(mut events: Vec<Raw>, dropped: &mut u64) -> Vec<Raw> {
     let switch = events.iter().rposition(|event| matches!(event.what, What::Switch { .. })).unwrap_or(0);
     let mut after = events.split_off(switch);
-    if after.len() > BEFORE {
-        *dropped += (after.len() - BEFORE) as u64;
-        after.drain(1..after.len() - BEFORE + 1);
+    if after.len() > MAX_EVENTS_BEFORE {
+        *dropped += (after.len() - MAX_EVENTS_BEFORE) as u64;
+        after.drain(1..after.len() - MAX_EVENTS_BEFORE + 1);
     }
     after
 }

@@ -4,7 +4,7 @@
 //! housekeeping thread has a CPU of its own that hurts nobody; where it shares a measured one, the file is
 //! not read and the number is unknown.
 
-use crate::plan::Plan;
+use crate::plan::MeasurePlan;
 use facts::interrupts::per_cpu_totals;
 use host::KeptOpen;
 use model::units::Cpu;
@@ -18,7 +18,7 @@ pub struct Interrupts {
 
 impl Interrupts {
     /// Begins to count, where that disturbs no measured CPU.
-    pub fn new(plan: &Plan) -> Interrupts {
+    pub fn new(plan: &MeasurePlan) -> Interrupts {
         let apart = !plan.cpus.iter().any(|own| plan.housekeeping.contains(own.cpu));
         let file = if apart { KeptOpen::whole("/proc/interrupts").ok() } else { None };
         let cpus = plan.cpus.last().map_or(0, |last| last.cpu.0 as usize + 1);

@@ -13,16 +13,16 @@ use trace::decode::Decoder;
 use trace::page::Lost;
 
 /// What is kept of all CPUs together: a window's pages are some tens, and a flood must not take the machine's memory.
-const ROOM: usize = 16 << 20;
+const MAX_BYTES_KEPT: usize = 16 << 20;
 
 /// Of each CPU so many pages stay, however many CPUs there are.
-const FEWEST: usize = 4;
+const MIN_PAGES_PER_CPU: usize = 4;
 
 /// Pages that ended so long before a spike are of no more use to it.
 const LOOK_BACK: Nanos = Nanos(500_000_000);
 
 /// A page as it was taken.
-pub struct Sheet {
+pub struct TracePage {
     /// None of its records is older.
     pub start: Nanos,
     /// As the kernel wrote it.
@@ -30,14 +30,14 @@ pub struct Sheet {
 }
 
 /// One CPU's pages.
-pub struct Stack {
+pub struct CpuTracePages {
     /// The CPU.
     pub cpu: Cpu,
     pipe: RawPipe,
     /// Oldest first.
-    pub sheets: VecDeque<Sheet>,
+    pub pages: VecDeque<TracePage>,
     /// Whether pages were let go.
-    let_go: bool,
+    dropped: bool,
     /// Bytes taken in all.
     pub taken: u64,
     /// Every event before this has been taken.
@@ -49,48 +49,57 @@ pub struct Stack {
 }
 
 /// All CPUs' pages.
-pub struct Sheets {
+pub struct TracePages {
     /// By CPU, ascending.
-    pub stacks: Vec<Stack>,
+    pub cpus: Vec<CpuTracePages>,
     page: Box<[u8]>,
     /// Bytes that are kept, and how many may be.
     kept: usize,
-    room: usize,
+    max_kept: usize,
     /// What one round may take of a CPU: a buffer that fills as fast as it is read would never be empty.
-    pub most: usize,
+    pub max_bytes: usize,
     /// After that time no page is taken.
     pub until: Nanos,
 }
 
 /// For what pages are taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Need {
+pub struct WantedSpan {
     /// When the spike began: what is older by more than a while may go for what comes after it.
     pub from: Nanos,
     /// When it ended.
     pub to: Nanos,
 }
 
-impl Need {
+impl WantedSpan {
     /// For what comes: the oldest goes.
-    pub const ALL: Need = Need { from: Nanos(i64::MAX), to: Nanos(i64::MAX) };
+    pub const LATEST: WantedSpan = WantedSpan { from: Nanos(i64::MAX), to: Nanos(i64::MAX) };
 }
 
-impl Sheets {
+impl TracePages {
     /// Opens the buffers of these CPUs.
-    pub fn open(instance: &Instance, cpus: &CpuSet, page_size: usize) -> io::Result<Sheets> {
-        let mut stacks = Vec::new();
+    pub fn open(instance: &Instance, cpus: &CpuSet, page_size: usize) -> io::Result<TracePages> {
+        let mut opened = Vec::new();
         for cpu in cpus.iter() {
-            let (pipe, sheets, reach) = (instance.pipe(cpu)?, VecDeque::new(), Nanos(i64::MIN));
-            stacks.push(Stack { cpu, pipe, sheets, let_go: false, taken: 0, reach, left: 0, headless: 0 });
+            let (pipe, pages, reach) = (instance.pipe(cpu)?, VecDeque::new(), Nanos(i64::MIN));
+            opened.push(CpuTracePages {
+                cpu,
+                pipe,
+                pages,
+                dropped: false,
+                taken: 0,
+                reach,
+                left: 0,
+                headless: 0,
+            });
         }
-        let room = ROOM.max(FEWEST * page_size * stacks.len());
-        Ok(Sheets {
-            stacks,
+        let max_kept = MAX_BYTES_KEPT.max(MIN_PAGES_PER_CPU * page_size * opened.len());
+        Ok(TracePages {
+            cpus: opened,
             page: vec![0; page_size].into(),
             kept: 0,
-            room,
-            most: 1 << 20,
+            max_kept,
+            max_bytes: 1 << 20,
             until: Nanos(i64::MAX),
         })
     }
@@ -101,24 +110,25 @@ impl Sheets {
     pub fn take(
         &mut self,
         decoder: &Decoder,
-        need: Need,
-        seen: &mut impl FnMut(Cpu, &Sheet),
+        span: WantedSpan,
+        seen: &mut impl FnMut(Cpu, &TracePage),
     ) -> io::Result<Nanos> {
         let mut failed = Ok(());
-        let most = if self.reach() > need.to { 0 } else { self.most };
-        self.stacks.iter_mut().for_each(|stack| stack.left = most);
+        let most = if self.reach() > span.to { 0 } else { self.max_bytes };
+        self.cpus.iter_mut().for_each(|cpu_pages| cpu_pages.left = most);
         while clock::monotonic() < self.until {
-            let open = self.stacks.iter().enumerate().filter(|(_, stack)| stack.left > 0);
-            let Some((at, reach)) = open.map(|(at, stack)| (at, stack.reach)).min_by_key(|open| open.1)
+            let open = self.cpus.iter().enumerate().filter(|(_, cpu_pages)| cpu_pages.left > 0);
+            let Some((at, reach)) =
+                open.map(|(at, cpu_pages)| (at, cpu_pages.reach)).min_by_key(|open| open.1)
             else {
                 break;
             };
-            let older_than = if reach > need.to { need.from - LOOK_BACK } else { Nanos(i64::MAX) };
-            if self.kept + self.page.len() > self.room && !self.make_room(older_than) {
+            let older_than = if reach > span.to { span.from - LOOK_BACK } else { Nanos(i64::MAX) };
+            if self.kept + self.page.len() > self.max_kept && !self.make_room(older_than) {
                 break;
             }
-            let stack = &mut self.stacks[at];
-            match stack.take(decoder, &mut self.page, seen) {
+            let cpu_pages = &mut self.cpus[at];
+            match cpu_pages.take(decoder, &mut self.page, seen) {
                 Ok(bytes) => self.kept += bytes,
                 // What cannot be read of one CPU does not keep the others from being read.
                 Err(error) => failed = Err(error),
@@ -129,44 +139,44 @@ impl Sheets {
 
     /// Up to when all events of all CPUs have been taken.
     fn reach(&self) -> Nanos {
-        self.stacks.iter().map(|stack| stack.reach).min().unwrap_or(Nanos(i64::MAX))
+        self.cpus.iter().map(|cpu_pages| cpu_pages.reach).min().unwrap_or(Nanos(i64::MAX))
     }
 
     /// Lets the page go that ended first, if that was before an instant.
     fn make_room(&mut self, older_than: Nanos) -> bool {
-        let end = |stack: &Stack| stack.sheets.get(1).map(|next| next.start);
-        let full = self.stacks.iter_mut().filter(|stack| stack.sheets.len() >= FEWEST);
-        let Some(stack) = full.min_by_key(|stack| end(stack)) else { return false };
-        if end(stack).is_none_or(|end| end >= older_than) {
+        let end = |cpu_pages: &CpuTracePages| cpu_pages.pages.get(1).map(|next| next.start);
+        let full = self.cpus.iter_mut().filter(|cpu_pages| cpu_pages.pages.len() >= MIN_PAGES_PER_CPU);
+        let Some(cpu_pages) = full.min_by_key(|cpu_pages| end(cpu_pages)) else { return false };
+        if end(cpu_pages).is_none_or(|end| end >= older_than) {
             return false;
         }
-        stack.let_go = true;
-        self.kept -= stack.sheets.pop_front().map_or(0, |sheet| sheet.bytes.len());
+        cpu_pages.dropped = true;
+        self.kept -= cpu_pages.pages.pop_front().map_or(0, |page| page.bytes.len());
         true
     }
 
     /// Forgets what was taken.
     pub fn forget(&mut self) {
-        for stack in &mut self.stacks {
-            stack.sheets.clear();
-            (stack.taken, stack.let_go) = (0, false);
+        for cpu_pages in &mut self.cpus {
+            cpu_pages.pages.clear();
+            (cpu_pages.taken, cpu_pages.dropped) = (0, false);
         }
         self.kept = 0;
     }
 
     /// The CPU's pages.
-    pub fn of(&self, cpu: Cpu) -> Option<&Stack> {
-        self.stacks.iter().find(|stack| stack.cpu == cpu)
+    pub fn of(&self, cpu: Cpu) -> Option<&CpuTracePages> {
+        self.cpus.iter().find(|cpu_pages| cpu_pages.cpu == cpu)
     }
 }
 
-impl Stack {
+impl CpuTracePages {
     /// Takes one page, if there is one; what it adds to what is kept.
     fn take(
         &mut self,
         decoder: &Decoder,
         page: &mut [u8],
-        seen: &mut impl FnMut(Cpu, &Sheet),
+        seen: &mut impl FnMut(Cpu, &TracePage),
     ) -> io::Result<usize> {
         let now = clock::monotonic();
         let read = self.pipe.read_page(page);
@@ -181,32 +191,32 @@ impl Stack {
             return Ok(0);
         };
         self.reach = self.reach.max(start);
-        let sheet = Sheet { start, bytes: page[..length].into() };
-        seen(self.cpu, &sheet);
-        self.sheets.push_back(sheet);
+        let page = TracePage { start, bytes: page[..length].into() };
+        seen(self.cpu, &page);
+        self.pages.push_back(page);
         Ok(length)
     }
 
     /// Whether there were events before the oldest page that is left.
     pub fn lacks_older(&self, decoder: &Decoder) -> bool {
-        let lost = |sheet: &Sheet| decoder.page(self.cpu, &sheet.bytes, &mut |_| ()).lost != Lost::Nothing;
-        self.let_go || self.sheets.front().is_some_and(lost)
+        let lost = |page: &TracePage| decoder.page(self.cpu, &page.bytes, &mut |_| ()).lost != Lost::Nothing;
+        self.dropped || self.pages.front().is_some_and(lost)
     }
 
     /// Bytes per second: over what the pages span, where they are many enough to tell that what came before them was
     /// overwritten, else over the time since it began.
     pub fn rate(&self, elapsed: Nanos) -> u64 {
         const MANY: usize = 64;
-        let span = match (self.sheets.front(), self.sheets.back()) {
-            (Some(first), Some(last)) if self.let_go || self.sheets.len() > MANY => last.start - first.start,
+        let span = match (self.pages.front(), self.pages.back()) {
+            (Some(first), Some(last)) if self.dropped || self.pages.len() > MANY => last.start - first.start,
             _ => elapsed,
         };
-        let kept: usize = self.sheets.iter().map(|sheet| sheet.bytes.len()).sum();
+        let kept: usize = self.pages.iter().map(|page| page.bytes.len()).sum();
         (kept as f64 / span.as_secs().max(1e-3)) as u64
     }
 
     /// The number of the page that holds an instant: the last that begins at or before it.
     pub fn holding(&self, instant: Nanos) -> usize {
-        self.sheets.partition_point(|sheet| sheet.start <= instant).saturating_sub(1)
+        self.pages.partition_point(|page| page.start <= instant).saturating_sub(1)
     }
 }

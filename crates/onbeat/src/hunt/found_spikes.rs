@@ -14,16 +14,16 @@ const SHOWN_SLICES: usize = 10_000;
 
 /// The spikes of a hunt that is over.
 #[derive(Default)]
-pub struct Found {
+pub struct FoundSpikes {
     listed: Listed,
     host: Host,
     findings: Findings,
 }
 
-impl Found {
+impl FoundSpikes {
     /// Of a hunt that is over, with what all its spikes tell.
-    pub fn of(explained: Explained, host: Host, findings: Findings) -> Found {
-        Found { listed: explained.close(), host, findings }
+    pub fn of(explained: Explained, host: Host, findings: Findings) -> FoundSpikes {
+        FoundSpikes { listed: explained.close(), host, findings }
     }
 
     /// Goes through them in order of time.
@@ -72,7 +72,7 @@ fn counted(spike: &Spike) -> Spike {
     }
 }
 
-impl Serialize for Found {
+impl Serialize for FoundSpikes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
         let mut failed = None;

@@ -38,7 +38,7 @@ struct State {
 
 /// The threads that are followed.
 #[derive(Clone, Debug, Default)]
-pub struct Watch {
+pub struct WakeupTracker {
     states: BTreeMap<i32, State>,
     /// Per CPU the timer that is expiring, and when it was to.
     expiring: BTreeMap<Cpu, (Address, Nanos)>,
@@ -46,14 +46,14 @@ pub struct Watch {
     futex: i64,
 }
 
-impl Watch {
+impl WakeupTracker {
     /// Of these threads; `futex` is that system call's number on this machine.
-    pub fn new(threads: impl IntoIterator<Item = i32>, futex: i64) -> Watch {
+    pub fn new(threads: impl IntoIterator<Item = i32>, futex: i64) -> WakeupTracker {
         let states = threads.into_iter().map(|thread| (thread, State::default())).collect();
-        Watch { states, futex, ..Watch::default() }
+        WakeupTracker { states, futex, ..WakeupTracker::default() }
     }
 
-    /// Whether an event can matter to [`Watch::see`].
+    /// Whether an event can matter to [`WakeupTracker::observe`].
     pub fn wants(&self, event: &Raw) -> bool {
         match &event.what {
             What::Waking { task, .. } => self.states.contains_key(&task.pid),
@@ -67,7 +67,7 @@ impl Watch {
     }
 
     /// Takes the events in order of time; a wake-up when one is complete.
-    pub fn see(&mut self, event: &Raw) -> Option<Wakeup> {
+    pub fn observe(&mut self, event: &Raw) -> Option<Wakeup> {
         match &event.what {
             What::TimerStart { timer, expires, .. } => {
                 self.states.get_mut(&event.pid)?.timer = Some((*timer, *expires));
@@ -163,11 +163,11 @@ mod tests {
     }
 
     fn watched(events: &[Raw]) -> Vec<(i64, i64)> {
-        let mut watch = Watch::new([7], 202);
+        let mut tracker = WakeupTracker::new([7], 202);
         let mut wakeups = Vec::new();
         for event in events {
-            let wakeup = watch.see(event);
-            assert!(wakeup.is_none() || watch.wants(event));
+            let wakeup = tracker.observe(event);
+            assert!(wakeup.is_none() || tracker.wants(event));
             wakeups.extend(wakeup.map(|wakeup| (wakeup.expected.0, wakeup.actual.0)));
         }
         wakeups
@@ -230,10 +230,10 @@ mod tests {
 
     #[test]
     fn after_lost_events_nothing_is_guessed() {
-        let mut watch = Watch::new([7], 202);
-        assert_eq!(watch.see(&waking(20, 3, false)), None);
-        watch.forget();
-        assert_eq!(watch.see(&switch(60, 3, 7)), None);
+        let mut tracker = WakeupTracker::new([7], 202);
+        assert_eq!(tracker.observe(&waking(20, 3, false)), None);
+        tracker.forget();
+        assert_eq!(tracker.observe(&switch(60, 3, 7)), None);
     }
 
     #[test]
