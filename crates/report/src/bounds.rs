@@ -282,16 +282,6 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
     if !beyond.remedy.is_empty() {
         lines.push(beyond.remedy.clone());
     }
-    if let Some(gpd) = beyond.gpd.as_ref().filter(|gpd| gpd.determined) {
-        lines.push(format!(
-            "A fit of the histogram's tail above {} would put the worst of {:.0} times as many wake-ups at {} ({} to {}). Unverifiable: a histogram does not say when its values came; it decides nothing here.",
-            span(gpd.threshold_ns),
-            gpd.times,
-            us(Some(gpd.level_ns)),
-            us(gpd.lower_ns),
-            us(gpd.upper_ns)
-        ));
-    }
     lines
 }
 

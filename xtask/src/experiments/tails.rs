@@ -18,7 +18,6 @@ pub fn all() -> Vec<Experiment> {
     for (sigma, grouped, middles) in STEPS {
         all.push(("rounded", Box::new(move |length| rounded(sigma, grouped, middles, length))));
     }
-    all.push(("grouped-gpd", Box::new(grouped_excesses)));
     for row in MODES {
         all.push(("fit-gates", Box::new(move |length| fit_gates(row, length))));
     }
@@ -81,18 +80,6 @@ fn rounded(sigma: f64, grouped: f64, middles: f64, length: Length) -> Vec<Line> 
     vec![
         line("by steps", held.0).near(grouped, 150).at_least(0.89),
         line("by middles", held.1).near(middles, 150).note("not used"),
-    ]
-}
-
-fn grouped_excesses(length: Length) -> Vec<Line> {
-    let reps = length.of(400, 80);
-    let found = tail::grouped_excesses(reps, SEED);
-    let mean = |what: &str, xi: f64| Line::rate(format!("GPD xi 0.1 in steps: mean shape {what}"), xi, reps);
-    vec![
-        mean("by steps (published 0.093)", found.grouped).at_least(0.07).at_most(0.13),
-        mean("of raw values (0.093)", found.raw).at_least(0.07).at_most(0.13),
-        mean("by middles (0.077)", found.middles).note("not used"),
-        Line::rate("GPD xi 0.1 in steps: 95 % interval", found.coverage, reps).near(0.935, 200),
     ]
 }
 

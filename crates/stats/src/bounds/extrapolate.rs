@@ -46,8 +46,8 @@ pub struct Extrapolation {
     pub gev: Option<Law>,
     /// Of which class the tail of the fitted maxima is; to look at, not to decide by.
     pub tail_class: Option<TailClass>,
-    /// The fitted tail of a histogram without times; it supports nothing.
-    pub gpd: Option<histogram::Tail>,
+    /// Always null: a tail is not fitted to a histogram without times. Readers of older documents know the field.
+    pub gpd: (),
     /// What the largest latency in the horizon stays below with probability one half.
     pub typical_ns: Option<f64>,
     /// With 95 % confidence the largest latency in the horizon exceeds this with at most 5 %.
@@ -151,7 +151,7 @@ pub fn extrapolate(
     structure: &Structure,
 ) -> (Vec<Gate>, Extrapolation) {
     if evidence.series.blocks.is_empty() {
-        return histogram::extrapolate(evidence, question, structure);
+        return without_blocks(evidence, question, structure);
     }
     let series = evidence.series;
     let times = block_size(series);
@@ -205,8 +205,24 @@ pub fn extrapolate(
     (gates, beyond)
 }
 
+/// Of a histogram without times, or of nothing: always a refusal.
+fn without_blocks(
+    evidence: &Evidence,
+    question: &Question,
+    structure: &Structure,
+) -> (Vec<Gate>, Extrapolation) {
+    let observed = evidence.series.observed;
+    let horizon =
+        if question.chosen { question.horizon } else { question.horizon.min(farthest(question, observed)) };
+    let gates = histogram::gates(evidence, question, structure);
+    let horizon_ns = Some(horizon).filter(|_| observed.0 > 0);
+    let mut beyond = Extrapolation { horizon_ns, ..Extrapolation::default() };
+    refuse(&mut beyond, &gates);
+    (gates, beyond)
+}
+
 /// Names the gate that says most.
-pub fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
+fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
     beyond.status = "refused";
     let (reason, remedy) = match foremost(gates) {
         Some(gate) => (gate.refusal.clone(), gate.remedy.clone()),

@@ -4,15 +4,8 @@
 //! the usual shapes, not the guarded one, which often ends at its own edge.
 
 use super::gev;
-use super::gpd;
 use super::profile::{Interval, TWO_SIDED_95, shape_interval};
 use super::steps::Steps;
-
-/// A shape whose interval reaches beyond has, for all that the data say, no variance. Of a histogram only: see
-/// [`Determined::is_bounded`].
-const HEAVIEST: f64 = 0.5;
-/// A bound further above the largest value says nothing that is of use.
-const TIMES_LARGEST: f64 = 3.0;
 
 /// What speaks against printing a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,12 +26,6 @@ impl Determined {
     pub fn is_bounded(&self) -> bool {
         !self.at_edge && self.times_largest.is_finite()
     }
-
-    /// Whether nothing does: for a level that is shown and claims no confidence.
-    pub fn is_enough(&self) -> bool {
-        let bounded = self.shape.high.is_some_and(|high| high <= HEAVIEST);
-        !self.at_edge && bounded && self.times_largest <= TIMES_LARGEST
-    }
 }
 
 /// For a fit of maxima and the upper bound of a level, in the unit of the values.
@@ -47,23 +34,6 @@ pub fn of_maxima(steps: &Steps, fit: &gev::Fit, bound: Option<f64>) -> Determine
         at_edge: fit.shape.is_edge(fit.law.xi),
         shape: shape_interval(steps, fit, TWO_SIDED_95),
         times_largest: times(bound, steps.largest()),
-    }
-}
-
-/// For a fit of excesses over a threshold and the upper bound of a level (threshold included). The largest value is in the
-/// last step, or known by itself where that step is open.
-pub fn of_excesses(
-    excesses: &Steps,
-    fit: &gpd::Fit,
-    threshold: f64,
-    bound: Option<f64>,
-    largest: Option<f64>,
-) -> Determined {
-    let steps = threshold + excesses.largest();
-    Determined {
-        at_edge: fit.shape.is_edge(fit.law.xi),
-        shape: gpd::shape_interval(excesses, fit, TWO_SIDED_95),
-        times_largest: times(bound, largest.map_or(steps, |largest| largest.max(steps))),
     }
 }
 
@@ -76,26 +46,8 @@ pub fn times(bound: Option<f64>, largest: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::dice::Dice;
-    use crate::reference::RPI2_HIST_US;
     use crate::tail::gev::{Gev, Shape};
-    use crate::tail::gpd::Gpd;
     use crate::tail::profile::{Level, ONE_SIDED_95, level_upper};
-    use crate::tail::steps::Step;
-
-    #[test]
-    fn the_raspberry_may_be_extended_tenfold_but_not_a_hundredfold() {
-        let step =
-            |&(us, count): &(u64, u64)| Step { low: us as f64, high: us as f64 + 1.0, count: count as f64 };
-        let steps = Steps::of_steps(RPI2_HIST_US.iter().map(step).collect()).unwrap();
-        let excesses = steps.above(53.0).unwrap();
-        let fit = gpd::fit(&excesses, Gpd::USUAL).unwrap();
-        let at = |times: f64| {
-            let bound = gpd::level_interval(&excesses, &fit, times * fit.n, TWO_SIDED_95).high;
-            of_excesses(&excesses, &fit, 53.0, bound.map(|bound| 53.0 + bound), None)
-        };
-        assert!(at(10.0).is_enough() && !at(100.0).is_enough(), "{:?} {:?}", at(10.0), at(100.0));
-        assert!((at(100.0).times_largest - 396.82 / 77.0).abs() < 0.01);
-    }
 
     #[test]
     fn heavy_tails_and_missing_bounds_are_not_enough() {
@@ -114,7 +66,7 @@ mod tests {
         assert!(!of_maxima(&steps, &fit, None).is_bounded());
         let (steps, fit) = drawn(0.4);
         let wide = of_maxima(&steps, &fit, Some(1e6));
-        assert!(wide.is_bounded() && !wide.is_enough(), "however wide: {wide:?}");
+        assert!(wide.is_bounded(), "however wide: {wide:?}");
         let (steps, fit) = drawn(3.0);
         let heavy = of_maxima(&steps, &fit, Some(1.0));
         assert!(heavy.at_edge && !heavy.is_bounded(), "{heavy:?}");

@@ -6,7 +6,6 @@
 use super::fit_test;
 use super::gap;
 use super::gev::{self, Gev, Shape};
-use super::gpd::{self, Gpd};
 use super::profile::{self, Level, ONE_SIDED_95, TWO_SIDED_95};
 use super::steps::Steps;
 use crate::dice::Dice;
@@ -96,43 +95,6 @@ pub fn rounded_coverage(sigma: f64, reps: u32, seed: u64) -> (f64, f64) {
         }
     }
     (part(held[0], reps), part(held[1], reps))
-}
-
-/// What fits of 500 excesses (sigma 3, xi 0.1) recorded in steps of 1 come to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct GroupedExcesses {
-    /// Mean shape by the likelihood of the steps.
-    pub grouped: f64,
-    /// Mean shape from the values before they were recorded.
-    pub raw: f64,
-    /// Mean shape from densities at the middles of the steps.
-    pub middles: f64,
-    /// Part of repetitions in which the 95 % profile interval held the level that one in 10^4 exceeds.
-    pub coverage: f64,
-}
-
-/// Fits excesses recorded in steps in three ways.
-pub fn grouped_excesses(reps: u32, seed: u64) -> GroupedExcesses {
-    let law = Gpd { sigma: 3.0, xi: 0.1 };
-    let truth = law.level(1e4);
-    let mut dice = Dice::new(seed);
-    let (mut shapes, mut held) = ([0.0; 3], 0u32);
-    for _ in 0..reps {
-        let values: Vec<f64> = (0..500).map(|_| law.level(1.0 / dice.even())).collect();
-        let middles: Vec<f64> = values.iter().map(|v| v.floor() + 0.5).collect();
-        let ways = [(&values, 1.0), (&values, 0.0), (&middles, 0.0)];
-        for (way, (values, width)) in ways.into_iter().enumerate() {
-            let Some(steps) = Steps::new(values, width) else { continue };
-            let Some(fit) = gpd::fit(&steps, Gpd::USUAL) else { continue };
-            shapes[way] += fit.law.xi / f64::from(reps.max(1));
-            if way == 0 {
-                let both = gpd::level_interval(&steps, &fit, 1e4, TWO_SIDED_95);
-                held += u32::from(not_below(both.high, truth) && both.low.is_none_or(|low| low <= truth));
-            }
-        }
-    }
-    let [grouped, raw, middles] = shapes;
-    GroupedExcesses { grouped, raw, middles, coverage: part(held, reps) }
 }
 
 /// The 95 % and 99 % points of (A^2, AU^2) of n maxima under their own fit.
@@ -241,16 +203,6 @@ mod tests {
         near(grouped, 0.913, 30);
         assert!(middles < 0.3, "{middles}");
         near(rounded_coverage(2.0, 20, SEED).0, 0.973, 20);
-    }
-
-    #[test]
-    fn grouped_excesses_lose_nothing() {
-        let shapes = grouped_excesses(30, SEED);
-        assert!(
-            (shapes.grouped - 0.1).abs() < 0.03 && (shapes.raw - shapes.grouped).abs() < 0.01,
-            "{shapes:?}"
-        );
-        near(shapes.coverage, 0.935, 30);
     }
 
     #[test]

@@ -315,7 +315,7 @@ mod tests {
         for (n, xi, width) in [(300, -0.4, 1.0), (300, 0.3, 0.0), (300, 0.6, 0.0), (2_000, 0.1, 1.0)] {
             let law = Gev { mu: 20_000.0, sigma: 1_500.0, xi };
             let steps = Steps::new(&drawn(law, n, 5), width).unwrap();
-            let (few, all) = (steps.standard().unwrap(), steps.standard_with(0.0, None).unwrap());
+            let (few, all) = (steps.standard().unwrap(), steps.standard_with(0.0).unwrap());
             assert!(few.steps.len() < all.steps.len() / 2);
             let [few, all] = [few, all].map(|data| Gev::of(&fit_standard(&data, Shape::USUAL).unwrap().at));
             let most = if xi == 0.6 { 1e-4 } else { 2e-5 };

@@ -106,32 +106,6 @@ fn spread<const D: usize>(simplex: &[Minimum<D>]) -> f64 {
     simplex.iter().map(from_first).fold(0.0, f64::max)
 }
 
-/// The minimum of a function of one variable between two points, to about 1e-9 of their distance: a grid of 24,
-/// then golden section about its best, so that a hill or an edge on the way does no harm.
-pub fn minimum_between(f: &impl Fn(f64) -> f64, low: f64, high: f64) -> Minimum<1> {
-    const GRID: usize = 24;
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
-    let point = |x: f64| Minimum { at: [x], value: value_of(&|at: &[f64; 1]| f(at[0]), &[x]) };
-    let width = (high - low) / GRID as f64;
-    let grid = (0..=GRID).map(|i| point(low + width * i as f64));
-    let mut best = grid.min_by(|a, b| a.value.total_cmp(&b.value)).unwrap_or(point(low));
-    let (mut a, mut b) = ((best.at[0] - width).max(low), (best.at[0] + width).min(high));
-    let (mut left, mut right) = (point(b - GOLDEN * (b - a)), point(a + GOLDEN * (b - a)));
-    for _ in 0..40 {
-        if left.value < right.value {
-            (b, right) = (right.at[0], left);
-            left = point(b - GOLDEN * (b - a));
-        } else {
-            (a, left) = (left.at[0], right);
-            right = point(a + GOLDEN * (b - a));
-        }
-        for seen in [left, right] {
-            best = if seen.value < best.value { seen } else { best };
-        }
-    }
-    best
-}
-
 /// First and second derivatives by central differences.
 pub fn derivatives<const D: usize>(
     f: &impl Fn(&[f64; D]) -> f64,
@@ -282,13 +256,6 @@ mod tests {
         assert_eq!(nelder_mead(&|_: &[f64; 2]| 7.0, [0.0, 0.0], [1.0; 2], 1e-9, 500).value, 7.0);
         assert_eq!(nelder_mead(&|_: &[f64; 1]| f64::NAN, [3.0], [1.0], 1e-9, 500).value, f64::INFINITY);
         assert!(nelder_mead(&|x: &[f64; 1]| -x[0], [0.0], [1.0], 1e-9, 50).at[0].is_finite());
-    }
-
-    #[test]
-    fn one_variable_is_searched_between_its_ends() {
-        let f = |x: f64| if x < 0.3 { f64::INFINITY } else { (x - 0.7).powi(2) };
-        assert!((minimum_between(&f, -5.0, 5.0).at[0] - 0.7).abs() < 1e-7);
-        assert_eq!(minimum_between(&|x| x, 2.0, 3.0).at[0], 2.0);
     }
 
     #[test]

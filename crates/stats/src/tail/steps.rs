@@ -6,8 +6,6 @@
 
 use super::lmoments::LMoments;
 use crate::levels::Levels;
-use model::histogram::Row;
-use model::units::Nanos;
 
 /// All values of one step, `[low, high)`; a density where both are the same, open to above where high is infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,20 +57,6 @@ impl Steps {
         Some(Steps { steps, n: values.len() as f64 })
     }
 
-    /// The rows of a histogram in nanoseconds, and how many values lie above, of which only that is known: from there on,
-    /// else from the last row's end.
-    pub fn of_rows(rows: &[Row], above: u64, from: Option<Nanos>) -> Option<Steps> {
-        let step =
-            |&(low, high, count): &Row| Step { low: low.0 as f64, high: high.0 as f64, count: count as f64 };
-        let mut steps: Vec<Step> = rows.iter().filter(|row| row.2 > 0).map(step).collect();
-        steps.sort_by(|a, b| a.low.total_cmp(&b.low));
-        let end = rows.iter().map(|row| row.1).max().max(from).map_or(0, |end| end.0) as f64;
-        if above > 0 {
-            steps.push(Step { low: end, high: f64::INFINITY, count: above as f64 });
-        }
-        Steps::of_steps(steps)
-    }
-
     /// Steps as they are; None without any, or where they are not in ascending order.
     pub fn of_steps(steps: Vec<Step>) -> Option<Steps> {
         let n: f64 = steps.iter().map(|step| step.count).sum();
@@ -94,14 +78,6 @@ impl Steps {
     /// The largest recorded value: the upper edge of the last step, or its lower one if it is open.
     pub fn largest(&self) -> f64 {
         self.steps.last().map_or(f64::NAN, |step| if step.high.is_finite() { step.high } else { step.low })
-    }
-
-    /// The values at or above a level, as excesses over it; None if there are none or the level cuts a step.
-    pub fn above(&self, level: f64) -> Option<Steps> {
-        let cut = self.steps.iter().any(|s| s.low < level && s.high > level);
-        let at = self.steps.partition_point(|s| s.low < level);
-        let excess = |s: &Step| Step { low: s.low - level, high: s.high - level, count: s.count };
-        if cut { None } else { Steps::of_steps(self.steps[at..].iter().map(excess).collect()) }
     }
 
     /// The steps moved and scaled: x becomes (x - centre) / scale. Neighbours within `close` (in the new unit) of
@@ -138,12 +114,7 @@ impl Steps {
 
     /// The same in units of the data's own centre and L-scale, put together if there are many; None without spread.
     pub fn standard(&self) -> Option<Standard> {
-        self.standard_with(self.usual_closeness(), None)
-    }
-
-    /// The same in units of the L-scale alone, for excesses, whose zero has a meaning.
-    pub fn standard_from_zero(&self) -> Option<Standard> {
-        self.standard_with(self.usual_closeness(), Some(0.0))
+        self.standard_with(self.usual_closeness())
     }
 
     fn usual_closeness(&self) -> f64 {
@@ -182,13 +153,13 @@ impl Steps {
         steps
     }
 
-    /// With a given distance (in L-scales of the bulk) within which values are put together, and a given centre.
-    pub fn standard_with(&self, close: f64, centre: Option<f64>) -> Option<Standard> {
+    /// With a given distance (in L-scales of the bulk) within which values are put together.
+    pub fn standard_with(&self, close: f64) -> Option<Standard> {
         let moments = LMoments::of(self)?;
         let scale = moments.l2;
         let spread = self.steps.len() >= 3 && scale.is_normal() && scale > 1e-12 * moments.l1.abs();
         let densities: f64 = self.steps.iter().filter(|s| s.high == s.low).map(|s| s.count).sum();
-        let centre = centre.unwrap_or(moments.l1);
+        let centre = moments.l1;
         spread.then(|| {
             let mut steps = self.grouped(centre, scale, close);
             let narrowed = if self.are_narrow(scale) { by_density(&mut steps) } else { 0.0 };
@@ -197,7 +168,6 @@ impl Steps {
                 centre,
                 scale,
                 offset: densities * scale.ln() - narrowed,
-                mean: (moments.l1 - centre) / scale,
                 skew: moments.l3 / scale,
             }
         })
@@ -248,8 +218,6 @@ pub struct Standard {
     pub scale: f64,
     /// What minus the log-likelihood of these steps lacks to that of the values in their own unit.
     pub offset: f64,
-    /// The mean, in those units.
-    pub mean: f64,
     /// The ratio of the third L-moment to the second.
     pub skew: f64,
 }
@@ -258,7 +226,6 @@ pub struct Standard {
 mod tests {
     use super::*;
     use crate::tail::gev;
-    use model::units::Nanos;
 
     #[test]
     fn values_fall_into_their_steps() {
@@ -274,26 +241,10 @@ mod tests {
         assert_eq!(Steps::new(&[], 1.0), None);
         assert_eq!(Steps::new(&[1.0, f64::NAN], 1.0), None);
         assert_eq!(Steps::new(&[1.0], -1.0), None);
-        assert_eq!(Steps::of_rows(&[], 0, None), None);
+        assert_eq!(Steps::of_steps(Vec::new()), None);
         for constant in [&[5.0; 9][..], &[1.0, 2.0, 2.0][..], &[7.0][..]] {
             assert!(Steps::new(constant, 0.0).unwrap().standard().is_none());
         }
-    }
-
-    #[test]
-    fn rows_keep_their_overflow_and_levels_do_not_cut_them() {
-        let rows = [(Nanos(10), Nanos(12), 3), (Nanos(12), Nanos(14), 0), (Nanos(14), Nanos(16), 2)];
-        let beyond = |from| Steps::of_rows(&rows, 4, from).unwrap();
-        assert_eq!(
-            [None, Some(Nanos(60)), Some(Nanos(1))].map(|from| beyond(from).largest()),
-            [16.0, 60.0, 16.0]
-        );
-        let steps = beyond(None);
-        assert_eq!(steps.n(), 9.0);
-        assert_eq!(steps.above(11.0), None);
-        let above = steps.above(14.0).unwrap();
-        assert_eq!(above.all()[0], Step { low: 0.0, high: 2.0, count: 2.0 });
-        assert!(above.all()[1].high.is_infinite() && above.n() == 6.0);
     }
 
     #[test]
@@ -333,7 +284,7 @@ mod tests {
             |steps: &[Step], k: i32| steps.iter().map(|s| s.low.powi(k) * s.count).sum::<f64>() / 5_000.0;
         assert!(steps.all().len() > 1_000 && few.len() < 200, "{}", few.len());
         assert!((few.iter().map(|s| s.count).sum::<f64>() - 5_000.0).abs() < 1e-9);
-        let all = steps.standard_with(0.0, None).unwrap().steps;
+        let all = steps.standard_with(0.0).unwrap().steps;
         for k in 1..4 {
             assert!((moment(&few, k) - moment(&all, k)).abs() < 1e-9);
         }
