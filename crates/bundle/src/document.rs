@@ -2,17 +2,19 @@
 
 use serde::Serialize;
 
+use model::keyword::Word;
 use model::run::{CpuRun, Culprit, Host, Integrity, Overhead, Plan, Recorder, Run};
 use model::units::Nanos;
+use model::vocabulary::{Command, Ended};
 
 /// [`Run`], field for field, its list of spikes from elsewhere.
 #[derive(Serialize)]
 pub struct Document<'a, S> {
     schema: &'a str,
     id: &'a str,
-    command: &'a str,
+    command: &'a Word<Command>,
     complete: bool,
-    ended: &'a str,
+    ended: &'a Word<Ended>,
     version: &'a str,
     started: &'a str,
     checkpoint_mono_ns: Option<Nanos>,

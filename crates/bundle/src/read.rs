@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::{explained, folder_of, recover};
 use model::error::{Exit, Outcome, Trouble};
 use model::run::{Block, Peak, Run, SCHEMA};
+use model::vocabulary::Command;
 
 use model::text::{quoted, several};
 
@@ -52,7 +53,7 @@ impl Bundle {
         if !bundle.run.complete {
             bundle.recover(&dir.join("tail"))?;
         }
-        if bundle.run.command == "hunt" {
+        if bundle.run.command == Command::Hunt {
             bundle.put_spikes_back(&dir)?;
         }
         Ok(bundle)

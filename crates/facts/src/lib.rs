@@ -47,7 +47,7 @@ use kconfig::{Kconfig, Setting};
 pub use model::fact::{Fact, errno_name};
 use model::run;
 use model::units::{Cpu, CpuSet};
-use preempt::Preempt;
+use model::vocabulary::Preempt;
 
 /// The facts of a machine, each with what came of reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub fn describe(facts: &Facts) -> run::Host {
         release: text(&facts.release),
         kernel: text(&facts.version),
         machine: text(&facts.machine),
-        preempt: facts.preempt.name().to_owned(),
+        preempt: facts.preempt.into(),
         clocksource: text(&facts.clocksource),
         virtualization: facts.virtualization.clone(),
         model: text(&facts.model),

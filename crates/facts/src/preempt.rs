@@ -7,38 +7,7 @@ use super::cmdline::Cmdline;
 use super::kconfig::{Kconfig, Setting};
 use super::line::excerpt;
 use super::uname::{Flag, preemption_flag, series};
-
-/// A preemption model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Preempt {
-    /// PREEMPT_RT: nearly everything can be preempted.
-    Rt,
-    /// Kernel code can be preempted outside of locks.
-    Full,
-    /// As full for real-time tasks; others wait for the tick (6.13 on).
-    Lazy,
-    /// Only where the kernel offers it.
-    Voluntary,
-    /// Only on return to user mode.
-    None,
-    /// The witnesses are missing or contradict each other.
-    #[default]
-    Unknown,
-}
-
-impl Preempt {
-    /// The name in run.json.
-    pub fn name(self) -> &'static str {
-        match self {
-            Preempt::Rt => "rt",
-            Preempt::Full => "full",
-            Preempt::Lazy => "lazy",
-            Preempt::Voluntary => "voluntary",
-            Preempt::None => "none",
-            Preempt::Unknown => "unknown",
-        }
-    }
-}
+use model::vocabulary::Preempt;
 
 /// What speaks for a model; none of them where it is not known.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,6 +3,7 @@
 // Trees that stand for machines have to be made.
 #![allow(clippy::disallowed_methods)]
 
+use model::vocabulary::Preempt;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -322,6 +323,9 @@ fn no_text_anywhere_upsets_the_reading() {
             let _ = fs::write(dir.path().join(path.trim_start_matches('/')), hostile);
         }
         let described = describe(&gather(&Host::at(dir.path())));
-        assert!(described.unknown.len() <= 41 && described.preempt == "unknown", "{hostile}: {described:?}");
+        assert!(
+            described.unknown.len() <= 41 && described.preempt == Preempt::Unknown,
+            "{hostile}: {described:?}"
+        );
     }
 }

@@ -10,7 +10,8 @@ use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::sync::OnceLock;
 
-use model::units::{Cpu, CpuSet, Policy};
+use model::units::{Cpu, CpuSet};
+use model::vocabulary::Policy;
 
 mod place;
 mod signals;

@@ -5,6 +5,7 @@ use super::run::{CpuRun, Run, Worst};
 use crate::histogram::{Row, total_of};
 use crate::text::several;
 use crate::units::Nanos;
+use crate::vocabulary::{Command, SchedulePhase};
 
 impl Run {
     /// Whether the numbers of a run agree with each other; the first contradiction in words.
@@ -19,13 +20,13 @@ impl Run {
         for cpu in &self.cpus {
             let checked = cpu
                 .check()
-                .and_then(|()| if self.command == "measure" { self.check_exact(cpu) } else { Ok(()) });
+                .and_then(|()| if self.command == Command::Measure { self.check_exact(cpu) } else { Ok(()) });
             checked.map_err(|what| format!("cpu {}: {what}", cpu.cpu))?;
         }
         let planned = self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied());
         // Before the threads are there a run is only a plan.
         let begun = self.complete || !self.cpus.is_empty();
-        if self.command == "measure" && begun && !planned {
+        if self.command == Command::Measure && begun && !planned {
             return Err("cpus are not those of the plan".into());
         }
         Ok(())
@@ -59,7 +60,7 @@ impl Run {
         if cpu.worst.windows(2).any(|pair| pair[0].latency_ns < pair[1].latency_ns) {
             return Err("worst is not in descending order".into());
         }
-        if self.plan.phase != "dither" && cpu.worst.iter().any(|worst| !cpu.is_in_time(worst)) {
+        if self.plan.phase != SchedulePhase::Dither && cpu.worst.iter().any(|worst| !cpu.is_in_time(worst)) {
             return Err("a worst wake-up is not at t0 + cycle * interval + latency".into());
         }
         Ok(())

@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Row};
+use crate::keyword::Word;
 use crate::units::{Cpu, Nanos};
+use crate::vocabulary::{
+    Command, Ended, Expiry, IdleStates, IntegrityKind, Policy, Preempt, SchedulePhase, WakeMechanism,
+};
 
 /// The schema this version writes, and the newest it reads.
 pub const SCHEMA: &str = "onbeat.run/1";
@@ -22,12 +26,12 @@ pub struct Run {
     pub schema: String,
     /// Identity of the run; also the name of its default directory.
     pub id: String,
-    /// `measure`, `hunt` or `import`.
-    pub command: String,
+    /// What made it.
+    pub command: Word<Command>,
     /// Whether the run came to its end, whatever ended it; false in a checkpoint.
     pub complete: bool,
-    /// `duration`, `loops`, `limit`, `signal`, `error` or `victim` (all threads that were followed have ended); `""` in a checkpoint.
-    pub ended: String,
+    /// What ended it; `""` in a checkpoint.
+    pub ended: Word<Ended>,
     /// The version of onbeat that wrote this.
     pub version: String,
     /// Wall time of the start, RFC 3339.
@@ -70,18 +74,18 @@ pub struct Plan {
     pub interval_ns: Option<Nanos>,
     /// Added to the period once per further CPU, as cyclictest's `-d`.
     pub distance_ns: Option<Nanos>,
-    /// `fifo`, `rr` or `other`, as it took effect.
-    pub policy: String,
+    /// The scheduling policy, as it took effect.
+    pub policy: Word<Policy>,
     /// Priority as it took effect; 0 for `other`.
     pub priority: Option<u32>,
-    /// `nanosleep`, `timerfd`, `signal` or `futex`.
-    pub wake: String,
-    /// `hard-irq`, `softirq-thread` or `unknown`: where the kernel runs the timer's expiry.
-    pub expiry: String,
-    /// `staggered`, `aligned` or `dither`.
-    pub phase: String,
-    /// `held` or `as-is`: whether /dev/cpu_dma_latency was held at 0.
-    pub idle: String,
+    /// How the threads sleep.
+    pub wake: Word<WakeMechanism>,
+    /// Where the kernel runs the timer's expiry.
+    pub expiry: Word<Expiry>,
+    /// How the schedules of the CPUs lie to each other.
+    pub phase: Word<SchedulePhase>,
+    /// Whether /dev/cpu_dma_latency was held at 0.
+    pub idle: Word<IdleStates>,
     /// Planned length; null where loops or a signal end the run.
     pub duration_ns: Option<Nanos>,
     /// Planned wake-ups per CPU; null where a duration or a signal ends the run.
@@ -110,8 +114,8 @@ pub struct Host {
     pub kernel: String,
     /// Architecture, as `uname -m`.
     pub machine: String,
-    /// `rt`, `full`, `lazy`, `voluntary`, `none` or `unknown`.
-    pub preempt: String,
+    /// The preemption model.
+    pub preempt: Word<Preempt>,
     /// The clocksource in use.
     pub clocksource: String,
     /// The hypervisor's name, or `none`.
@@ -249,8 +253,8 @@ pub struct Worst {
 /// One thing that stood in the way of a fair measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Integrity {
-    /// `steal`, `clock-step`, `suspend`, `throttled`, `affinity`, `offline`, `clocksource`, ...
-    pub kind: String,
+    /// What it was.
+    pub kind: Word<IntegrityKind>,
     /// The CPU concerned, null for the whole machine.
     pub cpu: Option<Cpu>,
     /// In words, with the numbers.
@@ -351,7 +355,7 @@ impl Peak {
 impl Run {
     /// Whether it follows threads that are not onbeat's: those keep no schedule that is known here.
     pub fn follows(&self) -> bool {
-        self.command == "hunt" && self.plan.interval_ns.is_none()
+        self.command == Command::Hunt && self.plan.interval_ns.is_none()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyword::Word;
+use crate::slice::SliceKind;
 use crate::units::{Cpu, Nanos};
 
 /// A wake-up over the threshold, taken apart.
@@ -29,7 +31,7 @@ pub struct Spike {
     /// How much of `unexplained_ns` is proven to be a stop from outside.
     pub stopped_ns: Nanos,
     /// The kinds with at least a tenth of the latency, largest first, `unexplained` among them.
-    pub classes: Vec<String>,
+    pub classes: Vec<Word<SliceKind>>,
     /// The thread that came late.
     pub victim: Who,
     /// When the thread was switched to, by the trace; null where that was lost.
@@ -42,8 +44,8 @@ pub struct Spike {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Slice {
-    /// One of the kinds of slices (`rules::Slice` has them all).
-    pub kind: String,
+    /// What kind of time it was.
+    pub kind: Word<SliceKind>,
     /// When it began.
     pub start_ns: Nanos,
     /// Its length.
@@ -106,7 +108,7 @@ pub struct Culprit {
     /// The rule's title, or the thread, function or interrupt by name.
     pub name: String,
     /// The kind of its slices.
-    pub kind: String,
+    pub kind: Word<SliceKind>,
     /// Spikes that it has part in.
     pub spikes: u64,
     /// What it took of them.

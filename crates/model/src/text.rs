@@ -7,23 +7,6 @@ use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A closed list of words, as flags take them and documents hold them.
-pub trait Keyword: Copy + Send + Sync + 'static {
-    /// All of them, in the order of the help.
-    const ALL: &'static [Self];
-
-    /// The word.
-    fn name(self) -> &'static str;
-
-    /// What it means, for the help.
-    fn help(self) -> &'static str;
-
-    /// The one of that name, in capitals or not.
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|word| word.name().eq_ignore_ascii_case(name))
-    }
-}
-
 /// Whether a character does something to the text around it instead of being seen: controls of ASCII and of C1 (which
 /// terminals take for escape sequences), separators of lines and paragraphs, marks of direction, and what is not shown
 /// at all. U+FFFE and U+FFFF are not allowed in XML.

@@ -2,7 +2,6 @@
 //!
 //! Microseconds exist only in flags and in what people read, so every conversion is here.
 
-use crate::text::Keyword;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -277,37 +276,6 @@ impl fmt::Display for CpuSet {
         let parts: Vec<String> =
             runs.iter().map(|&(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
         f.pad(&parts.join(","))
-    }
-}
-
-/// A scheduling policy that a measuring thread can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// SCHED_FIFO
-    Fifo,
-    /// SCHED_RR
-    Rr,
-    /// SCHED_OTHER, which takes no privilege
-    Other,
-}
-
-impl Keyword for Policy {
-    const ALL: &'static [Policy] = &[Policy::Fifo, Policy::Rr, Policy::Other];
-
-    fn name(self) -> &'static str {
-        match self {
-            Policy::Fifo => "fifo",
-            Policy::Rr => "rr",
-            Policy::Other => "other",
-        }
-    }
-
-    fn help(self) -> &'static str {
-        match self {
-            Policy::Fifo => "SCHED_FIFO",
-            Policy::Rr => "SCHED_RR",
-            Policy::Other => "SCHED_OTHER, which takes no privilege",
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::ink::{BOLD, Ink, RED, YELLOW};
 use super::words::{clean, filled, several, wrapped};
-use model::text::Keyword;
+use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
 use rules::intent::Chosen;
 use rules::judgement::{Severity, Verdict};

@@ -11,7 +11,7 @@ use super::words::clean;
 use super::{map_svg, map_text, rules as pages, theme};
 use model::error::{Outcome, json};
 
-use model::text::Keyword;
+use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
 use rules::judgement::{Severity, Verdict};
 

@@ -1,8 +1,10 @@
 //! The conditions of a measurement, its cost and its machine, as names with values in words.
 
 use super::words::{below_noise, clean, duration, span};
+use model::keyword::Word;
 use model::run::Run;
 use model::units::{Cpu, CpuSet, Nanos};
+use model::vocabulary::{Ended, Expiry, IdleStates, Policy, Preempt, SchedulePhase, WakeMechanism};
 
 const NOT_KNOWN: &str = "not known";
 
@@ -12,64 +14,67 @@ fn known(text: &str) -> String {
 
 /// Policy and priority: `SCHED_FIFO, priority 80`.
 pub fn policy(run: &Run) -> String {
-    match (run.plan.policy.as_str(), run.plan.priority) {
-        ("other", _) => "SCHED_OTHER (no real-time priority)".into(),
-        ("", _) => NOT_KNOWN.into(),
-        (name, Some(priority)) => format!("SCHED_{}, priority {priority}", clean(name).to_uppercase()),
-        (name, None) => format!("SCHED_{}, priority not known", clean(name).to_uppercase()),
+    let named = |name: &str| format!("SCHED_{}", clean(name).to_uppercase());
+    match (&run.plan.policy, run.plan.priority) {
+        (Word::Known(Policy::Other), _) => "SCHED_OTHER (no real-time priority)".into(),
+        (policy, _) if policy.is_empty() => NOT_KNOWN.into(),
+        (policy, Some(priority)) => format!("{}, priority {priority}", named(policy.as_str())),
+        (policy, None) => format!("{}, priority not known", named(policy.as_str())),
     }
 }
 
 /// Which preemption model the kernel has.
 pub fn preemption(run: &Run) -> String {
-    match run.host.preempt.as_str() {
-        "rt" => "PREEMPT_RT".into(),
-        "full" => "PREEMPT (full)".into(),
-        "lazy" => "PREEMPT_LAZY".into(),
-        "voluntary" => "PREEMPT_VOLUNTARY".into(),
-        "none" => "PREEMPT_NONE".into(),
-        "unknown" => NOT_KNOWN.into(),
-        other => known(other),
+    match &run.host.preempt {
+        Word::Known(Preempt::Rt) => "PREEMPT_RT".into(),
+        Word::Known(Preempt::Full) => "PREEMPT (full)".into(),
+        Word::Known(Preempt::Lazy) => "PREEMPT_LAZY".into(),
+        Word::Known(Preempt::Voluntary) => "PREEMPT_VOLUNTARY".into(),
+        Word::Known(Preempt::None) => "PREEMPT_NONE".into(),
+        Word::Known(Preempt::Unknown) => NOT_KNOWN.into(),
+        Word::Other(other) => known(other),
     }
 }
 
 /// Where the timer expires, which decides who may delay it.
 pub fn expiry(run: &Run) -> String {
-    match run.plan.expiry.as_str() {
-        "hard-irq" => "hard interrupt".into(),
-        "softirq-thread" => {
+    match run.plan.expiry.known() {
+        Some(Expiry::HardIrq) => "hard interrupt".into(),
+        Some(Expiry::SoftirqThread) => {
             "a softirq thread (ktimers, FIFO 1 on PREEMPT_RT): a busy thread of higher priority delays it"
                 .into()
         }
-        _ => NOT_KNOWN.into(),
+        Some(Expiry::Unknown) | None => NOT_KNOWN.into(),
     }
 }
 
 fn wake(run: &Run) -> String {
-    match run.plan.wake.as_str() {
-        "nanosleep" => "clock_nanosleep, absolute time".into(),
-        "timerfd" => "a blocking read of a timerfd".into(),
-        "signal" => "the signal of a POSIX timer".into(),
-        "futex" => "the timeout of a futex".into(),
-        other => known(other),
+    match &run.plan.wake {
+        Word::Known(WakeMechanism::Nanosleep) => "clock_nanosleep, absolute time".into(),
+        Word::Known(WakeMechanism::Timerfd) => "a blocking read of a timerfd".into(),
+        Word::Known(WakeMechanism::Signal) => "the signal of a POSIX timer".into(),
+        Word::Known(WakeMechanism::Futex) => "the timeout of a futex".into(),
+        Word::Other(other) => known(other),
     }
 }
 
 fn phase(run: &Run) -> String {
-    match (run.plan.phase.as_str(), run.plan.seed) {
-        ("staggered", _) => "staggered over the interval".into(),
-        ("aligned", _) => "aligned: all CPUs at the same instant".into(),
-        ("dither", Some(seed)) => format!("dithered: each slot moved at random (seed {seed})"),
-        ("dither", None) => "dithered: each slot moved at random".into(),
-        (other, _) => known(other),
+    match (&run.plan.phase, run.plan.seed) {
+        (Word::Known(SchedulePhase::Staggered), _) => "staggered over the interval".into(),
+        (Word::Known(SchedulePhase::Aligned), _) => "aligned: all CPUs at the same instant".into(),
+        (Word::Known(SchedulePhase::Dither), Some(seed)) => {
+            format!("dithered: each slot moved at random (seed {seed})")
+        }
+        (Word::Known(SchedulePhase::Dither), None) => "dithered: each slot moved at random".into(),
+        (Word::Other(other), _) => known(other),
     }
 }
 
 fn idle(run: &Run) -> String {
-    match run.plan.idle.as_str() {
-        "held" => "kept shallow (/dev/cpu_dma_latency held at 0)".into(),
-        "as-is" => "as is: leaving idle states is part of the latency".into(),
-        other => known(other),
+    match &run.plan.idle {
+        Word::Known(IdleStates::Held) => "kept shallow (/dev/cpu_dma_latency held at 0)".into(),
+        Word::Known(IdleStates::AsIs) => "as is: leaving idle states is part of the latency".into(),
+        Word::Other(other) => known(other),
     }
 }
 
@@ -93,14 +98,14 @@ fn interval(run: &Run) -> String {
 
 fn length(run: &Run) -> String {
     let measured = run.elapsed_ns.map_or_else(|| NOT_KNOWN.into(), duration);
-    let why = match run.ended.as_str() {
-        "signal" => ", ended by a signal",
-        "limit" => ", ended by the latency limit",
-        "error" => ", ended by an error",
+    let why = match run.ended.known() {
+        Some(Ended::Signal) => ", ended by a signal",
+        Some(Ended::Limit) => ", ended by the latency limit",
+        Some(Ended::Error) => ", ended by an error",
         _ => "",
     };
     match run.plan.duration_ns {
-        Some(planned) if run.ended != "duration" || !run.complete => {
+        Some(planned) if run.ended != Ended::Duration || !run.complete => {
             format!("{measured} of {} planned{why}", duration(planned))
         }
         _ => format!("{measured}{why}"),

@@ -255,7 +255,7 @@ pub fn noisy() -> Sample {
         entry("privilege", None, "SCHED_FIFO was not permitted; measured with SCHED_OTHER", false),
     ];
     run.complete = false;
-    run.ended = String::new();
+    run.ended = Default::default();
     sample.remarks = vec!["the last line of blocks.jsonl was cut short and left out".into()];
     sample
 }

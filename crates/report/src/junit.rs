@@ -6,7 +6,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::words::clean;
-use model::text::Keyword;
+use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
 use rules::judgement::Verdict;
 

@@ -4,6 +4,7 @@ use super::bounds::{percent, seconds};
 use super::words::{several, span};
 use model::run::Run;
 use model::units::Nanos;
+use model::vocabulary::Ended;
 use stats::bounds::CONFIDENCE;
 use stats::count::{rate, record};
 
@@ -15,9 +16,12 @@ pub fn outlook(run: &Run) -> Vec<String> {
     let length = run.elapsed_ns.filter(|length| length.0 > 0);
     let max = run.cpus.iter().filter_map(|cpu| cpu.max_ns).max();
     let (Some(length), Some(max)) = (length, max) else { return Vec::new() };
-    if run.ended == "limit" || run.integrity.iter().any(|entry| entry.invalidates) {
-        let why =
-            if run.ended == "limit" { "it ended at its own largest latency" } else { "something spoiled it" };
+    if run.ended == Ended::Limit || run.integrity.iter().any(|entry| entry.invalidates) {
+        let why = if run.ended == Ended::Limit {
+            "it ended at its own largest latency"
+        } else {
+            "something spoiled it"
+        };
         return vec![format!("this run says nothing of the next hours: {why}")];
     }
     let observed = length.0 as f64;

@@ -14,6 +14,7 @@ use super::{
 use model::histogram::Row;
 use model::run::{CpuRun, Run, Worst};
 use model::units::{Cpu, Nanos};
+use model::vocabulary::Command;
 
 /// So many of the worst wake-ups are listed.
 const WORST: usize = 20;
@@ -70,7 +71,7 @@ fn banners(input: &Input) -> Markup {
 fn integrity(input: &Input) -> Markup {
     let entries = &input.run.integrity;
     html! {
-        @if entries.is_empty() && input.run.command == "import" {
+        @if entries.is_empty() && input.run.command == Command::Import {
             p { "Not known: the imported file does not say." }
         } @else if entries.is_empty() {
             p { "Nothing was found that speaks against it." }
@@ -325,6 +326,6 @@ fn rest(run: &Run) -> Markup {
         @if !run.host.unknown.is_empty() {
             p class="muted" { "Could not be read: " (run.host.unknown.iter().map(|what| clean(what)).collect::<Vec<_>>().join("; ")) }
         }
-        p class="muted" { "Run " (if run.id.is_empty() { UNKNOWN.into() } else { clean(&run.id) }) ", made by onbeat " (clean(&run.version)) " (" (clean(&run.command)) ")." }
+        p class="muted" { "Run " (if run.id.is_empty() { UNKNOWN.into() } else { clean(&run.id) }) ", made by onbeat " (clean(&run.version)) " (" (clean(run.command.as_str())) ")." }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::words::filled;
 use facts::cmdline::Cmdline;
 use model::error::{Outcome, json_pretty};
-use model::text::Keyword;
+use model::keyword::Keyword;
 use rules::culprits::{self, Culprit};
 use rules::{Evidence, Knob, Lasts, Rule, Source, knobs};
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::ink::{BOLD, Ink};
 use super::rules::{Words, sheet};
 use super::words::filled;
-use model::text::Keyword;
+use model::keyword::Keyword;
 use rules::Rule;
 
 /// The rules as a list.

@@ -6,6 +6,7 @@ use super::Input;
 use model::run::{Integrity, Run};
 pub use model::text::{clean, several};
 use model::units::Nanos;
+use model::vocabulary::Command;
 
 /// What stands where a number is not known.
 pub const UNKNOWN: &str = "\u{2013}";
@@ -90,7 +91,7 @@ pub fn incomplete(run: &Run) -> Option<String> {
 pub fn integrity(entry: &Integrity) -> String {
     let place = entry.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
     let detail = if entry.detail.is_empty() { String::new() } else { format!(": {}", clean(&entry.detail)) };
-    format!("{}{place}{detail}", clean(&entry.kind))
+    format!("{}{place}{detail}", clean(entry.kind.as_str()))
 }
 
 /// Samples whose value an import does not carry, and the wake-ups that came early.
@@ -158,7 +159,7 @@ pub fn verdict(input: &Input) -> String {
     let on = several(cpus.len() as u64, "CPU", "CPUs");
     let cycles = several(cycles, "wake-up", "wake-ups");
     // What is armed adds to every wake-up: such a maximum is not the machine's.
-    let armed = if input.run.command == "hunt" { ", with events armed," } else { "" };
+    let armed = if input.run.command == Command::Hunt { ", with events armed," } else { "" };
     format!("The largest latency of {cycles} on {on}{armed} was {max}, on CPU {}{when}{missed}.", worst.cpu)
 }
 

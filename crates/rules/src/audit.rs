@@ -9,7 +9,7 @@ use super::remedy::Remedy;
 use super::{Knob, Lasts, knobs, rivals};
 use facts::cmdline::Cmdline;
 use facts::survey::Survey;
-use model::text::Keyword;
+use model::keyword::Keyword;
 
 /// The name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.audit/1";

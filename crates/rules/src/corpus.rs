@@ -15,7 +15,7 @@ pub mod tests {
     use crate::judgement::Verdict;
     use crate::{knobs, wanted};
     use bundle::capture;
-    use model::text::Keyword;
+    use model::keyword::Keyword;
     use std::fs;
     use std::path::{Path, PathBuf};
 

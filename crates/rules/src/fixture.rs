@@ -6,7 +6,7 @@ use crate::{Knob, Lasts, wanted};
 use facts::survey::{Survey, survey};
 use host::Host;
 use host::record::Seen;
-use model::text::Keyword;
+use model::keyword::Keyword;
 use model::units::CpuSet;
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::balance;
 use facts::Fact;
 use facts::survey::Survey;
-use model::text::Keyword;
+use model::keyword::Keyword;
 use model::units::CpuSet;
 
 /// What the machine is for; the same setting can be right for one and wrong for another.

@@ -1,6 +1,6 @@
 //! What a rule says of a machine, and how judgements add up.
 
-use model::text::Keyword;
+use model::keyword::Keyword;
 use serde::Serialize;
 
 use super::Lasts;

@@ -170,7 +170,7 @@ pub enum Lasts {
 }
 
 /// The ways in which time is taken from a task: the kinds of a spike's slices.
-pub use trace::timeline::Kind as Slice;
+pub use model::slice::SliceKind as Slice;
 
 /// A rule of either kind.
 #[derive(Clone, Copy)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use model::run::{Block, CpuRun, Plan, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
+use model::vocabulary::{Command, Ended};
 use stats::dice::{Dice, SEED};
 
 use super::program::timed;
@@ -277,9 +278,9 @@ fn run(id: &str, hours: &Range<usize>, largest: &[i64]) -> Run {
     Run {
         schema: SCHEMA.to_string(),
         id: id.to_string(),
-        command: "measure".to_string(),
+        command: Command::Measure.into(),
         complete: true,
-        ended: "duration".to_string(),
+        ended: Ended::Duration.into(),
         checkpoint_mono_ns: until,
         plan: Plan { cpus: (0..CPUS).map(Cpu).collect(), interval_ns: Some(INTERVAL), ..Plan::default() },
         elapsed_ns: Some(Nanos(seconds * SECOND)),

@@ -1,7 +1,9 @@
 //! cyclictest's own command line, which its JSON carries: the schedule that the rest of the file omits.
 
+use model::keyword::Word;
 use model::run::Plan;
 use model::units::{Bare, Nanos, parse_span};
+use model::vocabulary::{Policy, WakeMechanism};
 
 /// Short options that take a value, attached or as the next word (`getopt` string of rt-tests 2.1 to 2.9).
 const VALUED: &str = "bcdDFhHilop";
@@ -48,11 +50,10 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
     plan.loops = given.loops.and_then(|text| text.parse().ok()).filter(|&n| n > 0);
     (plan.policy, plan.priority) = policy_of(&given);
     plan.wake = match (given.posix_timers, given.system) {
-        (false, false) => "nanosleep",
-        (true, _) => "signal",
-        (false, true) => "",
-    }
-    .into();
+        (false, false) => WakeMechanism::Nanosleep.into(),
+        (true, _) => WakeMechanism::Signal.into(),
+        (false, true) => Word::default(),
+    };
 }
 
 /// Whether the run was to keep a histogram; not, as far as is known, where the line is not one of cyclictest's.
@@ -65,18 +66,18 @@ pub(super) fn buckets(line: &str) -> Option<u64> {
     gather(line.split_ascii_whitespace().skip(1)).histogram??.parse().ok()
 }
 
-/// The policy and priority that take effect; `""` and `None` where the line does not tell.
-fn policy_of(given: &Given) -> (String, Option<u32>) {
+/// The policy and priority that take effect; nothing and `None` where the line does not tell.
+fn policy_of(given: &Given) -> (Word<Policy>, Option<u32>) {
     let policy = match (given.priority, given.policy) {
-        (_, Some("rr")) => "rr",
+        (_, Some("rr")) => Policy::Rr.into(),
         // A priority means SCHED_FIFO, also with a policy that has none.
-        (Some(_), _) | (None, Some("fifo")) => "fifo",
-        (None, None | Some("other" | "normal")) => return ("other".into(), Some(0)),
-        (None, _) => "",
+        (Some(_), _) | (None, Some("fifo")) => Policy::Fifo.into(),
+        (None, None | Some("other" | "normal")) => return (Policy::Other.into(), Some(0)),
+        (None, _) => Word::default(),
     };
     // Without a priority of its own cyclictest takes one more than there are threads.
     let number = given.priority.and_then(|text| text.parse().ok());
-    (policy.into(), number.filter(|n| (1..=99).contains(n) && !given.spread))
+    (policy, number.filter(|n| (1..=99).contains(n) && !given.spread))
 }
 
 fn gather<'a>(mut words: impl Iterator<Item = &'a str>) -> Given<'a> {
@@ -147,23 +148,26 @@ mod tests {
         plan
     }
 
-    fn brief(line: &str) -> (Option<i64>, Option<i64>, Option<u32>, String) {
+    fn brief(line: &str) -> (Option<i64>, Option<i64>, Option<u32>, Word<Policy>) {
         let plan = plan_of(line);
         (plan.interval_ns.map(|n| n.0), plan.distance_ns.map(|n| n.0), plan.priority, plan.policy)
     }
 
     #[test]
     fn options_are_read_as_getopt_reads_them() {
-        let fifo = "fifo".to_owned();
+        let fifo = Word::from(Policy::Fifo);
         let line = "cyclictest -qmu -h 3500 -p95 -i100 -t4 -a0-3";
         assert_eq!(brief(line), (Some(100_000), Some(0), Some(95), fifo.clone()));
         let line = "/usr/bin/cyclictest -mSp98 -D6h -i200 -q";
         assert_eq!(brief(line), (Some(200_000), Some(500_000), Some(98), fifo.clone()));
         assert_eq!(plan_of(line).duration_ns, Some(Nanos(21_600_000_000_000)));
-        assert_eq!(brief("cyclictest").3, "other");
-        assert_eq!(brief("cyclictest --policy=rr"), (Some(1_000_000), Some(500_000), None, "rr".into()));
+        assert_eq!(brief("cyclictest").3, Policy::Other);
+        assert_eq!(
+            brief("cyclictest --policy=rr"),
+            (Some(1_000_000), Some(500_000), None, Policy::Rr.into())
+        );
         assert_eq!(brief("cyclictest --priority 80 --distance=0").1, Some(0));
-        assert_eq!(plan_of("cyclictest -x -l 500").wake, "signal");
+        assert_eq!(plan_of("cyclictest -x -l 500").wake, WakeMechanism::Signal);
         assert_eq!(plan_of("cyclictest -x -l 500").loops, Some(500));
         assert_eq!(plan_of("other -i 5"), Plan::default());
         let asked =
@@ -177,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_unknown() {
-        assert_eq!(brief("cyclictest -i1x -p x"), (None, Some(500_000), None, "fifo".into()));
+        assert_eq!(brief("cyclictest -i1x -p x"), (None, Some(500_000), None, Policy::Fifo.into()));
         assert_eq!(brief("cyclictest -i0 -p 9999").0, None);
         assert_eq!(brief("cyclictest -i0 -p 9999").2, None);
     }

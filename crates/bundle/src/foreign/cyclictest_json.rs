@@ -13,6 +13,7 @@ pub use super::json_read::parse;
 use super::{Context, date, micros};
 use model::error::{Outcome, json_pretty};
 use model::run::{CpuRun, Run};
+use model::vocabulary::Preempt;
 
 #[derive(Serialize)]
 struct File<'a> {
@@ -70,7 +71,7 @@ pub fn write(run: &Run, context: &Context) -> Outcome<String> {
             release: &run.host.release,
             version: &run.host.kernel,
             machine: &run.host.machine,
-            realtime: (run.host.preempt == "rt").into(),
+            realtime: (run.host.preempt == Preempt::Rt).into(),
         },
         num_threads: run.cpus.len(),
         resolution_in_ns: 0,

@@ -4,9 +4,11 @@ use super::OVERFLOW_LIMIT;
 use super::hist_gather::{Gathered, Numbers};
 use super::hist_line;
 use super::imported::{Thread, empty_run, fill};
+use model::keyword::Word;
 use model::run::Run;
 use model::text::several;
 use model::units::Nanos;
+use model::vocabulary::{Ended, IdleStates, Policy};
 
 /// Reads the text; a live display's last update counts where there is no histogram.
 ///
@@ -125,16 +127,16 @@ impl Gathered {
         };
         let mut priorities = self.summaries.values().map(|s| s.priority);
         plan.priority = priorities.next().filter(|first| priorities.all(|other| other == *first));
-        plan.policy = match self.policy.as_str() {
-            "fifo" | "rr" | "other" => self.policy.clone(),
-            _ if plan.priority == Some(0) => "other".into(),
-            _ => String::new(),
+        plan.policy = match Word::from(self.policy.as_str()) {
+            Word::Known(policy) => Word::Known(policy),
+            Word::Other(_) if plan.priority == Some(0) => Policy::Other.into(),
+            Word::Other(_) => Word::default(),
         };
         if self.idle_held {
-            plan.idle = "held".into();
+            plan.idle = IdleStates::Held.into();
         }
         if self.broke {
-            run.ended = "limit".into();
+            run.ended = Ended::Limit.into();
         }
         plan.notes.push(super::TAKEN_AS_US.into());
         if self.overflow_cycles_dropped > 0 {
@@ -173,7 +175,7 @@ mod tests {
                 (Some(Nanos(60_000)), Some(Nanos(60_000)))
             );
         }
-        assert_eq!(text.plan.idle, "held");
+        assert_eq!(text.plan.idle, IdleStates::Held);
         let cycles = &text.cpus[0].overflow_cycles;
         assert_eq!((cycles.len(), cycles[0], cycles[12]), (13, 248, 1277));
         assert_eq!(text.cpus[0].worst, [], "the first ones are not the worst");
@@ -217,7 +219,7 @@ mod tests {
         let live = read("live.txt");
         assert_eq!((live.plan.policy.as_str(), live.cpus[0].interval_ns), ("fifo", Some(Nanos::MILLI)));
         assert_eq!(live.cpus[0].cycles, 40);
-        assert_eq!(read("break.txt").ended, "limit");
+        assert_eq!(read("break.txt").ended, Ended::Limit);
         assert_eq!(read("histfile.txt").cpus[1].overflows, Some(3));
         assert_eq!(read("single-h20.txt").cpus[0].overflow_cycles.len(), 20);
     }

@@ -3,6 +3,7 @@
 use model::histogram::{self, Row, total_of};
 use model::run::{CpuRun, Integrity, Run, SCHEMA};
 use model::units::{Cpu, Nanos};
+use model::vocabulary::{Command, Expiry, IntegrityKind, Preempt};
 
 /// Where cyclictest's minimum begins: it stays there when no sample was below.
 const MIN_START: i128 = 1_000_000;
@@ -36,13 +37,13 @@ pub(super) struct Thread {
 pub(super) fn empty_run() -> Run {
     let mut run = Run {
         schema: SCHEMA.into(),
-        command: "import".into(),
+        command: Command::Import.into(),
         complete: true,
         version: env!("CARGO_PKG_VERSION").into(),
         ..Run::default()
     };
-    run.plan.expiry = "unknown".into();
-    run.host.preempt = "unknown".into();
+    run.plan.expiry = Expiry::Unknown.into();
+    run.host.preempt = Preempt::Unknown.into();
     run
 }
 
@@ -63,7 +64,7 @@ pub(super) fn fill(run: &mut Run, threads: Vec<Thread>, unit: Nanos) -> Result<(
         run.cpus.push(cpu_run(cpu, thread, unit).map_err(|what| format!("thread {index}: {what}"))?);
         if wrapped {
             run.integrity.push(Integrity {
-                kind: "early".into(),
+                kind: IntegrityKind::Early.into(),
                 cpu: Some(cpu),
                 detail: "the maximum is an early wake-up that cyclictest took for a huge latency".into(),
                 invalidates: false,
@@ -202,7 +203,7 @@ mod tests {
             (run.cpus[0].min_ns, run.cpus[0].max_ns, run.cpus[0].mean_ns),
             (Some(Nanos(5)), None, None)
         );
-        assert_eq!(run.integrity[0].kind, "early");
+        assert_eq!(run.integrity[0].kind, IntegrityKind::Early);
         let unset = Thread { min: Some(MIN_START), max: Some(0), ..Thread::default() };
         assert_eq!(run_of(unset, Nanos(1)).unwrap().cpus[0].min_ns, None);
     }

@@ -9,6 +9,7 @@ use super::imported::{Thread, empty_run, fill};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
 use model::run::{Plan, Run};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
+use model::vocabulary::Preempt;
 
 #[derive(serde::Deserialize)]
 struct ReadFile {
@@ -77,7 +78,7 @@ pub fn parse(bytes: &[u8]) -> Result<Run, String> {
     run.host.kernel = file.sysinfo.version;
     run.host.machine = file.sysinfo.machine;
     if file.sysinfo.realtime == 1 {
-        run.host.preempt = "rt".into();
+        run.host.preempt = Preempt::Rt.into();
     }
     date_run(&mut run, &file.start_time, &file.end_time);
     let asked = command_line::asks_for_histogram(&file.command_line);
@@ -214,7 +215,7 @@ mod tests {
         let run = parse(fixture("smp-H60.json").as_bytes()).unwrap();
         assert_eq!(run.check(), Ok(()));
         assert_eq!((run.plan.interval_ns, run.plan.priority), (Some(Nanos::MILLI), Some(80)));
-        assert_eq!(run.plan.policy, "fifo");
+        assert_eq!(run.plan.policy, model::vocabulary::Policy::Fifo);
         let cpu = &run.cpus[0];
         assert_eq!((cpu.cpu, cpu.cycles, cpu.overflows), (Cpu(0), 1500, Some(13)));
         assert_eq!(cpu.overflows_from_ns, Some(Nanos(60_000)), "as -H60 says");

@@ -8,7 +8,7 @@ use bundle::capture;
 use facts::survey::survey;
 use host::{self, Host};
 use model::error::{Exit, Outcome, Trouble, json_pretty};
-use model::text::Keyword;
+use model::keyword::Keyword;
 use model::text::quoted;
 use model::units::CpuSet;
 use report::map::Map;

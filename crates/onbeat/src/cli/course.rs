@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use super::flags::{keyword, span};
 use super::say;
-use crate::plan::intent::{CpuChoice, Idle, MeasureIntent, Mechanism, SchedulePhase};
+use crate::plan::intent::{CpuChoice, MeasureIntent};
 use model::error::{Outcome, Trouble};
-use model::units::{Bare, CpuSet, Policy};
+use model::units::{Bare, CpuSet};
+use model::vocabulary::Policy;
+use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
 
 /// What is measured, how, and for how long.
 #[derive(clap::Args)]
@@ -34,14 +36,14 @@ pub struct Course {
     #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = keyword::<Policy>())]
     policy: Option<Policy>,
     /// How a thread sleeps: what your task uses is what to measure
-    #[arg(long, value_name = "HOW", default_value = "nanosleep", value_parser = keyword::<Mechanism>())]
-    wake: Mechanism,
+    #[arg(long, value_name = "HOW", default_value = "nanosleep", value_parser = keyword::<WakeMechanism>())]
+    wake: WakeMechanism,
     /// How the CPUs' schedules lie beside each other
     #[arg(long, value_name = "HOW", default_value = "staggered", value_parser = keyword::<SchedulePhase>())]
     phase: SchedulePhase,
-    /// Idle states during the run [default: held]
-    #[arg(long, value_name = "HOW", conflicts_with = "default_system", value_parser = keyword::<Idle>())]
-    idle: Option<Idle>,
+    /// IdleStates states during the run [default: held]
+    #[arg(long, value_name = "HOW", conflicts_with = "default_system", value_parser = keyword::<IdleStates>())]
+    idle: Option<IdleStates>,
     /// The same as --idle as-is
     #[arg(long)]
     default_system: bool,
@@ -110,7 +112,7 @@ impl Course {
             priority: self.priority,
             wake: self.wake,
             phase: self.phase,
-            idle: if self.default_system { Some(Idle::AsIs) } else { self.idle },
+            idle: if self.default_system { Some(IdleStates::AsIs) } else { self.idle },
             duration: self.duration.as_deref().map(|text| span("-D", text, Bare::Seconds)).transpose()?,
             loops: self.loops.filter(|&loops| loops > 0),
             limit: self.breaktrace.as_deref().map(|text| span("-b", text, Bare::Micros)).transpose()?,

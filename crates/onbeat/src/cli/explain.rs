@@ -1,5 +1,6 @@
 //! `onbeat explain`: a hunt's explanation again, from what its bundle holds.
 
+use model::vocabulary::Command;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +46,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let mut stolen = Vec::new();
     bundle.each_block(|block| stolen.extend(Stolen::of(block)))?;
     let (mut run, mut remarks) = (std::mem::take(&mut bundle.run), std::mem::take(&mut bundle.remarks));
-    if run.command != "hunt" {
+    if run.command != Command::Hunt {
         return Err(Trouble::usage(format!(
             "{} is a run of `onbeat {}`, in which nothing was traced: give one of `onbeat hunt`",
             quoted(&args.bundle),

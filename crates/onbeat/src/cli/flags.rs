@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use model::error::{Outcome, Trouble};
-use model::text::Keyword;
+use model::keyword::Keyword;
 use model::units::{Bare, Nanos, parse_span};
 
 /// One of a closed list of words, each with its line in the help.

@@ -1,5 +1,6 @@
 //! `onbeat hunt`: measuring with the flight recorder armed, every spike explained.
 
+use model::vocabulary::{Command, Ended, IntegrityKind};
 use std::io;
 use std::path::PathBuf;
 
@@ -72,7 +73,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let host = Host::live();
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     let Begun { plan, machine, housekeeping, mut run, core_types, before, mut desk } =
-        begin(&args.course, "hunt", environment)?;
+        begin(&args.course, Command::Hunt, environment)?;
     // Which run could not be read is then what this process may use: of no CPU nothing would be recorded.
     let recorder = Recorder::open(&machine.online)?;
     let explainer = Explainer::new(recorder, &run, desk.writer.events()?, host::memory_kib());
@@ -107,7 +108,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     };
     let changes = before.changes(&run).into_iter();
     // Whom a hunt follows is no competitor of its own threads: there are none.
-    run.integrity.extend(changes.filter(|entry| args.victim.is_none() || entry.kind != "rt-competitor"));
+    run.integrity
+        .extend(changes.filter(|entry| args.victim.is_none() || entry.kind != IntegrityKind::RtCompetitor));
     finish(args, environment, run, &found, writer)
 }
 
@@ -155,7 +157,7 @@ fn finish(
             print(render(run, columns, color).as_bytes())?;
         }
         // Any other end says it as its error.
-        if let Some(why) = nothing_seen(run).filter(|_| run.ended == "signal") {
+        if let Some(why) = nothing_seen(run).filter(|_| run.ended == Ended::Signal) {
             print((why + "\n").as_bytes())?;
         }
         if kept.is_ok() {

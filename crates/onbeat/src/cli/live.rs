@@ -13,7 +13,6 @@ use super::Environment;
 use crate::measure::sink::Progress;
 use crate::measure::total::Total;
 use crate::plan::MeasurePlan;
-use model::text::Keyword;
 use model::text::{clean, several};
 use model::units::Nanos;
 

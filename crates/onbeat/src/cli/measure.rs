@@ -13,6 +13,7 @@ use host::rt;
 use model::error::{Exit, Outcome, json};
 use model::run::Run;
 use model::text::quoted;
+use model::vocabulary::Command;
 use report::outlook::outlook;
 use report::table;
 use report::words::wrapped;
@@ -43,7 +44,8 @@ pub struct Args {
 /// Measures.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     super::check_outputs(&args.outputs())?;
-    let Begun { plan, run, core_types, before, mut desk, .. } = begin(&args.course, "measure", environment)?;
+    let Begun { plan, run, core_types, before, mut desk, .. } =
+        begin(&args.course, Command::Measure, environment)?;
     let measured = start::measure(plan, run, &core_types, &mut desk, None);
     rt::forget_code(); // that of the measuring
     let Desk { writer, live } = desk;

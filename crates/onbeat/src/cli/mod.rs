@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, each gathers, calls and prints.
 
+use model::vocabulary::Ended;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -219,7 +220,7 @@ fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign:
         node_name: node_name.to_owned(),
         started_unix_s,
         ended_unix_s: started_unix_s + run.elapsed_ns.unwrap_or_default().as_secs() as i64,
-        return_code: if run.ended == "limit" { 3 } else { 0 },
+        return_code: if run.ended == Ended::Limit { 3 } else { 0 },
     }
 }
 

@@ -1,5 +1,6 @@
 //! `onbeat report`: bundles to pictures and tables.
 
+use model::vocabulary::Command;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -157,7 +158,7 @@ fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
         ));
     }
     let windows =
-        if bundle.run.command == "hunt" { Some(windows(path, &mut bundle, &stolen)?) } else { None };
+        if bundle.run.command == Command::Hunt { Some(windows(path, &mut bundle, &stolen)?) } else { None };
     let subject = Subject::of_bundle(path, bundle, collector, Nanos(1));
     if !quiet {
         subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
@@ -187,7 +188,7 @@ fn tables(inputs: &[Input], columns: usize, color: bool) -> String {
         if inputs.len() > 1 {
             text.push_str(&format!("{}\n", clean(input.title)));
         }
-        let hunted = input.run.command == "hunt";
+        let hunted = input.run.command == Command::Hunt;
         let render = if hunted { hunt::text::render } else { table::render };
         text.push_str(&render(input.run, columns, color));
     }

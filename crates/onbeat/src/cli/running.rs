@@ -1,5 +1,6 @@
 //! What every command that runs the measuring loop does around it: from flags to a run that has begun, and its end.
 
+use model::vocabulary::{Command, Ended, IntegrityKind};
 use std::io::{self, IsTerminal};
 
 use super::Environment;
@@ -37,7 +38,7 @@ pub struct Begun {
 }
 
 /// Flags to intent, machine to plan; makes the bundle. Refuses with the remedy.
-pub fn begin(course: &Course, command: &str, environment: &Environment) -> Outcome<Begun> {
+pub fn begin(course: &Course, command: Command, environment: &Environment) -> Outcome<Begun> {
     let intent = course.intent()?;
     rt::forget_code(); // that of the command line
     let host = Host::live().recording();
@@ -70,7 +71,7 @@ pub fn begin(course: &Course, command: &str, environment: &Environment) -> Outco
 fn clear_away() -> Option<Integrity> {
     let removed = Tracing::open().ok()?.remove_dead();
     let detail = format!("removed what a killed hunt had left armed: {}", removed.join(", "));
-    (!removed.is_empty()).then(|| entry("tracing", None, false, detail))
+    (!removed.is_empty()).then(|| entry(IntegrityKind::Tracing, None, false, detail))
 }
 
 /// The bundle and the screen, side by side.
@@ -109,14 +110,14 @@ pub fn unless_stopped(ended: Outcome<Exit>) -> Outcome<Exit> {
 
 /// How the run ended, as an exit code, unless something went wrong first.
 pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
-    let lost = run.integrity.iter().find(|entry| entry.kind == "storage");
+    let lost = run.integrity.iter().find(|entry| entry.kind == IntegrityKind::Storage);
     let first = first.or_else(|| lost.map(|entry| Trouble::internal(entry.detail.clone())));
-    match (first, run.ended.as_str()) {
+    match (first, run.ended.known()) {
         (Some(trouble), _) => Err(trouble),
-        (None, "limit") => Ok(Exit::Limit),
-        (None, "signal") => Ok(Exit::Interrupted),
-        (None, "error") => {
-            let starved = run.integrity.iter().find(|entry| entry.kind == "starved");
+        (None, Some(Ended::Limit)) => Ok(Exit::Limit),
+        (None, Some(Ended::Signal)) => Ok(Exit::Interrupted),
+        (None, Some(Ended::Error)) => {
+            let starved = run.integrity.iter().find(|entry| entry.kind == IntegrityKind::Starved);
             let words = |entry: &Integrity| match entry.cpu {
                 Some(cpu) => format!("cpu {cpu}: {}", entry.detail),
                 None => entry.detail.clone(),
@@ -130,7 +131,7 @@ pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
         (None, ended) => {
             let inconclusive = |message| Trouble { exit: Exit::Inconclusive, message };
             let nothing = nothing_seen(run).map(inconclusive);
-            let why = nothing.or_else(|| ended_early(run).filter(|_| ended == "victim"));
+            let why = nothing.or_else(|| ended_early(run).filter(|_| ended == Some(Ended::Victim)));
             why.map_or(Ok(Exit::Fine), Err)
         }
     }
@@ -145,16 +146,18 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
     if !run.follows() || wakeups(run) > 0 {
         return None;
     }
-    let detail =
-        |kind: &str| run.integrity.iter().find(|entry| entry.kind == kind).map(|entry| entry.detail.as_str());
-    match detail("lost") {
+    let detail = |kind: IntegrityKind| {
+        run.integrity.iter().find(|entry| entry.kind == kind).map(|entry| entry.detail.as_str())
+    };
+    match detail(IntegrityKind::Lost) {
         Some(lost) => Some(format!(
             "no wake-up could be told: {lost}; let fewer events come: follow fewer threads, leave the stacks out with \
              --no-stacks, or hunt while the machine does less"
         )),
-        None if run.ended == "victim" => None,
+        None if run.ended == Ended::Victim => None,
         None => {
-            let what = detail("victim").unwrap_or("no thread that is followed woke up: nothing was measured");
+            let what = detail(IntegrityKind::Victim)
+                .unwrap_or("no thread that is followed woke up: nothing was measured");
             Some(format!("{what}; follow a thread that sleeps and wakes, or give a longer -D"))
         }
     }
@@ -189,10 +192,10 @@ fn look_at_machine(facts: &Facts) -> Outcome<MachineCpus> {
     let permitted = rt::pin(&online).and_then(|()| rt::affinity()).unwrap_or_else(|_| inherited.clone());
     rt::pin(&inherited).map_err(failed)?;
     let isolated = facts.isolated.known().cloned().unwrap_or_default();
-    Ok(MachineCpus { online, inherited, permitted, isolated, preempt: facts.preempt.name().into() })
+    Ok(MachineCpus { online, inherited, permitted, isolated, preempt: facts.preempt })
 }
 
-fn document(command: &str, plan: &MeasurePlan, facts: &Facts) -> Run {
+fn document(command: Command, plan: &MeasurePlan, facts: &Facts) -> Run {
     let now = wall_time(clock::monotonic() + clock::wall_offset());
     let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
     Run {
@@ -201,7 +204,7 @@ fn document(command: &str, plan: &MeasurePlan, facts: &Facts) -> Run {
         command: command.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started: now,
-        plan: plan.document(facts.preempt.name()),
+        plan: plan.document(facts.preempt),
         host: facts::describe(facts),
         ..Run::default()
     }
@@ -231,25 +234,33 @@ mod tests {
 
     #[test]
     fn a_hunt_that_saw_no_wake_up_of_those_it_follows_carries_no_verdict() {
-        let run = |ended: &str, kind: &str, cycles| Run {
-            command: "hunt".into(),
+        let run = |ended: Ended, kind: IntegrityKind, cycles| Run {
+            command: Command::Hunt.into(),
             ended: ended.into(),
             cpus: vec![CpuRun { cycles, ..CpuRun::default() }],
-            integrity: vec![entry(kind, None, false, format!("about {kind}"))],
+            integrity: vec![entry(kind, None, false, format!("about {}", kind.name()))],
             ..Run::default()
         };
-        for (ended, kind) in [("duration", "victim"), ("duration", "lost"), ("victim", "lost")] {
+        for (ended, kind) in [
+            (Ended::Duration, IntegrityKind::Victim),
+            (Ended::Duration, IntegrityKind::Lost),
+            (Ended::Victim, IntegrityKind::Lost),
+        ] {
             let trouble = exit_of(&run(ended, kind, 0), None).expect_err("nothing to say");
             assert_eq!(trouble.exit, Exit::Inconclusive);
-            assert!(trouble.message.contains(&format!("about {kind}; ")), "{}", trouble.message);
+            assert!(trouble.message.contains(&format!("about {}; ", kind.name())), "{}", trouble.message);
             assert!(!trouble.message.contains('\n'));
             assert_eq!(exit_of(&run(ended, kind, 1), None).ok(), Some(Exit::Fine));
         }
         // A signal keeps its code, and the sentence is there to be printed.
-        assert_eq!(exit_of(&run("signal", "lost", 0), None).ok(), Some(Exit::Interrupted));
-        assert!(nothing_seen(&run("signal", "lost", 0)).is_some_and(|why| why.contains("--no-stacks")));
-        assert_eq!(nothing_seen(&run("signal", "lost", 1)), None);
-        let measured = Run { command: "measure".into(), ..run("duration", "victim", 0) };
+        assert_eq!(exit_of(&run(Ended::Signal, IntegrityKind::Lost, 0), None).ok(), Some(Exit::Interrupted));
+        assert!(
+            nothing_seen(&run(Ended::Signal, IntegrityKind::Lost, 0))
+                .is_some_and(|why| why.contains("--no-stacks"))
+        );
+        assert_eq!(nothing_seen(&run(Ended::Signal, IntegrityKind::Lost, 1)), None);
+        let measured =
+            Run { command: Command::Measure.into(), ..run(Ended::Duration, IntegrityKind::Victim, 0) };
         assert_eq!(exit_of(&measured, None).ok(), Some(Exit::Fine));
     }
 }

@@ -126,7 +126,8 @@ mod tests {
     }
 
     fn run() -> Run {
-        let mut run = Run { command: "hunt".into(), host: fixture::host(), ..Run::default() };
+        let mut run =
+            Run { command: model::vocabulary::Command::Hunt.into(), host: fixture::host(), ..Run::default() };
         run.host.virtualization = "kvm".into();
         (run.plan.cpus, run.recorder) = (vec![Cpu(0), Cpu(1)], Some(Default::default()));
         run

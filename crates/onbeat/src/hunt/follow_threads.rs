@@ -25,6 +25,7 @@ use model::histogram::{Counts, row_of};
 use model::run::{self, Block, Integrity, Run};
 use model::text::several;
 use model::units::{CpuSet, Nanos};
+use model::vocabulary::{Ended, IntegrityKind};
 use model::wall_time::wall_time;
 use trace::event::{Raw, What};
 
@@ -140,12 +141,12 @@ impl FollowThreads {
         // A kill before the first checkpoint leaves a run that is known to follow threads.
         self.note_storage(sink.checkpoint(&run), &mut run);
         run.ended = self.watch_until_end(&mut run, host, sink).into();
-        if run.ended == "victim" {
+        if run.ended == Ended::Victim {
             run.integrity.push(self.ended());
         } else if self.wakeups == 0 && !self.losses.any() {
             let watched = (self.blocks.until() - self.blocks.began()).spoken();
             let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
-            run.integrity.push(entry("victim", None, false, detail));
+            run.integrity.push(entry(IntegrityKind::Victim, None, false, detail));
         }
         self.fill(&mut run, true);
         run.complete = true;
@@ -153,7 +154,7 @@ impl FollowThreads {
     }
 
     /// Goes on until something ends it; which that was.
-    fn watch_until_end(&mut self, run: &mut Run, host: &Host, sink: &mut dyn Sink) -> &'static str {
+    fn watch_until_end(&mut self, run: &mut Run, host: &Host, sink: &mut dyn Sink) -> Ended {
         let began = self.blocks.began();
         let end = self.limits.duration.map(|length| began + length);
         let (mut next, mut seconds) = (began + BLOCK_LENGTH, 0);
@@ -167,11 +168,11 @@ impl FollowThreads {
             let upto = end.map_or(now, |end| now.min(end));
             let mut seen = self.poll(upto);
             let reason = match (self.limit_reached, woken) {
-                (true, _) => Some("limit"),
-                (_, Woken::Stop) => Some("signal"),
-                _ if self.limits.wakeups.is_some_and(|most| self.wakeups >= most) => Some("loops"),
-                _ if end.is_some_and(|end| now >= end) => Some("duration"),
-                _ if gone => Some("victim"),
+                (true, _) => Some(Ended::Limit),
+                (_, Woken::Stop) => Some(Ended::Signal),
+                _ if self.limits.wakeups.is_some_and(|most| self.wakeups >= most) => Some(Ended::Loops),
+                _ if end.is_some_and(|end| now >= end) => Some(Ended::Duration),
+                _ if gone => Some(Ended::Victim),
                 _ => None,
             };
             if let Some(reason) = reason {
@@ -236,7 +237,7 @@ impl FollowThreads {
         let kept =
             if self.wakeups > 0 { "what was seen until then is kept" } else { "no wake-up was recorded" };
         let detail = format!("every thread that was followed has ended after {after}: {kept}");
-        entry("victim", None, false, detail)
+        entry(IntegrityKind::Victim, None, false, detail)
     }
 
     /// Reads what came, and follows the victims through it; up to when that was all.
@@ -357,8 +358,8 @@ impl FollowThreads {
 
     fn note_storage(&self, written: Result<(), String>, run: &mut Run) {
         if let Err(what) = written {
-            if !run.integrity.iter().any(|known| known.kind == "storage") {
-                run.integrity.push(entry("storage", None, false, what));
+            if !run.integrity.iter().any(|known| known.kind == IntegrityKind::Storage) {
+                run.integrity.push(entry(IntegrityKind::Storage, None, false, what));
             }
         }
     }

@@ -15,8 +15,8 @@ use host::{clock, rt};
 use model::error::Outcome;
 use model::histogram::Counts;
 use model::run::{Block, Run};
-use model::text::Keyword;
-use model::units::{Cpu, Nanos, Policy};
+use model::units::{Cpu, Nanos};
+use model::vocabulary::Policy;
 use trace::event::Task;
 use trace::label::Label;
 
@@ -123,7 +123,7 @@ impl Hunter for Hunt {
     }
 
     fn arm(&mut self, run: &mut Run) -> Outcome<Nanos> {
-        if run.plan.policy == Policy::Other.name() {
+        if run.plan.policy == Policy::Other {
             // The planned policy was refused: nobody has to make way for these threads.
             self.victims.values_mut().for_each(|own| own.prio = ordinary());
         }

@@ -5,9 +5,7 @@ use crate::measure::integrity::entry;
 use model::run::{Integrity, Run};
 use model::text::several;
 use model::units::Nanos;
-
-/// The kind of the integrity entry.
-const KIND: &str = "lost";
+use model::vocabulary::IntegrityKind;
 
 /// The gaps in what was seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,7 +60,7 @@ impl Losses {
     /// Puts it into the run, in the place of what was said before.
     pub fn tell(&self, run: &mut Run) {
         let Some(said) = self.entry() else { return };
-        match run.integrity.iter_mut().find(|known| known.kind == KIND) {
+        match run.integrity.iter_mut().find(|known| known.kind == IntegrityKind::Lost) {
             Some(known) => *known = said,
             None => run.integrity.push(said),
         }
@@ -83,7 +81,7 @@ impl Losses {
         };
         let detail =
             format!("{what}: wake-ups of the followed threads are missing, the largest may be among them");
-        Some(entry(KIND, None, true, detail))
+        Some(entry(IntegrityKind::Lost, None, true, detail))
     }
 }
 

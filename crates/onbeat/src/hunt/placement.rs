@@ -6,6 +6,7 @@
 use crate::measure::integrity::entry;
 use model::run::Integrity;
 use model::units::{Cpu, CpuSet};
+use model::vocabulary::IntegrityKind;
 
 /// Entries of moves beyond this are not worth a line each: the last says so.
 const MAX_ENTRIES: u32 = 20;
@@ -83,7 +84,7 @@ impl HousekeepingPlacement {
         if self.entries == MAX_ENTRIES {
             detail.push_str("; later moves are not listed");
         }
-        entry("housekeeping", None, false, detail)
+        entry(IntegrityKind::Housekeeping, None, false, detail)
     }
 }
 

@@ -7,7 +7,8 @@ use super::integrity::entry;
 use crate::plan::MeasurePlan;
 use model::error::{Outcome, Trouble};
 use model::run::{CpuRun, Integrity};
-use model::units::{CpuSet, Nanos, Policy};
+use model::units::{CpuSet, Nanos};
+use model::vocabulary::{IntegrityKind, Policy};
 
 /// A cycle that takes more of the interval than this, in percent, leaves next to nothing: to switch to another thread and
 /// back takes part of the rest, and is nobody's time.
@@ -75,7 +76,7 @@ pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
         let detail = format!(
             "the measuring thread took {percent:.0} % of this cpu for itself: what else has to run there waits for it, and a longer interval (-i) would show other latencies"
         );
-        entry("cpu-share", Some(cpu.cpu), false, detail)
+        entry(IntegrityKind::CpuShare, Some(cpu.cpu), false, detail)
     };
     cpus.iter().filter(notable).map(remark).collect()
 }
@@ -83,9 +84,10 @@ pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{self, CpuChoice, Idle, MachineCpus, MeasureIntent, Mechanism, SchedulePhase};
+    use crate::plan::{self, CpuChoice, MachineCpus, MeasureIntent};
     use model::error::Exit;
     use model::units::Cpu;
+    use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
 
     fn plan(measured: &str, housekeeping: Option<&str>, interval: i64) -> MeasurePlan {
         let set = |text: &str| CpuSet::parse(text).expect("a list");
@@ -95,9 +97,9 @@ mod tests {
             distance: Nanos(0),
             policy: None,
             priority: None,
-            wake: Mechanism::Nanosleep,
+            wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Staggered,
-            idle: Some(Idle::AsIs),
+            idle: Some(IdleStates::AsIs),
             duration: None,
             loops: None,
             limit: None,

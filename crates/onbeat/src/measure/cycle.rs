@@ -1,6 +1,7 @@
 //! The hot loop. Inside it: sleep to an absolute time, read the clock, check the CPU, bump a row,
 //! compare, advance. Nothing else: no allocation, no lock, no format, no system call but the sleep.
 
+use model::vocabulary::Ended;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::block::{BLOCK_LENGTH, CpuBuffers, LatencySample};
@@ -53,13 +54,13 @@ impl EndReason {
     }
 
     /// As `run.json` has it; a signal that came when all was done has ended nothing.
-    pub fn name(self, signalled: bool) -> &'static str {
+    pub fn document(self, signalled: bool) -> Ended {
         match self {
-            EndReason::Limit => "limit",
-            EndReason::Duration => "duration",
-            EndReason::Loops => "loops",
-            EndReason::Stopped if signalled => "signal",
-            EndReason::Stopped | EndReason::Starving => "error",
+            EndReason::Limit => Ended::Limit,
+            EndReason::Duration => Ended::Duration,
+            EndReason::Loops => Ended::Loops,
+            EndReason::Stopped if signalled => Ended::Signal,
+            EndReason::Stopped | EndReason::Starving => Ended::Error,
         }
     }
 }
@@ -326,8 +327,8 @@ mod tests {
         assert_eq!(of(&[Stopped, Limit, Starving]), Some(Limit));
         assert_eq!(of(&[Stopped, Starving, Stopped]), Some(Starving));
         assert_eq!(
-            (Stopped.name(true), Stopped.name(false), Starving.name(true)),
-            ("signal", "error", "error")
+            (Stopped.document(true), Stopped.document(false), Starving.document(true)),
+            (Ended::Signal, Ended::Error, Ended::Error)
         );
     }
 

@@ -3,6 +3,7 @@
 //! It runs under SCHED_OTHER, off the measured CPUs where it can, and wakes once a second. While
 //! samples count it unmaps no memory and reads nothing that interrupts another CPU.
 
+use model::vocabulary::{Ended, IntegrityKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -276,8 +277,8 @@ impl Housekeeper {
 
     /// The first trouble of a kind is said; the rest is counted in `blocks_unwritten`.
     fn note_storage(&mut self, what: String) {
-        if !self.run.integrity.iter().any(|known| known.kind == "storage") {
-            self.note(entry("storage", None, false, what));
+        if !self.run.integrity.iter().any(|known| known.kind == IntegrityKind::Storage) {
+            self.note(entry(IntegrityKind::Storage, None, false, what));
         }
     }
 
@@ -300,7 +301,7 @@ impl Housekeeper {
             let cpu = self.totals[index].cpu;
             let Some((end, usage)) = end else {
                 self.note(entry(
-                    "thread",
+                    IntegrityKind::Thread,
                     Some(cpu),
                     true,
                     "its measuring thread died: what it had handed over is kept",
@@ -341,7 +342,7 @@ impl Housekeeper {
                 "cycles ({cycles}) and missed slots ({missed}) are not the {} that were scheduled: this is a defect of onbeat",
                 end.scheduled
             );
-            self.note(entry("sums", Some(cpu), true, detail));
+            self.note(entry(IntegrityKind::Sums, Some(cpu), true, detail));
         }
     }
 
@@ -360,15 +361,15 @@ impl Housekeeper {
                 "onbeat's own thread came late {}; the blocks of those seconds are joined, no sample is lost",
                 several(self.merged, "time", "times")
             );
-            self.note(entry("housekeeping", None, false, detail));
+            self.note(entry(IntegrityKind::Housekeeping, None, false, detail));
         }
         if self.entries_dropped > 0 {
             let detail =
                 format!("not listed: {}", several(self.entries_dropped, "further entry", "further entries"));
-            self.run.integrity.push(entry("entries-dropped", None, false, detail));
+            self.run.integrity.push(entry(IntegrityKind::EntriesDropped, None, false, detail));
         }
         self.run.complete = true;
-        self.run.ended = ended.map_or("error", |ended| ended.name(signalled)).into();
+        self.run.ended = ended.map_or(Ended::Error, |ended| ended.document(signalled)).into();
     }
 }
 

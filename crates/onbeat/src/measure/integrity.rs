@@ -10,6 +10,7 @@ use host::{KeptOpen, clock};
 use model::run::Integrity;
 use model::text::several;
 use model::units::{Cpu, CpuSet, Nanos};
+use model::vocabulary::IntegrityKind;
 
 /// The kernel accounts steal and the time of tasks in ticks of USER_HZ, which is 100 wherever Linux runs (proc(5)).
 pub const USER_TICK: Nanos = Nanos(10_000_000);
@@ -24,7 +25,12 @@ const SLEW_PPM: i64 = 1_000;
 const CLOCK_NOISE: Nanos = Nanos(1_000_000);
 
 /// An integrity entry of the whole machine or of one CPU.
-pub fn entry(kind: &str, cpu: Option<Cpu>, invalidates: bool, detail: impl Into<String>) -> Integrity {
+pub fn entry(
+    kind: IntegrityKind,
+    cpu: Option<Cpu>,
+    invalidates: bool,
+    detail: impl Into<String>,
+) -> Integrity {
     Integrity { kind: kind.into(), cpu, detail: detail.into(), invalidates }
 }
 
@@ -50,7 +56,7 @@ impl Clocks {
         let suspended = later.boot - self.boot;
         if suspended > CLOCK_NOISE {
             return Some(entry(
-                "suspend",
+                IntegrityKind::Suspend,
                 None,
                 true,
                 format!("the machine was suspended for {suspended}; CLOCK_MONOTONIC stood still"),
@@ -59,7 +65,7 @@ impl Clocks {
         let step = later.wall - self.wall;
         let slewed = (later.at - self.at).0 / 1_000_000 * SLEW_PPM;
         (step.0.abs() > slewed + CLOCK_NOISE.0).then(|| {
-            entry("clock-step", None, false, format!("the wall clock was stepped by {step}; latencies are of CLOCK_MONOTONIC and not touched by it, wall times before and after differ"))
+            entry(IntegrityKind::ClockStep, None, false, format!("the wall clock was stepped by {step}; latencies are of CLOCK_MONOTONIC and not touched by it, wall times before and after differ"))
         })
     }
 }
@@ -158,7 +164,7 @@ impl StealSummary {
             "the hypervisor took {total} in {} of the run, counted in ticks of 10 ms{coincides}",
             several(blocks, "second", "seconds")
         );
-        (blocks > 0).then(|| entry("steal", Some(cpu), false, detail))
+        (blocks > 0).then(|| entry(IntegrityKind::Steal, Some(cpu), false, detail))
     }
 }
 
@@ -184,7 +190,7 @@ impl Online {
         self.gone = self.gone.or(&lost);
         let words =
             "went offline during the run: its thread was moved, and what it counted since is another cpu's";
-        lost.iter().map(|cpu| entry("offline", Some(cpu), true, words)).collect()
+        lost.iter().map(|cpu| entry(IntegrityKind::Offline, Some(cpu), true, words)).collect()
     }
 }
 
@@ -204,7 +210,7 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
             several(end.migrations, "wake-up", "wake-ups"),
             at - start
         );
-        entries.push(entry("affinity", Some(cpu), true, detail));
+        entries.push(entry(IntegrityKind::Affinity, Some(cpu), true, detail));
     }
     if usage.minor_faults + usage.major_faults > 0 {
         let detail = format!(
@@ -212,7 +218,7 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
             several(usage.minor_faults + usage.major_faults, "page fault", "page faults"),
             usage.major_faults
         );
-        entries.push(entry("page-fault", Some(cpu), usage.major_faults > 0, detail));
+        entries.push(entry(IntegrityKind::PageFault, Some(cpu), usage.major_faults > 0, detail));
     }
     entries
 }
@@ -220,7 +226,7 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
 /// Why a run was ended from inside: see `deadman`.
 pub fn entry_of_starving(cpu: Cpu) -> Integrity {
     let words = "its measuring thread ran without a pause for 3 s while onbeat's own thread, and with it a signal to end the run, found no time: the run was ended, what it had measured is kept; give a longer -i, or leave a CPU out with -a";
-    entry("starved", Some(cpu), false, words)
+    entry(IntegrityKind::Starved, Some(cpu), false, words)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use model::error::run_with;
 use model::run::{Integrity, Run};
 use model::text::several;
 use model::units::{CpuSet, Nanos};
+use model::vocabulary::IntegrityKind;
 
 /// Rivals beyond this many are counted, not named.
 const MAX_NAMED: usize = 8;
@@ -45,7 +46,7 @@ impl Preconditions {
             let detail = format!(
                 "timers expire at the tick only, every {tick} (high-resolution timers are off): latencies are rounded up to it"
             );
-            entries.push(entry("clocksource", None, true, detail));
+            entries.push(entry(IntegrityKind::Clocksource, None, true, detail));
         }
         let name = &self.clocksource;
         let words =
@@ -53,16 +54,26 @@ impl Preconditions {
         entries.extend(match clocksource::quality(name) {
             Quality::Fast => Vec::new(),
             Quality::Slow => {
-                vec![entry("clocksource", None, false, words("is slow to read, about 1 us in each sample"))]
+                vec![entry(
+                    IntegrityKind::Clocksource,
+                    None,
+                    false,
+                    words("is slow to read, about 1 us in each sample"),
+                )]
             }
             Quality::Coarse => vec![entry(
-                "clocksource",
+                IntegrityKind::Clocksource,
                 None,
                 true,
                 words("advances with the tick, so that shorter latencies are invisible"),
             )],
             Quality::Unknown => {
-                vec![entry("clocksource", None, false, words("is not known to be fit for measuring"))]
+                vec![entry(
+                    IntegrityKind::Clocksource,
+                    None,
+                    false,
+                    words("is not known to be fit for measuring"),
+                )]
             }
         });
         entries
@@ -76,11 +87,11 @@ impl Preconditions {
                 "the kernel's log may not be read, so that real-time throttling would go unnoticed: {}",
                 run_with("CAP_SYSLOG")
             );
-            entries.push(entry("unwatched", None, false, detail));
+            entries.push(entry(IntegrityKind::Unwatched, None, false, detail));
         }
         if !self.tasks_known {
             let detail = "other real-time tasks could not be looked for: is /proc mounted?";
-            entries.push(entry("unwatched", None, false, detail));
+            entries.push(entry(IntegrityKind::Unwatched, None, false, detail));
         }
         entries
     }
@@ -92,7 +103,7 @@ impl Preconditions {
         if let Some(now) = now.known().map(|text| text.trim()).filter(|now| *now != self.clocksource) {
             let detail =
                 format!("the clocksource changed from {:?} to {now:?} during the run", self.clocksource);
-            entries.push(entry("clocksource", None, true, detail));
+            entries.push(entry(IntegrityKind::Clocksource, None, true, detail));
         }
         entries.extend(self.throttling());
         let after = tasks::rt_tasks(&self.host).known().map(|found| found.tasks.clone()).unwrap_or_default();
@@ -117,7 +128,7 @@ impl Preconditions {
                     let detail = format!(
                         "the control group's quota ran out in {periods}, {time} in all: run onbeat in a group without a quota"
                     );
-                    entries.push(entry("throttled", None, true, detail));
+                    entries.push(entry(IntegrityKind::Throttled, None, true, detail));
                 }
             }
         }
@@ -127,7 +138,7 @@ impl Preconditions {
         }
         if said.is_some() {
             let detail = "the kernel stopped real-time tasks for using up their share, perhaps those that measured (it says so once per boot, and not which): see sched_rt_runtime_us";
-            entries.push(entry("throttled", None, true, detail));
+            entries.push(entry(IntegrityKind::Throttled, None, true, detail));
         }
         entries
     }
@@ -155,7 +166,7 @@ fn competitors(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority:
             1 => "a further real-time task goes before the measuring threads".to_owned(),
             more => format!("{more} further real-time tasks go before the measuring threads"),
         };
-        entries.push(entry("rt-competitor", None, false, detail));
+        entries.push(entry(IntegrityKind::RtCompetitor, None, false, detail));
     }
     entries
 }
@@ -173,7 +184,7 @@ fn competitor_entry(ticks: u64, task: &RtTask) -> Integrity {
         task.stat.comm, task.tid, task.stat.last_cpu
     );
     let only = task.allowed.as_ref().filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.iter().next());
-    entry("rt-competitor", only, false, detail)
+    entry(IntegrityKind::RtCompetitor, only, false, detail)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use crate::plan::{CpuPlan, MeasurePlan};
 use host::clock;
 use host::rt::{self, CpuReader};
 use model::error::{Exit, Outcome, Trouble};
-use model::text::Keyword;
-use model::units::{CpuSet, Nanos, Policy};
+use model::units::{CpuSet, Nanos};
+use model::vocabulary::Policy;
 
 /// Turns of the loop that are run before it counts.
 pub const WARMUP_LOOPS: u64 = 20;

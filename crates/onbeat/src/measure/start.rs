@@ -14,12 +14,13 @@ use super::rounds::rounds;
 use super::sink::Sink;
 use super::total::Total;
 use super::worker::{Shared, Worker};
-use crate::plan::{CpuPlan, Idle, MeasurePlan, expiry};
+use crate::plan::{CpuPlan, MeasurePlan, expiry};
 use host::{self, Held, clock, rt};
 use model::error::{Exit, Outcome, Trouble, meaning_of, run_with};
 use model::run::{CpuRun, Run};
-use model::text::Keyword;
-use model::units::{Nanos, Policy};
+use model::units::Nanos;
+use model::vocabulary::Policy;
+use model::vocabulary::{IdleStates, IntegrityKind};
 
 /// Runs the plan. `run` comes with the plan, the host and what was found before the start filled in.
 ///
@@ -57,7 +58,7 @@ pub fn measure(
             "the program's own pages are not locked ({error}): {}, or raise the limit of locked memory",
             run_with("CAP_IPC_LOCK")
         );
-        run.integrity.push(entry("memory-lock", None, false, detail));
+        run.integrity.push(entry(IntegrityKind::MemoryLock, None, false, detail));
     }
     // The start is not agreed on yet: should the run be killed early, its blocks tell.
     let nothing = |own: &CpuPlan| {
@@ -173,7 +174,7 @@ fn cancel(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble {
 ///
 /// Source: the kernel's Documentation/power/pm_qos_interface.rst; closing the file ends the request.
 fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<Held>> {
-    if plan.idle == Idle::AsIs {
+    if plan.idle == IdleStates::AsIs {
         return Ok(None);
     }
     let error = match host::hold("/dev/cpu_dma_latency", &0i32.to_ne_bytes()) {
@@ -191,7 +192,7 @@ fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<Held>> {
     run.plan.idle = "as-is".into();
     let detail =
         format!("/dev/cpu_dma_latency could not be held ({error}): idle states are as the system has them");
-    run.integrity.push(entry("privilege", None, false, detail));
+    run.integrity.push(entry(IntegrityKind::Privilege, None, false, detail));
     Ok(None)
 }
 
@@ -226,17 +227,14 @@ fn collect_ready(
             "the loop's memory is not locked ({error}): {}, or raise the limit of locked memory",
             run_with("CAP_IPC_LOCK")
         );
-        run.integrity.push(entry("memory-lock", None, false, detail));
+        run.integrity.push(entry(IntegrityKind::MemoryLock, None, false, detail));
     }
     Ok(all)
 }
 
 /// The policy of the measuring threads as it took effect.
 fn effective_policy(run: &Run) -> Policy {
-    [Policy::Fifo, Policy::Rr]
-        .into_iter()
-        .find(|policy| policy.name() == run.plan.policy)
-        .unwrap_or(Policy::Other)
+    run.plan.policy.known().unwrap_or(Policy::Other)
 }
 
 /// A nice value counts under SCHED_OTHER, and is kept.
@@ -258,13 +256,13 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
             run_with("CAP_SYS_NICE")
         )));
     }
-    run.plan.policy = Policy::Other.name().into();
+    run.plan.policy = Policy::Other.into();
     run.plan.priority = Some(0);
-    run.plan.expiry = expiry(&run.host.preempt, plan.wake, Policy::Other).into();
+    run.plan.expiry = expiry(run.host.preempt.known().unwrap_or_default(), plan.wake, Policy::Other).into();
     let detail = format!(
         "{wanted} was refused ({error}): measured under SCHED_OTHER, which says little about real-time tasks; {}, or raise the rtprio limit",
         run_with("CAP_SYS_NICE")
     );
-    run.integrity.push(entry("privilege", None, false, detail));
+    run.integrity.push(entry(IntegrityKind::Privilege, None, false, detail));
     Ok(())
 }

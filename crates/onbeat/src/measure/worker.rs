@@ -12,12 +12,12 @@ use super::hunter::{LATE_QUEUE_CAPACITY, MAX_ROUND_INTERVAL};
 use super::prepare::{ThreadInfo, prepare};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
-use crate::plan::{CpuPlan, MeasurePlan, Mechanism};
+use crate::plan::{CpuPlan, MeasurePlan};
 use host::clock;
 use host::rt::{self, CpuReader, Usage};
 use model::error::{Exit, Trouble};
-use model::text::Keyword;
 use model::units::Nanos;
+use model::vocabulary::{SchedulePhase, WakeMechanism};
 
 /// The loop's frames are small; what Rust and libc need around them fits as well.
 const STACK: usize = 128 << 10;
@@ -118,10 +118,10 @@ fn thread_main(
 ) -> Option<(LoopEnd, Usage)> {
     let _leave = LeaveOnPanic(shared);
     match plan.wake {
-        Mechanism::Nanosleep => run_with_schedule(wake::Nanosleep, plan, index, shared, prepared),
-        Mechanism::Futex => run_with_schedule(wake::Futex::new(), plan, index, shared, prepared),
-        Mechanism::Timerfd => run_with_timer(clock::TimerFd::new(), plan, index, shared, prepared),
-        Mechanism::Signal => run_with_timer(rt::SignalTimer::new(), plan, index, shared, prepared),
+        WakeMechanism::Nanosleep => run_with_schedule(wake::Nanosleep, plan, index, shared, prepared),
+        WakeMechanism::Futex => run_with_schedule(wake::Futex::new(), plan, index, shared, prepared),
+        WakeMechanism::Timerfd => run_with_timer(clock::TimerFd::new(), plan, index, shared, prepared),
+        WakeMechanism::Signal => run_with_timer(rt::SignalTimer::new(), plan, index, shared, prepared),
     }
 }
 
@@ -152,7 +152,7 @@ fn run_with_schedule<W: Wake>(
     shared: &Shared,
     prepared: &Prepared,
 ) -> Option<(LoopEnd, Usage)> {
-    if plan.phase.dithers() {
+    if plan.phase == SchedulePhase::Dither {
         measure::<W, true>(wake, plan, index, shared, prepared)
     } else {
         measure::<W, false>(wake, plan, index, shared, prepared)
@@ -265,8 +265,10 @@ fn params(plan: &MeasurePlan, index: usize, shared: &Shared) -> LoopParams {
 mod tests {
     use super::super::prepare::WARMUP_LOOPS;
     use super::*;
-    use crate::plan::{self, CpuChoice, Idle, MachineCpus, MeasureIntent, SchedulePhase};
-    use model::units::{CpuSet, Policy};
+    use crate::plan::{self, CpuChoice, MachineCpus, MeasureIntent};
+    use model::units::CpuSet;
+    use model::vocabulary::Policy;
+    use model::vocabulary::{IdleStates, SchedulePhase};
 
     /// Two threads on the first CPU that this process may use, under SCHED_OTHER, without an end.
     fn two_threads() -> (Arc<MeasurePlan>, Arc<Shared>) {
@@ -280,9 +282,9 @@ mod tests {
             distance: Nanos(0),
             policy: Some(Policy::Other),
             priority: None,
-            wake: Mechanism::Nanosleep,
+            wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Aligned,
-            idle: Some(Idle::AsIs),
+            idle: Some(IdleStates::AsIs),
             duration: None,
             loops: None,
             limit: None,

@@ -1,8 +1,8 @@
 //! The intent: what the user asked for, before anything is known of the machine.
 
 use model::error::{Outcome, Trouble};
-use model::text::Keyword;
-use model::units::{CpuSet, Nanos, Policy};
+use model::units::{CpuSet, Nanos};
+use model::vocabulary::{IdleStates, Policy, SchedulePhase, WakeMechanism};
 
 /// Which CPUs to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,110 +13,6 @@ pub enum CpuChoice {
     Only(CpuSet),
     /// All but these.
     AllBut(CpuSet),
-}
-
-/// How a measuring thread sleeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mechanism {
-    /// clock_nanosleep with an absolute time
-    #[default]
-    Nanosleep,
-    /// a timerfd, armed and read
-    Timerfd,
-    /// a POSIX timer and sigwaitinfo
-    Signal,
-    /// a futex wait with an absolute time-out
-    Futex,
-}
-
-impl Keyword for Mechanism {
-    const ALL: &'static [Mechanism] =
-        &[Mechanism::Nanosleep, Mechanism::Timerfd, Mechanism::Signal, Mechanism::Futex];
-
-    fn name(self) -> &'static str {
-        match self {
-            Mechanism::Nanosleep => "nanosleep",
-            Mechanism::Timerfd => "timerfd",
-            Mechanism::Signal => "signal",
-            Mechanism::Futex => "futex",
-        }
-    }
-
-    fn help(self) -> &'static str {
-        match self {
-            Mechanism::Nanosleep => "clock_nanosleep with an absolute time",
-            Mechanism::Timerfd => "a timerfd, armed and read",
-            Mechanism::Signal => "a POSIX timer and sigwaitinfo",
-            Mechanism::Futex => "a futex wait with an absolute time-out",
-        }
-    }
-}
-
-/// How the CPUs' schedules lie beside each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SchedulePhase {
-    /// starts spread over the interval
-    #[default]
-    Staggered,
-    /// all CPUs wake at once
-    Aligned,
-    /// each interval drawn within 5 %
-    Dither,
-}
-
-impl Keyword for SchedulePhase {
-    const ALL: &'static [SchedulePhase] =
-        &[SchedulePhase::Staggered, SchedulePhase::Aligned, SchedulePhase::Dither];
-
-    fn name(self) -> &'static str {
-        match self {
-            SchedulePhase::Staggered => "staggered",
-            SchedulePhase::Aligned => "aligned",
-            SchedulePhase::Dither => "dither",
-        }
-    }
-
-    fn help(self) -> &'static str {
-        match self {
-            SchedulePhase::Staggered => "starts spread over the interval",
-            SchedulePhase::Aligned => "all CPUs wake at once",
-            SchedulePhase::Dither => "each interval drawn within 5 %",
-        }
-    }
-}
-
-impl SchedulePhase {
-    /// Whether the intervals vary.
-    pub fn dithers(self) -> bool {
-        self == SchedulePhase::Dither
-    }
-}
-
-/// What the idle states do during the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
-    /// /dev/cpu_dma_latency held at 0: no idle state that takes time to leave
-    Held,
-    /// left as the system has them
-    AsIs,
-}
-
-impl Keyword for Idle {
-    const ALL: &'static [Idle] = &[Idle::Held, Idle::AsIs];
-
-    fn name(self) -> &'static str {
-        match self {
-            Idle::Held => "held",
-            Idle::AsIs => "as-is",
-        }
-    }
-
-    fn help(self) -> &'static str {
-        match self {
-            Idle::Held => "/dev/cpu_dma_latency held at 0: no idle state that takes time to leave",
-            Idle::AsIs => "left as the system has them",
-        }
-    }
 }
 
 /// What `measure` was asked for. `None` is "not said", so that a default can give way where a wish cannot.
@@ -133,11 +29,11 @@ pub struct MeasureIntent {
     /// Priority, if said.
     pub priority: Option<u32>,
     /// Wake mechanism.
-    pub wake: Mechanism,
+    pub wake: WakeMechanism,
     /// How the schedules lie to each other.
     pub phase: SchedulePhase,
-    /// Idle states, if said.
-    pub idle: Option<Idle>,
+    /// IdleStates states, if said.
+    pub idle: Option<IdleStates>,
     /// Length of the run; without it and `loops` a signal ends the run.
     pub duration: Option<Nanos>,
     /// Wake-ups per CPU.

@@ -1,11 +1,12 @@
 //! Intent and machine to a plan that can be printed, or to a refusal that names the remedy. Pure.
 
 use self::intent::MAX_SPAN;
-pub use self::intent::{CpuChoice, Idle, MeasureIntent, Mechanism, SchedulePhase};
+pub use self::intent::{CpuChoice, MeasureIntent};
 use model::error::{Outcome, Trouble};
 use model::run;
-use model::text::Keyword;
-use model::units::{Cpu, CpuSet, Nanos, Policy};
+use model::units::{Cpu, CpuSet, Nanos};
+use model::vocabulary::Policy;
+use model::vocabulary::{Expiry, IdleStates, Preempt, SchedulePhase, WakeMechanism};
 
 pub mod intent;
 
@@ -21,7 +22,7 @@ pub struct MachineCpus {
     /// CPUs isolated at boot, on which nothing runs unless it is pinned there.
     pub isolated: CpuSet,
     /// Preemption model, as in `run.json`.
-    pub preempt: String,
+    pub preempt: Preempt,
 }
 
 /// One measured CPU's share of the plan.
@@ -51,11 +52,11 @@ pub struct MeasurePlan {
     /// Whether the user said so; else a refusal falls back to SCHED_OTHER.
     pub policy_explicit: bool,
     /// Wake mechanism.
-    pub wake: Mechanism,
+    pub wake: WakeMechanism,
     /// How the schedules lie to each other.
     pub phase: SchedulePhase,
-    /// Idle states.
-    pub idle: Idle,
+    /// IdleStates states.
+    pub idle: IdleStates,
     /// Whether the user said so; else a refusal falls back to `as-is`.
     pub idle_explicit: bool,
     /// Length.
@@ -96,7 +97,7 @@ pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Outcome
         policy_explicit: intent.policy.is_some() || intent.priority.is_some(),
         wake: intent.wake,
         phase: intent.phase,
-        idle: intent.idle.unwrap_or(Idle::Held),
+        idle: intent.idle.unwrap_or(IdleStates::Held),
         idle_explicit: intent.idle.is_some(),
         duration: intent.duration,
         loops: intent.loops,
@@ -223,35 +224,33 @@ fn spread(measured: &CpuSet, intent: &MeasureIntent) -> Vec<CpuPlan> {
 /// On PREEMPT_RT a timer expires in a softirq thread (`ktimers/N`, SCHED_FIFO 1) unless it is made for
 /// hard expiry, which the sleeps of real-time tasks are and timerfds and POSIX timers are not
 /// ("hrtimer" in the kernel's Documentation/timers, kernel/time/hrtimer.c: __hrtimer_init_sleeper).
-pub fn expiry(preempt: &str, wake: Mechanism, policy: Policy) -> &'static str {
+pub fn expiry(preempt: Preempt, wake: WakeMechanism, policy: Policy) -> Expiry {
+    use WakeMechanism::{Futex, Nanosleep};
     match (preempt, wake, policy) {
-        ("rt", Mechanism::Nanosleep | Mechanism::Futex, Policy::Fifo | Policy::Rr) => "hard-irq",
-        ("rt", _, _) => "softirq-thread",
-        ("full" | "lazy" | "voluntary" | "none", _, _) => "hard-irq",
-        _ => "unknown",
+        (Preempt::Unknown, _, _) => Expiry::Unknown,
+        (Preempt::Rt, Nanosleep | Futex, Policy::Fifo | Policy::Rr) => Expiry::HardIrq,
+        (Preempt::Rt, _, _) => Expiry::SoftirqThread,
+        (Preempt::Full | Preempt::Lazy | Preempt::Voluntary | Preempt::None, _, _) => Expiry::HardIrq,
     }
 }
 
 impl MeasurePlan {
     /// The plan as it stands in `run.json`, before anything was refused.
-    pub fn document(&self, preempt: &str) -> run::Plan {
+    pub fn document(&self, preempt: Preempt) -> run::Plan {
         run::Plan {
             cpus: self.cpus.iter().map(|own| own.cpu).collect(),
             interval_ns: Some(self.interval),
             distance_ns: Some(self.distance),
-            policy: self.policy.name().into(),
+            policy: self.policy.into(),
             priority: Some(self.priority),
-            wake: self.wake.name().into(),
+            wake: self.wake.into(),
             expiry: expiry(preempt, self.wake, self.policy).into(),
-            phase: self.phase.name().into(),
-            idle: match self.idle {
-                Idle::Held => "held".into(),
-                Idle::AsIs => "as-is".into(),
-            },
+            phase: self.phase.into(),
+            idle: self.idle.into(),
             duration_ns: self.duration,
             loops: self.loops,
             limit_ns: self.limit,
-            seed: self.phase.dithers().then_some(self.seed),
+            seed: (self.phase == SchedulePhase::Dither).then_some(self.seed),
             housekeeping: self.housekeeping.iter().collect(),
             notes: self.notes.clone(),
         }
@@ -273,7 +272,7 @@ mod tests {
             inherited: set(inherited),
             permitted: set(online),
             isolated: set(isolated),
-            preempt: "rt".into(),
+            preempt: Preempt::Rt,
         }
     }
 
@@ -284,7 +283,7 @@ mod tests {
             distance: Nanos(0),
             policy: None,
             priority: None,
-            wake: Mechanism::Nanosleep,
+            wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Staggered,
             idle: None,
             duration: None,
@@ -364,10 +363,10 @@ mod tests {
 
     #[test]
     fn expiry_follows_the_kernel() {
-        assert_eq!(expiry("rt", Mechanism::Nanosleep, Policy::Fifo), "hard-irq");
-        assert_eq!(expiry("rt", Mechanism::Nanosleep, Policy::Other), "softirq-thread");
-        assert_eq!(expiry("rt", Mechanism::Timerfd, Policy::Fifo), "softirq-thread");
-        assert_eq!(expiry("full", Mechanism::Signal, Policy::Fifo), "hard-irq");
-        assert_eq!(expiry("unknown", Mechanism::Futex, Policy::Rr), "unknown");
+        assert_eq!(expiry(Preempt::Rt, WakeMechanism::Nanosleep, Policy::Fifo), Expiry::HardIrq);
+        assert_eq!(expiry(Preempt::Rt, WakeMechanism::Nanosleep, Policy::Other), Expiry::SoftirqThread);
+        assert_eq!(expiry(Preempt::Rt, WakeMechanism::Timerfd, Policy::Fifo), Expiry::SoftirqThread);
+        assert_eq!(expiry(Preempt::Full, WakeMechanism::Signal, Policy::Fifo), Expiry::HardIrq);
+        assert_eq!(expiry(Preempt::Unknown, WakeMechanism::Futex, Policy::Rr), Expiry::Unknown);
     }
 }

@@ -2,7 +2,9 @@
 
 use super::windows::Windows;
 use crate::fixture;
+use model::keyword::Word;
 use model::run::{Culprit, Recorder, Run, Slice, Spike, Who};
+use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 use trace::event::{Context, Named, Task, Vector, What};
 use trace::window::Window;
@@ -118,7 +120,7 @@ fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Scri
     story.events.sort_by_key(|event| event.time);
     flag(&mut story.events);
     let explained: i64 = slices.iter().map(|slice| slice.ns.0).sum();
-    let mut classes: Vec<(i64, String)> = Vec::new();
+    let mut classes: Vec<(i64, Word<SliceKind>)> = Vec::new();
     let unexplained = slice("unexplained", 0, latency - explained, Who::default(), "");
     for slice in slices.iter().chain([&unexplained]) {
         match classes.iter_mut().find(|class| class.1 == slice.kind) {

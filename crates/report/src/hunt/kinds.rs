@@ -5,7 +5,7 @@
 use crate::theme::Theme;
 
 /// What no event accounts for.
-pub const UNEXPLAINED: &str = trace::timeline::Kind::Unexplained.name();
+pub const UNEXPLAINED: &str = model::slice::SliceKind::Unexplained.name();
 
 /// How a kind is drawn and said.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -40,7 +40,7 @@ pub struct Part<'a> {
 impl Part<'_> {
     /// The kind of its slice, or `unexplained`.
     pub fn kind(&self) -> &str {
-        self.slice.map_or(kinds::UNEXPLAINED, |slice| &slice.kind)
+        self.slice.map_or(kinds::UNEXPLAINED, |slice| slice.kind.as_str())
     }
 }
 

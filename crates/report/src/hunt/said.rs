@@ -89,7 +89,7 @@ pub fn classes(spike: &Spike) -> String {
     if spike.classes.is_empty() {
         return "no class".into();
     }
-    spike.classes.iter().map(|class| clean(class)).collect::<Vec<_>>().join(" + ")
+    spike.classes.iter().map(|class| clean(class.as_str())).collect::<Vec<_>>().join(" + ")
 }
 
 /// The thread that came late, where it is not the measuring thread itself.

@@ -10,6 +10,7 @@ use crate::prose::prose;
 use crate::theme::PAGE;
 use crate::words::{clean, several, span, us};
 use model::run::{Culprit, Run, Spike};
+use model::vocabulary::Command;
 
 /// Rows of a spike's table.
 const ROWS: usize = 40;
@@ -18,7 +19,7 @@ const CULPRITS: usize = 40;
 
 /// The section; nothing for a run that is no hunt.
 pub fn section(run: &Run, windows: Option<&Windows>) -> Markup {
-    if run.command != "hunt" {
+    if run.command != Command::Hunt {
         return html! {};
     }
     html! {
@@ -88,7 +89,7 @@ fn culprit_row(culprits: &[Culprit], at: usize) -> Markup {
                 strong { (clean(&culprit.name)) }
                 @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (said::functions(culprit)) } }
             }
-            td class="left" { (swatch(&culprit.kind)) " " (clean(&culprit.kind)) }
+            td class="left" { (swatch(culprit.kind.as_str())) " " (clean(culprit.kind.as_str())) }
             td class="wrap" { (lines(&culprit.evidence)) }
             td class="wrap" {
                 @match said::cure(culprits, at) {

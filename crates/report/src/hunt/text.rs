@@ -8,6 +8,7 @@ use crate::ink::{BOLD, DIM, Ink, RED, YELLOW};
 use crate::table;
 use crate::words::{clean, filled, several, span, us, wrapped};
 use model::run::{Culprit, Run, Spike};
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 /// So many of a spike's sums are said.
@@ -253,12 +254,12 @@ fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize,
     let full = (culprit.share.clamp(0.0, 1.0) * cells as f64).round() as usize;
     let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
     let empty = " ".repeat(cells.saturating_sub(bar.chars().count()));
-    let unexplained = culprit.kind == kinds::UNEXPLAINED;
+    let unexplained = culprit.kind == SliceKind::Unexplained;
     let dyed = ink.dye(if unexplained { YELLOW } else { RED }, &bar);
     let first = |bar: &str| {
         format!("{number:>2}. {:>5} {bar}{empty} {:>8}", said::percent(culprit.share), span(culprit.total_ns))
     };
-    let (name, kind) = (clean(&culprit.name), clean(&culprit.kind));
+    let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
     let kind = if kind == name { String::new() } else { format!(" ({kind})") };
     let rest = format!("{name}{kind}, in {}", several(culprit.spikes, "spike", "spikes"));
     put(page, &first(&bar), &first(&dyed), &rest, 11, width);

@@ -3,6 +3,7 @@
 use super::sources::{HWLAT, RT_HARDWARE};
 use super::{Culprit, Examples};
 use crate::{Evidence, Slice, Source};
+use model::vocabulary::IntegrityKind;
 
 pub static CULPRIT: Culprit = Culprit {
     id: "firmware-interrupt",
@@ -43,7 +44,7 @@ fn known(sight: &super::Sight) -> Option<String> {
     if !metal || !sight.all.everywhere(&mark) {
         return None;
     }
-    if about.integrity.iter().any(|entry| entry.kind == "smi") {
+    if about.integrity.iter().any(|entry| entry.kind == IntegrityKind::Smi) {
         return Some(
             "all measured CPUs stood still at once, and the processor counted management interrupts"
                 .to_owned(),

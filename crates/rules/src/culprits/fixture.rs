@@ -1,7 +1,9 @@
 //! The examples of culprit rules as spikes: the language is explained on `Examples`.
 
 use super::{About, Examples, Stolen};
+use model::keyword::Keyword;
 use model::run::{Behind, Host, Integrity, Slice, Spike, Who};
+use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 
 /// Spikes of a made-up run.
@@ -118,7 +120,7 @@ fn again(pairs: &Pairs) -> Vec<(Cpu, i64)> {
 }
 
 fn slice(kind: &str, pairs: &Pairs) -> Slice {
-    assert!(super::is_kind(kind), "{kind} is no kind of slice");
+    assert!(SliceKind::named(kind).is_some(), "{kind} is no kind of slice");
     let mut slice = Slice { kind: kind.into(), ns: Nanos(number(pairs, "ns").unwrap()), ..Slice::default() };
     let stack = value(pairs, "stack").unwrap_or_default();
     slice.stack = stack.split('<').filter(|frame| !frame.is_empty()).map(str::to_owned).collect();

@@ -40,10 +40,10 @@ const FUNCTIONS: &[&str] = &[
 
 fn known(sight: &super::Sight) -> Option<String> {
     let slice = sight.slice;
-    if slice.kind == "frequency" {
+    if slice.kind == Slice::Frequency {
         return Some("the frequency changed between wake-up and run".to_owned());
     }
-    if slice.kind == "thread" && slice.who.comm.starts_with("sugov:") {
+    if slice.kind == Slice::Thread && slice.who.comm.starts_with("sugov:") {
         return Some("the schedutil governor's thread ran".to_owned());
     }
     sight.in_stack(FUNCTIONS).map(|function| format!("{function} in the stack"))

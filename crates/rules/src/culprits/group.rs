@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::numbers::Numbers;
 use super::patterns::{Recurring, recurring};
 use super::{Culprit, subsystems, who};
+use model::keyword::Word;
 use model::run;
+use model::slice::SliceKind;
 use model::text::several;
 use model::units::Nanos;
 
@@ -26,7 +28,7 @@ pub struct Group {
     rule: Option<&'static Culprit>,
     total: i64,
     spikes: Numbers,
-    kinds: BTreeMap<String, i64>,
+    kinds: BTreeMap<Word<SliceKind>, i64>,
     functions: BTreeMap<String, (i64, u64)>,
     /// Slices whose function found no room among them.
     other_functions: u64,
@@ -60,8 +62,8 @@ impl Group {
     }
 
     /// The kind of most of its time.
-    pub fn kind(&self) -> &str {
-        self.kinds.iter().max_by_key(|kind| kind.1).map_or("", |kind| kind.0)
+    pub fn kind(&self) -> Word<SliceKind> {
+        self.kinds.iter().max_by_key(|kind| kind.1).map(|kind| kind.0.clone()).unwrap_or_default()
     }
 
     /// Adds a slice of the spike of that number, which counts from one, and ended at `at`.
@@ -143,7 +145,7 @@ impl Group {
         run::Culprit {
             rule: rule.map(|rule| rule.id.to_owned()),
             name,
-            kind: self.kind().to_owned(),
+            kind: self.kind(),
             spikes: self.spikes.count().min(all),
             total_ns: Nanos(self.total),
             share,
@@ -186,7 +188,7 @@ impl Group {
     }
 }
 
-fn room<V>(known: &BTreeMap<String, V>, key: &str) -> bool {
+fn room<K: Ord, V>(known: &BTreeMap<K, V>, key: &K) -> bool {
     known.len() < MOST_TOLD_APART || known.contains_key(key)
 }
 

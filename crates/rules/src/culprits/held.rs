@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::group::Group;
 use super::{Culprit, who};
+use model::keyword::Word;
 use model::run;
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 /// Threads that are told apart of what is only judged when the run is over.
@@ -13,7 +15,7 @@ const MOST: usize = 16;
 pub(super) const POOLED: &str = "many others";
 
 /// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.
-pub type Key = (&'static str, String, String);
+pub type Key = (&'static str, Word<SliceKind>, String);
 
 /// Culprits by what makes them.
 pub type Groups = BTreeMap<Key, Group>;
@@ -61,7 +63,7 @@ pub fn count_in(
     at: Nanos,
 ) -> u64 {
     let key = match &found {
-        Some((rule, _)) => (rule.id, String::new(), who::apart(rule.apart, slice)),
+        Some((rule, _)) => (rule.id, Word::default(), who::apart(rule.apart, slice)),
         None => ("", slice.kind.clone(), who::most_telling(slice)),
     };
     let (rule, evidence) = found.unzip();
@@ -73,11 +75,11 @@ pub fn count_in(
 }
 
 /// The key of those that found no room.
-fn pool(key: Key, kind: &str) -> Key {
+fn pool(key: Key, kind: &Word<SliceKind>) -> Key {
     match key.0 {
         // A bundle's kinds are words from outside: what is no kind has no pool of its own.
-        "" if super::is_kind(kind) => ("", kind.to_owned(), POOLED.to_owned()),
-        "" => ("", String::new(), POOLED.to_owned()),
-        rule => (rule, String::new(), POOLED.to_owned()),
+        "" if kind.known().is_some() => ("", kind.clone(), POOLED.to_owned()),
+        "" => ("", Word::default(), POOLED.to_owned()),
+        rule => (rule, Word::default(), POOLED.to_owned()),
     }
 }

@@ -70,7 +70,9 @@ mod vmstat_work;
 mod work_item;
 
 use super::{Evidence, Slice, Source};
+use model::keyword::Word;
 use model::run;
+use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 use patterns::Patterns;
 
@@ -126,8 +128,8 @@ impl Culprit {
     };
 
     /// Whether it may know slices of this kind.
-    pub fn may_know(&self, kind: &str) -> bool {
-        self.kinds.iter().any(|known| known.name() == kind)
+    pub fn may_know(&self, kind: &Word<SliceKind>) -> bool {
+        kind.known().is_some_and(|kind| self.kinds.contains(&kind))
     }
 }
 
@@ -248,7 +250,7 @@ impl Sight<'_> {
     /// The work item that a kernel worker was at, if it is one of these: by the stack where it was not preempted.
     pub fn work_in(&self, names: &[&str]) -> Option<&str> {
         let worker = self.slice.who.comm.starts_with("kworker/");
-        let unpreempted = worker && self.slice.kind == Slice::PreemptOff.name();
+        let unpreempted = worker && self.slice.kind == Slice::PreemptOff;
         if unpreempted { self.in_stack(names) } else { self.function_in(names) }
     }
 
@@ -307,14 +309,6 @@ pub static ALL: &[&Culprit] = &[
     &vmstat_work::CULPRIT,
     &work_item::CULPRIT,
 ];
-
-/// The kind that unexplained time is judged as.
-pub const UNEXPLAINED: &str = Slice::Unexplained.name();
-
-/// Whether the word is one of the kinds of slices.
-pub fn is_kind(word: &str) -> bool {
-    Slice::ALL.iter().any(|kind| kind.name() == word)
-}
 
 /// The culprit of an id.
 pub fn find(id: &str) -> Option<&'static Culprit> {

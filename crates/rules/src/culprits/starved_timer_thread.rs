@@ -4,6 +4,7 @@ use super::sources::{HRTIMER_C, SOFTIRQ_C};
 use super::who;
 use super::{Apart, Culprit, Examples};
 use crate::{Evidence, Slice, Source};
+use model::vocabulary::Preempt;
 
 pub static CULPRIT: Culprit = Culprit {
     id: "starved-timer-thread",
@@ -41,6 +42,6 @@ fn known(sight: &super::Sight) -> Option<String> {
     // Equal slices are told apart by where they begin; a later one is by time or, with the same time, by place.
     let place = slices.iter().position(|slice| slice == sight.slice)?;
     let after = slices.iter().skip(place + 1).any(|slice| slice.who.comm.starts_with("ktimers/"));
-    let rt = sight.about.host.preempt == "rt";
+    let rt = sight.about.host.preempt == Preempt::Rt;
     (between && after && rt).then(|| format!("{} ran before ktimers", who::described(who)))
 }

@@ -9,14 +9,17 @@ use super::group::Group;
 use super::held::{Found, Groups, Held, POOLED, count_in};
 use super::patterns::{self, Mark, Patterns};
 use super::{About, Sight, Stolen, known};
+use model::keyword::Word;
 use model::run::{self, Spike};
+use model::slice::SliceKind;
 use model::units::Nanos;
 use trace::timeline;
 
 /// At most so many culprits are told apart; those beyond are pooled by kind.
 pub const MOST_GROUPS: usize = 512;
 /// The work that every wake-up has: such slices are a culprit only from this share of the latency on.
-const BOOKKEEPING: &[&str] = &["switch", "return-to-user", "timer-irq", "timer-softirq"];
+const BOOKKEEPING: &[SliceKind] =
+    &[SliceKind::Switch, SliceKind::ReturnToUser, SliceKind::TimerIrq, SliceKind::TimerSoftirq];
 const WORTH_A_LINE: f64 = 0.02;
 /// What takes less than this share of the latency is small change, whatever it is.
 const WORTH_A_NAME: f64 = 0.000_1;
@@ -189,7 +192,11 @@ impl Tally {
         let share = |ns: i64| if self.latency > 0 { ns as f64 / self.latency as f64 } else { 0.0 };
         let mut kept: Vec<(&String, &Group)> = Vec::new();
         for ((_, _, name), group) in &groups {
-            let least = if BOOKKEEPING.contains(&group.kind()) { WORTH_A_LINE } else { WORTH_A_NAME };
+            let least = if group.kind().known().is_some_and(|kind| BOOKKEEPING.contains(&kind)) {
+                WORTH_A_LINE
+            } else {
+                WORTH_A_NAME
+            };
             match share(group.total()) < least {
                 true => minor = minor.saturating_add(group.total()),
                 false => kept.push((name, group)),
@@ -239,7 +246,7 @@ impl Tally {
             };
             named = named.saturating_add(mark.unexplained.0);
             let group = groups
-                .entry((rule.id, String::new(), String::new()))
+                .entry((rule.id, Word::default(), String::new()))
                 .or_insert_with(|| Group::new(Some(rule)));
             group.add(number, &slice, evidence, mark.to);
         }
@@ -258,7 +265,7 @@ fn as_slice(mark: &Mark) -> (Spike, run::Slice) {
         ..Spike::default()
     };
     let slice = run::Slice {
-        kind: super::UNEXPLAINED.to_owned(),
+        kind: SliceKind::Unexplained.into(),
         start_ns: mark.from,
         ns: mark.unexplained,
         ..run::Slice::default()

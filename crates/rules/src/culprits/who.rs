@@ -2,6 +2,7 @@
 
 use super::Apart;
 use model::run::{Slice, Who};
+use model::slice::SliceKind;
 
 /// Threads of which the kernel has one per CPU: the name stands for all of them. Interrupt threads are no such.
 const PER_CPU: &[&str] = &[
@@ -63,15 +64,15 @@ pub fn most_telling(slice: &Slice) -> String {
     let who = &slice.who;
     let texts = [function(who), who.irq.clone(), thread(&who.comm).to_owned()];
     let told = texts.into_iter().find(|text| !text.is_empty());
-    told.unwrap_or_else(|| nobody(&slice.kind).to_owned())
+    told.unwrap_or_else(|| unattributed(slice.kind.known()).to_owned())
 }
 
 /// What takes the time of slices that are nobody's.
-fn nobody(kind: &str) -> &'static str {
+fn unattributed(kind: Option<SliceKind>) -> &'static str {
     match kind {
-        "switch" => "the way from the waking to the switch",
-        "return-to-user" => "the way from the switch to the thread's own code",
-        "timer-irq" | "timer-softirq" => "the timer's own way",
+        Some(SliceKind::Switch) => "the way from the waking to the switch",
+        Some(SliceKind::ReturnToUser) => "the way from the switch to the thread's own code",
+        Some(SliceKind::TimerIrq | SliceKind::TimerSoftirq) => "the timer's own way",
         _ => "nobody that the events name",
     }
 }

@@ -8,7 +8,7 @@ use crate::remedy::Remedy;
 use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use facts::consoles::{is_serial, parse_active, parse_loglevel};
 use facts::line::parse_line;
-use facts::preempt::Preempt;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "console-loglevel",

@@ -10,7 +10,7 @@ use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, words};
 use facts::cmdline::Cmdline;
 use facts::kconfig::Setting;
 use facts::line::{parse_line, parse_mask};
-use facts::preempt::Preempt;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "efi-runtime",

@@ -7,7 +7,7 @@ use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::remedy::Remedy;
 use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use facts::preempt::Preempt;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "preemption-model",

@@ -6,7 +6,7 @@ use crate::change::Change;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::remedy::Remedy;
 use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
-use facts::preempt::Preempt;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-boost",

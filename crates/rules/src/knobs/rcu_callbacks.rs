@@ -10,8 +10,8 @@ use crate::words::{named, short};
 use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use facts::cpu_lists::parse_kernel_list;
 use facts::kconfig::Setting;
-use facts::preempt::Preempt;
 use model::units::CpuSet;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-callbacks",

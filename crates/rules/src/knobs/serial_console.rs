@@ -8,7 +8,7 @@ use crate::remedy::Remedy;
 use crate::words::few;
 use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
-use facts::preempt::Preempt;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "serial-console",

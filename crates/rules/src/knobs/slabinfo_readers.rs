@@ -7,7 +7,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::remedy::Remedy;
 use crate::words::few;
 use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
-use facts::preempt::Preempt;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "slabinfo-readers",

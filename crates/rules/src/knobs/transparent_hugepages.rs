@@ -8,7 +8,7 @@ use crate::remedy::Remedy;
 use crate::words::some_of;
 use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
 use facts::choice::parse_choice;
-use facts::preempt::Preempt;
+use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "transparent-hugepages",

@@ -7,7 +7,6 @@
 use super::case::{Case, Cause, Phase};
 use super::doubt::contested;
 use super::frames::{is_timer_softirq, named, softirq};
-use super::kind::Kind;
 use super::silence::Stop;
 use super::spans::Spans;
 use super::state::{Stretch, Top};
@@ -15,7 +14,9 @@ use super::tasks::{is_stopper, runs_softirqs, who};
 use super::{hard, idle, inherited, precedence, preempt_off, spinning, starved, stopper, waits};
 use crate::event::{Task, What};
 use model::run::Who;
+use model::slice::SliceKind;
 use model::units::Cpu;
+use model::vocabulary::Preempt;
 
 /// What lies over the contexts of a CPU.
 pub(super) struct Over {
@@ -53,7 +54,7 @@ fn nmi(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
             let who = named(Who { irq: "nmi".to_owned(), ..Who::default() }, handler);
             let evidence = format!("nmi_handler tells that {handler} took {} ns", ns.0);
             let start = event.time.0.saturating_sub(ns.0.max(0));
-            Some((start, event.time.0, Cause::new(Kind::Nmi, who, evidence)))
+            Some((start, event.time.0, Cause::new(SliceKind::Nmi, who, evidence)))
         }
         _ => None,
     });
@@ -121,7 +122,7 @@ fn ran(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Ca
 /// What is off in a softirq has its name, too.
 fn in_softirq(cause: Cause, vec: u8) -> Cause {
     match cause.kind {
-        Kind::IrqsOff | Kind::PreemptOff => {
+        SliceKind::IrqsOff | SliceKind::PreemptOff => {
             Cause { who: Who { irq: softirq(vec).to_owned(), ..cause.who }, ..cause }
         }
         _ => cause,
@@ -134,7 +135,7 @@ fn softirq_may(case: &Case<'_>, piece: &Stretch<'_>) -> bool {
     let victim = case.window.victim;
     match case.phase(piece.start) {
         Phase::Before => false,
-        Phase::Runnable if case.host.preempt == "rt" && victim.real_time() => {
+        Phase::Runnable if case.host.preempt == Preempt::Rt && victim.real_time() => {
             case.current(piece).is_none_or(|current| current.not_below(victim.prio))
         }
         _ => true,
@@ -146,7 +147,7 @@ fn soft(case: &Case<'_>, piece: &Stretch<'_>, vec: u8, function: &str) -> Cause 
     let phase = case.phase(piece.start);
     let thread = case.current(piece).filter(runs_softirqs).map(who).unwrap_or_default();
     let own = matches!(phase, Phase::Raised | Phase::Expiring) && is_timer_softirq(vec);
-    let kind = if own { Kind::TimerSoftirq } else { Kind::Softirq };
+    let kind = if own { SliceKind::TimerSoftirq } else { SliceKind::Softirq };
     let evidence = format!("the softirq {irq}, from its entry to its exit");
     Cause::new(kind, named(Who { irq, ..thread }, function), evidence)
 }
@@ -182,12 +183,13 @@ fn expiring(case: &Case<'_>, piece: &Stretch<'_>) -> Option<Cause> {
     let current = case.current(piece)?;
     if runs_softirqs(&current) {
         let evidence = format!("{} ran on the way to the timer's expiry", current.comm);
-        return Some(Cause::new(Kind::TimerSoftirq, who(current), evidence));
+        return Some(Cause::new(SliceKind::TimerSoftirq, who(current), evidence));
     }
     let expiry = case.path.expiry.as_ref()?;
     let server = case.tasks.at(expiry.pid, expiry.time).filter(runs_softirqs);
-    let switch =
-        || Cause::new(Kind::Switch, Who::default(), "on the way from the interrupt to the timer's softirq");
+    let switch = || {
+        Cause::new(SliceKind::Switch, Who::default(), "on the way from the interrupt to the timer's softirq")
+    };
     let Some(server) = server else { return Some(switch()) };
     if is_stopper(&current) {
         return Some(stopper::cause(case, current, piece.start));
@@ -196,7 +198,7 @@ fn expiring(case: &Case<'_>, piece: &Stretch<'_>) -> Option<Cause> {
     if shares || current.not_below(server.prio) && !current.idle() {
         let evidence = format!("it ran while {}, which expires the timer, was to run", server.comm);
         return Some(
-            work(piece, current).unwrap_or_else(|| Cause::new(Kind::Thread, who(current), evidence)),
+            work(piece, current).unwrap_or_else(|| Cause::new(SliceKind::Thread, who(current), evidence)),
         );
     }
     Some(preempt_off::before_softirq(case, piece, current).map_or_else(switch, |off| in_work(off, piece)))
@@ -219,15 +221,16 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
         return Some(cause);
     }
     let since_woken = case.runnable_since(piece.start).is_some_and(|since| piece.since > since);
-    let switch =
-        || Cause::new(Kind::Switch, Who::default(), "from the waking to the switch, with nothing between");
+    let switch = || {
+        Cause::new(SliceKind::Switch, Who::default(), "from the waking to the switch, with nothing between")
+    };
     if current.idle() {
         let exit = over.idle.at(piece.start).map(|found| found.2.clone());
         return exit.or_else(|| (!since_woken).then(switch));
     }
     if current.prio < 0 && current.comm.text().starts_with("sugov:") {
         let evidence = format!("{} sets the frequency", current.comm);
-        return Some(Cause::new(Kind::Frequency, who(current), evidence));
+        return Some(Cause::new(SliceKind::Frequency, who(current), evidence));
     }
     // Fair threads share the CPU: which of two runs is not a matter of priority alone.
     if current.not_below(victim.prio) || !victim.real_time() {
@@ -259,19 +262,21 @@ fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
     match case.path.switch.is_some_and(|switch| switch <= piece.start) {
         true if case.window.own => {
             let evidence = "from the switch to the thread's own clock read";
-            Some(Cause::new(Kind::ReturnToUser, Who::default(), evidence))
+            Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
         }
         true => None,
-        false => {
-            Some(Cause::new(Kind::Thread, who(victim), "the thread itself ran and had not gone to sleep"))
-        }
+        false => Some(Cause::new(
+            SliceKind::Thread,
+            who(victim),
+            "the thread itself ran and had not gone to sleep",
+        )),
     }
 }
 
 /// A section within a work item, which is its name where no stack has a nearer one.
 fn in_work(cause: Cause, piece: &Stretch<'_>) -> Cause {
     let Top::Work(function) = piece.top else { return cause };
-    if cause.kind != Kind::PreemptOff {
+    if cause.kind != SliceKind::PreemptOff {
         return cause;
     }
     let evidence = format!("{}; within the work item {function}", cause.evidence);
@@ -282,5 +287,5 @@ fn in_work(cause: Cause, piece: &Stretch<'_>) -> Cause {
 fn work(piece: &Stretch<'_>, current: Task) -> Option<Cause> {
     let Top::Work(function) = piece.top else { return None };
     let evidence = format!("{} executed the work item {function}", current.comm);
-    Some(Cause::new(Kind::Workqueue, named(who(current), function), evidence))
+    Some(Cause::new(SliceKind::Workqueue, named(who(current), function), evidence))
 }

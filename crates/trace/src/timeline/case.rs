@@ -14,13 +14,13 @@ use crate::window::Window;
 use model::run::{Host, Who};
 use model::units::Cpu;
 
-use super::kind::Kind;
+use model::slice::SliceKind;
 
 /// Whose a stretch is, and what says so.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cause {
     /// The kind.
-    pub kind: Kind,
+    pub kind: SliceKind,
     /// Who.
     pub who: Who,
     /// What it rests on: a short sentence.
@@ -33,7 +33,7 @@ pub(super) struct Cause {
 
 impl Cause {
     /// A cause without a stack.
-    pub(super) fn new(kind: Kind, who: Who, evidence: impl Into<String>) -> Cause {
+    pub(super) fn new(kind: SliceKind, who: Who, evidence: impl Into<String>) -> Cause {
         Cause { kind, who, evidence: evidence.into(), stack: Vec::new(), contested: false }
     }
 }

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::case::{Case, Cause};
 use super::explain::classes;
 use super::frames::{is_lock_helper, unlocks_raw};
-use super::kind::Kind;
 use super::own::BOUND;
 use super::preempt_off::NOT_PREEMPTED;
 use super::why::{self, Known};
+use model::keyword::Word;
 use model::run::{Host, Slice, Spike};
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 /// So many spikes of a function are no chance.
@@ -35,13 +36,19 @@ pub(super) fn is_virtual(host: &Host) -> bool {
     !matches!(host.virtualization.as_str(), "" | "none")
 }
 
+/// Whether it is a path of the kernel's of bounded work: what takes far longer there did not run it.
+fn is_bounded(kind: SliceKind) -> bool {
+    use SliceKind::{ReturnToUser, Switch, TimerIrq, TimerSoftirq};
+    matches!(kind, TimerIrq | TimerSoftirq | Switch | ReturnToUser)
+}
+
 /// What may have had the CPU although another one came late; none of what every wake-up passes through.
 pub(super) fn contested(case: &Case<'_>, cause: Cause) -> Option<Cause> {
-    let own = case.window.own && cause.kind == Kind::Thread && cause.who.pid == case.window.victim.pid;
+    let own = case.window.own && cause.kind == SliceKind::Thread && cause.who.pid == case.window.victim.pid;
     let passed = match cause.kind {
-        Kind::TimerSoftirq => cause.who.function.is_empty(),
-        Kind::IdleExit | Kind::PageFault => true,
-        kind => kind.bounded(),
+        SliceKind::TimerSoftirq => cause.who.function.is_empty(),
+        SliceKind::IdleExit | SliceKind::PageFault => true,
+        kind => is_bounded(kind),
     };
     (!own && !passed).then_some(Cause { contested: true, ..cause })
 }
@@ -49,7 +56,7 @@ pub(super) fn contested(case: &Case<'_>, cause: Cause) -> Option<Cause> {
 /// What a slice blames: its kind, function, module, and its interrupt, or its thread where there is neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    kind: String,
+    kind: Word<SliceKind>,
     function: String,
     module: String,
     other: String,
@@ -79,23 +86,23 @@ impl Place {
         }
     }
 
-    fn is(&self, kinds: &[Kind]) -> bool {
-        kinds.iter().any(|kind| kind.name() == self.kind)
+    fn is(&self, kinds: &[SliceKind]) -> bool {
+        kinds.iter().any(|kind| self.kind == *kind)
     }
 }
 
-const SECTIONS: &[Kind] = &[Kind::IrqsOff, Kind::PreemptOff];
-const HANDLERS: &[Kind] = &[Kind::Irq, Kind::Softirq, Kind::TimerSoftirq, Kind::Ipi];
+const SECTIONS: &[SliceKind] = &[SliceKind::IrqsOff, SliceKind::PreemptOff];
+const HANDLERS: &[SliceKind] = &[SliceKind::Irq, SliceKind::Softirq, SliceKind::TimerSoftirq, SliceKind::Ipi];
 
 /// Whether it is a section with interrupts off that was taken for a wait, by where it ended.
 fn waited(slice: &Slice) -> bool {
-    slice.kind == Kind::LockContention.name() && slice.stack.first().is_some_and(|frame| unlocks_raw(frame))
+    slice.kind == SliceKind::LockContention && slice.stack.first().is_some_and(|frame| unlocks_raw(frame))
 }
 
 /// What a slice blames if that has to be weighed over all spikes; none if it stands by itself.
 pub fn doubted(host: &Host, slice: &Slice) -> Option<Place> {
-    let is = |kinds: &[Kind]| kinds.iter().any(|kind| kind.name() == slice.kind);
-    let section = slice.kind == Kind::IrqsOff.name() || waited(slice) || is(SECTIONS) && slice.ns.0 > SHORT;
+    let is = |kinds: &[SliceKind]| kinds.iter().any(|kind| slice.kind == *kind);
+    let section = slice.kind == SliceKind::IrqsOff || waited(slice) || is(SECTIONS) && slice.ns.0 > SHORT;
     let handler = is(HANDLERS) && slice.ns.0 > BOUND;
     (is_virtual(host) && (slice.contested || section || handler)).then(|| Place::of(slice))
 }
@@ -265,18 +272,21 @@ mod tests {
 
     #[test]
     fn waits_count_by_their_function_and_a_kernels_model_by_itself() {
-        let slice = |kind: Kind, evidence: &str, frames: &[&str]| Slice {
-            kind: kind.name().to_owned(),
+        let slice = |kind: SliceKind, evidence: &str, frames: &[&str]| Slice {
+            kind: kind.into(),
             ns: Nanos(20_000_000),
             evidence: evidence.to_owned(),
             who: model::run::Who { function: evidence.to_owned(), ..Default::default() },
             stack: frames.iter().map(|&frame| frame.to_owned()).collect(),
             ..Slice::default()
         };
-        let late = |of: &str| slice(Kind::PreemptOff, &format!("{NOT_PREEMPTED}: {of}"), &[]);
+        let late = |of: &str| slice(SliceKind::PreemptOff, &format!("{NOT_PREEMPTED}: {of}"), &[]);
         assert_eq!(doubted(&kvm(), &late("read")), doubted(&kvm(), &late("write")));
-        assert_ne!(doubted(&kvm(), &late("read")), doubted(&kvm(), &slice(Kind::PreemptOff, "read", &[])));
-        let wait = |frames: &[&str]| doubted(&kvm(), &slice(Kind::LockContention, "", frames));
+        assert_ne!(
+            doubted(&kvm(), &late("read")),
+            doubted(&kvm(), &slice(SliceKind::PreemptOff, "read", &[]))
+        );
+        let wait = |frames: &[&str]| doubted(&kvm(), &slice(SliceKind::LockContention, "", frames));
         assert_eq!(
             wait(&["_raw_spin_unlock_irq", "take"]).map(|place| place.function).as_deref(),
             Some("take")
@@ -371,7 +381,11 @@ mod tests {
         let whys: BTreeSet<&str> = spikes.iter().map(|spike| spike.unexplained_why.as_str()).collect();
         assert_eq!(whys.len(), 1, "{whys:?}");
         assert!(why::is_outside(&spikes[0].unexplained_why));
-        assert!(spikes.iter().all(|spike| spike.classes == ["unexplained"]), "{:?}", told(&spikes[0]));
+        assert!(
+            spikes.iter().all(|spike| spike.classes == [SliceKind::Unexplained]),
+            "{:?}",
+            told(&spikes[0])
+        );
         assert!(spikes[0].notes.iter().any(|note| note.contains("poll_sensor")), "{:?}", spikes[0].notes);
     }
 

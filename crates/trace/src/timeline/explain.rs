@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use super::attribute::{Over, cause};
 use super::case::{Case, Cause, Phase};
-use super::kind::Kind;
 use super::own::{self, Cost};
 use super::state::{Stretch, Top, stretches};
 use super::tasks::who;
 use super::ticks;
 use super::why::{self, Known};
 use crate::window::Window;
+use model::keyword::Word;
 use model::run::{Host, Slice, Spike};
+use model::slice::SliceKind;
 use model::text::several;
 use model::units::{Cpu, Nanos};
 
@@ -137,13 +138,13 @@ impl Account {
         let ns = Nanos(piece.end - piece.start);
         if let Some(last) = self.slices.last_mut() {
             let adjoins = last.start_ns.0 + last.ns.0 == piece.start && last.contested == cause.contested;
-            if adjoins && last.kind == cause.kind.name() && last.who == cause.who {
+            if adjoins && last.kind == cause.kind && last.who == cause.who {
                 last.ns = Nanos(last.ns.0 + ns.0);
                 return;
             }
         }
         self.slices.push(Slice {
-            kind: cause.kind.name().to_owned(),
+            kind: cause.kind.into(),
             start_ns: Nanos(piece.start),
             ns,
             who: cause.who,
@@ -175,16 +176,16 @@ impl Account {
 }
 
 /// The kinds with at least a tenth of the latency, largest first.
-pub(super) fn classes(spike: &Spike) -> Vec<String> {
+pub(super) fn classes(spike: &Spike) -> Vec<Word<SliceKind>> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for slice in &spike.slices {
-        *sums.entry(&slice.kind).or_default() += slice.ns.0;
+        *sums.entry(slice.kind.as_str()).or_default() += slice.ns.0;
     }
-    sums.insert(Kind::Unexplained.name(), spike.unexplained_ns.0);
+    sums.insert(SliceKind::Unexplained.name(), spike.unexplained_ns.0);
     let mut large: Vec<(&str, i64)> =
         sums.into_iter().filter(|&(_, ns)| ns > 0 && ns >= spike.latency_ns.0 / 10).collect();
     large.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
-    large.into_iter().map(|(kind, _)| kind.to_owned()).collect()
+    large.into_iter().map(|(kind, _)| kind.into()).collect()
 }
 
 /// What is to be said beside the slices.
@@ -368,12 +369,12 @@ mod tests {
             // A short tick, so that gaps count.
             let declares = vec![0, 500, 20_000];
             let (preempt, virtualization) = (preempt.to_owned(), virtualization.to_owned());
-            let host = Host { hz: Some(100_000), idle_exit_ns: declares, preempt, virtualization, ..host() };
+            let host = Host { hz: Some(100_000), idle_exit_ns: declares, preempt: preempt.into(), virtualization, ..host() };
             let cost = Cost::of(&Run { recorder: measured.map(|ns| Recorder { median_ns: [Some(Nanos(ns)); 3], ..Recorder::default() }), ..Run::default() });
             let spike = explain(&window, &host, cost);
             adds_up(&spike);
             prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.unexplained_ns.max(Nanos(0)));
-            let own = |slice: &&Slice| own && slice.kind == "thread" && slice.who.pid == spike.victim.pid;
+            let own = |slice: &&Slice| own && slice.kind == SliceKind::Thread && slice.who.pid == spike.victim.pid;
             prop_assert!(spike.slices.iter().filter(own).all(|slice| slice.ns.0 <= 1_000_000));
             prop_assert!(spike.classes.len() <= 10);
             for lane in lanes(&window) {

@@ -82,7 +82,7 @@ pub fn told(spike: &Spike) -> Vec<String> {
             .join(" ")
     };
     let mut lines: Vec<String> =
-        spike.slices.iter().map(|slice| line(&slice.kind, name(&slice.who), slice.ns)).collect();
+        spike.slices.iter().map(|slice| line(slice.kind.as_str(), name(&slice.who), slice.ns)).collect();
     lines.push(line("unexplained", String::new(), spike.unexplained_ns));
     lines
 }

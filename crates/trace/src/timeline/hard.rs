@@ -4,10 +4,10 @@
 
 use super::case::{Case, Cause};
 use super::frames::{is_core_timer, named};
-use super::kind::Kind;
 use super::state::Hard;
 use crate::event::{Named, Vector, What};
 use model::run::Who;
+use model::slice::SliceKind;
 use model::units::Cpu;
 
 /// How far back the sender of an interrupt is looked for.
@@ -23,7 +23,7 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
     if let Some(function) = hard.timer {
         if !is_core_timer(function) {
             let who = named(Who { irq: "local_timer".to_owned(), ..Who::default() }, function);
-            return Cause::new(Kind::Irq, who, "a timer's function, from its entry to its exit");
+            return Cause::new(SliceKind::Irq, who, "a timer's function, from its entry to its exit");
         }
     }
     let name = hard.handler.map(|name| name.text().into_owned()).unwrap_or_default();
@@ -31,14 +31,14 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
     match (hard.vector, hard.reason) {
         _ if timer => {
             let irq = if name.is_empty() { "local_timer".to_owned() } else { name };
-            Cause::new(Kind::TimerIrq, Who { irq, ..Who::default() }, "the timer's interrupt")
+            Cause::new(SliceKind::TimerIrq, Who { irq, ..Who::default() }, "the timer's interrupt")
         }
         (Some(vector), _) if vector.is_ipi() && name.is_empty() => ipi(case, cpu, vector.name(), hard.entry),
         (None, Some(reason)) => ipi(case, cpu, reason, hard.entry),
         (vector, _) => {
             let irq = if name.is_empty() { vector.map_or("", Vector::name).to_owned() } else { name };
             let evidence = format!("the interrupt {irq}, from its entry to its exit");
-            Cause::new(Kind::Irq, Who { irq, ..Who::default() }, evidence)
+            Cause::new(SliceKind::Irq, Who { irq, ..Who::default() }, evidence)
         }
     }
 }
@@ -47,12 +47,12 @@ pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
 pub(super) fn call(case: &Case<'_>, cpu: Cpu, function: &str, entry: i64) -> Cause {
     let who = Who { irq: "call_function".to_owned(), ..sender(case, cpu, entry, Some(function)) };
     let from = who.from_cpu.map_or_else(|| "a CPU that is not known".to_owned(), |cpu| format!("CPU {cpu}"));
-    Cause::new(Kind::Ipi, named(who, function), format!("{function} ran here for {from}"))
+    Cause::new(SliceKind::Ipi, named(who, function), format!("{function} ran here for {from}"))
 }
 
 fn ipi(case: &Case<'_>, cpu: Cpu, name: &str, entry: i64) -> Cause {
     let who = Who { irq: name.to_owned(), ..sender(case, cpu, entry, None) };
-    Cause::new(Kind::Ipi, who, format!("the interrupt {name}, from its entry to its exit"))
+    Cause::new(SliceKind::Ipi, who, format!("the interrupt {name}, from its entry to its exit"))
 }
 
 /// Who sent the last interrupt to the CPU before the time: with a function, whoever asked for that function.

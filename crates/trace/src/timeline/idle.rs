@@ -3,10 +3,10 @@
 //! Source: drivers/cpuidle/cpuidle.c; Documentation/admin-guide/pm/cpuidle.rst (`latency`).
 
 use super::case::{Case, Cause};
-use super::kind::Kind;
 use super::spans::Spans;
 use crate::event::{Named, What};
 use model::run::Who;
+use model::slice::SliceKind;
 
 /// The stretch before the timer's interrupt, or after a waking from another CPU, in which the CPU left its state.
 pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
@@ -51,7 +51,7 @@ fn declared(case: &Case<'_>, state: u32) -> Option<(i64, Cause)> {
     let latency = i64::try_from(*case.host.idle_exit_ns.get(at)?).ok().filter(|&ns| ns > 0)?;
     let name = case.host.idle_states.get(at).cloned().unwrap_or_else(|| format!("state {state}"));
     let evidence = format!("the CPU was in idle state {name}, which declares {latency} ns to leave");
-    Some((latency, Cause::new(Kind::IdleExit, Who { irq: name, ..Who::default() }, evidence)))
+    Some((latency, Cause::new(SliceKind::IdleExit, Who { irq: name, ..Who::default() }, evidence)))
 }
 
 #[cfg(test)]

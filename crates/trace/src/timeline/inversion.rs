@@ -7,10 +7,10 @@
 //! Sources: kernel/locking/rtmutex.c, Documentation/locking/rt-mutex-design.rst.
 
 use super::case::{Case, Cause};
-use super::kind::Kind;
 use super::spans::Spans;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
+use model::slice::SliceKind;
 use model::units::Cpu;
 
 /// Where the thread waited for a holder, and who ran.
@@ -64,7 +64,7 @@ fn cause(current: Option<Task>, holder: &Task, victim: &Task, runnable: bool) ->
     } else {
         return None;
     };
-    Some(Cause::new(Kind::PriorityInversion, who(current), evidence))
+    Some(Cause::new(SliceKind::PriorityInversion, who(current), evidence))
 }
 
 /// The thread with the priority that it has by itself: an inherited one is given back at the waking.

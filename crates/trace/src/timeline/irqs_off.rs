@@ -9,7 +9,6 @@
 use super::case::{Case, Cause};
 use super::doubt::is_virtual;
 use super::frames::{is_lock_helper, named};
-use super::kind::Kind;
 use super::own::BOUND;
 use super::silence::Stop;
 use super::spans::Spans;
@@ -17,6 +16,7 @@ use super::tasks::is_stopper;
 use super::{spinning, stopper};
 use crate::enables::{interrupted, is_entry};
 use crate::event::{Named, What};
+use model::slice::SliceKind;
 
 /// Interrupts that were pending together follow each other with nothing but the way out of one and into the next
 /// between them: closer than this, they were let in at the same place.
@@ -63,7 +63,7 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     }
     let thread = case.tasks.who(expiry.pid, until);
     let stopper = case.tasks.at(expiry.pid, until).is_some_and(|task| is_stopper(&task));
-    let kind = if stopper { Kind::StopMachine } else { Kind::IrqsOff };
+    let kind = if stopper { SliceKind::StopMachine } else { SliceKind::IrqsOff };
     let evidence = format!("the timer's interrupt came in where {function} let interrupts in again");
     let who = named(thread, function);
     let (who, asked) = if stopper { stopper::asked(case, who, until) } else { (who, String::new()) };
@@ -134,7 +134,7 @@ fn toggled(case: &Case<'_>, before: &[&Named]) -> Vec<(i64, i64, Cause)> {
         let who = named(case.tasks.who(event.pid, event.time.0), caller);
         let evidence = format!("irq_disable and irq_enable enclose it; {caller} let interrupts in again");
         let (start, end) = (begin.time.0.max(case.from), event.time.0);
-        found.push((start, end, Cause::new(Kind::IrqsOff, who, evidence)));
+        found.push((start, end, Cause::new(SliceKind::IrqsOff, who, evidence)));
     }
     found
 }

@@ -6,9 +6,9 @@
 
 use super::case::{Case, Cause};
 use super::frames::is_core_timer;
-use super::kind::Kind;
 use super::state::{Hard, Stretch, Top};
 use model::run::Run;
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 /// What a path of bounded work takes at the very most between two events; a CPU that needs longer stood still.
@@ -47,7 +47,7 @@ pub(super) fn stood_still(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -
 /// Whether a CPU that stood still there was stopped: nothing inside can hold it up for so long. Before a switch a thread may have
 /// had preemption off without a sign of it.
 pub(super) fn is_stop(piece: &Stretch<'_>, cause: &Cause) -> bool {
-    let held = matches!(cause.kind, Kind::Switch | Kind::PageFault | Kind::TimerSoftirq);
+    let held = matches!(cause.kind, SliceKind::Switch | SliceKind::PageFault | SliceKind::TimerSoftirq);
     !held && piece.end.saturating_sub(piece.start) > 4 * BOUND
 }
 
@@ -55,13 +55,13 @@ pub(super) fn is_stop(piece: &Stretch<'_>, cause: &Cause) -> bool {
 fn most(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -> Option<i64> {
     let own = if case.window.own { case.own } else { BOUND };
     let known = match (cause.kind, &piece.top) {
-        (Kind::Switch | Kind::ReturnToUser, _) => Some(own),
-        (Kind::TimerIrq, Top::Hard(Hard { timer: None | Some("hrtimer_wakeup"), .. })) => Some(own),
-        (Kind::TimerIrq, _) => Some(BOUND),
+        (SliceKind::Switch | SliceKind::ReturnToUser, _) => Some(own),
+        (SliceKind::TimerIrq, Top::Hard(Hard { timer: None | Some("hrtimer_wakeup"), .. })) => Some(own),
+        (SliceKind::TimerIrq, _) => Some(BOUND),
         // A softirq is known by its entry and exit, and a timer's function in it may work for long.
-        (Kind::TimerSoftirq, Top::Soft { function, .. }) if !is_bounded(function) => None,
-        (Kind::TimerSoftirq, _) => Some(BOUND),
-        (Kind::PageFault, _) if case.window.own => Some(BOUND),
+        (SliceKind::TimerSoftirq, Top::Soft { function, .. }) if !is_bounded(function) => None,
+        (SliceKind::TimerSoftirq, _) => Some(BOUND),
+        (SliceKind::PageFault, _) if case.window.own => Some(BOUND),
         _ => None,
     };
     known.or_else(|| section(case, cause))
@@ -69,8 +69,9 @@ fn most(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -> Option<i64> {
 
 /// The same of a thread's section, by who it is and where.
 fn section(case: &Case<'_>, cause: &Cause) -> Option<i64> {
-    let sections = matches!(cause.kind, Kind::IrqsOff | Kind::PreemptOff | Kind::LockContention);
-    if cause.kind != Kind::Thread && !sections {
+    let sections =
+        matches!(cause.kind, SliceKind::IrqsOff | SliceKind::PreemptOff | SliceKind::LockContention);
+    if cause.kind != SliceKind::Thread && !sections {
         return None;
     }
     let own = case.window.own && cause.who.pid == case.window.victim.pid;

@@ -9,11 +9,11 @@ use super::case::{Case, Cause};
 use super::frames::named;
 use super::inherited;
 use super::interrupted::{Found, found, working};
-use super::kind::Kind;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
 use model::run::Who;
+use model::slice::SliceKind;
 
 /// A thread that goes before the victim, with the place where the timer's interrupt found it.
 pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cause {
@@ -26,9 +26,9 @@ pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cau
         Found::Kernel(frames) => working(frames),
         _ => None,
     };
-    let Some(stack) = place else { return Cause::new(Kind::Thread, thread, evidence) };
+    let Some(stack) = place else { return Cause::new(SliceKind::Thread, thread, evidence) };
     let evidence = format!("{evidence}; the timer's interrupt found it in {}", stack[0]);
-    Cause { stack: stack.to_vec(), ..Cause::new(Kind::Thread, named(thread, &stack[0]), evidence) }
+    Cause { stack: stack.to_vec(), ..Cause::new(SliceKind::Thread, named(thread, &stack[0]), evidence) }
 }
 
 /// Whether the events up to the piece show that the thread, current since before, was never to be switched away from,

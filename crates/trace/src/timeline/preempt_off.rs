@@ -11,13 +11,14 @@
 use super::case::{Case, Cause};
 use super::frames::{is_entry_code, is_lock_helper, is_scheduler, named};
 use super::interrupted::{Found, found, working};
-use super::kind::Kind;
 use super::spans::Spans;
 use super::spinning;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
+use model::slice::SliceKind;
 use model::units::Cpu;
+use model::vocabulary::Preempt;
 
 /// Beyond this, a thread that let preemption in at the end had it off; below, it may just have been switched.
 const SHORT: i64 = 50_000;
@@ -40,7 +41,7 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
             return Some(spinning::cause(case, &who(current), how, frames, (queued, until)));
         }
     }
-    let late = case.host.preempt == "none" || case.host.preempt == "voluntary";
+    let late = case.host.preempt == Preempt::None || case.host.preempt == Preempt::Voluntary;
     let (stack, evidence) = match seen.held {
         true => seen.section(),
         false if long && late => seen.unpreempted()?,
@@ -49,7 +50,7 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     };
     let function = stack.first().map_or("", String::as_str);
     let who = named(who(current), function);
-    Some(Cause { stack: stack.to_vec(), ..Cause::new(Kind::PreemptOff, who, evidence) })
+    Some(Cause { stack: stack.to_vec(), ..Cause::new(SliceKind::PreemptOff, who, evidence) })
 }
 
 /// What a thread below the one that runs the timer's softirq did, found by the interrupt that raised it.
@@ -57,7 +58,7 @@ pub(super) fn before_softirq(case: &Case<'_>, stretch: &Stretch, current: Task) 
     let expiry = case.path.expiry.as_ref().filter(|expiry| expiry.soft && expiry.preempt > 0)?;
     let goes_on = !current.idle() && stretch.since <= expiry.interrupt;
     let evidence = "the interrupt that raised the timer's softirq found preemption off";
-    goes_on.then(|| Cause::new(Kind::PreemptOff, who(current), evidence))
+    goes_on.then(|| Cause::new(SliceKind::PreemptOff, who(current), evidence))
 }
 
 /// What was seen of a thread that went on.
@@ -173,7 +174,7 @@ pub(super) fn toggled(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
         let who = named(case.tasks.who(event.pid, event.time.0), caller);
         let evidence =
             format!("preempt_disable and preempt_enable enclose it; {caller} let preemption in again");
-        found.push((begin.time.0, event.time.0, Cause::new(Kind::PreemptOff, who, evidence)));
+        found.push((begin.time.0, event.time.0, Cause::new(SliceKind::PreemptOff, who, evidence)));
     }
     Spans::new(found)
 }
@@ -266,7 +267,7 @@ mod tests {
     #[test]
     fn a_kernel_that_does_not_preempt_itself_holds_until_the_end_of_a_call() {
         let on = |preempt: &str, stack: &str| {
-            let host = Host { preempt: preempt.to_owned(), ..host() };
+            let host = Host { preempt: preempt.into(), ..host() };
             let window = window(20_005.0, &events(0, 20_005, stack));
             told(&explained_on(&host, &window)).swap_remove(1)
         };
@@ -301,7 +302,7 @@ mod tests {
             "timer+ 1 hrtimer_wakeup",
             &format!("timer+ 1 hrtimer_wakeup\n3 1 60 dh stack {TIMER}{found}"),
         );
-        let host = Host { preempt: preempt.to_owned(), ..host() };
+        let host = Host { preempt: preempt.into(), ..host() };
         let spike = explained_on(&host, &window(20_005.0, &events));
         let evidence = spike.slices.get(1).map_or_else(String::new, |slice| slice.evidence.clone());
         (told(&spike).swap_remove(1), evidence)

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 
 use super::case::{Case, Cause};
 use super::frames::{is_lock_helper, passes_time, spins_for_lock, unlocks_raw};
-use super::kind::Kind;
 use super::state::stretches;
 use super::tasks::is_stopper;
 use crate::event::{Named, What};
 use model::run::Who;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 /// Threads on other CPUs that are told, those that ran longest.
@@ -46,7 +46,7 @@ pub(super) fn cause(case: &Case<'_>, waiter: &Who, how: &str, frames: &[String],
     let evidence = format!(
         "{comm} waited for a lock{place}: {how}; who holds it is not known; running meanwhile: {running}"
     );
-    Cause { stack: frames.to_vec(), ..Cause::new(Kind::LockContention, Who::default(), evidence) }
+    Cause { stack: frames.to_vec(), ..Cause::new(SliceKind::LockContention, Who::default(), evidence) }
 }
 
 /// Who had the other CPUs in that time.
@@ -79,7 +79,8 @@ fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
 /// if the section ended with giving a raw lock free right after that.
 pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i64, Cause)> {
     let (start, end, cause) = section;
-    let unlocks = cause.kind == Kind::IrqsOff && cause.stack.first().is_some_and(|frame| unlocks_raw(frame));
+    let unlocks =
+        cause.kind == SliceKind::IrqsOff && cause.stack.first().is_some_and(|frame| unlocks_raw(frame));
     let held = unlocks.then(|| held_elsewhere(case, start, end)).flatten();
     let Some((from, to, how)) = held.filter(|(from, to, _)| from < to) else {
         return vec![(start, end, cause)];
@@ -167,9 +168,10 @@ fn is_entry(event: &Named) -> bool {
 mod tests {
     use super::super::fixture::{explained, told};
     use model::run::{Slice, Spike};
+    use model::slice::SliceKind;
 
     fn wait(spike: &Spike) -> Slice {
-        spike.slices.iter().find(|slice| slice.kind == "lock-contention").cloned().unwrap()
+        spike.slices.iter().find(|slice| slice.kind == SliceKind::LockContention).cloned().unwrap()
     }
 
     /// A waiter that the timer's interrupt finds on its way to a raw lock, with preemption off and interrupts on.

@@ -4,10 +4,10 @@
 use super::case::Case;
 use super::doubt::is_virtual;
 use super::hard;
-use super::kind::Kind;
 use super::silence::{Gap, ROUSED, STRAGGLING};
 use super::state::{Stretch, Top};
 use crate::event::What;
+use model::slice::SliceKind;
 use model::units::Cpu;
 
 /// Since when, in a virtual machine, a CPU stands still in what usually takes microseconds: its interrupt, a softirq, the way out
@@ -15,7 +15,7 @@ use model::units::Cpu;
 pub(super) fn stands(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i64> {
     let short = match &stretch.top {
         Top::Hard(interrupt) => {
-            matches!(hard::cause(case, cpu, interrupt).kind, Kind::TimerIrq | Kind::Irq)
+            matches!(hard::cause(case, cpu, interrupt).kind, SliceKind::TimerIrq | SliceKind::Irq)
         }
         Top::Soft { .. } => true,
         Top::Thread if stretch.pid == Some(0) => leaves_idle(case, cpu, stretch.start),
@@ -49,6 +49,7 @@ mod tests {
     use super::super::fixture::{explained_on, host, window};
     use super::super::silence::tests::events;
     use model::run::Host;
+    use model::slice::SliceKind;
 
     #[test]
     fn a_virtual_cpu_that_stands_still_in_something_short_shows_a_stop() {
@@ -57,7 +58,7 @@ mod tests {
             let other =
                 format!("-90 0 0 d switch a/7/120 S swapper/0/120\n-1 0 0 {entry}\n{until} 0 0 {exit}");
             let slices = explained_on(&host, &window(20_010.0, &events(&other))).slices;
-            assert_eq!(slices[0].kind, "irqs-off");
+            assert_eq!(slices[0].kind, SliceKind::IrqsOff);
             slices[0].contested
         };
         let timer = ("dh vector+ local_timer", "dh vector- local_timer");

@@ -7,12 +7,12 @@
 
 use super::case::{Case, Cause};
 use super::inherited;
-use super::kind::Kind;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
 use crate::label::Label;
 use model::run::Host;
+use model::slice::SliceKind;
 
 /// What let a thread of lower priority, or none, run since `queued`, while the victim was runnable.
 pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
@@ -34,13 +34,13 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     }
     if current.idle() {
         let evidence = format!("the CPU went idle while {comm} was runnable");
-        return throttles(case.host).then(|| Cause::new(Kind::Throttled, who(current), evidence));
+        return throttles(case.host).then(|| Cause::new(SliceKind::Throttled, who(current), evidence));
     }
     let evidence = format!("{} was switched to while {comm}, a real-time thread, was runnable", current.comm);
     if serves(case.host) {
-        return Some(Cause::new(Kind::FairServer, who(current), evidence));
+        return Some(Cause::new(SliceKind::FairServer, who(current), evidence));
     }
-    throttles(case.host).then(|| Cause::new(Kind::Throttled, who(current), evidence))
+    throttles(case.host).then(|| Cause::new(SliceKind::Throttled, who(current), evidence))
 }
 
 /// Events before a switch among which somebody who was passed over is looked for.

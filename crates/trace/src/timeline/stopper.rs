@@ -6,16 +6,16 @@
 //! Source: kernel/stop_machine.c (`cpu_stop_queue_work`, `__cpu_stop_queue_work`), kernel/sched/fair.c (`sched_balance_rq`).
 
 use super::case::{Case, Cause};
-use super::kind::Kind;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
 use model::run::{Behind, Who};
+use model::slice::SliceKind;
 
 /// The time of a stopper thread that runs at `time`.
 pub(super) fn cause(case: &Case<'_>, task: Task, time: i64) -> Cause {
     let (who, asked) = asked(case, who(task), time);
     let evidence = format!("the stopper thread ran, which no priority is above{asked}");
-    Cause::new(Kind::StopMachine, who, evidence)
+    Cause::new(SliceKind::StopMachine, who, evidence)
 }
 
 /// The stopper with who asked for it at last by the time, and the same in words; nothing where no event tells.
@@ -55,6 +55,7 @@ fn waking<'w>(case: &Case<'w>, stopper: i32, time: i64) -> Option<&'w Named> {
 mod tests {
     use super::super::fixture::explained;
     use model::run::Slice;
+    use model::slice::SliceKind;
     use model::units::Cpu;
 
     const WOKEN: &str = "
@@ -69,7 +70,7 @@ mod tests {
 
     fn stop(before: &str) -> Slice {
         let spike = explained(5_012.0, &format!("{before}\n{WOKEN}"));
-        spike.slices.into_iter().find(|slice| slice.kind == "stop-machine").unwrap()
+        spike.slices.into_iter().find(|slice| slice.kind == SliceKind::StopMachine).unwrap()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One window per kind of slice, and one that comes close to it.
 
 use super::fixture::{explained, explained_on, host, told, window};
-use super::kind::Kind;
+use model::slice::SliceKind;
 
 /// A timer's interrupt that comes in time and wakes the thread, up to its exit.
 const WOKEN: &str = "
@@ -21,7 +21,7 @@ fn the_kinds_are_the_contracts() {
     let words = "irqs-off preempt-off irq timer-irq softirq timer-softirq nmi ipi stop-machine workqueue thread \
                  fair-server throttled lock-contention priority-inversion idle-exit frequency page-fault switch \
                  return-to-user unexplained";
-    assert!(Kind::ALL.iter().map(|kind| kind.name()).eq(words.split_whitespace()));
+    assert!(SliceKind::ALL.iter().map(|kind| kind.name()).eq(words.split_whitespace()));
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn thread_of_higher_priority() {
         told(&spike),
         ["timer-irq local_timer 5", "thread hog 20000", "return-to-user 3", "unexplained 2"]
     );
-    assert_eq!(spike.classes, ["thread"]);
+    assert_eq!(spike.classes, [SliceKind::Thread]);
     assert_eq!(spike.switched_ns, Some(model::units::Nanos(super::fixture::E + 20_007_000)));
     assert_eq!((spike.slices[1].who.pid, spike.slices[1].who.prio), (60, 9));
     assert_eq!(spike.notes, [""; 0]);
@@ -80,7 +80,7 @@ fn a_late_interrupt_without_proof_stays_unexplained() {
         told(&explained(20_010.0, events)),
         ["timer-irq local_timer 4", "switch 2", "return-to-user 4", "unexplained 20000"]
     );
-    assert_eq!(explained(20_010.0, events).classes, ["unexplained"]);
+    assert_eq!(explained(20_010.0, events).classes, [SliceKind::Unexplained]);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_softirq_keeps_no_interrupt_waiting_and_on_preempt_rt_no_thread_above_its_ow
         905  1 60 s  soft- 3
         906  1 60 d  switch busy/60/120 P rt/50/19";
     assert_eq!(told(&explained(906.0, late))[..2], ["timer-irq local_timer 3", "softirq NET_RX 2"]);
-    let rt = model::run::Host { preempt: "rt".to_owned(), ..host() };
+    let rt = model::run::Host { preempt: "rt".into(), ..host() };
     let on_rt = |thread: &str| {
         let events =
             "-500 1 50 d switch rt/50/19 S THREAD\n-10 1 17 s soft+ 3\n2 1 17 dsh1 vector+ local_timer
@@ -336,7 +336,7 @@ fn a_soft_timer_waits_for_its_thread() {
     );
     // A thread below ktimers cannot keep it from running.
     let lower = events.replace("hog/60/89", "low/60/120");
-    assert_eq!(explained(40_012.0, &lower).classes, ["unexplained"]);
+    assert_eq!(explained(40_012.0, &lower).classes, [SliceKind::Unexplained]);
 }
 
 #[test]

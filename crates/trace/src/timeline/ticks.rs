@@ -4,10 +4,10 @@
 
 use super::case::{Case, Cause};
 use super::doubt::is_virtual;
-use super::kind::Kind;
 use super::state::{Stretch, Top};
 use crate::event::{Named, Vector, What};
 use model::run::Host;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 /// Periods without a tick that are no chance.
@@ -24,14 +24,14 @@ pub(super) fn period(host: &Host) -> i64 {
 pub(super) fn are_missing(case: &Case<'_>, cpu: Cpu, piece: &Stretch<'_>, cause: &Cause) -> bool {
     let interruptible = matches!(
         cause.kind,
-        Kind::Thread
-            | Kind::Workqueue
-            | Kind::PreemptOff
-            | Kind::PriorityInversion
-            | Kind::Softirq
-            | Kind::TimerSoftirq
-            | Kind::FairServer
-            | Kind::Throttled
+        SliceKind::Thread
+            | SliceKind::Workqueue
+            | SliceKind::PreemptOff
+            | SliceKind::PriorityInversion
+            | SliceKind::Softirq
+            | SliceKind::TimerSoftirq
+            | SliceKind::FairServer
+            | SliceKind::Throttled
     );
     let runs = matches!(piece.top, Top::Thread | Top::Work(_) | Top::Soft { .. }) && piece.pid != Some(0);
     let tick = period(case.host);

@@ -4,10 +4,10 @@
 //! Source: arch/x86/mm/fault.c (page_fault_user and page_fault_kernel come at the begin of a fault).
 
 use super::case::{Case, Cause};
-use super::kind::Kind;
 use super::spans::Spans;
 use super::tasks::who;
 use crate::event::{Named, What};
+use model::slice::SliceKind;
 
 /// Page faults up to the end, and sleeps up to the next waking; none for a sleep without a fault.
 pub(super) fn find(case: &Case<'_>) -> Spans<Option<Cause>> {
@@ -27,7 +27,7 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Option<Cause>> {
                 let space = if *user { "user space" } else { "the kernel" };
                 let evidence = format!("a page fault of {space} after the switch");
                 found.extend(since.take().map(|start| (start, time, fault.clone())));
-                fault = Some(Cause::new(Kind::PageFault, who(case.window.victim), evidence));
+                fault = Some(Cause::new(SliceKind::PageFault, who(case.window.victim), evidence));
                 since = Some(time);
             }
             What::Switch { prev, state, .. } if prev.pid == victim => {

@@ -1,0 +1,165 @@
+//! The closed vocabularies of `run.json`: what its words can be, and what each means.
+
+use crate::keywords;
+
+keywords! {
+    /// The command that made a run.
+    pub enum Command, default Measure {
+        /// wake-ups of onbeat's own threads
+        Measure = "measure",
+        /// the same, or another's threads, with the kernel's events recorded
+        Hunt = "hunt",
+        /// another tool's run
+        Import = "import",
+    }
+}
+
+keywords! {
+    /// What ended a run; nothing is stated in a checkpoint.
+    pub enum Ended {
+        /// the time was over
+        Duration = "duration",
+        /// the wake-ups were counted
+        Loops = "loops",
+        /// a latency reached the limit
+        Limit = "limit",
+        /// a signal
+        Signal = "signal",
+        /// an error
+        Error = "error",
+        /// all threads that were followed have ended
+        Victim = "victim",
+    }
+}
+
+keywords! {
+    /// A scheduling policy that a measuring thread can have.
+    pub enum Policy {
+        /// SCHED_FIFO
+        Fifo = "fifo",
+        /// SCHED_RR
+        Rr = "rr",
+        /// SCHED_OTHER, which takes no privilege
+        Other = "other",
+    }
+}
+
+keywords! {
+    /// How a measuring thread sleeps.
+    pub enum WakeMechanism, default Nanosleep {
+        /// clock_nanosleep with an absolute time
+        Nanosleep = "nanosleep",
+        /// a timerfd, armed and read
+        Timerfd = "timerfd",
+        /// a POSIX timer and sigwaitinfo
+        Signal = "signal",
+        /// a futex wait with an absolute time-out
+        Futex = "futex",
+    }
+}
+
+keywords! {
+    /// Where the kernel runs the expiry of a timer.
+    pub enum Expiry {
+        /// in the timer's interrupt
+        HardIrq = "hard-irq",
+        /// in the thread of the timer softirq
+        SoftirqThread = "softirq-thread",
+        /// not known
+        Unknown = "unknown",
+    }
+}
+
+keywords! {
+    /// How the schedules of the CPUs lie to each other.
+    pub enum SchedulePhase, default Staggered {
+        /// starts spread over the interval
+        Staggered = "staggered",
+        /// all CPUs wake at once
+        Aligned = "aligned",
+        /// each interval drawn within 5 %
+        Dither = "dither",
+    }
+}
+
+keywords! {
+    /// What is done about idle states during a run.
+    pub enum IdleStates {
+        /// /dev/cpu_dma_latency held at 0: no idle state that takes time to leave
+        Held = "held",
+        /// left as the system has them
+        AsIs = "as-is",
+    }
+}
+
+keywords! {
+    /// The preemption model of a kernel (kernel/Kconfig.preempt).
+    pub enum Preempt, default Unknown {
+        /// PREEMPT_RT
+        Rt = "rt",
+        /// kernel code can be preempted outside of locks
+        Full = "full",
+        /// as full for real-time tasks; others wait for the tick (6.13 on)
+        Lazy = "lazy",
+        /// only where the kernel offers it
+        Voluntary = "voluntary",
+        /// only on return to user mode
+        None = "none",
+        /// what was read is too little, or contradicts itself
+        Unknown = "unknown",
+    }
+}
+
+keywords! {
+    /// What stood in the way of a fair measurement.
+    pub enum IntegrityKind {
+        /// a thread runs on another CPU than planned
+        Affinity = "affinity",
+        /// the wall clock was set
+        ClockStep = "clock-step",
+        /// the clocksource is slow, unstable or has changed
+        Clocksource = "clocksource",
+        /// the measuring threads take much of their CPU
+        CpuShare = "cpu-share",
+        /// wake-ups before their time, which an import does not place
+        Early = "early",
+        /// entries of this list beyond its bound
+        EntriesDropped = "entries-dropped",
+        /// no CPU was free for onbeat's own thread, or it was delayed
+        Housekeeping = "housekeeping",
+        /// events were lost
+        Lost = "lost",
+        /// memory could not be locked
+        MemoryLock = "memory-lock",
+        /// a CPU went offline
+        Offline = "offline",
+        /// the measuring loop had page faults
+        PageFault = "page-fault",
+        /// a privilege was missing
+        Privilege = "privilege",
+        /// another real-time thread of the same or a higher priority
+        RtCompetitor = "rt-competitor",
+        /// a system management interrupt
+        Smi = "smi",
+        /// onbeat's own thread got no CPU time
+        Starved = "starved",
+        /// the hypervisor took time
+        Steal = "steal",
+        /// a record could not be written
+        Storage = "storage",
+        /// wake-ups and missed slots do not add up to the scheduled
+        Sums = "sums",
+        /// the machine was suspended
+        Suspend = "suspend",
+        /// a measuring thread ended before the others
+        Thread = "thread",
+        /// the kernel throttled real-time tasks
+        Throttled = "throttled",
+        /// tracing by another program
+        Tracing = "tracing",
+        /// something could not be watched
+        Unwatched = "unwatched",
+        /// what happened to the threads that were followed
+        Victim = "victim",
+    }
+}
