@@ -2,7 +2,7 @@
 //! sums right. Pure.
 
 use super::tail::Tail;
-use model::histogram::{EARLY_ROW, ROWS, Row, edges_of, merge};
+use model::histogram::{BUCKETS, Bucket, EARLY_BUCKET, bucket_edges, merge};
 use model::run::{CpuRun, Run, WORST, Worst};
 use model::units::Nanos;
 use model::wall_time::wall_time;
@@ -97,13 +97,13 @@ fn absorb(run: &mut Run, tail: &Tail) -> Fate {
 
 /// The sums of a block added to those of its CPU; none where a number is out of its range.
 fn add(cpu: &mut CpuRun, tail: &Tail, follows: bool) -> Option<()> {
-    let count = |rows: &[Row]| rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.2));
-    let (rows, missed_rows) = (rows_of(&tail.rows, tail.min)?, rows_of(&tail.missed_rows, tail.min)?);
+    let count = |rows: &[Bucket]| rows.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.count));
+    let (rows, missed_rows) = (buckets_of(&tail.rows, tail.min)?, buckets_of(&tail.missed_rows, tail.min)?);
     let cycles = count(&rows)?;
     if tail.end < tail.start || count(&missed_rows)? != tail.missed {
         return None;
     }
-    let early = rows.iter().filter(|row| row.1.0 <= 0).map(|row| row.2).sum::<u64>();
+    let early = rows.iter().filter(|bucket| bucket.upper.0 <= 0).map(|bucket| bucket.count).sum::<u64>();
     cpu.cycles = cpu.cycles.checked_add(cycles)?;
     // Where there is no schedule, what was missed of it stays unknown.
     if let Some(missed) = cpu.missed {
@@ -135,13 +135,14 @@ fn add(cpu: &mut CpuRun, tail: &Tail, follows: bool) -> Option<()> {
     Some(())
 }
 
-/// Rows from their numbers; none where a number is no row's.
-fn rows_of(pairs: &[(usize, u64)], min: Nanos) -> Option<Vec<Row>> {
-    let row = |&(index, count): &(usize, u64)| {
-        let (lower, upper) = edges_of(Some(index).filter(|&index| index < ROWS)?);
-        Some((if index == EARLY_ROW { min } else { lower }, upper, count))
+/// Buckets from their numbers; none where a number is no bucket's.
+fn buckets_of(pairs: &[(usize, u64)], min: Nanos) -> Option<Vec<Bucket>> {
+    let bucket = |&(index, count): &(usize, u64)| {
+        let (lower, upper) = bucket_edges(Some(index).filter(|&index| index < BUCKETS)?);
+        let lower = if index == EARLY_BUCKET { min } else { lower };
+        Some(Bucket { lower, upper, count })
     };
-    pairs.iter().map(row).collect()
+    pairs.iter().map(bucket).collect()
 }
 
 #[cfg(test)]
@@ -151,7 +152,7 @@ mod tests {
     use model::units::Cpu;
 
     fn run() -> Run {
-        let rows = vec![(Nanos(10), Nanos(11), 3)];
+        let rows = vec![Bucket::new(Nanos(10), Nanos(11), 3)];
         let cpu = CpuRun {
             t0_mono_ns: Some(Nanos(0)),
             until_mono_ns: Some(Nanos(1_000)),

@@ -2,7 +2,7 @@
 //! a picture or a statistic as if it were measured.
 
 use super::run::{CpuRun, Run, Worst};
-use crate::histogram::{Row, total_of};
+use crate::histogram::{Bucket, total_of};
 use crate::text::several;
 use crate::units::Nanos;
 use crate::vocabulary::{Command, SchedulePhase};
@@ -35,13 +35,13 @@ impl Run {
     /// What onbeat's own runs hold beyond what any import does: exact extremes that fit their rows.
     fn check_exact(&self, cpu: &CpuRun) -> Result<(), String> {
         let rows = &cpu.histogram;
-        let early: u64 = rows.iter().filter(|row| row.1.0 <= 0).map(|row| row.2).sum();
+        let early: u64 = rows.iter().filter(|bucket| bucket.upper.0 <= 0).map(|bucket| bucket.count).sum();
         if let Some(said) = cpu.early.filter(|said| *said != early) {
             return Err(format!("early is {said} and the histogram holds {early}"));
         }
-        let within = |row: Option<&Row>, value: Option<Nanos>| match (row, value) {
-            (Some(row), Some(value)) => row.0 <= value && value < row.1,
-            (row, value) => row.is_none() && value.is_none(),
+        let within = |bucket: Option<&Bucket>, value: Option<Nanos>| match (bucket, value) {
+            (Some(bucket), Some(value)) => bucket.lower <= value && value < bucket.upper,
+            (bucket, value) => bucket.is_none() && value.is_none(),
         };
         if !within(rows.first(), cpu.min_ns) || !within(rows.last(), cpu.max_ns) {
             return Err("min_ns and max_ns do not fit the histogram's first and last row".into());
@@ -68,7 +68,7 @@ impl Run {
 }
 
 impl CpuRun {
-    /// Whether it was imported from a result without a histogram: no sample has a row, and none is beyond the last.
+    /// Whether it was imported from a result without a histogram: no sample has a bucket, and none is beyond the last.
     pub fn is_summary(&self) -> bool {
         let bare = self.histogram.is_empty() && self.overflows.is_none();
         bare && self.cycles > 0 && self.scheduled.is_none()
@@ -81,16 +81,16 @@ impl CpuRun {
         self.overflow_cycles.iter().copied().chain(formerly.filter_map(|worst| worst.cycle))
     }
 
-    /// From which latency on samples were beyond the histogram: what the import says, else the end of the last row,
+    /// From which latency on samples were beyond the histogram: what the import says, else the end of the last bucket,
     /// below which none of them can be. None where there are none, or no histogram.
     pub fn beyond_from(&self) -> Option<Nanos> {
-        let end = self.histogram.last().map(|row| row.1);
+        let end = self.histogram.last().map(|bucket| bucket.upper);
         self.overflows.filter(|&n| n > 0).and(self.overflows_from_ns.or(end))
     }
 
     /// As [`Run::check`], for one CPU.
     pub fn check(&self) -> Result<(), String> {
-        check_rows("histogram", &self.histogram)?;
+        check_buckets("histogram", &self.histogram)?;
         let counted = total_of(&self.histogram)
             .checked_add(self.overflows.unwrap_or(0))
             .ok_or("the histogram counts more than 2^64 samples")?;
@@ -101,7 +101,7 @@ impl CpuRun {
                 self.cycles
             ));
         }
-        let end = self.histogram.last().map(|row| row.1);
+        let end = self.histogram.last().map(|bucket| bucket.upper);
         if self.overflows_from_ns.zip(end).is_some_and(|(from, end)| from < end) {
             return Err("overflows_from_ns is below the histogram's end".into());
         }
@@ -110,7 +110,7 @@ impl CpuRun {
                 return Err(format!("cycles {} + missed {missed} is not scheduled {scheduled}", self.cycles));
             }
             if let Some(rows) = &self.deadline_histogram {
-                check_rows("deadline_histogram", rows)?;
+                check_buckets("deadline_histogram", rows)?;
                 if total_of(rows) != scheduled {
                     return Err(format!(
                         "deadline_histogram holds {} of {scheduled}",
@@ -132,10 +132,10 @@ impl CpuRun {
     }
 }
 
-fn check_rows(name: &str, rows: &[Row]) -> Result<(), String> {
+fn check_buckets(name: &str, rows: &[Bucket]) -> Result<(), String> {
     let mut total = 0u64;
     let mut end = Nanos(i64::MIN);
-    for &(lower, upper, count) in rows {
+    for &Bucket { lower, upper, count } in rows {
         if lower >= upper || lower < end || count == 0 {
             return Err(format!("{name} has a row [{}, {}, {count}] out of order", lower.0, upper.0));
         }

@@ -1,157 +1,191 @@
-//! The log-linear histogram: 64 rows per octave of nanoseconds, no overflow, no lost value.
+//! The log-linear histogram: 64 buckets per octave of nanoseconds, no overflow, no lost value.
 //!
-//! A row's index follows from the leading zeros and a shift, the same on every architecture. Below
-//! 128 ns a row is 1 ns wide, above at most 1/64 (1.57 %) of its lower edge. Row 0 holds the early
+//! A bucket's index follows from the leading zeros and a shift, the same on every architecture. Below
+//! 128 ns a bucket is 1 ns wide, above at most 1/64 (1.57 %) of its lower edge. Bucket 0 holds the early
 //! wake-ups, whatever their size.
+
+use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
 const SUB_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
 
-/// The row of early wake-ups (negative latencies).
-pub const EARLY_ROW: usize = 0;
+/// The bucket of early wake-ups (negative latencies).
+pub const EARLY_BUCKET: usize = 0;
 
-/// The number of rows: every non-negative `i64` has one.
-pub const ROWS: usize = 1 + row_of_unsigned(i64::MAX as u64) + 1;
+/// The number of buckets: every non-negative `i64` has one.
+pub const BUCKETS: usize = 1 + bucket_of_unsigned(i64::MAX as u64) + 1;
 
-/// The row of a latency.
+/// The bucket of a latency.
 #[inline(always)]
-pub const fn row_of(latency: Nanos) -> usize {
-    if latency.0 < 0 { EARLY_ROW } else { 1 + row_of_unsigned(latency.0 as u64) }
+pub const fn bucket_of(latency: Nanos) -> usize {
+    if latency.0 < 0 { EARLY_BUCKET } else { 1 + bucket_of_unsigned(latency.0 as u64) }
 }
 
 #[inline(always)]
-const fn row_of_unsigned(ns: u64) -> usize {
-    // Or-ing SUB makes the small values, which are their own row, take the same path: no branch.
+const fn bucket_of_unsigned(ns: u64) -> usize {
+    // Or-ing SUB makes the small values, which are their own bucket, take the same path: no branch.
     let shift = (63 - (ns | SUB).leading_zeros()) - SUB_BITS;
     ((ns >> shift) + ((shift as u64) << SUB_BITS)) as usize
 }
 
-/// The half-open edges `[lower, upper)` of a row.
+/// The half-open edges `[lower, upper)` of a bucket.
 ///
-/// The early row's lower edge is not fixed: [`fill_rows`] puts the minimum there.
-pub const fn edges_of(row: usize) -> (Nanos, Nanos) {
-    if row == EARLY_ROW {
+/// The early bucket's lower edge is not fixed: [`fill_buckets`] puts the minimum there.
+pub const fn bucket_edges(bucket: usize) -> (Nanos, Nanos) {
+    if bucket == EARLY_BUCKET {
         return (Nanos(i64::MIN), Nanos(0));
     }
-    (Nanos(lower_edge(row - 1)), Nanos(lower_edge(row)))
+    (Nanos(lower_edge(bucket - 1)), Nanos(lower_edge(bucket)))
 }
 
-const fn lower_edge(row: usize) -> i64 {
-    let row = row as u64;
-    if row < 2 * SUB {
-        return row as i64;
+const fn lower_edge(bucket: usize) -> i64 {
+    let bucket = bucket as u64;
+    if bucket < 2 * SUB {
+        return bucket as i64;
     }
-    let shift = row / SUB - 1;
-    let edge = ((row % SUB + SUB) as u128) << shift;
+    let shift = bucket / SUB - 1;
+    let edge = ((bucket % SUB + SUB) as u128) << shift;
     if edge > i64::MAX as u128 { i64::MAX } else { edge as i64 }
 }
 
-/// One non-empty row as it is kept and shown: `[lower, upper)` and how many samples fell into it.
-pub type Row = (Nanos, Nanos, u64);
+/// One non-empty bucket as it is kept and shown: `[lower, upper)` and how many samples fell into it.
+///
+/// In JSON it is the array `[lower, upper, count]`: a run has hundreds of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(Nanos, Nanos, u64)", into = "(Nanos, Nanos, u64)")]
+pub struct Bucket {
+    /// The first latency that belongs to it.
+    pub lower: Nanos,
+    /// The first latency above it.
+    pub upper: Nanos,
+    /// How many samples.
+    pub count: u64,
+}
 
-/// A dense histogram: a count per row up to the highest that was needed.
+impl Bucket {
+    /// A bucket from its edges.
+    pub const fn new(lower: Nanos, upper: Nanos, count: u64) -> Bucket {
+        Bucket { lower, upper, count }
+    }
+}
+
+impl From<(Nanos, Nanos, u64)> for Bucket {
+    fn from((lower, upper, count): (Nanos, Nanos, u64)) -> Bucket {
+        Bucket { lower, upper, count }
+    }
+}
+
+impl From<Bucket> for (Nanos, Nanos, u64) {
+    fn from(Bucket { lower, upper, count }: Bucket) -> (Nanos, Nanos, u64) {
+        (lower, upper, count)
+    }
+}
+
+/// A dense histogram: a count per bucket up to the highest that was needed.
 #[derive(Clone, Default)]
 pub struct Counts {
-    rows: Vec<u64>,
-    /// No row before this one was ever needed.
+    buckets: Vec<u64>,
+    /// No bucket before this one was ever needed.
     first: usize,
 }
 
 impl Counts {
-    /// Adds samples to a row.
-    pub fn add(&mut self, row: usize, count: u64) {
-        if self.rows.is_empty() {
-            self.first = row;
+    /// Adds samples to a bucket.
+    pub fn add(&mut self, bucket: usize, count: u64) {
+        if self.buckets.is_empty() {
+            self.first = bucket;
         }
-        if row >= self.rows.len() {
-            self.rows.resize(row + 1, 0);
+        if bucket >= self.buckets.len() {
+            self.buckets.resize(bucket + 1, 0);
         }
-        self.first = self.first.min(row);
-        self.rows[row] += count;
+        self.first = self.first.min(bucket);
+        self.buckets[bucket] += count;
     }
 
-    /// The count of a row.
-    pub fn get(&self, row: usize) -> u64 {
-        self.rows.get(row).copied().unwrap_or(0)
+    /// The count of a bucket.
+    pub fn get(&self, bucket: usize) -> u64 {
+        self.buckets.get(bucket).copied().unwrap_or(0)
     }
 
-    /// How many samples lie in rows whose lower edge is at or above the level; exact where the level is a row's edge.
+    /// How many samples lie in buckets whose lower edge is at or above the level; exact where the level is a bucket's edge.
     pub fn at_or_above(&self, level: Nanos) -> u64 {
-        self.rows.iter().skip(row_of(level)).sum()
+        self.buckets.iter().skip(bucket_of(level)).sum()
     }
 }
 
-/// The non-empty rows of the sum of histograms, in ascending order, put into a list that is used again;
-/// `min` becomes the lower edge of the early row.
-pub fn fill_rows(into: &mut Vec<Row>, histograms: &[&Counts], min: Nanos) {
+/// The non-empty buckets of the sum of histograms, in ascending order, put into a list that is used again;
+/// `min` becomes the lower edge of the early bucket.
+pub fn fill_buckets(into: &mut Vec<Bucket>, histograms: &[&Counts], min: Nanos) {
     into.clear();
-    let rows = histograms.iter().map(|counts| counts.rows.len()).max().unwrap_or(0);
-    let first = histograms.iter().filter(|counts| !counts.rows.is_empty()).map(|counts| counts.first).min();
-    for row in first.unwrap_or(0)..rows {
-        let count: u64 = histograms.iter().map(|counts| counts.get(row)).sum();
+    let buckets = histograms.iter().map(|counts| counts.buckets.len()).max().unwrap_or(0);
+    let first =
+        histograms.iter().filter(|counts| !counts.buckets.is_empty()).map(|counts| counts.first).min();
+    for bucket in first.unwrap_or(0)..buckets {
+        let count: u64 = histograms.iter().map(|counts| counts.get(bucket)).sum();
         if count > 0 {
-            let (lower, upper) = edges_of(row);
-            into.push((if row == EARLY_ROW { min } else { lower }, upper, count));
+            let (lower, upper) = bucket_edges(bucket);
+            let lower = if bucket == EARLY_BUCKET { min } else { lower };
+            into.push(Bucket { lower, upper, count });
         }
     }
 }
 
-/// The non-empty rows of one histogram, see [`fill_rows`].
-pub fn rows_of(counts: &Counts, min: Nanos) -> Vec<Row> {
-    let mut rows = Vec::new();
-    fill_rows(&mut rows, &[counts], min);
-    rows
+/// The non-empty buckets of one histogram, see [`fill_buckets`].
+pub fn buckets_of(counts: &Counts, min: Nanos) -> Vec<Bucket> {
+    let mut buckets = Vec::new();
+    fill_buckets(&mut buckets, &[counts], min);
+    buckets
 }
 
-/// The lowest edge of a row at or above the span: levels on edges can be counted exactly from rows.
+/// The lowest edge of a bucket at or above the span: levels on edges can be counted exactly from buckets.
 pub fn edge_at_or_above(span: Nanos) -> Nanos {
-    let (lower, upper) = edges_of(row_of(span));
+    let (lower, upper) = bucket_edges(bucket_of(span));
     if lower == span { lower } else { upper }
 }
 
-/// How many of the rows' samples there are.
-pub fn total_of(rows: &[Row]) -> u64 {
-    rows.iter().map(|row| row.2).sum()
+/// How many of the buckets' samples there are.
+pub fn total_of(buckets: &[Bucket]) -> u64 {
+    buckets.iter().map(|bucket| bucket.count).sum()
 }
 
-/// The nearest-rank quantile, given as the upper edge of its row, or as the largest sample where that is known and less;
+/// The nearest-rank quantile, given as the upper edge of its bucket, or as the largest sample where that is known and less;
 /// `None` without samples.
 ///
 /// `per_million` is the quantile: 999 900 for p99.99. The rank is the smallest whole number that is
 /// at least n * q, and at least one (Hyndman and Fan 1996, definition 1).
-pub fn quantile(rows: &[Row], max: Option<Nanos>, per_million: u64) -> Option<Nanos> {
-    let total = u128::from(total_of(rows));
+pub fn quantile(buckets: &[Bucket], max: Option<Nanos>, per_million: u64) -> Option<Nanos> {
+    let total = u128::from(total_of(buckets));
     let rank = (total * u128::from(per_million)).div_ceil(1_000_000).max(1);
     let mut seen = 0u128;
-    rows.iter().find_map(|&(_, upper, n)| {
-        seen += u128::from(n);
+    buckets.iter().find_map(|&Bucket { upper, count, .. }| {
+        seen += u128::from(count);
         (seen >= rank).then_some(max.map_or(upper, |max| upper.min(max)))
     })
 }
 
-/// As [`quantile`], of rows and of samples that lie beyond them: None where its rank is among those.
-pub fn quantile_below(rows: &[Row], beyond: u64, per_million: u64) -> Option<Nanos> {
-    let mut all = rows.to_vec();
-    let end = rows.last().map_or(Nanos(0), |row| row.1);
-    all.push((end, Nanos(i64::MAX), beyond));
+/// As [`quantile`], of buckets and of samples that lie beyond them: None where its rank is among those.
+pub fn quantile_below(buckets: &[Bucket], beyond: u64, per_million: u64) -> Option<Nanos> {
+    let mut all = buckets.to_vec();
+    let end = buckets.last().map_or(Nanos(0), |bucket| bucket.upper);
+    all.push(Bucket { lower: end, upper: Nanos(i64::MAX), count: beyond });
     quantile(&all, None, per_million).filter(|&edge| edge < Nanos(i64::MAX))
 }
 
-/// Adds two histograms row by row; rows with the same upper edge are the same row (the lower edge of the
-/// early row is its minimum). None where a count leaves its range.
-pub fn merge(a: &[Row], b: &[Row]) -> Option<Vec<Row>> {
-    let mut rows: Vec<Row> = a.iter().chain(b).copied().collect();
-    rows.sort_by_key(|row| row.1);
-    let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
-    for row in rows {
+/// Adds two histograms bucket by bucket; buckets with the same upper edge are the same bucket (the lower edge of the
+/// early bucket is its minimum). None where a count leaves its range.
+pub fn merge(a: &[Bucket], b: &[Bucket]) -> Option<Vec<Bucket>> {
+    let mut buckets: Vec<Bucket> = a.iter().chain(b).copied().collect();
+    buckets.sort_by_key(|bucket| bucket.upper);
+    let mut merged: Vec<Bucket> = Vec::with_capacity(buckets.len());
+    for bucket in buckets {
         match merged.last_mut() {
-            Some(last) if last.1 == row.1 => {
-                last.0 = last.0.min(row.0);
-                last.2 = last.2.checked_add(row.2)?;
+            Some(last) if last.upper == bucket.upper => {
+                last.lower = last.lower.min(bucket.lower);
+                last.count = last.count.checked_add(bucket.count)?;
             }
-            _ => merged.push(row),
+            _ => merged.push(bucket),
         }
     }
     Some(merged)
@@ -170,19 +204,19 @@ mod tests {
 
     #[test]
     fn every_row_begins_where_the_last_one_ended() {
-        for row in 1..ROWS - 1 {
-            assert_eq!(edges_of(row).1, edges_of(row + 1).0);
-            assert_eq!(row_of(edges_of(row).0), row);
-            assert_eq!(row_of(Nanos(edges_of(row).1.0 - 1)), row);
+        for bucket in 1..BUCKETS - 1 {
+            assert_eq!(bucket_edges(bucket).1, bucket_edges(bucket + 1).0);
+            assert_eq!(bucket_of(bucket_edges(bucket).0), bucket);
+            assert_eq!(bucket_of(Nanos(bucket_edges(bucket).1.0 - 1)), bucket);
         }
-        assert_eq!(row_of(Nanos(i64::MAX)), ROWS - 1);
-        assert_eq!(row_of(Nanos(-1)), EARLY_ROW);
+        assert_eq!(bucket_of(Nanos(i64::MAX)), BUCKETS - 1);
+        assert_eq!(bucket_of(Nanos(-1)), EARLY_BUCKET);
     }
 
     #[test]
     fn rows_are_at_most_one_nanosecond_or_16_permille_wide() {
-        for row in 1..ROWS {
-            let (lower, upper) = edges_of(row);
+        for bucket in 1..BUCKETS {
+            let (lower, upper) = bucket_edges(bucket);
             let width = upper.0 - lower.0;
             assert!(width <= 1 || (width as f64) <= 0.016 * lower.0 as f64, "{lower:?} {upper:?}");
         }
@@ -198,13 +232,13 @@ mod tests {
         fn merging_is_counting_together(
             a in proptest::collection::vec(-9i64..9_000, 1..50), b in proptest::collection::vec(-9i64..9_000, 1..50),
         ) {
-            let rows = |samples: &[i64]| {
+            let buckets = |samples: &[i64]| {
                 let mut counts = Counts::default();
-                samples.iter().for_each(|&ns| counts.add(row_of(Nanos(ns)), 1));
-                rows_of(&counts, Nanos(*samples.iter().min().expect("not empty")))
+                samples.iter().for_each(|&ns| counts.add(bucket_of(Nanos(ns)), 1));
+                buckets_of(&counts, Nanos(*samples.iter().min().expect("not empty")))
             };
             let both: Vec<i64> = a.iter().chain(&b).copied().collect();
-            prop_assert_eq!(merge(&rows(&a), &rows(&b)), Some(rows(&both)));
+            prop_assert_eq!(merge(&buckets(&a), &buckets(&b)), Some(buckets(&both)));
         }
 
         #[test]
@@ -214,41 +248,41 @@ mod tests {
         ) {
             let mut counts = Counts::default();
             for &ns in &samples {
-                counts.add(row_of(Nanos(ns)), 1);
+                counts.add(bucket_of(Nanos(ns)), 1);
             }
             let mut sorted = samples.clone();
             sorted.sort_unstable();
-            let rows = rows_of(&counts, Nanos(sorted[0]));
-            prop_assert_eq!(total_of(&rows), samples.len() as u64);
+            let buckets = buckets_of(&counts, Nanos(sorted[0]));
+            prop_assert_eq!(total_of(&buckets), samples.len() as u64);
             let rank = ((samples.len() as u128 * per_million as u128).div_ceil(1_000_000) as usize).max(1);
             let exact = Nanos(sorted[rank - 1]);
-            let edge = edges_of(row_of(exact)).1;
-            prop_assert_eq!(quantile(&rows, None, per_million), Some(edge));
+            let edge = bucket_edges(bucket_of(exact)).1;
+            prop_assert_eq!(quantile(&buckets, None, per_million), Some(edge));
             let max = Nanos(sorted[sorted.len() - 1]);
-            prop_assert_eq!(quantile(&rows, Some(max), per_million), Some(edge.min(max)));
-            prop_assert!(quantile(&rows, Some(max), per_million) >= Some(Nanos(sorted[0])));
+            prop_assert_eq!(quantile(&buckets, Some(max), per_million), Some(edge.min(max)));
+            prop_assert!(quantile(&buckets, Some(max), per_million) >= Some(Nanos(sorted[0])));
         }
 
         #[test]
         fn quantiles_of_a_cut_histogram_are_those_of_the_whole_or_none(
             samples in proptest::collection::vec(0i64..200, 2..100), per_million in 0u64..=1_000_000, end in 1i64..200,
         ) {
-            let rows_of = |samples: &[i64]| {
-                let mut rows: Vec<Row> = Vec::new();
+            let buckets_of = |samples: &[i64]| {
+                let mut buckets: Vec<Bucket> = Vec::new();
                 for &ns in samples {
-                    match rows.last_mut() {
-                        Some(row) if row.0.0 == ns => row.2 += 1,
-                        _ => rows.push((Nanos(ns), Nanos(ns + 1), 1)),
+                    match buckets.last_mut() {
+                        Some(bucket) if bucket.lower.0 == ns => bucket.count += 1,
+                        _ => buckets.push(Bucket::new(Nanos(ns), Nanos(ns + 1), 1)),
                     }
                 }
-                rows
+                buckets
             };
             let mut sorted = samples;
             sorted.sort_unstable();
             let held = sorted.partition_point(|&ns| ns < end);
             let beyond = (sorted.len() - held) as u64;
-            let whole = quantile(&rows_of(&sorted), None, per_million);
-            let cut = quantile_below(&rows_of(&sorted[..held]), beyond, per_million);
+            let whole = quantile(&buckets_of(&sorted), None, per_million);
+            let cut = quantile_below(&buckets_of(&sorted[..held]), beyond, per_million);
             prop_assert_eq!(cut, whole.filter(|&edge| edge.0 <= end));
         }
 
@@ -258,7 +292,7 @@ mod tests {
             prop_assert!(level >= Nanos(span));
             let mut counts = Counts::default();
             for &ns in &samples {
-                counts.add(row_of(Nanos(ns)), 1);
+                counts.add(bucket_of(Nanos(ns)), 1);
             }
             prop_assert_eq!(counts.at_or_above(level), samples.iter().filter(|&&ns| ns >= level.0).count() as u64);
         }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
-use crate::histogram::{self, Row};
+use crate::histogram::{self, Bucket};
 use crate::keyword::Word;
 use crate::units::{Cpu, Nanos};
 use crate::vocabulary::{
@@ -204,9 +204,9 @@ pub struct CpuRun {
     /// As `p50_ns`.
     pub p9999_ns: Option<Nanos>,
     /// Latency of each wake-up; counts sum to `cycles`.
-    pub histogram: Vec<Row>,
+    pub histogram: Vec<Bucket>,
     /// What a periodic task would have seen; counts sum to `scheduled`. Null where that is.
-    pub deadline_histogram: Option<Vec<Row>>,
+    pub deadline_histogram: Option<Vec<Bucket>>,
     /// The exact worst, largest first.
     pub worst: Vec<Worst>,
     /// CLOCK_MONOTONIC up to which this CPU's statistics reach.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bundle::foreign::maxima::{self, Maxima};
 use bundle::foreign::{self, Context, cyclictest_hist, cyclictest_json};
-use model::histogram::{quantile, total_of};
+use model::histogram::{Bucket, quantile, total_of};
 use model::run::{Block, CpuRun, Peak, Run, SCHEMA, Worst};
 use model::units::{Bare, Cpu, CpuSet, Nanos, parse_span};
 use stats::series::Collector;
@@ -200,11 +200,11 @@ fn sample_run() -> Run {
         mean_ns: Some(Nanos(4_000)),
         max_ns: Some(Nanos(7_300_000)),
         histogram: vec![
-            (Nanos(-40), Nanos(0), 1),
-            (Nanos(1_888), Nanos(1_920), 8),
-            (Nanos(7_274_496), Nanos(7_405_568), 1),
+            Bucket::new(Nanos(-40), Nanos(0), 1),
+            Bucket::new(Nanos(1_888), Nanos(1_920), 8),
+            Bucket::new(Nanos(7_274_496), Nanos(7_405_568), 1),
         ],
-        deadline_histogram: Some(vec![(Nanos(1_888), Nanos(1_920), 12)]),
+        deadline_histogram: Some(vec![Bucket::new(Nanos(1_888), Nanos(1_920), 12)]),
         worst: vec![Worst { latency_ns: Some(Nanos(7_300_000)), cycle: Some(3), ..Worst::default() }],
         ..CpuRun::default()
     };

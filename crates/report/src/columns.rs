@@ -8,7 +8,7 @@
 
 use super::axis::nice_at_or_above;
 use super::line::Line;
-use model::histogram::{Row, quantile};
+use model::histogram::{Bucket, quantile};
 use model::units::Nanos;
 
 /// No plot has more columns.
@@ -92,7 +92,7 @@ impl Columns {
         counts
     }
 
-    fn spread(&self, (lower, upper, n): Row, counts: &mut [u64]) {
+    fn spread(&self, Bucket { lower, upper, count: n }: Bucket, counts: &mut [u64]) {
         let last = counts.len() - 1;
         if upper.0 <= 0 {
             counts[0] = counts[0].saturating_add(n);
@@ -119,7 +119,7 @@ impl Columns {
 }
 
 /// A row cut to the exact least and largest value, where these lie in it.
-fn cut((lower, upper, n): Row, line: &Line) -> Row {
+fn cut(Bucket { lower, upper, count }: Bucket, line: &Line) -> Bucket {
     let (mut from, mut to) = (lower, upper);
     if let Some(min) = line.min.filter(|&min| lower <= min && min < upper) {
         from = min;
@@ -127,7 +127,7 @@ fn cut((lower, upper, n): Row, line: &Line) -> Row {
     if let Some(max) = line.max.filter(|&max| from <= max && max < upper) {
         to = Nanos(max.0 + 1);
     }
-    (from, to, n)
+    Bucket { lower: from, upper: to, count }
 }
 
 /// The columns that show the lines best: linear while that shows the bulk, else logarithmic.
@@ -138,7 +138,7 @@ pub fn choose(lines: &[Line], lo: i64, hi: i64) -> Columns {
     let bulk = lines.iter().filter_map(|line| bulk_end(line)).max().unwrap_or(hi);
     let early = lines.iter().any(|line| line.early > 0);
     if hi / bulk.max(1) < 20 {
-        let finest = |line: &Line| line.rows.iter().map(|row| row.1.0.saturating_sub(row.0.0)).min();
+        let finest = |line: &Line| line.rows.iter().map(|row| row.upper.0.saturating_sub(row.lower.0)).min();
         return Columns::linear(hi, lines.iter().filter_map(finest).max().unwrap_or(1), early);
     }
     // A little room on the left: samples below the scale would be put into its first column.
@@ -157,14 +157,14 @@ mod tests {
     use proptest::prelude::*;
     use std::borrow::Cow;
 
-    fn line(rows: &[Row]) -> Line<'_> {
-        let max = rows.last().map(|row| Nanos(row.1.0 - 1));
+    fn line(rows: &[Bucket]) -> Line<'_> {
+        let max = rows.last().map(|row| Nanos(row.upper.0 - 1));
         Line {
             name: String::new(),
             detail: String::new(),
             rows: Cow::Borrowed(rows),
             deadline: None,
-            min: rows.first().map(|row| row.0),
+            min: rows.first().map(|row| row.lower),
             max,
             overflows: 0,
             beyond_from: None,
@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn a_wide_row_is_spread_and_a_lone_sample_is_not() {
         let columns = Columns { edges: vec![0, 10, 20, 30], log: false, early: false };
-        let rows = [(Nanos(0), Nanos(20), 10), (Nanos(20), Nanos(30), 1)];
+        let rows = [Bucket::new(Nanos(0), Nanos(20), 10), Bucket::new(Nanos(20), Nanos(30), 1)];
         assert_eq!(columns.count(&line(&rows)), [5, 5, 1]);
-        assert_eq!(columns.count(&line(&[(Nanos(5), Nanos(30), 1)])).iter().sum::<u64>(), 1);
+        assert_eq!(columns.count(&line(&[Bucket::new(Nanos(5), Nanos(30), 1)])).iter().sum::<u64>(), 1);
     }
 
     #[test]
@@ -194,9 +194,9 @@ mod tests {
         fn no_sample_is_lost(samples in proptest::collection::vec((-9i64..i64::MAX, 0u32..62, 1u64..1_000_000), 1..60)) {
             let mut counts = model::histogram::Counts::default();
             for &(ns, shift, n) in &samples {
-                counts.add(model::histogram::row_of(Nanos(ns >> shift)), n);
+                counts.add(model::histogram::bucket_of(Nanos(ns >> shift)), n);
             }
-            let rows = model::histogram::rows_of(&counts, Nanos(-9));
+            let rows = model::histogram::buckets_of(&counts, Nanos(-9));
             let line = line(&rows);
             let (lo, hi) = crate::line::extent(std::slice::from_ref(&line)).unwrap();
             let total: u64 = samples.iter().map(|s| s.2).sum();

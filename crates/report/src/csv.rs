@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{conditions, words};
+use model::histogram::Bucket;
 use model::run::Run;
 use model::units::Nanos;
 
@@ -19,7 +20,7 @@ pub fn csv(run: &Run) -> String {
     text.push_str(",sum\n");
     let mut rows: BTreeMap<(Nanos, Nanos), BTreeMap<usize, u64>> = BTreeMap::new();
     for (column, cpu) in run.cpus.iter().enumerate() {
-        for &(lower, upper, n) in &cpu.histogram {
+        for &Bucket { lower, upper, count: n } in &cpu.histogram {
             rows.entry((lower, upper)).or_default().insert(column, n);
         }
     }

@@ -10,7 +10,7 @@ use super::line::{self, Line};
 use super::svg::{self, Key, Path, Picture, Plot, Size, legend};
 use super::theme::{LINES, Theme};
 use super::words::several;
-use model::histogram::Row;
+use model::histogram::Bucket;
 use model::units::Nanos;
 
 /// How finely the band of many lines is drawn.
@@ -95,16 +95,16 @@ fn keys(lines: &[Line], shown: &[usize], dashed: bool, theme: &Theme) -> Vec<Key
     keys
 }
 
-fn curve(rows: &[Row], (beyond, level): (u64, Option<Nanos>), max: Option<Nanos>) -> Curve {
-    let total = rows.iter().map(|row| row.2 as f64).sum::<f64>() + beyond as f64;
+fn curve(rows: &[Bucket], (beyond, level): (u64, Option<Nanos>), max: Option<Nanos>) -> Curve {
+    let total = rows.iter().map(|row| row.count as f64).sum::<f64>() + beyond as f64;
     let mut left = total;
     let mut steps = Vec::with_capacity(rows.len());
     // A row's share holds up to its upper edge, where the next row's begins.
-    let mut from = rows.first().map_or(1.0, |row| row.0.0 as f64);
+    let mut from = rows.first().map_or(1.0, |row| row.lower.0 as f64);
     for row in rows {
         steps.push((from, left / total));
-        left -= row.2 as f64;
-        from = row.1.0 as f64;
+        left -= row.count as f64;
+        from = row.upper.0 as f64;
     }
     if beyond > 0 {
         // All of them reach the level from which on nothing has a row.
@@ -175,7 +175,11 @@ mod tests {
 
     #[test]
     fn shares_fall_from_all_to_the_one_largest() {
-        let rows = [(Nanos(10), Nanos(20), 90), (Nanos(20), Nanos(30), 9), (Nanos(50), Nanos(60), 1)];
+        let rows = [
+            Bucket::new(Nanos(10), Nanos(20), 90),
+            Bucket::new(Nanos(20), Nanos(30), 9),
+            Bucket::new(Nanos(50), Nanos(60), 1),
+        ];
         let curve = curve(&rows, (0, None), Some(Nanos(55)));
         for (latency, share) in
             [(5.0, 1.0), (15.0, 1.0), (20.0, 0.1), (30.0, 0.01), (55.0, 0.01), (56.0, 0.0)]
@@ -187,10 +191,10 @@ mod tests {
 
     #[test]
     fn samples_without_a_value_stay_above_every_row() {
-        let curve = curve(&[(Nanos(10), Nanos(20), 97)], (3, None), Some(Nanos(500)));
+        let curve = curve(&[Bucket::new(Nanos(10), Nanos(20), 97)], (3, None), Some(Nanos(500)));
         assert_eq!((curve.at(400.0), curve.open), (0.03, false));
         // Where the largest is not known, the histogram's end is not it.
-        let open = super::curve(&[(Nanos(10), Nanos(20), 97)], (3, Some(Nanos(60))), None);
+        let open = super::curve(&[Bucket::new(Nanos(10), Nanos(20), 97)], (3, Some(Nanos(60))), None);
         assert_eq!((open.open, open.end), (true, 60.0));
     }
 

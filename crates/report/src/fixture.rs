@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::history::History;
 use super::{Input, words};
-use model::histogram::{Counts, edge_at_or_above, row_of, rows_of};
+use model::histogram::{Bucket, Counts, bucket_of, buckets_of, edge_at_or_above};
 use model::run::{Block, CpuRun, Host, Integrity, Overhead, Peak, Plan, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
 use stats::bounds::Bounds;
@@ -142,10 +142,10 @@ fn make_cpu(
             let ns = latency(cpu, second, slot % wanted.per_second, &mut dice);
             values.push(ns);
             all.push((ns, slot));
-            counts.add(row_of(Nanos(ns)), 1);
-            slots.add(row_of(Nanos(ns)), 1);
+            counts.add(bucket_of(Nanos(ns)), 1);
+            slots.add(bucket_of(Nanos(ns)), 1);
             for late in 1..=(ns / interval.0).max(0) {
-                slots.add(row_of(Nanos(ns - late * interval.0)), 1);
+                slots.add(bucket_of(Nanos(ns - late * interval.0)), 1);
                 missed_here += 1;
                 slot += 1;
             }
@@ -169,8 +169,8 @@ fn make_cpu(
         min_ns: min,
         mean_ns: Some(Nanos(all.iter().map(|sample| sample.0).sum::<i64>() / all.len().max(1) as i64)),
         max_ns: all.first().map(|worst| Nanos(worst.0)),
-        histogram: rows_of(&counts, min.unwrap_or_default()),
-        deadline_histogram: Some(rows_of(&slots, min.unwrap_or_default())),
+        histogram: buckets_of(&counts, min.unwrap_or_default()),
+        deadline_histogram: Some(buckets_of(&slots, min.unwrap_or_default())),
         worst: all.iter().take(8).map(|&(ns, slot)| worst_at(ns, slot, interval)).collect(),
         ..CpuRun::default()
     };
@@ -327,7 +327,7 @@ pub fn huge() -> Sample {
     let wanted = Wanted { title: "huge", cpus: 1, seconds: 2, per_second: 10 };
     let mut sample = make(&wanted, |_, _, slot, _| 1 << (slot * 3));
     let cpu = &mut sample.run.cpus[0];
-    cpu.histogram.push((Nanos(i64::MAX - 1), Nanos(i64::MAX), 1));
+    cpu.histogram.push(Bucket::new(Nanos(i64::MAX - 1), Nanos(i64::MAX), 1));
     cpu.cycles += 1;
     cpu.max_ns = Some(Nanos(i64::MAX));
     cpu.deadline_histogram = None;
@@ -350,12 +350,12 @@ pub fn import() -> Sample {
     run.started = String::new();
     run.overhead = Overhead::default();
     for cpu in &mut run.cpus {
-        let mut rows: Vec<(Nanos, Nanos, u64)> = Vec::new();
-        for &(lower, _, n) in cpu.histogram.iter() {
+        let mut rows: Vec<Bucket> = Vec::new();
+        for &Bucket { lower, count: n, .. } in cpu.histogram.iter() {
             let us = lower.0 / 1_000 * 1_000;
             match rows.last_mut() {
-                Some(row) if row.0.0 == us => row.2 += n,
-                _ => rows.push((Nanos(us), Nanos(us + 1_000), n)),
+                Some(row) if row.lower.0 == us => row.count += n,
+                _ => rows.push(Bucket::new(Nanos(us), Nanos(us + 1_000), n)),
             }
         }
         let of = cpu.cpu;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::columns;
-use model::histogram::{EARLY_ROW, edges_of, row_of};
+use model::histogram::{EARLY_BUCKET, bucket_edges, bucket_of};
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 
@@ -290,12 +290,12 @@ impl Cells {
 
 /// The row of an eighth of an octave that a latency is in: the histogram's rows, eight to one.
 fn coarse(ns: i64) -> (i64, i64) {
-    let row = row_of(Nanos(ns));
-    if row == EARLY_ROW {
+    let row = bucket_of(Nanos(ns));
+    if row == EARLY_BUCKET {
         return (i64::MIN, 0);
     }
     let first = 1 + (row - 1) / 8 * 8;
-    (edges_of(first).0.0, edges_of(first + 7).1.0)
+    (bucket_edges(first).0.0, bucket_edges(first + 7).1.0)
 }
 
 #[cfg(test)]

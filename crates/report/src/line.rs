@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Input;
 use super::theme::LINES;
 use super::words::{self, clean, span};
-use model::histogram::Row;
+use model::histogram::Bucket;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 
@@ -20,9 +20,9 @@ pub struct Line<'a> {
     /// Core type of a CPU, kernel of a run; may be empty.
     pub detail: String,
     /// The histogram.
-    pub rows: Cow<'a, [Row]>,
+    pub rows: Cow<'a, [Bucket]>,
     /// What a periodic task would have seen, where it is another histogram.
-    pub deadline: Option<&'a [Row]>,
+    pub deadline: Option<&'a [Bucket]>,
     /// Exact least value.
     pub min: Option<Nanos>,
     /// Exact largest value.
@@ -85,24 +85,25 @@ pub fn of_runs<'a>(inputs: &[Input<'a>]) -> Vec<Line<'a>> {
     inputs.iter().map(line).collect()
 }
 
-fn early_of(rows: &[Row]) -> u64 {
-    rows.iter().take_while(|row| row.1.0 <= 0).fold(0, |sum, row| sum.saturating_add(row.2))
+fn early_of(rows: &[Bucket]) -> u64 {
+    rows.iter().take_while(|row| row.upper.0 <= 0).fold(0, |sum, row| sum.saturating_add(row.count))
 }
 
 /// Several histograms as one. The early rows, whose lower edges are each CPU's own, become one.
-pub fn sum_rows<'a>(histograms: impl Iterator<Item = &'a [Row]>) -> Vec<Row> {
+pub fn sum_rows<'a>(histograms: impl Iterator<Item = &'a [Bucket]>) -> Vec<Bucket> {
     let mut sum: BTreeMap<(Nanos, Nanos), u64> = BTreeMap::new();
-    let mut early: Option<Row> = None;
-    for &(lower, upper, n) in histograms.flatten() {
+    let mut early: Option<Bucket> = None;
+    for &Bucket { lower, upper, count } in histograms.flatten() {
         if upper.0 <= 0 {
-            let (least, _, seen) = early.unwrap_or((lower, upper, 0));
-            early = Some((least.min(lower), Nanos(0), seen.saturating_add(n)));
+            let seen = early.unwrap_or(Bucket { lower, upper, count: 0 });
+            let count = seen.count.saturating_add(count);
+            early = Some(Bucket { lower: seen.lower.min(lower), upper: Nanos(0), count });
         } else {
-            let count = sum.entry((upper, lower)).or_default();
-            *count = count.saturating_add(n);
+            let sum = sum.entry((upper, lower)).or_default();
+            *sum = sum.saturating_add(count);
         }
     }
-    let rest = sum.into_iter().map(|((upper, lower), n)| (lower, upper, n));
+    let rest = sum.into_iter().map(|((upper, lower), count)| Bucket { lower, upper, count });
     early.into_iter().chain(rest).collect()
 }
 
@@ -121,12 +122,12 @@ pub fn alone(lines: &[Line]) -> Vec<usize> {
 /// The least and the largest value of all lines, row edges where the exact ones are not known;
 /// the least is at least 1 ns, because early samples have their own column.
 pub fn extent(lines: &[Line]) -> Option<(i64, i64)> {
-    let end = |line: &Line| line.beyond_from.max(line.rows.last().map(|row| row.1));
+    let end = |line: &Line| line.beyond_from.max(line.rows.last().map(|row| row.upper));
     let tops = lines.iter().filter_map(|line| line.max.or_else(|| end(line)));
     let top = tops.max()?.0.max(1);
     let lows = lines.iter().flat_map(|line| {
         let exact = line.min.filter(|min| min.0 > 0);
-        exact.or_else(|| line.rows.iter().find(|row| row.1.0 > 0).map(|row| row.0))
+        exact.or_else(|| line.rows.iter().find(|row| row.upper.0 > 0).map(|row| row.lower))
     });
     Some((lows.min().map_or(1, |low| low.0.clamp(1, top)), top))
 }
@@ -141,11 +142,11 @@ mod tests {
         let run = fixture::early().run;
         let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
         assert_eq!(
-            rows.iter().map(|row| row.2).sum::<u64>(),
+            rows.iter().map(|row| row.count).sum::<u64>(),
             run.cpus.iter().map(|cpu| cpu.cycles).sum::<u64>()
         );
-        assert!(rows.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{rows:?}");
-        assert_eq!(rows.iter().filter(|row| row.0.0 < 0).count(), 1);
+        assert!(rows.windows(2).all(|pair| pair[0].upper <= pair[1].lower), "{rows:?}");
+        assert_eq!(rows.iter().filter(|row| row.lower.0 < 0).count(), 1);
     }
 
     #[test]

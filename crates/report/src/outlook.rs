@@ -44,7 +44,7 @@ fn claim(run: &Run, length: Nanos) -> String {
         );
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
-    let reached = rows.filter(|row| row.0 >= limit).fold(0u64, |sum, row| sum.saturating_add(row.2));
+    let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
     // The row that the limit lies in is known by its largest wake-up alone.
     let reached = reached.max(u64::from(run.cpus.iter().any(|cpu| cpu.max_ns >= Some(limit))));
     let limit = span(limit);

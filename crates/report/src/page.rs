@@ -11,7 +11,7 @@ use super::words::{self, UNKNOWN, clean, duration, or_dash, span, us, us_or_dash
 use super::{
     Input, clock, conditions, exceedance, heatmap, hunt, latency, peaks, rates, supports, table, timeline,
 };
-use model::histogram::Row;
+use model::histogram::Bucket;
 use model::run::{CpuRun, Run, Worst};
 use model::units::{Cpu, Nanos};
 use model::vocabulary::Command;
@@ -202,8 +202,8 @@ fn pictures(input: &Input) -> Markup {
 }
 
 /// How many samples lie in rows that begin at or above a level.
-fn at_or_above(rows: &[Row], level: i64) -> u64 {
-    rows.iter().filter(|row| row.0.0 >= level).fold(0, |sum, row| sum.saturating_add(row.2))
+fn at_or_above(rows: &[Bucket], level: i64) -> u64 {
+    rows.iter().filter(|row| row.lower.0 >= level).fold(0, |sum, row| sum.saturating_add(row.count))
 }
 
 /// The exceedance curve as a table, for all CPUs together.
@@ -212,11 +212,11 @@ fn levels(run: &Run) -> Markup {
     let beyond = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.overflows.unwrap_or(0)));
     let total = at_or_above(&rows, i64::MIN).saturating_add(beyond);
     let digits = (0..16).flat_map(|power| [1, 2, 5].map(|digit: i64| digit * 10i64.pow(power)));
-    let top = rows.last().map_or(0, |row| row.0.0);
+    let top = rows.last().map_or(0, |row| row.lower.0);
     // A row across the level is not counted whole: the next edge is what the count is exact for.
-    let edge = |level: i64| rows.iter().map(|row| row.0.0).find(|&lower| lower >= level);
+    let edge = |level: i64| rows.iter().map(|row| row.lower.0).find(|&lower| lower >= level);
     let levels: Vec<(i64, u64)> = digits
-        .filter(|&level| level <= top && rows.first().is_some_and(|row| level > row.0.0))
+        .filter(|&level| level <= top && rows.first().is_some_and(|row| level > row.lower.0))
         .filter_map(|level| Some((edge(level)?, at_or_above(&rows, level).saturating_add(beyond))))
         .collect();
     html! {

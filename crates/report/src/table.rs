@@ -194,7 +194,7 @@ fn cells(cpu: &CpuRun, started: &str) -> [String; COLUMNS.len()] {
 pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
     let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
     // A damaged file can count more than fits.
-    let total = rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.2));
+    let total = rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.count));
     let whole = total.is_some_and(|n| n > 0) && run.cpus.iter().all(|cpu| cpu.overflows.unwrap_or(0) == 0);
     let worst = run.cpus.iter().max_by_key(|cpu| cpu.max_ns);
     let max = words::largest(run);

@@ -1,12 +1,12 @@
 //! Separate modes of a latency histogram: paths through the kernel that differ in length have peaks of their own.
 //!
-//! The rows are put into cells of a sixteenth of an octave, at least 200 ns and at least a row wide, so that the steps
+//! The buckets are put into cells of a sixteenth of an octave, at least 200 ns and at least a bucket wide, so that the steps
 //! of a clock and whole microseconds make no peaks. Of each three neighbouring cells the sum is taken. A peak is a
 //! mode where the least sum on the way to each higher mode lies below it by more than [`SIGMAS`] standard deviations
 //! of the difference of two Poisson counts and by more than a [`DIP`] of it. Assumes independent samples, so neighbours
 //! that resemble each other make it bold; it names what is to be looked at and decides nothing.
 
-use model::histogram::{Row, total_of};
+use model::histogram::{Bucket, total_of};
 use model::units::Nanos;
 
 /// How far a valley lies below, in standard deviations.
@@ -30,46 +30,49 @@ pub struct Mode {
 }
 
 /// The modes, ascending; one where nothing stands apart, none without samples at or above zero.
-pub fn modes(rows: &[Row]) -> Vec<Mode> {
-    let rows: Vec<Row> =
-        rows.iter().copied().filter(|row| row.1.0 > 0 && row.1 > row.0 && row.2 > 0).collect();
-    let edges = edges(&rows);
-    let counts = counts(&rows, &edges);
+pub fn modes(buckets: &[Bucket]) -> Vec<Mode> {
+    let buckets: Vec<Bucket> = buckets
+        .iter()
+        .copied()
+        .filter(|bucket| bucket.upper.0 > 0 && bucket.upper > bucket.lower && bucket.count > 0)
+        .collect();
+    let edges = edges(&buckets);
+    let counts = counts(&buckets, &edges);
     let sums: Vec<f64> = (0..counts.len())
         .map(|i| counts[i.saturating_sub(1)..(i + 2).min(counts.len())].iter().sum())
         .collect();
     let peaks = peaks(&sums);
-    let total = total_of(&rows).max(1) as f64;
+    let total = total_of(&buckets).max(1) as f64;
     let mode = |(i, &peak): (usize, &usize)| {
         let from = if i == 0 { 0 } else { valley(&sums, peaks[i - 1], peak) };
         let to = peaks.get(i + 1).map_or(counts.len(), |&next| valley(&sums, peak, next));
         let n = counts[from..to].iter().sum::<f64>();
         let (lower, upper) = (edges[peak.saturating_sub(1)], edges[(peak + 2).min(counts.len())]);
-        Mode { at: top(&rows, lower, upper), n: n.round() as u64, share: (n / total).min(1.0) }
+        Mode { at: top(&buckets, lower, upper), n: n.round() as u64, share: (n / total).min(1.0) }
     };
     peaks.iter().enumerate().map(mode).collect()
 }
 
-/// Edges of the cells, from the first row to the last; as many as fit into the range of a latency.
-fn edges(rows: &[Row]) -> Vec<f64> {
-    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Vec::new() };
-    let end = last.1.0 as f64;
-    let mut edges = vec![first.0.0.max(0) as f64];
-    let mut row = 0;
+/// Edges of the cells, from the first bucket to the last; as many as fit into the range of a latency.
+fn edges(buckets: &[Bucket]) -> Vec<f64> {
+    let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return Vec::new() };
+    let end = last.upper.0 as f64;
+    let mut edges = vec![first.lower.0.max(0) as f64];
+    let mut bucket = 0;
     while let Some(&edge) = edges.last().filter(|&&edge| edge < end) {
-        while row + 1 < rows.len() && rows[row].1.0 as f64 <= edge {
-            row += 1;
+        while bucket + 1 < buckets.len() && buckets[bucket].upper.0 as f64 <= edge {
+            bucket += 1;
         }
-        let width = (rows[row].1.0 - rows[row].0.0.max(0)) as f64;
+        let width = (buckets[bucket].upper.0 - buckets[bucket].lower.0.max(0)) as f64;
         edges.push((edge * RATIO).max(edge + width.max(NARROWEST)));
     }
     edges
 }
 
-/// The rows' samples spread over the cells in proportion.
-fn counts(rows: &[Row], edges: &[f64]) -> Vec<f64> {
+/// The buckets' samples spread over the cells in proportion.
+fn counts(buckets: &[Bucket], edges: &[f64]) -> Vec<f64> {
     let mut counts = vec![0.0; edges.len().saturating_sub(1)];
-    for &(lower, upper, n) in rows {
+    for &Bucket { lower, upper, count: n } in buckets {
         let (lower, upper) = (lower.0.max(0) as f64, upper.0 as f64);
         let first = edges.partition_point(|&edge| edge <= lower).saturating_sub(1);
         for (cell, count) in counts.iter_mut().enumerate().skip(first) {
@@ -110,12 +113,13 @@ fn valley(sums: &[f64], from: usize, to: usize) -> usize {
     (from..=to).min_by(|&a, &b| sums[a].total_cmp(&sums[b])).unwrap_or(from)
 }
 
-/// The middle of the densest row within a peak.
-fn top(rows: &[Row], lower: f64, upper: f64) -> Nanos {
-    let middle = |row: &Row| Nanos(row.0.0.max(0) + (row.1.0 - row.0.0.max(0)) / 2);
-    let density = |row: &Row| row.2 as f64 / (row.1.0 - row.0.0.max(0)) as f64;
-    let inside = rows.iter().filter(|row| (lower..=upper).contains(&(middle(row).0 as f64)));
-    let densest = inside.max_by(|a, b| density(a).total_cmp(&density(b)).then(b.0.cmp(&a.0)));
+/// The middle of the densest bucket within a peak.
+fn top(buckets: &[Bucket], lower: f64, upper: f64) -> Nanos {
+    let middle =
+        |bucket: &Bucket| Nanos(bucket.lower.0.max(0) + (bucket.upper.0 - bucket.lower.0.max(0)) / 2);
+    let density = |bucket: &Bucket| bucket.count as f64 / (bucket.upper.0 - bucket.lower.0.max(0)) as f64;
+    let inside = buckets.iter().filter(|bucket| (lower..=upper).contains(&(middle(bucket).0 as f64)));
+    let densest = inside.max_by(|a, b| density(a).total_cmp(&density(b)).then(b.lower.cmp(&a.lower)));
     densest.map_or(Nanos(((lower + upper) / 2.0).min(9e18) as i64), middle)
 }
 
@@ -124,25 +128,25 @@ mod tests {
     use super::*;
     use crate::dice::Dice;
     use crate::reference::RPI2_HIST_US;
-    use model::histogram::{Counts, row_of, rows_of};
+    use model::histogram::{Counts, bucket_of, buckets_of};
     use proptest::prelude::*;
 
-    fn rows(samples: impl Iterator<Item = f64>) -> Vec<Row> {
+    fn buckets(samples: impl Iterator<Item = f64>) -> Vec<Bucket> {
         let mut counts = Counts::default();
-        samples.for_each(|ns| counts.add(row_of(Nanos(ns as i64)), 1));
-        rows_of(&counts, Nanos(0))
+        samples.for_each(|ns| counts.add(bucket_of(Nanos(ns as i64)), 1));
+        buckets_of(&counts, Nanos(0))
     }
 
     #[test]
     fn the_raspberry_has_its_three_paths() {
-        let rows: Vec<Row> = RPI2_HIST_US
+        let buckets: Vec<Bucket> = RPI2_HIST_US
             .iter()
-            .map(|&(us, n)| (Nanos(us as i64 * 1_000), Nanos(us as i64 * 1_000 + 1_000), n))
+            .map(|&(us, n)| Bucket::new(Nanos(us as i64 * 1_000), Nanos(us as i64 * 1_000 + 1_000), n))
             .collect();
-        let found = modes(&rows);
+        let found = modes(&buckets);
         let at: Vec<i64> = found.iter().map(|mode| mode.at.0 / 1_000).collect();
         assert!(matches!(at[..], [16, 33..=35, 48]), "{found:?}");
-        assert_eq!(found.iter().map(|mode| mode.n).sum::<u64>(), total_of(&rows));
+        assert_eq!(found.iter().map(|mode| mode.n).sum::<u64>(), total_of(&buckets));
         assert!(found[0].share > 0.98);
     }
 
@@ -151,7 +155,7 @@ mod tests {
         for seed in 0..20 {
             let mut dice = Dice::new(seed);
             for n in [30, 3_000, 30_000] {
-                let found = modes(&rows(
+                let found = modes(&buckets(
                     (0..n).map(|_| 4_000.0 + 3_000.0 * dice.exponential() + 800.0 * dice.exponential()),
                 ));
                 assert_eq!(found.len(), 1, "{seed} {n} {found:?}");
@@ -165,7 +169,7 @@ mod tests {
         let step = 1e9 / 19.2e6;
         let sample =
             |_| ((1_500.0 + 900.0 * dice.exponential() + 400.0 * dice.exponential()) / step).floor() * step;
-        let found = modes(&rows((0..100_000).map(sample)));
+        let found = modes(&buckets((0..100_000).map(sample)));
         assert_eq!(found.len(), 1, "{found:?}");
     }
 
@@ -175,19 +179,19 @@ mod tests {
             let mut dice = Dice::new(5);
             let bulk: Vec<f64> = (0..5_000).map(|_| 4_000.0 + 1_000.0 * dice.exponential()).collect();
             let late = (0..spikes).map(|i| 50_000.0 + f64::from(i) * 10.0);
-            let found = modes(&rows(bulk.into_iter().chain(late)));
+            let found = modes(&buckets(bulk.into_iter().chain(late)));
             assert_eq!(found.len(), expected, "{found:?}");
         }
         assert_eq!(modes(&[]), []);
-        assert_eq!(modes(&[(Nanos(-5), Nanos(0), 9)]), []);
+        assert_eq!(modes(&[Bucket::new(Nanos(-5), Nanos(0), 9)]), []);
     }
 
     proptest! {
         #[test]
         fn any_rows_are_taken(list in proptest::collection::vec((any::<i64>(), any::<i64>(), any::<u32>()), 0..20)) {
-            let mut rows: Vec<Row> = list.into_iter().map(|(a, b, n)| (Nanos(a.min(b) / 2), Nanos(a.max(b) / 2), u64::from(n))).collect();
-            rows.sort();
-            let found = modes(&rows);
+            let mut buckets: Vec<Bucket> = list.into_iter().map(|(a, b, n)| Bucket::new(Nanos(a.min(b) / 2), Nanos(a.max(b) / 2), u64::from(n))).collect();
+            buckets.sort();
+            let found = modes(&buckets);
             prop_assert!(found.windows(2).all(|pair| pair[0].at <= pair[1].at));
             prop_assert!(found.iter().all(|mode| (0.0..=1.0).contains(&mode.share)));
         }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::histogram::Bucket;
 use model::run::{Block, CpuRun, Plan, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{Command, Ended};
@@ -248,7 +249,10 @@ fn run(id: &str, hours: &Range<usize>, largest: &[i64]) -> Run {
     let until = Some(Nanos(from + seconds * SECOND));
     let cycles = (seconds * SECOND / INTERVAL.0) as u64;
     let cpu = |(cpu, &max): (u32, &i64)| {
-        let rows = vec![(Nanos(5_000), Nanos(5_056), cycles - 1), (Nanos(max), Nanos(max + 1), 1)];
+        let rows = vec![
+            Bucket::new(Nanos(5_000), Nanos(5_056), cycles - 1),
+            Bucket::new(Nanos(max), Nanos(max + 1), 1),
+        ];
         let worst = Worst {
             latency_ns: Some(Nanos(max)),
             cycle: Some(5),

@@ -21,9 +21,9 @@ const DENSE_COUNTS: u64 = 4_000_000;
 /// Rows run from 0 to the last bucket without a gap, for parsers that take the line's number for the
 /// bucket, as in rt-tests up to 2.6. Where that would be more than 100 000 rows (a maximum over 100 ms)
 /// or 4 million counts, empty rows are left out, as since 2.7. How rows become buckets is said at
-/// `micros::buckets_of`; overflows are those that an imported run came with.
+/// `micros::microsecond_buckets`; overflows are those that an imported run came with.
 pub fn write(run: &Run) -> String {
-    let columns: Vec<Buckets> = run.cpus.iter().map(micros::buckets_of).collect();
+    let columns: Vec<Buckets> = run.cpus.iter().map(micros::microsecond_buckets).collect();
     let sum = columns.len() > 1;
     let mut text = String::from("# Histogram\n");
     for bucket in rows_of(&columns, end_of(run)) {

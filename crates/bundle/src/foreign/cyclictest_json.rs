@@ -54,7 +54,7 @@ struct WrittenThread {
 
 /// The run as cyclictest would have written it: a thread per CPU, ascending, everything in microseconds.
 ///
-/// `rt_test_version:` is onbeat's version. How rows become buckets is said at `micros::buckets_of`:
+/// `rt_test_version:` is onbeat's version. How rows become buckets is said at `micros::microsecond_buckets`:
 /// counts are kept exactly, there is no overflow, early wake-ups are in bucket 0. A number that the
 /// run does not know is 0, since parsers do arithmetic on it.
 pub fn write(run: &Run, context: &Context) -> Outcome<String> {
@@ -82,7 +82,7 @@ pub fn write(run: &Run, context: &Context) -> Outcome<String> {
 
 fn written(cpu: &CpuRun) -> WrittenThread {
     WrittenThread {
-        histogram: micros::buckets_of(cpu),
+        histogram: micros::microsecond_buckets(cpu),
         cycles: cpu.cycles,
         min: micros::whole(cpu.min_ns),
         max: micros::whole(cpu.max_ns),

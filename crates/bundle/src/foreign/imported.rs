@@ -1,6 +1,6 @@
 //! What both formats of cyclictest give for a thread, and how a run is made of it.
 
-use model::histogram::{self, Row, total_of};
+use model::histogram::{self, Bucket, total_of};
 use model::run::{CpuRun, Integrity, Run, SCHEMA};
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{Command, Expiry, IntegrityKind, Preempt};
@@ -82,7 +82,7 @@ fn is_wrapped(max: i128) -> bool {
 }
 
 fn cpu_run(cpu: Cpu, thread: Thread, unit: Nanos) -> Result<CpuRun, String> {
-    let histogram = rows_of(&thread.buckets, unit)?;
+    let histogram = buckets_of(&thread.buckets, unit)?;
     let held = total_of(&histogram);
     let cycles = held.checked_add(thread.overflows).ok_or("more than 2^64 samples")?;
     let (min, max) = extremes(&thread, cycles)?;
@@ -116,33 +116,33 @@ fn cpu_run(cpu: Cpu, thread: Thread, unit: Nanos) -> Result<CpuRun, String> {
 }
 
 /// A quantile whose rank lies among the overflows has no value.
-fn fill_quantiles(run: &mut CpuRun, histogram: &[Row], overflows: u64) {
-    let beyond = histogram.last().map_or(Nanos(0), |row| row.1);
+fn fill_quantiles(run: &mut CpuRun, histogram: &[Bucket], overflows: u64) {
+    let beyond = histogram.last().map_or(Nanos(0), |bucket| bucket.upper);
     if beyond == Nanos(i64::MAX) {
         return;
     }
-    let mut rows = histogram.to_vec();
+    let mut buckets = histogram.to_vec();
     if overflows > 0 {
-        rows.push((beyond, Nanos(i64::MAX), overflows));
+        buckets.push(Bucket { lower: beyond, upper: Nanos(i64::MAX), count: overflows });
     }
     let max = run.max_ns.unwrap_or(Nanos(i64::MAX));
-    let of = |per_million| histogram::quantile(&rows, None, per_million);
+    let of = |per_million| histogram::quantile(&buckets, None, per_million);
     let at = |per_million| of(per_million).filter(|&edge| edge < Nanos(i64::MAX)).map(|edge| edge.min(max));
     (run.p50_ns, run.p90_ns, run.p99_ns) = (at(500_000), at(900_000), at(990_000));
     (run.p999_ns, run.p9999_ns) = (at(999_000), at(999_900));
 }
 
-fn rows_of(buckets: &[(u64, u64)], unit: Nanos) -> Result<Vec<Row>, String> {
+fn buckets_of(counted: &[(u64, u64)], unit: Nanos) -> Result<Vec<Bucket>, String> {
     let mut total = 0u64;
-    let mut rows = Vec::with_capacity(buckets.len());
-    for &(bucket, count) in buckets {
+    let mut buckets = Vec::with_capacity(counted.len());
+    for &(bucket, count) in counted {
         let edge = |n: u64| i64::try_from(n).ok()?.checked_mul(unit.0).map(Nanos);
         let edges = edge(bucket).zip(bucket.checked_add(1).and_then(edge));
         let (lower, upper) = edges.ok_or_else(|| format!("bucket {bucket} is beyond 292 years"))?;
         total = total.checked_add(count).ok_or("more than 2^64 samples")?;
-        rows.push((lower, upper, count));
+        buckets.push(Bucket { lower, upper, count });
     }
-    Ok(rows)
+    Ok(buckets)
 }
 
 /// The least and largest latency where they can be believed; an error where the histogram denies them.

@@ -209,6 +209,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Numbered<V> {
 mod tests {
     use super::*;
     use crate::foreign::testing::fixture;
+    use model::histogram::Bucket;
 
     #[test]
     fn cyclictests_own_files_are_read() {
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!((cpu.cpu, cpu.cycles, cpu.overflows), (Cpu(0), 1500, Some(13)));
         assert_eq!(cpu.overflows_from_ns, Some(Nanos(60_000)), "as -H60 says");
         assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(14_000)), Some(Nanos(1_535_000))));
-        assert_eq!(cpu.histogram[0], (Nanos(14_000), Nanos(15_000), 1));
+        assert_eq!(cpu.histogram[0], Bucket::new(Nanos(14_000), Nanos(15_000), 1));
         assert_eq!(cpu.p9999_ns, None);
         assert!(run.started.starts_with("2026-11-21T"));
     }
@@ -238,8 +239,8 @@ mod tests {
         let run = parse(fixture("single-N.json").as_bytes()).unwrap();
         assert_eq!(run.check(), Ok(()));
         let first = run.cpus[0].histogram[0];
-        assert_eq!(first.1 - first.0, Nanos(1));
-        assert_eq!(run.cpus[0].min_ns, Some(first.0));
+        assert_eq!(first.upper - first.lower, Nanos(1));
+        assert_eq!(run.cpus[0].min_ns, Some(first.lower));
         assert_eq!(run.cpus[0].mean_ns, Some(Nanos(44_815)));
     }
 

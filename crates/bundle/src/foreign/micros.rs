@@ -1,7 +1,8 @@
-//! Our rows as the microsecond buckets of cyclictest: bucket b counts the latencies in [b, b + 1) us.
+//! Our buckets as the microsecond buckets of cyclictest: bucket b counts the latencies in [b, b + 1) us.
 
 use std::collections::BTreeMap;
 
+use model::histogram::Bucket;
 use model::run::CpuRun;
 use model::units::Nanos;
 
@@ -13,17 +14,17 @@ pub(super) fn whole(latency: Option<Nanos>) -> i64 {
     latency.unwrap_or_default().0.div_euclid(Nanos::MICRO.0)
 }
 
-/// The buckets of a CPU's histogram; their counts sum to the histogram's, whatever its rows.
+/// The buckets of a CPU's histogram; their counts sum to the histogram's, whatever its buckets.
 ///
-/// A row goes where its lower edge falls, but never outside the exact extremes: below 64 us that is
-/// within 1 us of what cyclictest would have counted, above within the row's 1.6 %. One sample is the
+/// A bucket goes where its lower edge falls, but never outside the exact extremes: below 64 us that is
+/// within 1 us of what cyclictest would have counted, above within the bucket's 1.6 %. One sample is the
 /// maximum and goes to its own bucket, so that a parser that takes the last bucket for the maximum is
 /// right. Early wake-ups, for which cyclictest has no bucket, are in bucket 0.
-pub(super) fn buckets_of(cpu: &CpuRun) -> Buckets {
+pub(super) fn microsecond_buckets(cpu: &CpuRun) -> Buckets {
     let least = whole(cpu.min_ns).max(0) as u64;
     let most = cpu.max_ns.map_or(u64::MAX, |max| whole(Some(max)).max(0) as u64).max(least);
     let mut buckets = Buckets::new();
-    for &(lower, _, count) in &cpu.histogram {
+    for &Bucket { lower, count, .. } in &cpu.histogram {
         let bucket = if lower.0 < 0 { 0 } else { (whole(Some(lower)) as u64).clamp(least, most) };
         // Counts of a run that was checked sum to a 64-bit number, so this never saturates.
         let held: &mut u64 = buckets.entry(bucket).or_default();
@@ -47,18 +48,18 @@ pub(super) fn buckets_of(cpu: &CpuRun) -> Buckets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::histogram::{Counts, row_of, rows_of};
+    use model::histogram::{Counts, bucket_of, buckets_of};
     use proptest::prelude::*;
 
     fn cpu_of(samples: &[i64]) -> CpuRun {
         let mut counts = Counts::default();
-        samples.iter().for_each(|&ns| counts.add(row_of(Nanos(ns)), 1));
+        samples.iter().for_each(|&ns| counts.add(bucket_of(Nanos(ns)), 1));
         let min = samples.iter().min().copied().map(Nanos);
         CpuRun {
             cycles: samples.len() as u64,
             min_ns: min,
             max_ns: samples.iter().max().copied().map(Nanos),
-            histogram: rows_of(&counts, min.unwrap_or_default()),
+            histogram: buckets_of(&counts, min.unwrap_or_default()),
             ..CpuRun::default()
         }
     }
@@ -66,21 +67,21 @@ mod tests {
     #[test]
     fn extremes_have_their_own_bucket() {
         // 7 300 000 ns lies in the row [7 274 496, 7 405 568), 7 299 999 as well.
-        let buckets = buckets_of(&cpu_of(&[2_010, 7_299_999, 7_300_000]));
+        let buckets = microsecond_buckets(&cpu_of(&[2_010, 7_299_999, 7_300_000]));
         assert_eq!(buckets, Buckets::from([(2, 1), (7_274, 1), (7_300, 1)]));
     }
 
     #[test]
     fn early_wakeups_are_in_bucket_0() {
-        assert_eq!(buckets_of(&cpu_of(&[-5_000, -1, 1_500])), Buckets::from([(0, 2), (1, 1)]));
-        assert_eq!(buckets_of(&cpu_of(&[-5_000, -3_000])), Buckets::from([(0, 2)]));
-        assert_eq!(buckets_of(&cpu_of(&[])), Buckets::new());
+        assert_eq!(microsecond_buckets(&cpu_of(&[-5_000, -1, 1_500])), Buckets::from([(0, 2), (1, 1)]));
+        assert_eq!(microsecond_buckets(&cpu_of(&[-5_000, -3_000])), Buckets::from([(0, 2)]));
+        assert_eq!(microsecond_buckets(&cpu_of(&[])), Buckets::new());
     }
 
     proptest! {
         #[test]
         fn counts_and_extremes_survive(samples in proptest::collection::vec(0i64..40_000_000_000, 1..200)) {
-            let buckets = buckets_of(&cpu_of(&samples));
+            let buckets = microsecond_buckets(&cpu_of(&samples));
             prop_assert_eq!(buckets.values().sum::<u64>(), samples.len() as u64);
             let exact: Vec<u64> = samples.iter().map(|&ns| ns as u64 / 1000).collect();
             prop_assert_eq!(buckets.keys().next(), exact.iter().min());

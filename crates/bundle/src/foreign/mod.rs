@@ -93,8 +93,8 @@ pub fn set_nanoseconds(run: &mut Run) {
     let ns = |value: Nanos| Nanos(value.0 / 1_000);
     run.plan.notes.retain(|note| note != TAKEN_AS_US);
     for cpu in &mut run.cpus {
-        for row in &mut cpu.histogram {
-            (row.0, row.1) = (ns(row.0), ns(row.1));
+        for bucket in &mut cpu.histogram {
+            (bucket.lower, bucket.upper) = (ns(bucket.lower), ns(bucket.upper));
         }
         (cpu.min_ns, cpu.mean_ns, cpu.max_ns) = (cpu.min_ns.map(ns), cpu.mean_ns.map(ns), cpu.max_ns.map(ns));
         (cpu.p50_ns, cpu.p90_ns, cpu.p99_ns) = (cpu.p50_ns.map(ns), cpu.p90_ns.map(ns), cpu.p99_ns.map(ns));
@@ -113,6 +113,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::histogram::Bucket;
 
     #[test]
     fn a_text_of_nanoseconds_is_read_as_one() {
@@ -121,7 +122,7 @@ mod tests {
         let mut run = import(text).expect("cyclictest's text");
         set_nanoseconds(&mut run);
         let cpu = &run.cpus[0];
-        assert_eq!(cpu.histogram, [(Nanos(2), Nanos(3), 3), (Nanos(5), Nanos(6), 1)]);
+        assert_eq!(cpu.histogram, [Bucket::new(Nanos(2), Nanos(3), 3), Bucket::new(Nanos(5), Nanos(6), 1)]);
         assert_eq!((cpu.min_ns, cpu.max_ns, cpu.p50_ns), (Some(Nanos(2)), Some(Nanos(5)), Some(Nanos(3))));
         assert_eq!(run.check(), Ok(()));
     }

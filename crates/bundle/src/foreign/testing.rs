@@ -1,6 +1,6 @@
 //! What the tests of the formats share: runs made of samples, and the captured files.
 
-use model::histogram::{Counts, row_of, rows_of};
+use model::histogram::{Counts, bucket_of, buckets_of};
 use model::run::{CpuRun, Run};
 use model::units::{Cpu, Nanos};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 pub(super) fn run_of(sets: &[Vec<i64>]) -> Run {
     let cpu_run = |(index, samples): (usize, &Vec<i64>)| {
         let mut counts = Counts::default();
-        samples.iter().for_each(|&ns| counts.add(row_of(Nanos(ns)), 1));
+        samples.iter().for_each(|&ns| counts.add(bucket_of(Nanos(ns)), 1));
         let min = samples.iter().min().copied().map(Nanos);
         let sum: i64 = samples.iter().sum();
         CpuRun {
@@ -18,7 +18,7 @@ pub(super) fn run_of(sets: &[Vec<i64>]) -> Run {
             min_ns: min,
             max_ns: samples.iter().max().copied().map(Nanos),
             mean_ns: min.map(|_| Nanos(sum / samples.len() as i64)),
-            histogram: rows_of(&counts, min.unwrap_or_default()),
+            histogram: buckets_of(&counts, min.unwrap_or_default()),
             ..CpuRun::default()
         }
     };

@@ -9,7 +9,7 @@ use bundle::read::Bundle;
 use model::error::{Exit, Outcome, Trouble};
 use model::run::{CpuRun, Run};
 
-use model::histogram::Row;
+use model::histogram::Bucket;
 use model::text::{quoted, several};
 use model::units::{Bare, CpuSet, Nanos};
 use stats::bounds::overflows::List;
@@ -68,7 +68,7 @@ impl Subject {
     }
 
     /// The histogram over all CPUs; empty for a list.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<Bucket> {
         report::line::sum_rows(self.cpus().map(|cpu| cpu.histogram.as_slice()))
     }
 

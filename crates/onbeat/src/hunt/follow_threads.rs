@@ -21,7 +21,7 @@ use crate::measure::total::{Total, block_line, fill_tail, levels};
 use host::rt::{self, Woken};
 use host::{Host, clock};
 use model::error::{Exit, Outcome, Trouble, run_with};
-use model::histogram::{Counts, row_of};
+use model::histogram::{Counts, bucket_of};
 use model::run::{self, Block, Integrity, Run};
 use model::text::several;
 use model::units::{CpuSet, Nanos};
@@ -311,7 +311,7 @@ impl FollowThreads {
         if let Some(over) = self.over {
             return Some(over);
         }
-        self.first_counts.add(row_of(latency), 1);
+        self.first_counts.add(bucket_of(latency), 1);
         let wait =
             self.limits.duration.map_or(MAX_FIRST_WAIT, |length| Nanos(length.0 / 4).min(MAX_FIRST_WAIT));
         if self.wakeups >= FIRST_WAKEUPS || clock::monotonic() - self.blocks.began() >= wait {

@@ -1,20 +1,20 @@
 //! From when on a wake-up is a spike, where the user does not say. Pure.
 
-use model::histogram::{self, Counts, fill_rows, total_of};
+use model::histogram::{self, Counts, fill_buckets, total_of};
 use model::text::several;
 use model::units::Nanos;
 
 /// The nearest-rank quantile of counted wake-ups, upper edge of its row; per million as in [`histogram::quantile`].
 pub fn quantile(counts: &Counts, per_million: u64) -> Option<Nanos> {
     let mut rows = Vec::new();
-    fill_rows(&mut rows, &[counts], Nanos(0));
+    fill_buckets(&mut rows, &[counts], Nanos(0));
     histogram::quantile(&rows, None, per_million)
 }
 
 /// How far the median of so many wake-ups may be off by chance: half its 95 % interval by order statistics.
 pub fn median_noise(counts: &Counts) -> Option<Nanos> {
     let mut rows = Vec::new();
-    fill_rows(&mut rows, &[counts], Nanos(0));
+    fill_buckets(&mut rows, &[counts], Nanos(0));
     let spread = (980_000.0 / (total_of(&rows) as f64).sqrt()).min(499_999.0) as u64;
     let at = |per_million| histogram::quantile(&rows, None, per_million);
     let (low, high) = (at(500_000 - spread)?, at(500_000 + spread)?);
@@ -32,7 +32,7 @@ pub fn automatic(counts: &Counts) -> (Nanos, String) {
     let unit = 10i64.pow(wanted.0.ilog10() - 1);
     let over = Nanos((wanted.0 + unit - 1) / unit * unit);
     let mut rows = Vec::new();
-    fill_rows(&mut rows, &[counts], Nanos(0));
+    fill_buckets(&mut rows, &[counts], Nanos(0));
     let count = several(total_of(&rows), "wake-up", "wake-ups");
     let of = match late.0 >= 2 * median.0 {
         true => "one in 200 was later",
@@ -44,11 +44,11 @@ pub fn automatic(counts: &Counts) -> (Nanos, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::histogram::{edges_of, row_of};
+    use model::histogram::{bucket_edges, bucket_of};
 
     fn counts(latencies: &[(i64, u64)]) -> Counts {
         let mut counts = Counts::default();
-        latencies.iter().for_each(|&(ns, count)| counts.add(row_of(Nanos(ns)), count));
+        latencies.iter().for_each(|&(ns, count)| counts.add(bucket_of(Nanos(ns)), count));
         counts
     }
 
@@ -73,9 +73,9 @@ mod tests {
     #[test]
     fn quantiles_are_nearest_rank() {
         let counts = counts(&[(300, 1), (100, 1), (200, 2)]);
-        assert_eq!(quantile(&counts, 500_000), Some(edges_of(row_of(Nanos(200))).1));
-        assert_eq!(quantile(&counts, 1_000_000), Some(edges_of(row_of(Nanos(300))).1));
-        assert_eq!(quantile(&counts, 0), Some(edges_of(row_of(Nanos(100))).1));
+        assert_eq!(quantile(&counts, 500_000), Some(bucket_edges(bucket_of(Nanos(200))).1));
+        assert_eq!(quantile(&counts, 1_000_000), Some(bucket_edges(bucket_of(Nanos(300))).1));
+        assert_eq!(quantile(&counts, 0), Some(bucket_edges(bucket_of(Nanos(100))).1));
         assert_eq!(quantile(&Counts::default(), 500_000), None);
     }
 }

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
 use super::hunter::LateQueue;
-use model::histogram::{ROWS, edges_of, row_of};
+use model::histogram::{BUCKETS, bucket_edges, bucket_of};
 use model::units::Nanos;
 
 /// How many of its largest latencies a block keeps with their time: the worst and the second to eighth.
@@ -30,9 +30,9 @@ pub struct LatencySample {
 /// The samples of one CPU and second, as the measuring thread leaves them.
 #[repr(align(128))]
 pub struct BlockBuffer {
-    rows: Box<[AtomicU64; ROWS]>,
+    rows: Box<[AtomicU64; BUCKETS]>,
     /// The lateness of missed slots: with `rows` this is what a periodic task would have seen.
-    missed_rows: Box<[AtomicU64; ROWS]>,
+    missed_rows: Box<[AtomicU64; BUCKETS]>,
     sum: AtomicI64,
     missed: AtomicU64,
     min: AtomicI64,
@@ -51,9 +51,9 @@ fn bump(counter: &AtomicU64, by: u64) {
 }
 
 /// Made on the heap row by row: 30 KiB would not fit on a measuring thread's small stack.
-fn new_rows() -> Box<[AtomicU64; ROWS]> {
-    let rows: Box<[AtomicU64]> = (0..ROWS).map(|_| AtomicU64::new(0)).collect();
-    rows.try_into().expect("there are ROWS rows")
+fn new_rows() -> Box<[AtomicU64; BUCKETS]> {
+    let rows: Box<[AtomicU64]> = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
+    rows.try_into().expect("there are BUCKETS rows")
 }
 
 impl BlockBuffer {
@@ -77,7 +77,7 @@ impl BlockBuffer {
     /// Counts a wake-up.
     #[inline(always)]
     pub fn count(&self, latency: Nanos) {
-        bump(&self.rows[row_of(latency)], 1);
+        bump(&self.rows[bucket_of(latency)], 1);
         self.sum.store(self.sum.load(Relaxed).wrapping_add(latency.0), Relaxed);
     }
 
@@ -107,8 +107,8 @@ impl BlockBuffer {
         bump(&self.missed, count);
         let (mut late, mut left) = (first.0, count);
         while left > 0 {
-            let row = row_of(Nanos(late));
-            let within = ((late - edges_of(row).0.0.max(0)) / spacing.0) as u64 + 1;
+            let row = bucket_of(Nanos(late));
+            let within = ((late - bucket_edges(row).0.0.max(0)) / spacing.0) as u64 + 1;
             let here = within.min(left);
             bump(&self.missed_rows[row], here);
             left -= here;
@@ -262,7 +262,7 @@ pub struct DrainedBlock {
 impl DrainedBlock {
     /// Adds one wake-up, for who counts without a measuring thread.
     pub fn add(&mut self, sample: LatencySample) {
-        let row = row_of(sample.latency);
+        let row = bucket_of(sample.latency);
         match self.rows.binary_search_by_key(&row, |&(row, _)| row) {
             Ok(at) => self.rows[at].1 += 1,
             Err(at) => self.rows.insert(at, (row, 1)),
@@ -287,8 +287,8 @@ impl DrainedBlock {
         self.top.retain(|sample| sample.latency.0 != i64::MIN);
         // Only these rows can hold anything: the others are not even looked at.
         let (first, last) = (
-            row_of(Nanos(block.min.load(Relaxed))),
-            self.top.first().map_or(0, |worst| row_of(worst.latency)),
+            bucket_of(Nanos(block.min.load(Relaxed))),
+            self.top.first().map_or(0, |worst| bucket_of(worst.latency)),
         );
         take_rows(&block.rows, first..=last, &mut self.rows);
         let last = if block.missed.load(Relaxed) > 0 { last } else { 0 };
@@ -305,7 +305,7 @@ impl DrainedBlock {
     }
 }
 
-fn take_rows(rows: &[AtomicU64; ROWS], range: RangeInclusive<usize>, into: &mut Vec<(usize, u64)>) {
+fn take_rows(rows: &[AtomicU64; BUCKETS], range: RangeInclusive<usize>, into: &mut Vec<(usize, u64)>) {
     into.clear();
     let Some(counters) = rows.get(range.clone()) else { return };
     let mut row = *range.start();
@@ -404,7 +404,7 @@ mod tests {
             buffers.take_last(Nanos(9), &mut taken);
             let mut rows = std::collections::BTreeMap::new();
             for j in 0..count as i64 {
-                *rows.entry(row_of(Nanos(first.0 - j * spacing))).or_insert(0u64) += 1;
+                *rows.entry(bucket_of(Nanos(first.0 - j * spacing))).or_insert(0u64) += 1;
             }
             prop_assert_eq!(taken.missed_rows, rows.into_iter().collect::<Vec<_>>());
             prop_assert_eq!(taken.missed, count);

@@ -283,7 +283,7 @@ mod tests {
         assert_eq!((last.cycles, last.missed, last.sum), (4, 2, 2_560));
         assert_eq!(last.top[0], LatencySample { latency: Nanos(2_500), cycle: 3, time: Nanos(5_500) });
         assert_eq!(last.top[1].cycle, 6, "the slot after the missed ones keeps its number");
-        assert_eq!(last.missed_rows, [(row_of(500), 1), (row_of(1_500), 1)]);
+        assert_eq!(last.missed_rows, [(bucket_of(500), 1), (bucket_of(1_500), 1)]);
     }
 
     #[test]
@@ -336,7 +336,7 @@ mod tests {
     fn early_wake_ups_are_cycles_with_a_sign() {
         let (_, blocks) = check(&[-40, 7], LoopParams { loops: 2, ..params() }, Nanos(i64::MAX));
         assert_eq!((blocks[0].cycles, blocks[0].min, blocks[0].sum), (2, Nanos(-40), -33));
-        assert_eq!(blocks[0].rows, [(0, 1), (row_of(7), 1)]);
+        assert_eq!(blocks[0].rows, [(0, 1), (bucket_of(7), 1)]);
     }
 
     #[test]
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(end.migrations, 2);
     }
 
-    fn row_of(ns: i64) -> usize {
-        model::histogram::row_of(Nanos(ns))
+    fn bucket_of(ns: i64) -> usize {
+        model::histogram::bucket_of(Nanos(ns))
     }
 }

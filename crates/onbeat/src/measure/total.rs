@@ -3,7 +3,7 @@
 use super::block::{DrainedBlock, LatencySample, WORST_PER_BLOCK};
 use super::cost;
 use bundle::tail::Tail;
-use model::histogram::{Counts, EARLY_ROW, edge_at_or_above, fill_rows, mean, row_of};
+use model::histogram::{Counts, EARLY_BUCKET, bucket_of, edge_at_or_above, fill_buckets, mean};
 use model::run::{Block, CpuRun, Worst};
 use model::units::{Cpu, Nanos};
 use model::wall_time::wall_time;
@@ -112,15 +112,15 @@ impl Total {
         cpu.cycles = self.cycles;
         cpu.missed = self.slots_missed();
         cpu.scheduled = cpu.missed.map(|missed| self.cycles + missed);
-        (cpu.early, cpu.warmup) = (Some(self.rows.get(EARLY_ROW)), Some(self.warmup));
+        (cpu.early, cpu.warmup) = (Some(self.rows.get(EARLY_BUCKET)), Some(self.warmup));
         cpu.min_ns = any.then_some(self.min);
         cpu.mean_ns = any.then(|| mean(self.sum, self.cycles));
         cpu.max_ns = self.worst.first().map(|(sample, _)| sample.latency);
         cpu.sum_ns = i64::try_from(self.sum).ok();
-        fill_rows(&mut cpu.histogram, &[&self.rows], self.min);
+        fill_buckets(&mut cpu.histogram, &[&self.rows], self.min);
         if planned {
             let deadline = cpu.deadline_histogram.get_or_insert_default();
-            fill_rows(deadline, &[&self.rows, &self.missed_rows], self.min);
+            fill_buckets(deadline, &[&self.rows, &self.missed_rows], self.min);
         }
         cpu.worst.clear();
         cpu.worst.extend(self.worst.iter().map(|(sample, offset)| worst(sample, *offset, planned)));
@@ -162,7 +162,7 @@ fn count_over(rows: &[(usize, u64)], levels: &[Nanos]) -> Vec<(Nanos, u64)> {
     let mut over: Vec<(Nanos, u64)> = levels.iter().map(|&level| (level, 0)).collect();
     let (mut left, mut sum) = (rows.len(), 0);
     for level in over.iter_mut().rev() {
-        let first = row_of(level.0);
+        let first = bucket_of(level.0);
         while left > 0 && rows[left - 1].0 >= first {
             left -= 1;
             sum += rows[left].1;
@@ -185,6 +185,7 @@ pub fn fill_tail(tail: &mut Tail, cpu: Cpu, block: &DrainedBlock, wall_offset: N
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::histogram::Bucket;
     use model::histogram::total_of;
 
     fn taken(latencies: &[i64], missed: &[i64]) -> DrainedBlock {
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled, cpu.early), (5, Some(3), Some(8), Some(2)));
         assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(-7)), Some(Nanos(90_000))));
         assert_eq!(cpu.mean_ns, Some(Nanos(18_400)));
-        assert_eq!(cpu.histogram[0], (Nanos(-7), Nanos(0), 2));
+        assert_eq!(cpu.histogram[0], Bucket::new(Nanos(-7), Nanos(0), 2));
         assert_eq!(total_of(&cpu.histogram), 5);
         assert_eq!(total_of(cpu.deadline_histogram.as_ref().expect("measured")), 8);
         assert_eq!(cpu.worst[0].latency_ns, Some(Nanos(90_000)));

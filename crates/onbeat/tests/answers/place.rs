@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use model::histogram::Bucket;
 use model::run::{Block, CpuRun, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
 use serde_json::Value;
@@ -97,7 +98,7 @@ fn made(name: &str, us: &[f64]) -> (Run, Vec<Block>) {
         cpu: Cpu(0),
         interval_ns: Some(Nanos::MILLI),
         cycles,
-        histogram: vec![(Nanos(0), Nanos(max.0 + 1), cycles)],
+        histogram: vec![Bucket::new(Nanos(0), Nanos(max.0 + 1), cycles)],
         max_ns: Some(max),
         worst: vec![Worst { latency_ns: Some(max), ..Worst::default() }],
         ..CpuRun::default()

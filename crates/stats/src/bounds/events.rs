@@ -3,7 +3,7 @@
 use super::{Evidence, overflows};
 use crate::series::{Block, Series};
 use crate::time::cluster;
-use model::histogram::Row;
+use model::histogram::Bucket;
 use model::units::{Cpu, Nanos};
 
 /// Exceedances closer than so many intervals are one event.
@@ -62,13 +62,17 @@ pub fn reached(evidence: &Evidence, level: Nanos) -> Reached {
     let mut at_most = of_series(series, Nanos(level.0.saturating_sub(step))).max(at_least);
     if series.lost().is_some() {
         // What no block holds is in the histogram, without its times.
-        at_most = at_most.max(samples(evidence, |row| row.1 > level));
+        at_most = at_most.max(samples(evidence, |bucket| bucket.upper > level));
     }
     Reached { at_least, at_most }
 }
 
-fn samples(evidence: &Evidence, keep: impl Fn(&Row) -> bool) -> u64 {
-    evidence.rows.iter().filter(|row| keep(row)).fold(0u64, |sum, row| sum.saturating_add(row.2))
+fn samples(evidence: &Evidence, keep: impl Fn(&Bucket) -> bool) -> u64 {
+    evidence
+        .rows
+        .iter()
+        .filter(|bucket| keep(bucket))
+        .fold(0u64, |sum, bucket| sum.saturating_add(bucket.count))
 }
 
 /// Of samples without times it is not known how many events they were: one at least, or as many as an import lists with
@@ -77,14 +81,14 @@ fn of_histogram(evidence: &Evidence, level: Nanos, certain: u64) -> Reached {
     if evidence.max.is_some_and(|max| max < level) {
         return Reached { at_least: 0, at_most: 0 };
     }
-    let end = evidence.listed.from.or(evidence.rows.last().map(|row| row.1)).unwrap_or_default();
+    let end = evidence.listed.from.or(evidence.rows.last().map(|bucket| bucket.upper)).unwrap_or_default();
     // Beyond the histogram's end each sample is at least as late as the end, and no more is known.
     let surely = if level <= end { evidence.overflows } else { 0 };
-    let late = samples(evidence, |row| row.0 >= level).saturating_add(surely);
+    let late = samples(evidence, |bucket| bucket.lower >= level).saturating_add(surely);
     let at_most = if evidence.rows.is_empty() {
         evidence.cycles
     } else {
-        samples(evidence, |row| row.1 > level).saturating_add(evidence.overflows)
+        samples(evidence, |bucket| bucket.upper > level).saturating_add(evidence.overflows)
     };
     let listed = if evidence.listed.from.is_some_and(|from| level <= from) {
         overflows::at_least(evidence)
@@ -100,7 +104,7 @@ mod tests {
     use super::*;
     use crate::series::BLOCK;
 
-    fn evidence<'a>(series: &'a Series, rows: &'a [Row], overflows: u64) -> Evidence<'a> {
+    fn evidence<'a>(series: &'a Series, rows: &'a [Bucket], overflows: u64) -> Evidence<'a> {
         Evidence { rows, overflows, ..Evidence::of(series) }
     }
 
@@ -137,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_histogram_says_what_it_can() {
-        let rows = [(Nanos(0), Nanos(10), 100), (Nanos(10), Nanos(20), 4)];
+        let rows = [Bucket::new(Nanos(0), Nanos(10), 100), Bucket::new(Nanos(10), Nanos(20), 4)];
         let series = Series::default();
         let summary = Evidence { max: Some(Nanos(30)), cycles: 500, ..evidence(&series, &[], 0) };
         assert_eq!(reached(&summary, Nanos(20)), Reached { at_least: 1, at_most: 500 });
@@ -147,7 +151,7 @@ mod tests {
             (reached.at_least, reached.at_most)
         };
         assert_eq!(at(10, 0), (1, 4), "one event or four");
-        assert_eq!(at(15, 0), (0, 4), "the level lies within a row");
+        assert_eq!(at(15, 0), (0, 4), "the level lies within a bucket");
         assert_eq!(at(20, 3), (1, 3), "beyond the end all are at least at the end");
         assert_eq!(at(25, 3), (0, 3), "but how far is not known");
     }

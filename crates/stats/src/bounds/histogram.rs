@@ -32,7 +32,8 @@ pub fn gates(evidence: &Evidence, question: &Question, structure: &Structure) ->
 
 /// G7: there are no blocks, so never enough of them.
 fn enough(evidence: &Evidence) -> Gate {
-    let values = evidence.rows.iter().map(|row| row.2).fold(evidence.overflows, u64::saturating_add);
+    let values =
+        evidence.rows.iter().map(|bucket| bucket.count).fold(evidence.overflows, u64::saturating_add);
     let (detail, refusal) = match evidence.rows.is_empty() {
         true => (
             "no histogram and no block maxima".to_owned(),
@@ -52,11 +53,15 @@ mod tests {
     use super::*;
     use crate::bounds::extrapolate::extrapolate;
     use crate::series::Series;
+    use model::histogram::Bucket;
     use model::units::Nanos;
 
     #[test]
     fn a_histogram_without_times_is_never_extrapolated() {
-        let rows = [(Nanos(14_000), Nanos(15_000), 10_000_000), (Nanos(76_000), Nanos(77_000), 1)];
+        let rows = [
+            Bucket::new(Nanos(14_000), Nanos(15_000), 10_000_000),
+            Bucket::new(Nanos(76_000), Nanos(77_000), 1),
+        ];
         let series = Series { observed: Nanos(4_000 * Nanos::SECOND.0), ..Series::default() };
         let question = Question { limit: None, horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
         for (rows, overflows, detail) in [

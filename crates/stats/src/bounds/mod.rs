@@ -22,7 +22,7 @@ pub use alike::Alike;
 pub use counting::{Claim, Counting};
 pub use extrapolate::Extrapolation;
 pub use gates::Gate;
-use model::histogram::Row;
+use model::histogram::Bucket;
 use model::units::Nanos;
 pub use structure::Structure;
 
@@ -56,7 +56,7 @@ pub struct Evidence<'a> {
     /// Block maxima; empty where only a histogram was kept.
     pub series: &'a Series,
     /// The histogram over all CPUs.
-    pub rows: &'a [Row],
+    pub rows: &'a [Bucket],
     /// Samples beyond the histogram's end, whose value is not known.
     pub overflows: u64,
     /// What is known of those: which the first ones were, and how late they are at least.
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn a_histogram_s_count_says_what_it_takes_for_granted() {
         let series = Series { observed: Nanos(3_600 * Nanos::SECOND.0), block: BLOCK, ..Series::default() };
-        let rows = [(Nanos(0), Nanos(10_000), 3_600_000)];
+        let rows = [Bucket::new(Nanos(0), Nanos(10_000), 3_600_000)];
         let evidence = Evidence { rows: &rows, max: Some(Nanos(9_999)), ..Evidence::of(&series) };
         let found = bounds(&evidence, &ask(Some(50_000), 600));
         assert_eq!((found.verdict, found.exchangeable.holds), ("supported", "unknown"));

@@ -147,12 +147,16 @@ mod tests {
     use crate::bounds::{Bounds, Question, REACH, bounds};
     use crate::dice::{Dice, SEED};
     use crate::series::Series;
+    use model::histogram::Bucket;
 
     const MILLI: i64 = 1_000_000;
 
     /// What ten minutes at 1 ms say whose histogram ends at 60 us, the last sample with a row at 24 us.
     fn answer(lists: &[List], cycles: u64, overflows: u64) -> Bounds {
-        let rows = [(Nanos(10_000), Nanos(11_000), 500_000), (Nanos(23_000), Nanos(24_000), 90_000)];
+        let rows = [
+            Bucket::new(Nanos(10_000), Nanos(11_000), 500_000),
+            Bucket::new(Nanos(23_000), Nanos(24_000), 90_000),
+        ];
         let series =
             Series { observed: Nanos(600 * Nanos::SECOND.0), tick: Nanos(MILLI), ..Series::default() };
         let listed = Listed { lists, cycles, from: Some(Nanos(60_000)) };

@@ -14,7 +14,7 @@ use super::pair::conditional::{self, Exposure, total};
 use super::pair::verdict::{self, Comparison, Design, Verdict};
 use super::pair::{baseline, harrell_davis, inversion::Interval, limit};
 use super::series::Series;
-use model::histogram::{self, Row};
+use model::histogram::{self, Bucket};
 use model::units::Nanos;
 use secondary::{CpuRate, QuantileShift};
 
@@ -328,9 +328,9 @@ fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
 impl Unit {
     /// Adds what only the run's histogram knows: quantiles, and the maximum where there are no blocks. Samples of an import
     /// may lie beyond its rows, which are counted with them: a quantile among those has no value.
-    pub fn describe(&mut self, rows: Option<(&[Row], u64)>, max: Option<Nanos>) {
+    pub fn describe(&mut self, rows: Option<(&[Bucket], u64)>, max: Option<Nanos>) {
         self.max_ns = self.max_ns.max(max);
-        let at = |(rows, beyond): (&[Row], u64), per_million| match beyond {
+        let at = |(rows, beyond): (&[Bucket], u64), per_million| match beyond {
             0 => histogram::quantile(rows, max, per_million),
             _ => histogram::quantile_below(rows, beyond, per_million),
         };
