@@ -14,7 +14,7 @@ use crate::hunt::follow_threads::{FollowLimits, FollowThreads};
 use crate::hunt::found_spikes::FoundSpikes;
 use crate::hunt::hunter::{Hunt, SpikeOptions};
 use crate::hunt::placement::HousekeepingPlacement;
-use crate::hunt::recorder::Recorder;
+use crate::hunt::source::ftrace::Ftrace;
 use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use bundle::document::Document;
@@ -75,8 +75,9 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let Begun { plan, machine, housekeeping, mut run, core_types, before, mut desk } =
         begin(&args.course, Command::Hunt, environment)?;
     // Which run could not be read is then what this process may use: of no CPU nothing would be recorded.
-    let recorder = Recorder::open(&machine.online)?;
-    let explainer = Explainer::new(recorder, &run, desk.writer.events()?, host::memory_kib());
+    let (source, names) = Ftrace::open(&machine.online)?;
+    let events = desk.writer.events()?;
+    let explainer = Explainer::new(Box::new(source), names, &run, events, host::memory_kib());
     rt::forget_code(); // what made the recorder
     // The instance goes with the hunt, before anything can fail.
     let (measured, found) = match followed {

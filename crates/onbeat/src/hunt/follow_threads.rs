@@ -1,13 +1,12 @@
 //! A hunt that follows somebody else's threads: no measuring thread, the trace itself tells how late they ran.
 
-use super::explainer::{Explainer, Late};
+use super::explainer::{Explainer, LateTask, timer_start};
 use super::followed_blocks::FollowedBlocks;
 use super::found_spikes::FoundSpikes;
 use super::hunter::SpikeOptions;
 use super::losses::Losses;
 use super::placement::HousekeepingPlacement;
-use super::scope::Scope;
-use super::setup::RecordingLevel;
+use super::source::RecordingLevel;
 use super::steal::StealByCpu;
 use super::threshold::automatic;
 use super::victims::{self, Victim};
@@ -27,7 +26,7 @@ use model::text::several;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{Ended, IntegrityKind};
 use model::wall_time::wall_time;
-use trace::event::{Raw, What};
+use trace::event::Raw;
 
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
 const FIRST_WAKEUPS: u64 = 400;
@@ -178,7 +177,7 @@ impl FollowThreads {
             if let Some(reason) = reason {
                 // Of a flood a look takes a part: the rest came within the run, too, as long as that is soon read.
                 let read_until = clock::monotonic() + MAX_LATE_READING;
-                self.explainer.recorder.set_read_limit(read_until);
+                self.explainer.set_read_limit(read_until);
                 while seen < upto && clock::monotonic() < read_until {
                     seen = self.poll(upto);
                 }
@@ -220,11 +219,13 @@ impl FollowThreads {
     fn arm(&mut self, run: &mut Run) -> Outcome<()> {
         let threads = self.victims.iter().map(|victim| victim.thread).collect();
         let explainer = &mut self.explainer;
-        explainer.recorder.scope = Scope::new(threads, rt::thread_id());
+        explainer.set_threads(threads, rt::thread_id());
         // Before it is armed: the account is in the run from then on, and all there is of it after a kill.
         match self.over {
-            Some(over) => explainer.set_threshold(Some(over), "as asked".to_owned()),
-            None => explainer.set_threshold(None, "the first wake-ups had not given one yet".to_owned()),
+            Some(over) => explainer.account.set_threshold(Some(over), "as asked".to_owned()),
+            None => {
+                explainer.account.set_threshold(None, "the first wake-ups had not given one yet".to_owned())
+            }
         }
         explainer.arm(
             if self.stacks { RecordingLevel::Victims } else { RecordingLevel::VictimsWithoutStacks },
@@ -244,17 +245,15 @@ impl FollowThreads {
     fn poll(&mut self, upto: Nanos) -> Nanos {
         let (tracker, waiting, starts) = (&self.tracker, &mut self.waiting, &mut self.starts);
         let learning = self.stacks && !self.learned;
-        let (gap, reach) = self.explainer.recorder.take_seeing(&mut |event| {
-            if let What::TimerStart { timer, function, .. } = event.what {
-                if learning {
-                    starts.push((event.pid, function, timer));
-                }
+        let collected = self.explainer.collect_each(&mut |event| {
+            if learning {
+                starts.extend(timer_start(&event));
             }
             if tracker.wants(&event) {
                 waiting.push(event);
             }
         });
-        if let Some(gap) = gap {
+        if let Some(gap) = collected.lost_before {
             self.checkpoint_due |= !self.losses.any();
             self.losses.missed(gap);
             self.tracker.forget();
@@ -264,18 +263,18 @@ impl FollowThreads {
         let gap = self.losses.gap();
         self.waiting.retain(|event| event.time >= gap);
         self.waiting.sort_by_key(|event| event.time);
-        let seen = upto.min(reach);
+        let seen = upto.min(collected.complete_until);
         self.losses.looked(seen);
         let ready = self.waiting.partition_point(|event| event.time <= seen);
         let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
         let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.tracker.observe(event)).collect();
-        self.explainer.looked();
+        self.explainer.polled();
         let mut late = Vec::new();
         for wakeup in wakeups {
             if self.count(&wakeup) {
                 let Wakeup { task, cpu, expected, actual } = wakeup;
-                let catch = LateWakeup { cpu, cycle: 0, expected, actual };
-                late.push(Late { catch, cycle: None, victim: task, own: false });
+                let wakeup = LateWakeup { cpu, cycle: 0, expected, actual };
+                late.push(LateTask { wakeup, cycle: None, victim: task, own: false });
             }
         }
         self.explainer.explain_worst(late);
@@ -294,8 +293,7 @@ impl FollowThreads {
         }
         self.learned = true;
         let starts = std::mem::take(&mut self.starts);
-        self.explainer.recorder.scope.learn(&starts);
-        self.explainer.recorder.stacks_at_timers();
+        self.explainer.learn_timers_from(&starts);
     }
 
     /// Counts a wake-up; whether it is a spike.
@@ -318,7 +316,7 @@ impl FollowThreads {
             let (over, why) = automatic(&self.first_counts);
             let over = self.limits.latency.map_or(over, |limit| over.min(limit));
             (self.over, self.checkpoint_due) = (Some(over), true);
-            self.explainer.set_threshold(Some(over), why.replace("before the run", "at its begin"));
+            self.explainer.account.set_threshold(Some(over), why.replace("before the run", "at its begin"));
         }
         None
     }
@@ -379,10 +377,44 @@ impl FollowThreads {
                 "{} in so short a time give none: name it with --over",
                 several(self.wakeups, "wake-up", "wake-ups")
             );
-            self.explainer.set_threshold(None, why);
+            self.explainer.account.set_threshold(None, why);
         }
         self.losses.tell(run);
-        self.explainer.account.looks_lost = self.losses.looks;
+        self.explainer.account.set_polls_with_loss(self.losses.looks);
         self.explainer.fill(run, last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::source::memory::{explainer, switch, waking};
+
+    #[test]
+    fn wake_ups_are_counted_from_any_source_and_losses_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (script, explainer, mut run) = explainer(&[0, 1], &folder.path().join("run"));
+        let limits = FollowLimits { duration: None, latency: None, wakeups: None };
+        let options = SpikeOptions { over: Some(Nanos(5_000)), stacks: true };
+        let online = CpuSet::parse("0-1").expect("a list");
+        let placement = HousekeepingPlacement::new(online.clone(), CpuSet::default(), None);
+        let mut follow = FollowThreads::new(explainer, Vec::new(), limits, &options, placement, &run.host);
+        follow.tracker = WakeupTracker::new([7], 202);
+        let start = clock::monotonic().0;
+        (follow.blocks, follow.losses) = (FollowedBlocks::new(Nanos(start)), Losses::new(Nanos(start)));
+        let wakeup = |at, ns| vec![switch(at - 100, 0, 7, 3), waking(at, 0, 3, 7), switch(at + ns, 0, 3, 7)];
+        script.borrow_mut().events = [wakeup(start + 1_000, 900), wakeup(start + 10_000, 9_000)].concat();
+        assert_eq!(follow.poll(Nanos(start + 50_000)), Nanos(start + 50_000));
+        assert_eq!((follow.wakeups, follow.losses.any()), (2, false));
+        // A poll that lost events forgets that the thread was woken.
+        script.borrow_mut().events.extend([waking(start + 60_000, 0, 3, 7)]);
+        follow.poll(Nanos(start + 65_000));
+        script.borrow_mut().lost_before = Some(Nanos(start + 70_000));
+        script.borrow_mut().events.extend([switch(start + 80_000, 0, 3, 7)]);
+        follow.poll(Nanos(start + 90_000));
+        assert_eq!((follow.wakeups, follow.losses.looks), (2, 1));
+        follow.blocks.finish(Nanos(start + 90_000));
+        follow.fill(&mut run, true);
+        assert_eq!(run.recorder.map(|account| (account.looks_lost, account.latency_ns.0)), Some((1, 9_000)));
     }
 }

@@ -1,12 +1,12 @@
-//! The hunt beside the measuring: rounds to know the recorder's cost, then every spike captured and explained.
+//! The hunt while onbeat measures: rounds to know the cost of recording, then every spike recorded and
+//! explained.
 
 use std::collections::BTreeMap;
 
-use super::explainer::{Explainer, Late};
+use super::account::RecordingCost;
+use super::explainer::{Explainer, LateTask};
 use super::found_spikes::FoundSpikes;
-use super::pages::WantedSpan;
-use super::scope::Scope;
-use super::setup::RecordingLevel;
+use super::source::RecordingLevel;
 use super::threshold::{automatic, median_noise, quantile};
 use crate::measure::block::DrainedBlock;
 use crate::measure::hunter::{Hunter, LateWakeup, MAX_ROUND_INTERVAL, MeasuringThread};
@@ -22,7 +22,7 @@ use trace::label::Label;
 
 /// The rounds: to learn the timers, with nothing armed, with events, with events and stacks.
 const ROUNDS: [RecordingLevel; 4] =
-    [RecordingLevel::Timers, RecordingLevel::None, RecordingLevel::Events, RecordingLevel::Stacks];
+    [RecordingLevel::Timers, RecordingLevel::Nothing, RecordingLevel::Events, RecordingLevel::Stacks];
 
 /// A round's length, and the share of the run that it may take.
 const ROUND_LENGTH: Nanos = Nanos(700_000_000);
@@ -71,6 +71,18 @@ impl Hunt {
         wanted.min(by_loops).clamp(MIN_LOOPS, MAX_LOOPS)
     }
 
+    /// What recording costs, by the rounds; its noise is that of the medians of the first and of round `place`.
+    fn cost(&self, place: usize) -> RecordingCost {
+        let noise = [0, place].map(|at: usize| median_noise(&self.round_counts[at]));
+        RecordingCost {
+            medians: [0, 1, 2].map(|at: usize| quantile(&self.round_counts[at], 500_000)),
+            noise: match noise {
+                [Some(a), Some(b)] => Some(Nanos((a.0 as f64).hypot(b.0 as f64).ceil() as i64)),
+                _ => None,
+            },
+        }
+    }
+
     /// Who measures where, as the trace shows them.
     fn set_threads(&mut self, threads: &[MeasuringThread]) {
         let prio =
@@ -79,8 +91,7 @@ impl Hunt {
             let comm = Label::from(format!("onbeat/{}", own.cpu).as_str());
             self.victims.insert(own.cpu, Task { comm, pid: own.thread, prio });
         }
-        self.explainer.recorder.scope =
-            Scope::new(threads.iter().map(|own| own.thread).collect(), rt::thread_id());
+        self.explainer.set_threads(threads.iter().map(|own| own.thread).collect(), rt::thread_id());
     }
 }
 
@@ -98,27 +109,25 @@ impl Hunter for Hunt {
         if round == 0 {
             self.set_threads(threads);
         }
-        self.explainer.recorder.arm(ROUNDS[round])?;
+        self.explainer.arm_round(ROUNDS[round])?;
         self.round_began = clock::monotonic();
         Ok(self.loops())
     }
 
     fn round_done(&mut self, round: usize, blocks: &[DrainedBlock], slowest: Nanos) {
-        self.explainer.came_late(slowest);
-        let account = &mut self.explainer.account;
-        account.discarded += blocks.iter().map(|block| block.cycles).sum::<u64>();
+        self.explainer.response.delayed(slowest);
+        self.explainer.account.discard(blocks.iter().map(|block| block.cycles).sum());
         let place = match ROUNDS[round] {
-            RecordingLevel::None => 0,
+            RecordingLevel::Nothing => 0,
             RecordingLevel::Events => 1,
             RecordingLevel::Stacks => 2,
-            _ => return self.explainer.recorder.learn(),
+            _ => return self.explainer.learn_timers(),
         };
         let rows = blocks.iter().flat_map(|block| &block.rows);
         rows.for_each(|&(row, count)| self.round_counts[place].add(row, count));
         if place > 0 {
-            self.explainer.recorder.take(WantedSpan::LATEST);
-            let rate = self.explainer.recorder.busiest_rate(clock::monotonic() - self.round_began);
-            self.explainer.account.bytes_per_s = self.explainer.account.bytes_per_s.max(Some(rate));
+            let began = self.round_began;
+            self.explainer.measure_rate(|| clock::monotonic() - began);
         }
     }
 
@@ -127,39 +136,30 @@ impl Hunter for Hunt {
             // The planned policy was refused: nobody has to make way for these threads.
             self.victims.values_mut().for_each(|own| own.prio = ordinary());
         }
-        let medians = [0, 1, 2].map(|at: usize| quantile(&self.round_counts[at], 500_000));
-        // Less than nothing is the noise of the medians, which is said beside it.
-        let cost = |with: Option<Nanos>| Some((with? - medians[0]?).max(Nanos(0)));
         let (level, place) =
             if self.wanted.stacks { (RecordingLevel::Stacks, 2) } else { (RecordingLevel::Events, 1) };
-        let noise = [0, place].map(|at: usize| median_noise(&self.round_counts[at]));
-        let account = &mut self.explainer.account;
-        account.median_ns = medians;
-        account.cost_noise_ns = match noise {
-            [Some(a), Some(b)] => Some(Nanos((a.0 as f64).hypot(b.0 as f64).ceil() as i64)),
-            _ => None,
-        };
-        (account.events_cost_ns, account.stacks_cost_ns) = (cost(medians[1]), cost(medians[2]));
-        run.overhead.recorder_ns_per_cycle = cost(medians[place]);
-        let (over, why) = match self.wanted.over {
+        let cost = self.cost(place);
+        self.explainer.account.set_cost(&cost);
+        run.overhead.recorder_ns_per_cycle = cost.added(place);
+        let (threshold, why) = match self.wanted.over {
             Some(over) => (over, "as asked".to_owned()),
             None => automatic(&self.round_counts[place]),
         };
         // The wake-up that stops the run is to be explained.
-        let over = self.plan.limit.map_or(over, |limit| over.min(limit));
-        self.explainer.set_threshold(Some(over), why);
+        let threshold = self.plan.limit.map_or(threshold, |limit| threshold.min(limit));
+        self.explainer.account.set_threshold(Some(threshold), why);
         self.explainer.arm(level, run)?;
-        Ok(over)
+        Ok(threshold)
     }
 
-    fn on_spikes(&mut self, catches: &[LateWakeup], lost: u64) {
+    fn on_spikes(&mut self, late: &[LateWakeup], lost: u64) {
         self.explainer.set_lost(lost);
-        self.explainer.looked();
-        let late = |catch: &LateWakeup| {
-            let victim = self.victims.get(&catch.cpu).copied().unwrap_or_default();
-            Late { catch: *catch, cycle: Some(catch.cycle), victim, own: true }
+        self.explainer.polled();
+        let task = |wakeup: &LateWakeup| {
+            let victim = self.victims.get(&wakeup.cpu).copied().unwrap_or_default();
+            LateTask { wakeup: *wakeup, cycle: Some(wakeup.cycle), victim, own: true }
         };
-        self.explainer.explain_worst(catches.iter().map(late).collect());
+        self.explainer.explain_worst(late.iter().map(task).collect());
     }
 
     fn second(&mut self, blocks: &[Block]) {
@@ -168,5 +168,88 @@ impl Hunter for Hunt {
 
     fn fill(&mut self, run: &mut Run, last: bool) {
         self.explainer.fill(run, last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::source::memory::{explainer, switch, waking};
+    use crate::measure::block::LatencySample;
+    use crate::plan::{CpuChoice, Idle, MachineCpus, MeasureIntent, Mechanism, SchedulePhase, plan};
+    use model::units::CpuSet;
+
+    const E: i64 = 1_000_000_000_000;
+
+    fn plan_of_one_cpu() -> MeasurePlan {
+        let one = CpuSet::parse("0").expect("a list");
+        let intent = MeasureIntent {
+            cpus: CpuChoice::All,
+            interval: Nanos::MILLI,
+            distance: Nanos(0),
+            policy: None,
+            priority: None,
+            wake: Mechanism::Nanosleep,
+            phase: SchedulePhase::Aligned,
+            idle: Some(Idle::AsIs),
+            duration: None,
+            loops: None,
+            limit: None,
+            housekeeping: None,
+            threads: None,
+        };
+        let machine = MachineCpus {
+            online: one.clone(),
+            inherited: one.clone(),
+            permitted: one,
+            ..MachineCpus::default()
+        };
+        plan(&intent, &machine, 1).expect("a plan")
+    }
+
+    fn block(latencies_ns: &[i64]) -> DrainedBlock {
+        let mut block = DrainedBlock::default();
+        let samples =
+            latencies_ns.iter().map(|&ns| LatencySample { latency: Nanos(ns), cycle: 0, time: Nanos(0) });
+        samples.for_each(|sample| block.add(sample));
+        block
+    }
+
+    #[test]
+    fn a_hunt_goes_from_its_rounds_to_an_explained_spike_on_any_source() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (script, explainer, mut run) = explainer(&[0, 1], &folder.path().join("run"));
+        let options = SpikeOptions { over: None, stacks: true };
+        let mut hunt = Hunt::new(explainer, options, plan_of_one_cpu());
+        let threads = [MeasuringThread { cpu: Cpu(0), thread: 7 }];
+        let latencies = [1_000, 1_000, 3_000, 4_000];
+        for (round, latency) in latencies.into_iter().enumerate() {
+            assert!(hunt.prepare_round(round, &threads).expect("armed") >= MIN_LOOPS);
+            hunt.round_done(round, &[block(&[latency; 400])], Nanos(5_000_000));
+        }
+        let threshold = hunt.arm(&mut run).expect("armed");
+        assert!((8_000..10_000).contains(&threshold.0), "{threshold}");
+        use RecordingLevel::*;
+        assert_eq!(script.borrow().levels, [Timers, Nothing, Events, Stacks, Nothing, Stacks]);
+        assert!(script.borrow().buffer_kib > 0);
+
+        script.borrow_mut().events =
+            vec![switch(E - 5_000, 0, 0, 5), waking(E + 50, 0, 5, 7), switch(E + 19_000, 0, 5, 7)];
+        let late = LateWakeup { cpu: Cpu(0), cycle: 3, expected: Nanos(E), actual: Nanos(E + 20_000) };
+        hunt.on_spikes(&[late], 2);
+        hunt.second(&[]);
+        hunt.fill(&mut run, true);
+        let account = run.recorder.as_ref().expect("an account");
+        let medians = account.median_ns.map(|median| median.map_or(0, |median| median.0 / 1_000));
+        assert_eq!((medians, account.discarded), ([1, 3, 4], 1_600));
+        assert_eq!((account.agreeing, account.disagreeing, account.spikes_passed_over), (1, 0, 2));
+        assert_eq!(run.overhead.recorder_ns_per_cycle.map(|cost| cost.0 / 1_000), Some(3));
+        assert_eq!(run.culprits.iter().map(|culprit| culprit.spikes).max(), Some(1));
+        let spikes = hunt.into_spikes().to_show(10);
+        let spike = &spikes[0];
+        assert_eq!((spikes.len(), spike.latency_ns, spike.victim.pid), (1, Nanos(20_000), 7));
+        let explained: i64 = spike.slices.iter().map(|slice| slice.ns.0).sum();
+        assert_eq!(explained + spike.unexplained_ns.0, 20_000);
+        assert!(explained >= 18_000, "{:?}", spike.slices);
     }
 }

@@ -1,12 +1,14 @@
 //! The flight recorder armed while measuring goes on, and what it recorded around each spike.
 //!
-//! `scope` (the threads of interest), `setup` (events, filters, triggers), `pages` (trace pages as far
-//! back as needed), `window_events` (one spike's events), `names` (no address stays), `recorder` (all of
-//! it together), `explainer` (from a late wake-up to an explained spike), `threshold` (what a spike is),
-//! `hunter` (what the housekeeping thread calls); `victims`, `wakeups`, `losses`, `followed_blocks`,
+//! `source` (where events come from; `source/ftrace`: events, filters and triggers that are armed, trace
+//! pages as far back as needed), `scope` (the threads of interest), `window` (one spike's events),
+//! `names` (no address stays), `explainer` (from a late wake-up to an explained spike), `account` (what
+//! `run.json` says of the recording), `threshold` (what a spike is), `hunter` (what the housekeeping
+//! thread calls); `victims`, `wakeups`, `losses`, `followed_blocks`,
 //! `placement`, `steal` and `follow_threads` do the same for threads of other programs, `again` for the
 //! windows of a bundle; `findings` is what both count.
 
+mod account;
 pub mod again;
 pub mod explainer;
 mod findings;
@@ -14,16 +16,17 @@ pub mod follow_threads;
 mod followed_blocks;
 pub mod found_spikes;
 pub mod hunter;
+mod last_switch;
 pub mod losses;
+mod missing_names;
 pub mod names;
-mod pages;
 pub mod placement;
-pub mod recorder;
+mod response;
 pub mod scope;
-pub mod setup;
+pub mod source;
 mod steal;
 pub mod threshold;
 mod ticks;
 pub mod victims;
 pub mod wakeups;
-mod window_events;
+mod window;

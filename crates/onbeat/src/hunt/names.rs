@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::missing_names::MissingNames;
 use host::kernel_text::KernelText;
 use host::{self, Host};
 use model::fact::Fact;
@@ -33,17 +34,6 @@ pub struct Names {
     /// Whether interrupts were let in before an address, as the frame's distance: 0 itself, 1 its caller.
     verdicts: HashMap<(Address, Address), Option<usize>>,
     objects: HashMap<u64, u64>,
-}
-
-/// What the names of a machine lack, for a note.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MissingNames {
-    /// There are no names: everything stays without one.
-    pub names: Option<NoNames>,
-    /// Lines of the kernel's list that were not understood.
-    pub skipped: u64,
-    /// The code cannot be read (errno, 0 where it is no core file): only names tell where interrupts come on.
-    pub code: Option<i32>,
 }
 
 impl Names {

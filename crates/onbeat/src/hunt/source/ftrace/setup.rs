@@ -4,27 +4,11 @@
 
 use std::io;
 
-use super::scope::Scope;
+use crate::hunt::scope::Scope;
+use crate::hunt::source::RecordingLevel;
 use host::tracefs::{Instance, Tracing};
 use trace::catalog::{self, Wanted};
 use trace::decode::Decoder;
-
-/// How much is armed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordingLevel {
-    /// Nothing.
-    None,
-    /// Only what tells which timers the measuring threads sleep on.
-    Timers,
-    /// The events.
-    Events,
-    /// The events, and stacks where they tell something.
-    Stacks,
-    /// The same for threads that are not ours: their timers' starts and their waits for locks of user space, too.
-    Victims,
-    /// That without stacks.
-    VictimsWithoutStacks,
-}
 
 /// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some machines.
 const CLOCK: &str = "mono";
@@ -66,7 +50,7 @@ impl EventSetup {
             formats,
             missing,
             refused,
-            armed: RecordingLevel::None,
+            armed: RecordingLevel::Nothing,
             stacks: Vec::new(),
         })
     }
@@ -111,7 +95,7 @@ impl EventSetup {
         if matches!(level, RecordingLevel::Stacks | RecordingLevel::Victims) {
             self.add_stacks(scope);
         }
-        self.instance.write("tracing_on", if level == RecordingLevel::None { "0" } else { "1" })
+        self.instance.write("tracing_on", if level == RecordingLevel::Nothing { "0" } else { "1" })
     }
 
     fn switch(&mut self, wanted: &'static Wanted, on: bool, scope: &Scope) {
@@ -171,7 +155,7 @@ fn name_of(wanted: &Wanted) -> String {
 /// way of a wake-up, and a timer that was due on another CPU and did not expire there tells of a stop from outside.
 fn is_armed(wanted: &Wanted, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
-        (RecordingLevel::None, ..) => false,
+        (RecordingLevel::Nothing, ..) => false,
         (RecordingLevel::Timers, _, event) => event == "hrtimer_start",
         (RecordingLevel::Victims | RecordingLevel::VictimsWithoutStacks, _, event) => event != "sys_exit",
         (_, system, _) => system != "raw_syscalls",

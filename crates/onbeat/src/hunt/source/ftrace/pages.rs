@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 
+use crate::hunt::source::WantedSpan;
 use host::clock;
 use host::tracefs::{Instance, RawPipe};
 use model::units::{Cpu, CpuSet, Nanos};
@@ -60,20 +61,6 @@ pub struct TracePages {
     pub max_bytes: usize,
     /// After that time no page is taken.
     pub until: Nanos,
-}
-
-/// For what pages are taken.
-#[derive(Clone, Copy, Debug)]
-pub struct WantedSpan {
-    /// When the spike began: what is older by more than a while may go for what comes after it.
-    pub from: Nanos,
-    /// When it ended.
-    pub to: Nanos,
-}
-
-impl WantedSpan {
-    /// For what comes: the oldest goes.
-    pub const LATEST: WantedSpan = WantedSpan { from: Nanos(i64::MAX), to: Nanos(i64::MAX) };
 }
 
 impl TracePages {

@@ -1,0 +1,111 @@
+//! Where a hunt gets the kernel's events from. A source records them while measuring goes on, and gives
+//! those of a stretch of time as [`Raw`] events; whatever comes after that is the same for all sources.
+
+use super::scope::Scope;
+use model::error::Outcome;
+use model::run;
+use model::units::{Cpu, Nanos};
+use trace::event::Raw;
+
+pub mod ftrace;
+#[cfg(test)]
+pub mod memory;
+
+/// How much is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingLevel {
+    Nothing,
+    /// Only starts of timers, which show on which timers the measuring threads sleep.
+    Timers,
+    Events,
+    /// Events, and stacks where they explain something.
+    Stacks,
+    /// The same for threads of other programs: the starts of their timers and their waits for
+    /// user-space locks as well.
+    Victims,
+    VictimsWithoutStacks,
+}
+
+/// The span whose events are collected first; the rest is collected as far as there is room.
+#[derive(Clone, Copy, Debug)]
+pub struct WantedSpan {
+    /// When the spike began: events older than this by more than a while make room for later ones.
+    pub from: Nanos,
+    /// When it ended.
+    pub to: Nanos,
+}
+
+impl WantedSpan {
+    /// The latest events; the oldest make room.
+    pub const LATEST: WantedSpan = WantedSpan { from: Nanos(i64::MAX), to: Nanos(i64::MAX) };
+}
+
+/// How far a collection that shows its events got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collected {
+    /// Events from before this time are missing, if any are.
+    pub lost_before: Option<Nanos>,
+    /// All events up to here have been shown; of a flood the rest is left for the next time.
+    pub complete_until: Nanos,
+}
+
+/// What is missing from the events of a stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// The first event that was shown is not older than this.
+    pub begins: Nanos,
+    /// Events that were lost right before that.
+    pub lost_before: u64,
+    /// Events that were lost within the stretch.
+    pub lost: u64,
+    /// Events between the last switch and the stretch that were left out for want of space.
+    pub left_out: u64,
+}
+
+/// A recorder of kernel events. Nothing of it stays armed once it is dropped.
+pub trait EventSource {
+    /// Switches to a level for the threads in scope, and forgets what was collected. No thread may be
+    /// measuring meanwhile: switching events patches the kernel's text.
+    fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> Outcome<()>;
+
+    /// Takes stacks where the timers expire that were learned since the source was armed.
+    fn add_stacks(&mut self, scope: &Scope);
+
+    /// Gives each CPU a buffer of that size, or as near as there is memory for.
+    fn resize(&mut self, kib: u64);
+
+    /// Nothing is collected after that time.
+    fn set_read_limit(&mut self, until: Nanos);
+
+    /// Collects what was recorded, as much as the span needs.
+    fn collect(&mut self, span: WantedSpan);
+
+    /// Collects what was recorded, and shows each event once, those of one CPU in order of time.
+    fn collect_each(&mut self, each: &mut dyn FnMut(Raw)) -> Collected;
+
+    /// Shows all events that are held.
+    fn each_held(&self, each: &mut dyn FnMut(Raw));
+
+    /// The CPUs that are recorded.
+    fn cpus(&self) -> Vec<Cpu>;
+
+    /// Shows the events that are held of a CPU from `from` to `to` in order of time, and before them
+    /// those since the last switch before `from`: they show which thread ran. A few more may come with
+    /// them, older or younger.
+    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> Coverage;
+
+    /// How far back the events of a CPU reach; none where none are held.
+    fn oldest(&self, cpu: Cpu) -> Option<Nanos>;
+
+    /// Whether there were events before the oldest that are held.
+    fn lacks_older(&self, cpu: Cpu) -> bool;
+
+    /// Bytes per second of the busiest CPU since the source was armed, `elapsed` ago.
+    fn busiest_rate(&self, elapsed: Nanos) -> u64;
+
+    /// Events that were lost in all, within windows or not.
+    fn overwritten(&self) -> u64;
+
+    /// Adds what is recorded, what could not be, and why.
+    fn account(&mut self, into: &mut run::Recorder);
+}

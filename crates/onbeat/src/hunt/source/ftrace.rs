@@ -1,0 +1,310 @@
+//! The kernel's event tracing as a source: a private tracefs instance and the pages of its buffers.
+
+mod pages;
+mod refusal;
+mod setup;
+
+use self::pages::{CpuTracePages, TracePages};
+use self::refusal::refusal;
+use self::setup::EventSetup;
+use super::{Collected, Coverage, EventSource, RecordingLevel, WantedSpan};
+use crate::hunt::last_switch::since_last_switch;
+use crate::hunt::names::Names;
+use crate::hunt::scope::Scope;
+use host::clock;
+use host::tracefs::Tracing;
+use model::error::{Exit, Outcome, Trouble, run_with};
+use model::run;
+use model::text::several;
+use model::units::{Cpu, CpuSet, Nanos};
+use trace::decode::{Decoder, PageNotes};
+use trace::event::{Raw, What};
+use trace::page::Lost;
+
+/// The buffer per CPU while the rounds are on.
+const FIRST_BUFFER_KIB: u64 = 1 << 10;
+
+/// Remarks beyond these are counted.
+const MAX_NOTES: usize = 20;
+
+/// A smaller buffer holds no window.
+const MIN_BUFFER_KIB: u64 = 64;
+
+/// Of a flood this much is shown before what was found in it is explained; about two and a half records
+/// to a hundred bytes.
+const MAX_BYTES_AT_ONCE: usize = 4 << 20;
+
+/// How many pages further back the last switch is looked for; where none has it, which thread ran is
+/// not known, and not stated.
+const MAX_PAGES_BACK: usize = 64;
+
+/// What is read of one CPU in one round: a buffer that fills as fast as it is read is left after twice
+/// its size.
+fn max_bytes(buffer_kib: u64) -> usize {
+    2 * (buffer_kib << 10) as usize
+}
+
+/// A private instance, armed or not, and the pages taken from it.
+pub struct Ftrace {
+    /// Declared before the setup: pipes are closed before their instance is removed.
+    pages: TracePages,
+    setup: EventSetup,
+    decoder: Decoder,
+    notes: Vec<String>,
+    /// Size of the buffer per CPU.
+    buffer_kib: u64,
+    /// Remarks that found no room.
+    notes_dropped: u64,
+    /// Records in windows that could not be decoded, and pages that ended within one.
+    unread: u64,
+    /// The same of all pages, where all are shown.
+    shown_unread: u64,
+    /// Kept open for as long as the instance: what was mounted for it goes with it.
+    _tracing: Tracing,
+}
+
+impl Ftrace {
+    /// Opens an instance with buffers for these CPUs, and the names of what its events point at.
+    ///
+    /// Refuses where there is no tracing, or none for this user, with what is possible instead.
+    pub fn open(cpus: &CpuSet) -> Outcome<(Ftrace, Names)> {
+        let tracing = Tracing::open().map_err(refusal)?;
+        let mut notes = foreign_tracing(&tracing);
+        let failed = |error: std::io::Error| {
+            let permitted = error.kind() != std::io::ErrorKind::PermissionDenied;
+            let instead = "`onbeat measure` works without".to_owned();
+            let remedy = if permitted { instead } else { run_with("CAP_DAC_OVERRIDE") };
+            Trouble::of_call("cannot make a tracing instance", &error, Exit::NotSupported, &remedy)
+        };
+        let setup = EventSetup::open(&tracing).map_err(failed)?;
+        let (names, missing) = Names::of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
+        let text = names.symbols().and_then(|symbols| symbols.address_of("_stext")).unwrap_or(0);
+        let decoder = setup.decoder(&tracing, text).map_err(|what| {
+            Trouble::not_supported(format!(
+                "the kernel's trace pages have an unknown form ({what}): `onbeat measure` works without"
+            ))
+        })?;
+        setup.resize(FIRST_BUFFER_KIB).map_err(failed)?;
+        let mut pages =
+            TracePages::open(setup.instance(), cpus, decoder.layout().page_size()).map_err(failed)?;
+        pages.max_bytes = max_bytes(FIRST_BUFFER_KIB);
+        notes.extend(missing.remarks());
+        let (notes_dropped, unread, shown_unread) = (0, 0, 0);
+        let buffer_kib = FIRST_BUFFER_KIB;
+        let ftrace = Ftrace {
+            pages,
+            setup,
+            decoder,
+            notes,
+            buffer_kib,
+            notes_dropped,
+            unread,
+            shown_unread,
+            _tracing: tracing,
+        };
+        Ok((ftrace, names))
+    }
+
+    /// Up to when all events have been taken; where reading failed, that is noted and the time is now.
+    fn note(&mut self, taken: std::io::Result<Nanos>) -> Nanos {
+        taken.unwrap_or_else(|error| {
+            let note = format!("reading the trace failed: {error}");
+            if self.notes.contains(&note) {
+            } else if self.notes.len() < MAX_NOTES {
+                self.notes.push(note);
+            } else {
+                self.notes_dropped += 1;
+            }
+            clock::monotonic()
+        })
+    }
+}
+
+/// What other programs trace meanwhile, which costs time too.
+fn foreign_tracing(tracing: &Tracing) -> Vec<String> {
+    let (others, mut notes) = (tracing.others(), Vec::new());
+    let foreign = others.tracer != "nop" && !others.tracer.is_empty() && others.on != Some(false);
+    if foreign {
+        notes.push(format!("somebody traces with {} meanwhile, which costs time too", others.tracer));
+    }
+    if others.events == Some(true) && others.on != Some(false) {
+        notes.push("somebody has events switched on at the top level, which cost time too".to_owned());
+    }
+    notes
+}
+
+impl EventSource for Ftrace {
+    fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> Outcome<()> {
+        self.setup.arm(level, scope).map_err(|error| {
+            let what = "cannot switch the tracing instance on";
+            Trouble::of_call(what, &error, Exit::NotSupported, "`onbeat measure` works without")
+        })?;
+        // What was recorded before belongs to another level.
+        let _ = self.pages.take(&self.decoder, WantedSpan::LATEST, &mut |_, _| ());
+        self.pages.forget();
+        Ok(())
+    }
+
+    fn add_stacks(&mut self, scope: &Scope) {
+        self.setup.add_stacks(scope);
+    }
+
+    fn resize(&mut self, kib: u64) {
+        let mut wanted = kib;
+        while wanted != self.buffer_kib && wanted >= MIN_BUFFER_KIB {
+            match self.setup.resize(wanted) {
+                Ok(()) => {
+                    self.buffer_kib = wanted;
+                    self.pages.max_bytes = max_bytes(wanted);
+                    return;
+                }
+                Err(error) => {
+                    self.notes.push(format!("no memory for buffers of {wanted} KiB per CPU ({error})"));
+                    wanted /= 2;
+                }
+            }
+        }
+    }
+
+    fn set_read_limit(&mut self, until: Nanos) {
+        self.pages.until = until;
+    }
+
+    fn collect(&mut self, span: WantedSpan) {
+        let taken = self.pages.take(&self.decoder, span, &mut |_, _| ());
+        self.note(taken);
+    }
+
+    fn collect_each(&mut self, each: &mut dyn FnMut(Raw)) -> Collected {
+        let (mut lost_before, mut unread) = (None, 0);
+        let decoder = &self.decoder;
+        self.pages.max_bytes =
+            max_bytes(self.buffer_kib).min(MAX_BYTES_AT_ONCE / self.pages.cpus.len().max(1));
+        let taken = self.pages.take(decoder, WantedSpan::LATEST, &mut |cpu, page| {
+            let notes = decoder.page(cpu, &page.bytes, &mut |event| each(event));
+            // What is lost was overwritten before the page, and no record of the page is older than its start.
+            if notes.lost != Lost::Nothing {
+                lost_before = lost_before.max(Some(page.start));
+            }
+            unread += unread_in(&notes);
+        });
+        self.shown_unread += unread;
+        Collected { lost_before, complete_until: self.note(taken) }
+    }
+
+    fn each_held(&self, each: &mut dyn FnMut(Raw)) {
+        for cpu_pages in &self.pages.cpus {
+            for page in &cpu_pages.pages {
+                self.decoder.page(cpu_pages.cpu, &page.bytes, &mut |event| each(event));
+            }
+        }
+    }
+
+    fn cpus(&self) -> Vec<Cpu> {
+        self.pages.cpus.iter().map(|cpu_pages| cpu_pages.cpu).collect()
+    }
+
+    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> Coverage {
+        let Some(cpu_pages) = self.pages.of(cpu) else { return Coverage::default() };
+        let at = cpu_pages.holding(from);
+        let Some(first) = cpu_pages.pages.get(at) else { return Coverage::default() };
+        let (before, left_out) = since_switch_before(cpu_pages, at, from, &self.decoder);
+        before.into_iter().for_each(&mut *each);
+        let mut coverage = Coverage { begins: first.start, left_out, ..Coverage::default() };
+        for (number, page) in cpu_pages.pages.iter().enumerate().skip(at) {
+            if page.start > to {
+                break;
+            }
+            let notes = self.decoder.page(cpu, &page.bytes, &mut |event| each(event));
+            self.unread += unread_in(&notes);
+            let lost = if number == at { &mut coverage.lost_before } else { &mut coverage.lost };
+            *lost += count(notes.lost);
+        }
+        coverage
+    }
+
+    fn oldest(&self, cpu: Cpu) -> Option<Nanos> {
+        Some(self.pages.of(cpu)?.pages.front()?.start)
+    }
+
+    fn lacks_older(&self, cpu: Cpu) -> bool {
+        self.pages.of(cpu).is_some_and(|cpu_pages| cpu_pages.lacks_older(&self.decoder))
+    }
+
+    fn busiest_rate(&self, elapsed: Nanos) -> u64 {
+        self.pages.cpus.iter().map(|cpu_pages| cpu_pages.rate(elapsed)).max().unwrap_or(0)
+    }
+
+    fn overwritten(&self) -> u64 {
+        let stats = self.pages.cpus.iter().filter_map(|own| self.setup.instance().stats(own.cpu).ok());
+        stats.map(|stats| stats.lost()).sum()
+    }
+
+    fn account(&mut self, into: &mut run::Recorder) {
+        into.events = self.setup.events();
+        into.missing.clone_from(&self.setup.missing);
+        into.stacks = self.setup.stacks();
+        into.buffer_kib = self.buffer_kib;
+        self.notes.append(&mut self.setup.refused);
+        let refused = self.decoder.refused().iter();
+        let refused = refused.map(|(wanted, why)| format!("{}:{}: {why}", wanted.system, wanted.event));
+        into.notes = self.notes.iter().cloned().chain(refused).collect();
+        let headless = self.pages.cpus.iter().map(|cpu_pages| cpu_pages.headless).sum::<u64>();
+        let unread = self.unread.max(self.shown_unread) + headless;
+        if unread > 0 {
+            into.notes.push(format!(
+                "{} of the trace could not be understood",
+                several(unread, "record", "records")
+            ));
+        }
+        if self.notes_dropped > 0 {
+            into.notes.push(format!(
+                "{} not listed",
+                several(self.notes_dropped, "further remark is", "further remarks are")
+            ));
+        }
+    }
+}
+
+fn unread_in(notes: &PageNotes) -> u64 {
+    notes.malformed + u64::from(notes.cut)
+}
+
+fn count(lost: Lost) -> u64 {
+    match lost {
+        Lost::Nothing => 0,
+        Lost::Records(n) => n.max(1),
+        Lost::Some => 1,
+    }
+}
+
+/// Events from pages before number `at`, back to the last one with a switch; none if that page has one
+/// before `from`. And how many were left out.
+fn since_switch_before(
+    cpu_pages: &CpuTracePages,
+    at: usize,
+    from: Nanos,
+    decoder: &Decoder,
+) -> (Vec<Raw>, u64) {
+    let (mut found, mut left_out): (Vec<Raw>, u64) = (Vec::new(), 0);
+    for page in cpu_pages.pages.iter().take(at + 1).rev().take(MAX_PAGES_BACK) {
+        let mut events = Vec::new();
+        let mut switched = false;
+        decoder.page(cpu_pages.cpu, &page.bytes, &mut |event: Raw| {
+            if event.time < from {
+                switched |= matches!(event.what, What::Switch { .. });
+                events.push(event);
+            }
+        });
+        // The page of `from` itself is read again by the caller.
+        if !std::ptr::eq(page, &cpu_pages.pages[at]) {
+            events = since_last_switch(events, &mut left_out);
+            events.append(&mut found);
+            found = events;
+        }
+        if switched {
+            break;
+        }
+    }
+    (found, left_out)
+}

@@ -1,0 +1,192 @@
+//! The window of one spike: the events around it, from any source.
+
+use super::last_switch::since_last_switch;
+use super::source::{Coverage, EventSource};
+use model::units::{Cpu, Nanos};
+use trace::event::{Raw, Vector, What};
+
+/// From here on before the spike everything is kept: what was going on when the thread should have run.
+const LEAD_IN: Nanos = Nanos(1_000_000);
+
+/// Of other CPUs the events that show that they run: their ticks, and onbeat's own timers, of which one
+/// starts every 10 ms.
+const LEAD_IN_OF_OTHER_CPUS: Nanos = Nanos(25_000_000);
+
+/// Events in one window: of the late thread's CPU, and of all others together, of each at least some.
+const MAX_EVENTS: usize = 20_000;
+const MAX_EVENTS_OF_OTHER_CPUS: usize = 40_000;
+const MIN_EVENTS_PER_CPU: usize = 500;
+
+/// The spike whose window is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowRequest {
+    /// The late thread's CPU.
+    pub cpu: Cpu,
+    /// When it should have run.
+    pub expected: Nanos,
+    /// When it ran.
+    pub actual: Nanos,
+}
+
+/// A window with addresses.
+#[derive(Debug, Default)]
+pub struct WindowEvents {
+    /// In order of time, of all CPUs.
+    pub events: Vec<Raw>,
+    /// Events of the late thread's CPU that were overwritten within the window.
+    pub lost: u64,
+    /// Whether what was recorded does not reach back to where the spike began.
+    pub begins_late: bool,
+    /// Events of other CPUs that were left out or overwritten, and events from before the lead-in that
+    /// were left out.
+    pub left_out: u64,
+}
+
+/// The window, from what the source collected after the spike.
+pub fn window_events(request: &WindowRequest, source: &mut dyn EventSource) -> WindowEvents {
+    let mut window = WindowEvents::default();
+    let cpus = source.cpus();
+    let of_others = (MAX_EVENTS_OF_OTHER_CPUS / cpus.len().max(1)).clamp(MIN_EVENTS_PER_CPU, MAX_EVENTS);
+    for cpu in cpus {
+        let own = cpu == request.cpu;
+        let found = CpuEvents::of(cpu, request, source, if own { MAX_EVENTS } else { of_others });
+        if own {
+            // What found no room of the late thread's own CPU is missing like what was overwritten.
+            window.lost = found.lost + found.left_out;
+            window.begins_late =
+                source.oldest(cpu).is_some_and(|oldest| oldest > request.expected) && source.lacks_older(cpu);
+        } else {
+            window.left_out += found.left_out + found.lost;
+        }
+        window.left_out += found.before_left_out;
+        window.events.extend(found.events);
+    }
+    // Stable: what one CPU did at the same nanosecond stays in its order.
+    window.events.sort_by_key(|event| event.time);
+    window
+}
+
+/// One CPU's part of a window.
+struct CpuEvents {
+    events: Vec<Raw>,
+    lost: u64,
+    left_out: u64,
+    before_left_out: u64,
+}
+
+impl CpuEvents {
+    fn of(cpu: Cpu, request: &WindowRequest, source: &mut dyn EventSource, max_events: usize) -> CpuEvents {
+        let lead_in = request.expected - LEAD_IN;
+        let own = cpu == request.cpu;
+        let from = if own { lead_in } else { request.expected - LEAD_IN_OF_OTHER_CPUS };
+        let (mut before, mut ticks, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        let mut left_out = 0;
+        // A stack belongs to the event before it, which may be the last of the window.
+        let mut within = false;
+        let coverage = source.events(cpu, from, request.actual, &mut |event: Raw| {
+            within = event.time <= request.actual || (within && matches!(event.what, What::Stack { .. }));
+            if !within {
+                return;
+            }
+            let mut keep = |kept: &mut Vec<Raw>, event: Raw| match kept.len() < max_events {
+                true => kept.push(event),
+                false => left_out += 1,
+            };
+            if event.time >= lead_in {
+                keep(&mut events, event);
+                return;
+            }
+            if !own && event.time >= from && shows_cpu_alive(&event) {
+                keep(&mut ticks, event.clone());
+            }
+            before.push(event);
+        });
+        let Coverage { begins, lost_before, lost, left_out: mut before_left_out } = coverage;
+        let lost = lost + if begins > lead_in { lost_before } else { 0 };
+        let mut all = since_last_switch(before, &mut before_left_out);
+        // What is both a tick and after the last switch is there once.
+        let first = all.first().map(|event| event.time);
+        ticks.retain(|tick: &Raw| first.is_none_or(|first| tick.time < first));
+        ticks.append(&mut all);
+        ticks.append(&mut events);
+        CpuEvents { events: ticks, lost, left_out, before_left_out }
+    }
+}
+
+/// Whether an event shows that a CPU takes its timer's interrupts.
+fn shows_cpu_alive(event: &Raw) -> bool {
+    matches!(event.what, What::TimerStart { .. } | What::TimerEntry { .. } | What::TimerExit { .. })
+        || matches!(event.what, What::VectorEntry { vector: Vector::LocalTimer })
+        || matches!(event.what, What::VectorExit { vector: Vector::LocalTimer })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::source::memory::{Memory, Script, event, switch};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    const E: i64 = 1_000_000_000;
+
+    fn window(script: Script) -> WindowEvents {
+        let request = WindowRequest { cpu: Cpu(0), expected: Nanos(E), actual: Nanos(E + 10_000) };
+        window_events(&request, &mut Memory::new(&Rc::new(RefCell::new(script)), &[0, 1]))
+    }
+
+    fn tick(at: i64, cpu: u32) -> Raw {
+        event(at, cpu, 0, What::TimerExit { timer: 1 })
+    }
+
+    #[test]
+    fn a_window_begins_with_the_last_switch_before_its_lead_in_and_ends_with_the_spike() {
+        let far = E - 40_000_000;
+        let events = vec![
+            switch(far - 5, 0, 3, 4),
+            switch(far, 0, 4, 5),
+            tick(far + 1, 0),
+            tick(far + 2, 1),
+            tick(E - 20_000_000, 1),
+            switch(E + 9_000, 0, 5, 7),
+            event(E + 9_000, 0, 7, What::Stack { frames: vec![1], enables: None }),
+            switch(E + 11_000, 0, 7, 0),
+        ];
+        let found = window(Script { events, ..Script::default() });
+        let times: Vec<i64> = found.events.iter().map(|event| event.time.0).collect();
+        assert_eq!(times, [far, far + 1, far + 2, E - 20_000_000, E + 9_000, E + 9_000]);
+        assert!(!found.begins_late && (found.lost, found.left_out) == (0, 0));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_on_the_late_cpu_as_lost() {
+        let many = MAX_EVENTS as i64 + 3;
+        let found =
+            window(Script { events: (0..many).map(|n| tick(E + n / 4, 0)).collect(), ..Script::default() });
+        assert_eq!((found.events.len(), found.lost, found.left_out), (MAX_EVENTS, 3, 0));
+        let found =
+            window(Script { events: (0..many).map(|n| tick(E + n / 4, 1)).collect(), ..Script::default() });
+        assert_eq!((found.events.len(), found.lost, found.left_out), (MAX_EVENTS, 0, 3));
+    }
+
+    #[test]
+    fn of_a_flood_before_the_lead_in_the_switch_and_the_last_events_stay() {
+        let before = E - 2_000_000;
+        let mut events = vec![switch(before, 0, 3, 4)];
+        events.extend((1..1_000).map(|n| tick(before + n, 0)));
+        let found = window(Script { events, ..Script::default() });
+        assert_eq!(
+            (found.events[0].time.0, found.events.last().map(|e| e.time.0)),
+            (before, Some(before + 999))
+        );
+        assert_eq!(found.events.len() as u64 + found.left_out, 1_000);
+    }
+
+    #[test]
+    fn a_source_that_lost_the_spikes_beginning_says_so() {
+        let events = vec![tick(E + 5, 0)];
+        let found =
+            window(Script { events: events.clone(), lost_before: Some(Nanos(E)), ..Script::default() });
+        assert!(found.begins_late);
+        assert!(!window(Script { events, ..Script::default() }).begins_late, "silence lost nothing");
+    }
+}
