@@ -11,7 +11,7 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::dir::Dir;
-use super::rt::StopsHeld;
+use super::rt::StopsBlocked;
 use super::way::{self, End};
 
 /// PIPEFS_MAGIC of include/uapi/linux/magic.h: pipes without a name.
@@ -47,7 +47,7 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A signal that ends the process takes effect when the file is in its place: it leaves nothing beside it.
 fn replace(dir: OwnedFd, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-    let _held = StopsHeld::begin();
+    let _held = StopsBlocked::begin();
     Dir::of(dir).replace(name, bytes, mode)
 }
 

@@ -76,7 +76,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     // Which run could not be read is then what this process may use: of no CPU nothing would be recorded.
     let recorder = Recorder::open(&machine.online)?;
     let explainer = Explainer::new(recorder, &run, desk.writer.events()?, host::memory_kib());
-    rt::forget_code(); // what made the recorder
+    rt::release_code_pages(); // what made the recorder
     // The instance goes with the hunt, before anything can fail.
     let (measured, found) = match followed {
         None => {
