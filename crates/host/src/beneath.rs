@@ -1,7 +1,8 @@
-//! Lookups that start at a directory and stay below it, whatever links and races there are on the way.
+//! Lookups that start at a directory and stay below it, whatever links and races there are on the
+//! way.
 //!
-//! openat2(2) does it in the kernel from Linux 5.6 on. Older kernels, gVisor and filters of system calls lack it: then
-//! the path is gone step by step, always on descriptors, with the same answers.
+//! openat2(2) does it in the kernel from Linux 5.6 on. Older kernels, gVisor and filters of system
+//! calls lack it: then the path is gone step by step, always on descriptors, with the same answers.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -13,7 +14,8 @@ use rustix::io::Errno;
 pub enum Links {
     /// None is followed (ELOOP).
     Refused,
-    /// Those that stay below the directory are followed; others are refused (EXDEV), absolute ones among them.
+    /// Those that stay below the directory are followed; others are refused (EXDEV), absolute ones
+    /// among them.
     Beneath,
     /// The directory stands for `/`, and `..` ends there, as after chroot(2).
     Rebased,
@@ -22,7 +24,8 @@ pub enum Links {
 /// As many links as the kernel follows (MAXSYMLINKS, include/linux/namei.h).
 const MOST_LINKS: usize = 40;
 
-/// How often a lookup with `..` is tried again that a rename elsewhere disturbed (openat2(2), EAGAIN).
+/// How often a lookup with `..` is tried again that a rename elsewhere disturbed (openat2(2),
+/// EAGAIN).
 const TRIES: usize = 8;
 
 impl Links {
@@ -52,8 +55,8 @@ pub fn open(dir: impl AsFd, path: &str, flags: OFlags, links: Links) -> Result<O
 
 /// The same without openat2(2).
 pub fn step_by_step(dir: BorrowedFd<'_>, path: &str, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
-    // The directories that were entered: `..` goes back to one of them and is never looked up, so that a directory that
-    // is moved meanwhile leads nowhere else.
+    // The directories that were entered: `..` goes back to one of them and is never looked up, so
+    // that a directory that is moved meanwhile leads nowhere else.
     let mut way: Vec<OwnedFd> = Vec::new();
     let mut rest: Vec<Vec<u8>> = Vec::new();
     let mut followed = 0;

@@ -1,4 +1,5 @@
-//! A directory of ours, held open: names are looked up in it and nowhere else, and no link in it is followed.
+//! A directory of ours, held open: names are looked up in it and nowhere else, and no link in it is
+//! followed.
 //!
 //! On the way to it only links are followed that no other user can have planted (`way`).
 
@@ -15,7 +16,8 @@ use super::way::{self, End, Made};
 
 const OPEN: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
-/// Bytes that this user may still write where the file lies; none where the file system does not say.
+/// Bytes that this user may still write where the file lies; none where the file system does not
+/// say.
 pub fn free_bytes(file: &File) -> Option<u64> {
     let found = rustix::fs::fstatvfs(file).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize)).filter(|_| found.f_blocks > 0)
@@ -32,8 +34,8 @@ impl Dir {
         Dir { fd }
     }
 
-    /// Makes the directory, which must not exist or be empty, and those above it; with what was made, which is taken
-    /// away again if this fails.
+    /// Makes the directory, which must not exist or be empty, and those above it; with what was
+    /// made, which is taken away again if this fails.
     pub fn create(path: &Path) -> io::Result<(Dir, Made)> {
         let mut made = Made::default();
         let opened = Dir::make(path, &mut made);
@@ -88,7 +90,8 @@ impl Dir {
         Ok(Dir { fd: rustix::fs::openat(&self.fd, name, OPEN, Mode::empty())? })
     }
 
-    /// Opens a new file for writing, and for reading what was written; a file of that name must not be there.
+    /// Opens a new file for writing, and for reading what was written; a file of that name must not
+    /// be there.
     pub fn new_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         Ok(File::from(rustix::fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o644))?))
@@ -100,8 +103,8 @@ impl Dir {
     pub fn reserve(&self, name: &str, bytes: u64) -> io::Result<File> {
         let file = self.new_file(name)?;
         match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes) {
-            // Not every file system can (tmpfs can, NFS and FAT cannot), and filters of system calls answer with EPERM;
-            // then the write has to take its chance.
+            // Not every file system can (tmpfs can, NFS and FAT cannot), and filters of system
+            // calls answer with EPERM; then the write has to take its chance.
             Ok(())
             | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
                 Ok(file)
@@ -145,10 +148,10 @@ impl Dir {
         }
     }
 
-    /// Writes a file beside its place under a name that cannot be foreseen, flushes it, and renames it there. It gets the mode
-    /// that is given, or that of a new file.
+    /// Writes a file beside its place under a name that cannot be foreseen, flushes it, and renames
+    /// it there. It gets the mode that is given, or that of a new file.
     pub fn replace(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-        let beside = format!(".onbeat.{:016x}", super::random_u64());
+        let beside = format!(".onbeat.{:016x}", super::random::random_u64());
         let written = self.new_file(&beside).and_then(|mut file| {
             // The umask is the user's; a file that was there keeps its mode.
             if let Some(mode) = mode {

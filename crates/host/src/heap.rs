@@ -1,8 +1,12 @@
-//! The static build's heap, which gives nothing back while the process lives.
+//! The static build's heap, which returns no memory to the kernel while the process lives.
 //!
-//! Unmapping memory interrupts every CPU that runs a thread of the process (TLB shootdown): the measured ones among them,
-//! just after each spike, when a hunt lets go of what it needed. `rt::keep_heap` asks the same of glibc; musl's own
-//! allocator cannot be asked, and dlmalloc by itself trims what is beyond 2 MiB.
+//! Unmapping memory interrupts every CPU that runs a thread of the process (TLB shootdown), the
+//! measured ones among them: just after each spike, when a hunt frees what it needed.
+//! `rt::disable_heap_trimming` asks the same of glibc; musl's own allocator has no such setting,
+//! and dlmalloc by itself trims what is beyond 2 MiB.
+//!
+//! Not for a child between fork(2) and execve(2) of a program with threads: the lock may be held by
+//! a thread that the child does not have. onbeat starts no other process.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +19,8 @@ use dlmalloc::{Allocator, Dlmalloc};
 /// Memory from the kernel, for good.
 struct Pages;
 
-// SAFETY: `alloc` hands out fresh anonymous memory of the size it says, page-aligned, and nothing ever takes it back.
+// SAFETY: `alloc` hands out fresh anonymous memory of the size it says, page-aligned, and nothing
+// ever takes it back.
 unsafe impl Allocator for Pages {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -54,7 +59,8 @@ unsafe impl Allocator for Pages {
 
 /// The process's heap.
 ///
-/// Behind a lock that sleeps: a real-time thread that spun for it could keep the thread that has it from ever running.
+/// Behind a lock that sleeps: a real-time thread that spun for it could keep the thread that has it
+/// from ever running.
 pub struct Heap(Mutex<Dlmalloc<Pages>>);
 
 impl Heap {
@@ -69,7 +75,8 @@ impl Heap {
     }
 }
 
-// SAFETY: dlmalloc keeps the contract of `GlobalAlloc` for sizes and alignments, and is used by one thread at a time.
+// SAFETY: dlmalloc keeps the contract of `GlobalAlloc` for sizes and alignments, and is used by one
+// thread at a time.
 unsafe impl GlobalAlloc for Heap {
     // SAFETY: asked of the caller as `GlobalAlloc` asks it.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -1,4 +1,5 @@
-//! The running kernel's code, a few bytes at a time, through /proc/kcore: what an interrupted instruction came after.
+//! The running kernel's code, a few bytes at a time, through /proc/kcore: what an interrupted
+//! instruction came after.
 //!
 //! Source: fs/proc/kcore.c; the layout is that of an ELF64 core file (elf(5)). Read only.
 
@@ -27,7 +28,8 @@ struct Segment {
 }
 
 impl KernelText {
-    /// Opens it; refused without CAP_SYS_RAWIO and under lockdown, absent where the kernel was built without.
+    /// Opens it; refused without CAP_SYS_RAWIO and under lockdown, absent where the kernel was
+    /// built without.
     pub fn open() -> io::Result<KernelText> {
         let file = File::open("/proc/kcore")?;
         let mut header = [0; HEADER];

@@ -1,7 +1,8 @@
-//! A machine to read from: the running one, a tree that stands for one, a capture of one, or a made-up one.
+//! A machine to read from: the running one, a tree that stands for one, a capture of one, or a
+//! made-up one.
 //!
-//! The four differ in where an access is answered, and in nothing that a caller could see. What is private is
-//! masked here, on every way in, so that a live machine and its capture read the same.
+//! The four differ in where an access is answered, and in nothing that a caller could see. What is
+//! private is masked here, on every way in, so that a live machine and its capture read the same.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +23,8 @@ use model::fact::Fact;
 /// No kernel text that onbeat reads is larger; what is longer is refused.
 pub const READ_LIMIT: u64 = 16 << 20;
 
-/// No directory that onbeat lists has more entries: a machine with more processes is not told apart from a trap.
+/// No directory that onbeat lists has more entries: a machine with more processes is not told apart
+/// from a trap.
 pub const NAMES_LIMIT: usize = 200_000;
 
 /// Answers by path; what a machine was found to be.
@@ -33,7 +35,8 @@ enum Source {
     Live,
     /// A tree that stands for a machine, and how links in it are read.
     Tree(PathBuf, Links),
-    /// The files of a capture, and its notes of what was no file; what is in neither was not captured.
+    /// The files of a capture, and its notes of what was no file; what is in neither was not
+    /// captured.
     Captured(PathBuf, Answers),
     /// Answers alone; what is not among them is absent.
     Made(Answers),
@@ -53,8 +56,8 @@ impl Host {
         Host::of(Source::Live)
     }
 
-    /// A tree that stands for a machine: made by hand, or copied from one. Its links are that machine's: an absolute one
-    /// starts at the tree's root, and none leads out of it.
+    /// A tree that stands for a machine: made by hand, or copied from one. Its links are that
+    /// machine's: an absolute one starts at the tree's root, and none leads out of it.
     pub fn at(root: impl Into<PathBuf>) -> Host {
         Host::of(Source::Tree(root.into(), Links::Rebased))
     }
@@ -64,9 +67,11 @@ impl Host {
         Host::of(Source::Tree(root.into(), Links::Beneath))
     }
 
-    /// A capture: its files under `host/` in its folder, and what it notes of refusals, absences, lists and links.
+    /// A capture: its files under `host/` in its folder, and what it notes of refusals, absences,
+    /// lists and links.
     ///
-    /// What is neither file nor note is refused with ENODATA: a later onbeat may ask for more than was captured.
+    /// What is neither file nor note is refused with ENODATA: a later onbeat may ask for more than
+    /// was captured.
     pub fn captured(bundle: impl Into<PathBuf>, noted: Answers) -> Host {
         Host::of(Source::Captured(bundle.into(), noted))
     }
@@ -96,7 +101,8 @@ impl Host {
         Host { source: self.source.clone(), recorder: None, masked: self.masked.clone() }
     }
 
-    /// Records an answer in place of what was read unrecorded: the part of it that may go into a bundle.
+    /// Records an answer in place of what was read unrecorded: the part of it that may go into a
+    /// bundle.
     pub fn keep(&self, path: &str, seen: Seen) {
         if let Some(recorder) = &self.recorder {
             recorder.keep(path, seen);
@@ -108,7 +114,8 @@ impl Host {
         matches!(*self.source, Source::Live)
     }
 
-    /// Whether reading this file asks a running kernel, whose answer may have an effect: a tree can be the machine itself.
+    /// Whether reading this file asks a running kernel, whose answer may have an effect: a tree can
+    /// be the machine itself.
     pub fn asks_the_kernel(&self, path: &str) -> bool {
         match &*self.source {
             Source::Live => true,
@@ -198,7 +205,8 @@ impl Host {
         );
     }
 
-    /// Interfaces can be called by their MAC address: they get a number instead, and are found by it.
+    /// Interfaces can be called by their MAC address: they get a number instead, and are found by
+    /// it.
     fn without_addresses(&self, dir: &str, names: Vec<String>) -> Vec<String> {
         let shown = mask_names(&names);
         for (shown, name) in shown.iter().zip(&names).filter(|(shown, name)| shown != name) {
@@ -268,7 +276,8 @@ impl Host {
         };
         // Another's tree: neither `..` nor a link may lead out of it.
         let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        // A capture's `host` may itself be a link: it is looked up beneath the bundle like the rest.
+        // A capture's `host` may itself be a link: it is looked up beneath the bundle like the
+        // rest.
         let relative = match *self.source {
             Source::Captured(..) => format!("host{path}"),
             _ => format!("./{}", path.trim_start_matches('/')),

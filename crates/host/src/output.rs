@@ -1,9 +1,10 @@
-//! Files that the user named as outputs: never half there, never through a link of another user's, never waiting for ever.
+//! Files that the user named as outputs: never half there, never through a link of another user's,
+//! never waiting for ever.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,18 +12,15 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::dir::Dir;
-use super::rt::StopsHeld;
+use super::rt::StopsBlocked;
 use super::way::{self, End};
-
-/// PIPEFS_MAGIC of include/uapi/linux/magic.h: pipes without a name.
-const PIPEFS: u64 = 0x5049_5045;
 
 /// How long the reader of a pipe may take nothing.
 const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// Writes a file that the user named: a new or plain file beside its place first, then by rename, so that it is never
-/// half there; where a link led to it, the link stays. A device, a pipe, or what a process has open (/dev/stdout is a
-/// link to that) is written to as it is.
+/// Writes a file that the user named: a new or plain file beside its place first, then by rename,
+/// so that it is never half there; where a link led to it, the link stays. A device, a pipe, or
+/// what a process has open (/dev/stdout is a link to that) is written to as it is.
 pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match way::find(path, true, None)? {
         End::Directory => Err(Errno::ISDIR.into()),
@@ -45,9 +43,10 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A signal that ends the process takes effect when the file is in its place: it leaves nothing beside it.
+/// A signal that ends the process takes effect when the file is in its place: it leaves nothing
+/// beside it.
 fn replace(dir: OwnedFd, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-    let _held = StopsHeld::begin();
+    let _held = StopsBlocked::begin();
     Dir::of(dir).replace(name, bytes, mode)
 }
 
@@ -85,7 +84,8 @@ fn open_special(dir: &OwnedFd, name: &OsStr, seen: &Stat) -> io::Result<OwnedFd>
     Ok(opened)
 }
 
-/// A pipe of another user's would have this process wait, or hand over what only its owner may read.
+/// A pipe of another user's would have this process wait, or hand over what only its owner may
+/// read.
 fn own_pipe(stat: &Stat) -> io::Result<()> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Fifo if !way::is_ours(stat) => Err(io::Error::other("a pipe of another user")),
@@ -93,8 +93,8 @@ fn own_pipe(stat: &Stat) -> io::Result<()> {
     }
 }
 
-/// Writes to what was opened without waiting. A pipe that the shell `given` us takes its time like standard output; one
-/// with a name has a reader who may never read.
+/// Writes to what was opened without waiting. A pipe that the shell `given` us takes its time like
+/// standard output; one with a name has a reader who may never read.
 fn write_to(open: OwnedFd, bytes: &[u8], given: bool) -> io::Result<()> {
     let named = FileType::from_raw_mode(rustix::fs::fstat(&open)?.st_mode).is_fifo() && !given;
     let mut file = File::from(open);
@@ -119,35 +119,9 @@ fn write_to(open: OwnedFd, bytes: &[u8], given: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file that the user named, for reading; a pipe that has a name, a device or a folder is refused and never
-/// waited for.
-///
-/// What the shell has opened for us, as `<(...)` does, may be a pipe.
-pub fn open_input(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
-    match kind {
-        FileType::RegularFile => {}
-        FileType::Fifo if is_nameless(&file) || way::is_descriptor(path) => {
-            let flags = rustix::fs::fcntl_getfl(&file)?;
-            rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
-        }
-        FileType::Fifo => return Err(io::Error::other("a pipe with a name, use < to read from it")),
-        FileType::Directory => return Err(Errno::ISDIR.into()),
-        _ => return Err(io::Error::other("not a plain file")),
-    }
-    Ok(file)
-}
-
-fn is_nameless(pipe: impl AsFd) -> bool {
-    // The field's width differs between architectures.
-    #[allow(clippy::unnecessary_cast)]
-    rustix::fs::fstatfs(pipe).is_ok_and(|found| found.f_type as u64 == PIPEFS)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::input::open_input;
     use super::*;
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -1,4 +1,5 @@
-//! The recorder: what was read of a machine, refusals included, so that it can be read again elsewhere.
+//! The recorder: what was read of a machine, refusals included, so that it can be read again
+//! elsewhere.
 //!
 //! A capture lists what the code really read, never what somebody thought it would read.
 
@@ -41,11 +42,13 @@ impl Recorder {
     }
 }
 
-/// What of a file's content may be kept: no serial numbers, no MAC addresses, no other program's arguments.
+/// What of a file's content may be kept: no serial numbers, no MAC addresses, no other program's
+/// arguments.
 ///
-/// Bundles are mailed around, and some files tell more than how the machine is set up: Arm boards print
-/// their serial number in `/proc/cpuinfo`, their firmware puts it and the MAC address on the command line, and
-/// interrupts are called after interfaces, which may be called after their addresses.
+/// Bundles are mailed around, and some files tell more than how the machine is set up: Arm boards
+/// print their serial number in `/proc/cpuinfo`, their firmware puts it and the MAC address on the
+/// command line, and interrupts are called after interfaces, which may be called after their
+/// addresses.
 pub fn redact(path: &str, bytes: Vec<u8>) -> Vec<u8> {
     match path {
         "/proc/cpuinfo" => redact_cpuinfo(&bytes),
@@ -65,8 +68,8 @@ const SHORT: usize = 64 << 10;
 /// What systemd puts before a MAC address to name an interface (systemd.net-naming-scheme(7)).
 const BY_ADDRESS: [&[u8]; 4] = [b"enx", b"wlx", b"wwx", b"usx"];
 
-/// How many bytes of what begins there are kept, and how many are an address: of an interface's name by its address
-/// the first three, of an address in the kernel none.
+/// How many bytes of what begins there are kept, and how many are an address: of an interface's
+/// name by its address the first three, of an address in the kernel none.
 fn address_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let digits = |from: usize, to: usize| {
         bytes.get(from..to).is_some_and(|text| text.iter().all(u8::is_ascii_hexdigit))
@@ -122,7 +125,8 @@ fn redact_cpuinfo(bytes: &[u8]) -> Vec<u8> {
     kept.collect::<Vec<_>>().concat()
 }
 
-/// Of a service's environment only the assignments that a rule reads: the rest can hold arguments and secrets.
+/// Of a service's environment only the assignments that a rule reads: the rest can hold arguments
+/// and secrets.
 fn redact_environment(bytes: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     for line in bytes.split(|&b| b == b'\n') {
@@ -165,7 +169,8 @@ fn redact_configuration(bytes: &[u8]) -> Vec<u8> {
         .concat()
 }
 
-/// What in the name of a parameter says that its value names the machine, its disks, its network or its users.
+/// What in the name of a parameter says that its value names the machine, its disks, its network or
+/// its users.
 const PRIVATE: &[&str] = &[
     "hostname",
     "machine_id",

@@ -1,4 +1,5 @@
-//! The door to the kernel's tracing: tracefs, found or mounted where nobody sees it, and an instance of our own in it.
+//! The door to the kernel's tracing: tracefs, found or mounted where nobody sees it, and an
+//! instance of our own in it.
 //!
 //! The top level and other instances are read and never written: somebody else may be tracing.
 //! Source: Documentation/trace/ftrace.rst ("Instances"), fs/tracefs/inode.c.
@@ -69,10 +70,12 @@ pub struct Others {
 }
 
 impl Tracing {
-    /// Finds tracefs, or mounts it for this descriptor alone; nothing appears in the tree that others see.
+    /// Finds tracefs, or mounts it for this descriptor alone; nothing appears in the tree that
+    /// others see.
     pub fn open() -> Result<Tracing, NotHere> {
-        // What is mounted already goes first: mounting the one tracefs there is again resets the options that are
-        // shown for all its mounts, and before Linux 5.17 its owner and mode, too (tracefs_get_tree).
+        // What is mounted already goes first: mounting the one tracefs there is again resets the
+        // options that are shown for all its mounts, and before Linux 5.17 its owner and mode, too
+        // (tracefs_get_tree).
         let mut refused = None;
         for place in PLACES {
             match visible(place) {
@@ -91,7 +94,8 @@ impl Tracing {
 
     fn at(root: OwnedFd) -> Result<Tracing, NotHere> {
         let instances = below::open_dir(&root, "instances")?;
-        // Under lockdown the tree is there and its files do not open (security_locked_down(LOCKDOWN_TRACEFS)).
+        // Under lockdown the tree is there and its files do not open
+        // (security_locked_down(LOCKDOWN_TRACEFS)).
         below::open(&root, "events/header_page", OFlags::RDONLY)?;
         Ok(Tracing { root, instances })
     }
@@ -132,11 +136,12 @@ impl Tracing {
 
     /// Removes the instances of runs that were killed; the names of those removed.
     ///
-    /// Two things must hold. No process of that number and start is seen to live: one that waits to be reaped does not.
-    /// And nobody has a file of the instance open, or the kernel refuses with EBUSY: a living onbeat always has one
-    /// open, so that one in another PID namespace, whose number means somebody else here, loses nothing.
-    /// Removing an instance switches its events off and clears its triggers (event_trace_del_tracer), and so writing
-    /// to one that may not be dead is not needed.
+    /// Two things must hold. No process of that number and start is seen to live: one that waits to
+    /// be reaped does not. And nobody has a file of the instance open, or the kernel refuses with
+    /// EBUSY: a living onbeat always has one open, so that one in another PID namespace, whose
+    /// number means somebody else here, loses nothing. Removing an instance switches its events off
+    /// and clears its triggers (event_trace_del_tracer), and so writing to one that may not be dead
+    /// is not needed.
     pub fn remove_dead(&self) -> Vec<String> {
         let mut names = below::list(&self.instances).unwrap_or_default();
         names.retain(|name| names::owner_of(name).is_some_and(|owner| !lives(owner)));
@@ -157,7 +162,8 @@ fn life_of(process: &str) -> Option<(u32, u64)> {
     names::life_in(&String::from_utf8_lossy(&bytes))
 }
 
-/// Tracefs where it is mounted already, as a mount of our own if we may, so that nobody's unmounting is in the way.
+/// Tracefs where it is mounted already, as a mount of our own if we may, so that nobody's
+/// unmounting is in the way.
 fn visible(place: &str) -> Result<Option<OwnedFd>, Errno> {
     // O_PATH alone does not trigger the automount below debugfs (follow_automount, fs/namei.c).
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

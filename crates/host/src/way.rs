@@ -1,9 +1,11 @@
-//! Where a path that is to be written leads, when no link is followed that another user may have put there.
+//! Where a path that is to be written leads, when no link is followed that another user may have
+//! put there.
 //!
-//! In a folder that several users may write to, any of them can plant a link, or swap one in between two system calls, and
-//! have a root process write where it leads. So the way is gone step by step on descriptors, and a link is followed only
-//! if this user or root owns it, in a folder that no other user may write to. That is stricter than the kernel's
-//! protected_symlinks (Documentation/admin-guide/sysctl/fs.rst), which concerns sticky folders alone and can be off.
+//! In a folder that several users may write to, any of them can plant a link, or swap one in
+//! between two system calls, and have a root process write where it leads. So the way is gone step
+//! by step on descriptors, and a link is followed only if this user or root owns it, in a folder
+//! that no other user may write to. That is stricter than the kernel's protected_symlinks
+//! (Documentation/admin-guide/sysctl/fs.rst), which concerns sticky folders alone and can be off.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,7 +19,8 @@ use rustix::io::Errno;
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
 
-/// PROC_SUPER_MAGIC of include/uapi/linux/magic.h: links there lead to open files, whatever their text says.
+/// PROC_SUPER_MAGIC of include/uapi/linux/magic.h: links there lead to open files, whatever their
+/// text says.
 const PROC: u64 = 0x9fa0;
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -55,15 +58,17 @@ impl Made {
     }
 }
 
-/// Whether a path names a descriptor of this process, as a shell gives one for `<(...)` and `>(...)`.
+/// Whether a path names a descriptor of this process, as a shell gives one for `<(...)` and
+/// `>(...)`.
 pub fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin") || ["/dev/fd", "/proc/self/fd"].iter().any(|dir| path.starts_with(dir))
 }
 
-/// Goes the way to the last part of a path, follows it too if `follow` says so, and makes missing directories above it
-/// if there is a place to note them.
+/// Goes the way to the last part of a path, follows it too if `follow` says so, and makes missing
+/// directories above it if there is a place to note them.
 pub fn find(path: &Path, follow: bool, mut make: Option<&mut Made>) -> io::Result<End> {
-    // The link /dev/fd is the kernel's by convention, no matter which user owns /dev in this container.
+    // The link /dev/fd is the kernel's by convention, no matter which user owns /dev in this
+    // container.
     let path = path
         .strip_prefix("/dev/fd")
         .map_or_else(|_| path.to_owned(), |fd| Path::new("/proc/self/fd").join(fd));

@@ -5,13 +5,13 @@
 
 use std::process::ExitCode;
 
-/// Keeps what is freed: see `host::rt::keep_heap`, which asks the same of glibc.
+/// Keeps what is freed: see `host::rt::disable_heap_trimming`, which asks the same of glibc.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: host::heap::Heap = host::heap::Heap::new();
 
 fn main() -> ExitCode {
-    host::rt::survive_file_size_limit();
+    host::rt::ignore_file_size_signal();
     let args: Vec<_> = std::env::args_os().collect();
     let environment = onbeat::cli::Environment {
         state_home: std::env::var_os("XDG_STATE_HOME"),

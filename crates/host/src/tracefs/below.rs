@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use super::super::beneath::{self, Links};
-use super::super::{NAMES_LIMIT, READ_LIMIT};
+use super::super::machine::{NAMES_LIMIT, READ_LIMIT};
 
 /// Opens a file below the directory; never waits for it.
 pub fn open(dir: impl AsFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {

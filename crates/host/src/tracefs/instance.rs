@@ -85,7 +85,7 @@ impl Drop for Made {
         self.held.take();
         for _ in 0..TRIES {
             match below::remove_dir(&self.instances, &self.name) {
-                Err(Errno::BUSY) => crate::clock::pause(BETWEEN),
+                Err(Errno::BUSY) => crate::clock::sleep_for(BETWEEN),
                 _ => return,
             }
         }

@@ -78,7 +78,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let (source, names) = Ftrace::open(&machine.online)?;
     let events = desk.writer.events()?;
     let explainer = Explainer::new(Box::new(source), names, &run, events, host::memory_kib());
-    rt::forget_code(); // what made the recorder
+    rt::release_code_pages(); // what made the recorder
     // The instance goes with the hunt, before anything can fail.
     let (measured, found) = match followed {
         None => {

@@ -47,7 +47,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let Begun { plan, run, core_types, before, mut desk, .. } =
         begin(&args.course, Command::Measure, environment)?;
     let measured = start::measure(plan, run, &core_types, &mut desk, None);
-    rt::forget_code(); // that of the measuring
+    rt::release_code_pages(); // that of the measuring
     let Desk { writer, live } = desk;
     drop(live);
     let mut run = match measured {
@@ -63,7 +63,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 
 /// Tells, writes and ends: the table even where writing fails, so that nothing measured is lost.
 fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> Outcome<Exit> {
-    rt::forget_code(); // what looked at the machine again
+    rt::release_code_pages(); // what looked at the machine again
     let path = writer.path().to_owned();
     let kept = writer.finish(run, &run.spikes);
     // What was measured is safe: Ctrl-C may end whatever takes too long from here on.

@@ -40,10 +40,10 @@ pub struct Begun {
 /// Flags to intent, machine to plan; makes the bundle. Refuses with the remedy.
 pub fn begin(course: &Course, command: Command, environment: &Environment) -> Outcome<Begun> {
     let intent = course.intent()?;
-    rt::forget_code(); // that of the command line
+    rt::release_code_pages(); // that of the command line
     let host = Host::live().recording();
     let facts = facts::gather(&host);
-    rt::forget_code(); // what looked at the machine
+    rt::release_code_pages(); // what looked at the machine
     let machine = look_at_machine(&facts)?;
     let plan = plan::plan(&intent, &machine, random_u64())?;
     course.mention_needless_flags();
@@ -103,7 +103,7 @@ pub fn block_signals() -> Outcome<()> {
 /// As it ended, unless a stop signal has come since what was begun had to be whole: all is written, and that is told.
 pub fn unless_stopped(ended: Outcome<Exit>) -> Outcome<Exit> {
     match ended {
-        Ok(Exit::Fine) if rt::stop_waits() => Ok(Exit::Interrupted),
+        Ok(Exit::Fine) if rt::stop_pending() => Ok(Exit::Interrupted),
         ended => ended,
     }
 }

@@ -127,10 +127,10 @@ impl FollowThreads {
         };
         rt::block_signals().map_err(failed("cannot block signals"))?;
         // Whatever onbeat was started with, its own thread must not go before anybody.
-        rt::give_way().map_err(failed("cannot take SCHED_OTHER"))?;
+        rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
         self.place(&mut run, host).map_err(failed("cannot move onbeat's own thread"))?;
         // Who has ended the run by now waits for no events to be switched on.
-        if !rt::stop_waits() {
+        if !rt::stop_pending() {
             self.arm(&mut run)?;
         }
         let began = clock::monotonic();

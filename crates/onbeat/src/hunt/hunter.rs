@@ -176,8 +176,9 @@ mod tests {
     use super::*;
     use crate::hunt::source::memory::{explainer, switch, waking};
     use crate::measure::block::LatencySample;
-    use crate::plan::{CpuChoice, Idle, MachineCpus, MeasureIntent, Mechanism, SchedulePhase, plan};
+    use crate::plan::{CpuChoice, MachineCpus, MeasureIntent, plan};
     use model::units::CpuSet;
+    use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
 
     const E: i64 = 1_000_000_000_000;
 
@@ -189,9 +190,9 @@ mod tests {
             distance: Nanos(0),
             policy: None,
             priority: None,
-            wake: Mechanism::Nanosleep,
+            wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Aligned,
-            idle: Some(Idle::AsIs),
+            idle: Some(IdleStates::AsIs),
             duration: None,
             loops: None,
             limit: None,

@@ -140,7 +140,7 @@ impl Housekeeper {
             }
             if shared.stop.load(Ordering::Relaxed) {
                 // Whoever sleeps through a long interval must not keep the others waiting.
-                self.threads.iter().copied().for_each(rt::nudge);
+                self.threads.iter().copied().for_each(rt::interrupt_sleep);
             }
             if woken != Woken::Time || clock::monotonic() < next {
                 continue;

@@ -73,7 +73,7 @@ pub fn prepare<W: Wake, const DITHER: bool>(
         move |error| Trouble::of_call(what, &error, Exit::NotSupported, remedy)
     };
     let outside = "run outside a filter of system calls";
-    rt::set_least_timer_slack().map_err(failed("cannot set the timer slack", outside))?;
+    rt::set_minimum_timer_slack().map_err(failed("cannot set the timer slack", outside))?;
     let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
     if policy_refused.is_some() {
         // Not whatever policy the thread inherited: what the run says must be so. To leave SCHED_IDLE takes as much
@@ -85,7 +85,7 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     probe_sleep(wake, plan)?;
     // Made by the thread itself, after it was pinned: the pages are on its memory node.
     let buffers = Arc::new(CpuBuffers::new(late_capacity));
-    rt::touch_stack();
+    rt::prefault_stack();
     let own_pages = [rt::lock_pages(&*buffers), rt::lock_pages(buffers.late.pages())];
     let mut locked = buffers.pages().map(rt::lock_pages).chain(own_pages);
     let lock_refused = locked.find_map(|lock| lock.err()).map(|error| error.raw_os_error().unwrap_or(0));

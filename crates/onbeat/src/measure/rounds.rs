@@ -23,7 +23,7 @@ pub fn rounds(
     threads: &[MeasuringThread],
     hunter: &mut dyn Hunter,
 ) -> Outcome<Option<Vec<Nanos>>> {
-    let mut signalled = rt::stop_waits();
+    let mut signalled = rt::stop_pending();
     let mut blocks: Vec<DrainedBlock> = Vec::new();
     for round in 0..shared.rounds {
         if signalled {
@@ -44,7 +44,7 @@ pub fn rounds(
                 shared.stop.store(true, Ordering::Relaxed);
             }
             if signalled {
-                threads.iter().for_each(|own| rt::nudge(own.thread));
+                threads.iter().for_each(|own| rt::interrupt_sleep(own.thread));
             }
         }
         blocks.resize_with(buffers.len(), DrainedBlock::default);

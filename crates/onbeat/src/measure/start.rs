@@ -38,13 +38,13 @@ pub fn measure(
             Trouble::of_call(what, &error, Exit::Internal, &remedy)
         }
     }
-    rt::keep_heap();
+    rt::disable_heap_trimming();
     rt::block_signals().map_err(failed("cannot block signals"))?;
     // Whatever onbeat was started with, its own thread must not go before anybody.
-    rt::give_way().map_err(failed("cannot take SCHED_OTHER"))?;
+    rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
     rt::pin(&plan.housekeeping).map_err(failed("cannot move the housekeeping thread"))?;
     let _held = hold_idle(&plan, &mut run)?;
-    rt::forget_code(); // what prepared the run
+    rt::release_code_pages(); // what prepared the run
     let plan = Arc::new(plan);
     let shared = Arc::new(shared_state(&plan, hunter.as_ref().map_or(0, |hunter| hunter.rounds())));
     let workers = start_all(plan.cpus.len(), &shared, |index| Worker::start(&plan, index, &shared))?;
@@ -53,7 +53,7 @@ pub fn measure(
         Ok(buffers) => buffers,
         Err(trouble) => return Err(cancel(&shared, workers, trouble)),
     };
-    if let Err(error) = rt::lock_touched() {
+    if let Err(error) = rt::lock_resident_pages() {
         let detail = format!(
             "the program's own pages are not locked ({error}): {}, or raise the limit of locked memory",
             run_with("CAP_IPC_LOCK")
@@ -83,7 +83,7 @@ pub fn measure(
     let go = loop {
         match shared.start_at.load(Ordering::Acquire) {
             0 if shared.all_have_ended(plan.cpus.len()) => break clock::monotonic(),
-            0 => clock::pause(Nanos::MILLI),
+            0 => clock::sleep_for(Nanos::MILLI),
             go => break Nanos(go),
         }
     };
@@ -135,7 +135,7 @@ pub(super) fn start_all(
 
 /// A signal that came before anything was measured leaves nothing to keep.
 fn unless_interrupted<T>(ready: T) -> Outcome<T> {
-    match rt::stop_waits() {
+    match rt::stop_pending() {
         false => Ok(ready),
         true => Err(Trouble {
             exit: Exit::Interrupted,

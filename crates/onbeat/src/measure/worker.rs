@@ -63,7 +63,7 @@ impl Shared {
         self.died.fetch_add(threads, Ordering::Release);
         self.start_barrier.leave(threads);
         self.barrier.leave(threads);
-        rt::tell(self.housekeeper);
+        rt::notify_housekeeper(self.housekeeper);
     }
 }
 
@@ -211,7 +211,7 @@ fn measure<W: Wake, const DITHER: bool>(
         shared.stop.store(true, Ordering::Relaxed);
     }
     shared.ended.fetch_add(1, Ordering::Release);
-    rt::tell(shared.housekeeper);
+    rt::notify_housekeeper(shared.housekeeper);
     // A thread that ends unmaps its stack, which may interrupt those that still measure.
     shared.barrier.wait();
     Some((end, used))
@@ -330,7 +330,7 @@ mod tests {
             shared.barrier.wait();
             shared.barrier.wait();
             while !shared.all_have_ended(2) {
-                clock::pause(Nanos::MILLI);
+                clock::sleep_for(Nanos::MILLI);
             }
             shared.barrier.wait();
             [living.join(), dying.join()]

@@ -10,7 +10,8 @@ use model::units::Cpu;
 
 /// `struct rseq`, as far as the kernel needs it (rseq(2), include/uapi/linux/rseq.h).
 ///
-/// The kernel writes it behind the compiler's back: every field is atomic, so that a shared reference claims nothing.
+/// The kernel writes it behind the compiler's back: every field is atomic, so that a shared
+/// reference claims nothing.
 #[repr(C, align(32))]
 struct RseqArea {
     cpu_id_start: AtomicU32,
@@ -20,11 +21,12 @@ struct RseqArea {
     rest: [AtomicU32; 3],
 }
 
-/// Tells a thread which CPU it runs on in one load, from memory that the kernel keeps up to date for it.
+/// Tells a thread which CPU it runs on in one load, from memory that the kernel keeps up to date
+/// for it.
 ///
-/// Where there is none (kernels before 4.18, or a C library that has registered its own), asking is a call into the vDSO,
-/// and a system call on other machines than x86-64. It stays with the thread that made it: the pointer makes it neither
-/// `Send` nor `Sync`.
+/// Where there is none (kernels before 4.18, or a C library that has registered its own), asking is
+/// a call into the vDSO, and a system call on other machines than x86-64. It stays with the thread
+/// that made it: the pointer makes it neither `Send` nor `Sync`.
 pub struct CpuReader {
     area: Option<&'static RseqArea>,
     _own_thread: PhantomData<*const ()>,
@@ -39,7 +41,8 @@ impl CpuReader {
         let [cpu_id_start, flags] = [const { AtomicU32::new(0) }; 2];
         let (cpu_id, rest) = (AtomicU32::new(u32::MAX), [const { AtomicU32::new(0) }; 3]);
         let area = RseqArea { cpu_id_start, cpu_id, rseq_cs: AtomicU64::new(0), flags, rest };
-        // For good: 32 bytes per measuring thread, which the kernel may write for as long as the thread lives.
+        // For good: 32 bytes per measuring thread, which the kernel may write for as long as the
+        // thread lives.
         let area: &'static RseqArea = Box::leak(Box::new(area));
         CpuReader { area: rseq(area, 0).then_some(area), _own_thread: PhantomData }
     }
@@ -69,7 +72,8 @@ impl Drop for CpuReader {
 
 fn rseq(area: &'static RseqArea, flags: libc::c_int) -> bool {
     let size = mem::size_of::<RseqArea>();
-    // SAFETY: the area has the size and alignment that rseq(2) asks for, is never freed, and all of it is atomic.
+    // SAFETY: the area has the size and alignment that rseq(2) asks for, is never freed, and all of
+    // it is atomic.
     unsafe { libc::syscall(libc::SYS_rseq, ptr::from_ref(area), size, flags, RSEQ_SIGNATURE) == 0 }
 }
 
@@ -78,7 +82,8 @@ fn rseq(area: &'static RseqArea, flags: libc::c_int) -> bool {
 pub fn current_cpu() -> Cpu {
     #[cfg(target_arch = "x86_64")]
     let cpu = rustix::thread::sched_getcpu();
-    // SAFETY: the function takes nothing and only reads; rustix makes it a system call on other machines.
+    // SAFETY: the function takes nothing and only reads; rustix makes it a system call on other
+    // machines.
     #[cfg(not(target_arch = "x86_64"))]
     let cpu = unsafe { libc::sched_getcpu() };
     Cpu(cpu as u32)
@@ -88,7 +93,8 @@ pub fn current_cpu() -> Cpu {
 mod tests {
     use super::*;
 
-    /// A type that is `Send` has one way to be asked, one that is not has two: then this does not compile.
+    /// A type that is `Send` has one way to be asked, one that is not has two: then this does not
+    /// compile.
     trait NotSend<A> {
         fn stays() {}
     }
@@ -101,7 +107,7 @@ mod tests {
         <CpuReader as NotSend<_>>::stays();
         let only: model::units::CpuSet = [current_cpu()].into_iter().collect();
         std::thread::spawn(move || {
-            super::super::pin(&only).expect("a cpu that this process runs on");
+            crate::rt::pin(&only).expect("a cpu that this process runs on");
             // A second one of the same thread is not registered, and answers as well.
             let (first, second) = (CpuReader::new(), CpuReader::new());
             assert!(only.contains(first.current()) && only.contains(second.current()));

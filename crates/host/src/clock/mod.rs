@@ -1,4 +1,7 @@
-//! Clocks and sleeps that need no `unsafe`: rustix makes the system calls, and finds the clock in the vDSO.
+//! Clocks and sleeps that need no `unsafe`: rustix makes the system calls, and finds the clock in
+//! the vDSO.
+
+mod calls;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,16 +31,18 @@ pub(super) fn timespec_of(time: Nanos) -> Timespec {
 /// CLOCK_MONOTONIC, through the vDSO where the clocksource allows it.
 #[inline(always)]
 pub fn monotonic() -> Nanos {
-    // In a static program rustix finds no vDSO and makes a system call of it; musl's own function does find it.
+    // In a static program rustix finds no vDSO and makes a system call of it; musl's own function
+    // does find it.
     #[cfg(target_env = "musl")]
-    return super::rt::musl_monotonic();
+    return calls::musl_monotonic();
     #[cfg(not(target_env = "musl"))]
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
 }
 
-/// What the calling thread has run so far, by its own CPU clock; a system call, and none where a filter refuses it.
+/// What the calling thread has run so far, by its own CPU clock; a system call, and none where a
+/// filter refuses it.
 pub fn thread_cpu() -> Option<Nanos> {
-    super::rt::clock_time(libc::CLOCK_THREAD_CPUTIME_ID)
+    calls::clock_time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
@@ -50,11 +55,12 @@ pub fn boot_offset() -> Nanos {
     offset_of(libc::CLOCK_BOOTTIME)
 }
 
-/// Reads the clock between two reads of CLOCK_MONOTONIC, several times: the closest pair errs least.
+/// Reads the clock between two reads of CLOCK_MONOTONIC, several times: the closest pair errs
+/// least.
 fn offset_of(clock: libc::clockid_t) -> Nanos {
     let mut best = (i64::MAX, Nanos(0));
     for _ in 0..5 {
-        let (before, wall, after) = (monotonic(), super::rt::clock_time(clock), monotonic());
+        let (before, wall, after) = (monotonic(), calls::clock_time(clock), monotonic());
         let Some(wall) = wall else { continue };
         let spread = after.0 - before.0;
         if spread < best.0 {
@@ -71,12 +77,12 @@ pub fn nanosleep_until(instant: Nanos) -> bool {
 }
 
 /// Sleeps for a span; a signal ends it early.
-pub fn pause(span: Nanos) {
+pub fn sleep_for(span: Nanos) {
     let _: NanosleepRelativeResult =
         rustix::thread::clock_nanosleep_relative(ClockId::Monotonic, &timespec_of(span));
 }
 
-/// Sleeps on a futex nobody wakes, with an absolute time-out; false if a signal came first.
+/// Sleeps on a futex that no thread wakes, with an absolute time-out; false if a signal came first.
 #[inline(always)]
 pub fn futex_until(word: &AtomicU32, instant: Nanos) -> bool {
     let timeout = timespec_of(instant);
@@ -111,10 +117,10 @@ impl TimerFd {
     }
 }
 
-/// What timers are rounded up to: 1 ns with high-resolution timers, else a tick (clock_getres(2)); none where a filter
-/// refuses to say.
+/// What timers are rounded up to: 1 ns with high-resolution timers, else a tick (clock_getres(2));
+/// none where a filter refuses to say.
 pub fn timer_resolution() -> Option<Nanos> {
-    super::rt::clock_resolution(libc::CLOCK_MONOTONIC)
+    calls::clock_resolution(libc::CLOCK_MONOTONIC)
 }
 
 /// The cost of one clock read: the least of several averages over a hundred reads.

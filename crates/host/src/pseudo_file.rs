@@ -1,0 +1,53 @@
+//! Files of the kernel that stay open: because closing one undoes a setting, or to read one again
+//! and again.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use super::machine::READ_LIMIT;
+
+/// A file kept open because a setting lasts as long as it: closing it, or dying, undoes the
+/// setting.
+pub struct Held {
+    _file: File,
+}
+
+/// Writes the bytes to a device of the running machine and keeps it open.
+pub fn hold(path: &str, bytes: &[u8]) -> io::Result<Held> {
+    let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_CLOEXEC).open(path)?;
+    file.write_all(bytes)?;
+    Ok(Held { _file: file })
+}
+
+/// A pseudo-file of the running machine that is read again and again, into the same buffer.
+pub struct KeptOpen {
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl KeptOpen {
+    /// Opens it; `bytes` of its beginning will be read.
+    pub fn open(path: &str, bytes: usize) -> io::Result<KeptOpen> {
+        Ok(KeptOpen { file: File::open(path)?, buffer: vec![0; bytes] })
+    }
+
+    /// Opens it; all of it will be read, and some more should it grow.
+    pub fn whole(path: &str) -> io::Result<KeptOpen> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(READ_LIMIT).read_to_end(&mut bytes)?;
+        KeptOpen::open(path, bytes.len() + bytes.len() / 4 + 4096)
+    }
+
+    /// Its beginning now.
+    pub fn read(&mut self) -> io::Result<&[u8]> {
+        let mut filled = 0;
+        while filled < self.buffer.len() {
+            match self.file.read_at(&mut self.buffer[filled..], filled as u64)? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        Ok(&self.buffer[..filled])
+    }
+}

@@ -1,0 +1,150 @@
+//! Pages that are in memory before they are needed, stay there while samples count, and are
+//! released afterwards.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem;
+use std::ptr;
+
+/// Touches the stack below the caller, so that its pages are there before the loop's frames need
+/// them.
+#[inline(never)]
+pub fn prefault_stack() {
+    let mut pages = [0u8; 32 << 10];
+    std::hint::black_box(&mut pages);
+}
+
+/// Locks the pages of a value into memory; they stay locked until they are unmapped.
+///
+/// A value without bytes has no pages: for an empty range next to address 0 the kernel answers
+/// ENOMEM.
+pub fn lock_pages<T: ?Sized>(value: &T) -> io::Result<()> {
+    if mem::size_of_val(value) == 0 {
+        return Ok(());
+    }
+    // SAFETY: the range is that of a live value; locking changes no content.
+    Ok(unsafe { rustix::mm::mlock(ptr::from_ref(value) as *mut _, mem::size_of_val(value)) }?)
+}
+
+/// Keeps in memory what is mapped and touched by now, and what of it is touched later.
+///
+/// Not MCL_FUTURE, which would fill in every later mapping whole, thread stacks included
+/// (mlockall(2)).
+pub fn lock_resident_pages() -> io::Result<()> {
+    use rustix::mm::MlockAllFlags;
+    Ok(rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT)?)
+}
+
+/// Unlocks what is locked, and releases the pages of the program's code and constants, which come
+/// back from the page cache as they are needed: code that only a finished part of the run needed
+/// takes no memory for the rest of it.
+///
+/// Unmapping interrupts the CPUs that run threads of the process: never while samples count. A
+/// debug build keeps its code, in which a debugger may have set breakpoints.
+pub fn release_code_pages() {
+    // SAFETY: every ELF linker defines these two (end(3)); only their addresses are taken.
+    unsafe extern "C" {
+        #[link_name = "__executable_start"]
+        static START: u8;
+        #[link_name = "etext"]
+        static END: u8;
+    }
+    if cfg!(debug_assertions) {
+        return;
+    }
+    let (start, end) = (&raw const START as usize, &raw const END as usize);
+    // Locked pages are not released (madvise(2)).
+    let _ = rustix::mm::munlockall();
+    // Read each time: a breakpoint or probe may have been set since (uprobes write into a private
+    // copy of the page).
+    let smaps = std::fs::read("/proc/self/smaps").unwrap_or_default();
+    if !is_unmodified_file_mapping(&String::from_utf8_lossy(&smaps), start, end) {
+        return;
+    }
+    // SAFETY: the range is mapped from a file, not writable, and none of its pages was written:
+    // each comes back as it was.
+    let _ = unsafe { rustix::mm::madvise(start as *mut _, end - start, rustix::mm::Advice::LinuxDontNeed) };
+}
+
+/// Whether all between two addresses is mapped from files, not writable, and never was written, by
+/// /proc/PID/smaps (proc_pid_smaps(5)): a page that was written is counted as anonymous. Pure.
+fn is_unmodified_file_mapping(smaps: &str, start: usize, end: usize) -> bool {
+    let mut reached = start;
+    let mut within = false;
+    for line in smaps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let first = words.next().unwrap_or_default();
+        if let Some(number) = first.strip_suffix(':').map(|_| words.next()) {
+            if within && first == "Anonymous:" && number != Some("0") {
+                return false;
+            }
+            continue;
+        }
+        let number = |text: &str| usize::from_str_radix(text, 16).ok();
+        let Some((from, to)) = first.split_once('-').and_then(|(a, b)| number(a).zip(number(b))) else {
+            return false;
+        };
+        within = from < end && to > start;
+        if !within {
+            continue;
+        }
+        let (access, inode) = (words.next().unwrap_or_default(), words.nth(2).unwrap_or_default());
+        if from > reached || access.contains('w') || !access.ends_with('p') || inode == "0" {
+            return false;
+        }
+        reached = to;
+    }
+    start < end && reached >= end
+}
+
+/// Has the allocator return no memory to the kernel: unmapping memory of a process interrupts every
+/// CPU that runs one of its threads (TLB shootdown), the measured ones among them.
+pub fn disable_heap_trimming() {
+    #[cfg(target_env = "gnu")]
+    for (parameter, value) in [
+        (libc::M_TRIM_THRESHOLD, libc::c_int::MAX),
+        (libc::M_MMAP_THRESHOLD, libc::c_int::MAX),
+        // Some versions refuse so large a threshold: then no block is mapped by itself at all.
+        (libc::M_MMAP_MAX, 0),
+        (libc::M_ARENA_MAX, 1),
+    ] {
+        // SAFETY: the function takes two integers and keeps the allocator's own lock.
+        unsafe { libc::mallopt(parameter, value) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_bytes_needs_no_lock() {
+        lock_pages::<[u64]>(&[]).expect("nothing to lock");
+        lock_pages(&()).expect("nothing to lock");
+    }
+
+    #[test]
+    fn only_code_that_was_never_written_is_released() {
+        let smaps = |access: &str, inode: u32, anonymous: u32| {
+            format!(
+                "1000-2000 r--p 00000000 08:01 7 /bin/onbeat\nRss: 4 kB\nAnonymous: 0 kB\nVmFlags: rd mr\n\
+                 2000-9000 {access} 00001000 08:01 {inode} /bin/onbeat\nAnonymous: {anonymous} kB\n\
+                 9000-a000 rw-p 00008000 08:01 7 /bin/onbeat\nAnonymous: 4 kB\n"
+            )
+        };
+        let good = smaps("r-xp", 7, 0);
+        assert!(
+            is_unmodified_file_mapping(&good, 0x1000, 0x8123)
+                && is_unmodified_file_mapping(&good, 0x2000, 0x9000)
+        );
+        for (access, inode, anonymous) in [("rwxp", 7, 0), ("r-xs", 7, 0), ("r-xp", 0, 0), ("r-xp", 7, 4)] {
+            assert!(!is_unmodified_file_mapping(&smaps(access, inode, anonymous), 0x1000, 0x8123));
+        }
+        assert!(!is_unmodified_file_mapping(&good, 0x1000, 0x9001), "written data");
+        assert!(!is_unmodified_file_mapping(&good, 0xf00, 0x2000), "a gap");
+        assert!(
+            !is_unmodified_file_mapping("", 0x1000, 0x2000) && !is_unmodified_file_mapping("nonsense", 1, 2)
+        );
+    }
+}

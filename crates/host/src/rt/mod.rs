@@ -1,0 +1,24 @@
+//! Real-time calls as thin safe functions, each file one subject.
+//!
+//! Tests need no fake of them: the measuring loop runs without privilege under SCHED_OTHER.
+
+mod errno;
+mod memory;
+mod rseq;
+mod sched;
+mod signal;
+mod sigset;
+mod timer;
+mod usage;
+
+pub use memory::{
+    disable_heap_trimming, lock_pages, lock_resident_pages, prefault_stack, release_code_pages,
+};
+pub use rseq::{CpuReader, current_cpu};
+pub use sched::{affinity, leave_real_time, nice, pin, set_minimum_timer_slack, set_policy, thread_id};
+pub use signal::{
+    StopsBlocked, Woken, block_signals, ignore_file_size_signal, interrupt_sleep, notify_housekeeper,
+    stop_pending, unblock_signals, wait_until,
+};
+pub use timer::SignalTimer;
+pub use usage::{Usage, thread_usage};

@@ -1,0 +1,210 @@
+//! Which signals end a run, and how onbeat's own threads wake each other with signals.
+//!
+//! Signals are blocked and waited for: no asynchronous handler runs.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::marker::PhantomData;
+use std::mem;
+use std::ptr;
+use std::sync::OnceLock;
+
+use rustix::thread::Pid;
+
+use super::errno::check;
+use super::sigset::{SignalSet, blocked, change_mask, pending, wait_for};
+use crate::clock::monotonic;
+use model::units::Nanos;
+
+/// What ended a wait of the housekeeping thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// The time came.
+    Time,
+    /// A measuring thread called [`notify_housekeeper`].
+    Notified,
+    /// SIGINT, SIGTERM, SIGHUP or SIGXCPU.
+    Stop,
+}
+
+/// What ends a run, results kept: each unless it was ignored when the process began (`nohup`, a
+/// shell's `&`).
+///
+/// SIGXCPU comes once a second from the soft limit of CPU time on, until the hard one kills
+/// (setrlimit(2)).
+const STOP: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGXCPU];
+const NOTIFY: libc::c_int = libc::SIGUSR1;
+const INTERRUPT: libc::c_int = libc::SIGUSR2;
+
+/// What the process was started with, read once, and what follows from it.
+struct Signals {
+    /// Those that end a run.
+    stop: SignalSet,
+    /// The same and [`NOTIFY`].
+    waited: SignalSet,
+    /// Those that are unblocked after a run: not those that were blocked before it.
+    freed: SignalSet,
+}
+
+static SIGNALS: OnceLock<Signals> = OnceLock::new();
+
+fn signals() -> &'static Signals {
+    SIGNALS.get_or_init(|| {
+        // A signal that is blocked is queued though it is ignored (sig_ignored, kernel/signal.c),
+        // and would be taken.
+        let stop = STOP.into_iter().filter(|&signal| !is_ignored(signal));
+        let blocked = blocked();
+        Signals {
+            stop: stop.clone().collect(),
+            waited: stop.clone().chain([NOTIFY]).collect(),
+            freed: stop.filter(|&signal| !blocked.contains(signal)).collect(),
+        }
+    })
+}
+
+/// Blocks the signals that [`wait_until`] waits for, in this thread and those it starts later.
+pub fn block_signals() -> io::Result<()> {
+    disposition(INTERRUPT, Some(Disposition::EmptyHandler))?;
+    change_mask(libc::SIG_BLOCK, signals().waited)?;
+    // The parent process may have blocked it, and a mask outlives execve(2).
+    change_mask(libc::SIG_UNBLOCK, SignalSet::from_iter([INTERRUPT])).map(drop)
+}
+
+/// Has a write beyond the limit of file sizes fail, as on a full disk, instead of ending the
+/// process.
+pub fn ignore_file_size_signal() {
+    let _ = disposition(libc::SIGXFSZ, Some(Disposition::Ignore));
+}
+
+/// Waits until an instant of CLOCK_MONOTONIC, a stop signal, or a notification from a measuring
+/// thread.
+pub fn wait_until(instant: Nanos) -> Woken {
+    loop {
+        let left = Nanos((instant.0 - monotonic().0).max(0));
+        match wait_for(&signals().waited, Some(left)) {
+            NOTIFY => return Woken::Notified,
+            signal if signal > 0 => return Woken::Stop,
+            _ if monotonic() >= instant => return Woken::Time,
+            _ => {}
+        }
+    }
+}
+
+/// Whether a stop signal is pending, which [`wait_until`] would take.
+pub fn stop_pending() -> bool {
+    let pending = pending();
+    STOP.into_iter().any(|signal| pending.contains(signal) && signals().stop.contains(signal))
+}
+
+/// Lets the stop signals end the process again, unless one is pending: it would end the process at
+/// once, before the rest is written. [`stop_pending`] then reports it at the end.
+pub fn unblock_signals() {
+    if !stop_pending() {
+        let _ = change_mask(libc::SIG_UNBLOCK, signals().freed);
+    }
+}
+
+/// Blocks the stop signals in the calling thread until it is dropped; one that came meanwhile takes
+/// effect then.
+#[must_use]
+pub struct StopsBlocked {
+    before: SignalSet,
+    /// A mask is a thread's own.
+    _own_thread: PhantomData<*const ()>,
+}
+
+impl StopsBlocked {
+    /// From now on.
+    pub fn begin() -> StopsBlocked {
+        // It fails for wrong arguments alone (sigprocmask(2)).
+        let before = change_mask(libc::SIG_BLOCK, signals().stop).unwrap_or_default();
+        StopsBlocked { before, _own_thread: PhantomData }
+    }
+}
+
+impl Drop for StopsBlocked {
+    fn drop(&mut self) {
+        let _ = change_mask(libc::SIG_SETMASK, self.before);
+    }
+}
+
+/// Wakes the housekeeping thread from [`wait_until`].
+pub fn notify_housekeeper(thread: i32) {
+    send(thread, NOTIFY);
+}
+
+/// Ends a measuring thread's sleep early, so that it sees the stop flag.
+pub fn interrupt_sleep(thread: i32) {
+    send(thread, INTERRUPT);
+}
+
+fn send(thread: i32, signal: libc::c_int) {
+    let process = rustix::process::getpid().as_raw_pid();
+    if Pid::from_raw(thread).is_some() {
+        // SAFETY: tgkill takes integers; a thread that is gone gives ESRCH.
+        unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
+    }
+}
+
+/// What a signal does, of what onbeat needs.
+enum Disposition {
+    Ignore,
+    /// Nothing, except that it ends a sleep with EINTR.
+    EmptyHandler,
+}
+
+/// What the process does at a signal, as it was before this call changed it.
+fn disposition(signal: libc::c_int, wanted: Option<Disposition>) -> io::Result<libc::sighandler_t> {
+    extern "C" fn empty(_: libc::c_int) {}
+    // SAFETY: sigaction is plain data for which all zeros is a value: no flags, so no SA_RESTART.
+    let [mut new, mut old]: [libc::sigaction; 2] = unsafe { mem::zeroed() };
+    let new = wanted.map(|wanted| {
+        new.sa_sigaction = match wanted {
+            Disposition::Ignore => libc::SIG_IGN,
+            Disposition::EmptyHandler => empty as extern "C" fn(libc::c_int) as libc::sighandler_t,
+        };
+        &raw const new
+    });
+    // SAFETY: both are locals; without a new one nothing changes; the handler does nothing, which
+    // is safe at any point.
+    check(unsafe { libc::sigaction(signal, new.unwrap_or(ptr::null()), &mut old) }.into())?;
+    Ok(old.sa_sigaction)
+}
+
+/// Whether the process ignores a signal.
+fn is_ignored(signal: libc::c_int) -> bool {
+    disposition(signal, None).is_ok_and(|handler| handler == libc::SIG_IGN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::thread_id;
+
+    #[test]
+    fn a_stop_that_is_held_back_waits_and_the_mask_comes_back() {
+        // In a thread of its own: the signals go to it alone, and are taken before it unblocks
+        // them.
+        std::thread::spawn(|| {
+            for signal in STOP.into_iter().filter(|&signal| !is_ignored(signal)) {
+                change_mask(libc::SIG_UNBLOCK, STOP.into_iter().collect()).expect("a mask");
+                let held = StopsBlocked::begin();
+                assert!(!stop_pending());
+                send(thread_id(), signal);
+                assert!(stop_pending(), "{signal}");
+                unblock_signals();
+                assert!(stop_pending() && blocked().contains(signal), "{signal} is still blocked");
+                assert_eq!(wait_until(monotonic()), Woken::Stop);
+                drop(held);
+                assert!(!blocked().contains(signal) && !stop_pending());
+                // Where they were blocked before, they stay so.
+                block_signals().expect("a mask");
+                drop(StopsBlocked::begin());
+                assert!(blocked().contains(signal));
+            }
+        })
+        .join()
+        .expect("no panic");
+    }
+}
