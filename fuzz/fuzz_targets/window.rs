@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use model::run::{Host, Run, Spike};
 use report::hunt::text;
-use report::perfetto;
+use report::hunt::perfetto;
 use rules::culprits::About;
 use rules::culprits::tally::Tally;
 use trace::timeline::{self, Cost, Doubts};

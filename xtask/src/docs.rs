@@ -11,7 +11,7 @@ const RULES: &str = "docs/rules";
 
 /// Every generated page by its path below the workspace's folder.
 fn pages() -> BTreeMap<PathBuf, String> {
-    let rules = report::rules::pages().into_iter();
+    let rules = report::rule_pages::markdown::pages().into_iter();
     let rules = rules.map(|(name, text)| (PathBuf::from(RULES).join(name), text));
     rules.chain([(PathBuf::from("docs/cli.md"), onbeat::cli::reference())]).collect()
 }

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::history::History;
-use super::{Input, words};
+use crate::plot::history::History;
+use crate::{Input, words};
 use model::histogram::{Bucket, Counts, bucket_of, buckets_of, edge_at_or_above};
 use model::run::{Block, CpuRun, Host, Integrity, Overhead, Peak, Plan, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
@@ -40,7 +40,7 @@ impl Sample {
 
     /// Says what the run supports, of a limit and a day.
     pub fn ask(&mut self, limit: Option<Nanos>) {
-        self.bounds = super::asked::bounds(&self.run, &self.series, limit);
+        self.bounds = crate::bounds::fixture::bounds(&self.run, &self.series, limit);
     }
 }
 

@@ -1,38 +1,14 @@
-//! The report as a page: one file without a script and without an address, for `file://`, for
-//! paper, for the telephone, in the light and in the dark.
-//!
-//! The page also holds the runs as JSON, in an element that browsers do not execute.
+//! What every page is made of: its frame, its pictures, its tables, the data at its end.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::overlay::{self, Group};
-use super::page::figure;
-use super::words::{clean, several, us_or_dash};
-use super::{Input, conditions, exceedance, latency, line, page, shift, table, theme};
-use model::error::Outcome;
+use crate::plot::svg::{Picture, Size};
+use crate::plot::theme;
+use crate::prose::prose;
 use model::text::harmless;
-use stats::compare::secondary;
-use stats::pair::verdict::Design;
 
 /// Nothing may be loaded and nothing executed, even if escaping had a hole.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-
-/// The runs as one page.
-pub fn html(inputs: &[Input]) -> Outcome<String> {
-    let json = super::json_compact(inputs)?;
-    let heading = match inputs {
-        [one] => format!("Wake-up latency: {}", clean(one.title)),
-        several => format!("Wake-up latency of {} runs", several.len()),
-    };
-    Ok(page_of(
-        &heading,
-        html! {
-            @if inputs.len() == 1 { (page::run(&inputs[0], None)) } @else { (overview(inputs)) }
-            footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the time a thread asked to be woken at to the time it ran." } }
-            (document(&json))
-        },
-    ))
-}
 
 /// A page with this heading.
 pub fn page_of(heading: &str, body: Markup) -> String {
@@ -56,120 +32,6 @@ pub fn page_of(heading: &str, body: Markup) -> String {
     .into_string()
 }
 
-/// Several runs: side by side first, then each by itself.
-fn overview(inputs: &[Input]) -> Markup {
-    let lines = line::of_runs(inputs);
-    html! {
-        p class="lead" { "Side by side first, then each run by itself." }
-        (side_by_side(inputs))
-        (differences(inputs))
-        h2 { "Latency of all runs" }
-        (figure("All CPUs of a run are added up.", |size| Some(latency::draw(&lines, None, &[], size, &theme::PAGE))))
-        h3 { "Exceedance" }
-        (figure("", |size| exceedance::draw(&lines, size, &theme::PAGE)))
-        (maxima(inputs))
-        @for (i, input) in inputs.iter().enumerate() { (page::run(input, Some(i + 1))) }
-    }
-}
-
-/// The block maxima of all runs over each other; of two, by how much they differ.
-fn maxima(inputs: &[Input]) -> Markup {
-    let groups: Vec<Group> =
-        inputs.iter().map(|input| Group { name: clean(input.title), series: vec![input.series] }).collect();
-    let with_blocks: Vec<&Input> = inputs.iter().filter(|input| !input.series.blocks.is_empty()).collect();
-    // One that all of them are asked about.
-    let limit = inputs
-        .first()
-        .and_then(Input::limit)
-        .filter(|limit| inputs.iter().all(|input| input.limit() == Some(*limit)));
-    let shifts = match (inputs, with_blocks.len()) {
-        ([a, b], 2) => secondary::quantiles(&[a.series], &[b.series], Design::Unpaired),
-        _ => Vec::new(),
-    };
-    html! {
-        @if !with_blocks.is_empty() {
-            h3 { "How often a latency is reached" }
-            (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
-                overlay::draw(&groups, limit, size, &theme::PAGE)
-            }))
-        }
-        @if let ([a, b], false) = (inputs, shifts.is_empty()) {
-            h3 { "By how much the second run is later, quantile by quantile" }
-            (figure("", |size| shift::draw(&shifts, size, &theme::PAGE)))
-            p { "A is " (clean(a.title)) ", B is " (clean(b.title)) ". One run each: no verdict. Two runs of one configuration differ too; " code { "onbeat compare" } " judges several of each." }
-        }
-    }
-}
-
-fn side_by_side(inputs: &[Input]) -> Markup {
-    page::scroll(
-        "The runs side by side",
-        html! {
-            table {
-                thead { tr {
-                    th class="left" { "run" } th class="left" { "kernel" } th { "cycles" } th { "missed" }
-                    th { "p50" } th { "p99.99" } th { "max" } th class="left" { "on" } th class="left" { "state" }
-                } }
-                tbody {
-                    @for (i, input) in inputs.iter().enumerate() {
-                        @let sum = table::sum(input.run);
-                        @let worst = input.run.cpus.iter().max_by_key(|cpu| cpu.max_ns);
-                        tr {
-                            th class="left" { a href={ "#run-" (i + 1) } { (clean(input.title)) } }
-                            td class="left" { (clean(&input.run.host.release)) }
-                            td { (sum[1]) } td { (sum[2]) } td { (sum[5]) } td { (sum[8]) }
-                            td class="top" { (us_or_dash(worst.and_then(|cpu| cpu.max_ns))) }
-                            td class="left" { @if let Some(cpu) = worst { "CPU " (cpu.cpu) } }
-                            td class="left" { (state(input)) }
-                        }
-                    }
-                }
-            }
-            p class="muted" { "Latencies in us." }
-        },
-    )
-}
-
-fn state(input: &Input) -> String {
-    let invalid = input.run.integrity.iter().filter(|entry| entry.invalidates).count();
-    match (input.run.complete, invalid) {
-        (true, 0) => "complete".into(),
-        (true, n) => format!("invalid: {}", several(n as u64, "reason", "reasons")),
-        (false, 0) => "incomplete".into(),
-        (false, n) => format!("incomplete, invalid: {}", several(n as u64, "reason", "reasons")),
-    }
-}
-
-/// The conditions that are not the same in all runs.
-fn differences(inputs: &[Input]) -> Markup {
-    let all: Vec<_> = inputs.iter().map(|input| conditions::conditions(input.run)).collect();
-    let Some(first) = all.first() else { return html! { p { "No runs." } } };
-    let differs = |&i: &usize| all.iter().any(|conditions| conditions[i].1 != first[i].1);
-    let rows: Vec<usize> = (0..first.len()).filter(differs).collect();
-    html! {
-        h2 { "What differs in the conditions" }
-        @if rows.is_empty() { p { "Nothing that was recorded." } }
-        @else {
-            (page::scroll("Conditions that differ", html! {
-                table {
-                    thead { tr {
-                        th class="left" { "condition" }
-                        @for input in inputs { th class="left" { (clean(input.title)) } }
-                    } }
-                    tbody {
-                        @for i in rows {
-                            tr {
-                                th class="left" { (first[i].0) }
-                                @for conditions in &all { td class="wrap" { (conditions[i].1) } }
-                            }
-                        }
-                    }
-                }
-            }))
-        }
-    }
-}
-
 /// What the page shows, as JSON. Within strings, where alone they can occur, the characters that could end the
 /// element or open a comment are written as escapes.
 pub fn document(json: &str) -> Markup {
@@ -177,79 +39,23 @@ pub fn document(json: &str) -> Markup {
     html! { script type="application/json" id="onbeat-run" { (PreEscaped(safe)) } }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{alone, fixture};
-    use model::run::Run;
-
-    fn embedded(text: &str) -> &str {
-        let start = text.find("id=\"onbeat-run\">").unwrap() + "id=\"onbeat-run\">".len();
-        &text[start..start + text[start..].find("</script>").unwrap()]
-    }
-
-    #[test]
-    fn every_kind_of_run_becomes_a_page() {
-        for sample in fixture::all() {
-            let text = html(&[sample.input()]).unwrap();
-            assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"), "{}", sample.title);
-            let run: Run = serde_json::from_str(embedded(&text)).unwrap();
-            assert_eq!(run, sample.run);
-            assert!(text.contains("aria-label"));
-            for word in [["WC", "ET"].concat(), "guarantee".to_owned()] {
-                assert!(!text.contains(word.as_str()));
-            }
+/// A picture in both sizes, of which one is shown, and what it does not draw.
+pub fn figure(caption: &str, draw: impl Fn(Size) -> Option<Picture>) -> Markup {
+    let (Some(wide), Some(narrow)) = (draw(Size::Wide), draw(Size::Narrow)) else { return html! {} };
+    html! {
+        figure {
+            (wide.inline("wide"))
+            (narrow.inline("narrow"))
+            figcaption { (caption) @for note in &wide.notes { " " (note) } }
         }
     }
+}
 
-    #[test]
-    fn nothing_is_loaded_and_nothing_runs() {
-        for sample in [fixture::noisy(), fixture::many()] {
-            let text = html(&[sample.input()]).unwrap();
-            assert!(!text.contains("://") && !text.contains("src=\"") && !text.contains("url("));
-            assert_eq!(text.matches("<script").count(), 1);
-            assert!(text.len() < 1_000_000, "{}", text.len());
-        }
-    }
+/// A table that may be wider than the page.
+pub fn scroll(name: &str, table: Markup) -> Markup {
+    html! { div class="scroll" role="region" aria-label=(name) tabindex="0" { (table) } }
+}
 
-    #[test]
-    fn attacks_stay_text() {
-        let sample = fixture::hostile();
-        for text in [
-            html(&[sample.input()]).unwrap(),
-            html(&[sample.input(), sample.input()]).unwrap(),
-            alone::svg(&[sample.input()]),
-        ] {
-            assert!(!text.contains("<img") && !text.contains("<script>alert"), "an element got through");
-            assert!(text.matches("<script").count() <= 1);
-            assert!(!text.contains('\0') && !text.contains('\u{1b}'));
-            // Within an attribute the quote would end it.
-            assert!(!text.contains("onerror=\"alert"));
-        }
-    }
-
-    #[test]
-    fn an_unfinished_or_invalid_run_says_so_first() {
-        let text = html(&[fixture::noisy().input()]).unwrap();
-        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
-        assert!(at("INCOMPLETE") < at("<dl"));
-        assert!(at("the hypervisor took 1.21 s") < at("<dl"));
-        assert!(text.contains("cut short and left out"));
-    }
-
-    #[test]
-    fn several_runs_stand_side_by_side() {
-        let (a, b) = (fixture::quiet(), fixture::noisy());
-        let text = html(&[a.input(), b.input()]).unwrap();
-        assert!(text.contains("href=\"#run-2\"") && text.contains("id=\"run-2\""));
-        assert!(text.contains("What differs"));
-        assert_eq!(serde_json::from_str::<Vec<Run>>(embedded(&text)).unwrap(), [a.run, b.run]);
-        assert!(html(&[]).unwrap().contains("No runs"));
-    }
-
-    #[test]
-    fn the_limits_of_the_test_are_stated() {
-        let text = html(&[fixture::spike().input()]).unwrap();
-        assert!(text.contains("rarer than about once per 20 min ("), "{}", fixture::spike().title);
-    }
+pub fn pairs(pairs: &[(&'static str, String)]) -> Markup {
+    html! { dl { @for (name, value) in pairs { div { dt { (name) } dd { (prose(value)) } } } } }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::words::clean;
+use crate::words::clean;
 
 /// A sentence with its commands and file names set as code. A back-tick without its other one stays what it is.
 pub fn prose(text: &str) -> Markup {

@@ -1,12 +1,9 @@
-//! Values as words: latencies, lengths, times, and the sentences about a run as a whole.
+//! Values as words: latencies, lengths, times, rates, probabilities.
 
 use std::fmt::Write;
 
-use super::Input;
-use model::run::{Integrity, Run};
 pub use model::text::{clean, several};
 use model::units::Nanos;
-use model::vocabulary::Command;
 
 /// What stands where a number is not known.
 pub const UNKNOWN: &str = "\u{2013}";
@@ -68,99 +65,54 @@ pub fn moment(time: &str, started: &str) -> String {
     format!("{}{utc}", time_of_day(time, started))
 }
 
-/// What a test of this length cannot say.
-pub fn limits(run: &Run) -> Option<String> {
-    let length = run.elapsed_ns.filter(|length| length.0 > 0)?;
-    Some(format!(
-        "What these numbers cannot say: a mechanism rarer than about once per {} (a third of the test) may not have occurred in the {} that were measured.",
-        duration(Nanos(length.0 / 3)),
-        duration(length)
-    ))
-}
-
-/// That the run was cut short, where it was.
-pub fn incomplete(run: &Run) -> Option<String> {
-    if run.complete {
-        return None;
+/// Probabilities as people say them, never rounded to certainty.
+pub fn percent(p: f64) -> String {
+    match p * 100.0 {
+        x if x > 99.9 && p < 1.0 => "over 99.9 %".into(),
+        x if x >= 99.0 => format!("{x:.1} %"),
+        x if x >= 10.0 => format!("{x:.0} %"),
+        x if x >= 0.1 => format!("{x:.1} %"),
+        x if x > 0.0 => "under 0.1 %".into(),
+        _ => "0 %".into(),
     }
-    let reach = run.elapsed_ns.map_or_else(String::new, |length| format!(" after {}", duration(length)));
-    Some(format!("INCOMPLETE: the run did not come to its end; the numbers stop{reach}."))
 }
 
-/// An integrity entry as a sentence.
-pub fn integrity(entry: &Integrity) -> String {
-    let place = entry.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
-    let detail = if entry.detail.is_empty() { String::new() } else { format!(": {}", clean(&entry.detail)) };
-    format!("{}{place}{detail}", clean(entry.kind.as_str()))
-}
-
-/// Samples whose value an import does not carry, and the wake-ups that came early.
-pub fn oddities(run: &Run) -> Vec<String> {
-    let mut notes = Vec::new();
-    for cpu in &run.cpus {
-        if cpu.is_summary() {
-            let n = several(cpu.cycles, "sample", "samples");
-            notes.push(format!(
-                "CPU {}: {n} without a histogram: what the table has is all that is known.",
-                cpu.cpu
-            ));
-        }
-        if let Some(n) = cpu.overflows.filter(|&n| n > 0) {
-            let what = several(n, "sample", "samples");
-            notes.push(format!("CPU {}: {what} {}.", cpu.cpu, beyond(cpu.beyond_from())));
-        }
-        if let Some(n) = cpu.early.filter(|&n| n > 0) {
-            let down = cpu
-                .min_ns
-                .filter(|min| min.0 < 0)
-                .map(|min| format!(", by up to {}", span(Nanos(min.0.saturating_neg()))));
-            let what = several(n, "wake-up", "wake-ups");
-            notes.push(format!("CPU {}: {what} before the time{}.", cpu.cpu, down.unwrap_or_default()));
-        }
+/// A rate as people say it: so many an hour or a day, or one in a longer time.
+pub fn per_hour(rate: f64) -> String {
+    match rate {
+        r if r <= 0.0 => "none".into(),
+        r if r >= 100.0 => format!("{r:.0} an hour"),
+        r if r >= 1.0 => format!("{r:.1} an hour"),
+        r if r >= 1.0 / 24.0 => format!("{:.1} a day", r * 24.0),
+        r => format!("one in {}", seconds(3600.0 / r)),
     }
-    notes
+}
+
+/// A length in seconds as people say it.
+pub fn seconds(s: f64) -> String {
+    duration(Nanos((s * 1e9).min(9e18) as i64))
+}
+
+/// A bound at the digits in which it is shown: rounded to the nearest it would be too low every other time.
+pub fn rounded_up(ns: f64) -> Nanos {
+    let ns = ns.min(9e18).ceil() as i64;
+    let mut unit = 1;
+    while ns / unit >= 1_000 {
+        unit *= 10;
+    }
+    Nanos(ns.saturating_add(unit - 1) / unit * unit)
+}
+
+/// A difference of latencies with its sign.
+pub fn signed(ns: f64) -> String {
+    let size = span(Nanos(ns.abs().min(9e18) as i64));
+    if ns < 0.0 { format!("-{size}") } else { format!("+{size}") }
 }
 
 /// Of samples beyond the histogram's end: what is known of their values.
 pub fn beyond(from: Option<Nanos>) -> String {
     let late = from.map_or_else(String::new, |from| format!(", each at least {}", span(from)));
     format!("beyond the histogram's end, values unknown{late}")
-}
-
-/// The largest latency over all CPUs; unknown where that of one which measured is.
-pub fn largest(run: &Run) -> Option<Nanos> {
-    let mut measured = run.cpus.iter().filter(|cpu| cpu.cycles > 0).map(|cpu| cpu.max_ns);
-    measured.try_fold(None, |max, cpu| cpu.map(|cpu| max.max(Some(cpu)))).flatten()
-}
-
-/// What the reader wants to know first.
-pub fn verdict(input: &Input) -> String {
-    let cpus = &input.run.cpus;
-    let cycles = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
-    let Some(worst) = cpus.iter().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
-        return match cycles {
-            0 => "No wake-up was measured.".into(),
-            n => format!("Of {} the largest latency is not known.", several(n, "wake-up", "wake-ups")),
-        };
-    };
-    if largest(input.run).is_none() {
-        return format!(
-            "The largest latency is not known: of some CPUs it is, CPU {} having {}, of others not.",
-            worst.cpu,
-            worst.max_ns.map_or_else(|| or_dash::<u64>(None), span)
-        );
-    }
-    let max = worst.max_ns.map_or_else(|| or_dash::<u64>(None), span);
-    let when = worst.worst.first().filter(|w| w.latency_ns == worst.max_ns && !w.time.is_empty());
-    let when = when.map_or_else(String::new, |w| format!(" at {}", moment(&w.time, &input.run.started)));
-    let missed: u64 = cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
-    let missed =
-        if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
-    let on = several(cpus.len() as u64, "CPU", "CPUs");
-    let cycles = several(cycles, "wake-up", "wake-ups");
-    // What is armed adds to every wake-up: such a maximum is not the machine's.
-    let armed = if input.run.command == Command::Hunt { ", with events armed," } else { "" };
-    format!("The largest latency of {cycles} on {on}{armed} was {max}, on CPU {}{when}{missed}.", worst.cpu)
 }
 
 /// Appends a line broken at blanks, what follows indented two further than the line is.

@@ -12,7 +12,7 @@ use model::keyword::Keyword;
 use model::text::quoted;
 use model::units::CpuSet;
 use report::map::Map;
-use report::{self, map_text};
+use report::map::text as map_text;
 use rules::audit;
 use rules::audit::Audit;
 use rules::intent::{Profile, intent};
@@ -81,7 +81,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     args.write(&audit, map.as_ref())?;
     if !args.quiet && !outputs.iter().any(|path| path.as_deref() == Some(Path::new("-"))) {
         let color = environment.color(&std::io::stdout());
-        let mut text = report::audit::render(&audit, environment.columns(), color, args.verbose);
+        let mut text = report::audit::text::render(&audit, environment.columns(), color, args.verbose);
         if let Some(map) = map.filter(|_| args.map) {
             text.push('\n');
             text.push_str(&map_text::render(&map, environment.columns(), color));
@@ -95,7 +95,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 pub fn page_of_capture(path: &Path) -> Outcome<String> {
     let survey = survey(&capture::open(path)?, &wanted());
     let intent = intent(&survey, Profile::default(), None).map_err(Trouble::usage)?;
-    report::audit_page::html(&audit::audit(&survey, &intent), &Map::of(&survey, &intent))
+    report::audit::page::html(&audit::audit(&survey, &intent), &Map::of(&survey, &intent))
 }
 
 impl Args {
@@ -122,10 +122,10 @@ impl Args {
             write_output(path, json_pretty(audit)?.as_bytes())?;
         }
         if let Some(path) = &self.junit {
-            write_output(path, report::junit::render(audit).as_bytes())?;
+            write_output(path, report::audit::junit::render(audit).as_bytes())?;
         }
         if let (Some(path), Some(map)) = (&self.html, map) {
-            write_output(path, report::audit_page::html(audit, map)?.as_bytes())?;
+            write_output(path, report::audit::page::html(audit, map)?.as_bytes())?;
         }
         Ok(())
     }

@@ -93,8 +93,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         let remarks = if told { &[] } else { subject.remarks.as_slice() };
         let (title, columns) = (&subject.title, environment.columns());
         let text = match args.quiet {
-            true => report::bounds::brief(title, &answer, columns, color),
-            false => report::bounds::text(title, &answer, remarks, columns, color),
+            true => report::bounds::text::brief(title, &answer, columns, color),
+            false => report::bounds::text::text(title, &answer, remarks, columns, color),
         };
         print(text.as_bytes())?;
     }

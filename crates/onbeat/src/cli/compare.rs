@@ -11,7 +11,7 @@ use facts::differences::{Difference, Settings, differences};
 use model::error::{Exit, Outcome, Trouble, json, json_pretty};
 
 use model::units::Bare;
-use report::versus::Versus;
+use report::compare::page::Versus;
 use stats::compare::{Compared, Metric, Question, compare, design};
 use stats::pair::verdict::Design;
 use stats::series::Series;
@@ -101,7 +101,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     if let Err(trouble) = comparable(&in_a, &in_b) {
         // What differs is said even where that is the reason for the refusal.
         if let Some(differing) = differing.as_deref().filter(|differing| !differing.is_empty()) {
-            report::compare::differences(Some(differing), environment.columns()).lines().for_each(say);
+            report::compare::text::differences(Some(differing), environment.columns()).lines().for_each(say);
         }
         return Err(trouble);
     }
@@ -129,12 +129,12 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         let json = json(&document)?;
         let (a, b) = (series(&in_a), series(&in_b));
         let versus = Versus { compared: &compared, differing: differing.as_deref(), remarks: &remarks, a, b };
-        write_output(path, report::versus::html(&versus, &json).as_bytes())?;
+        write_output(path, report::compare::page::html(&versus, &json).as_bytes())?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
         let color = environment.color(&std::io::stdout());
         let (differing, columns) = (differing.as_deref(), environment.columns());
-        print(report::compare::text(&compared, differing, &shown, columns, color).as_bytes())?;
+        print(report::compare::text::text(&compared, differing, &shown, columns, color).as_bytes())?;
     }
     Ok(match compared.verdict {
         "worse" => Exit::Limit,

@@ -11,8 +11,8 @@ use bundle::read::Bundle;
 use model::error::{Exit, Outcome, Trouble, json};
 use model::run::Run;
 use model::text::{quoted, several};
+use report::hunt::perfetto;
 use report::hunt::text;
-use report::perfetto;
 use rules::culprits::Stolen;
 
 /// Explain a hunt again, from its bundle, without root

@@ -76,7 +76,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     }
     if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
         let color = environment.color(&std::io::stdout());
-        let table = report::table::render(&run, environment.columns(), color);
+        let table = report::run::table::render(&run, environment.columns(), color);
         print(format!("{table}kept in {}\n", quoted(&path)).as_bytes())?;
     }
     if run.plan.interval_ns.is_none() {

@@ -14,8 +14,8 @@ use model::error::{Exit, Outcome, json};
 use model::run::Run;
 use model::text::quoted;
 use model::vocabulary::Command;
-use report::outlook::outlook;
-use report::table;
+use report::run::next_steps::outlook;
+use report::run::table;
 use report::words::wrapped;
 
 /// Measure the wake-up latency of each CPU

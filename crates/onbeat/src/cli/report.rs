@@ -16,16 +16,17 @@ use model::error::{Exit, Outcome, Trouble};
 use model::run::Peak;
 use model::text::{clean, several};
 use model::units::Nanos;
-use report::history::History;
 use report::hunt;
 use report::hunt::windows::Windows;
-use report::{self, Format, Input, table};
+use report::plot::history::History;
+use report::run::table;
+use report::{self, Format, Input};
 use rules::culprits::Stolen;
 use stats::bounds::{Bounds, Question, REACH};
 use stats::series::Collector;
 
 /// Columns of the pictures over time; a longer run has more time in each.
-const COLUMNS: usize = report::COLUMNS;
+const COLUMNS: usize = report::plot::history::COLUMNS;
 
 /// Draw runs, or print their tables
 ///

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Environment, check_outputs, print, write_output};
 use model::error::{Exit, Outcome, Trouble};
-use report::{rules as pages, rules_text};
+use report::rule_pages::{json, text};
 use rules::Rule;
 
 /// List the rules, or print all about one
@@ -32,14 +32,14 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         Some(id) => vec![Rule::find(id).ok_or_else(|| unknown(id))?],
     };
     if let Some(path) = &args.json {
-        write_output(path, pages::json(&chosen)?.as_bytes())?;
+        write_output(path, json::json(&chosen)?.as_bytes())?;
     }
     if args.json.as_deref() != Some(Path::new("-")) {
         let text = match (&args.id, &chosen[..]) {
             (Some(_), [rule]) => {
-                rules_text::page(*rule, environment.columns(), environment.color(&std::io::stdout()))
+                text::page(*rule, environment.columns(), environment.color(&std::io::stdout()))
             }
-            _ => rules_text::list(&chosen, environment.columns()),
+            _ => text::list(&chosen, environment.columns()),
         };
         print(text.as_bytes())?;
     }

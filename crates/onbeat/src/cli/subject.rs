@@ -69,12 +69,12 @@ impl Subject {
 
     /// The histogram over all CPUs; empty for a list.
     pub fn rows(&self) -> Vec<Bucket> {
-        report::line::sum_rows(self.cpus().map(|cpu| cpu.histogram.as_slice()))
+        report::totals::sum_rows(self.cpus().map(|cpu| cpu.histogram.as_slice()))
     }
 
     /// The largest latency that the run itself names; None where it does not name that of each CPU.
     pub fn max(&self) -> Option<Nanos> {
-        self.run.as_ref().and_then(report::words::largest)
+        self.run.as_ref().and_then(report::totals::largest)
     }
 
     /// How many samples lie beyond an imported histogram.
@@ -85,7 +85,7 @@ impl Subject {
     /// What the run itself says has spoiled it.
     pub fn spoiled(&self) -> Vec<String> {
         let entries = self.run.iter().flat_map(|run| &run.integrity);
-        entries.filter(|entry| entry.invalidates).map(report::words::integrity).collect()
+        entries.filter(|entry| entry.invalidates).map(report::run::sentences::integrity).collect()
     }
 
     /// When the listed samples beyond an imported histogram's end were, a list per CPU: cyclictest gives their cycle

@@ -4,11 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::fixture::{ATTACK, hostile, poison};
-use super::hunt::{fixture as hunts, windows::Windows};
-use super::map::tests::{four, map_of, thread};
-use super::versus::Versus;
-use super::{Format, Input, audit, audit_page, bounds, compare, hunt, junit, perfetto, render, table};
+use crate::audit::{junit, page as audit_page, text as audit};
+use crate::bounds::text as bounds;
+use crate::compare::page::Versus;
+use crate::compare::text as compare;
+use crate::fixture::{ATTACK, hostile, poison};
+use crate::hunt::fixture as hunts;
+use crate::hunt::perfetto;
+use crate::hunt::windows::Windows;
+use crate::map::tests::{four, map_of, thread};
+use crate::run::table;
+use crate::{Format, Input, hunt, render};
 use bundle::foreign;
 use facts::differences::Difference;
 use model::run::Run;
@@ -150,7 +156,7 @@ fn answers_through_every_form() {
     let versus = Versus { compared: &answer, differing: Some(&differing), remarks: &remarks, a, b };
     assert_harmless(
         "page of a comparison",
-        &super::versus::html(&versus, &serde_json::to_string(&answer).unwrap()),
+        &super::compare::page::html(&versus, &serde_json::to_string(&answer).unwrap()),
     );
 }
 
@@ -172,7 +178,7 @@ fn a_machine_through_every_form() {
     }
     found.host.release = ATTACK.into();
     assert_harmless("audit", &audit::render(&found, 80, false, true));
-    assert_harmless("map", &super::map_text::render(&map, 80, false));
+    assert_harmless("map", &super::map::text::render(&map, 80, false));
     assert_harmless("junit", &junit::render(&found));
     assert_harmless("page of an audit", &audit_page::html(&found, &map).unwrap());
     assert_json("audit's json", &model::error::json_pretty(&found).unwrap());

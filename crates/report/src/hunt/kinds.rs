@@ -2,7 +2,7 @@
 //!
 //! There are more kinds than colours that can be told apart. Kinds of a family share one and differ in its strength.
 
-use crate::theme::Theme;
+use crate::plot::theme::Theme;
 
 /// What no event accounts for.
 pub const UNEXPLAINED: &str = model::slice::SliceKind::Unexplained.name();

@@ -1,6 +1,7 @@
 //! What is said before anything else where most of a hunt's lost time is not Linux's.
 
-use super::{said, share, total, unexplained};
+use super::parts::{share, total, unexplained};
+use super::said;
 use model::run::Run;
 use model::units::Nanos;
 use trace::timeline::is_outside;
@@ -79,7 +80,7 @@ mod tests {
         let sentence = sentence(&run).unwrap();
         assert!(text::render(&run, 200, false).starts_with(&sentence));
         let sample = crate::fixture::quiet();
-        let page = crate::html(&[crate::Input { run: &run, ..sample.input() }]).unwrap();
+        let page = crate::run::page::html(&[crate::input::Input { run: &run, ..sample.input() }]).unwrap();
         assert!(page.find(&sentence).unwrap() < page.find("class=\"lead\"").unwrap());
         let section = crate::hunt::section::section(&run, None).into_string();
         assert_eq!(

@@ -2,13 +2,15 @@
 
 use maud::{Markup, html};
 
+use super::parts::{Part, longest, parts, share};
 use super::stages::Landmarks;
 use super::swatches::{Swatch, swatches};
 use super::tracks::Tracks;
-use super::{Part, kinds, parts, pins, share, strip};
-use crate::axis::{Scale, number, unit_of};
-use crate::svg::{self, Picture, Plot, Px, Size, text};
-use crate::theme::Theme;
+use super::{kinds, pins, strip};
+use crate::plot::axis::{Scale, number, unit_of};
+use crate::plot::svg;
+use crate::plot::svg::{Picture, Plot, Px, Size, text};
+use crate::plot::theme::Theme;
 use crate::words::{several, span};
 use model::run::Spike;
 use model::units::Nanos;
@@ -25,7 +27,7 @@ const WEDGE: f64 = 14.0;
 
 /// The picture of a spike; without its window only the parts are drawn.
 pub fn draw(spike: &Spike, window: Option<&Window>, size: Size, theme: &Theme) -> Option<Picture> {
-    let parts = super::longest(parts(spike), PARTS).0;
+    let parts = longest(parts(spike), PARTS).0;
     if spike.latency_ns.0 <= 0 || parts.is_empty() {
         return None;
     }
@@ -171,7 +173,7 @@ fn keys(parts: &[Part], theme: &Theme) -> Vec<Swatch> {
 mod tests {
     use super::*;
     use crate::hunt::fixture;
-    use crate::theme::PAPER;
+    use crate::plot::theme::PAPER;
 
     #[test]
     fn every_spike_is_drawn_with_and_without_its_window() {

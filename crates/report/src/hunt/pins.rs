@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use crate::svg::{Px, text, text_width};
-use crate::theme::Theme;
+use crate::plot::svg::{Px, text, text_width};
+use crate::plot::theme::Theme;
 
 /// What the names and strokes take.
 pub const HEIGHT: f64 = 26.0;
@@ -57,7 +57,7 @@ pub fn draw(points: &[(&str, f64)], edges: (f64, f64), top: f64, theme: &Theme) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::PAPER;
+    use crate::plot::theme::PAPER;
 
     #[test]
     fn names_that_would_overlap_are_one() {

@@ -2,12 +2,13 @@
 
 use maud::{Markup, html};
 
+use super::parts::{Part, longest, parts, share, total, unexplained, worst};
 use super::windows::{KEPT, Windows};
-use super::{Part, kinds, parts, path, picture, said, share, total, unexplained, worst};
-use crate::axis::number;
-use crate::page::{figure, scroll};
+use super::{kinds, path, picture, said};
+use crate::html::{figure, scroll};
+use crate::plot::axis::number;
+use crate::plot::theme::PAGE;
 use crate::prose::prose;
-use crate::theme::PAGE;
 use crate::words::{clean, several, span, us};
 use model::run::{Culprit, Run, Spike};
 use model::vocabulary::Command;
@@ -115,7 +116,7 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
     let window = windows.and_then(|windows| windows.of(spike));
     let when = said::when(spike, run);
     let when = if when.is_empty() { when } else { format!(", {when}") };
-    let (shown, others, length) = super::longest(parts(spike), ROWS);
+    let (shown, others, length) = longest(parts(spike), ROWS);
     html! {
         section class="spike" {
             h3 { (number) ". " (span(spike.latency_ns)) " late on CPU " (spike.cpu) (when) ": " (said::classes(spike)) }
@@ -199,12 +200,16 @@ mod tests {
     fn a_page_has_the_hunt_and_says_that_events_were_armed() {
         let sample = crate::fixture::quiet();
         let (run, windows) = (fixture::run(), fixture::windows());
-        let text =
-            crate::html(&[crate::Input { run: &run, windows: Some(&windows), ..sample.input() }]).unwrap();
+        let text = crate::run::page::html(&[crate::input::Input {
+            run: &run,
+            windows: Some(&windows),
+            ..sample.input()
+        }])
+        .unwrap();
         assert!(
             text.contains("Who took the time") && text.contains("on 2 CPUs, with events armed, was 1.21 ms")
         );
-        assert!(!crate::html(&[sample.input()]).unwrap().contains("armed"));
+        assert!(!crate::run::page::html(&[sample.input()]).unwrap().contains("armed"));
     }
 
     #[test]

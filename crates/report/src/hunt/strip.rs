@@ -4,11 +4,13 @@ use std::cmp::Ordering;
 
 use maud::{Markup, html};
 
-use super::kinds::{self, UNEXPLAINED};
-use super::{Part, said};
-use crate::axis::Scale;
-use crate::svg::{FONT, Px, text, text_width};
-use crate::theme::Theme;
+use super::kinds;
+use super::kinds::UNEXPLAINED;
+use super::parts::Part;
+use super::said;
+use crate::plot::axis::Scale;
+use crate::plot::svg::{FONT, Px, text, text_width};
+use crate::plot::theme::Theme;
 use crate::words::{clean, span};
 use model::run::Who;
 
@@ -163,7 +165,7 @@ struct Px2(f64);
 
 impl maud::Render for Px2 {
     fn render_to(&self, out: &mut String) {
-        out.push_str(&crate::axis::number(self.0));
+        out.push_str(&crate::plot::axis::number(self.0));
     }
 }
 
@@ -177,8 +179,9 @@ fn hover(part: &Part) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hunt::{fixture, parts};
-    use crate::theme::PAPER;
+    use crate::hunt::fixture;
+    use crate::hunt::parts::parts;
+    use crate::plot::theme::PAPER;
 
     #[test]
     fn every_part_has_a_bar_and_a_name_or_is_too_many() {

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::axis::number;
-use crate::svg::{Grid, LINE, Plot, Px, fit, text};
-use crate::theme::Theme;
+use crate::plot::axis::number;
+use crate::plot::svg::{Grid, LINE, Plot, Px, fit, text};
+use crate::plot::theme::Theme;
 
 /// One entry.
 pub struct Swatch {
@@ -35,8 +35,8 @@ pub fn swatches(keys: &[Swatch], plot: &Plot, y: f64, theme: &Theme) -> (Markup,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::svg::Size;
-    use crate::theme::PAPER;
+    use crate::plot::svg::Size;
+    use crate::plot::theme::PAPER;
 
     #[test]
     fn what_does_not_fit_beside_stands_below() {

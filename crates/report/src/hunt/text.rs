@@ -3,9 +3,10 @@
 
 use std::fmt::Write;
 
-use super::{PARTS, Part, kinds, longest, outside, parts, said, share, sums, total, unexplained, worst};
-use crate::ink::{BOLD, DIM, Ink, RED, YELLOW};
-use crate::table;
+use super::parts::{PARTS, Part, longest, parts, share, sums, total, unexplained, worst};
+use super::{kinds, outside, said};
+use crate::palette::{BOLD, DIM, Ink, RED, YELLOW};
+use crate::run::table;
 use crate::words::{clean, filled, several, span, us, wrapped};
 use model::run::{Culprit, Run, Spike};
 use model::slice::SliceKind;
@@ -303,7 +304,7 @@ mod tests {
         let run = fixture::run();
         for width in [60, 120] {
             let mut plain = render(&run, width, true);
-            for code in [BOLD, DIM, RED, YELLOW, crate::ink::PLAIN] {
+            for code in [BOLD, DIM, RED, YELLOW, crate::palette::PLAIN] {
                 plain = plain.replace(code, "");
             }
             assert_eq!(plain, render(&run, width, false));

@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use super::swatches::Swatch;
-use crate::axis::{Scale, number};
-use crate::svg::{Plot, Px, text, text_width};
-use crate::theme::Theme;
+use crate::plot::axis::{Scale, number};
+use crate::plot::svg::{Plot, Px, text, text_width};
+use crate::plot::theme::Theme;
 use crate::words::{clean, several, span};
 use model::run::Spike;
 use model::units::Nanos;
@@ -186,8 +186,8 @@ fn busiest(mut all: Vec<Lane>, notes: &mut Vec<String>) -> Vec<Lane> {
 mod tests {
     use super::*;
     use crate::hunt::fixture;
-    use crate::svg::Size;
-    use crate::theme::PAPER;
+    use crate::plot::svg::Size;
+    use crate::plot::theme::PAPER;
     use model::units::Cpu;
     use trace::event::Event;
 

@@ -34,8 +34,8 @@ pub fn order(map: &Map) -> Vec<Cpu> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{machine, map_of};
     use super::*;
+    use crate::map::tests::{machine, map_of};
 
     #[test]
     fn siblings_stand_side_by_side_unless_that_scatters_the_groups() {

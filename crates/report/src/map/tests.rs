@@ -3,8 +3,10 @@
 use super::*;
 use facts::survey::{Wanted, survey};
 use host::Host;
+use model::units::CpuSet;
 use rules::fixture::Machine;
 use rules::intent::{Profile, intent};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A machine of so many CPUs, with a thread and an interrupt queue on each, and edits to it.
@@ -168,7 +170,7 @@ fn many_cpus_are_few_groups() {
     assert_eq!((map.lands.items.len(), map.realtime.len()), (256, 1));
     assert_eq!(map.realtime[0].names, ["migration/N (256)"]);
     for width in [60, 100, 200] {
-        let text = super::super::map_text::render(&map, width, false);
+        let text = super::text::render(&map, width, false);
         assert!(
             text.lines().count() < 50 && text.lines().all(|line| line.chars().count() <= width),
             "{text}"

@@ -1,0 +1,52 @@
+//! An audit as JUnit XML, the form that continuous integration shows.
+//!
+//! One test case per rule: what fails is a failure, what is unknown is an error (it must not look like a pass),
+//! what does not apply is skipped. Source: the schema that Jenkins' xunit plugin publishes.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::words::clean;
+use model::keyword::Keyword;
+use rules::audit::{Audit, Finding};
+use rules::judgement::Verdict;
+
+/// The XML document.
+pub fn render(audit: &Audit) -> String {
+    let summary = &audit.summary;
+    let suite = html! {
+        testsuites {
+            testsuite name="onbeat audit" tests=(audit.findings.len()) failures=(summary.fail)
+                errors=(summary.unknown) skipped=(summary.not_applicable) {
+                @for found in &audit.findings { (case(found)) }
+            }
+        }
+    };
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", suite.into_string())
+}
+
+fn case(found: &Finding) -> Markup {
+    let class = format!("onbeat.audit.{}", found.severity.name());
+    let said = printable(if found.value.is_empty() { &found.why } else { &found.value });
+    html! {
+        testcase name=(found.rule) classname=(class) {
+            @match found.verdict {
+                Verdict::Pass => {}
+                Verdict::Fail => failure type=(found.severity.name()) message=(said) { (detail(found)) }
+                Verdict::Unknown => error type="unknown" message=(said) {}
+                Verdict::NotApplicable => skipped message=(said) {}
+            }
+        }
+    }
+}
+
+fn detail(found: &Finding) -> PreEscaped<String> {
+    let lines = [("should be", &found.wanted), ("why", &found.why), ("to do", &found.fix)];
+    let lines: Vec<String> =
+        lines.iter().map(|(name, text)| format!("{name}: {}", printable(text))).collect();
+    html! { (lines.join("\n")) }
+}
+
+/// XML 1.0 has no way at all to write most control characters, nor U+FFFE and U+FFFF.
+fn printable(text: &str) -> String {
+    clean(text).chars().map(|c| if matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,5 @@
+//! The verdicts of an audit: for the terminal, as a page, as JUnit's XML.
+
+pub mod junit;
+pub mod page;
+pub mod text;

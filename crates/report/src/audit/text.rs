@@ -1,0 +1,194 @@
+//! An audit for people: what fails, worst first, then what could not be told, then the count.
+
+use std::fmt::Write;
+
+use crate::palette::{BOLD, Ink, RED, YELLOW};
+use crate::words::{clean, filled, several, wrapped};
+use model::keyword::Keyword;
+use rules::audit::{Audit, Finding};
+use rules::intent::Chosen;
+use rules::judgement::{Severity, Verdict};
+
+/// The findings of a verdict, worst first, else in the rules' order.
+pub fn worst_first(audit: &Audit, verdict: Verdict) -> Vec<&Finding> {
+    let mut found: Vec<&Finding> = audit.findings.iter().filter(|found| found.verdict == verdict).collect();
+    found.sort_by_key(|found| std::cmp::Reverse(found.severity));
+    found
+}
+
+/// The audit as text of at most so many columns, with ANSI colours if asked for; `verbose` adds what passes, what
+/// does not apply, and all about what is less grave.
+pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String {
+    let ink = Ink(color);
+    let mut page = String::new();
+    wrapped(&mut page, &conditions(audit), width);
+    let (grave, slight): (Vec<_>, Vec<_>) = worst_first(audit, Verdict::Fail)
+        .into_iter()
+        .partition(|found| verbose || found.severity >= Severity::Medium);
+    for found in grave {
+        let code = if found.severity >= Severity::High { RED } else { YELLOW };
+        let severity = ink.dye(code, &format!("{:<6}", found.severity.name()));
+        let _ = write!(page, "\n{severity}  {}\n", ink.dye(BOLD, found.rule));
+        fields(&mut page, found, width);
+    }
+    if !slight.is_empty() {
+        let _ = writeln!(page, "\n{}", ink.dye(BOLD, "and less grave (all about them with -v)"));
+    }
+    for found in slight {
+        let said = format!("{}: {}, should be {}", found.rule, clean(&found.value), clean(&found.wanted));
+        filled(&mut page, &format!("  {:<5} ", found.severity.name()), &said, 10, width);
+    }
+    let unknown = worst_first(audit, Verdict::Unknown);
+    if !unknown.is_empty() {
+        let _ = writeln!(page, "\n{}", ink.dye(BOLD, "unknown"));
+        for found in unknown {
+            wrapped(
+                &mut page,
+                &format!("  {} ({}): {}", found.rule, found.severity.name(), clean(&found.why)),
+                width,
+            );
+        }
+    }
+    if verbose {
+        rest(&mut page, audit, Verdict::Pass, &ink.dye(BOLD, "as it should be"), width);
+        rest(&mut page, audit, Verdict::NotApplicable, &ink.dye(BOLD, "does not apply"), width);
+    }
+    let _ = writeln!(page, "\n{}", ink.dye(BOLD, &count(audit)));
+    page
+}
+
+/// What was judged, and for what.
+pub fn conditions(audit: &Audit) -> String {
+    let host = &audit.host;
+    let or = |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { clean(text) };
+    let machine = match host.virtualization.as_str() {
+        "" => "virtual or not is unknown".to_owned(),
+        "none" => "on metal".to_owned(),
+        name => format!("in a virtual machine ({})", clean(name)),
+    };
+    let chosen = match audit.chosen {
+        Chosen::Asked => "as asked",
+        Chosen::Isolated if audit.cpus.is_empty() => {
+            "those that are isolated are offline: say with --cpus which matter"
+        }
+        Chosen::Isolated => "the isolated ones",
+        Chosen::All => "all that run",
+        Chosen::Unknown if audit.cpus.is_empty() => {
+            "which run could not be read: say with --cpus which matter"
+        }
+        Chosen::Unknown => "all that run, for which are isolated is unknown",
+    };
+    format!(
+        "Linux {} {}, preemption {}, {machine}; judged as {} for CPU {} ({chosen}).",
+        or(&host.release, "of unknown release"),
+        or(&host.machine, "of unknown architecture"),
+        host.preempt,
+        audit.profile,
+        or(&audit.cpus, if audit.chosen == Chosen::Isolated { "none" } else { "unknown" }),
+    )
+}
+
+fn fields(page: &mut String, found: &Finding, width: usize) {
+    let mut field = |name: &str, text: &str| {
+        if !text.is_empty() {
+            filled(page, &format!("  {name:<10} "), &clean(text), 13, width);
+        }
+    };
+    field("is", &found.value);
+    field("should be", &found.wanted);
+    field("why", &found.why);
+    field("contested", found.contested);
+    field("to do", &found.fix);
+}
+
+fn rest(page: &mut String, audit: &Audit, verdict: Verdict, heading: &str, width: usize) {
+    let found = worst_first(audit, verdict);
+    if found.is_empty() {
+        return;
+    }
+    let _ = writeln!(page, "\n{heading}");
+    for found in found {
+        let said = if found.value.is_empty() { &found.why } else { &found.value };
+        wrapped(page, &format!("  {}: {}", found.rule, clean(said)), width);
+    }
+}
+
+/// The count of each verdict as a sentence.
+pub fn count(audit: &Audit) -> String {
+    let summary = &audit.summary;
+    format!(
+        "{} failed, {} unknown, {} passed, {} not applicable.",
+        several(summary.fail as u64, "rule", "rules"),
+        summary.unknown,
+        summary.pass,
+        summary.not_applicable
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rules::Lasts;
+    use rules::audit::{Machine, SCHEMA, Summary};
+    use rules::remedy::Remedy;
+
+    fn found(rule: &'static str, verdict: Verdict, severity: Severity) -> Finding {
+        Finding {
+            rule,
+            verdict,
+            severity,
+            value: if verdict == Verdict::Unknown { String::new() } else { "0\u{1b}[2J".into() },
+            wanted: "1".into(),
+            why: "it waits".into(),
+            lasts: Lasts::Runtime,
+            fix: "echo 1 >/a".into(),
+            remedy: Remedy::default(),
+            source: "",
+            contested: "",
+        }
+    }
+
+    fn audit() -> Audit {
+        Audit {
+            schema: SCHEMA,
+            profile: "control-loop",
+            cpus: "2-3".into(),
+            chosen: Chosen::Isolated,
+            host: Machine {
+                release: "6.12.9".into(),
+                machine: "x86_64".into(),
+                preempt: "rt",
+                virtualization: "none".into(),
+                online: "0-3".into(),
+            },
+            findings: vec![
+                found("a", Verdict::Fail, Severity::Low),
+                found("b", Verdict::Fail, Severity::Fatal),
+                found("c", Verdict::Unknown, Severity::High),
+                found("d", Verdict::Pass, Severity::High),
+            ],
+            summary: Summary { pass: 1, fail: 2, unknown: 1, not_applicable: 0 },
+        }
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_nothing_upsets_a_terminal() {
+        assert_eq!(
+            render(&audit(), 80, false, false),
+            "Linux 6.12.9 x86_64, preemption rt, on metal; judged as control-loop for CPU 2-3\n  \
+             (the isolated ones).\n\nfatal   b\n  is         0\u{fffd}[2J\n  should be  1\n  why        it waits\n  \
+             to do      echo 1 >/a\n\nand less grave (all about them with -v)\n  low   a: 0\u{fffd}[2J, should be 1\n\n\
+             unknown\n  c (high): it waits\n\n2 rules failed, 1 unknown, 1 passed, 0 not applicable.\n"
+        );
+    }
+
+    #[test]
+    fn all_of_it_on_demand() {
+        let text = render(&audit(), 80, true, true);
+        assert!(
+            text.contains("low") && text.contains("as it should be") && text.contains("  d: 0"),
+            "{text}"
+        );
+        assert_eq!(text.matches("to do").count(), 2, "{text}");
+    }
+}

@@ -1,0 +1,259 @@
+//! What a run supports, in sentences: counting first, then what lies beyond or why that is not said.
+
+use crate::words::{clean, duration, per_hour, percent, rounded_up, seconds, several, span};
+use model::units::Nanos;
+use stats::bounds::shape::WIDE;
+use stats::bounds::words::digits;
+use stats::bounds::{Bounds, Claim, Counting, Extrapolation, Gate};
+
+/// What there was to answer with.
+pub fn headline(title: &str, bounds: &Bounds) -> String {
+    let counting = &bounds.counting;
+    let worst = counting
+        .observed_max_ns
+        .map_or_else(|| unknown_worst(counting).into(), |max| format!("worst {}", span(max)));
+    let blocks = match counting.blocks {
+        0 => "no block maxima".into(),
+        n => format!("{} of {}", several(n, "block", "blocks"), duration(counting.block_ns)),
+    };
+    let observed = match counting.observed_ns {
+        Nanos(0) => "for an unknown time".to_owned(),
+        length => duration(length),
+    };
+    format!("{}: observed {observed}, {blocks}, {worst}", clean(title))
+}
+
+/// An import may know how long it was and not how late its wake-ups were.
+fn unknown_worst(counting: &Counting) -> &'static str {
+    if counting.observed_ns > Nanos(0) { "worst not known" } else { "nothing measured" }
+}
+
+/// What counting takes for granted and the run does not show, in sentences.
+pub fn assumed(bounds: &Bounds) -> Vec<String> {
+    let (counting, alike) = (&bounds.counting, &bounds.exchangeable);
+    let mut lines = Vec::new();
+    if counting.new_record_probability.is_none() {
+        return lines;
+    }
+    match alike.holds {
+        "no" => lines.push(format!(
+            "{} Counting takes all blocks to be alike, so each number below holds only {}.",
+            alike.reason, alike.condition
+        )),
+        "unknown" => lines.push(format!("{} Counting takes it for granted.", alike.reason)),
+        _ => {}
+    }
+    if alike.block_ns > counting.block_ns && !alike.refused() {
+        let (fine, coarse) = (duration(counting.block_ns), duration(alike.block_ns));
+        lines.push(format!(
+            "Blocks of {fine} resemble their neighbours, blocks of {coarse} do not: an event is here what comes within {coarse}, and the bounds of quantiles are less sure than said."
+        ));
+    }
+    lines
+}
+
+/// A sentence with the condition under which alone it holds.
+fn under(bounds: &Bounds, sentence: String) -> String {
+    match bounds.exchangeable.condition.as_str() {
+        "" => sentence,
+        condition => format!("{}, {condition}.", sentence.trim_end_matches('.')),
+    }
+}
+
+/// What counting alone says, in sentences; where its blocks are not alike, each with the condition that it takes.
+pub fn counting(bounds: &Bounds) -> Vec<String> {
+    let mut lines = assumed(bounds);
+    lines.extend(counts(bounds).into_iter().map(|sentence| under(bounds, sentence)));
+    let climbing = bounds.counting.records.filter(|records| records.p_value < 0.01);
+    lines.extend(climbing.map(|records| {
+        format!(
+            "The maximum was still climbing: it grew {} where {:.1} are expected ({}).",
+            several(records.count, "time", "times"),
+            records.expected,
+            percent(records.p_value)
+        )
+    }));
+    lines
+}
+
+fn counts(bounds: &Bounds) -> Vec<String> {
+    let counting = &bounds.counting;
+    let mut lines = Vec::new();
+    let horizon = duration(counting.horizon_ns);
+    if let (Some(hour), Some(far)) = (counting.new_record_probability_1h, counting.new_record_probability) {
+        lines.push(format!(
+            "A wake-up later than all of these: {} in the next hour, {} in the next {horizon}.",
+            percent(hour),
+            percent(far)
+        ));
+    }
+    if let (Some(stands), Some(max)) = (counting.record_stands_ns, counting.observed_max_ns) {
+        lines.push(format!("{} stands for the next {} (95 %).", span(max), duration(stands)));
+    }
+    if let Some(claim) = &bounds.claim {
+        lines.extend(claim_lines(bounds, claim));
+    } else if let (Some(one_per), Some(needed)) = (counting.claims_one_per_s, counting.clean_seconds_needed) {
+        lines.push(format!(
+            "For a limit that this run did not reach it claims at most one exceedance per {} (95 %); one per {horizon} takes {} without one.",
+            seconds(one_per),
+            seconds(needed)
+        ));
+    }
+    for quantile in counting.quantiles.iter().filter(|quantile| quantile.q >= 0.9) {
+        let Some((lower, upper)) = quantile.lower_ns.zip(quantile.upper_ns) else { continue };
+        lines.push(format!(
+            "{} % of the blocks stay below a value between {} and {} (95 %).",
+            digits(100.0 * quantile.q),
+            span(lower),
+            span(upper)
+        ));
+    }
+    lines
+}
+
+fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
+    let counting = &bounds.counting;
+    let times = match (claim.exceedances, claim.exceedances_at_most) {
+        (0, 0) => "not reached".into(),
+        (least, most) if least == most => {
+            format!(
+                "reached {} (a block, and what is within ten intervals, counts once)",
+                several(least, "time", "times")
+            )
+        }
+        (least, most) => format!("reached between {least} and {most} times (more is not recorded)"),
+    };
+    let rate = counting
+        .rate_upper_per_hour
+        .map_or_else(String::new, |rate| format!(", so at most {} (95 %)", per_hour(rate)));
+    let horizon = duration(counting.horizon_ns);
+    let takes = match claim.exceedances_at_most {
+        0 => format!("takes {} without one", seconds(claim.seconds_needed)),
+        _ => format!(
+            "takes {} with no further one, or {} without any",
+            seconds(claim.seconds_needed),
+            seconds(counting.clean_seconds_needed.unwrap_or_default())
+        ),
+    };
+    vec![
+        format!("Limit {}: {times}{rate}.", span(claim.limit_ns)),
+        format!(
+            "At most one per {horizon} (95 %) {takes}; {} if you watch and stop early.",
+            seconds(claim.sequential_clean_seconds)
+        ),
+    ]
+}
+
+/// What lies beyond, as a heading.
+pub fn beyond_heading(beyond: &Extrapolation) -> String {
+    match (beyond.status, beyond.blocks, beyond.block_ns) {
+        ("ok", n, Some(block)) => format!("Extrapolated ({n} maxima of {}, checks passed)", duration(block)),
+        _ => "No extrapolation".into(),
+    }
+}
+
+/// Part of the sentence with the bound, so that none is read without it.
+fn wide(times: f64) -> String {
+    let times = if times < 10.0 { format!("{times:.1}") } else { format!("{times:.0}") };
+    format!(
+        " That is {times} times the largest latency seen, because this run hardly determines its tail: measure for longer, or ask for a shorter --horizon."
+    )
+}
+
+/// What lies beyond, or why that is not said, in sentences.
+pub fn beyond(bounds: &Bounds) -> Vec<String> {
+    let beyond = &bounds.extrapolation;
+    let us = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(Nanos(ns.min(9e18) as i64)));
+    if beyond.status == "ok" {
+        let horizon = beyond.horizon_ns.map_or_else(String::new, duration);
+        let bound = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(rounded_up(ns)));
+        let mut lines = vec![
+            format!("The worst in {horizon} is typically {}.", us(beyond.typical_ns)),
+            format!(
+                "With 95 % confidence there is at most a 5 % chance of exceeding {} ({} if the tail is not allowed an upper limit).{}",
+                bound(beyond.upper_ns),
+                bound(beyond.guarded_upper_ns),
+                beyond.times_seen.filter(|times| *times > WIDE).map_or_else(String::new, wide)
+            ),
+        ];
+        let seen = bounds.counting.observed_max_ns;
+        if let Some(seen) =
+            seen.filter(|seen| beyond.guarded_upper_ns.is_some_and(|upper| upper < seen.0 as f64))
+        {
+            lines.push(format!(
+                "{} was seen already, which is later than that: plan with what was seen.",
+                span(seen)
+            ));
+        }
+        return lines;
+    }
+    let mut lines = vec![beyond.reason.clone()];
+    if !beyond.remedy.is_empty() {
+        lines.push(beyond.remedy.clone());
+    }
+    lines
+}
+
+/// What a gate said, in a word.
+pub fn mark(gate: &Gate) -> &'static str {
+    match gate.passed {
+        _ if !gate.judged => "-",
+        true => "passed",
+        false => "REFUSED",
+    }
+}
+
+/// The one limit that no statistic removes.
+pub fn not_covered(bounds: &Bounds) -> Option<String> {
+    let rate = bounds.counting.hidden_rate_per_hour?;
+    let condition = match bounds.exchangeable.condition.as_str() {
+        "" => String::new(),
+        condition => format!(" ({condition})"),
+    };
+    Some(format!(
+        "Not covered: anything rarer than about {}{condition} that did not happen during this test; other loads, temperatures, boots.",
+        per_hour(rate)
+    ))
+}
+
+/// A sentence as a part of one.
+fn uncapitalised(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// Whether the claim is supported.
+pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
+    let what = format!(
+        "at most one exceedance of {} (a block counts once) per {}",
+        span(claim.limit_ns),
+        duration(bounds.counting.horizon_ns)
+    );
+    match (bounds.verdict, bounds.basis) {
+        ("supported", "extrapolation") => {
+            let why = if claim.long_enough(bounds.counting.observed_ns) {
+                "The horizon is of too few blocks to be supported by counting."
+            } else {
+                "By counting alone the run is too short for it."
+            };
+            format!("Supported by extrapolation: {what}. {why}")
+        }
+        ("supported", _) if bounds.exchangeable.holds == "unknown" => {
+            format!("Supported by counting: {what}, if the run was steady, which could not be judged.")
+        }
+        ("supported", _) => format!("Supported by counting: {what}."),
+        (_, "steadiness") => {
+            let reason = bounds.exchangeable.reason.trim_end_matches('.');
+            format!(
+                "Inconclusive: {}. Such a run neither supports nor refutes {what}.",
+                uncapitalised(reason)
+            )
+        }
+        (_, "integrity") => {
+            "Inconclusive: something spoiled the run (gate G11), so that it does not measure what it says."
+                .into()
+        }
+        ("failed", _) => under(bounds, format!("Failed: it is reached more often than that, {what} (95 %).")),
+        _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
+    }
+}

@@ -1,0 +1,158 @@
+//! The answer of `onbeat bounds` for people: counting first, then what lies beyond or why not.
+
+use super::sentences::{assumed, beyond, beyond_heading, counting, headline, mark, not_covered, verdict};
+use crate::palette::{BOLD, DIM, GREEN, Ink, RED};
+use crate::words::{clean, wrapped};
+use stats::bounds::Bounds;
+
+/// The answer as text of at most so many columns, with ANSI colours if asked for.
+pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, color: bool) -> String {
+    let ink = Ink(color);
+    let mut page = String::new();
+    let mut say = |line: &str| wrapped(&mut page, line, width);
+    say(&ink.dye(BOLD, &headline(title, bounds)));
+    remarks.iter().for_each(|remark| say(&format!("- {}", clean(remark))));
+    say("");
+    say(&ink.dye(BOLD, "By counting alone"));
+    counting(bounds).iter().for_each(|line| say(&format!("  {line}")));
+    say("");
+    say(&ink.dye(BOLD, &beyond_heading(&bounds.extrapolation)));
+    beyond(bounds).iter().for_each(|line| say(&format!("  {line}")));
+    let structure = &bounds.structure.sentences;
+    if !structure.is_empty() {
+        say("");
+        say(&ink.dye(BOLD, "When the spikes came"));
+        structure.iter().for_each(|line| say(&format!("  {line}")));
+    }
+    say("");
+    gates(bounds, ink).iter().for_each(|line| say(line));
+    say("");
+    if let Some(sentence) = not_covered(bounds) {
+        say(&sentence);
+    }
+    if let Some(claim) = &bounds.claim {
+        let code = match bounds.verdict {
+            "supported" => GREEN,
+            "failed" => RED,
+            _ => BOLD,
+        };
+        say(&ink.dye(code, &verdict(bounds, claim)));
+    }
+    page
+}
+
+/// The answer alone: what there was to answer with, the verdict or what counting says, and what lies beyond.
+pub fn brief(title: &str, bounds: &Bounds, width: usize, color: bool) -> String {
+    let ink = Ink(color);
+    let mut page = String::new();
+    wrapped(&mut page, &ink.dye(BOLD, &headline(title, bounds)), width);
+    let lines = match &bounds.claim {
+        Some(claim) => vec![verdict(bounds, claim)],
+        None => {
+            let heads = 1 + assumed(bounds).len();
+            counting(bounds).into_iter().take(heads).chain(beyond(bounds).into_iter().take(2)).collect()
+        }
+    };
+    lines.iter().for_each(|line| wrapped(&mut page, line, width));
+    page
+}
+
+fn gates(bounds: &Bounds, ink: Ink) -> Vec<String> {
+    bounds
+        .gates
+        .iter()
+        .map(|gate| {
+            let line = format!("{:<4}{:<7} {}: {}", gate.id, mark(gate), gate.name, gate.detail);
+            ink.dye(if gate.passed { DIM } else { "" }, &line)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::words::{rounded_up, span};
+    use model::units::Nanos;
+    use stats::bounds::Extrapolation;
+    use stats::bounds::{Evidence, Question, REACH, bounds};
+    use stats::dice::Dice;
+    use stats::series::{BLOCK, Series};
+
+    fn asked(slope: f64, limit: Option<Nanos>) -> Bounds {
+        let mut dice = Dice::new(3);
+        let us = |i: i64| 20.0 - 2.0 * dice.exponential().ln() + slope * i as f64;
+        let list: Vec<Option<Nanos>> =
+            (0..600).map(us).map(|us| Some(Nanos((us * 1_000.0) as i64))).collect();
+        let series = Series::of_list(&list, BLOCK, Nanos(1));
+        let question = Question { limit, horizon: Nanos(150 * Nanos::SECOND.0), chosen: true, reach: REACH };
+        bounds(&Evidence::of(&series), &question)
+    }
+
+    #[test]
+    fn each_number_of_a_climb_carries_that_it_climbs() {
+        for limit in [None, Some(Nanos(900_000))] {
+            let found = asked(0.02, limit);
+            let lines = counting(&found);
+            assert!(lines[0].starts_with("The maxima rise by "), "{lines:?}");
+            let numbers = lines.iter().skip(1).filter(|line| !line.contains("still climbing"));
+            let all: Vec<String> = numbers.cloned().chain(not_covered(&found)).collect();
+            assert!(all.len() >= 5, "{all:?}");
+            assert!(all.iter().all(|line| line.contains("if the maxima did not rise (G1")), "{all:?}");
+            let page = text("run", &found, &[], 10_000, false);
+            assert!(!page.contains("bunched") && page.contains("per hour"), "{page}");
+            assert_eq!(page.contains("Inconclusive: the maxima rise by "), limit.is_some(), "{page}");
+        }
+        let steady = counting(&asked(0.0, None));
+        assert!(steady[0].starts_with("A wake-up later") && !steady.join(" ").contains(" if "), "{steady:?}");
+    }
+
+    #[test]
+    fn a_verdict_says_what_it_takes_and_why_counting_does_not_do() {
+        let found = asked(0.02, Some(Nanos(20_000)));
+        let claim = found.claim.as_ref().expect("a limit was asked for");
+        let said = verdict(&found, claim);
+        assert!(said.starts_with("Failed: ") && said.contains("if the maxima did not rise (G1"), "{said}");
+        let mut found = asked(0.0, Some(Nanos(900_000)));
+        (found.verdict, found.basis) = ("supported", "extrapolation");
+        let mut claim = found.claim.expect("a limit was asked for");
+        assert!(verdict(&found, &claim).contains("The horizon is of too few blocks"));
+        claim.seconds_needed = 6_000.0;
+        assert!(verdict(&found, &claim).contains("the run is too short for it"));
+    }
+
+    #[test]
+    fn a_shown_bound_is_never_below_the_bound() {
+        for (ns, shown) in [
+            (26_340.2, "26.4 us"),
+            (26_300.0, "26.3 us"),
+            (108_000.1, "109 us"),
+            (9_996.0, "10 us"),
+            (999_999.5, "1 ms"),
+            (12.1, "13 ns"),
+            (-5.0, "-5 ns"),
+        ] {
+            assert_eq!(span(rounded_up(ns)), shown);
+        }
+        assert!(rounded_up(f64::INFINITY).0 > 8_999_999_999_999_999_999);
+    }
+
+    #[test]
+    fn a_wide_bound_is_said_to_be_wide() {
+        let mut sample = fixture::quiet();
+        sample.ask(None);
+        let mut bounds = sample.bounds.unwrap();
+        bounds.extrapolation = Extrapolation {
+            status: "ok",
+            upper_ns: Some(260_000.0),
+            guarded_upper_ns: Some(262_100.0),
+            times_seen: Some(13.1),
+            ..Extrapolation::default()
+        };
+        let said = beyond(&bounds);
+        assert!(said[1].contains("exceeding 260 us (263 us if") && said[1].contains("13 times"), "{said:?}");
+        assert!(brief("t", &bounds, 400, false).contains("13 times"));
+        bounds.extrapolation.times_seen = Some(1.2);
+        assert!(!beyond(&bounds)[1].contains("times"));
+    }
+}

@@ -1,0 +1,4 @@
+//! A comparison of runs A and B: for the terminal and as a page.
+
+pub mod page;
+pub mod text;

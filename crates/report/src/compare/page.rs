@@ -1,0 +1,170 @@
+//! The answer of `onbeat compare` as a page: the verdict first, then what differs, the runs, the pictures.
+
+use maud::{Markup, html};
+
+use super::text::{MOST_SHOWN, alike, head, numbers, row, sentence};
+use crate::html::{document, page_of};
+use crate::html::{figure, scroll};
+use crate::plot::overlay;
+use crate::plot::overlay::Group;
+use crate::plot::shift;
+use crate::plot::theme::PAGE;
+use crate::prose::prose;
+use crate::words::{clean, or_dash, us};
+use facts::differences::Difference;
+use model::units::Nanos;
+use stats::bounds::words::digits;
+use stats::compare::{Compared, Unit};
+use stats::series::Series;
+
+/// What the page shows.
+pub struct Versus<'a> {
+    /// The answer.
+    pub compared: &'a Compared,
+    /// What differs in the conditions.
+    pub differing: Option<&'a [Difference]>,
+    /// What else is to be known.
+    pub remarks: &'a [String],
+    /// Block maxima of A's runs.
+    pub a: Vec<&'a Series>,
+    /// Block maxima of B's runs.
+    pub b: Vec<&'a Series>,
+}
+
+/// The page. The answer is also in it as JSON.
+pub fn html(versus: &Versus, json: &str) -> String {
+    let compared = versus.compared;
+    let side = |name: &str, units: &[Unit]| match units {
+        [one] => format!("{name}: {}", clean(&one.title)),
+        several => format!("{name}: {} runs", several.len()),
+    };
+    let heading = format!("{} against {}", side("B", &compared.b), side("A", &compared.a));
+    page_of(
+        &heading,
+        html! {
+            p class="lead" { strong { (sentence(compared)) } }
+            ul { @for line in numbers(compared) { li { (prose(&line)) } } }
+            @for remark in versus.remarks { p { (prose(remark)) } }
+            h2 { "What differs in the conditions" }
+            (differences(versus.differing))
+            h2 { "The runs" }
+            (runs(compared))
+            (pictures(versus))
+            (document(json))
+        },
+    )
+}
+
+fn differences(differing: Option<&[Difference]>) -> Markup {
+    let said = alike(differing);
+    let differing = differing.unwrap_or_default();
+    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
+    html! {
+        @if let Some(sentence) = said { p { (sentence) } }
+        @else {
+            (scroll("Conditions that differ", html! {
+                table {
+                    thead { tr { th class="left" { "condition" } th class="left" { "A" } th class="left" { "B" } } }
+                    tbody { @for one in differing.iter().take(MOST_SHOWN) {
+                        tr { th class="left" { (clean(&one.what)) } td class="wrap" { (value(&one.a)) } td class="wrap" { (value(&one.b)) } }
+                    } }
+                }
+            }))
+            @if differing.len() > MOST_SHOWN {
+                p class="muted" { (differing.len() - MOST_SHOWN) " more are in the data at the end of this file." }
+            }
+        }
+    }
+}
+
+fn runs(compared: &Compared) -> Markup {
+    let head = head(compared);
+    let sides = [("A", &compared.a), ("B", &compared.b)];
+    scroll(
+        "The runs of both sides, in us",
+        html! {
+            table {
+                thead { tr { @for (i, cell) in head.iter().enumerate() { th class=[(i < 2).then_some("left")] { (cell) } } } }
+                tbody { @for (side, units) in sides { @for unit in units {
+                    tr { @for (i, cell) in row(side, unit).iter().enumerate() { td class=[(i < 2).then_some("left")] { (cell) } } }
+                } } }
+            }
+            p class="muted" { "Latencies in us. The larger maximum alone says little, it is the unluckier run's." }
+        },
+    )
+}
+
+fn pictures(versus: &Versus) -> Markup {
+    let groups = [("A", &versus.a), ("B", &versus.b)]
+        .map(|(name, series)| Group { name: name.into(), series: series.clone() });
+    let compared = versus.compared;
+    html! {
+        h2 { "Pictures" }
+        @if !compared.quantiles.is_empty() {
+            h3 { "By how much B is later, quantile by quantile" }
+            (figure("Beside the verdict, not part of it.", |size| shift::draw(&compared.quantiles, size, &PAGE)))
+            (quantiles(compared))
+        }
+        h3 { "How often a latency is reached" }
+        (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
+            overlay::draw(&groups, compared.limit_ns, size, &PAGE)
+        }))
+    }
+}
+
+/// The shift function as a table.
+fn quantiles(compared: &Compared) -> Markup {
+    let at = |ns: f64| us(Nanos(ns.clamp(-9e18, 9e18) as i64));
+    html! {
+        details {
+            summary { "The same as a table" }
+            (scroll("Quantiles of the block maxima, in us", html! {
+                table {
+                    thead { tr { th { "quantile" } th { "A" } th { "B" } th { "B \u{2212} A" } th { "from" } th { "to" } th { "p by Holm" } } }
+                    tbody { @for one in &compared.quantiles {
+                        @let ends = one.ci.map(|ci| ci.map(at));
+                        tr {
+                            td { "p" (digits(one.q * 100.0)) } td { (at(one.a_ns)) } td { (at(one.b_ns)) }
+                            td class="top" { (at(one.difference_ns)) }
+                            td { (or_dash(ends.as_ref().map(|ends| &ends[0]))) } td { (or_dash(ends.as_ref().map(|ends| &ends[1]))) }
+                            td { (or_dash(one.ci.map(|_| format!("{:.3}", one.p_holm)))) }
+                        }
+                    } }
+                }
+                p class="muted" { "Latencies in us; 95 % intervals over the runs." }
+            }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use stats::compare::{Metric, Question, compare};
+    use stats::pair::verdict::Design;
+
+    #[test]
+    fn the_verdict_comes_first_and_attacks_stay_text() {
+        const ATTACK: &str = "</script><img src=x onerror=\"alert(1)\">\u{1b}[2J";
+        let (a, b) = (fixture::quiet(), fixture::eight());
+        let question = Question { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
+        let mut compared = compare(&[&a.series], &[&b.series], &question);
+        compared.a[0].title = ATTACK.into();
+        let differing = [Difference { what: ATTACK.into(), a: String::new(), b: ATTACK.into() }];
+        let remarks = [ATTACK.to_owned()];
+        let json = serde_json::to_string(&compared).unwrap();
+        let versus = Versus {
+            compared: &compared,
+            differing: Some(&differing),
+            remarks: &remarks,
+            a: vec![&a.series],
+            b: vec![&b.series],
+        };
+        let text = html(&versus, &json);
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
+        assert!(at("Inconclusive") < at("(none)") && at("one run each") < at("<figure>"));
+        assert_eq!(text.matches("<svg").count(), 4);
+        assert!(!text.contains("<img") && !text.contains('\u{1b}') && text.matches("</script>").count() == 1);
+    }
+}

@@ -1,0 +1,342 @@
+//! The answer of `onbeat compare` for people: what differs, the runs, the verdict with what it rests on.
+
+use std::fmt::Write;
+
+use crate::palette::{BOLD, GREEN, Ink, RED};
+use crate::words::{UNKNOWN, clean, duration, or_dash, signed, span, us_or_dash, wrapped};
+use facts::differences::Difference;
+use model::units::Nanos;
+use stats::bounds::words::p_value;
+use stats::compare::{Compared, Unit};
+use stats::pair::early::{MOST_SPREAD, STOP_AT};
+
+/// More differing conditions than these are counted; the JSON has them all.
+pub const MOST_SHOWN: usize = 24;
+
+/// The answer as text of at most so many columns, with ANSI colours if asked for.
+pub fn text(
+    compared: &Compared,
+    differing: Option<&[Difference]>,
+    remarks: &[String],
+    width: usize,
+    color: bool,
+) -> String {
+    let mut page = differences(differing, width);
+    page.push('\n');
+    units(&mut page, compared);
+    page.push('\n');
+    for line in numbers(compared) {
+        wrapped(&mut page, &line, width);
+    }
+    quantiles(&mut page, compared);
+    cpus(&mut page, compared);
+    if !remarks.is_empty() {
+        page.push('\n');
+    }
+    remarks.iter().for_each(|remark| wrapped(&mut page, &format!("- {}", clean(remark)), width));
+    page.push('\n');
+    let code = match compared.verdict {
+        "better" => GREEN,
+        "worse" => RED,
+        _ => BOLD,
+    };
+    let mut verdict = String::new();
+    wrapped(&mut verdict, &sentence(compared), width);
+    page.push_str(&Ink(color).dye(code, verdict.trim_end()));
+    page.push('\n');
+    page
+}
+
+/// What is said of conditions that do not differ, or of which nothing is recorded.
+pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
+    match differing {
+        None => Some("The conditions of A or B are not recorded: whether they differ is not known."),
+        Some([]) => Some("No recorded condition of A and B differs."),
+        Some(_) => None,
+    }
+}
+
+/// What differs in the conditions, as lines; none where a side has no record of them.
+pub fn differences(differing: Option<&[Difference]>, width: usize) -> String {
+    if let Some(sentence) = alike(differing) {
+        return format!("{sentence}\n");
+    }
+    let differing = differing.unwrap_or_default();
+    let mut page = "What differs in the conditions (A -> B)\n".to_owned();
+    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
+    for one in differing.iter().take(MOST_SHOWN) {
+        wrapped(&mut page, &format!("  {}: {} -> {}", clean(&one.what), value(&one.a), value(&one.b)), width);
+    }
+    if differing.len() > MOST_SHOWN {
+        let _ = writeln!(page, "  and {} more, all of them in --json", differing.len() - MOST_SHOWN);
+    }
+    page
+}
+
+fn units(page: &mut String, compared: &Compared) {
+    let head = head(compared);
+    let mut rows = vec![head.to_vec()];
+    for (side, units) in [("A", &compared.a), ("B", &compared.b)] {
+        rows.extend(units.iter().map(|unit| row(side, unit)));
+    }
+    let widths: Vec<usize> = (0..head.len())
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in &rows {
+        let cell = |(column, text): (usize, &String)| {
+            let width = widths[column];
+            if column < 2 { format!("{text:<width$}") } else { format!("{text:>width$}") }
+        };
+        let line: Vec<String> = row.iter().enumerate().map(cell).collect();
+        let _ = writeln!(page, "{}", line.join("  ").trim_end());
+    }
+    page.push_str("latencies in us; the larger maximum alone says little, it is the unluckier run's\n");
+}
+
+/// The heads of the table of runs.
+pub fn head(compared: &Compared) -> [String; 9] {
+    let limit = compared.limit_ns.map_or_else(|| "limit".into(), |limit| format!(">={}", span(limit)));
+    ["", "run", "observed", "p50", "p99", "p99.9", "p99.99", "max", &limit].map(str::to_owned)
+}
+
+/// A run's row of that table.
+pub fn row(side: &str, unit: &Unit) -> Vec<String> {
+    let quantiles = unit.quantiles_ns.unwrap_or_default().map(us_or_dash);
+    let mut cells = vec![side.to_owned(), clean(&unit.title), length(unit.observed_ns)];
+    cells.extend(quantiles);
+    cells.extend([us_or_dash(unit.max_ns), or_dash(unit.exceedances)]);
+    cells
+}
+
+/// A factor with three digits.
+fn factor(value: f64) -> String {
+    if value == 0.0 || (0.01..1000.0).contains(&value) {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.1e}")
+    }
+}
+
+fn number(compared: &Compared, value: f64) -> String {
+    if compared.difference_ns.is_some() { signed(value) } else { factor(value) }
+}
+
+/// How long a run was observed, where it is known.
+fn length(observed: Nanos) -> String {
+    if observed.0 > 0 { duration(observed) } else { UNKNOWN.to_owned() }
+}
+
+/// Whether a run kept no block records, so that nothing is known of its rate.
+fn is_unknown(compared: &Compared) -> bool {
+    compared.a.iter().chain(&compared.b).any(|unit| unit.exceedances.is_none())
+}
+
+/// Why there is no ratio.
+fn without_ratio(compared: &Compared) -> &'static str {
+    match compared.b.iter().filter_map(|unit| unit.exceedances).sum::<u64>() {
+        0 => "none, nothing reached it",
+        _ => "without bound, only B reached it",
+    }
+}
+
+/// What the verdict rests on, in sentences.
+pub fn numbers(compared: &Compared) -> Vec<String> {
+    let mut lines = Vec::new();
+    if is_unknown(compared) {
+        return vec![format!("{}, B over A: not known, a run kept no block records.", compared.metric)];
+    }
+    let design = design(compared);
+    let end = |value: f64| if value.is_finite() { number(compared, value) } else { "no bound".into() };
+    let ci = compared.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", end(ci[0]), end(ci[1])));
+    let p = match (compared.p_value, compared.event_p_value) {
+        (Some(p), _) => format!(", p {}", p_value(p)),
+        (None, Some(p)) => format!(", p {} of the events alone, which is no verdict", p_value(p)),
+        _ => String::new(),
+    };
+    if let Some(difference) = compared.difference_ns {
+        lines.push(format!("{}: B - A = {}{ci}{p} ({design}).", compared.metric, signed(difference)));
+    } else {
+        let how = if compared.limit_given {
+            "fixed beforehand"
+        } else {
+            "what one block in 200 of all runs together reaches, or 20 blocks"
+        };
+        let limit =
+            compared.limit_ns.map_or_else(String::new, |limit| format!(" at {} ({how})", span(limit)));
+        let ratio = compared.rate_ratio.map_or_else(|| without_ratio(compared).into(), factor);
+        lines.push(format!("Rate of exceedance{limit}, B over A: {ratio}{ci}{p} ({design})."));
+    }
+    let margin = if compared.difference_ns.is_some() {
+        format!("\u{b1} {}", span(Nanos(compared.margin as i64)))
+    } else {
+        format!("{} to {}", factor(1.0 / compared.margin), factor(compared.margin))
+    };
+    let detectable = compared.smallest_detectable.map_or_else(
+        || "too few runs to say".into(),
+        |size| {
+            if compared.difference_ns.is_some() {
+                span(Nanos(size as i64))
+            } else {
+                format!("a factor of {}", factor(size))
+            }
+        },
+    );
+    let needed = compared.units_needed.map_or_else(
+        || ", one as large as the margin would take more than anybody runs".into(),
+        |n| {
+            let units = if compared.design == "paired" { "pairs" } else { "runs of each" };
+            let what = if compared.smallest_detectable.is_some() {
+                "one as large as the margin"
+            } else {
+                "any verdict"
+            };
+            format!("; {what} takes {n} {units}")
+        },
+    );
+    lines.push(format!("No difference is: {margin}. The smallest that these runs would show four times in five: {detectable}{needed}."));
+    lines.extend(counts(compared));
+    lines
+}
+
+/// How p came about. Of rates it is the larger of two, each of which assumes something else: exchanged runs that they
+/// are of equal length, counted events that runs do not differ.
+fn design(compared: &Compared) -> String {
+    let (a, b) = (compared.a.len(), compared.b.len());
+    if a + b == 2 {
+        return "one run each, from their events alone".into();
+    }
+    let how = if compared.exact { "all" } else { "drawn" };
+    let (units, by) = if let Some(baseline) = compared.baseline {
+        (format!("one new run against {} past ones", baseline.runs), "their spread".to_owned())
+    } else if compared.design == "paired" {
+        (format!("{} pairs", compared.units), format!("{how} sign flips"))
+    } else {
+        (format!("{a} and {b} runs"), format!("{how} permutations"))
+    };
+    let judged = compared.p_value.is_some();
+    match compared.difference_ns {
+        None if judged => format!("{units}; p is the larger of that by {by} and that of the events alone"),
+        _ => format!("{units}, by {by}"),
+    }
+}
+
+/// What the counts say while they are watched, if it holds.
+fn counts(compared: &Compared) -> Option<String> {
+    let e = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2)?;
+    let value = format!("e-value of the counts {}", factor(e));
+    if let Some(spread) = compared.overdispersion.filter(|spread| *spread > MOST_SPREAD) {
+        return Some(format!(
+            "{value}: no reason to stop, for it does not hold here: the counts of runs of one side spread {spread:.1} times as much as chance alone."
+        ));
+    }
+    let stop = if e >= STOP_AT {
+        format!("{STOP_AT} is reached: one may stop")
+    } else {
+        format!("one may stop at {STOP_AT}")
+    };
+    Some(format!("{value}: {stop}, if the schedule did not depend on them."))
+}
+
+fn quantiles(page: &mut String, compared: &Compared) {
+    if compared.quantiles.is_empty() {
+        return;
+    }
+    page.push_str("\nQuantiles of the block maxima, beside the verdict (p by Holm)\n");
+    for one in &compared.quantiles {
+        let ci = one.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", signed(ci[0]), signed(ci[1])));
+        let p = if one.ci.is_some() { format!("  p {}", p_value(one.p_holm)) } else { String::new() };
+        let at = |ns: f64| span(Nanos(ns as i64));
+        let q = stats::bounds::words::digits(one.q * 100.0);
+        let _ = writeln!(
+            page,
+            "  p{q:<5} {:>10} -> {:>10}  {}{ci}{p}",
+            at(one.a_ns),
+            at(one.b_ns),
+            signed(one.difference_ns)
+        );
+    }
+}
+
+fn cpus(page: &mut String, compared: &Compared) {
+    if compared.cpus.iter().all(|cpu| cpu.a + cpu.b == 0) {
+        return;
+    }
+    page.push_str(
+        "\nExceedances by CPU, beside the verdict (p by Benjamini and Hochberg, where there is one)\n",
+    );
+    for cpu in &compared.cpus {
+        let p = if compared.p_value.is_some() {
+            format!("  p {}", p_value(cpu.p_adjusted))
+        } else {
+            String::new()
+        };
+        let _ = writeln!(page, "  CPU {:<4} A {:>6}  B {:>6}{p}", cpu.cpu, cpu.a, cpu.b);
+    }
+}
+
+/// The verdict, and why it is no clearer.
+pub fn sentence(compared: &Compared) -> String {
+    let verdict = match compared.verdict {
+        "better" => "B is better than A.",
+        "worse" => "B is worse than A.",
+        "equivalent" => "A and B are equivalent: the difference lies within the margin.",
+        _ => "Inconclusive",
+    };
+    if compared.reason.is_empty() {
+        verdict.into()
+    } else {
+        format!("{}: {}.", verdict.trim_end_matches('.'), compared.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stats::compare::{Metric, Question, compare};
+    use stats::dice::Dice;
+    use stats::pair::verdict::Design;
+    use stats::series::{BLOCK, Series};
+
+    /// Runs of ten minutes of which the i-th has so many late blocks.
+    fn runs(late: &[usize], seed: u64) -> Vec<Series> {
+        let mut dice = Dice::new(seed);
+        let mut run = |late: &usize| {
+            let max = |i: usize| {
+                if i % 7 == 3 && i / 7 < *late { 80_000 } else { 20_000 + dice.below(5_000) as i64 }
+            };
+            let list: Vec<Option<Nanos>> = (0..600).map(max).map(|ns| Some(Nanos(ns))).collect();
+            Series::of_list(&list, BLOCK, Nanos(1))
+        };
+        late.iter().map(&mut run).collect()
+    }
+
+    fn said(a: &[usize], b: &[usize]) -> String {
+        let (a, b) = (runs(a, 1), runs(b, 2));
+        let limit = Some(Nanos(50_000));
+        let question = Question { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
+        let compared = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question);
+        text(&compared, None, &[], 10_000, false)
+    }
+
+    #[test]
+    fn one_sentence_says_whether_the_e_value_holds() {
+        let even = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
+        assert!(even.contains("20 is reached: one may stop") && !even.contains("does not hold"), "{even}");
+        let spread = said(&[80, 2, 60, 1], &[2, 1, 2, 1]);
+        assert!(spread.contains("it does not hold here") && !spread.contains("one may stop"), "{spread}");
+        assert_eq!([&even, &spread].map(|text| text.matches("e-value").count()), [1, 1]);
+    }
+
+    #[test]
+    fn the_larger_of_two_p_is_not_called_exact() {
+        let rates = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
+        let how = "4 and 4 runs; p is the larger of that by all permutations and that of the events alone";
+        assert!(rates.contains(how) && !rates.contains("exact"), "{rates}");
+    }
+
+    #[test]
+    fn conditions_that_are_not_recorded_are_not_called_equal() {
+        assert!(said(&[3; 4], &[2; 4]).starts_with("The conditions of A or B are not recorded"));
+        assert_eq!(differences(Some(&[]), 80), "No recorded condition of A and B differs.\n");
+    }
+}

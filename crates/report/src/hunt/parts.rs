@@ -1,0 +1,148 @@
+//! A spike as a row of parts without a gap: its slices in order of time, and between them what no event accounts for.
+
+use super::{kinds, said};
+use model::run::{Run, Slice, Spike};
+use model::units::Nanos;
+
+/// The longest parts of a spike that are shown one by one; the others are added up.
+pub const PARTS: usize = 14;
+
+/// A stretch of a spike, in nanoseconds since the thread should have run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part<'a> {
+    /// Its begin.
+    pub start: Nanos,
+    /// Its length.
+    pub ns: Nanos,
+    /// What it was; none for what no event accounts for.
+    pub slice: Option<&'a Slice>,
+}
+
+impl Part<'_> {
+    /// The kind of its slice, or `unexplained`.
+    pub fn kind(&self) -> &str {
+        self.slice.map_or(kinds::UNEXPLAINED, |slice| slice.kind.as_str())
+    }
+}
+
+/// The slices of a spike in order of time, and the gaps between them and around them.
+pub fn parts(spike: &Spike) -> Vec<Part<'_>> {
+    let since = |time: Nanos| time.0.saturating_sub(spike.expected_ns.0);
+    let mut slices: Vec<&Slice> = spike.slices.iter().filter(|slice| slice.ns.0 > 0).collect();
+    slices.sort_by_key(|slice| slice.start_ns);
+    let (mut parts, mut reached) = (Vec::new(), 0i64);
+    for slice in slices {
+        let start = since(slice.start_ns);
+        parts.extend(gap(reached, start));
+        parts.push(Part { start: Nanos(start), ns: slice.ns, slice: Some(slice) });
+        reached = reached.max(start.saturating_add(slice.ns.0));
+    }
+    parts.extend(gap(reached, spike.latency_ns.0));
+    parts
+}
+
+fn gap(from: i64, to: i64) -> Option<Part<'static>> {
+    (to > from).then(|| Part { start: Nanos(from), ns: Nanos(to.saturating_sub(from)), slice: None })
+}
+
+/// The longest parts, in order of time, and of the others how many and how long together.
+pub fn longest(mut parts: Vec<Part<'_>>, most: usize) -> (Vec<Part<'_>>, usize, Nanos) {
+    if parts.len() <= most {
+        return (parts, 0, Nanos(0));
+    }
+    parts.sort_by_key(|part| (std::cmp::Reverse(part.ns), part.start));
+    let others = parts.split_off(most);
+    parts.sort_by_key(|part| part.start);
+    (parts, others.len(), Nanos(others.iter().fold(0i64, |sum, part| sum.saturating_add(part.ns.0))))
+}
+
+/// Parts of one kind and one culprit together: the kind, whose, how long, how many; the longest first.
+pub fn sums<'a>(parts: &[Part<'a>]) -> Vec<(&'a str, String, Nanos, usize)> {
+    let mut sums: std::collections::BTreeMap<(&'a str, String), (i64, usize)> = Default::default();
+    for part in parts {
+        let kind = part.slice.map_or(kinds::UNEXPLAINED, |slice| slice.kind.as_str());
+        let whose = part.slice.map(|slice| said::who(&slice.who)).unwrap_or_default();
+        let sum = sums.entry((kind, whose)).or_default();
+        *sum = (sum.0.saturating_add(part.ns.0), sum.1 + 1);
+    }
+    let told = |((kind, whose), (ns, count))| (kind, whose, Nanos(ns), count);
+    let mut sums: Vec<_> = sums.into_iter().map(told).collect();
+    sums.sort_by_key(|sum| std::cmp::Reverse(sum.2));
+    sums
+}
+
+/// The latest spikes, at most so many, latest first.
+pub fn worst(run: &Run, most: usize) -> Vec<&Spike> {
+    let mut spikes: Vec<&Spike> = run.spikes.iter().collect();
+    spikes.sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns, spike.cpu));
+    spikes.truncate(most);
+    spikes
+}
+
+/// What all spikes took together.
+pub fn total(run: &Run) -> Nanos {
+    if let Some(all) = run.recorder.as_ref().map(|recorder| recorder.latency_ns).filter(|all| all.0 > 0) {
+        return all;
+    }
+    Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(spike.latency_ns.0)))
+}
+
+/// What no event accounts for, of all spikes.
+pub fn unexplained(run: &Run) -> Nanos {
+    if let Some(recorder) = run.recorder.as_ref().filter(|recorder| recorder.latency_ns.0 > 0) {
+        return recorder.unexplained_ns;
+    }
+    Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(spike.unexplained_ns.0)))
+}
+
+/// One length as a share of another, 0 to 1 and beyond; 0 of nothing.
+pub fn share(part: Nanos, whole: Nanos) -> f64 {
+    if whole.0 > 0 { part.0 as f64 / whole.0 as f64 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn parts_leave_no_gap_and_add_up() {
+        for spike in &fixture::run().spikes {
+            let parts = parts(spike);
+            let mut reached = 0;
+            for part in &parts {
+                assert_eq!(part.start.0, reached, "{spike:?}");
+                reached += part.ns.0;
+            }
+            assert_eq!(reached, spike.latency_ns.0, "{spike:?}");
+            let gaps: i64 = parts.iter().filter(|part| part.slice.is_none()).map(|part| part.ns.0).sum();
+            assert_eq!(gaps, spike.unexplained_ns.0, "{spike:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_are_kept_in_order_of_time() {
+        let part = |start, ns| Part { start: Nanos(start), ns: Nanos(ns), slice: None };
+        let all = vec![part(0, 5), part(5, 1), part(6, 9), part(15, 2)];
+        assert_eq!(longest(all.clone(), 2), (vec![part(0, 5), part(6, 9)], 2, Nanos(3)));
+        assert_eq!(longest(all.clone(), 4), (all, 0, Nanos(0)));
+    }
+
+    #[test]
+    fn the_worst_come_first() {
+        let run = fixture::run();
+        let found = worst(&run, 3);
+        assert_eq!(found.len(), 3);
+        assert!(found.windows(2).all(|pair| pair[0].latency_ns >= pair[1].latency_ns));
+        assert_eq!(found[0].latency_ns, run.spikes.iter().map(|spike| spike.latency_ns).max().unwrap());
+    }
+
+    #[test]
+    fn times_from_the_ends_of_the_scale_do_no_harm() {
+        let slice = Slice { start_ns: Nanos(i64::MIN), ns: Nanos(i64::MAX), ..Slice::default() };
+        let spike =
+            Spike { expected_ns: Nanos(i64::MAX), slices: vec![slice.clone(), slice], ..Spike::default() };
+        assert_eq!(parts(&spike).iter().filter(|part| part.slice.is_some()).count(), 2);
+        assert_eq!(share(Nanos(1), Nanos(0)), 0.0);
+    }
+}

@@ -1,0 +1,20 @@
+//! The map of a machine: what each CPU is kept for, and what may run there, for the terminal and for the page.
+
+mod build;
+mod cpus;
+mod names;
+pub mod order;
+mod properties;
+pub mod svg;
+mod tasks;
+#[cfg(test)]
+pub mod tests;
+pub mod text;
+pub mod words;
+
+pub use cpus::{APART, Alike, Group, Item, Map, Mark, Work};
+pub use names::collapsed;
+pub use tasks::{Step, rank_name};
+
+/// Patterns of the texts that the map reads besides those of the rules.
+pub const READS: &[&str] = &[properties::NODES, properties::WORKQUEUES];

@@ -1,0 +1,392 @@
+//! The map of a machine as a picture: a column for each CPU, siblings side by side, and a row for what each is kept
+//! for and what may run there; below, the real-time threads by priority. What a row shows stands beside it in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+
+use super::cpus::{Map, Mark, Work};
+use super::order::{grouped, order};
+use super::tasks::{Step, rank_name};
+use super::words::{cpus, interrupts, label, listed, mark, threads};
+use crate::plot::svg::{LINE, Path, Picture, Px, Size, fit, group, text, text_width};
+use crate::plot::theme::Theme;
+use crate::words::clean;
+use model::text::several;
+use model::units::{Cpu, CpuSet};
+
+/// Height of a strip.
+const STRIP: f64 = 16.0;
+/// Lines of words beside a row.
+const LINES: usize = 3;
+/// Steps of the scale beyond which the rest is counted.
+const STEPS: usize = 40;
+/// Draws the map; none where no CPU is known.
+pub fn draw(map: &Map, size: Size, theme: &Theme) -> Option<Picture> {
+    if map.cpus.is_empty() {
+        return None;
+    }
+    let mut frame = Frame::new(map, size, theme);
+    frame.heads();
+    for mark in &map.apart {
+        frame.mark(mark, theme.lines[0]);
+    }
+    frame.mark(&map.workqueues, theme.lines[5]);
+    frame.y += 8.0;
+    frame.work("interrupts", &map.lands, &interrupts(map));
+    frame.work("kernel threads", &map.movable, &threads(map));
+    frame.scale();
+    Some(frame.picture())
+}
+
+struct Frame<'a> {
+    map: &'a Map,
+    size: Size,
+    theme: &'a Theme,
+    /// The CPUs from left to right.
+    order: Vec<Cpu>,
+    left: f64,
+    right: f64,
+    y: f64,
+    rows: Vec<Markup>,
+}
+
+impl<'a> Frame<'a> {
+    fn new(map: &'a Map, size: Size, theme: &'a Theme) -> Frame<'a> {
+        let (left, right) = if size == Size::Wide { (132.0, 548.0) } else { (8.0, 352.0) };
+        Frame { map, size, theme, order: order(map), left, right, y: 4.0, rows: Vec::new() }
+    }
+
+    fn wide(&self) -> bool {
+        self.size == Size::Wide
+    }
+
+    fn column(&self) -> f64 {
+        (self.right - self.left) / self.order.len().max(1) as f64
+    }
+
+    fn x(&self, at: usize) -> f64 {
+        self.left + at as f64 * self.column()
+    }
+
+    /// The columns from and to which neighbours have the same value.
+    fn runs<T: PartialEq>(&self, value: impl Fn(Cpu) -> T) -> Vec<(usize, usize, T)> {
+        let mut runs: Vec<(usize, usize, T)> = Vec::new();
+        for (at, &cpu) in self.order.iter().enumerate() {
+            let value = value(cpu);
+            match runs.last_mut() {
+                Some((_, end, last)) if *last == value => *end = at + 1,
+                _ => runs.push((at, at + 1, value)),
+            }
+        }
+        runs
+    }
+
+    /// A row: its name to the left and its words to the right, or both above it; then its strip at the height that
+    /// it is given.
+    fn row(&mut self, name: &str, words: &str, strong: bool, strip: impl FnOnce(&Self, f64) -> Markup) {
+        let theme = self.theme;
+        let weight = if strong { "600" } else { "400" };
+        let (room, words) = match self.size {
+            Size::Wide => (920.0 - self.right - 22.0, words.to_owned()),
+            Size::Narrow => (self.right - self.left, format!("{name}: {words}")),
+        };
+        let lines = wrapped(&words, room, LINES);
+        let tall = lines.len() as f64 * LINE;
+        let (strip_y, words_x, words_y, height) = match self.size {
+            Size::Wide => (self.y, self.right + 14.0, self.y + 12.5, tall.max(STRIP)),
+            Size::Narrow => (self.y + tall, self.left, self.y + 12.0, tall + STRIP + 2.0),
+        };
+        let drawn = strip(self, strip_y);
+        let left = self.left - 10.0;
+        let ink = if strong { theme.ink } else { theme.muted };
+        self.rows.push(html! {
+            (drawn)
+            g font-weight=(weight) {
+                @if self.wide() { (text(left, words_y, "end", theme.ink, name)) }
+                @for (n, line) in lines.iter().enumerate() {
+                    (text(words_x, words_y + n as f64 * LINE, "start", ink, line))
+                }
+            }
+        });
+        self.y += height + 6.0;
+    }
+
+    /// What is behind each strip: the line on which nothing is.
+    fn ground(&self, y: f64) -> Markup {
+        let (x, width) = (Px(self.left), Px(self.right - self.left));
+        html! { rect x=(x) y=(Px(y)) width=(width) height=(Px(STRIP)) fill=(self.theme.grid) fill-opacity="0.55" {} }
+    }
+
+    fn fill(&self, y: f64, colour: &str, has: impl Fn(Cpu) -> bool) -> Markup {
+        let mut path = Path::default();
+        for (from, to, _) in self.runs(has).into_iter().filter(|run| run.2) {
+            path.rect(self.x(from), y, self.x(to) - self.x(from), STRIP);
+        }
+        html! { @if !path.0.is_empty() { path d=(path.0) fill=(colour) {} } }
+    }
+
+    fn unknown(&self, y: f64) -> Markup {
+        let (x, width) = (Px(self.left + 0.5), Px(self.right - self.left - 1.0));
+        html! {
+            rect x=(x) y=(Px(y + 0.5)) width=(width) height=(Px(STRIP - 1.0)) fill="none" stroke=(self.theme.muted) stroke-dasharray="4 3" {}
+            (text((self.left + self.right) / 2.0, y + 12.5, "middle", self.theme.muted, "?"))
+        }
+    }
+
+    /// The nodes, the kinds of cores, the cores, and which CPUs matter.
+    fn heads(&mut self) {
+        let map = self.map;
+        if !map.nodes.is_empty() {
+            let nodes = map.nodes.values().collect::<BTreeSet<_>>().len();
+            self.bands("NUMA node", &several(nodes as u64, "node", "nodes"), |cpu| {
+                map.nodes.get(&cpu).map_or_else(String::new, u32::to_string)
+            });
+        }
+        if !map.types.is_empty() {
+            let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+            map.types.values().for_each(|kind| *kinds.entry(kind).or_insert(0) += 1);
+            let words: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} x {}", clean(kind))).collect();
+            self.bands("core type", &words.join(", "), |cpu| {
+                map.types.get(&cpu).map_or_else(String::new, |kind| clean(kind))
+            });
+        }
+        let top = self.y;
+        self.row("CPU", &cpus(map), true, |frame, y| frame.cores(y));
+        self.run_labels(top);
+        if !map.matter.is_empty() {
+            let (colour, words) = (self.theme.ink, format!("CPU {}", map.matter));
+            self.row("matters", &words, true, |frame, y| {
+                html! {
+                    (frame.ground(y)) (frame.fill(y, colour, |cpu| map.matter.contains(cpu)))
+                }
+            });
+        }
+        self.y += 6.0;
+    }
+
+    fn bands(&mut self, name: &str, words: &str, value: impl Fn(Cpu) -> String) {
+        let theme = self.theme;
+        self.row(name, words, false, |frame, y| html! {
+            @for (from, to, word) in frame.runs(&value) {
+                @let (x, width) = (frame.x(from) + 0.5, frame.x(to) - frame.x(from) - 1.0);
+                rect x=(Px(x)) y=(Px(y + 0.5)) width=(Px(width)) height=(Px(STRIP - 1.0)) rx="3" fill="none" stroke=(theme.muted) {}
+                @if text_width(&word) < width { (text(x + width / 2.0, y + 12.5, "middle", theme.ink, &word)) }
+            }
+        });
+    }
+
+    /// Where a CPU's number has no room, the numbers of each run of alike CPUs, below the boxes.
+    fn run_labels(&mut self, top: f64) {
+        if self.numbered() {
+            return;
+        }
+        let groups = grouped(self.map);
+        let labels = self.runs(|cpu| groups.get(&cpu).copied());
+        let labels = labels.into_iter().map(|(from, to, _)| {
+            let cpus: CpuSet = self.order[from..to].iter().copied().collect();
+            (cpus.to_string(), self.x(from), self.x(to))
+        });
+        // On the telephone the words are above the boxes.
+        let y = if self.wide() { top + STRIP + 14.0 } else { self.y + 8.0 };
+        let ink = self.theme.ink;
+        let markup = html! {
+            @for (label, from, to) in labels.filter(|(label, from, to)| text_width(label) + 8.0 < to - from) {
+                (text((from + to) / 2.0, y, "middle", ink, &label))
+            }
+        };
+        self.rows.push(markup);
+        self.y = self.y.max(y + 9.0);
+    }
+
+    /// Whether there is room for the number of each CPU.
+    fn numbered(&self) -> bool {
+        let widest = self.order.iter().map(|cpu| text_width(&cpu.to_string())).fold(0.0, f64::max);
+        widest < self.column()
+    }
+
+    /// A box for each core, with its CPUs in it where there is room.
+    fn cores(&self, y: f64) -> Markup {
+        let (map, theme, column) = (self.map, self.theme, self.column());
+        let gap = (column * 0.12).min(2.0);
+        // Boxes that nobody could tell apart are one.
+        let first = |cpu: Cpu| match column < 1.5 {
+            true => Cpu(0),
+            false => map.core_of(cpu).and_then(|core| core.iter().next()).unwrap_or(cpu),
+        };
+        html! {
+            @for (from, to, _) in self.runs(|cpu| (first(cpu), map.offline.contains(cpu))) {
+                @let off = map.offline.contains(self.order[from]);
+                @let (x, width) = (self.x(from) + gap / 2.0, self.x(to) - self.x(from) - gap);
+                rect x=(Px(x)) y=(Px(y)) width=(Px(width)) height=(Px(STRIP)) rx=(Px((column * 0.2).min(4.0))) fill=(if off { "none" } else { theme.band })
+                    stroke=[off.then_some(theme.muted)] stroke-dasharray=[off.then_some("2 2")] {}
+            }
+            @if self.numbered() {
+                @for (at, cpu) in self.order.iter().enumerate() {
+                    (text(self.x(at) + column / 2.0, y + 12.5, "middle", theme.ink, &cpu.to_string()))
+                }
+            }
+        }
+    }
+
+    fn mark(&mut self, of: &Mark, colour: &'static str) {
+        self.row(of.name, &mark(of), false, |frame, y| match &of.cpus {
+            None => frame.unknown(y),
+            Some(cpus) => html! { (frame.ground(y)) (frame.fill(y, colour, |cpu| cpus.contains(cpu))) },
+        });
+    }
+
+    /// How much there is on each CPU, the more the stronger.
+    fn work(&mut self, name: &str, work: &Work, words: &str) {
+        let (counts, theme) = (work.per_cpu(), self.theme);
+        let count = |cpu: Cpu| counts.get(&cpu).copied().unwrap_or(0);
+        let heat = |n: usize| theme.heat[(n.ilog2() as usize).min(theme.heat.len() - 1)];
+        self.row(name, words, false, |frame, y| {
+            if work.partial && work.items.is_empty() {
+                return frame.unknown(y);
+            }
+            let column = frame.column();
+            html! {
+                (frame.ground(y))
+                @for (from, to, n) in frame.runs(count).into_iter().filter(|run| run.2 > 0) {
+                    rect x=(Px(frame.x(from))) y=(Px(y)) width=(Px(frame.x(to) - frame.x(from))) height=(Px(STRIP)) fill=(heat(n)) {}
+                    @for at in from..to {
+                        @if text_width(&n.to_string()) < column {
+                            g font-weight="600" { (text(frame.x(at) + column / 2.0, y + 12.5, "middle", theme.ground, &n.to_string())) }
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    fn scale(&mut self) {
+        let (map, theme) = (self.map, self.theme);
+        self.y += 22.0;
+        let x = if self.wide() { self.left - 10.0 } else { self.left };
+        let anchor = if self.wide() { "end" } else { "start" };
+        let heading = html! {
+            g font-weight="600" { (text(x, self.y - 8.0, anchor, theme.ink, "RT priority")) }
+            @if self.wide() { (text(self.right + 14.0, self.y - 8.0, "start", theme.muted, "programs in bold, kernel threads in plain")) }
+        };
+        self.rows.push(heading);
+        if map.realtime.is_empty() {
+            let unknown = map.bound.partial;
+            self.row("", if unknown { "not known" } else { "no real-time threads" }, false, |frame, y| {
+                if unknown { frame.unknown(y) } else { frame.ground(y) }
+            });
+        }
+        let mut before = None;
+        for step in map.realtime.iter().take(STEPS) {
+            let rank = rank_name(step.rank);
+            let name = if before == Some(step.rank) && self.wide() { "" } else { rank.as_str() };
+            before = Some(step.rank);
+            self.row(name, &listed(&step.names, 12), !step.kernel, |frame, y| frame.step(step, y));
+        }
+    }
+
+    fn step(&self, step: &Step, y: f64) -> Markup {
+        let Some(cpus) = &step.cpus else { return self.unknown(y) };
+        let colour = if step.kernel { self.theme.muted } else { self.theme.lines[2] };
+        let column = self.column();
+        if !step.each {
+            return html! { (self.ground(y)) (self.fill(y, colour, |cpu| cpus.contains(cpu))) };
+        }
+        // A part of them on each: a cell for each CPU, where they are not too small.
+        let mut cells = Path::default();
+        if column < 5.0 {
+            for (from, to, _) in self.runs(|cpu| cpus.contains(cpu)).into_iter().filter(|run| run.2) {
+                cells.rect(self.x(from), y + 4.0, self.x(to) - self.x(from), STRIP - 8.0);
+            }
+        } else {
+            let gap = (column * 0.25).min(10.0);
+            for (at, _) in self.order.iter().enumerate().filter(|(_, cpu)| cpus.contains(**cpu)) {
+                cells.rect(self.x(at) + gap / 2.0, y + 3.0, column - gap, STRIP - 6.0);
+            }
+        }
+        html! { (self.ground(y)) path d=(cells.0) fill=(colour) fill-opacity="0.8" {} }
+    }
+
+    fn picture(self) -> Picture {
+        let (map, theme, height) = (self.map, self.theme, self.y + 4.0);
+        let behind = |from: usize, to: usize| {
+            html! {
+                rect x=(Px(self.x(from))) y="0" width=(Px(self.x(to) - self.x(from))) height=(Px(height)) fill=(theme.lines[0]) fill-opacity="0.09" {}
+            }
+        };
+        let body = group(
+            theme,
+            html! {
+                @for (from, to, _) in self.runs(|cpu| map.matter.contains(cpu)).into_iter().filter(|run| run.2) { (behind(from, to)) }
+                @for row in &self.rows { (row) }
+            },
+        );
+        let mut notes = Vec::new();
+        if !map.matter.is_empty() {
+            notes.push("Shaded: the CPUs that matter.".to_owned());
+        }
+        if map.realtime.iter().any(|step| step.each) {
+            notes.push("Thin bars: each of the threads may run on a part of these CPUs only.".to_owned());
+        }
+        if map.realtime.len() > STEPS {
+            notes.push(format!(
+                "Not drawn: {} of real-time threads.",
+                several((map.realtime.len() - STEPS) as u64, "more row", "more rows")
+            ));
+        }
+        Picture { width: self.size.width(), height, body, label: label(map), notes }
+    }
+}
+
+/// Words in lines of a width; what does not fit on the last is cut.
+fn wrapped(words: &str, width: f64, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    let mut words = words.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let last = lines.len() == most;
+        let Some(line) = lines.last_mut() else { break };
+        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        if text_width(&longer) <= width || line.is_empty() {
+            *line = longer;
+        } else if last {
+            let rest = words.fold(format!("{longer} "), |all, word| all + word + " ");
+            *line = rest;
+            break;
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.iter().map(|line| fit(line.trim_end(), width)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::tests::{four, machine, map_of};
+    use crate::plot::theme::PAPER;
+
+    #[test]
+    fn nothing_is_drawn_outside_and_nothing_is_left_out() {
+        for machine in [four(), machine(1, ""), machine(256, "--cpus 255")] {
+            let map = map_of(&machine);
+            for size in [Size::Wide, Size::Narrow] {
+                let picture = draw(&map, size, &PAPER).unwrap();
+                let body = picture.body.into_string();
+                for word in ["isolcpus", "cpuset partition", "unbound work", "migration/", "RT priority"] {
+                    assert!(body.contains(word), "{word}");
+                }
+                let places = body.split(" x=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+                let places: Vec<f64> = places.map(|x| x.parse().unwrap()).collect();
+                assert!(places.iter().all(|&x| (0.0..=picture.width).contains(&x)));
+                assert!(body.len() < 120_000, "{}", body.len());
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_cut_on_the_last_line_only() {
+        assert_eq!(wrapped("aa bb cc dd", 40.0, 2), ["aa bb", "cc dd"]);
+        assert_eq!(wrapped("aa bb cc dd ee", 40.0, 2), ["aa bb", "cc d\u{2026}"]);
+        assert_eq!(wrapped("", 40.0, 2), [""]);
+    }
+}

@@ -1,0 +1,374 @@
+//! The map of a machine for the terminal: groups of CPUs by their properties, then one scale of all real-time
+//! priorities.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::words::{listed, named};
+use super::{APART, Group, Item, Map, Step, Work, rank_name};
+use crate::palette::{BOLD, DIM, Ink};
+use crate::words::{clean, filled, wrapped};
+use model::text::several;
+use model::units::CpuSet;
+
+/// Groups beyond this many are counted, not shown; names in a list too.
+const GROUPS: usize = 24;
+const NAMES: usize = 24;
+/// Columns that a name takes, with what stands before it.
+const NAME: usize = 20;
+/// CPUs up to which each has a column of its own in the scale, and as many groups.
+const COLUMNS: usize = 24;
+
+/// The map as text of at most so many columns, with ANSI codes if asked for.
+pub fn render(map: &Map, width: usize, color: bool) -> String {
+    let ink = Ink(color);
+    let mut page = String::new();
+    if map.cpus.is_empty() {
+        page.push_str("Which CPUs there are is not known, so there is no map of them.\n");
+    } else {
+        table(&mut page, map, width, ink);
+        legend(&mut page, map, width);
+        besides(&mut page, map, width, ink);
+    }
+    scale(&mut page, map, width, ink);
+    if !map.unknown.is_empty() {
+        let _ = writeln!(page, "\n{}", ink.dye(BOLD, "Not on the map"));
+        map.unknown.iter().for_each(|what| wrapped(&mut page, &format!("  {}", clean(what)), width));
+    }
+    page
+}
+
+/// A column: its heading, the least width that it can do with, and its cells.
+struct Column {
+    head: &'static str,
+    least: usize,
+    cells: Vec<String>,
+}
+
+fn table(page: &mut String, map: &Map, width: usize, ink: Ink) {
+    let shown = &map.groups[..map.groups.len().min(GROUPS)];
+    let column = |head, least, cell: &dyn Fn(usize, &Group) -> String| Column {
+        head,
+        least,
+        cells: shown.iter().enumerate().map(|(at, group)| cell(at, group)).collect(),
+    };
+    let letters = by_group(map, width);
+    let mut columns = vec![
+        column("", 1, &|at, _| if letters { letter(at) } else { String::new() }),
+        column("CPU", 6, &|_, group| {
+            format!("{}{}", group.cpus, if group.alike.matters { " *" } else { "" })
+        }),
+        column("cores", 7, &|_, group| cores(group)),
+        column("set apart by", 9, &|_, group| apart(group)),
+        column("interrupts", 10, &|_, group| {
+            let count = |work: &Work| work.on(&group.cpus).count();
+            known(&map.lands, format!("{} ({})", count(&map.lands), count(&map.may)))
+        }),
+        column("kernel threads", 8, &|_, group| {
+            let count = |work: &Work| work.on(&group.cpus).count();
+            known(&map.movable, format!("{} + {}", count(&map.movable), count(&map.bound)))
+        }),
+        column("unbound work", 7, &|_, group| match group.alike.workqueues {
+            Some(true) => "yes".to_owned(),
+            Some(false) => "no".to_owned(),
+            None => "?".to_owned(),
+        }),
+    ];
+    columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
+    let widths = widths(&columns, width);
+    let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
+    row(page, &heads, &widths, &|line| ink.dye(BOLD, line));
+    for (at, group) in shown.iter().enumerate() {
+        let cells: Vec<String> = columns.iter().map(|column| column.cells[at].clone()).collect();
+        let code = if group.alike.matters { BOLD } else { "" };
+        row(page, &cells, &widths, &|line| ink.dye(code, line));
+    }
+    if map.groups.len() > GROUPS {
+        let _ = writeln!(
+            page,
+            "and {} of CPUs",
+            several((map.groups.len() - GROUPS) as u64, "more group", "more groups")
+        );
+    }
+}
+
+fn known(work: &Work, text: String) -> String {
+    match (work.partial, work.items.is_empty()) {
+        (true, true) => "?".to_owned(),
+        (true, false) => format!("{text} ?"),
+        (false, _) => text,
+    }
+}
+
+fn cores(group: &Group) -> String {
+    let alike = &group.alike;
+    let mut words = Vec::new();
+    if !alike.online {
+        words.push("offline".to_owned());
+    }
+    words.extend(Some(clean(&alike.kind)).filter(|kind| !kind.is_empty()));
+    words.extend(alike.node.map(|node| format!("node {node}")));
+    if alike.threads > 1 {
+        words.push(format!("{} CPUs each", alike.threads));
+    }
+    if !group.split.is_empty() {
+        words.push(format!("shared with CPU {}", group.split));
+    }
+    words.join(", ")
+}
+
+fn apart(group: &Group) -> String {
+    let word = |(name, has): (&str, &Option<bool>)| match has {
+        Some(true) => Some(name.to_owned()),
+        Some(false) => None,
+        None => Some(format!("{name}?")),
+    };
+    let words: Vec<String> = APART.into_iter().zip(&group.alike.apart).filter_map(word).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}
+
+/// As wide as the cells, and where that is too much, the widest first as narrow as they can be.
+fn widths(columns: &[Column], width: usize) -> Vec<usize> {
+    let natural = |column: &Column| {
+        let cells = column.cells.iter().map(|cell| cell.chars().count());
+        cells.chain([column.head.len()]).max().unwrap_or(0)
+    };
+    let mut widths: Vec<usize> = columns.iter().map(natural).collect();
+    loop {
+        let total = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+        let slack = |at: &usize| widths[*at].saturating_sub(columns[*at].least);
+        let widest = (0..widths.len()).max_by_key(slack);
+        match widest.filter(|at| total > width && slack(at) > 0) {
+            Some(at) => widths[at] -= 1,
+            None => return widths,
+        }
+    }
+}
+
+/// One row, of as many lines as its longest cell takes.
+fn row(page: &mut String, cells: &[String], widths: &[usize], dye: &dyn Fn(&str) -> String) {
+    let cells: Vec<Vec<String>> =
+        cells.iter().zip(widths).map(|(cell, &width)| folded(cell, width)).collect();
+    for line in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
+        let mut text = String::new();
+        for (cell, width) in cells.iter().zip(widths) {
+            let _ = write!(text, "{:<width$}  ", cell.get(line).map_or("", String::as_str));
+        }
+        let _ = writeln!(page, "{}", dye(text.trim_end()));
+    }
+}
+
+/// A cell in lines: broken after blanks and commas, and where there is neither, anywhere.
+fn folded(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split_inclusive([' ', ',']) {
+        let length = word.trim_end().chars().count();
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if used > 0 && used + length > width {
+            lines.push(String::new());
+        }
+        for c in word.chars() {
+            let full = lines.last().is_some_and(|line| line.chars().count() >= width);
+            if full && c != ' ' {
+                lines.push(String::new());
+            }
+            if let Some(line) = lines.last_mut().filter(|_| !full || c != ' ') {
+                line.push(c);
+            }
+        }
+    }
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn legend(page: &mut String, map: &Map, width: usize) {
+    let star = if map.matter.is_empty() { "" } else { "* matters. " };
+    wrapped(
+        page,
+        &format!(
+            "{star}interrupts: that land there now (that may). kernel threads: that can be moved + that belong there. unbound work: whether workqueues may use the CPUs."
+        ),
+        width,
+    );
+}
+
+/// What else may run on the CPUs that matter, by name.
+fn besides(page: &mut String, map: &Map, width: usize, ink: Ink) {
+    if map.matter.is_empty() {
+        return;
+    }
+    let _ =
+        writeln!(page, "\n{}", ink.dye(BOLD, &format!("What may run on CPU {} beside its task", map.matter)));
+    let landing: BTreeSet<Option<u32>> = map.lands.on(&map.matter).map(|item| item.number).collect();
+    let more: Vec<&Item> = map.may.on(&map.matter).filter(|item| !landing.contains(&item.number)).collect();
+    let mut list = |head: &str, work: &Work, items: Vec<&Item>| {
+        let text = listed(&named(&items), NAMES);
+        let text = known(work, if text.is_empty() { "none".to_owned() } else { text });
+        filled(page, &format!("  {head:<16} "), &text, 19, width);
+    };
+    list("interrupts", &map.lands, map.lands.on(&map.matter).collect());
+    list("more may come", &map.may, more);
+    list("movable threads", &map.movable, map.movable.on(&map.matter).collect());
+    list("bound threads", &map.bound, map.bound.on(&map.matter).collect());
+}
+
+/// Whether the scale has a column for each group, because one for each CPU would take more than half of the width.
+fn by_group(map: &Map, width: usize) -> bool {
+    let digits = map.cpus.iter().last().map_or(1, |last| last.to_string().len());
+    map.cpus.len() > COLUMNS || map.cpus.len() * (digits + 1) > width / 2
+}
+
+fn letter(at: usize) -> String {
+    char::from_u32('a' as u32 + at as u32).filter(|_| at < COLUMNS).map_or_else(String::new, String::from)
+}
+
+/// The columns of the scale: each with its heading and its CPUs.
+fn columns(map: &Map, width: usize) -> Vec<(String, CpuSet)> {
+    if by_group(map, width) {
+        let groups = map.groups.iter().take(COLUMNS.min(width / 4)).enumerate();
+        return groups.map(|(at, group)| (letter(at), group.cpus.clone())).collect();
+    }
+    map.cpus.iter().map(|cpu| (cpu.to_string(), CpuSet::from_iter([cpu]))).collect()
+}
+
+fn scale(page: &mut String, map: &Map, width: usize, ink: Ink) {
+    let _ = writeln!(page, "\n{}", ink.dye(BOLD, "Real-time threads by priority"));
+    if map.realtime.is_empty() {
+        page.push_str(if map.bound.partial { "  not known\n" } else { "  none\n" });
+        return;
+    }
+    let columns = columns(map, width);
+    let room = columns.iter().map(|(head, _)| head.len()).max().unwrap_or(1);
+    let heads: Vec<String> = columns.iter().map(|(head, _)| format!("{head:>room$}")).collect();
+    let cpus = |step: &Step| step.cpus.as_ref().map_or("?".to_owned(), |cpus| reach(cpus, map));
+    let list = map
+        .realtime
+        .iter()
+        .map(|step| cpus(step).chars().count())
+        .max()
+        .unwrap_or(0)
+        .clamp(3, (width / 5).max(8));
+    let _ = writeln!(
+        page,
+        "{}",
+        ink.dye(DIM, &format!("        {}  {:<list$}  threads", heads.join(" "), "CPU"))
+    );
+    let mut before = None;
+    for step in &map.realtime {
+        let rank = if before == Some(step.rank) { String::new() } else { rank_name(step.rank) };
+        before = Some(step.rank);
+        let cells: Vec<String> =
+            columns.iter().map(|(_, cpus)| format!("{:>room$}", cell(step, cpus))).collect();
+        let cpus = cpus(step);
+        let cpus = if cpus.chars().count() > list { format!("{}..", &cpus[..list - 2]) } else { cpus };
+        let first = format!("  {rank:>4}  {}  {cpus:<list$}  ", cells.join(" "));
+        let mut line = String::new();
+        // Where there is no room beside the cells, the names stand below.
+        let (first, hang) = match first.chars().count() {
+            start if start + NAME > width => {
+                line = format!("{}\n", first.trim_end());
+                (" ".repeat(8), 8)
+            }
+            start => (first, start),
+        };
+        let of = if step.kernel { "" } else { "program " };
+        filled(&mut line, &first, &format!("{of}{}", listed(&step.names, NAMES)), hang, width);
+        page.push_str(&if step.kernel { line } else { ink.dye(BOLD, line.trim_end()) + "\n" });
+    }
+    wrapped(
+        page,
+        "# may run there, + one or some of them may, . none may. What is not marked as a program is the kernel's.",
+        width,
+    );
+}
+
+/// The CPUs of a step: all, or which.
+fn reach(cpus: &CpuSet, map: &Map) -> String {
+    let online = map.cpus.without(&map.offline);
+    if !online.is_empty() && online.without(cpus).is_empty() { "all".to_owned() } else { cpus.to_string() }
+}
+
+fn cell(step: &Step, cpus: &CpuSet) -> char {
+    let Some(allowed) = &step.cpus else { return '?' };
+    match (cpus.0.is_disjoint(&allowed.0), cpus.0.is_subset(&allowed.0)) {
+        (true, _) => '.',
+        (false, true) if !step.each => '#',
+        _ => '+',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::tests::{four, machine, map_of, thread};
+
+    #[test]
+    fn a_machine_with_two_cpus_set_apart() {
+        let expected = "\
+CPU    set apart by         interrupts  kernel threads  unbound work
+0-1    -                    3 (3)       2 + 4           yes
+2-3 *  isolcpus, rcu_nocbs  2 (3)       1 + 4           no
+* matters. interrupts: that land there now (that may). kernel threads: that can
+  be moved + that belong there. unbound work: whether workqueues may use the
+  CPUs.
+
+What may run on CPU 2-3 beside its task
+  interrupts       nvme0qN (2)
+  more may come    9 acpi
+  movable threads  kcompactd0
+  bound threads    cpuhp/N (2), migration/N (2)
+
+Real-time threads by priority
+        0 1 2 3  CPU  threads
+  stop  + + + +  all  migration/N (4)
+    80  . . # .  2    program control
+    50  # . . .  0    irq/9-acpi
+# may run there, + one or some of them may, . none may. What is not marked as a
+  program is the kernel's.
+";
+        assert_eq!(render(&map_of(&four()), 80, false), expected);
+    }
+
+    #[test]
+    fn what_is_unknown_is_marked() {
+        let edits = "/sys/devices/system/cpu/isolated refused\n/proc/irq refused\n/proc refused\n--cpus 1";
+        let text = render(&map_of(&machine(2, edits)), 60, false);
+        for line in [
+            "0    isolcpus?,      ?           ?              yes",
+            "  movable threads  ?",
+            "  not known",
+            "  /sys/devices/system/cpu/isolated may not be read (EACCES,",
+        ] {
+            assert!(text.lines().any(|known| known == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        let evil = "\u{1b}[31mx\u{202e}\u{7}";
+        let edits = format!("/sys/kernel/irq/100/actions: {evil}\n{}", thread(9, evil, 0, 70, "0"));
+        let text = render(&map_of(&machine(2, &(edits + "--cpus 0"))), 80, false);
+        assert!(text.contains("[31mx") && !text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
+    }
+
+    #[test]
+    fn no_line_is_too_long() {
+        let cpus = [1, 9, 16, 24, 25, 64];
+        // As many groups as CPUs.
+        let types = (0..64).map(|n| format!("/sys/devices/system/cpu/cpu{n}/cpu_capacity: {n}\n"));
+        let edits = types.collect::<String>() + &thread(9, "a thread's name", 0, 70, "0-63:2");
+        for map in cpus.map(|cpus| map_of(&machine(cpus, &edits))) {
+            for width in [60, 80, 100, 200] {
+                let text = render(&map, width, false);
+                assert!(text.lines().all(|line| line.chars().count() <= width), "{width}\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn cells_fold_at_commas_and_anywhere_if_need_be() {
+        assert_eq!(folded("0-3,32-35 *", 5), ["0-3,", "32-35", "*"]);
+        assert_eq!(folded("abcdefg", 3), ["abc", "def", "g"]);
+        assert_eq!(folded("", 3), [""]);
+    }
+}

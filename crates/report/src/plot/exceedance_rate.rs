@@ -1,0 +1,221 @@
+//! How often a latency is reached: blocks per hour whose maximum is at least so late, what counting allows at most,
+//! and the law fitted to the maxima, greyed and dashed where a check refused it.
+//!
+//! Both axes are logarithmic. A block counts once, whatever happens within it.
+
+use maud::{Markup, html};
+
+use super::axis::{Scale, power_label, span_label};
+use super::curve::Curve;
+use super::overlay::stroke;
+use super::svg;
+use super::svg::{Key, Path, Picture, Plot, Px, Size, legend, text_over};
+use super::theme::Theme;
+use crate::words::{duration, rounded_up, several, span};
+use model::units::Nanos;
+use stats::bounds::Bounds;
+use stats::series::Series;
+use stats::tail::gev::Gev;
+
+/// How finely a law is drawn.
+const LAW_STEPS: usize = 160;
+const HOUR: f64 = 3600.0;
+
+/// The picture; `None` without blocks.
+pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Option<Picture> {
+    let curve = Curve::of(&[series])?;
+    let beyond = &bounds.extrapolation;
+    let limit = bounds.claim.map(|claim| claim.limit_ns);
+    let (low, worst) = curve.extent();
+    let seen = [beyond.guarded_upper_ns, beyond.upper_ns].into_iter().flatten().fold(worst, f64::max);
+    let shown = limit.filter(|limit| limit.0 as f64 / 4.0 <= seen);
+    let furthest = shown.map_or(seen, |limit| seen.max(limit.0 as f64));
+    let horizon = beyond.horizon_ns.unwrap_or(bounds.counting.horizon_ns);
+    let once = HOUR / horizon.as_secs().max(1e-9);
+    let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
+    let x = Scale::log(low / 1.02, furthest * 1.12, plot.left, plot.right);
+    let y = Scale::log(once.min(curve.one()) / 6.0, curve.most() * 1.5, plot.bottom, plot.top);
+    let sketch = Sketch { plot, x, y, once, theme };
+    let (legend, legend_height) = legend(&keys(series, bounds, theme), &plot, plot.bottom + 58.0, theme);
+    let title = format!("blocks of {} per hour that reach it", duration(series.block).replace(".0 s", " s"));
+    let body = html! {
+        (plot.x_axis(&sketch.x, &sketch.x.ticks(size.x_ticks(), span_label), "latency, logarithmic", theme))
+        (sketch.allowed(&curve))
+        (plot.y_axis(&sketch.y, &sketch.y.ticks(8, power_label), &title, theme))
+        (sketch.law(series, bounds))
+        path d=(curve.path(&sketch.x, &sketch.y, curve.observed()).0) fill="none" stroke=(theme.lines[0]) stroke-width="1.7" {}
+        (sketch.horizon(horizon))
+        (sketch.levels(bounds))
+        @if let Some(shown) = shown { (self::limit(shown, &plot, &sketch.x, theme)) }
+        (plot.frame(theme))
+        (legend)
+    };
+    let far = limit.filter(|_| shown.is_none());
+    Some(Picture {
+        width: size.width(),
+        height: plot.bottom + 58.0 + legend_height,
+        body: svg::group(theme, body),
+        label: format!(
+            "Rate at which a latency is reached, over {}. The largest is {}.",
+            several(series.blocks.len() as u64, "block", "blocks"),
+            span(Nanos(worst as i64))
+        ),
+        notes: far
+            .map(|limit| format!("The limit, {}, lies far to the right.", span(limit)))
+            .into_iter()
+            .collect(),
+    })
+}
+
+fn keys(series: &Series, bounds: &Bounds, theme: &Theme) -> Vec<Key> {
+    let beyond = &bounds.extrapolation;
+    let mut keys = vec![
+        Key { colour: theme.lines[0], area: false, words: format!("seen in {}", duration(series.observed)) },
+        Key { colour: theme.band, area: true, words: "up to what counting allows (95 %)".into() },
+    ];
+    if beyond.gev.is_some() {
+        let by = bounds.gates.iter().filter(|gate| gate.judged && !gate.passed).map(|gate| gate.id);
+        let (colour, words) = match beyond.status {
+            "ok" => (theme.lines[1], format!("law fitted to {} maxima", beyond.blocks)),
+            _ => (theme.muted, format!("dashed: fit, refused by {}", by.collect::<Vec<_>>().join(", "))),
+        };
+        keys.push(Key { colour, area: false, words });
+    }
+    keys
+}
+
+struct Sketch<'a> {
+    plot: Plot,
+    x: Scale,
+    y: Scale,
+    once: f64,
+    theme: &'a Theme,
+}
+
+impl Sketch<'_> {
+    /// The area between what was seen and what counting allows.
+    fn allowed(&self, curve: &Curve) -> Markup {
+        let mut area = curve.path(&self.x, &self.y, curve.allowed());
+        let edge = area.0.clone() + &format!("H{}", Px(self.plot.right));
+        area.across(self.plot.right);
+        area.down(self.plot.bottom);
+        // Back along what was seen, step by step.
+        let observed = curve.observed();
+        for pair in curve.steps.windows(2).rev() {
+            area.across(self.x.at(pair[1].0));
+            area.down(self.y.at(observed(pair[0].1)));
+        }
+        area.across(self.plot.left);
+        area.0.push('z');
+        html! {
+            path d=(area.0) fill=(self.theme.band) fill-opacity="0.4" {}
+            path d=(edge) fill="none" stroke=(self.theme.band) stroke-width="1.4" {}
+        }
+    }
+
+    fn law(&self, series: &Series, bounds: &Bounds) -> Markup {
+        let beyond = &bounds.extrapolation;
+        let (Some(law), Some(block)) = (&beyond.gev, beyond.block_ns) else { return html! {} };
+        let law = Gev { mu: law.mu, sigma: law.sigma, xi: law.xi };
+        // A law of longer blocks says of the recorded ones what its root does.
+        let shorter = series.block.0.max(1) as f64 / block.0.max(1) as f64;
+        let per_hour = HOUR / series.block.as_secs().max(1e-9);
+        let mut path = Path::default();
+        for i in 0..=LAW_STEPS {
+            let latency = self.x.lo() * (self.x.hi() / self.x.lo()).powf(i as f64 / LAW_STEPS as f64);
+            let rate = -(-law.rate_above(latency) * shorter).exp_m1() * per_hour;
+            let (x, y) = (self.x.at(latency), self.y.at(rate));
+            if i == 0 {
+                path.go(x, y)
+            } else {
+                path.to(x, y)
+            }
+            if rate.is_nan() || rate <= self.y.lo() {
+                break;
+            }
+        }
+        let ok = beyond.status == "ok";
+        html! {
+            path d=(path.0) fill="none" stroke-width="1.5" stroke=(if ok { self.theme.lines[1] } else { self.theme.muted })
+                stroke-dasharray=[(!ok).then_some("6 4")] {}
+        }
+    }
+
+    fn horizon(&self, horizon: Nanos) -> Markup {
+        let y = self.y.at(self.once);
+        let mut path = Path::default();
+        path.go(self.plot.left, y);
+        path.across(self.plot.right);
+        html! {
+            path d=(path.0) fill="none" stroke=(self.theme.ink) stroke-width="0.8" stroke-dasharray="2 3" {}
+            (text_over(self.plot.left + 6.0, y - 5.0, "start", self.theme.muted, self.theme, &format!("once in {}", duration(horizon))))
+        }
+    }
+
+    /// The levels that are said of the horizon, on its line: each has a height of its own for its name.
+    fn levels(&self, bounds: &Bounds) -> Markup {
+        let beyond = &bounds.extrapolation;
+        let guarded = beyond.guarded_upper_ns.filter(|guarded| {
+            beyond.upper_ns.is_none_or(|upper| self.x.at(*guarded) - self.x.at(upper) > 4.0)
+        });
+        let marks = [
+            (beyond.typical_ns.map(|level| (level, Nanos(level.min(9e18) as i64))), "typical", 17.0),
+            (beyond.upper_ns.map(|level| (level, rounded_up(level))), "bound", -7.0),
+            (guarded.map(|level| (level, rounded_up(level))), "bound without an upper limit", -24.0),
+        ];
+        let y = self.y.at(self.once);
+        let colour = self.theme.lines[1];
+        html! {
+            @for (level, name, down) in marks {
+                @if let Some((level, shown)) = level {
+                    @let words = format!("{name} {}", span(shown));
+                    @let x = self.x.at(level);
+                    circle cx=(Px(x)) cy=(Px(y)) r="4" fill=(colour) stroke=(self.theme.ground) stroke-width="1.2" { title { (words) } }
+                    (text_over((x + 5.0).min(self.plot.right - 4.0), y + down, "end", colour, self.theme, &words))
+                }
+            }
+        }
+    }
+}
+
+/// The limit as a line down, with its name.
+pub fn limit(limit: Nanos, plot: &Plot, x: &Scale, theme: &Theme) -> Markup {
+    let x = x.at(limit.0 as f64);
+    let words = format!("limit {}", span(limit));
+    let left = x - svg::text_width(&words) - 8.0 > plot.left;
+    let (at, anchor) = if left { (x - 5.0, "end") } else { (x + 5.0, "start") };
+    html! {
+        path d=(stroke(x, plot.top, plot.bottom)) fill="none" stroke=(theme.alarm) stroke-width="1.4" stroke-dasharray="7 4" {}
+        (text_over(at, plot.top + 15.0, anchor, theme.alarm, theme, &words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::plot::theme::PAPER;
+
+    #[test]
+    fn a_refused_fit_is_dashed_and_says_no_level() {
+        let mut sample = fixture::eight();
+        sample.ask(Some(Nanos(30_000)));
+        let mut bounds = sample.bounds.unwrap();
+        let text =
+            |bounds: &Bounds| draw(&sample.series, bounds, Size::Narrow, &PAPER).unwrap().body.into_string();
+        bounds.extrapolation.status = "refused";
+        let refused = text(&bounds);
+        assert!(refused.contains("6 4") && refused.contains("dashed") && refused.contains("limit 30 us"));
+        bounds.extrapolation.status = "ok";
+        bounds.extrapolation.typical_ns = Some(25_000.0);
+        assert!(text(&bounds).contains("typical 25 us") && !text(&bounds).contains("dashed"));
+    }
+
+    #[test]
+    fn without_blocks_there_is_no_picture() {
+        let mut sample = fixture::quiet();
+        sample.ask(None);
+        let bounds = sample.bounds.unwrap();
+        assert!(draw(&Series::default(), &bounds, Size::Wide, &PAPER).is_none());
+    }
+}

@@ -1,0 +1,233 @@
+//! The heat map: when which latencies occurred, and how often. Time to the right, latency upwards,
+//! the count as colour; even a single sample has a colour that stands off the ground.
+//!
+//! The eight largest latencies of each second have their own cells. Of the others a block says only
+//! between which two levels they lie: that band is one cell, as high as what is not known.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use super::axis::{Scale, span_label};
+use super::history::{Cells, History, Lane};
+use super::max_over_time::TimeAxis;
+use super::svg;
+use super::svg::{Path, Picture, Plot, Px, Size, text};
+use super::theme::{HEATS, Theme};
+use crate::words::several;
+
+/// The least height of a cell: one sample must be seen.
+const LEAST: f64 = 3.5;
+
+/// A cell's stretch of latencies, and its count.
+type Cell = ((i64, i64), u64);
+
+/// The picture; `None` without blocks. `floor` is the least latency of the run, where it is known:
+/// the lowest band has no other end.
+pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) -> Option<Picture> {
+    let lanes: Vec<(&Lane, Vec<Vec<Cell>>)> =
+        history.lanes().iter().map(|lane| (lane, lane.columns.iter().map(cells).collect())).collect();
+    let all = || lanes.iter().flat_map(|(_, columns)| columns).flatten();
+    let most = all().map(|cell| cell.1).max()?;
+    let top = all().map(|cell| if cell.0.1 == i64::MAX { cell.0.0 } else { cell.0.1 }).max()?;
+    let low = all().map(|cell| if cell.0.0 > 0 { cell.0.0 } else { cell.0.1 / 2 }).min()?;
+    let low = floor.filter(|&floor| floor > 0).unwrap_or(low).clamp(1, top.max(1));
+    let shades = Shades::new(most);
+    let height = match (size, lanes.len()) {
+        (_, 1) => 230.0,
+        (Size::Wide, _) => 150.0,
+        (Size::Narrow, _) => 130.0,
+    };
+    let plot_of = |i: usize| Plot::new(size, 32.0 + i as f64 * (height + 34.0), height);
+    let last = plot_of(lanes.len() - 1);
+    let time = TimeAxis::new(history, &last, size);
+    let (key, key_height) = shades.legend(&last, theme);
+    let body = html! {
+        (last.x_axis(&time.scale, &time.ticks, &time.title, theme))
+        @for (i, (lane, columns)) in lanes.iter().enumerate() {
+            @let plot = plot_of(i);
+            @let y = Scale::log(low as f64 / 1.05, top as f64 * 1.25, plot.bottom, plot.top);
+            @let name = lane.cpu.map_or_else(|| "latency of all CPUs".to_string(), |cpu| format!("latency of CPU {cpu}"));
+            (plot.y_axis(&y, &y.ticks(5, span_label), &name, theme))
+            (paint(history, columns, &shades, &time.scale, &y, theme))
+            (plot.frame(theme))
+        }
+        (key)
+    };
+    let unplaced = history.unplaced();
+    let notes = (unplaced > 0).then(|| {
+        format!("{} not drawn: the blocks have too many levels.", several(unplaced, "sample", "samples"))
+    });
+    Some(Picture {
+        width: size.width(),
+        height: last.bottom + 50.0 + key_height,
+        body: svg::group(theme, body),
+        label: "Heat map: how many wake-ups had which latency, over time.".into(),
+        notes: notes.into_iter().collect(),
+    })
+}
+
+/// The cells of a column: bands, and the exact values that lie in none of them.
+///
+/// An exact value that touches a band which has other samples too is counted to the band: as a lighter
+/// cell on it, it would look like a hole.
+fn cells(column: &Cells) -> Vec<Cell> {
+    let mut bands: BTreeMap<(i64, i64), u64> = column.bands.clone();
+    let mut alone: Vec<Cell> = Vec::new();
+    for (&row, &n) in &column.exact {
+        let around = bands.iter_mut().find(|(band, _)| band.0 < row.1 && row.0 < band.1);
+        match around {
+            Some((_, count)) => *count = count.saturating_add(n),
+            None => alone.push((row, n)),
+        }
+    }
+    // Wide ones first: what is narrow lies on top.
+    let mut cells: Vec<Cell> = bands.into_iter().collect();
+    cells.sort_by_key(|&((lower, upper), _)| std::cmp::Reverse(i128::from(upper) - i128::from(lower)));
+    cells.extend(alone);
+    cells
+}
+
+/// One path per shade; neighbours of the same shade and stretch become one rectangle.
+fn paint(
+    history: &History,
+    columns: &[Vec<Cell>],
+    shades: &Shades,
+    time: &Scale,
+    y: &Scale,
+    theme: &Theme,
+) -> Markup {
+    let mut paths: Vec<Path> = (0..HEATS).map(|_| Path::default()).collect();
+    let mut open: BTreeMap<((i64, i64), usize), usize> = BTreeMap::new();
+    let mut close = |(band, shade): ((i64, i64), usize), from: usize, to: usize| {
+        // A trifle wider than it is, lest the ground shine through between neighbours.
+        let (left, right) = (time.at(history.since_start(from)), time.at(history.since_start(to)));
+        let (top, bottom) = (y.at(band.1 as f64), y.at(band.0 as f64));
+        let missing = (LEAST - (bottom - top)).max(0.0) / 2.0;
+        paths[shade].rect(left, top - missing, (right - left + 0.4).max(1.5), bottom - top + 2.0 * missing);
+    };
+    for (i, column) in columns.iter().enumerate() {
+        let now: Vec<((i64, i64), usize)> = column.iter().map(|&(band, n)| (band, shades.of(n))).collect();
+        open.retain(|&key, &mut from| {
+            let goes_on = now.contains(&key);
+            if !goes_on {
+                close(key, from, i);
+            }
+            goes_on
+        });
+        for key in now {
+            open.entry(key).or_insert(i);
+        }
+    }
+    for (key, from) in open {
+        close(key, from, columns.len());
+    }
+    html! {
+        // Full cells first: single samples, which are on top, must not vanish below them.
+        @for (shade, path) in paths.iter().enumerate().rev() {
+            @if !path.0.is_empty() { path d=(path.0) fill=(theme.heat[shade]) shape-rendering="crispEdges" {} }
+        }
+    }
+}
+
+/// Which counts have which colour: equal steps of the logarithm.
+struct Shades {
+    /// The largest count of each shade but the last.
+    upto: Vec<u64>,
+    most: u64,
+}
+
+impl Shades {
+    fn new(most: u64) -> Shades {
+        let steps = HEATS as f64 - 1.0;
+        let mut upto: Vec<u64> = vec![1];
+        for i in 1..HEATS - 1 {
+            let next = (most as f64).powf(i as f64 / steps) as u64;
+            upto.push(next.max(upto[i - 1].saturating_add(1)));
+        }
+        Shades { upto, most }
+    }
+
+    fn of(&self, n: u64) -> usize {
+        self.upto.iter().position(|&upto| n <= upto).unwrap_or(HEATS - 1)
+    }
+
+    /// The shades that occur, with their counts.
+    fn legend(&self, plot: &Plot, theme: &Theme) -> (Markup, f64) {
+        let used = self.of(self.most) + 1;
+        let width = (plot.right - plot.left) / HEATS as f64;
+        let y = plot.bottom + 52.0;
+        let markup = html! {
+            (text(plot.left, y, "start", theme.ink, "wake-ups per cell, up to"))
+            @for shade in 0..used {
+                @let x = plot.left + shade as f64 * width;
+                @let count = self.upto.get(shade).map_or(self.most, |&upto| upto.min(self.most));
+                rect x=(Px(x)) y=(Px(y + 7.0)) width=(Px(width - 2.0)) height="11" fill=(theme.heat[shade]) {}
+                (text(x + width / 2.0 - 1.0, y + 31.0, "middle", theme.muted, &short(count)))
+            }
+        };
+        (markup, 40.0)
+    }
+}
+
+/// A count in few letters.
+fn short(n: u64) -> String {
+    match n {
+        0..10_000 => n.to_string(),
+        10_000..10_000_000 => format!("{}k", n / 1_000),
+        10_000_000..10_000_000_000 => format!("{}M", n / 1_000_000),
+        _ => format!("{:.0e}", n as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::plot::theme::PAPER;
+    use model::units::{Cpu, Nanos};
+
+    #[test]
+    fn one_is_a_shade_of_its_own_and_the_most_has_the_last() {
+        for most in [1, 2, 7, 1_000, 5_000_000, u64::MAX] {
+            let shades = Shades::new(most);
+            assert_eq!(shades.of(1), 0);
+            assert!(most < 100 || (shades.of(2) > 0 && shades.of(most) == HEATS - 1), "{most}");
+        }
+    }
+
+    #[test]
+    fn a_single_sample_is_a_cell_that_can_be_seen() {
+        let mut history = History::new(Nanos(0), Nanos(100_000_000_000), 240);
+        for second in 0..100 {
+            let mut values = vec![3_000; 50];
+            values.extend((second == 40).then_some(3_100_000));
+            history.add(&fixture::block_of(Cpu(0), Nanos(second * 1_000_000_000), &values));
+        }
+        let text = draw(&history, Some(2_000), Size::Wide, &PAPER).unwrap().body.into_string();
+        let at = text.find(&format!("fill=\"{}\" shape", PAPER.heat[0])).expect("a path of single samples");
+        let path = &text[text[..at].rfind("d=\"M").unwrap() + 4..at];
+        let numbers: Vec<f64> =
+            path.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|n| n.parse().ok()).collect();
+        let [x, y, width, height, ..] = numbers[..] else { panic!("{path}") };
+        assert_eq!(path.matches('z').count(), 1, "{path}");
+        assert!((400.0..420.0).contains(&x) && y < 60.0 && width >= 1.5 && height >= LEAST, "{path}");
+    }
+
+    #[test]
+    fn an_exact_value_within_a_band_is_part_of_it() {
+        let mut column = Cells::default();
+        column.bands.insert((0, 1_000), 5);
+        column.exact.insert((500, 520), 2);
+        column.exact.insert((7_000, 7_100), 1);
+        assert_eq!(cells(&column), [((0, 1_000), 7), ((7_000, 7_100), 1)]);
+    }
+
+    #[test]
+    fn without_samples_there_is_no_picture() {
+        assert!(draw(&History::new(Nanos(0), Nanos(1), 4), None, Size::Wide, &PAPER).is_none());
+        let mut history = History::new(Nanos(0), Nanos(1), 4);
+        history.add(&fixture::block_of(Cpu(0), Nanos(0), &[]));
+        assert!(draw(&history, None, Size::Wide, &PAPER).is_none());
+    }
+}

@@ -1,0 +1,378 @@
+//! The blocks of a run, folded into a bounded number of columns of time.
+//!
+//! Blocks are streamed: what is kept here does not grow with the length of the run. Where a run goes
+//! on beyond its expected end, pairs of columns are joined and each is twice as long.
+
+use std::collections::BTreeMap;
+
+use super::columns;
+use model::histogram::{EARLY_BUCKET, bucket_edges, bucket_of};
+use model::run::{Block, Run};
+use model::units::{Cpu, Nanos};
+
+/// Columns of time that the pictures are made for: as many as can be told apart.
+pub const COLUMNS: usize = 240;
+
+/// Up to so many CPUs have a heat map of their own; more are added up in one.
+pub const LANES: usize = 4;
+/// Levels of a block that are used; the writer has fewer.
+const LEVELS: usize = 64;
+/// Bands of one column; beyond, samples are counted in [`History::unplaced`].
+const BANDS: usize = 128;
+
+/// What one CPU did in one column of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Slot {
+    /// Wake-ups.
+    pub n: u64,
+    /// Slots missed; none where there is no schedule.
+    pub missed: Option<u64>,
+    /// The largest latency and when it was.
+    pub max: Option<(Nanos, Nanos)>,
+}
+
+/// How the latencies of one column are spread.
+///
+/// The eight largest of each block are known exactly. Of the others it is known between which two
+/// levels they lie, so they stay a count of that band and are not given a place within it.
+#[derive(Clone, Debug, Default)]
+pub struct Cells {
+    /// Counts between two levels; `i64::MIN` and `i64::MAX` stand for an open end.
+    pub bands: BTreeMap<(i64, i64), u64>,
+    /// Counts of exactly known values, by rows of an eighth of an octave.
+    pub exact: BTreeMap<(i64, i64), u64>,
+}
+
+/// A heat map's data: of one CPU, or of all together.
+#[derive(Clone, Debug, Default)]
+pub struct Lane {
+    /// The CPU; `None` where all are added up.
+    pub cpu: Option<Cpu>,
+    /// One per column of time.
+    pub columns: Vec<Cells>,
+}
+
+/// The blocks of a run in columns of time.
+#[derive(Clone, Debug)]
+pub struct History {
+    start: Option<Nanos>,
+    grid: i64,
+    width: i64,
+    most: usize,
+    used: usize,
+    cpus: BTreeMap<Cpu, Vec<Slot>>,
+    lanes: Vec<Lane>,
+    blocks: u64,
+    unplaced: u64,
+}
+
+impl History {
+    /// For blocks between two times, in at most so many columns of whole seconds.
+    pub fn new(start: Nanos, end: Nanos, columns: usize) -> History {
+        Self::empty(Some(start), end.0.saturating_sub(start.0), columns)
+    }
+
+    /// For the blocks of a run.
+    pub fn for_run(run: &Run, columns: usize) -> History {
+        let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).min();
+        Self::empty(start, run.elapsed_ns.map_or(0, |length| length.0), columns)
+    }
+
+    fn empty(start: Option<Nanos>, length: i64, columns: usize) -> History {
+        let most = columns.clamp(2, columns::MOST);
+        // A block is a second long: with columns of another length some would hold two, others none.
+        let seconds = (length.max(0) / Nanos::SECOND.0) / most as i64 + 1;
+        History {
+            start,
+            grid: 0,
+            width: seconds.saturating_mul(Nanos::SECOND.0),
+            most,
+            used: 0,
+            cpus: BTreeMap::new(),
+            lanes: Vec::new(),
+            blocks: 0,
+            unplaced: 0,
+        }
+    }
+
+    /// Adds a block; the order does not matter, apart from the first, whose start the grid takes.
+    pub fn add(&mut self, block: &Block) {
+        if self.blocks == 0 {
+            self.lay_grid(block.mono_ns);
+        }
+        self.blocks += 1;
+        let column = self.column_of(block);
+        let slots = self.cpus.entry(block.cpu).or_default();
+        if slots.len() <= column {
+            slots.resize(column + 1, Slot::default());
+        }
+        let when = block.max_mono_ns.unwrap_or(block.mono_ns);
+        let this = Slot { n: block.n, missed: block.missed, max: block.max_ns.map(|max| (max, when)) };
+        slots[column] = slots[column].joined(&this);
+        let unplaced = self.cells_of(block.cpu, column).add(block);
+        self.unplaced = self.unplaced.saturating_add(unplaced);
+    }
+
+    /// Puts the grid so that a column begins where the first block does, at or before the start.
+    fn lay_grid(&mut self, first: Nanos) {
+        let start = *self.start.get_or_insert(first);
+        let lead = first.0.saturating_sub(start.0);
+        let columns = lead.div_euclid(self.width) + i64::from(lead.rem_euclid(self.width) > 0);
+        self.grid = first.0.saturating_sub(columns.max(0).saturating_mul(self.width));
+    }
+
+    fn column_of(&mut self, block: &Block) -> usize {
+        // The middle of the block, because its start is on a column's edge, give or take.
+        let half = block.span_ns.map_or(Nanos::SECOND.0, |span| span.0.max(0)) / 2;
+        let since = block.mono_ns.0.saturating_add(half).saturating_sub(self.grid).max(0);
+        while since / self.width >= self.most as i64 {
+            self.join_pairs();
+        }
+        let column = (since / self.width) as usize;
+        self.used = self.used.max(column + 1);
+        column
+    }
+
+    fn join_pairs(&mut self) {
+        self.width = self.width.saturating_mul(2);
+        self.used = self.used.div_ceil(2);
+        for slots in self.cpus.values_mut() {
+            let empty = Slot::default();
+            *slots = slots.chunks(2).map(|pair| pair[0].joined(pair.get(1).unwrap_or(&empty))).collect();
+        }
+        for lane in &mut self.lanes {
+            let mut unplaced = 0u64;
+            lane.columns = lane
+                .columns
+                .chunks(2)
+                .map(|pair| {
+                    let mut cells = pair[0].clone();
+                    unplaced = unplaced.saturating_add(pair.get(1).map_or(0, |other| cells.join(other)));
+                    cells
+                })
+                .collect();
+            self.unplaced = self.unplaced.saturating_add(unplaced);
+        }
+    }
+
+    fn cells_of(&mut self, cpu: Cpu, column: usize) -> &mut Cells {
+        let shared = self.lanes.iter().position(|lane| lane.cpu.is_none_or(|of| of == cpu));
+        let place = shared.unwrap_or_else(|| {
+            if self.lanes.len() == LANES {
+                self.share_one_lane();
+                return 0;
+            }
+            self.lanes.push(Lane { cpu: Some(cpu), columns: Vec::new() });
+            self.lanes.len() - 1
+        });
+        let columns = &mut self.lanes[place].columns;
+        if columns.len() <= column {
+            columns.resize_with(column + 1, Cells::default);
+        }
+        &mut columns[column]
+    }
+
+    fn share_one_lane(&mut self) {
+        let mut all = Lane::default();
+        for lane in std::mem::take(&mut self.lanes) {
+            for (column, cells) in lane.columns.iter().enumerate() {
+                if all.columns.len() <= column {
+                    all.columns.push(Cells::default());
+                }
+                self.unplaced = self.unplaced.saturating_add(all.columns[column].join(cells));
+            }
+        }
+        self.lanes.push(all);
+    }
+
+    /// Whether there was no block.
+    pub fn is_empty(&self) -> bool {
+        self.blocks == 0
+    }
+
+    /// How many columns hold something.
+    pub fn columns(&self) -> usize {
+        self.used
+    }
+
+    /// Length of a column.
+    pub fn width(&self) -> Nanos {
+        Nanos(self.width)
+    }
+
+    /// From the start to a column's beginning; the first column may begin a little before.
+    pub fn since_start(&self, column: usize) -> f64 {
+        let start = self.start.unwrap_or_default().0;
+        self.grid as f64 - start as f64 + column as f64 * self.width as f64
+    }
+
+    /// From the start to a time.
+    pub fn elapsed(&self, time: Nanos) -> Nanos {
+        Nanos(time.0.saturating_sub(self.start.unwrap_or_default().0))
+    }
+
+    /// The CPUs with their columns; a CPU may have fewer than others.
+    pub fn cpus(&self) -> impl Iterator<Item = (Cpu, &[Slot])> {
+        self.cpus.iter().map(|(&cpu, slots)| (cpu, slots.as_slice()))
+    }
+
+    /// The heat maps' data: a lane per CPU, or one of all.
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    /// Samples that the heat map leaves out, because the blocks have too many different levels.
+    pub fn unplaced(&self) -> u64 {
+        self.unplaced
+    }
+}
+
+impl Slot {
+    fn joined(&self, other: &Slot) -> Slot {
+        let larger = match (self.max, other.max) {
+            (Some(a), Some(b)) => Some(if b.0 > a.0 { b } else { a }),
+            (a, b) => a.or(b),
+        };
+        let missed = match (self.missed, other.missed) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        Slot { n: self.n.saturating_add(other.n), missed, max: larger }
+    }
+}
+
+impl Cells {
+    /// Adds a block's samples; returns how many found no place.
+    fn add(&mut self, block: &Block) -> u64 {
+        let known = block.max_ns.iter().chain(block.top_ns.iter().take(7)).take(block.n.min(8) as usize);
+        let mut exact: Vec<i64> = known.map(|ns| ns.0).collect();
+        exact.sort_unstable();
+        let mut edges = vec![(i64::MIN, block.n)];
+        let mut levels: Vec<(i64, u64)> =
+            block.over.iter().take(LEVELS).map(|&(level, n)| (level.0, n)).collect();
+        levels.sort_unstable();
+        edges.extend(levels);
+        let mut unplaced = 0u64;
+        for (i, &(lower, above)) in edges.iter().enumerate() {
+            let (upper, beyond) = edges.get(i + 1).copied().unwrap_or((i64::MAX, 0));
+            let inside = exact.iter().filter(|&&ns| lower <= ns && ns < upper).count() as u64;
+            let rest = above.min(block.n).saturating_sub(beyond).saturating_sub(inside);
+            // Above all levels, what is not among the largest is at most the least of these.
+            let upper = match exact.first() {
+                Some(&least) if upper == i64::MAX => coarse(least).1,
+                _ => upper,
+            };
+            unplaced = self.put_band((lower, upper), rest).saturating_add(unplaced);
+        }
+        for ns in exact {
+            *self.exact.entry(coarse(ns)).or_default() += 1;
+        }
+        unplaced
+    }
+
+    fn put_band(&mut self, band: (i64, i64), n: u64) -> u64 {
+        if n == 0 {
+            return 0;
+        }
+        if self.bands.len() >= BANDS && !self.bands.contains_key(&band) {
+            return n;
+        }
+        let count = self.bands.entry(band).or_default();
+        *count = count.saturating_add(n);
+        0
+    }
+
+    fn join(&mut self, other: &Cells) -> u64 {
+        for (&row, &n) in &other.exact {
+            let count = self.exact.entry(row).or_default();
+            *count = count.saturating_add(n);
+        }
+        other.bands.iter().fold(0, |sum: u64, (&band, &n)| sum.saturating_add(self.put_band(band, n)))
+    }
+}
+
+/// The row of an eighth of an octave that a latency is in: the histogram's rows, eight to one.
+fn coarse(ns: i64) -> (i64, i64) {
+    let row = bucket_of(Nanos(ns));
+    if row == EARLY_BUCKET {
+        return (i64::MIN, 0);
+    }
+    let first = 1 + (row - 1) / 8 * 8;
+    (bucket_edges(first).0.0, bucket_edges(first + 7).1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn block(cpu: u32, second: i64, values: &[i64]) -> Block {
+        crate::fixture::block_of(Cpu(cpu), Nanos(second * 1_000_000_000), values)
+    }
+
+    fn samples(history: &History) -> (u64, u64) {
+        let slots = history.cpus().flat_map(|(_, slots)| slots).map(|slot| slot.n).sum();
+        let cells = history.lanes().iter().flat_map(|lane| &lane.columns);
+        let cells = cells.flat_map(|cells| cells.bands.values().chain(cells.exact.values())).sum::<u64>();
+        (slots, cells + history.unplaced())
+    }
+
+    #[test]
+    fn a_block_per_second_is_a_block_per_column() {
+        let mut history = History::new(Nanos(500_000_000), Nanos(10_400_000_000), 240);
+        for second in 0..10 {
+            let mut block = block(0, second, &[1_000]);
+            // Housekeeping is a bit late, now and then.
+            block.mono_ns.0 += 500_000_000 + second % 3 * 200_000;
+            history.add(&block);
+        }
+        assert_eq!(history.columns(), 10);
+        let (_, slots) = history.cpus().next().unwrap();
+        assert!(slots.iter().all(|slot| slot.n == 1), "{slots:?}");
+    }
+
+    #[test]
+    fn the_largest_are_exact_and_the_rest_stay_in_their_band() {
+        let mut history = History::new(Nanos(0), Nanos::SECOND, 10);
+        let mut values = vec![3_000; 20];
+        values.extend([7_000_000, 90_000]);
+        history.add(&block(0, 0, &values));
+        let cells = &history.lanes()[0].columns[0];
+        assert_eq!(cells.exact.get(&coarse(7_000_000)), Some(&1));
+        assert_eq!(cells.exact.get(&coarse(90_000)), Some(&1));
+        assert_eq!(cells.exact.get(&coarse(3_000)), Some(&6));
+        assert_eq!(cells.bands.values().sum::<u64>(), 14);
+        assert!(cells.bands.keys().all(|band| band.0 <= 3_000 && band.1 > 3_000), "{cells:?}");
+    }
+
+    #[test]
+    fn a_run_beyond_its_end_keeps_every_sample_and_its_bound() {
+        let mut history = History::new(Nanos(0), Nanos(10_000_000_000), 10);
+        for second in 0..1_000 {
+            for cpu in 0..6 {
+                history.add(&block(cpu, second, &[2_000, 3_000 + second]));
+            }
+        }
+        assert!(history.columns() <= 10);
+        assert_eq!(samples(&history), (12_000, 12_000));
+        assert_eq!(history.lanes().len(), 1);
+        let worst = history.cpus().flat_map(|(_, slots)| slots).filter_map(|slot| slot.max).max();
+        assert_eq!(worst.unwrap().0, Nanos(3_999));
+    }
+
+    proptest! {
+        #[test]
+        fn any_block_is_taken(
+            start: i64, end: i64,
+            blocks in proptest::collection::vec((0u32..9, any::<i64>(), proptest::collection::vec(any::<i64>(), 0..12), proptest::collection::vec((any::<i64>(), any::<u64>()), 0..5)), 0..20),
+        ) {
+            let mut history = History::new(Nanos(start), Nanos(end), 7);
+            for (cpu, mono, values, over) in blocks {
+                let mut block = crate::fixture::block_of(Cpu(cpu), Nanos(mono), &values);
+                block.over.extend(over.into_iter().map(|(level, n)| (Nanos(level), n)));
+                history.add(&block);
+            }
+            prop_assert!(history.columns() <= 7);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The latency plot: how many wake-ups had which latency, the count on a logarithmic axis, a step
+//! line per CPU, the look that cyclictest's users know.
+//!
+//! The y axis ends a little below 1, so that a single sample stands visibly above the floor.
+
+use maud::{Markup, html};
+
+use super::axis::{Scale, Tick, number, power_label, span_label, unit_of};
+use super::columns::{Columns, choose};
+use super::label::{Place, place_labels};
+use super::line;
+use super::line::Line;
+use super::modes;
+use super::svg;
+use super::svg::{FONT, Key, Path, Picture, Plot, Size, legend, text, text_over};
+use super::theme::{LINES, Theme};
+use crate::words;
+use crate::words::{several, span};
+use model::units::Nanos;
+use stats::modes::Mode;
+
+/// Where the count axis ends: below 1, on a logarithmic axis.
+const FLOOR: f64 = 0.45;
+/// So many labels of largest values fit without hiding the data.
+const LABELS: usize = 8;
+
+/// The plot of some lines, with the run's latency limit where it had one, and with modes to be named.
+pub fn draw(lines: &[Line], limit: Option<Nanos>, modes: &[Mode], size: Size, theme: &Theme) -> Picture {
+    let Some((lo, hi)) = line::extent(lines) else { return nothing(size, theme) };
+    let columns = choose(lines, lo, hi.max(limit_within(limit, hi)));
+    let counts: Vec<Vec<u64>> = lines.iter().map(|line| columns.count(line)).collect();
+    let sketch = Sketch::new(&columns, &counts, modes, size);
+    let shown = line::alone(lines);
+    let keys = keys(lines, &shown, theme);
+    let (legend, legend_height) = legend(&keys, &sketch.plot, sketch.plot.bottom + 58.0, theme);
+    let body = html! {
+        (sketch.axes(&columns, size, theme))
+        @if shown.len() < lines.len() { (sketch.envelope(&counts, theme)) }
+        @for (colour, &i) in shown.iter().enumerate() {
+            path d=(sketch.steps(&counts[i]).0) fill="none" stroke=(theme.lines[colour % LINES])
+                stroke-width="1.6" stroke-linejoin="round" { title { (lines[i].words()) } }
+        }
+        @if let Some(limit) = limit { (sketch.limit(limit, theme)) }
+        (modes::draw(modes, &sketch.plot, &sketch.x, size, theme))
+        (sketch.worst(lines, &counts, &shown, size, theme))
+        (sketch.plot.frame(theme))
+        (legend)
+    };
+    Picture {
+        width: size.width(),
+        height: sketch.plot.bottom + 58.0 + legend_height,
+        body: svg::group(theme, body),
+        label: in_words(lines, hi),
+        notes: modes::note(modes).into_iter().chain(notes(lines, limit, &sketch)).collect(),
+    }
+}
+
+/// A limit far to the right would press the samples together; it is named in words instead.
+fn limit_within(limit: Option<Nanos>, hi: i64) -> i64 {
+    limit.map_or(0, |limit| if limit.0 / 4 <= hi { limit.0 } else { 0 })
+}
+
+fn nothing(size: Size, theme: &Theme) -> Picture {
+    let words = "no samples";
+    Picture {
+        width: size.width(),
+        height: 60.0,
+        body: svg::group(theme, text(size.width() / 2.0, 34.0, "middle", theme.muted, words)),
+        label: words.into(),
+        notes: Vec::new(),
+    }
+}
+
+fn keys(lines: &[Line], shown: &[usize], theme: &Theme) -> Vec<Key> {
+    let line = |(colour, &i): (usize, &usize)| Key {
+        colour: theme.lines[colour % LINES],
+        area: false,
+        words: lines[i].words(),
+    };
+    let mut keys: Vec<Key> = shown.iter().enumerate().map(line).collect();
+    if shown.len() < lines.len() {
+        let words = format!("all {}, least to most", lines.len());
+        keys.push(Key { colour: theme.band, area: true, words });
+    }
+    keys
+}
+
+fn in_words(lines: &[Line], hi: i64) -> String {
+    let plot = format!(
+        "Latency plot of {}: number of wake-ups over latency.",
+        several(lines.len() as u64, "line", "lines")
+    );
+    // Where a line's largest value is not known, the end of its histogram is not it.
+    if lines.iter().any(|line| line.max.is_none() && line.overflows > 0) {
+        return format!("{plot} The largest latency is not known.");
+    }
+    let worst = lines.iter().max_by_key(|line| line.max);
+    let worst = worst.map_or_else(String::new, |line| format!(", on {}", line.name));
+    format!("{plot} The largest latency is {}{worst}.", span(Nanos(hi)))
+}
+
+fn notes(lines: &[Line], limit: Option<Nanos>, sketch: &Sketch) -> Vec<String> {
+    let mut notes = Vec::new();
+    let early: u64 = lines.iter().fold(0, |sum, line| sum.saturating_add(line.early));
+    if early > 0 {
+        notes
+            .push(format!("{} before the time, in the first column.", several(early, "wake-up", "wake-ups")));
+    }
+    let beyond: u64 = lines.iter().fold(0, |sum, line| sum.saturating_add(line.overflows));
+    if beyond > 0 {
+        let what = several(beyond, "sample", "samples");
+        let from = lines.iter().filter_map(|line| line.beyond_from).min();
+        notes.push(format!("{what} {}: not drawn.", words::beyond(from)));
+    }
+    if let Some(limit) = limit.filter(|limit| !sketch.x.holds(limit.0 as f64)) {
+        notes.push(format!("The limit, {}, lies outside the plot.", span(limit)));
+    }
+    notes
+}
+
+/// The plot's geometry.
+struct Sketch {
+    plot: Plot,
+    x: Scale,
+    y: Scale,
+    /// Positions of the columns' edges.
+    edges: Vec<f64>,
+}
+
+impl Sketch {
+    fn new(columns: &Columns, counts: &[Vec<u64>], modes: &[Mode], size: Size) -> Sketch {
+        let plot = Plot::new(size, 30.0, if size == Size::Wide { 330.0 } else { 250.0 });
+        let (first, last) = (columns.edges[0] as f64, columns.edges[columns.edges.len() - 1] as f64);
+        let x = if columns.log {
+            Scale::log(first, last, plot.left, plot.right)
+        } else {
+            Scale::linear(first, last, plot.left, plot.right)
+        };
+        let most = counts.iter().flatten().copied().max().unwrap_or(1).max(1) as f64;
+        let y = Scale::log(FLOOR, most * 1.6, plot.bottom, plot.top + modes::room(modes));
+        let edges = columns.edges.iter().map(|&edge| x.at(edge as f64)).collect();
+        Sketch { plot, x, y, edges }
+    }
+
+    fn axes(&self, columns: &Columns, size: Size, theme: &Theme) -> Markup {
+        let (unit, unit_ns) = unit_of(self.x.hi());
+        let (ticks, title) = if columns.log {
+            (self.x.ticks(size.x_ticks(), span_label), "latency, logarithmic".to_string())
+        } else {
+            (self.x.ticks(size.x_ticks(), |ns| number(ns / unit_ns)), format!("latency in {unit}"))
+        };
+        let counts: Vec<Tick> =
+            self.y.ticks(8, power_label).into_iter().filter(|tick| tick.value >= 0.9).collect();
+        let early = (columns.early && size == Size::Wide).then(|| (self.edges[0] + self.edges[1]) / 2.0);
+        html! {
+            (self.plot.x_axis(&self.x, &ticks, &title, theme))
+            (self.plot.y_axis(&self.y, &counts, &format!("wake-ups per {}", columns.words()), theme))
+            @if let Some(x) = early { (text(x, self.plot.bottom + 16.0, "middle", theme.muted, "early")) }
+        }
+    }
+
+    fn height(&self, count: u64) -> f64 {
+        if count == 0 { self.plot.bottom } else { self.y.at(count as f64) }
+    }
+
+    /// Steps up from the floor and down to it; nothing is drawn where there is no sample.
+    fn steps(&self, counts: &[u64]) -> Path {
+        let mut path = Path::default();
+        let mut before = 0;
+        for (i, &count) in counts.iter().enumerate() {
+            if count == before {
+                continue;
+            }
+            match before {
+                0 => path.go(self.edges[i], self.plot.bottom),
+                _ => path.across(self.edges[i]),
+            }
+            path.down(self.height(count));
+            before = count;
+        }
+        if before > 0 {
+            path.across(self.plot.right);
+            path.down(self.plot.bottom);
+        }
+        path
+    }
+
+    /// The area between the least and the most of all lines.
+    fn envelope(&self, counts: &[Vec<u64>], theme: &Theme) -> Markup {
+        let mut path = Path::default();
+        for i in 0..self.edges.len() - 1 {
+            let column = || counts.iter().map(|line| line[i]);
+            let (least, most) = (column().min().unwrap_or(0), column().max().unwrap_or(0));
+            if most > 0 {
+                let (top, bottom) = (self.height(most), self.height(least).max(self.height(most) + 1.0));
+                path.rect(self.edges[i], top, self.edges[i + 1] - self.edges[i] + 0.1, bottom - top);
+            }
+        }
+        html! { path d=(path.0) fill=(theme.band) {} }
+    }
+
+    fn limit(&self, limit: Nanos, theme: &Theme) -> Markup {
+        if !self.x.holds(limit.0 as f64) {
+            return html! {};
+        }
+        let x = self.x.at(limit.0 as f64);
+        let path = leader(x, self.plot.top, self.plot.bottom);
+        let words = format!("limit {}", span(limit));
+        let anchor = if x - svg::text_width(&words) > self.plot.left { "end" } else { "start" };
+        html! {
+            path d=(path.0) fill="none" stroke=(theme.alarm) stroke-width="1.4" stroke-dasharray="7 4" {}
+            (text_over(if anchor == "end" { x - 5.0 } else { x + 5.0 }, self.plot.top + 15.0, anchor, theme.alarm, theme, &words))
+        }
+    }
+
+    /// A mark at each line's largest value, its name beside a leader above it.
+    fn worst(
+        &self,
+        lines: &[Line],
+        counts: &[Vec<u64>],
+        shown: &[usize],
+        size: Size,
+        theme: &Theme,
+    ) -> Markup {
+        let mut marks: Vec<(f64, String, usize)> = shown
+            .iter()
+            .enumerate()
+            .filter_map(|(colour, &i)| {
+                let max = lines[i].max?;
+                let name = svg::fit(&lines[i].name, 150.0);
+                Some((self.x.at(max.0 as f64), format!("{name}: {}", span(max)), colour))
+            })
+            .collect();
+        marks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let fitting = if size == Size::Wide { LABELS } else { 3 };
+        let named = marks.split_off(marks.len().saturating_sub(fitting));
+        let anchors: Vec<(f64, &str)> = named.iter().map(|mark| (mark.0, mark.1.as_str())).collect();
+        let places = place_labels(&anchors, &self.plot, |place| self.is_free(place, counts, shown));
+        let y = self.plot.bottom;
+        html! {
+            @for ((x, words, colour), place) in named.iter().zip(&places) {
+                @let colour = theme.lines[colour % LINES];
+                path d=(leader(*x, y - 7.0, place.y - FONT + 2.0).0) fill="none" stroke=(colour)
+                    stroke-width="1" stroke-dasharray="2 2" {}
+                (text_over(place.x, place.y, "end", colour, theme, words))
+            }
+            @for (x, words, colour) in marks.iter().chain(&named) {
+                path d=(pointer(*x, y).0) fill=(theme.lines[colour % LINES]) stroke=(theme.ground)
+                    stroke-width="0.7" { title { (words) } }
+            }
+        }
+    }
+
+    /// Whether nothing is drawn where a label is to be.
+    fn is_free(&self, place: &Place, counts: &[Vec<u64>], shown: &[usize]) -> bool {
+        let first = self.edges.partition_point(|&edge| edge <= place.left()).saturating_sub(1);
+        let last = self.edges.partition_point(|&edge| edge < place.x + 5.0).min(self.edges.len() - 1);
+        let meets = |top: f64, bottom: f64| top < place.bottom() && place.top() < bottom;
+        let at = |line: &[u64], i: usize| self.height(line.get(i).copied().unwrap_or(0));
+        let line_meets = |line: &Vec<u64>| {
+            // A step is as high as the difference to its neighbour.
+            (first..last).any(|i| {
+                meets(at(line, i).min(at(line, i + 1)) - 2.0, at(line, i).max(at(line, i + 1)) + 2.0)
+            })
+        };
+        if shown.iter().any(|&i| line_meets(&counts[i])) {
+            return false;
+        }
+        let whole = shown.len() == counts.len();
+        whole || !(first..last).any(|i| counts.iter().any(|line| at(line, i) < place.bottom()))
+    }
+}
+
+fn leader(x: f64, from: f64, to: f64) -> Path {
+    let mut path = Path::default();
+    path.go(x, from);
+    path.down(to);
+    path
+}
+
+/// A triangle that points down to the axis.
+fn pointer(x: f64, y: f64) -> Path {
+    let mut path = Path::default();
+    path.go(x, y);
+    path.to(x - 4.5, y - 8.0);
+    path.to(x + 4.5, y - 8.0);
+    path.0.push('z');
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_of_one_stands_above_the_floor() {
+        let columns = Columns::linear(100_000, 1, false);
+        let counts = vec![vec![0, 1, 5_000_000]];
+        let sketch = Sketch::new(&columns, &counts, &[], Size::Wide);
+        assert!(sketch.plot.bottom - sketch.height(1) >= 8.0);
+        assert_eq!(sketch.height(0), sketch.plot.bottom);
+    }
+}

@@ -1,0 +1,144 @@
+//! What a picture draws as one line: a CPU of a run, or a whole run beside others.
+
+use std::borrow::Cow;
+
+use super::theme::LINES;
+use crate::input::Input;
+use crate::totals::{largest, sum_rows};
+use crate::words::{clean, span};
+use model::histogram::Bucket;
+use model::run::{CpuRun, Run};
+use model::units::Nanos;
+
+/// How many of many lines are drawn by themselves; the rest are a band.
+pub const WORST: usize = 4;
+
+/// One line.
+pub struct Line<'a> {
+    /// `CPU 3`, or the run's title.
+    pub name: String,
+    /// Core type of a CPU, kernel of a run; may be empty.
+    pub detail: String,
+    /// The histogram.
+    pub rows: Cow<'a, [Bucket]>,
+    /// What a periodic task would have seen, where it is another histogram.
+    pub deadline: Option<&'a [Bucket]>,
+    /// Exact least value.
+    pub min: Option<Nanos>,
+    /// Exact largest value.
+    pub max: Option<Nanos>,
+    /// Samples without a value beyond the rows,
+    pub overflows: u64,
+    /// each at least so late.
+    pub beyond_from: Option<Nanos>,
+    /// Samples before their time.
+    pub early: u64,
+}
+
+impl Line<'_> {
+    /// The line with its detail and its largest value, for a legend.
+    pub fn words(&self) -> String {
+        let detail = if self.detail.is_empty() { String::new() } else { format!(" ({})", self.detail) };
+        let held = !self.rows.is_empty() || self.overflows > 0;
+        let unknown = if held { "max not known" } else { "no samples" };
+        let max = self.max.map_or_else(|| unknown.into(), |max| format!("max {}", span(max)));
+        format!("{}{detail}: {max}", self.name)
+    }
+}
+
+/// A line per CPU.
+pub fn of_run(run: &Run) -> Vec<Line<'_>> {
+    run.cpus.iter().map(of_cpu).collect()
+}
+
+fn of_cpu(cpu: &CpuRun) -> Line<'_> {
+    Line {
+        name: format!("CPU {}", cpu.cpu),
+        detail: clean(&cpu.core_type),
+        rows: Cow::Borrowed(&cpu.histogram),
+        deadline: cpu.deadline_histogram.as_deref().filter(|rows| *rows != cpu.histogram),
+        min: cpu.min_ns,
+        max: cpu.max_ns,
+        overflows: cpu.overflows.unwrap_or(0),
+        beyond_from: cpu.beyond_from(),
+        early: early_of(&cpu.histogram),
+    }
+}
+
+/// A line per run, its CPUs added up.
+pub fn of_runs<'a>(inputs: &[Input<'a>]) -> Vec<Line<'a>> {
+    let line = |input: &Input<'a>| {
+        let cpus = &input.run.cpus;
+        let rows = sum_rows(cpus.iter().map(|cpu| cpu.histogram.as_slice()));
+        Line {
+            name: clean(input.title),
+            detail: clean(&input.run.host.release),
+            deadline: None,
+            min: cpus.iter().filter_map(|cpu| cpu.min_ns).min(),
+            max: largest(input.run),
+            beyond_from: cpus.iter().filter_map(CpuRun::beyond_from).min(),
+            overflows: cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.overflows.unwrap_or(0))),
+            early: early_of(&rows),
+            rows: Cow::Owned(rows),
+        }
+    };
+    inputs.iter().map(line).collect()
+}
+
+fn early_of(rows: &[Bucket]) -> u64 {
+    rows.iter().take_while(|row| row.upper.0 <= 0).fold(0, |sum, row| sum.saturating_add(row.count))
+}
+
+/// Which lines are drawn by themselves: all of few, the worst of many, in their own order.
+pub fn alone(lines: &[Line]) -> Vec<usize> {
+    if lines.len() <= LINES {
+        return (0..lines.len()).collect();
+    }
+    let mut worst: Vec<usize> = (0..lines.len()).collect();
+    worst.sort_by_key(|&i| std::cmp::Reverse(lines[i].max));
+    worst.truncate(WORST);
+    worst.sort_unstable();
+    worst
+}
+
+/// The least and the largest value of all lines, row edges where the exact ones are not known;
+/// the least is at least 1 ns, because early samples have their own column.
+pub fn extent(lines: &[Line]) -> Option<(i64, i64)> {
+    let end = |line: &Line| line.beyond_from.max(line.rows.last().map(|row| row.upper));
+    let tops = lines.iter().filter_map(|line| line.max.or_else(|| end(line)));
+    let top = tops.max()?.0.max(1);
+    let lows = lines.iter().flat_map(|line| {
+        let exact = line.min.filter(|min| min.0 > 0);
+        exact.or_else(|| line.rows.iter().find(|row| row.upper.0 > 0).map(|row| row.lower))
+    });
+    Some((lows.min().map_or(1, |low| low.0.clamp(1, top)), top))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn sums_keep_every_sample_and_their_order() {
+        let run = fixture::early().run;
+        let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
+        assert_eq!(
+            rows.iter().map(|row| row.count).sum::<u64>(),
+            run.cpus.iter().map(|cpu| cpu.cycles).sum::<u64>()
+        );
+        assert!(rows.windows(2).all(|pair| pair[0].upper <= pair[1].lower), "{rows:?}");
+        assert_eq!(rows.iter().filter(|row| row.lower.0 < 0).count(), 1);
+    }
+
+    #[test]
+    fn few_cpus_are_all_shown_and_of_many_the_worst() {
+        assert_eq!(alone(&of_run(&fixture::eight().run)).len(), 8);
+        let many = fixture::many().run;
+        let lines = of_run(&many);
+        let shown = alone(&lines);
+        assert_eq!(shown.len(), WORST);
+        let worst = (0..lines.len()).max_by_key(|&i| lines[i].max).unwrap();
+        assert!(shown.contains(&worst));
+    }
+}

@@ -1,0 +1,151 @@
+//! Runs over each other: how often each reaches a latency. A group of runs has one colour, thin lines for its runs and
+//! a thick one for all of them together.
+
+use maud::html;
+
+use super::axis::{Scale, power_label, span_label};
+use super::curve::Curve;
+use super::exceedance_rate;
+use super::svg;
+use super::svg::{Key, Path, Picture, Plot, Size, legend};
+use super::theme::{LINES, Theme};
+use crate::words::{clean, several, span};
+use model::units::Nanos;
+use stats::series::Series;
+
+/// Of a larger group so many runs have a line of their own.
+const MOST: usize = 60;
+
+/// Runs of one colour.
+pub struct Group<'a> {
+    /// Its name.
+    pub name: String,
+    /// Their block maxima.
+    pub series: Vec<&'a Series>,
+}
+
+/// The curves of one group: all together, and each run's where there are several.
+struct Drawn {
+    all: Curve,
+    single: Vec<Curve>,
+}
+
+/// The picture of at most as many groups as have a colour; `None` without blocks.
+pub fn draw(groups: &[Group], limit: Option<Nanos>, size: Size, theme: &Theme) -> Option<Picture> {
+    let drawn: Vec<Option<Drawn>> = groups.iter().take(LINES).map(curves).collect();
+    let all = || drawn.iter().flatten().flat_map(|drawn| std::iter::once(&drawn.all).chain(&drawn.single));
+    let least = |of: fn(&Curve) -> f64| all().map(of).reduce(f64::min);
+    let most = |of: fn(&Curve) -> f64| all().map(of).reduce(f64::max);
+    let (lowest, worst) = (least(|curve| curve.extent().0)?, most(|curve| curve.extent().1)?);
+    let shown = limit.filter(|limit| limit.0 as f64 / 4.0 <= worst);
+    let furthest = shown.map_or(worst, |limit| worst.max(limit.0 as f64));
+    let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
+    let x = Scale::log(lowest / 1.02, furthest * 1.08, plot.left, plot.right);
+    let y = Scale::log(least(Curve::one)? / 2.0, most(Curve::most)? * 1.5, plot.bottom, plot.top);
+    let path = |curve: &Curve| curve.path(&x, &y, curve.observed()).0;
+    let (legend, legend_height) = legend(&keys(groups, &drawn, theme), &plot, plot.bottom + 58.0, theme);
+    let body = html! {
+        (plot.x_axis(&x, &x.ticks(size.x_ticks(), span_label), "latency, logarithmic", theme))
+        (plot.y_axis(&y, &y.ticks(8, power_label), "blocks per hour that reach it", theme))
+        @for (colour, drawn) in drawn.iter().enumerate().filter_map(|(i, drawn)| Some((theme.lines[i], drawn.as_ref()?))) {
+            @for curve in &drawn.single {
+                path d=(path(curve)) fill="none" stroke=(colour) stroke-width="0.9" stroke-opacity="0.55" {}
+            }
+        }
+        // The thick ones last, so that no thin one hides them.
+        @for (i, drawn) in drawn.iter().enumerate().filter_map(|(i, drawn)| Some((i, drawn.as_ref()?))) {
+            @let width = if drawn.single.is_empty() { "1.7" } else { "2.8" };
+            path d=(path(&drawn.all)) fill="none" stroke=(theme.lines[i]) stroke-width=(width) { title { (groups[i].name) } }
+        }
+        @if let Some(limit) = shown { (exceedance_rate::limit(limit, &plot, &x, theme)) }
+        (plot.frame(theme))
+        (legend)
+    };
+    Some(Picture {
+        width: size.width(),
+        height: plot.bottom + 58.0 + legend_height,
+        body: svg::group(theme, body),
+        label: format!(
+            "Rate at which a latency is reached, of {}.",
+            several(groups.len() as u64, "group", "groups")
+        ),
+        notes: notes(groups, limit.filter(|_| shown.is_none())),
+    })
+}
+
+fn curves(group: &Group) -> Option<Drawn> {
+    let all = Curve::of(&group.series)?;
+    let several = group.series.len() > 1;
+    let single =
+        group.series.iter().filter(|_| several).take(MOST).filter_map(|series| Curve::of(&[*series]));
+    Some(Drawn { all, single: single.collect() })
+}
+
+fn keys(groups: &[Group], drawn: &[Option<Drawn>], theme: &Theme) -> Vec<Key> {
+    let key = |(i, group): (usize, &Group)| {
+        let runs = match group.series.len() {
+            _ if drawn[i].is_none() => ": no block records".into(),
+            0 | 1 => String::new(),
+            n => format!(": {n} runs, thick all together"),
+        };
+        Key { colour: theme.lines[i], area: false, words: format!("{}{runs}", clean(&group.name)) }
+    };
+    groups.iter().take(LINES).enumerate().map(key).collect()
+}
+
+fn notes(groups: &[Group], far: Option<Nanos>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if groups.len() > LINES {
+        notes.push(format!("Only the first {LINES} of {} are drawn.", groups.len()));
+    }
+    let cut = groups.iter().map(|group| group.series.len()).max().filter(|&most| most > MOST);
+    notes.extend(cut.map(|_| format!("Of each side the first {MOST} runs have a line of their own.")));
+    notes.extend(far.map(|limit| format!("The limit, {}, lies far to the right.", span(limit))));
+    notes
+}
+
+/// A straight line down, for marks.
+pub fn stroke(x: f64, from: f64, to: f64) -> String {
+    let mut path = Path::default();
+    path.go(x, from);
+    path.down(to);
+    path.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::plot::theme::PAPER;
+
+    #[test]
+    fn a_group_has_a_thin_line_per_run_and_a_thick_one() {
+        let (a, b) = (fixture::quiet(), fixture::early());
+        let groups = [
+            Group { name: "<A>".into(), series: vec![&a.series, &b.series] },
+            Group { name: "B".into(), series: vec![&b.series] },
+        ];
+        let picture = draw(&groups, Some(Nanos(1_000_000_000)), Size::Narrow, &PAPER).unwrap();
+        let text = picture.body.into_string();
+        let count = |width: &str| text.matches(&format!("stroke-width=\"{width}\"")).count();
+        assert_eq!((count("0.9"), count("2.8"), count("1.7")), (2, 1, 1));
+        assert!(
+            text.contains("&lt;A&gt;: 2 runs") && picture.notes[0].contains("1 s"),
+            "{:?}",
+            picture.notes
+        );
+    }
+
+    #[test]
+    fn many_groups_are_bounded_and_none_is_no_picture() {
+        let a = fixture::early();
+        let groups: Vec<Group> =
+            (0..20).map(|i| Group { name: i.to_string(), series: vec![&a.series] }).collect();
+        assert!(draw(&groups, None, Size::Wide, &PAPER).unwrap().notes[0].contains("first 8 of 20"));
+        let bare = || Group { name: "x".into(), series: Vec::new() };
+        let beside = [Group { name: "a".into(), series: vec![&a.series] }, bare()];
+        let text = draw(&beside, None, Size::Wide, &PAPER).unwrap().body.into_string();
+        assert!(text.contains("x: no block records"));
+        assert!(draw(&[bare()], None, Size::Wide, &PAPER).is_none());
+    }
+}

@@ -1,0 +1,95 @@
+//! Rules as JSON.
+
+use serde::Serialize;
+
+use super::markdown::page;
+use super::sheet::reads;
+use model::error::{Outcome, json_pretty};
+use model::keyword::Keyword;
+use rules::culprits::{self, Culprit};
+use rules::{Evidence, Knob, Lasts, Rule};
+
+/// The name and version of the JSON.
+pub const SCHEMA: &str = "onbeat.rules/1";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'a str,
+    rules: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    id: &'a str,
+    kind: &'a str,
+    title: &'a str,
+    doc: String,
+    sources: Vec<&'a str>,
+    /// What the setting takes away: kinds of slices, and the culprits that it cures.
+    cures: Vec<String>,
+    /// The knobs that cure the culprit.
+    cured_by: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    severity: Option<&'a str>,
+    evidence: Evidence,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lasts: Option<Lasts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reads: Option<Vec<&'a str>>,
+    /// The kinds of slices that the culprit's may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kinds: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provoke: Option<&'a str>,
+}
+
+/// The rules as JSON, one document with a newline at its end.
+pub fn json(rules: &[Rule]) -> Outcome<String> {
+    let entry = |rule: &Rule| match rule {
+        Rule::Knob(knob) => of_knob(knob),
+        Rule::Culprit(culprit) => of_culprit(culprit),
+    };
+    let document = Document { schema: SCHEMA, rules: rules.iter().map(entry).collect() };
+    json_pretty(&document)
+}
+
+fn of_knob(knob: &'static Knob) -> Entry<'static> {
+    let culprits = culprits::cured_by(knob.id).into_iter().map(|culprit| culprit.id.to_owned());
+    Entry {
+        id: knob.id,
+        kind: "knob",
+        title: knob.title,
+        doc: page(Rule::Knob(knob)),
+        sources: knob.sources.iter().map(|source| source.url).collect(),
+        cures: knob.cures.iter().map(|slice| slice.name().to_owned()).chain(culprits).collect(),
+        cured_by: Vec::new(),
+        severity: Some(knob.severity.name()),
+        evidence: knob.evidence,
+        lasts: Some(knob.lasts),
+        reads: Some(reads(knob)),
+        kinds: None,
+        remedy: None,
+        provoke: None,
+    }
+}
+
+fn of_culprit(culprit: &'static Culprit) -> Entry<'static> {
+    Entry {
+        id: culprit.id,
+        kind: "culprit",
+        title: culprit.title,
+        doc: page(Rule::Culprit(culprit)),
+        sources: culprit.sources.iter().map(|source| source.url).collect(),
+        cures: Vec::new(),
+        cured_by: culprit.cured_by.to_vec(),
+        severity: None,
+        evidence: culprit.evidence,
+        lasts: None,
+        reads: None,
+        kinds: Some(culprit.kinds.iter().map(|slice| slice.name().to_owned()).collect()),
+        remedy: Some(culprit.remedy),
+        provoke: Some(culprit.provoke),
+    }
+}

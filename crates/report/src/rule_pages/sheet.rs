@@ -1,0 +1,165 @@
+//! A rule's page before it has a form: what it says, in sections.
+
+use facts::cmdline::Cmdline;
+use model::keyword::Keyword;
+use rules::culprits::{self, Culprit};
+use rules::{Evidence, Knob, Lasts, Rule, Source};
+
+pub fn reads(knob: &'static Knob) -> Vec<&'static str> {
+    knob.reads.iter().chain(knob.facts).copied().collect()
+}
+
+/// A rule's page before it has a form: for the terminal ([`super::text`]), or Markdown.
+pub struct Sheet {
+    pub id: &'static str,
+    /// What it is in a sentence.
+    pub lead: String,
+    pub sections: Vec<(&'static str, Words)>,
+    /// Machines or spikes that show what it does: for who reads the rule as source.
+    pub tried: Vec<(&'static str, &'static str)>,
+    pub evidence: &'static str,
+    pub sources: &'static [Source],
+}
+
+/// What stands below a heading.
+pub enum Words {
+    Text(String),
+    Points(Vec<Point>),
+}
+
+/// One point of a list, with the rules that it names.
+pub struct Point {
+    pub before: String,
+    pub rules: Vec<&'static str>,
+    pub after: &'static str,
+}
+
+impl Point {
+    fn new(words: impl Into<String>) -> Point {
+        Point { before: words.into(), rules: Vec::new(), after: "" }
+    }
+
+    fn of(before: &str, rules: &[&'static str]) -> Point {
+        Point { before: before.into(), rules: rules.to_vec(), after: "" }
+    }
+
+    /// The point, each rule that it names as this makes of it.
+    pub fn words(&self, link: impl Fn(&str) -> String) -> String {
+        let rules: Vec<String> = self.rules.iter().map(|id| link(id)).collect();
+        format!("{}{}{}", self.before, rules.join(", "), self.after)
+    }
+}
+
+/// All about a rule.
+pub fn sheet(rule: Rule) -> Sheet {
+    match rule {
+        Rule::Knob(knob) => knob_sheet(knob),
+        Rule::Culprit(culprit) => culprit_sheet(culprit),
+    }
+}
+
+fn culprit_sheet(culprit: &'static Culprit) -> Sheet {
+    let kinds: Vec<&str> = culprit.kinds.iter().map(|slice| slice.name()).collect();
+    let mut points = vec![Point::new(format!("has slices of the kinds {}", kinds.join(", ")))];
+    points.push(match culprit.cured_by {
+        [] => Point::new("no setting that `onbeat audit` judges cures it"),
+        ids => Point::of("cured by ", ids),
+    });
+    if culprit.general {
+        points.push(Point::new("goes by the kind of the slice: rules that know it by name come first"));
+    }
+    Sheet {
+        id: culprit.id,
+        lead: format!("{}: a culprit.", capital(culprit.title)),
+        sections: vec![
+            ("What it looks like", Words::Text(culprit.looks.into())),
+            ("How onbeat tells", Words::Text(culprit.tell.into())),
+            ("What to do", Words::Text(sentence(culprit.remedy))),
+            ("What provokes it", Words::Text(sentence(culprit.provoke))),
+            ("Where it stands", Words::Points(points)),
+        ],
+        tried: vec![("fires", culprit.examples.fires), ("silent", culprit.examples.silent)],
+        evidence: evidence(culprit.evidence),
+        sources: culprit.sources,
+    }
+}
+
+fn knob_sheet(knob: &'static Knob) -> Sheet {
+    let (id, title, severity) = (knob.id, capital(knob.title), knob.severity.name());
+    let found = "`onbeat audit` says what to type, for the CPUs and the files that it found.";
+    let usual = (knob.fix)().said(&Cmdline::default());
+    let fix = if usual.is_empty() { found.to_owned() } else { usual };
+    let mut sections = vec![
+        ("What it is", Words::Text(knob.what.into())),
+        ("Why it matters", Words::Text(sentence(knob.why))),
+        ("How onbeat tells", Words::Text(knob.tell.into())),
+        ("What it should be", Words::Text(knob.wanted.into())),
+        ("What to do", Words::Text(fix)),
+        ("What a change costs", Words::Text(knob.cost.into())),
+    ];
+    if !knob.contested.is_empty() {
+        sections.push(("What experts disagree about", Words::Text(sentence(knob.contested))));
+    }
+    sections.push(("Where it stands", Words::Points(links(knob))));
+    let examples = &knob.examples;
+    Sheet {
+        id,
+        lead: format!("{title}: a knob, {severity} if it is wrong; a change lasts {}.", lasts(knob.lasts)),
+        sections,
+        tried: vec![("fails", examples.fires), ("passes", examples.silent), ("unknown", examples.unknown)],
+        evidence: evidence(knob.evidence),
+        sources: knob.sources,
+    }
+}
+
+/// What it reads, what it cures, and which rules it depends on.
+fn links(knob: &'static Knob) -> Vec<Point> {
+    let quoted = |words: &[&str]| -> String {
+        words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+    };
+    let mut points = vec![Point::new(format!("reads {}", quoted(&reads(knob))))];
+    if !knob.programs.is_empty() {
+        points.push(Point::new(format!("looks for {}", quoted(knob.programs))));
+    }
+    let kinds: Vec<&str> = knob.cures.iter().map(|slice| slice.name()).collect();
+    points.push(Point::new(format!("takes away {}", kinds.join(", "))));
+    let culprits: Vec<&str> = culprits::cured_by(knob.id).iter().map(|culprit| culprit.id).collect();
+    if !culprits.is_empty() {
+        points.push(Point::of("cures ", &culprits));
+    }
+    if !knob.after.is_empty() {
+        points.push(Point { after: ", and undone before", ..Point::of("is set after ", knob.after) });
+    }
+    if !knob.conflicts.is_empty() {
+        points.push(Point::of("does not go together with ", knob.conflicts));
+    }
+    points
+}
+
+/// How long a change lasts, in words.
+pub fn lasts(lasts: Lasts) -> &'static str {
+    match lasts {
+        Lasts::Runtime => "until the next boot",
+        Lasts::Boot => "from boot to boot",
+        Lasts::Build => "until another kernel is built",
+        Lasts::Firmware => "for good, as the firmware or the machine itself",
+    }
+}
+
+fn evidence(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Documented => "documented by those who made it",
+        Evidence::Source => "read in the source",
+        Evidence::Observed => "seen on a real kernel",
+        Evidence::Practice => "what practitioners do: measure before relying on it",
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn sentence(text: &str) -> String {
+    format!("{}.", capital(text))
+}

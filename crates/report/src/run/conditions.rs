@@ -1,0 +1,259 @@
+//! The conditions of a measurement, its cost and its machine, as names with values in words.
+
+use crate::words::{below_noise, clean, duration, span};
+use model::keyword::Word;
+use model::run::Run;
+use model::units::{Cpu, CpuSet, Nanos};
+use model::vocabulary::{Ended, Expiry, IdleStates, Policy, Preempt, SchedulePhase, WakeMechanism};
+
+const NOT_KNOWN: &str = "not known";
+
+fn known(text: &str) -> String {
+    if text.is_empty() { NOT_KNOWN.into() } else { clean(text) }
+}
+
+/// Policy and priority: `SCHED_FIFO, priority 80`.
+pub fn policy(run: &Run) -> String {
+    let named = |name: &str| format!("SCHED_{}", clean(name).to_uppercase());
+    match (&run.plan.policy, run.plan.priority) {
+        (Word::Known(Policy::Other), _) => "SCHED_OTHER (no real-time priority)".into(),
+        (policy, _) if policy.is_empty() => NOT_KNOWN.into(),
+        (policy, Some(priority)) => format!("{}, priority {priority}", named(policy.as_str())),
+        (policy, None) => format!("{}, priority not known", named(policy.as_str())),
+    }
+}
+
+/// Which preemption model the kernel has.
+pub fn preemption(run: &Run) -> String {
+    match &run.host.preempt {
+        Word::Known(Preempt::Rt) => "PREEMPT_RT".into(),
+        Word::Known(Preempt::Full) => "PREEMPT (full)".into(),
+        Word::Known(Preempt::Lazy) => "PREEMPT_LAZY".into(),
+        Word::Known(Preempt::Voluntary) => "PREEMPT_VOLUNTARY".into(),
+        Word::Known(Preempt::None) => "PREEMPT_NONE".into(),
+        Word::Known(Preempt::Unknown) => NOT_KNOWN.into(),
+        Word::Other(other) => known(other),
+    }
+}
+
+/// Where the timer expires, which decides who may delay it.
+pub fn expiry(run: &Run) -> String {
+    match run.plan.expiry.known() {
+        Some(Expiry::HardIrq) => "hard interrupt".into(),
+        Some(Expiry::SoftirqThread) => {
+            "a softirq thread (ktimers, FIFO 1 on PREEMPT_RT): a busy thread of higher priority delays it"
+                .into()
+        }
+        Some(Expiry::Unknown) | None => NOT_KNOWN.into(),
+    }
+}
+
+fn wake(run: &Run) -> String {
+    match &run.plan.wake {
+        Word::Known(WakeMechanism::Nanosleep) => "clock_nanosleep, absolute time".into(),
+        Word::Known(WakeMechanism::Timerfd) => "a blocking read of a timerfd".into(),
+        Word::Known(WakeMechanism::Signal) => "the signal of a POSIX timer".into(),
+        Word::Known(WakeMechanism::Futex) => "the timeout of a futex".into(),
+        Word::Other(other) => known(other),
+    }
+}
+
+fn phase(run: &Run) -> String {
+    match (&run.plan.phase, run.plan.seed) {
+        (Word::Known(SchedulePhase::Staggered), _) => "staggered over the interval".into(),
+        (Word::Known(SchedulePhase::Aligned), _) => "aligned: all CPUs at the same instant".into(),
+        (Word::Known(SchedulePhase::Dither), Some(seed)) => {
+            format!("dithered: each slot moved at random (seed {seed})")
+        }
+        (Word::Known(SchedulePhase::Dither), None) => "dithered: each slot moved at random".into(),
+        (Word::Other(other), _) => known(other),
+    }
+}
+
+fn idle(run: &Run) -> String {
+    match &run.plan.idle {
+        Word::Known(IdleStates::Held) => "kept shallow (/dev/cpu_dma_latency held at 0)".into(),
+        Word::Known(IdleStates::AsIs) => "as is: leaving idle states is part of the latency".into(),
+        Word::Other(other) => known(other),
+    }
+}
+
+fn virtualization(run: &Run) -> String {
+    match run.host.virtualization.as_str() {
+        "" => NOT_KNOWN.into(),
+        "none" => "no".into(),
+        name => format!("yes, {}: what the hypervisor takes is part of the latency", clean(name)),
+    }
+}
+
+fn interval(run: &Run) -> String {
+    match (run.plan.interval_ns, run.plan.distance_ns) {
+        (None, _) => NOT_KNOWN.into(),
+        (Some(interval), Some(step)) if step.0 != 0 => {
+            format!("{}, and {} more for each further CPU", span(interval), span(step))
+        }
+        (Some(interval), _) => span(interval),
+    }
+}
+
+fn length(run: &Run) -> String {
+    let measured = run.elapsed_ns.map_or_else(|| NOT_KNOWN.into(), duration);
+    let why = match run.ended.known() {
+        Some(Ended::Signal) => ", ended by a signal",
+        Some(Ended::Limit) => ", ended by the latency limit",
+        Some(Ended::Error) => ", ended by an error",
+        _ => "",
+    };
+    match run.plan.duration_ns {
+        Some(planned) if run.ended != Ended::Duration || !run.complete => {
+            format!("{measured} of {} planned{why}", duration(planned))
+        }
+        _ => format!("{measured}{why}"),
+    }
+}
+
+/// To the second, in UTC as the bundle has it.
+fn started(run: &Run) -> String {
+    match run.started.get(..19).filter(|_| run.started.ends_with('Z')) {
+        Some(second) => format!("{} UTC", clean(&second.replacen('T', " ", 1))),
+        None => known(&run.started),
+    }
+}
+
+/// A set of CPUs in the kernel's notation.
+pub fn cpu_list(cpus: impl IntoIterator<Item = Cpu>) -> String {
+    let set: CpuSet = cpus.into_iter().collect();
+    if set.is_empty() { NOT_KNOWN.into() } else { set.to_string() }
+}
+
+fn kernel(run: &Run) -> String {
+    if run.host.machine.is_empty() {
+        return known(&run.host.release);
+    }
+    format!("{} ({})", known(&run.host.release), clean(&run.host.machine))
+}
+
+/// The conditions that are known, and the names of those that are not, which is most of an import's.
+pub fn known_conditions(run: &Run) -> (Vec<(&'static str, String)>, Vec<&'static str>) {
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        conditions(run).into_iter().partition(|(_, value)| value != NOT_KNOWN);
+    (known, unknown.into_iter().map(|(name, _)| name).collect())
+}
+
+/// The conditions of the measurement, the ones that decide what the numbers mean first.
+pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
+    vec![
+        ("kernel", kernel(run)),
+        ("preemption", preemption(run)),
+        ("policy", policy(run)),
+        ("woken by", wake(run)),
+        ("timer expires in", expiry(run)),
+        ("interval", interval(run)),
+        ("phase", phase(run)),
+        ("idle", idle(run)),
+        ("clocksource", known(&run.host.clocksource)),
+        ("virtual machine", virtualization(run)),
+        ("measured CPUs", cpu_list(run.cpus.iter().map(|cpu| cpu.cpu))),
+        ("housekeeping", cpu_list(run.plan.housekeeping.iter().copied())),
+        ("started", started(run)),
+        ("length", length(run)),
+    ]
+}
+
+/// The tool's own cost, as far as it is known.
+pub fn overhead(run: &Run) -> Vec<(&'static str, String)> {
+    let o = &run.overhead;
+    let noise = run.recorder.as_ref().and_then(|recorder| recorder.cost_noise_ns);
+    let recorder = o.recorder_ns_per_cycle.map(|cost| below_noise(cost, noise).unwrap_or_else(|| span(cost)));
+    let rows = [
+        ("one read of the clock", o.clock_read_ns.map(span)),
+        ("one turn of the loop without its sleep", o.loop_ns.map(span)),
+        ("flight recorder, per cycle", recorder),
+        ("housekeeping wake-ups per second", o.housekeeping_wakeups_per_s.map(|n| format!("{n:.1}"))),
+        ("share of a CPU, measuring", o.cpu_share.map(percent)),
+        ("share of a CPU, housekeeping", o.housekeeping_cpu_share.map(percent)),
+        ("peak memory", o.max_rss_kib.map(|n| format!("{:.1} MiB", n as f64 / 1024.0))),
+        (
+            "seconds joined because housekeeping came late",
+            o.blocks_joined.filter(|&n| n > 0).map(|n| n.to_string()),
+        ),
+        (
+            "block records that could not be written",
+            o.blocks_unwritten.filter(|&n| n > 0).map(|n| n.to_string()),
+        ),
+    ];
+    rows.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// The machine, beyond what the conditions say; only what is known.
+pub fn environment(run: &Run) -> Vec<(&'static str, String)> {
+    let h = &run.host;
+    let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
+    let rows = [
+        ("processor", h.model.clone()),
+        ("kernel build", h.kernel.clone()),
+        ("kernel command line", h.cmdline.clone()),
+        ("online CPUs", h.online.clone()),
+        ("isolated CPUs", h.isolated.clone()),
+        ("nohz_full CPUs", h.nohz_full.clone()),
+        ("SMT siblings", h.siblings.join("; ")),
+        ("cpufreq governor", h.governor.clone()),
+        ("cpufreq driver", h.cpufreq_driver.clone()),
+        ("cpuidle driver", h.cpuidle_driver.clone()),
+        ("idle states", h.idle_states.join(", ")),
+        ("real-time runtime in us (-1: no limit)", number(h.rt_runtime_us)),
+        ("real-time period in us", number(h.rt_period_us)),
+        (
+            "fair server's runtime",
+            h.fair_server_runtime_ns
+                .map_or_else(String::new, |n| span(Nanos(n.try_into().unwrap_or(i64::MAX)))),
+        ),
+        ("cgroup's real-time runtime in us", number(h.cgroup_rt_runtime_us)),
+        ("real-time priority limit", h.rtprio_limit.map_or_else(String::new, |n| n.to_string())),
+        ("locked memory limit in bytes", h.memlock_limit.map_or_else(String::new, |n| n.to_string())),
+        ("capabilities", h.capabilities.join(", ")),
+        (
+            "high-resolution timers",
+            h.high_res_timers.map_or_else(String::new, |on| if on { "yes" } else { "no" }.into()),
+        ),
+        ("tick frequency in Hz", h.hz.map_or_else(String::new, |hz| hz.to_string())),
+    ];
+    rows.into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (name, clean(&value)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::run::sentences;
+
+    #[test]
+    fn words_never_promise() {
+        for sample in fixture::all() {
+            let mut text: String = conditions(&sample.run).into_iter().map(|(_, value)| value).collect();
+            text += &sentences::limits(&sample.run).unwrap_or_default();
+            assert!(
+                !text.to_lowercase().contains("guarantee") && !text.contains(["WC", "ET"].concat().as_str())
+            );
+        }
+    }
+
+    #[test]
+    fn an_import_knows_little_and_says_so() {
+        let run = fixture::import().run;
+        let conditions = conditions(&run);
+        let of = |name: &str| conditions.iter().find(|(n, _)| *n == name).unwrap().1.clone();
+        assert_eq!(of("timer expires in"), "not known");
+        assert_eq!(of("policy"), "not known");
+        assert!(
+            sentences::oddities(&run)[0].contains("3 samples beyond the histogram's end, values unknown")
+        );
+    }
+}

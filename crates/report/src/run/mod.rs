@@ -1,0 +1,13 @@
+//! A run: its table for the terminal, its page, its plot alone, its histograms as CSV.
+
+pub mod conditions;
+pub mod csv;
+pub mod json;
+pub mod next_steps;
+pub mod page;
+mod picture_tables;
+mod pictures;
+pub mod section;
+pub mod sentences;
+pub mod standalone_svg;
+pub mod table;

@@ -1,0 +1,119 @@
+//! The pictures on the page of a run, in their order.
+
+use maud::{Markup, html};
+
+use super::picture_tables::{levels, times};
+use crate::html::figure;
+use crate::input::Input;
+use crate::plot::line::{self, Line};
+use crate::plot::marks::Marks;
+use crate::plot::svg::{Picture, Size};
+use crate::plot::theme::PAGE;
+use crate::plot::{exceedance, exceedance_rate, folded, heatmap, latency, max_over_time, modes};
+use stats::bounds::periods::Period;
+
+/// What the pictures are drawn from.
+struct Subject<'a> {
+    input: &'a Input<'a>,
+    lines: Vec<Line<'a>>,
+    marks: Marks<'a>,
+}
+
+/// A part of the page with its heading. It is left out where the run has nothing to draw it from.
+enum Section {
+    /// One picture of the run.
+    Run {
+        heading: &'static str,
+        caption: &'static str,
+        draw: fn(&Subject, Size) -> Option<Picture>,
+        /// The same as a table.
+        table: Option<fn(&Input) -> Markup>,
+    },
+    /// A picture for each period that the spikes keep.
+    Period { heading: fn(&Period) -> String, draw: fn(&Subject, &Period, Size) -> Option<Picture> },
+}
+
+const PICTURES: &[Section] = &[
+    Section::Run {
+        heading: "How many wake-ups had which latency",
+        caption: "The count is logarithmic; triangles mark each line's largest value.",
+        draw: |of, size| {
+            let modes = modes::of(&of.lines);
+            Some(latency::draw(&of.lines, of.input.limit(), &modes, size, &PAGE))
+        },
+        table: None,
+    },
+    Section::Run {
+        heading: "Which share of the wake-ups reached a latency",
+        caption: "Read upwards from a latency: the share of wake-ups that were at least so late.",
+        draw: |of, size| exceedance::draw(&of.lines, size, &PAGE),
+        table: Some(|input| levels(input.run)),
+    },
+    Section::Run {
+        heading: "How often a latency is reached",
+        caption: "Read upwards from a latency: how many blocks an hour have it or a larger one.",
+        draw: |of, size| exceedance_rate::draw(of.input.series, of.input.bounds?, size, &PAGE),
+        table: None,
+    },
+    Section::Run {
+        heading: "The largest latency over time",
+        caption: "",
+        draw: |of, size| max_over_time::draw(of.input.history, of.marks, size, &PAGE),
+        table: Some(times),
+    },
+    Section::Period {
+        heading: folded::heading,
+        draw: |of, period, size| folded::draw(period, of.input.series, size, &PAGE),
+    },
+    Section::Run {
+        heading: "All latencies over time",
+        caption: "A cell is a stretch of time and of latency. The eight largest of each second have their own cells; of the others only the band between two levels is known.",
+        draw: |of, size| heatmap::draw(of.input.history, of.floor(), size, &PAGE),
+        table: None,
+    },
+];
+
+impl Subject<'_> {
+    /// The least latency of the run.
+    fn floor(&self) -> Option<i64> {
+        self.input.run.cpus.iter().filter_map(|cpu| cpu.min_ns).map(|min| min.0).min()
+    }
+}
+
+/// The pictures that the run has something for.
+pub fn pictures(input: &Input) -> Markup {
+    let subject = Subject {
+        input,
+        lines: line::of_run(input.run),
+        marks: Marks(input.bounds.map(|bounds| &bounds.structure)),
+    };
+    html! { @for section in PICTURES { (section.of(&subject)) } }
+}
+
+impl Section {
+    fn of(&self, subject: &Subject) -> Markup {
+        match self {
+            Section::Run { heading, caption, draw, table } => {
+                let picture = figure(caption, |size| draw(subject, size));
+                let table = table.map(|table| table(subject.input));
+                under(heading, picture, table)
+            }
+            Section::Period { heading, draw } => html! {
+                @for period in subject.input.bounds.iter().flat_map(|bounds| &bounds.structure.periods).take(folded::MOST) {
+                    (under(&heading(period), figure("", |size| draw(subject, period, size)), None))
+                }
+            },
+        }
+    }
+}
+
+/// A picture below its heading; nothing where there is no picture.
+fn under(heading: &str, picture: Markup, table: Option<Markup>) -> Markup {
+    html! {
+        @if !picture.0.is_empty() {
+            h3 { (heading) }
+            (picture)
+            @if let Some(table) = table { (table) }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! One run's part of the page: conditions, what was in the way, the table, the pictures, the rest.
+
+use maud::{Markup, html};
+
+use super::pictures::pictures;
+use super::{conditions, sentences, table};
+use crate::bounds::section as bounds_section;
+use crate::html::{pairs, scroll};
+use crate::hunt;
+use crate::input::Input;
+use crate::prose::prose;
+use crate::words::{self, UNKNOWN, clean, or_dash, span, us, us_or_dash};
+use model::run::{CpuRun, Run, Worst};
+use model::vocabulary::Command;
+
+/// So many of the worst wake-ups are listed.
+const WORST: usize = 20;
+/// A run; with a number where it is one of several.
+pub fn run(input: &Input, number: Option<usize>) -> Markup {
+    let run = input.run;
+    html! {
+        section class="run" id=[number.map(|n| format!("run-{n}"))] {
+            @if let Some(n) = number { h2 class="name" { (n) ". " (clean(input.title)) } }
+            @if let Some(sentence) = hunt::outside::sentence(run) { div class="banner" role="alert" { (sentence) } }
+            p class="lead" { (sentences::verdict(input)) }
+            (banners(input))
+            h2 { "Conditions" }
+            @let (known, unknown) = conditions::known_conditions(run);
+            (pairs(&known))
+            @if !unknown.is_empty() { p { "Not known: " (unknown.join(", ")) "." } }
+            @for note in &run.plan.notes { p class="muted" { (prose(note)) } }
+            h2 { "Was the measurement fair?" }
+            (integrity(input))
+            h2 { "Latency per CPU" }
+            (cpus(run))
+            (hunt::section::section(run, input.windows))
+            @for note in sentences::oddities(run) { p { (note) } }
+            // What a run supports ends with the same in other words.
+            @if let Some(sentence) = sentences::limits(run).filter(|_| input.bounds.is_none()) { p class="muted" { (sentence) } }
+            @if let Some(bounds) = input.bounds { (bounds_section::section(input.title, bounds)) }
+            h2 { "Pictures" }
+            (pictures(input))
+            (worst(run))
+            (beyond(run))
+            (rest(run))
+        }
+    }
+}
+
+/// What must be known before any number is read.
+fn banners(input: &Input) -> Markup {
+    let invalid: Vec<String> =
+        input.run.integrity.iter().filter(|entry| entry.invalidates).map(sentences::integrity).collect();
+    html! {
+        @if let Some(sentence) = sentences::incomplete(input.run) { div class="banner" role="alert" { (sentence) } }
+        @if !invalid.is_empty() {
+            div class="banner" role="alert" {
+                "INVALID: the run does not measure what it says it does."
+                ul { @for sentence in &invalid { li { (prose(sentence)) } } }
+            }
+        }
+    }
+}
+
+fn integrity(input: &Input) -> Markup {
+    let entries = &input.run.integrity;
+    html! {
+        @if entries.is_empty() && input.run.command == Command::Import {
+            p { "Not known: the imported file does not say." }
+        } @else if entries.is_empty() {
+            p { "Nothing was found that speaks against it." }
+        } @else {
+            ul { @for entry in entries {
+                li { @if entry.invalidates { strong { "invalidates the run: " } } (prose(&sentences::integrity(entry))) }
+            } }
+        }
+        @for remark in input.remarks { p { "Reading the bundle: " (prose(remark)) } }
+    }
+}
+
+fn cpus(run: &Run) -> Markup {
+    let mut types: Vec<&str> = Vec::new();
+    for cpu in &run.cpus {
+        if !types.contains(&cpu.core_type.as_str()) {
+            types.push(&cpu.core_type);
+        }
+    }
+    if run.cpus.is_empty() {
+        return html! { p { "No CPU was measured." } };
+    }
+    let heads = ["cycles", "missed", "early", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max"];
+    scroll(
+        "Latency per CPU, in us",
+        html! {
+            table {
+                thead { tr { th { "CPU" } @for head in heads { th { (head) } } th class="left" { "when (UTC)" } } }
+                tbody {
+                    @for core_type in &types {
+                        @if types.len() > 1 {
+                            @let name = if core_type.is_empty() { "other" } else { core_type };
+                            tr class="group" { th colspan="12" { (clean(name)) " cores" } }
+                        }
+                        @for cpu in run.cpus.iter().filter(|cpu| cpu.core_type == **core_type) { (cpu_row(cpu, run)) }
+                    }
+                    @if run.cpus.len() > 1 {
+                        @let sum = table::sum(run);
+                        @let early: Option<u64> = run.cpus.iter().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.early?)));
+                        tr class="sum" {
+                            th { "all" } td { (sum[1]) } td { (sum[2]) } td { (or_dash(early)) }
+                            @for cell in &sum[3..10] { td { (cell) } }
+                            td class="left" { (sum[10]) }
+                        }
+                    }
+                }
+            }
+            p class="muted" { "Latencies in us. Quantiles are upper edges of rows that are at most 1.6 % wide; min and max are exact." }
+        },
+    )
+}
+
+fn cpu_row(cpu: &CpuRun, run: &Run) -> Markup {
+    let values = [cpu.min_ns, cpu.mean_ns, cpu.p50_ns, cpu.p99_ns, cpu.p999_ns, cpu.p9999_ns];
+    let when = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns);
+    html! {
+        tr {
+            th scope="row" { (cpu.cpu) }
+            td { (cpu.cycles) } td { (or_dash(cpu.missed)) } td { (or_dash(cpu.early)) }
+            @for value in values { td { (us_or_dash(value)) } }
+            td class="top" { (us_or_dash(cpu.max_ns)) }
+            td class="left" { @if let Some(worst) = when { (words::time_of_day(&worst.time, &run.started)) } }
+        }
+    }
+}
+
+fn worst(run: &Run) -> Markup {
+    let mut all: Vec<(&CpuRun, &Worst)> =
+        run.cpus.iter().flat_map(|cpu| cpu.worst.iter().map(move |worst| (cpu, worst))).collect();
+    // What an import counted without its value is not known to be among the worst.
+    all.retain(|(_, worst)| worst.latency_ns.is_some());
+    all.sort_by_key(|(_, worst)| std::cmp::Reverse(worst.latency_ns));
+    if all.is_empty() {
+        return html! {};
+    }
+    html! {
+        h2 { "The worst wake-ups" }
+        (scroll("The worst wake-ups", html! {
+            table {
+                thead { tr { th { "latency in us" } th { "CPU" } th { "cycle" } th class="left" { "when (UTC)" } } }
+                tbody { @for (cpu, worst) in all.iter().take(WORST) {
+                    tr {
+                        td class="top" { (worst.latency_ns.map_or_else(|| "not known".into(), us)) }
+                        td { (cpu.cpu) } td { (or_dash(worst.cycle)) }
+                        td class="left" { (words::time_of_day(&worst.time, &run.started)) }
+                    }
+                } }
+            }
+        }))
+        @if all.len() > WORST { p class="muted" { (all.len() - WORST) " more are in the data at the end of this file." } }
+    }
+}
+
+/// The wake-ups that an import lists as beyond its histogram: the first of them, which are not the worst.
+fn beyond(run: &Run) -> Markup {
+    let listed = |cpu: &CpuRun| cpu.listed_overflows().count() as u64;
+    if run.cpus.iter().all(|cpu| listed(cpu) == 0) {
+        return html! {};
+    }
+    html! {
+        h2 { "Wake-ups beyond the histogram's end" }
+        @for cpu in run.cpus.iter().filter(|cpu| listed(cpu) > 0) {
+            p {
+                "CPU " (cpu.cpu) ": "
+                @if let Some(from) = cpu.beyond_from() { "each at least " (span(from)) ", how late is not known. " }
+                @if cpu.overflows.is_some_and(|all| all > listed(cpu)) {
+                    "The first " (listed(cpu)) " of " (or_dash(cpu.overflows)) ", which are not the worst, by their cycle: "
+                } @else {
+                    "All " (listed(cpu)) " of them by their cycle: "
+                }
+                (cpu.listed_overflows().take(WORST).map(|cycle| cycle.to_string()).collect::<Vec<_>>().join(", "))
+                @if listed(cpu) > WORST as u64 { "; " (listed(cpu) - WORST as u64) " more are in the data at the end of this file" }
+                "."
+            }
+        }
+    }
+}
+
+fn rest(run: &Run) -> Markup {
+    let (overhead, environment) = (conditions::overhead(run), conditions::environment(run));
+    html! {
+        @if !overhead.is_empty() { h2 { "What the measurement itself cost" } (pairs(&overhead)) }
+        @if !environment.is_empty() { h2 { "Environment" } (pairs(&environment)) }
+        @if !run.host.unknown.is_empty() {
+            p class="muted" { "Could not be read: " (run.host.unknown.iter().map(|what| clean(what)).collect::<Vec<_>>().join("; ")) }
+        }
+        p class="muted" { "Run " (if run.id.is_empty() { UNKNOWN.into() } else { clean(&run.id) }) ", made by onbeat " (clean(&run.version)) " (" (clean(run.command.as_str())) ")." }
+    }
+}

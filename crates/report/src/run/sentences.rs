@@ -1,0 +1,91 @@
+//! Sentences about a run as a whole: its verdict, its limits, what makes it invalid.
+
+use crate::input::Input;
+use crate::totals::largest;
+use crate::words::{beyond, clean, duration, moment, or_dash, several, span};
+use model::run::{Integrity, Run};
+use model::units::Nanos;
+use model::vocabulary::Command;
+
+/// What a test of this length cannot say.
+pub fn limits(run: &Run) -> Option<String> {
+    let length = run.elapsed_ns.filter(|length| length.0 > 0)?;
+    Some(format!(
+        "What these numbers cannot say: a mechanism rarer than about once per {} (a third of the test) may not have occurred in the {} that were measured.",
+        duration(Nanos(length.0 / 3)),
+        duration(length)
+    ))
+}
+
+/// That the run was cut short, where it was.
+pub fn incomplete(run: &Run) -> Option<String> {
+    if run.complete {
+        return None;
+    }
+    let reach = run.elapsed_ns.map_or_else(String::new, |length| format!(" after {}", duration(length)));
+    Some(format!("INCOMPLETE: the run did not come to its end; the numbers stop{reach}."))
+}
+
+/// An integrity entry as a sentence.
+pub fn integrity(entry: &Integrity) -> String {
+    let place = entry.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
+    let detail = if entry.detail.is_empty() { String::new() } else { format!(": {}", clean(&entry.detail)) };
+    format!("{}{place}{detail}", clean(entry.kind.as_str()))
+}
+
+/// Samples whose value an import does not carry, and the wake-ups that came early.
+pub fn oddities(run: &Run) -> Vec<String> {
+    let mut notes = Vec::new();
+    for cpu in &run.cpus {
+        if cpu.is_summary() {
+            let n = several(cpu.cycles, "sample", "samples");
+            notes.push(format!(
+                "CPU {}: {n} without a histogram: what the table has is all that is known.",
+                cpu.cpu
+            ));
+        }
+        if let Some(n) = cpu.overflows.filter(|&n| n > 0) {
+            let what = several(n, "sample", "samples");
+            notes.push(format!("CPU {}: {what} {}.", cpu.cpu, beyond(cpu.beyond_from())));
+        }
+        if let Some(n) = cpu.early.filter(|&n| n > 0) {
+            let down = cpu
+                .min_ns
+                .filter(|min| min.0 < 0)
+                .map(|min| format!(", by up to {}", span(Nanos(min.0.saturating_neg()))));
+            let what = several(n, "wake-up", "wake-ups");
+            notes.push(format!("CPU {}: {what} before the time{}.", cpu.cpu, down.unwrap_or_default()));
+        }
+    }
+    notes
+}
+
+/// What the reader wants to know first.
+pub fn verdict(input: &Input) -> String {
+    let cpus = &input.run.cpus;
+    let cycles = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let Some(worst) = cpus.iter().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
+        return match cycles {
+            0 => "No wake-up was measured.".into(),
+            n => format!("Of {} the largest latency is not known.", several(n, "wake-up", "wake-ups")),
+        };
+    };
+    if largest(input.run).is_none() {
+        return format!(
+            "The largest latency is not known: of some CPUs it is, CPU {} having {}, of others not.",
+            worst.cpu,
+            worst.max_ns.map_or_else(|| or_dash::<u64>(None), span)
+        );
+    }
+    let max = worst.max_ns.map_or_else(|| or_dash::<u64>(None), span);
+    let when = worst.worst.first().filter(|w| w.latency_ns == worst.max_ns && !w.time.is_empty());
+    let when = when.map_or_else(String::new, |w| format!(" at {}", moment(&w.time, &input.run.started)));
+    let missed: u64 = cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
+    let missed =
+        if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
+    let on = several(cpus.len() as u64, "CPU", "CPUs");
+    let cycles = several(cycles, "wake-up", "wake-ups");
+    // What is armed adds to every wake-up: such a maximum is not the machine's.
+    let armed = if input.run.command == Command::Hunt { ", with events armed," } else { "" };
+    format!("The largest latency of {cycles} on {on}{armed} was {max}, on CPU {}{when}{missed}.", worst.cpu)
+}

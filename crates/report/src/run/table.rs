@@ -1,0 +1,300 @@
+//! The table of a run for the terminal: conditions, a row per CPU, what was in the way, the cost.
+//!
+//! Latencies are microseconds, whatever their size: it is what the field reads and compares.
+
+use std::fmt::Write;
+
+use super::{conditions, sentences};
+use crate::palette::{BOLD, DIM, PLAIN, RED};
+use crate::totals::{largest, sum_rows};
+use crate::words;
+use crate::words::{or_dash, us, us_or_dash};
+use model::histogram::quantile;
+use model::run::{CpuRun, Run};
+use model::units::Nanos;
+
+/// The columns, and how dear they are: where the terminal is narrow, the cheapest go first.
+const COLUMNS: [(&str, u8); 11] = [
+    ("CPU", 99),
+    ("cycles", 98),
+    ("missed", 97),
+    ("min", 5),
+    ("mean", 2),
+    ("p50", 1),
+    ("p99", 3),
+    ("p99.9", 4),
+    ("p99.99", 7),
+    ("max", 99),
+    ("when (UTC)", 6),
+];
+
+/// The run as text of at most so many columns, as far as that can be; with ANSI colours if asked for.
+pub fn render(run: &Run, width: usize, color: bool) -> String {
+    written(run, headline(run), true, width, color)
+}
+
+/// The same for who wants no more than the numbers: what they rest on in one line, and what spoils them.
+pub fn brief(run: &Run, width: usize, color: bool) -> String {
+    let mut lines = headline(run);
+    lines.drain(1..lines.len() - 1);
+    written(run, lines, false, width, color)
+}
+
+fn written(run: &Run, headline: Vec<String>, remarks: bool, width: usize, color: bool) -> String {
+    let ink = |code: &'static str| if color { code } else { "" };
+    let mut text = String::new();
+    if let Some(sentence) = sentences::incomplete(run) {
+        wrap(&mut text, &format!("! {sentence}"), width, ink(RED), ink(PLAIN));
+    }
+    for line in headline {
+        wrap(&mut text, &line, width, ink(DIM), ink(PLAIN));
+    }
+    if !run.cpus.is_empty() {
+        text.push('\n');
+        rows(run, width, ink(BOLD), ink(PLAIN), &mut text);
+    }
+    let below = if remarks { below(run, width, color) } else { spoiled(run, width, color) };
+    if !below.is_empty() {
+        text.push('\n');
+        text.push_str(&below);
+    }
+    text
+}
+
+/// What spoils the run, and nothing else.
+fn spoiled(run: &Run, width: usize, color: bool) -> String {
+    let mut below = String::new();
+    let (red, plain) = if color { (RED, PLAIN) } else { ("", "") };
+    for entry in run.integrity.iter().filter(|entry| entry.invalidates) {
+        wrap(&mut below, &format!("! {}", sentences::integrity(entry)), width, red, plain);
+    }
+    below
+}
+
+/// What was in the way, and what measuring cost.
+fn below(run: &Run, width: usize, color: bool) -> String {
+    let ink = |code: &'static str| if color { code } else { "" };
+    let mut below = String::new();
+    for entry in &run.integrity {
+        let (mark, code) = if entry.invalidates { ("!", ink(RED)) } else { ("-", "") };
+        let plain = if code.is_empty() { "" } else { ink(PLAIN) };
+        wrap(&mut below, &format!("{mark} {}", sentences::integrity(entry)), width, code, plain);
+    }
+    for note in sentences::oddities(run) {
+        wrap(&mut below, &format!("- {note}"), width, "", "");
+    }
+    let cost: Vec<String> =
+        conditions::overhead(run).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+    if !cost.is_empty() {
+        wrap(&mut below, &format!("overhead: {}", cost.join(", ")), width, ink(DIM), ink(PLAIN));
+    }
+    below
+}
+
+/// The conditions in few lines, what is not known by name at the end.
+fn headline(run: &Run) -> Vec<String> {
+    const LINES: [&[&str]; 5] = [
+        &["kernel", "preemption", "policy", "interval"],
+        &["timer expires in"],
+        &["woken by", "phase"],
+        &["idle", "clocksource"],
+        &["virtual machine", "housekeeping", "length"],
+    ];
+    let (known, unknown) = conditions::known_conditions(run);
+    let part = |name: &&str| {
+        let (_, value) = known.iter().find(|(known, _)| known == name)?;
+        // These three say themselves what they are.
+        let plain = matches!(*name, "kernel" | "preemption" | "policy");
+        Some(if plain { value.clone() } else { format!("{name}: {value}") })
+    };
+    let line = |names: &&[&str]| names.iter().filter_map(part).collect::<Vec<_>>().join("; ");
+    let mut lines: Vec<String> = LINES.iter().map(line).filter(|line| !line.is_empty()).collect();
+    if !unknown.is_empty() {
+        lines.push(format!("not known: {}", unknown.join(", ")));
+    }
+    lines.push("latencies in us".into());
+    lines
+}
+
+fn rows(run: &Run, width: usize, bold: &str, plain: &str, text: &mut String) {
+    let mut types: Vec<&str> = Vec::new();
+    for cpu in &run.cpus {
+        if !types.contains(&cpu.core_type.as_str()) {
+            types.push(&cpu.core_type);
+        }
+    }
+    // The head, then for each core type its name and its CPUs, then the sum.
+    let mut lines: Vec<Line> = vec![Line::Cells(Box::new(COLUMNS.map(|column| column.0.to_string())))];
+    for core_type in &types {
+        if types.len() > 1 {
+            let name = if core_type.is_empty() { "other" } else { core_type };
+            lines.push(Line::Heading(format!("{} cores", words::clean(name))));
+        }
+        let cpus = run.cpus.iter().filter(|cpu| cpu.core_type == **core_type);
+        lines.extend(cpus.map(|cpu| Line::Cells(Box::new(cells(cpu, &run.started)))));
+    }
+    if run.cpus.len() > 1 {
+        lines.push(Line::Cells(Box::new(sum(run))));
+    }
+    let (shown, widths) = fitting(&lines, width);
+    for (i, line) in lines.iter().enumerate() {
+        let (before, after) = if i == 0 { (bold, plain) } else { ("", "") };
+        let _ = match line {
+            Line::Heading(name) => writeln!(text, "{bold}{name}{plain}"),
+            Line::Cells(cells) => {
+                let cells: Vec<String> =
+                    shown.iter().map(|&c| format!("{:>width$}", cells[c], width = widths[c])).collect();
+                writeln!(text, "{before}{}{after}", cells.join("  ").trim_end())
+            }
+        };
+    }
+}
+
+enum Line {
+    Heading(String),
+    Cells(Box<[String; COLUMNS.len()]>),
+}
+
+/// The columns that fit, without the cheapest ones where they do not, and the width of each.
+fn fitting(lines: &[Line], room: usize) -> (Vec<usize>, [usize; COLUMNS.len()]) {
+    let mut widths = [0; COLUMNS.len()];
+    for line in lines {
+        if let Line::Cells(cells) = line {
+            for (width, cell) in widths.iter_mut().zip(cells.iter()) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+    }
+    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+    let needed = |shown: &[usize]| shown.iter().map(|&c| widths[c] + 2).sum::<usize>().saturating_sub(2);
+    while needed(&shown) > room && shown.len() > 4 {
+        let cheapest = shown.iter().enumerate().min_by_key(|&(_, &c)| COLUMNS[c].1).map_or(0, |(at, _)| at);
+        shown.remove(cheapest);
+    }
+    (shown, widths)
+}
+
+fn cells(cpu: &CpuRun, started: &str) -> [String; COLUMNS.len()] {
+    let worst = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns);
+    [
+        cpu.cpu.to_string(),
+        cpu.cycles.to_string(),
+        or_dash(cpu.missed),
+        us_or_dash(cpu.min_ns),
+        us_or_dash(cpu.mean_ns),
+        us_or_dash(cpu.p50_ns),
+        us_or_dash(cpu.p99_ns),
+        us_or_dash(cpu.p999_ns),
+        us_or_dash(cpu.p9999_ns),
+        us_or_dash(cpu.max_ns),
+        worst.map_or_else(String::new, |worst| words::time_of_day(&worst.time, started)),
+    ]
+}
+
+/// All CPUs as one; the quantiles are of all samples together.
+pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
+    let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
+    // A damaged file can count more than fits.
+    let total = rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.count));
+    let whole = total.is_some_and(|n| n > 0) && run.cpus.iter().all(|cpu| cpu.overflows.unwrap_or(0) == 0);
+    let worst = run.cpus.iter().max_by_key(|cpu| cpu.max_ns);
+    let max = largest(run);
+    let at = |per_million| us_or_dash(if whole { quantile(&rows, max, per_million) } else { None });
+    let missed = run.cpus.iter().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.missed?)));
+    [
+        "all".into(),
+        run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles)).to_string(),
+        or_dash(missed),
+        us_or_dash(run.cpus.iter().filter_map(|cpu| cpu.min_ns).min()),
+        mean(run).map_or_else(|| words::UNKNOWN.into(), us),
+        at(500_000),
+        at(990_000),
+        at(999_000),
+        at(999_900),
+        us_or_dash(max),
+        worst
+            .filter(|_| max.is_some())
+            .map_or_else(String::new, |cpu| cells(cpu, &run.started)[COLUMNS.len() - 1].clone()),
+    ]
+}
+
+/// The mean of all samples, where every CPU's is known.
+fn mean(run: &Run) -> Option<Nanos> {
+    let (mut sum, mut n) = (0i128, 0i128);
+    for cpu in run.cpus.iter().filter(|cpu| cpu.cycles > 0) {
+        sum += i128::from(cpu.mean_ns?.0) * i128::from(cpu.cycles);
+        n += i128::from(cpu.cycles);
+    }
+    (n > 0).then(|| Nanos((sum / n) as i64))
+}
+
+/// Breaks a line at blanks; what follows is indented.
+fn wrap(text: &mut String, line: &str, width: usize, before: &str, after: &str) {
+    text.push_str(before);
+    words::wrapped(text, line, width.max(20));
+    text.pop();
+    text.push_str(after);
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn widest(text: &str) -> usize {
+        text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn eighty_columns_hold_every_cpu_and_the_worst() {
+        for sample in fixture::all() {
+            let text = render(&sample.run, 80, false);
+            if sample.title != "huge" && sample.title != fixture::hostile().title {
+                assert!(widest(&text) <= 80, "{}:\n{text}", sample.title);
+            }
+            for cpu in &sample.run.cpus {
+                assert!(text.contains(&us_or_dash(cpu.max_ns)), "{}:\n{text}", sample.title);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wide_terminal_has_every_column() {
+        let text = render(&fixture::quiet().run, 200, false);
+        for (name, _) in COLUMNS {
+            assert!(text.contains(name), "{name}\n{text}");
+        }
+        assert!(text.contains("timer expires in: hard interrupt"), "{text}");
+    }
+
+    #[test]
+    fn a_sum_of_several_cpus_and_none_of_one() {
+        assert!(render(&fixture::quiet().run, 100, false).contains("all  120000"));
+        assert!(!render(&fixture::one().run, 100, false).contains("\nall"));
+    }
+
+    #[test]
+    fn what_invalidates_is_marked_and_the_expiry_is_in_words() {
+        let text = render(&fixture::noisy().run, 300, false);
+        assert!(text.contains("! steal on CPU 1: the hypervisor took 1.21 s in 120 s"), "{text}");
+        assert!(text.contains("- privilege: "), "{text}");
+        assert!(text.starts_with("! INCOMPLETE"), "{text}");
+        assert!(text.contains("a busy thread of higher priority delays it"), "{text}");
+    }
+
+    #[test]
+    fn core_types_are_groups() {
+        let text = render(&fixture::eight().run, 80, false);
+        let at = |what: &str| text.find(what).unwrap();
+        assert!(at("performance cores") < at("efficiency cores"));
+    }
+
+    #[test]
+    fn foreign_words_steer_no_terminal() {
+        let run = fixture::hostile().run;
+        assert!(render(&run, 80, false).chars().all(|c| c == '\n' || !c.is_control()));
+        let colours = render(&run, 80, true);
+        assert!(!colours.contains("\u{1b}[2J"));
+    }
+}

@@ -1,0 +1,31 @@
+//! The CPUs of a run added up.
+
+use std::collections::BTreeMap;
+
+use model::histogram::Bucket;
+use model::run::Run;
+use model::units::Nanos;
+
+/// The largest latency over all CPUs; unknown where that of one which measured is.
+pub fn largest(run: &Run) -> Option<Nanos> {
+    let mut measured = run.cpus.iter().filter(|cpu| cpu.cycles > 0).map(|cpu| cpu.max_ns);
+    measured.try_fold(None, |max, cpu| cpu.map(|cpu| max.max(Some(cpu)))).flatten()
+}
+
+/// Several histograms as one. The early rows, whose lower edges are each CPU's own, become one.
+pub fn sum_rows<'a>(histograms: impl Iterator<Item = &'a [Bucket]>) -> Vec<Bucket> {
+    let mut sum: BTreeMap<(Nanos, Nanos), u64> = BTreeMap::new();
+    let mut early: Option<Bucket> = None;
+    for &Bucket { lower, upper, count } in histograms.flatten() {
+        if upper.0 <= 0 {
+            let seen = early.unwrap_or(Bucket { lower, upper, count: 0 });
+            let count = seen.count.saturating_add(count);
+            early = Some(Bucket { lower: seen.lower.min(lower), upper: Nanos(0), count });
+        } else {
+            let sum = sum.entry((upper, lower)).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    let rest = sum.into_iter().map(|((upper, lower), count)| Bucket { lower, upper, count });
+    early.into_iter().chain(rest).collect()
+}
