@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 
+use super::Environment;
 use super::flags::{limit, positive_span};
-use super::subject::{Reading, Subject};
-use super::{Environment, print, write_output};
-use model::error::{Exit, Outcome, Trouble, json_pretty};
-use model::run::CpuRun;
-
-use model::text::quoted;
+use super::outputs::{OutputFlags, Outputs, Screen};
+use super::read_flags::{ReadFlags, print_remarks};
+use model::error::{Exit, Outcome, Trouble};
 use model::units::{Bare, Nanos};
-use stats::bounds::overflows::Listed;
-use stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
+use report::bounds::text;
+use stats::bounds::{LARGEST_REACH, Question, REACH};
 
 /// Say what a run supports, and what it cannot have seen
 ///
@@ -23,6 +21,7 @@ use stats::bounds::{self, Bounds, Evidence, LARGEST_REACH, Question, REACH};
 /// A CSV file of block maxima (one integer in ns a line, the oldest first) is as good as a run.
 #[derive(clap::Args)]
 #[command(
+    mut_arg("quiet", |arg| arg.help("Print only the answer: no remarks, no gates, no structure")),
     after_help = "Examples:\n  onbeat bounds RUN --limit 50us --horizon 24h\n  onbeat bounds RUN --limit 8kHz            the period of 8 kHz is the limit\n  onbeat bounds maxima.csv --block 1s --resolution 1us --horizon 10h"
 )]
 pub struct Args {
@@ -35,13 +34,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = REACH)]
     reach: f64,
     #[command(flatten)]
-    reading: Reading,
-    /// Write the answer as JSON there; `-` is standard output, which then holds nothing else
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Print only the answer: no remarks, no gates, no structure
-    #[arg(short, long)]
-    quiet: bool,
+    read: ReadFlags,
+    #[command(flatten)]
+    output: OutputFlags,
 }
 
 /// What is asked of a run: flags that `bounds` and `report` share.
@@ -80,61 +75,22 @@ impl Asked {
 /// Answers.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let question = args.question()?;
-    super::check_outputs(&[&args.json])?;
-    let subject = args.reading.open(&args.input)?;
-    let alone = args.json.as_deref() == Some("-".as_ref());
-    let told = super::tell(&[&subject], args.quiet);
-    let answer = answer(&subject, &question)?;
-    if let Some(path) = &args.json {
-        write_output(path, json_pretty(&answer)?.as_bytes())?;
-    }
-    if !alone {
-        let color = environment.color(&std::io::stdout());
-        let remarks = if told { &[] } else { subject.remarks.as_slice() };
-        let (title, columns) = (&subject.title, environment.columns());
-        let text = match args.quiet {
-            true => report::bounds::text::brief(title, &answer, columns, color),
-            false => report::bounds::text::text(title, &answer, remarks, columns, color),
-        };
-        print(text.as_bytes())?;
-    }
-    Ok(match answer.verdict {
+    let mut outputs = Outputs::of(&[&args.output.json], environment)?;
+    let measurement = args.read.options()?.open(&args.input)?;
+    let seen = print_remarks(&[&measurement], args.output.quiet);
+    let bounds = study::bounds::bounds(&measurement, &question)?;
+    outputs.json_pretty(&args.output.json, &bounds);
+    let Screen { columns, color } = outputs.screen;
+    let remarks = if seen { &[] } else { measurement.remarks.as_slice() };
+    outputs.print(&match args.output.quiet {
+        true => text::brief(&measurement.title, &bounds, columns, color),
+        false => text::text(&measurement.title, &bounds, remarks, columns, color),
+    });
+    outputs.end(match bounds.verdict {
         "failed" => Exit::Limit,
         "inconclusive" => Exit::Inconclusive,
         _ => Exit::Fine,
     })
-}
-
-/// The bounds of a subject.
-pub fn answer(subject: &Subject, question: &Question) -> Outcome<Bounds> {
-    let rows = subject.rows();
-    let cycles = subject.cpus().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
-    // A run that was killed before its first second has nothing to say either, but it is one.
-    let complete = subject.run.as_ref().is_none_or(|run| run.complete);
-    if subject.series.worst().is_none() && cycles == 0 && complete {
-        return Err(Trouble::usage(format!(
-            "{} holds no wake-up, which bounds nothing: measure again",
-            quoted(&subject.path)
-        )));
-    }
-    let (spoiled, lists) = (subject.spoiled(), subject.overflow_lists());
-    let sum = |of: fn(&CpuRun) -> Option<u64>| subject.cpus().filter_map(of).fold(0u64, u64::saturating_add);
-    let evidence = Evidence {
-        series: &subject.series,
-        rows: &rows,
-        overflows: subject.overflows(),
-        listed: Listed {
-            lists: &lists,
-            cycles: subject.cpus().map(|cpu| cpu.listed_overflows().count() as u64).sum(),
-            from: subject.cpus().filter_map(CpuRun::beyond_from).min(),
-        },
-        max: subject.max(),
-        spoiled: &spoiled,
-        cycles,
-        missed: sum(|cpu| cpu.missed),
-        hz: subject.run.as_ref().and_then(|run| run.host.hz),
-    };
-    Ok(bounds::bounds(&evidence, question))
 }
 
 impl Args {

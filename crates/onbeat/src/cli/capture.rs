@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
+use super::Environment;
+use super::outputs::{OutputFlags, Outputs};
 use super::running::{block_signals, unless_stopped};
-use super::{Environment, check_outputs, print, wanted, write_output};
 use bundle::capture::{Capture, SCHEMA, write};
 use facts::survey::survey;
 use host::{Host, clock, is_root, random_u64, rt};
-use model::error::{Exit, Outcome, Trouble, json};
+use model::error::{Exit, Outcome, Trouble};
 use model::text::quoted;
 use model::wall_time::wall_time;
+use study::audit::wanted;
 
 /// Keep what the audit reads of this machine
 ///
@@ -17,22 +19,21 @@ use model::wall_time::wall_time;
 /// same elsewhere, byte for byte. Serial numbers, MAC addresses, host names and the arguments of programs are
 /// left out. Best taken as root: what is refused now is unknown later.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  sudo onbeat capture -o board\n  onbeat audit --bundle board")]
+#[command(
+    mut_arg("json", |arg| arg.help("Write what the capture says of itself as JSON; `-` is standard output, which then holds nothing else")),
+    mut_arg("quiet", |arg| arg.help("Do not print where it is")),
+    after_help = "Examples:\n  sudo onbeat capture -o board\n  onbeat audit --bundle board")]
 pub struct Args {
     /// The folder to make; by default under ~/.local/state/onbeat/runs
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Write what the capture says of itself as JSON; `-` is standard output, which then holds nothing else
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Do not print where it is
-    #[arg(short, long)]
-    quiet: bool,
+    #[arg(short, long = "output", value_name = "DIR")]
+    folder: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputFlags,
 }
 
 /// Captures.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
-    check_outputs(&[&args.json])?;
+    let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let host = Host::live().recording();
     survey(&host, &wanted());
     let Some(recorder) = host.recorded() else { return Err(Trouble::internal("nothing was recorded")) };
@@ -43,15 +44,13 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         root: is_root(),
     };
     let default = || environment.runs().join(format!("capture-{:016x}", random_u64()));
-    let path = args.output.clone().unwrap_or_else(default);
+    let path = args.folder.clone().unwrap_or_else(default);
     block_signals()?;
     write(&path, &capture, recorder)?;
     rt::unblock_signals();
-    if let Some(to) = &args.json {
-        write_output(to, (json(&capture)? + "\n").as_bytes())?;
+    outputs.json(&args.output.json, &capture);
+    if !args.output.quiet {
+        outputs.print(&format!("kept in {}\n", quoted(&path)));
     }
-    if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
-        print(format!("kept in {}\n", quoted(&path)).as_bytes())?;
-    }
-    unless_stopped(Ok(Exit::Fine))
+    unless_stopped(outputs.end(Exit::Fine))
 }

@@ -3,18 +3,17 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use super::Environment;
 use super::flags::{limit, positive_span};
-use super::subject::{Reading, Subject};
-use super::{Environment, crowd, print, say, write_output};
-use bundle::read::host_files;
-use facts::differences::{Difference, Settings, differences};
-use model::error::{Exit, Outcome, Trouble, json, json_pretty};
-
+use super::outputs::{OutputFlags, Outputs, Screen, remark};
+use super::read_flags::{ReadFlags, print_remarks, read_all};
+use model::error::{Exit, Outcome, Trouble, json};
 use model::units::Bare;
-use report::compare::page::Versus;
-use stats::compare::{Compared, Metric, Question, compare, design};
+use report::compare::page::{self, Versus};
+use report::compare::text;
+use stats::compare::{Metric, Question};
 use stats::pair::verdict::Design;
-use stats::series::Series;
+use study::compare::{Pairing, Remarks, check_comparable, compare, differing, remarks, series};
 
 /// Say whether B is better than A: better, worse, equivalent or inconclusive
 ///
@@ -29,6 +28,7 @@ use stats::series::Series;
 /// inconclusive.
 #[derive(clap::Args)]
 #[command(
+    mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),
     after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 -- b1 b2 b3 b4\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line"
 )]
 pub struct Args {
@@ -51,23 +51,19 @@ pub struct Args {
     #[arg(long)]
     unpaired: bool,
     #[command(flatten)]
-    reading: Reading,
+    read: ReadFlags,
     /// Write the answer with its pictures there too, as one self-contained page
-    #[arg(short, long, value_name = "FILE.html")]
-    output: Option<PathBuf>,
-    /// Write the answer as JSON there; `-` is standard output, which then holds nothing else
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// No remarks and no progress on standard error
-    #[arg(short, long)]
-    quiet: bool,
+    #[arg(short, long = "output", value_name = "FILE.html")]
+    page: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputFlags,
 }
 
 /// What stands between A's runs and B's once the arguments are read: no path holds it.
 const BETWEEN: &str = "\0";
 
 /// Lets flags stand behind the `--` of `compare` too, where everybody puts them: there it parts A from B.
-pub fn part(mut args: Vec<OsString>) -> Vec<OsString> {
+pub fn mark_separator(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|name| name == "compare") {
         if let Some(between) = args.iter_mut().skip(2).find(|arg| *arg == "--") {
             *between = BETWEEN.into();
@@ -76,179 +72,41 @@ pub fn part(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// The answer with what is not statistics.
-#[derive(serde::Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    compared: &'a Compared,
-    environment_diff: &'a [Difference],
-    /// Whether all runs have a record of their conditions; a list has none.
-    environment_recorded: bool,
-    remarks: &'a [String],
-}
-
 /// Compares.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let (a, b) = args.sides()?;
-    let mut question = args.question()?;
-    super::check_outputs(&[&args.output, &args.json])?;
+    let question = args.question()?;
+    let mut outputs = Outputs::of(&[&args.page, &args.output.json], environment)?;
     args.check_page()?;
+    let (options, quiet) = (args.read.options()?, args.output.quiet);
     let paths = [a.as_slice(), b.as_slice()].concat();
-    let mut in_a = crowd::read(&paths, &args.reading, !args.quiet && !environment.dumb)?;
+    let mut in_a = read_all(&paths, &options, !quiet && !environment.dumb)?;
     let mut in_b = in_a.split_off(a.len());
-    let told = super::tell(&in_a.iter().chain(&in_b).collect::<Vec<_>>(), args.quiet);
-    let differing = differing(&in_a, &in_b);
-    if let Err(trouble) = comparable(&in_a, &in_b) {
+    let seen = print_remarks(&in_a.iter().chain(&in_b).collect::<Vec<_>>(), quiet);
+    let Screen { columns, color } = outputs.screen;
+    if let Err(trouble) = check_comparable(&in_a, &in_b) {
         // What differs is said even where that is the reason for the refusal.
-        if let Some(differing) = differing.as_deref().filter(|differing| !differing.is_empty()) {
-            report::compare::text::differences(Some(differing), environment.columns()).lines().for_each(say);
+        if let Some(differing) = differing(&in_a, &in_b).filter(|differing| !differing.is_empty()) {
+            text::differences(Some(&differing), columns).lines().for_each(remark);
         }
         return Err(trouble);
     }
-    if !args.unpaired && !args.paired {
-        question.design = pair_up(&mut in_a, &mut in_b);
-    }
-    let mut compared = compare(&series(&in_a), &series(&in_b), &question);
-    in_a.iter().chain(&in_b).flat_map(flaws).for_each(|flaw| compared.no_verdict(flaw.reason));
-    let (shown, remarks) = (remarks(&in_a, &in_b, told), remarks(&in_a, &in_b, false));
-    compared.a.iter_mut().zip(&in_a).chain(compared.b.iter_mut().zip(&in_b)).for_each(|(unit, subject)| {
-        unit.title = subject.title.clone();
-        let rows = subject.run.as_ref().map(|_| subject.rows());
-        unit.describe(rows.as_deref().map(|rows| (rows, subject.overflows())), subject.max());
-    });
-    let document = Document {
-        compared: &compared,
-        environment_diff: differing.as_deref().unwrap_or_default(),
-        environment_recorded: differing.is_some(),
-        remarks: &remarks,
-    };
-    if let Some(path) = &args.json {
-        write_output(path, json_pretty(&document)?.as_bytes())?;
-    }
-    if let Some(path) = &args.output {
-        let json = json(&document)?;
+    let pairing = if args.unpaired || args.paired { Pairing::Given } else { Pairing::ByTime };
+    let comparison = compare(&mut in_a, &mut in_b, &question, pairing);
+    let (compared, differing) = (&comparison.compared, comparison.differing());
+    outputs.json_pretty(&args.output.json, &comparison);
+    outputs.write(&args.page, || {
         let (a, b) = (series(&in_a), series(&in_b));
-        let versus = Versus { compared: &compared, differing: differing.as_deref(), remarks: &remarks, a, b };
-        write_output(path, report::compare::page::html(&versus, &json).as_bytes())?;
-    }
-    if args.json.as_deref() != Some("-".as_ref()) {
-        let color = environment.color(&std::io::stdout());
-        let (differing, columns) = (differing.as_deref(), environment.columns());
-        print(report::compare::text::text(&compared, differing, &shown, columns, color).as_bytes())?;
-    }
-    Ok(match compared.verdict {
+        let page = Versus { compared, differing, remarks: &comparison.remarks, a, b };
+        Ok(page::html(&page, &json(&comparison)?))
+    });
+    let shown = remarks(&in_a, &in_b, if seen { Remarks::WithoutReading } else { Remarks::All });
+    outputs.print(&text::text(compared, differing, &shown, columns, color));
+    outputs.end(match compared.verdict {
         "worse" => Exit::Limit,
         "inconclusive" => Exit::Inconclusive,
         _ => Exit::Fine,
     })
-}
-
-fn series(side: &[Subject]) -> Vec<&Series> {
-    side.iter().map(|subject| &subject.series).collect()
-}
-
-/// Puts runs that alternate in time into pairs; their order is that of time then.
-fn pair_up(a: &mut [Subject], b: &mut [Subject]) -> Design {
-    let started =
-        |subject: &Subject| subject.run.as_ref().map_or_else(String::new, |run| run.started.clone());
-    let starts = |side: &[Subject]| side.iter().map(started).collect::<Vec<_>>();
-    let found = design::of_starts(&starts(a), &starts(b));
-    if found == Design::Paired {
-        a.sort_by_key(started);
-        b.sort_by_key(started);
-    }
-    found
-}
-
-/// In what the sides differ, none where a run has no record of its conditions; the kernel's files are read only here
-/// and not kept.
-fn differing(a: &[Subject], b: &[Subject]) -> Option<Vec<Difference>> {
-    let settings = |side: &[Subject]| -> Option<Vec<Settings>> {
-        let of = |subject: &Subject| Some(Settings::of(subject.run.as_ref()?, &host_files(&subject.path)));
-        side.iter().map(of).collect()
-    };
-    // A list says nothing of its conditions, which is not the same as having none.
-    settings(a).zip(settings(b)).map(|(a, b)| differences(&a, &b))
-}
-
-/// Refuses what would compare different things.
-fn comparable(a: &[Subject], b: &[Subject]) -> Outcome<()> {
-    let all: Vec<&Subject> = a.iter().chain(b).collect();
-    for (at, subject) in all.iter().enumerate() {
-        let same = |other: &&&Subject| {
-            let ids = other.run.as_ref().zip(subject.run.as_ref());
-            let one_file = other.identity.is_some() && other.identity == subject.identity;
-            one_file || ids.is_some_and(|(one, two)| !one.id.is_empty() && one.id == two.id)
-        };
-        if all[..at].iter().any(|other| same(&other)) {
-            return Err(Trouble::usage(format!(
-                "{} is given twice: one run is one unit, give each once",
-                subject.title
-            )));
-        }
-    }
-    let Some(first) = all.first() else { return Ok(()) };
-    for other in &all {
-        let named = |what: &str, remedy: &str| {
-            Err(Trouble::usage(format!("{} and {} differ in {what}: {remedy}", first.title, other.title)))
-        };
-        if first.series.block != other.series.block {
-            return named(
-                "the length of their blocks",
-                "their maxima are of different things, measure again",
-            );
-        }
-        // Where followed threads happen to run is found, not chosen.
-        let own =
-            |subject: &Subject| subject.run.as_ref().filter(|run| !run.follows()).map(|run| run.cpus.len());
-        if own(first).zip(own(other)).is_some_and(|(one, two)| one != two) {
-            return named("how many CPUs they measured", "name CPUs that all of them have with -a");
-        }
-        let interval = |subject: &Subject| subject.run.as_ref().and_then(|run| run.plan.interval_ns);
-        if interval(first).zip(interval(other)).is_some_and(|(one, two)| one != two) {
-            return named(
-                "their interval",
-                "a block's maximum is one of another number of wake-ups, measure both with the same -i",
-            );
-        }
-    }
-    Ok(())
-}
-
-/// Why a run carries no verdict.
-struct Flaw {
-    /// Of this run, in words.
-    remark: String,
-    /// For the answer.
-    reason: &'static str,
-}
-
-/// What of a run forbids a verdict, the weightiest last.
-fn flaws(subject: &Subject) -> Vec<Flaw> {
-    let spoiled = subject.spoiled().into_iter().next().map(|reason| Flaw {
-        remark: format!("{} was spoiled: {reason}", subject.title),
-        reason: "a run was spoiled: leave it out, or measure again",
-    });
-    let lost = subject.series.lost().map(|lost| Flaw {
-        remark: format!("{}: {lost}", subject.title),
-        reason: "a run has lost records: leave it out, or measure again",
-    });
-    let bare = subject.series.blocks.is_empty().then(|| Flaw {
-        remark: format!("{} has no block records: a histogram alone does not say when", subject.title),
-        reason: "a run has no block records: of it only the quantiles are known",
-    });
-    spoiled.into_iter().chain(lost).chain(bare).collect()
-}
-
-/// What else is to be known; what was told on the screen already is not told twice.
-fn remarks(a: &[Subject], b: &[Subject], told: bool) -> Vec<String> {
-    let mut remarks = Vec::new();
-    for subject in a.iter().chain(b) {
-        remarks.extend(flaws(subject).into_iter().map(|flaw| flaw.remark));
-        let own = if told { &[] } else { subject.remarks.as_slice() };
-        remarks.extend(own.iter().map(|remark| format!("{}: {remark}", subject.title)));
-    }
-    remarks
 }
 
 impl Args {
@@ -275,7 +133,7 @@ impl Args {
     /// The page is no other kind of file.
     fn check_page(&self) -> Outcome<()> {
         let named = self
-            .output
+            .page
             .as_ref()
             .is_none_or(|path| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html")));
         if named {
@@ -335,7 +193,7 @@ mod tests {
 
     fn args(line: &str) -> Args {
         let words = ["onbeat", "compare"].into_iter().chain(line.split_whitespace());
-        let mut words = part(words.map(OsString::from).collect());
+        let mut words = mark_separator(words.map(OsString::from).collect());
         words.remove(1);
         Only::try_parse_from(words).expect(line).args
     }

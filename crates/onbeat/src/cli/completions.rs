@@ -17,6 +17,6 @@ pub struct Args {
 pub fn run(args: &Args, mut command: clap::Command) -> Outcome<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "onbeat", &mut script);
-    super::print(&script)?;
+    super::outputs::print(&script)?;
     Ok(Exit::Fine)
 }

@@ -1,14 +1,14 @@
 //! `onbeat hunt`: measuring with the flight recorder armed, every spike explained.
 
 use model::vocabulary::{Command, Ended, IntegrityKind};
-use std::io;
 use std::path::PathBuf;
 
-use super::course::Course;
+use super::Environment;
 use super::flags::positive_span;
 use super::live::Live;
-use super::running::{Begun, Desk, begin, exit_of, nothing_seen, unless_stopped};
-use super::{Environment, print, write_output};
+use super::measure_flags::MeasureFlags;
+use super::outputs::Outputs;
+use super::running::{PreparedRun, RunSink, exit_of, nothing_seen, prepare, unless_stopped};
 use crate::hunt::explainer::Explainer;
 use crate::hunt::follow_threads::{FollowLimits, FollowThreads};
 use crate::hunt::found_spikes::FoundSpikes;
@@ -20,11 +20,12 @@ use crate::measure::start;
 use bundle::document::Document;
 use bundle::write::Writer;
 use host::{self, Host, rt};
-use model::error::{Exit, Outcome, json};
+use model::error::{Exit, Outcome};
 use model::run::Run;
 use model::text::{clean, quoted};
 use model::units::Bare;
 use report::hunt::text;
+use study::page::{MAX_TRACED_SPIKES, perfetto};
 
 /// Measure, and explain every spike: who took the time, to the nanosecond
 ///
@@ -44,7 +45,7 @@ use report::hunt::text;
 )]
 pub struct Args {
     #[command(flatten)]
-    course: Course,
+    flags: MeasureFlags,
     /// A wake-up this late is a spike; a bare number is in us; from the first wake-ups by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     over: Option<String>,
@@ -68,26 +69,26 @@ pub struct Args {
 /// Hunts.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
-    super::check_outputs(&[&args.course.json, &args.perfetto])?;
+    let outputs = Outputs::of(&[&args.flags.json, &args.perfetto], environment)?;
     let wanted = SpikeOptions { over, stacks: !args.no_stacks };
     let host = Host::live();
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
-    let Begun { plan, machine, housekeeping, mut run, core_types, before, mut desk } =
-        begin(&args.course, Command::Hunt, environment)?;
+    let PreparedRun { plan, machine, housekeeping, mut run, core_types, before, mut sink } =
+        prepare(&args.flags, Command::Hunt, environment)?;
     // Which run could not be read is then what this process may use: of no CPU nothing would be recorded.
     let (source, names) = Ftrace::open(&machine.online)?;
-    let events = desk.writer.events()?;
+    let events = sink.writer.events()?;
     let explainer = Explainer::new(Box::new(source), names, &run, events, host::memory_kib());
     rt::release_code_pages(); // what made the recorder
     // The instance goes with the hunt, before anything can fail.
     let (measured, found) = match followed {
         None => {
             let mut hunt = Hunt::new(explainer, wanted, plan.clone());
-            (start::measure(plan, run, &core_types, &mut desk, Some(&mut hunt)), hunt.into_spikes())
+            (start::measure(plan, run, &core_types, &mut sink, Some(&mut hunt)), hunt.into_spikes())
         }
         Some(victims) => {
             describe(&mut run, &victims);
-            desk.live = desk.live.and(Live::titled(following(&victims), environment));
+            sink.live = sink.live.and(Live::titled(following(&victims), environment));
             let limits = FollowLimits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
             let placement = HousekeepingPlacement::new(
                 machine.online.and(&machine.permitted),
@@ -95,10 +96,10 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
                 housekeeping,
             );
             let mut follow = FollowThreads::new(explainer, victims, limits, &wanted, placement, &run.host);
-            (follow.run(run, &host, &mut desk), follow.into_spikes())
+            (follow.run(run, &host, &mut sink), follow.into_spikes())
         }
     };
-    let Desk { writer, live } = desk;
+    let RunSink { writer, live } = sink;
     drop(live);
     let mut run = match measured {
         Ok(run) => run,
@@ -111,7 +112,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     // Whom a hunt follows is no competitor of its own threads: there are none.
     run.integrity
         .extend(changes.filter(|entry| args.victim.is_none() || entry.kind != IntegrityKind::RtCompetitor));
-    finish(args, environment, run, &found, writer)
+    finish(args, run, &found, writer, outputs)
 }
 
 fn following(victims: &[Victim]) -> String {
@@ -136,46 +137,37 @@ fn describe(run: &mut Run, victims: &[Victim]) {
     ];
 }
 
-/// Tells, writes and ends: the text even where writing fails, so that nothing measured is lost.
+/// Prints, writes and ends: the text even where writing fails, so that nothing measured is lost.
 fn finish(
     args: &Args,
-    environment: &Environment,
     mut run: Run,
     found: &FoundSpikes,
     writer: Writer,
+    mut outputs: Outputs,
 ) -> Outcome<Exit> {
     let path = writer.path().to_owned();
     let kept = writer.finish(&run, found);
-    run.spikes = found.to_show(super::explain::TRACED);
+    run.spikes = found.to_show(MAX_TRACED_SPIKES);
     let run = &run;
     rt::unblock_signals();
-    let outputs = [&args.course.json, &args.perfetto];
-    if !outputs.iter().any(|path| path.as_deref() == Some("-".as_ref())) {
-        // Without a wake-up there is nothing to lay out: the last line says why.
-        if !run.follows() || run.cpus.iter().any(|cpu| cpu.cycles > 0) {
-            let (columns, color) = (environment.columns(), environment.color(&io::stdout()));
-            let render = if args.course.quiet { text::brief } else { text::render };
-            print(render(run, columns, color).as_bytes())?;
-        }
-        // Any other end says it as its error.
-        if let Some(why) = nothing_seen(run).filter(|_| run.ended == Ended::Signal) {
-            print((why + "\n").as_bytes())?;
-        }
-        if kept.is_ok() {
-            let shown = quoted(&path);
-            let again = format!(
-                "\nkept in {shown}\nthe same again, here or elsewhere: onbeat explain {shown}\nas pictures: onbeat report {shown} -o hunt.html\n"
-            );
-            print(again.as_bytes())?;
-        }
+    let is_kept = kept.is_ok();
+    outputs.keep(kept.map(drop));
+    // Without a wake-up there is nothing to lay out: the last line says why.
+    if outputs.prints() && (!run.follows() || run.cpus.iter().any(|cpu| cpu.cycles > 0)) {
+        let render = if args.flags.quiet { text::brief } else { text::render };
+        outputs.print(&render(run, outputs.screen.columns, outputs.screen.color));
     }
-    let mut first = kept.err();
-    if let Some(to) = &args.course.json {
-        let document = json(&Document::of(run, found));
-        first = first.or(document.and_then(|json| write_output(to, (json + "\n").as_bytes())).err());
+    // Any other end says it as its error.
+    if let Some(why) = nothing_seen(run).filter(|_| run.ended == Ended::Signal) {
+        outputs.print(&(why + "\n"));
     }
-    if let Some(to) = &args.perfetto {
-        first = first.or(super::explain::write_perfetto(&path, run, to).err());
+    if is_kept {
+        let shown = quoted(&path);
+        outputs.print(&format!(
+            "\nkept in {shown}\nthe same again, here or elsewhere: onbeat explain {shown}\nas pictures: onbeat report {shown} -o hunt.html\n"
+        ));
     }
-    unless_stopped(exit_of(run, first))
+    outputs.json(&args.flags.json, &Document::of(run, found));
+    outputs.write(&args.perfetto, || perfetto(&path, run));
+    unless_stopped(exit_of(run, outputs.into_failure()))
 }

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
+use super::Environment;
+use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::{block_signals, unless_stopped};
-use super::{Environment, print, say, write_output};
 use bundle::foreign;
 use bundle::write::Writer;
 use host::{self, random_u64, rt};
-use model::error::{Exit, Outcome, Trouble, json};
+use model::error::{Exit, Outcome, Trouble};
 use model::text::quoted;
 use model::units::{Bare, Nanos, parse_span};
+use report::run::table;
 
 /// Histograms of any length fit; a file that is larger is something else.
 const FILE_LIMIT: u64 = 64 << 20;
@@ -20,6 +22,8 @@ const FILE_LIMIT: u64 = 64 << 20;
 /// and after 2.7. What such a file does not carry stays unknown, unless a flag gives it.
 #[derive(clap::Args)]
 #[command(
+    mut_arg("json", |arg| arg.help("Write run.json there too; `-` is standard output, which then holds nothing else")),
+    mut_arg("quiet", |arg| arg.help("Do not print the result")),
     after_help = "Examples:\n  onbeat import results.json -i 200\n  onbeat import hist.txt -i 1000 -o bundle && onbeat report bundle -o latency.html"
 )]
 pub struct Args {
@@ -32,19 +36,16 @@ pub struct Args {
     #[arg(short = 'N', long)]
     nsecs: bool,
     /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Write run.json there too; `-` is standard output, which then holds nothing else
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Do not print the result
-    #[arg(short, long)]
-    quiet: bool,
+    #[arg(short, long = "output", value_name = "DIR")]
+    folder: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputFlags,
 }
 
 /// Imports.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let shown = quoted(&args.file);
+    let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let interval = args.interval.as_deref().map(interval).transpose()?;
     let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {
         let remedy = match error.kind() {
@@ -66,23 +67,22 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         foreign::set_interval(&mut run, interval);
     }
     run.id = format!("import-{:016x}", random_u64());
-    let path = args.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
+    let path = args.folder.clone().unwrap_or_else(|| environment.runs().join(&run.id));
     block_signals()?;
     let writer = Writer::create(&path, run.cpus.len())?;
     let path = writer.finish(&run, &run.spikes)?;
     rt::unblock_signals();
-    if let Some(to) = &args.json {
-        write_output(to, (json(&run)? + "\n").as_bytes())?;
-    }
-    if args.json.as_deref() != Some("-".as_ref()) && !args.quiet {
-        let color = environment.color(&std::io::stdout());
-        let table = report::run::table::render(&run, environment.columns(), color);
-        print(format!("{table}kept in {}\n", quoted(&path)).as_bytes())?;
+    outputs.json(&args.output.json, &run);
+    if !args.output.quiet {
+        let table = table::render(&run, outputs.screen.columns, outputs.screen.color);
+        outputs.print(&format!("{table}kept in {}\n", quoted(&path)));
     }
     if run.plan.interval_ns.is_none() {
-        say("onbeat: the interval is not in the file: give it with -i, so that cycle numbers become times");
+        remark(
+            "onbeat: the interval is not in the file: give it with -i, so that cycle numbers become times",
+        );
     }
-    unless_stopped(Ok(Exit::Fine))
+    unless_stopped(outputs.end(Exit::Fine))
 }
 
 fn interval(text: &str) -> Outcome<Nanos> {

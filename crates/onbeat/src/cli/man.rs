@@ -28,6 +28,6 @@ pub fn run(args: &Args, mut command: clap::Command) -> Outcome<Exit> {
     clap_mangen::Man::new(page)
         .render(&mut roff)
         .map_err(|error| Trouble::internal(format!("cannot render the page: {error}")))?;
-    super::print(&roff)?;
+    super::outputs::print(&roff)?;
     Ok(Exit::Fine)
 }

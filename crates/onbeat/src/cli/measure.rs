@@ -1,16 +1,16 @@
 //! `onbeat measure`: flags to intent, machine to plan, run, table.
 
-use std::io;
 use std::path::PathBuf;
 
-use super::course::Course;
-use super::running::{Begun, Desk, begin, exit_of, unless_stopped};
-use super::{Environment, print, write_output};
+use super::Environment;
+use super::measure_flags::MeasureFlags;
+use super::outputs::{Outputs, Screen};
+use super::running::{PreparedRun, RunSink, exit_of, prepare, unless_stopped};
 use crate::measure::start;
 use bundle::foreign;
 use bundle::write::Writer;
 use host::rt;
-use model::error::{Exit, Outcome, json};
+use model::error::{Exit, Outcome};
 use model::run::Run;
 use model::text::quoted;
 use model::vocabulary::Command;
@@ -32,7 +32,7 @@ use report::words::wrapped;
 )]
 pub struct Args {
     #[command(flatten)]
-    course: Course,
+    flags: MeasureFlags,
     /// Write cyclictest's JSON, for scripts that read it
     #[arg(long, value_name = "FILE")]
     rt_tests_json: Option<PathBuf>,
@@ -43,12 +43,12 @@ pub struct Args {
 
 /// Measures.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
-    super::check_outputs(&args.outputs())?;
-    let Begun { plan, run, core_types, before, mut desk, .. } =
-        begin(&args.course, Command::Measure, environment)?;
-    let measured = start::measure(plan, run, &core_types, &mut desk, None);
+    let outputs = Outputs::of(&[&args.flags.json, &args.rt_tests_json, &args.hist], environment)?;
+    let PreparedRun { plan, run, core_types, before, mut sink, .. } =
+        prepare(&args.flags, Command::Measure, environment)?;
+    let measured = start::measure(plan, run, &core_types, &mut sink, None);
     rt::release_code_pages(); // that of the measuring
-    let Desk { writer, live } = desk;
+    let RunSink { writer, live } = sink;
     drop(live);
     let mut run = match measured {
         Ok(run) => run,
@@ -58,49 +58,46 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         }
     };
     run.integrity.extend(before.changes(&run));
-    finish(args, environment, &run, writer)
+    finish(args, environment, &run, writer, outputs)
 }
 
-/// Tells, writes and ends: the table even where writing fails, so that nothing measured is lost.
-fn finish(args: &Args, environment: &Environment, run: &Run, writer: Writer) -> Outcome<Exit> {
+/// Prints, writes and ends: the table even where writing fails, so that nothing measured is lost.
+fn finish(
+    args: &Args,
+    environment: &Environment,
+    run: &Run,
+    writer: Writer,
+    mut outputs: Outputs,
+) -> Outcome<Exit> {
     rt::release_code_pages(); // what looked at the machine again
     let path = writer.path().to_owned();
     let kept = writer.finish(run, &run.spikes);
     // What was measured is safe: Ctrl-C may end whatever takes too long from here on.
     rt::unblock_signals();
-    if !args.outputs().iter().any(|path| path.as_deref() == Some("-".as_ref())) {
-        let (columns, color) = (environment.columns(), environment.color(&io::stdout()));
-        let mut text = match args.course.quiet {
-            true => table::brief(run, columns, color),
-            false => table::render(run, columns, color),
-        };
-        for line in outlook(run).iter().filter(|_| !args.course.quiet) {
-            wrapped(&mut text, line, columns);
-        }
-        if kept.is_ok() {
-            text.push_str(&format!(
-                "kept in {0}; draw it: onbeat report {0} -o latency.html\n",
-                quoted(&path)
-            ));
-        }
-        print(text.as_bytes())?;
+    let kept_in = kept.is_ok().then(|| quoted(&path));
+    outputs.keep(kept.map(drop));
+    if outputs.prints() {
+        let text = text(run, kept_in.as_deref(), args.flags.quiet, outputs.screen);
+        outputs.print(&text);
     }
-    let mut first = kept.err();
+    outputs.json(&args.flags.json, run);
     let context = super::context_of(run, environment, &host::node_name());
-    let run_json = || Ok(json(run)? + "\n");
-    let rt_tests_json = || foreign::cyclictest_json::write(run, &context);
-    let hist = || Ok(foreign::cyclictest_hist::write(run));
-    let writers: [&dyn Fn() -> Outcome<String>; 3] = [&run_json, &rt_tests_json, &hist];
-    for (path, bytes) in args.outputs().into_iter().zip(writers) {
-        if let Some(path) = path {
-            first = first.or(bytes().and_then(|bytes| write_output(path, bytes.as_bytes())).err());
-        }
-    }
-    unless_stopped(exit_of(run, first))
+    outputs.write(&args.rt_tests_json, || foreign::cyclictest_json::write(run, &context));
+    outputs.write(&args.hist, || Ok(foreign::cyclictest_hist::write(run)));
+    unless_stopped(exit_of(run, outputs.into_failure()))
 }
 
-impl Args {
-    fn outputs(&self) -> [&Option<PathBuf>; 3] {
-        [&self.course.json, &self.rt_tests_json, &self.hist]
+/// The table, what to do next, and where the run is kept.
+fn text(run: &Run, kept_in: Option<&str>, quiet: bool, Screen { columns, color }: Screen) -> String {
+    let mut text = match quiet {
+        true => table::brief(run, columns, color),
+        false => table::render(run, columns, color),
+    };
+    for line in outlook(run).iter().filter(|_| !quiet) {
+        wrapped(&mut text, line, columns);
     }
+    if let Some(path) = kept_in {
+        text.push_str(&format!("kept in {path}; draw it: onbeat report {path} -o latency.html\n"));
+    }
+    text
 }

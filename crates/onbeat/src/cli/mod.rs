@@ -1,28 +1,23 @@
 //! The command line: one file per subcommand, each gathers, calls and prints.
 
 use model::vocabulary::Ended;
-use std::borrow::Cow;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use bundle::foreign;
-use facts::survey::Wanted;
 use model::error::{Exit, Outcome, Trouble};
 use model::run::Run;
 
-use ::report::map;
-use model::text::{clean, harmless, quoted};
+use outputs::{print, remark};
 
 mod audit;
 mod bounds;
 mod capture;
 mod compare;
 mod completions;
-mod course;
-mod crowd;
 mod explain;
 mod flags;
 mod help;
@@ -31,10 +26,12 @@ mod import;
 mod live;
 mod man;
 mod measure;
+mod measure_flags;
+mod outputs;
+mod read_flags;
 mod report;
 mod rules;
 mod running;
-mod subject;
 
 /// What the process brings along; nothing else of its environment is read.
 #[derive(Clone, Debug, Default)]
@@ -147,15 +144,16 @@ fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::E
 
 /// Runs the command line and says how it ended.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
-    let outcome =
-        course::refuse_lookalikes(&args).and_then(|()| match parsed(compare::part(args), environment) {
+    let outcome = measure_flags::refuse_lookalikes(&args).and_then(|()| {
+        match parsed(compare::mark_separator(args), environment) {
             Ok(cli) => dispatch(cli.command, environment),
             Err(error) => refused_by_clap(&error),
-        });
+        }
+    });
     match outcome {
         Ok(exit) => exit,
         Err(trouble) => {
-            say(&format!("onbeat: {}", trouble.message));
+            remark(&format!("onbeat: {}", trouble.message));
             trouble.exit
         }
     }
@@ -222,89 +220,4 @@ fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign:
         ended_unix_s: started_unix_s + run.elapsed_ns.unwrap_or_default().as_secs() as i64,
         return_code: if run.ended == Ended::Limit { 3 } else { 0 },
     }
-}
-
-/// What an audit reads of a machine: all that the rules ask for, and what the map of the machine needs besides.
-fn wanted() -> Wanted {
-    let mut wanted = ::rules::wanted();
-    wanted.texts.extend(map::READS);
-    wanted
-}
-
-/// A line on standard error, and one line whatever a file name or a foreign text put into it. Where it cannot be
-/// written nothing reads it.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{}", clean(line.trim()));
-}
-
-/// Remarks on inputs, on standard error; whether whoever reads the answer has them before his eyes there already.
-fn tell(subjects: &[&subject::Subject], quiet: bool) -> bool {
-    if quiet {
-        return false;
-    }
-    for subject in subjects {
-        subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
-    }
-    io::stdout().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Bytes on standard output; a reader that has gone away has read enough.
-fn print(bytes: &[u8]) -> Outcome<()> {
-    let bytes = safe(bytes);
-    let mut out = io::stdout().lock();
-    match out.write_all(&bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe && !was_closed(&error) => {
-            let what = "cannot write to standard output";
-            Err(Trouble {
-                exit: Exit::Internal,
-                ..Trouble::of_call(what, &error, Exit::Internal, "name a file")
-            })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// No document carries a character beyond ASCII that would steer the terminal it is shown on.
-fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
-    match std::str::from_utf8(bytes).map(harmless) {
-        Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
-        _ => Cow::Borrowed(bytes),
-    }
-}
-
-/// Whether standard output is a terminal that was closed: it answers EIO from then on (tty_hung_up_p, tty(4)).
-fn was_closed(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EIO) && host::is_character_device(io::stdout())
-}
-
-/// Refuses outputs that cannot be written, before anything is measured for them, and two on one stream.
-fn check_outputs(outputs: &[&Option<PathBuf>]) -> Outcome<()> {
-    let named: Vec<&Path> = outputs.iter().filter_map(|path| path.as_deref()).collect();
-    if named.iter().filter(|path| **path == Path::new("-")).count() > 1 {
-        return Err(Trouble::usage("standard output holds one document: name a file for the other"));
-    }
-    if named.iter().enumerate().any(|(at, path)| *path != Path::new("-") && named[..at].contains(path)) {
-        return Err(Trouble::usage("two outputs name the same file: give each its own"));
-    }
-    for path in named.into_iter().filter(|path| *path != Path::new("-")) {
-        host::check_writable(path).map_err(|error| unwritable(path, &error))?;
-    }
-    Ok(())
-}
-
-/// Writes a result to the file that a flag names, `-` being standard output.
-fn write_output(path: &Path, bytes: &[u8]) -> Outcome<()> {
-    if path == Path::new("-") {
-        return print(bytes);
-    }
-    // What the shell gave as standard output is not opened once more: it may be a socket, or a file that is added to.
-    if ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name)) {
-        return print(bytes);
-    }
-    host::write_user_file(path, &safe(bytes)).map_err(|error| unwritable(path, &error))
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Trouble {
-    let what = format!("cannot write {}", quoted(path));
-    Trouble::of_call(what, error, Exit::Usage, "choose another file")
 }

@@ -1,32 +1,23 @@
 //! `onbeat report`: bundles to pictures and tables.
 
-use model::vocabulary::Command;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::bounds::{Asked, answer};
-use super::subject::Subject;
-use super::{Environment, print, say, write_output};
-use crate::hunt::again;
+use super::Environment;
+use super::bounds::Asked;
+use super::outputs::{OutputFlags, Outputs, Screen};
+use super::read_flags::print_remarks;
 use bundle::capture::is_capture;
-use bundle::events::each_window;
-use bundle::foreign;
-use bundle::read::Bundle;
+use bundle::foreign::{cyclictest_hist, cyclictest_json};
 use model::error::{Exit, Outcome, Trouble};
-use model::run::Peak;
-use model::text::{clean, several};
-use model::units::Nanos;
-use report::hunt;
-use report::hunt::windows::Windows;
-use report::plot::history::History;
+use model::text::clean;
+use model::vocabulary::Command;
 use report::run::table;
-use report::{self, Format, Input};
-use rules::culprits::Stolen;
-use stats::bounds::{Bounds, Question, REACH};
-use stats::series::Collector;
-
-/// Columns of the pictures over time; a longer run has more time in each.
-const COLUMNS: usize = report::plot::history::COLUMNS;
+use report::{Format, Input, hunt};
+use rules::intent::Profile;
+use stats::bounds::REACH;
+use study::audit::{Machine, judge};
+use study::page::Page;
 
 /// Draw runs, or print their tables
 ///
@@ -36,6 +27,7 @@ const COLUMNS: usize = report::plot::history::COLUMNS;
 /// what each run supports, as `onbeat bounds` does: of the run's own limit, unless --limit names one.
 #[derive(clap::Args)]
 #[command(
+    mut_arg("json", |arg| arg.help("Write the run as JSON there too")),
     after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run --limit 50us --horizon 24h -o run.html\n  onbeat report run -o run.svg"
 )]
 pub struct Args {
@@ -43,25 +35,21 @@ pub struct Args {
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// The file to write: .html, .svg, .csv or .json; `-` is standard output, with --format
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[arg(short, long = "output", value_name = "FILE")]
+    file: Option<PathBuf>,
     /// The kind of output, where the file's ending does not say it
     #[arg(long, value_name = "KIND", value_parser = ["html", "svg", "csv", "json", "text"])]
     format: Option<String>,
     #[command(flatten)]
     asked: Asked,
-    /// Write the run as JSON there too
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
     /// Write cyclictest's JSON, for scripts that read it (one bundle)
     #[arg(long, value_name = "FILE")]
     rt_tests_json: Option<PathBuf>,
     /// Write cyclictest's histogram text (one bundle)
     #[arg(long, value_name = "FILE")]
     hist: Option<PathBuf>,
-    /// No remarks on standard error
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: OutputFlags,
 }
 
 /// Reports.
@@ -77,110 +65,37 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             "--limit and --horizon are about what a run supports, which only the page says: name it with -o FILE.html",
         ));
     }
-    super::check_outputs(&[&args.output, &args.json, &args.rt_tests_json, &args.hist])?;
+    let files = [&args.file, &args.output.json, &args.rt_tests_json, &args.hist];
+    let mut outputs = Outputs::of(&files, environment)?;
     if args.bundles.iter().any(|path| is_capture(path)) {
-        return args.of_capture(format);
+        return args.of_capture(format, outputs);
     }
     let question = args.asked.question(REACH)?;
-    let mut read = Vec::new();
+    let mut pages = Vec::new();
     for path in &args.bundles {
-        let mut one = load(path, args.quiet)?;
+        let mut page = Page::open(path)?;
+        print_remarks(&[&page.measurement], args.output.quiet);
         // Only the page says what a run supports.
-        one.bounds = (format == Some(Format::Html)).then(|| one.bounds(&question)).flatten();
-        read.push(one);
-    }
-    let inputs: Vec<Input> = read.iter().filter_map(Loaded::input).collect();
-    if let Some(path) = &args.json {
-        write_output(path, report::render(&inputs, Format::Json)?.as_bytes())?;
-    }
-    if let (Some(path), Some(input)) = (&args.rt_tests_json, inputs.first()) {
-        let context = super::context_of(input.run, environment, "");
-        write_output(path, foreign::cyclictest_json::write(input.run, &context)?.as_bytes())?;
-    }
-    if let (Some(path), Some(input)) = (&args.hist, inputs.first()) {
-        write_output(path, foreign::cyclictest_hist::write(input.run).as_bytes())?;
-    }
-    match (&args.output, format) {
-        (Some(path), Some(format)) => write_output(path, report::render(&inputs, format)?.as_bytes())?,
-        (None, Some(format)) => print(report::render(&inputs, format)?.as_bytes())?,
-        (path, None) if args.prints_table() || path.is_some() => {
-            let color = path.is_none() && environment.color(&std::io::stdout());
-            let text = tables(&inputs, environment.columns(), color);
-            write_output(path.as_deref().unwrap_or(Path::new("-")), text.as_bytes())?;
+        if format == Some(Format::Html) {
+            page.ask(&question);
         }
-        _ => {}
+        pages.push(page);
     }
-    Ok(Exit::Fine)
-}
-
-/// A run with what its pictures are made of.
-struct Loaded {
-    subject: Subject,
-    history: History,
-    bounds: Option<Bounds>,
-    windows: Option<Windows>,
-}
-
-impl Loaded {
-    /// What the run supports; about its own limit, where none is asked for.
-    fn bounds(&self, question: &Question) -> Option<Bounds> {
-        let own = self.subject.run.as_ref().and_then(|run| run.plan.limit_ns);
-        answer(&self.subject, &Question { limit: question.limit.or(own), ..*question }).ok()
+    let inputs: Vec<Input> = pages.iter().filter_map(Page::input).collect();
+    outputs.write(&args.output.json, || report::render(&inputs, Format::Json));
+    if let Some(input) = inputs.first() {
+        let context = super::context_of(input.run, environment, "");
+        outputs.write(&args.rt_tests_json, || cyclictest_json::write(input.run, &context));
+        outputs.write(&args.hist, || Ok(cyclictest_hist::write(input.run)));
     }
-
-    fn input(&self) -> Option<Input<'_>> {
-        Some(Input {
-            run: self.subject.run.as_ref()?,
-            history: &self.history,
-            series: &self.subject.series,
-            bounds: self.bounds.as_ref(),
-            windows: self.windows.as_ref(),
-            remarks: &self.subject.remarks,
-            title: &self.subject.title,
-        })
+    let Screen { columns, color } = outputs.screen;
+    match format {
+        Some(format) => outputs.write(&args.file_or_stdout(), || report::render(&inputs, format)),
+        None if args.file.is_some() => outputs.write(&args.file, || Ok(tables(&inputs, columns, false))),
+        None if args.prints_table() => outputs.print(&tables(&inputs, columns, color)),
+        None => {}
     }
-}
-
-/// Reads a bundle; its blocks only once, because those of a day are a quarter of a gigabyte.
-fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
-    let mut bundle = Bundle::open(path)?;
-    let mut history = History::for_run(&bundle.run, COLUMNS);
-    let mut collector = Collector::new(None, bundle.run.plan.interval_ns.unwrap_or_default());
-    let mut stolen = Vec::new();
-    let unread = bundle.each_block(|block| {
-        stolen.extend(Stolen::of(block));
-        collector.add(&Peak::of(block));
-        history.add(block);
-    })?;
-    if unread > 0 {
-        bundle.remarks.push(format!(
-            "{} of blocks.jsonl could not be read; the pictures over time lack that",
-            several(unread, "line", "lines")
-        ));
-    }
-    let windows =
-        if bundle.run.command == Command::Hunt { Some(windows(path, &mut bundle, &stolen)?) } else { None };
-    let subject = Subject::of_bundle(path, bundle, collector, Nanos(1));
-    if !quiet {
-        subject.remarks.iter().for_each(|remark| say(&format!("onbeat: {}: {remark}", subject.title)));
-    }
-    Ok(Loaded { subject, history, bounds: None, windows })
-}
-
-/// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last checkpoint, too.
-fn windows(path: &Path, bundle: &mut Bundle, stolen: &[Stolen]) -> Outcome<Windows> {
-    let mut windows = Windows::default();
-    let unread = match bundle.run.complete {
-        true => each_window(path, |window| windows.add(window))?,
-        false => again::explain(path, &mut bundle.run, stolen, |window| windows.add(window))?,
-    };
-    if unread > 0 {
-        bundle.remarks.push(format!(
-            "{} of events could not be read; the pictures lack that",
-            several(unread, "window", "windows")
-        ));
-    }
-    Ok(windows)
+    outputs.end(Exit::Fine)
 }
 
 fn tables(inputs: &[Input], columns: usize, color: bool) -> String {
@@ -198,13 +113,13 @@ fn tables(inputs: &[Input], columns: usize, color: bool) -> String {
 
 impl Args {
     /// A capture has no run: all that there is to report is how its machine is set up.
-    fn of_capture(&self, format: Option<Format>) -> Outcome<Exit> {
-        let no_run = self.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();
+    fn of_capture(&self, format: Option<Format>, mut outputs: Outputs) -> Outcome<Exit> {
+        let no_run = self.output.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();
         match (self.bundles.as_slice(), format) {
             ([one], Some(Format::Html)) if !no_run && !self.asked.is_given() => {
-                let page = super::audit::page_of_capture(one)?;
-                write_output(self.output.as_deref().unwrap_or(Path::new("-")), page.as_bytes())?;
-                Ok(Exit::Fine)
+                let page = judge(Machine::Captured(one), Profile::default(), None)?.page();
+                outputs.write(&self.file_or_stdout(), || page);
+                outputs.end(Exit::Fine)
             }
             _ => Err(Trouble::usage(
                 "a capture holds no run: `report CAPTURE -o FILE.html` makes the page of its audit, `onbeat audit --bundle CAPTURE` all else",
@@ -215,11 +130,11 @@ impl Args {
     /// The kind of output; none is the text table.
     fn format(&self) -> Outcome<Option<Format>> {
         let ending = self
-            .output
+            .file
             .as_ref()
             .and_then(|path| path.extension())
             .map(|ending| ending.to_string_lossy().to_lowercase());
-        let name = match (&self.format, ending, &self.output) {
+        let name = match (&self.format, ending, &self.file) {
             (Some(format), _, _) => format.clone(),
             (None, Some(ending), _) => {
                 if ending == "txt" {
@@ -234,7 +149,7 @@ impl Args {
         match (name.as_str(), Format::of_name(&format!("x.{name}"))) {
             ("text", _) => Ok(None),
             (_, Some(format)) => {
-                if self.output.is_none() && std::io::stdout().is_terminal() && format != Format::Csv {
+                if self.file.is_none() && std::io::stdout().is_terminal() && format != Format::Csv {
                     return Err(Trouble::usage(format!("{name} is not for a terminal: name a file with -o")));
                 }
                 Ok(Some(format))
@@ -245,8 +160,15 @@ impl Args {
         }
     }
 
-    /// The table is for who asked for nothing else.
+    fn file_or_stdout(&self) -> Option<PathBuf> {
+        Some(self.file.clone().unwrap_or_else(|| "-".into()))
+    }
+
+    /// The table is printed where no document was asked for.
     fn prints_table(&self) -> bool {
-        self.output.is_none() && self.json.is_none() && self.rt_tests_json.is_none() && self.hist.is_none()
+        self.file.is_none()
+            && self.output.json.is_none()
+            && self.rt_tests_json.is_none()
+            && self.hist.is_none()
     }
 }

@@ -1,8 +1,9 @@
 //! `onbeat rules`: what is known, rule by rule.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::{Environment, check_outputs, print, write_output};
+use super::Environment;
+use super::outputs::{Outputs, Screen};
 use model::error::{Exit, Outcome, Trouble};
 use report::rule_pages::{json, text};
 use rules::Rule;
@@ -26,24 +27,18 @@ pub struct Args {
 
 /// Lists or tells.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
-    check_outputs(&[&args.json])?;
+    let mut outputs = Outputs::of(&[&args.json], environment)?;
     let chosen = match args.id.as_deref() {
         None => Rule::all(),
         Some(id) => vec![Rule::find(id).ok_or_else(|| unknown(id))?],
     };
-    if let Some(path) = &args.json {
-        write_output(path, json::json(&chosen)?.as_bytes())?;
-    }
-    if args.json.as_deref() != Some(Path::new("-")) {
-        let text = match (&args.id, &chosen[..]) {
-            (Some(_), [rule]) => {
-                text::page(*rule, environment.columns(), environment.color(&std::io::stdout()))
-            }
-            _ => text::list(&chosen, environment.columns()),
-        };
-        print(text.as_bytes())?;
-    }
-    Ok(Exit::Fine)
+    outputs.write(&args.json, || json::json(&chosen));
+    let Screen { columns, color } = outputs.screen;
+    outputs.print(&match (&args.id, &chosen[..]) {
+        (Some(_), [rule]) => text::page(*rule, columns, color),
+        _ => text::list(&chosen, columns),
+    });
+    outputs.end(Exit::Fine)
 }
 
 /// Names the rules with a word that begins alike.

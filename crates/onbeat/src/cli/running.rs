@@ -4,8 +4,8 @@ use model::vocabulary::{Command, Ended, IntegrityKind};
 use std::io::{self, IsTerminal};
 
 use super::Environment;
-use super::course::Course;
 use super::live::Live;
+use super::measure_flags::MeasureFlags;
 use crate::measure::integrity::entry;
 use crate::measure::preconditions::Preconditions;
 use crate::measure::sink::{Progress, Sink};
@@ -20,7 +20,7 @@ use model::units::CpuSet;
 use model::wall_time::wall_time;
 
 /// A run that has its plan, its conditions and its bundle, and no sample yet.
-pub struct Begun {
+pub struct PreparedRun {
     /// What will be done.
     pub plan: MeasurePlan,
     /// What it was made for.
@@ -34,22 +34,22 @@ pub struct Begun {
     /// What may change meanwhile.
     pub before: Preconditions,
     /// Where results go.
-    pub desk: Desk,
+    pub sink: RunSink,
 }
 
 /// Flags to intent, machine to plan; makes the bundle. Refuses with the remedy.
-pub fn begin(course: &Course, command: Command, environment: &Environment) -> Outcome<Begun> {
-    let intent = course.intent()?;
+pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment) -> Outcome<PreparedRun> {
+    let intent = flags.intent()?;
     rt::release_code_pages(); // that of the command line
     let host = Host::live().recording();
     let facts = facts::gather(&host);
     rt::release_code_pages(); // what looked at the machine
     let machine = look_at_machine(&facts)?;
     let plan = plan::plan(&intent, &machine, random_u64())?;
-    course.mention_needless_flags();
+    flags.mention_needless_flags();
     let mut run = document(command, &plan, &facts);
     block_signals()?;
-    let path = course.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
+    let path = flags.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
     let mut writer = Writer::create(&path, plan.cpus.len())?;
     writer.begin(&run)?;
     if let Some(recorder) = host.recorded() {
@@ -60,29 +60,29 @@ pub fn begin(course: &Course, command: Command, environment: &Environment) -> Ou
         plan.cpus.iter().map(|own| facts.core_types.get(&own.cpu).cloned().unwrap_or_default()).collect();
     let before = Preconditions::check(&facts);
     run.integrity.extend(before.entries());
-    run.integrity.extend(clear_away());
-    let live = (!course.quiet && !environment.dumb && io::stderr().is_terminal())
+    run.integrity.extend(remove_stale_instances());
+    let live = (!flags.quiet && !environment.dumb && io::stderr().is_terminal())
         .then(|| Live::new(&plan, environment));
     let housekeeping = intent.housekeeping;
-    Ok(Begun { plan, machine, housekeeping, run, core_types, before, desk: Desk { writer, live } })
+    Ok(PreparedRun { plan, machine, housekeeping, run, core_types, before, sink: RunSink { writer, live } })
 }
 
 /// What a killed hunt left armed costs every wake-up: it goes before anything is measured.
-fn clear_away() -> Option<Integrity> {
+fn remove_stale_instances() -> Option<Integrity> {
     let removed = Tracing::open().ok()?.remove_dead();
     let detail = format!("removed what a killed hunt had left armed: {}", removed.join(", "));
     (!removed.is_empty()).then(|| entry(IntegrityKind::Tracing, None, false, detail))
 }
 
 /// The bundle and the screen, side by side.
-pub struct Desk {
+pub struct RunSink {
     /// The bundle.
     pub writer: Writer,
     /// The screen, if there is one.
     pub live: Option<Live>,
 }
 
-impl Sink for Desk {
+impl Sink for RunSink {
     fn second(&mut self, tick: &Progress) -> Result<(), String> {
         if let Some(live) = &mut self.live {
             live.show(tick);

@@ -1,7 +1,6 @@
 //! From a late wake-up to a spike in the run: its window cut out, named, explained, kept and counted.
 
 use super::account::RecordingAccount;
-use super::findings::Findings;
 use super::found_spikes::FoundSpikes;
 use super::names::Names;
 use super::response::ResponseTime;
@@ -14,6 +13,7 @@ use host::clock;
 use model::error::Outcome;
 use model::run::{Block, Host, Run};
 use model::units::{CpuSet, Nanos};
+use study::findings::Findings;
 use trace::event::{Raw, Task, What};
 use trace::timeline::Cost;
 use trace::window::Window;

@@ -4,10 +4,10 @@ use std::io;
 
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 
-use super::findings::Findings;
 use bundle::explained::{Explained, Listed};
 use model::run::{Host, Spike};
 use model::units::Nanos;
+use study::findings::Findings;
 
 /// Slices in memory at a time, of the spikes that are to be shown.
 const SHOWN_SLICES: usize = 10_000;

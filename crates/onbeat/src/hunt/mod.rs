@@ -9,9 +9,7 @@
 //! windows of a bundle; `findings` is what both count.
 
 mod account;
-pub mod again;
 pub mod explainer;
-mod findings;
 pub mod follow_threads;
 mod followed_blocks;
 pub mod found_spikes;

@@ -32,7 +32,7 @@ pub struct MeasureIntent {
     pub wake: WakeMechanism,
     /// How the schedules lie to each other.
     pub phase: SchedulePhase,
-    /// IdleStates states, if said.
+    /// Idle states, if said.
     pub idle: Option<IdleStates>,
     /// Length of the run; without it and `loops` a signal ends the run.
     pub duration: Option<Nanos>,

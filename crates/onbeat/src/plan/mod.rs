@@ -55,7 +55,7 @@ pub struct MeasurePlan {
     pub wake: WakeMechanism,
     /// How the schedules lie to each other.
     pub phase: SchedulePhase,
-    /// IdleStates states.
+    /// Idle states.
     pub idle: IdleStates,
     /// Whether the user said so; else a refusal falls back to `as-is`.
     pub idle_explicit: bool,

@@ -3,14 +3,48 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::findings::Findings;
+use crate::findings::Findings;
 use bundle::events::each_window;
+use bundle::read::Bundle;
 use bundle::room::Room;
-use model::error::Outcome;
+use model::error::{Outcome, Trouble};
 use model::run::{Run, Spike};
+use model::text::{quoted, several};
+use model::vocabulary::Command;
 use rules::culprits::Stolen;
 use trace::timeline::Cost;
 use trace::window::Window;
+
+/// A hunt explained again.
+pub struct Explained {
+    /// The run with its new explanation.
+    pub run: Run,
+    /// What reading the bundle had to repair or leave out.
+    pub remarks: Vec<String>,
+}
+
+/// Explains a bundle of `hunt` again; a run of another command is refused.
+pub fn open(path: &Path) -> Outcome<Explained> {
+    let mut bundle = Bundle::open(path)?;
+    let mut stolen = Vec::new();
+    bundle.each_block(|block| stolen.extend(Stolen::of(block)))?;
+    let (mut run, mut remarks) = (std::mem::take(&mut bundle.run), std::mem::take(&mut bundle.remarks));
+    if run.command != Command::Hunt {
+        return Err(Trouble::usage(format!(
+            "{} is a run of `onbeat {}`, in which nothing was traced: give one of `onbeat hunt`",
+            quoted(path),
+            run.command
+        )));
+    }
+    let unread = explain(path, &mut run, &stolen, |_| ())?;
+    if unread > 0 {
+        remarks.push(format!(
+            "{} of events could not be read: what was explained before stays",
+            several(unread, "window", "windows")
+        ));
+    }
+    Ok(Explained { run, remarks })
+}
 
 /// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not
 /// be read.

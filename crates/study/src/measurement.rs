@@ -1,9 +1,8 @@
-//! What `bounds` and `compare` are about: a run, or a list of block maxima, read into a series.
+//! A run, or a list of block maxima, read into a series: what bounds and comparisons are about.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::flags::positive_span;
 use bundle::foreign::maxima::{self, LINE_LIMIT, Maxima};
 use bundle::read::Bundle;
 use model::error::{Exit, Outcome, Trouble};
@@ -11,31 +10,28 @@ use model::run::{CpuRun, Run};
 
 use model::histogram::Bucket;
 use model::text::{quoted, several};
-use model::units::{Bare, CpuSet, Nanos};
+use model::units::{CpuSet, Nanos};
 use stats::bounds::overflows::List;
 use stats::series::{BLOCK, Collector, Series};
 
-/// So many values are looked at for repetition,
-const MANY: usize = 10_000;
-/// and each has to come so often on average.
-const REPEATS: usize = 5;
+/// Values that are looked at for repetition.
+const MAX_VALUES: usize = 10_000;
+/// How often each of them has to come on average, to be taken for a rounded one.
+const MIN_REPEATS: usize = 5;
 
-/// How the inputs are to be read: flags that `bounds` and `compare` share.
-#[derive(clap::Args, Default)]
-pub struct Reading {
-    /// Only these CPUs of a run, like 2-3
-    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
-    cpus: Option<String>,
-    /// Length of a block of a CSV file; a bare number is in seconds [default: 1s]
-    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
-    block: Option<String>,
-    /// Step in which latencies were recorded, each rounded down; a bare number is in us [default: 1ns]
-    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
-    resolution: Option<String>,
+/// How inputs are to be read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// Only these CPUs of a run; not for a list.
+    pub cpus: Option<CpuSet>,
+    /// Length of a block of a list; a run has its own.
+    pub block: Option<Nanos>,
+    /// Step in which the latencies of a list were recorded, each rounded down.
+    pub resolution: Option<Nanos>,
 }
 
 /// An input, read.
-pub struct Subject {
+pub struct Measurement {
     /// Its name, for people.
     pub title: String,
     /// Its block maxima.
@@ -50,14 +46,14 @@ pub struct Subject {
     pub identity: Option<(u64, u64)>,
 }
 
-impl Subject {
+impl Measurement {
     /// A bundle whose blocks were collected.
-    pub fn of_bundle(path: &Path, bundle: Bundle, collector: Collector, step: Nanos) -> Subject {
+    pub fn of_bundle(path: &Path, bundle: Bundle, collector: Collector, step: Nanos) -> Measurement {
         let tick = bundle.run.cpus.iter().filter_map(|cpu| cpu.interval_ns).max();
         let mut series = collector.finish(step, tick.unwrap_or(Nanos(1)), length(&bundle.run));
         let measured = bundle.run.cpus.iter().filter(|cpu| cpu.cycles > 0).map(|cpu| cpu.cpu);
         series.unseen = measured.filter(|cpu| !series.cpus.contains(cpu)).collect();
-        Subject {
+        Measurement {
             title: title(path),
             series,
             run: Some(bundle.run),
@@ -82,8 +78,8 @@ impl Subject {
         self.cpus().filter_map(|cpu| cpu.overflows).fold(0, u64::saturating_add)
     }
 
-    /// What the run itself says has spoiled it.
-    pub fn spoiled(&self) -> Vec<String> {
+    /// What makes the run invalid, by its own integrity checks.
+    pub fn invalid(&self) -> Vec<String> {
         let entries = self.run.iter().flat_map(|run| &run.integrity);
         entries.filter(|entry| entry.invalidates).map(report::run::sentences::integrity).collect()
     }
@@ -110,9 +106,9 @@ impl Subject {
     }
 }
 
-impl Reading {
+impl ReadOptions {
     /// Reads an input: a bundle's folder or `run.json`, or a list of maxima.
-    pub fn open(&self, path: &Path) -> Outcome<Subject> {
+    pub fn open(&self, path: &Path) -> Outcome<Measurement> {
         let run = path.file_name().is_some_and(|name| name == "run.json");
         let folder = run || host::is_dir(path).map_err(|error| self.unreadable(path, &error))?;
         if folder { self.bundle(path) } else { self.list(path) }
@@ -123,9 +119,9 @@ impl Reading {
         Trouble::of_call(format!("cannot read {}", quoted(path)), error, Exit::Usage, expected)
     }
 
-    fn bundle(&self, path: &Path) -> Outcome<Subject> {
+    fn bundle(&self, path: &Path) -> Outcome<Measurement> {
         let mut bundle = Bundle::open(path)?;
-        let wanted = self.cpus()?;
+        let wanted = &self.cpus;
         if self.block.is_some() || self.resolution.is_some() {
             return Err(Trouble::usage("--block and --resolution are for CSV files: a run says them itself"));
         }
@@ -148,20 +144,19 @@ impl Reading {
                 several(unread, "line", "lines")
             ));
         }
-        if let Some(wanted) = &wanted {
+        if let Some(wanted) = wanted {
             bundle.run.cpus.retain(|cpu| wanted.contains(cpu.cpu));
         }
-        Ok(Subject::of_bundle(path, bundle, collector, self.step()?))
+        Ok(Measurement::of_bundle(path, bundle, collector, self.step()))
     }
 
-    fn list(&self, path: &Path) -> Outcome<Subject> {
+    fn list(&self, path: &Path) -> Outcome<Measurement> {
         let shown = quoted(path);
         let failed = |error: std::io::Error| self.unreadable(path, &error);
         if self.cpus.is_some() {
             return Err(Trouble::usage(format!("{shown} is a list, which has no CPUs: leave -a out")));
         }
-        let block =
-            self.block.as_deref().map_or(Ok(BLOCK), |text| positive_span("--block", text, Bare::Seconds))?;
+        let block = self.block.unwrap_or(BLOCK);
         let mut lines = host::Lines::open(path, LINE_LIMIT).map_err(failed)?;
         let mut maxima = Maxima::default();
         let mut first = true;
@@ -186,7 +181,7 @@ impl Reading {
                 "{shown}: these blocks last longer than 292 years: give a shorter --block"
             )));
         }
-        let step = match (&self.resolution, coarse_step(|| maxima::values(&list).flatten())) {
+        let step = match (self.resolution, coarse_step(|| maxima::values(&list).flatten())) {
             (None, Some(step)) => {
                 remarks.push(format!(
                     "few different values, all multiples of {}: taken as recorded in such steps, --resolution says otherwise",
@@ -194,10 +189,10 @@ impl Reading {
                 ));
                 step
             }
-            _ => self.step()?,
+            _ => self.step(),
         };
         let series = Series::of_maxima(maxima::values(&list), block, step);
-        Ok(Subject {
+        Ok(Measurement {
             title: title(path),
             series,
             run: None,
@@ -207,18 +202,8 @@ impl Reading {
         })
     }
 
-    fn cpus(&self) -> Outcome<Option<CpuSet>> {
-        let parse = |text: &str| CpuSet::parse(text).map_err(|what| Trouble::usage(format!("-a: {what}")));
-        match self.cpus.as_deref().map(parse).transpose()? {
-            Some(none) if none.is_empty() => Err(Trouble::usage("-a: names no CPU")),
-            wanted => Ok(wanted),
-        }
-    }
-
-    fn step(&self) -> Outcome<Nanos> {
-        self.resolution
-            .as_deref()
-            .map_or(Ok(Nanos(1)), |text| positive_span("--resolution", text, Bare::Micros))
+    fn step(&self) -> Nanos {
+        self.resolution.unwrap_or(Nanos(1))
     }
 }
 
@@ -234,8 +219,8 @@ fn length(run: &Run) -> Option<Nanos> {
 /// A microsecond, where all values are multiples of one and most come again and again: rounded numbers, of which each
 /// stands for all that were rounded to it.
 fn coarse_step<I: Iterator<Item = Nanos>>(known: impl Fn() -> I) -> Option<Nanos> {
-    let different: BTreeSet<Nanos> = known().take(MANY).collect();
-    let repeated = different.len() > 1 && different.len() * REPEATS <= known().take(MANY).count();
+    let different: BTreeSet<Nanos> = known().take(MAX_VALUES).collect();
+    let repeated = different.len() > 1 && different.len() * MIN_REPEATS <= known().take(MAX_VALUES).count();
     (repeated && known().all(|value| value.0 % Nanos::MICRO.0 == 0)).then_some(Nanos::MICRO)
 }
 

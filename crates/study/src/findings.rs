@@ -91,8 +91,8 @@ impl Findings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::again;
     use super::*;
+    use crate::explain;
     use bundle::write::Writer;
     use model::units::Cpu;
     use trace::timeline::fixture;
@@ -159,7 +159,7 @@ mod tests {
         live.spikes.iter_mut().for_each(|spike| findings.settle(&host, spike));
         findings.conclude(&mut live);
         let mut later = Run { spikes: live.spikes.clone(), ..run() };
-        again::explain(&path, &mut later, &all, |_| ()).expect("explained");
+        explain::explain(&path, &mut later, &all, |_| ()).expect("explained");
         (live, later, findings.stolen_dropped)
     }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::flags::{keyword, span};
-use super::say;
+use super::outputs::remark;
 use crate::plan::intent::{CpuChoice, MeasureIntent};
 use model::error::{Outcome, Trouble};
 use model::units::{Bare, CpuSet};
@@ -13,7 +13,7 @@ use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
 
 /// What is measured, how, and for how long.
 #[derive(clap::Args)]
-pub struct Course {
+pub struct MeasureFlags {
     /// CPUs to measure, like 0-3,8; `!0` leaves CPU 0 out; all by default
     #[arg(short = 'a', long = "affinity", value_name = "CPUS", num_args = 0..=1, default_missing_value = "all")]
     cpus: Option<String>,
@@ -41,7 +41,7 @@ pub struct Course {
     /// How the CPUs' schedules lie beside each other
     #[arg(long, value_name = "HOW", default_value = "staggered", value_parser = keyword::<SchedulePhase>())]
     phase: SchedulePhase,
-    /// IdleStates states during the run [default: held]
+    /// Idle states during the run [default: held]
     #[arg(long, value_name = "HOW", conflicts_with = "default_system", value_parser = keyword::<IdleStates>())]
     idle: Option<IdleStates>,
     /// The same as --idle as-is
@@ -101,7 +101,7 @@ pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
     }
 }
 
-impl Course {
+impl MeasureFlags {
     /// The flags as intent; what cannot be read is refused with its flag.
     pub fn intent(&self) -> Outcome<MeasureIntent> {
         Ok(MeasureIntent {
@@ -136,7 +136,7 @@ impl Course {
         ];
         let given: Vec<&str> = known.iter().filter(|(given, _)| *given).map(|(_, words)| *words).collect();
         if !given.is_empty() {
-            say(&format!("onbeat: always so and not needed: {}", given.join(", ")));
+            remark(&format!("onbeat: always so and not needed: {}", given.join(", ")));
         }
     }
 }
@@ -164,13 +164,13 @@ mod tests {
     #[derive(Parser)]
     struct Only {
         #[command(flatten)]
-        course: Course,
+        flags: MeasureFlags,
     }
 
     fn intent(flags: &str) -> Outcome<MeasureIntent> {
         Only::try_parse_from(std::iter::once("onbeat").chain(flags.split_whitespace()))
             .map_err(|error| Trouble::usage(error.to_string()))?
-            .course
+            .flags
             .intent()
     }
 

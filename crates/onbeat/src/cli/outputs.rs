@@ -1,0 +1,199 @@
+//! Where a command's answer goes: the text on the terminal, documents in files or on standard output.
+//!
+//! A command names its outputs once, in [`Outputs::of`], and gives each its content. What cannot be written is refused
+//! before anything is measured for it; of what fails later the first failure is the command's, after the rest is written.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use model::error::{Exit, Outcome, Trouble, json, json_pretty};
+use model::text::{clean, harmless, quoted};
+use serde::Serialize;
+
+use super::Environment;
+
+/// The flags that most commands share. A command whose document or silence is another says so with `mut_arg`.
+#[derive(clap::Args, Debug, Default)]
+pub struct OutputFlags {
+    /// Write the answer as JSON there; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// No remarks on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// How text is laid out: its width, and whether it has colours.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    /// Columns.
+    pub columns: usize,
+    /// Whether what goes to standard output is coloured.
+    pub color: bool,
+}
+
+/// The outputs of one command.
+pub struct Outputs {
+    /// Whether a document takes standard output, which then holds nothing else.
+    taken: bool,
+    /// How text is laid out.
+    pub screen: Screen,
+    failure: Option<Trouble>,
+}
+
+impl Outputs {
+    /// The files that the flags name, `-` being standard output. Refused are those that cannot be written, and two
+    /// in one place.
+    pub fn of(files: &[&Option<PathBuf>], environment: &Environment) -> Outcome<Outputs> {
+        let named: Vec<&Path> = files.iter().filter_map(|path| path.as_deref()).collect();
+        let standard = named.iter().filter(|path| is_dash(path)).count();
+        if standard > 1 {
+            return Err(Trouble::usage("standard output holds one document: name a file for the other"));
+        }
+        if named.iter().enumerate().any(|(at, path)| !is_dash(path) && named[..at].contains(path)) {
+            return Err(Trouble::usage("two outputs name the same file: give each its own"));
+        }
+        for path in named.into_iter().filter(|path| !is_dash(path)) {
+            host::check_writable(path).map_err(|error| unwritable(path, &error))?;
+        }
+        let screen = Screen { columns: environment.columns(), color: environment.color(&io::stdout()) };
+        Ok(Outputs { taken: standard > 0, screen, failure: None })
+    }
+
+    /// Whether the text is to be printed.
+    pub fn prints(&self) -> bool {
+        !self.taken
+    }
+
+    /// Prints text, unless a document takes standard output.
+    pub fn print(&mut self, text: &str) {
+        if self.prints() {
+            self.keep(print(text.as_bytes()));
+        }
+    }
+
+    /// Writes a document to where a flag names.
+    pub fn write(&mut self, to: &Option<PathBuf>, content: impl FnOnce() -> Outcome<String>) {
+        if let Some(path) = to {
+            self.keep(content().and_then(|content| write(path, content.as_bytes())));
+        }
+    }
+
+    /// Writes a value as JSON on one line.
+    pub fn json(&mut self, to: &Option<PathBuf>, value: &impl Serialize) {
+        self.write(to, || Ok(json(value)? + "\n"));
+    }
+
+    /// Writes a value as JSON on many lines.
+    pub fn json_pretty(&mut self, to: &Option<PathBuf>, value: &impl Serialize) {
+        self.write(to, || json_pretty(value));
+    }
+
+    /// Keeps the first failure.
+    pub fn keep(&mut self, written: Outcome<()>) {
+        self.failure = self.failure.take().or(written.err());
+    }
+
+    /// The first failure, for commands whose end depends on it.
+    pub fn into_failure(self) -> Option<Trouble> {
+        self.failure
+    }
+
+    /// How the command ended, unless something could not be written.
+    pub fn end(self, exit: Exit) -> Outcome<Exit> {
+        self.failure.map_or(Ok(exit), Err)
+    }
+}
+
+/// A line on standard error, and one line whatever a file name or a foreign text put into it. Where it cannot be
+/// written nothing reads it.
+pub fn remark(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", clean(line.trim()));
+}
+
+/// Bytes on standard output; a reader that has gone away has read enough.
+pub fn print(bytes: &[u8]) -> Outcome<()> {
+    let bytes = safe(bytes);
+    let mut out = io::stdout().lock();
+    match out.write_all(&bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe && !was_closed(&error) => {
+            let what = "cannot write to standard output";
+            Err(Trouble {
+                exit: Exit::Internal,
+                ..Trouble::of_call(what, &error, Exit::Internal, "name a file")
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes to the file that a flag names, `-` being standard output.
+fn write(path: &Path, bytes: &[u8]) -> Outcome<()> {
+    // What the shell gave as standard output is not opened once more: it may be a socket, or a file that is added to.
+    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    if names.iter().any(|name| path == Path::new(name)) {
+        return print(bytes);
+    }
+    host::write_user_file(path, &safe(bytes)).map_err(|error| unwritable(path, &error))
+}
+
+fn is_dash(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Trouble {
+    let what = format!("cannot write {}", quoted(path));
+    Trouble::of_call(what, error, Exit::Usage, "choose another file")
+}
+
+/// No document carries a character beyond ASCII that would steer the terminal it is shown on.
+fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match std::str::from_utf8(bytes).map(harmless) {
+        Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
+        _ => Cow::Borrowed(bytes),
+    }
+}
+
+/// Whether standard output is a terminal that was closed: it answers EIO from then on (tty_hung_up_p, tty(4)).
+fn was_closed(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EIO) && host::is_character_device(io::stdout())
+}
+
+/// Whether what is printed on both streams is seen on one terminal.
+pub fn is_one_terminal() -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outputs(files: &[&str]) -> Outcome<Outputs> {
+        let files: Vec<Option<PathBuf>> = files.iter().map(|path| Some(path.into())).collect();
+        Outputs::of(&files.iter().collect::<Vec<_>>(), &Environment::default())
+    }
+
+    #[test]
+    fn standard_output_holds_one_document_or_the_text() {
+        assert!(outputs(&[]).is_ok_and(|outputs| outputs.prints()));
+        assert!(outputs(&["-"]).is_ok_and(|outputs| !outputs.prints()));
+        assert_eq!(outputs(&["-", "-"]).err().map(|trouble| trouble.exit), Some(Exit::Usage));
+        assert_eq!(outputs(&["a.json", "a.json"]).err().map(|trouble| trouble.exit), Some(Exit::Usage));
+    }
+
+    #[test]
+    fn the_first_failure_is_the_commands_and_the_rest_is_written() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (second, gone) = (Some(dir.path().join("second")), Some(dir.path().join("gone/first")));
+        let mut outputs = outputs(&[]).expect("nothing to refuse");
+        outputs.write(&gone, || Ok("1".into()));
+        outputs.write(&None, || Err(Trouble::internal("is not asked")));
+        outputs.json(&second, &[2]);
+        outputs.write(&second, || Err(Trouble::internal("comes too late")));
+        let failure = outputs.end(Exit::Fine).expect_err("the first is not there");
+        assert!(failure.message.contains("gone/first"), "{failure}");
+        let written = host::read_user_file(second.as_deref().expect("a path"), 10).expect("written");
+        assert_eq!(written, b"[2]\n");
+    }
+}

@@ -1,0 +1,83 @@
+//! The flags of every command that reads runs or lists of maxima.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use host::clock;
+use model::error::{Outcome, Trouble};
+use model::units::{Bare, CpuSet, Nanos};
+use study::measurement::{Measurement, ReadOptions};
+use study::parallel;
+
+use super::flags::positive_span;
+use super::outputs::{is_one_terminal, remark};
+
+/// Work that is over sooner needs no progress.
+const PATIENCE: Nanos = Nanos(2_000_000_000);
+
+/// How the inputs are to be read.
+#[derive(clap::Args, Default)]
+pub struct ReadFlags {
+    /// Only these CPUs of a run, like 2-3
+    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
+    cpus: Option<String>,
+    /// Length of a block of a CSV file; a bare number is in seconds [default: 1s]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    block: Option<String>,
+    /// Step in which latencies were recorded, each rounded down; a bare number is in us [default: 1ns]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    resolution: Option<String>,
+}
+
+impl ReadFlags {
+    /// The flags as values; what cannot be read is refused with its flag.
+    pub fn options(&self) -> Outcome<ReadOptions> {
+        let span = |flag: &str, text: &Option<String>, bare| {
+            text.as_deref().map(|text| positive_span(flag, text, bare)).transpose()
+        };
+        let parse = |text: &str| CpuSet::parse(text).map_err(|what| Trouble::usage(format!("-a: {what}")));
+        let cpus = self.cpus.as_deref().map(parse).transpose()?;
+        if cpus.as_ref().is_some_and(CpuSet::is_empty) {
+            return Err(Trouble::usage("-a: names no CPU"));
+        }
+        Ok(ReadOptions {
+            cpus,
+            block: span("--block", &self.block, Bare::Seconds)?,
+            resolution: span("--resolution", &self.resolution, Bare::Micros)?,
+        })
+    }
+}
+
+/// Reads the inputs, in their order, and says how far it is where that takes long.
+pub fn read_all(paths: &[PathBuf], options: &ReadOptions, progress: bool) -> Outcome<Vec<Measurement>> {
+    let begun = clock::monotonic();
+    let progress = progress && std::io::stderr().is_terminal();
+    let read = parallel::read(paths, options, |ready| {
+        if progress {
+            show_progress(ready, paths.len(), clock::monotonic() - begun);
+        }
+    });
+    if progress && clock::monotonic() - begun > PATIENCE {
+        let _ = write!(std::io::stderr(), "\r\u{1b}[K");
+    }
+    read
+}
+
+fn show_progress(ready: usize, of: usize, spent: Nanos) {
+    if spent > PATIENCE && ready < of {
+        let left = spent.as_secs() / ready as f64 * (of - ready) as f64;
+        let _ = write!(std::io::stderr(), "\r\u{1b}[Kread {ready} of {of} runs, {left:.0} s left");
+    }
+}
+
+/// Prints the remarks on inputs on standard error; whether they are seen next to the answer, which need not repeat them.
+pub fn print_remarks(measurements: &[&Measurement], quiet: bool) -> bool {
+    if quiet {
+        return false;
+    }
+    for measurement in measurements {
+        let title = &measurement.title;
+        measurement.remarks.iter().for_each(|own| remark(&format!("onbeat: {title}: {own}")));
+    }
+    is_one_terminal()
+}

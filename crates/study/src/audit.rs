@@ -1,0 +1,78 @@
+//! A machine's settings judged: of this one, of a copy of its files, of a capture.
+
+use std::path::Path;
+
+use bundle::capture;
+use facts::survey::{Survey, Wanted, survey};
+use host::Host;
+use model::error::{Exit, Outcome, Trouble};
+use model::text::quoted;
+use model::units::CpuSet;
+use report::map::{self, Map};
+use rules::audit::{Audit, audit};
+use rules::intent::{Intent, Profile, intent};
+
+/// Where the settings are read.
+#[derive(Clone, Copy, Debug)]
+pub enum Machine<'a> {
+    /// The one that this runs on.
+    Live,
+    /// A copy of a file system: what it lacks counts as absent.
+    Tree(&'a Path),
+    /// A capture, or what a run's bundle holds of its machine: what it lacks is not captured.
+    Captured(&'a Path),
+}
+
+/// An audit with what it was made from.
+pub struct Audited {
+    /// The findings.
+    pub audit: Audit,
+    survey: Survey,
+    intent: Intent,
+}
+
+impl Audited {
+    /// What each CPU does.
+    pub fn map(&self) -> Map {
+        Map::of(&self.survey, &self.intent)
+    }
+
+    /// The page of the findings, with a picture of the machine.
+    pub fn page(&self) -> Outcome<String> {
+        report::audit::page::html(&self.audit, &self.map())
+    }
+}
+
+/// What an audit reads of a machine: all that the rules ask for, and what the map of the machine needs as well.
+pub fn wanted() -> Wanted {
+    let mut wanted = rules::wanted();
+    wanted.texts.extend(map::READS);
+    wanted
+}
+
+/// Judges a machine's settings for a profile and the CPUs that were named; else for those that are isolated, or all.
+pub fn judge(machine: Machine, profile: Profile, cpus: Option<&CpuSet>) -> Outcome<Audited> {
+    let survey = survey(&machine.open()?, &wanted());
+    let intent = intent(&survey, profile, cpus).map_err(Trouble::usage)?;
+    Ok(Audited { audit: audit(&survey, &intent), survey, intent })
+}
+
+impl Machine<'_> {
+    fn open(self) -> Outcome<Host> {
+        match self {
+            Machine::Live => Ok(Host::live()),
+            Machine::Captured(bundle) => capture::open(bundle),
+            Machine::Tree(root) => match host::is_dir(root) {
+                Ok(true) => Ok(Host::at(root)),
+                Ok(false) => Err(Trouble::usage(format!(
+                    "--root: {} is no folder: give a copy of a file system",
+                    quoted(root)
+                ))),
+                Err(error) => {
+                    let what = format!("--root: cannot look at {}", quoted(root));
+                    Err(Trouble::of_call(what, &error, Exit::Usage, "give a copy of a file system"))
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What a measurement supports.
+
+use model::error::{Outcome, Trouble};
+use model::run::CpuRun;
+use model::text::quoted;
+use stats::bounds::overflows::Listed;
+use stats::bounds::{self, Bounds, Evidence, Question};
+
+use crate::measurement::Measurement;
+
+/// The bounds of a measurement; refused where it holds no wake-up.
+pub fn bounds(measurement: &Measurement, question: &Question) -> Outcome<Bounds> {
+    let rows = measurement.rows();
+    let cycles = measurement.cpus().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    // A run that was killed before its first second has nothing to say either, but it is one.
+    let complete = measurement.run.as_ref().is_none_or(|run| run.complete);
+    if measurement.series.worst().is_none() && cycles == 0 && complete {
+        return Err(Trouble::usage(format!(
+            "{} holds no wake-up, which bounds nothing: measure again",
+            quoted(&measurement.path)
+        )));
+    }
+    let (invalid, lists) = (measurement.invalid(), measurement.overflow_lists());
+    let sum =
+        |of: fn(&CpuRun) -> Option<u64>| measurement.cpus().filter_map(of).fold(0u64, u64::saturating_add);
+    let evidence = Evidence {
+        series: &measurement.series,
+        rows: &rows,
+        overflows: measurement.overflows(),
+        listed: Listed {
+            lists: &lists,
+            cycles: measurement.cpus().map(|cpu| cpu.listed_overflows().count() as u64).sum(),
+            from: measurement.cpus().filter_map(CpuRun::beyond_from).min(),
+        },
+        max: measurement.max(),
+        spoiled: &invalid,
+        cycles,
+        missed: sum(|cpu| cpu.missed),
+        hz: measurement.run.as_ref().and_then(|run| run.host.hz),
+    };
+    Ok(bounds::bounds(&evidence, question))
+}

@@ -1,0 +1,196 @@
+//! Two sets of measurements compared: what forbids it, in what their conditions differ, which of them make pairs.
+
+use bundle::read::host_files;
+use facts::differences::{Difference, Settings, differences};
+use model::error::{Outcome, Trouble};
+use serde::Serialize;
+use stats::compare::{Compared, Question, compare as compare_series, design};
+use stats::pair::verdict::Design;
+use stats::series::Series;
+
+use crate::measurement::Measurement;
+
+/// How runs are put into pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairing {
+    /// As the question's design says.
+    Given,
+    /// By their times: runs of A and B that alternate are pairs.
+    ByTime,
+}
+
+/// The answer with what is not statistics.
+#[derive(Serialize)]
+pub struct Comparison {
+    /// The answer.
+    #[serde(flatten)]
+    pub compared: Compared,
+    /// In what the recorded conditions of the sides differ.
+    pub environment_diff: Vec<Difference>,
+    /// Whether all runs have a record of their conditions; a list has none.
+    pub environment_recorded: bool,
+    /// What else is to be known of the inputs.
+    pub remarks: Vec<String>,
+}
+
+impl Comparison {
+    /// In what the conditions differ; none where one has no record of them.
+    pub fn differing(&self) -> Option<&[Difference]> {
+        self.environment_recorded.then_some(self.environment_diff.as_slice())
+    }
+}
+
+/// Compares. The sides are in the order of time afterwards where that makes pairs of them.
+pub fn compare(
+    a: &mut [Measurement],
+    b: &mut [Measurement],
+    question: &Question,
+    pairing: Pairing,
+) -> Comparison {
+    let differing = differing(a, b);
+    let mut question = question.clone();
+    if pairing == Pairing::ByTime {
+        question.design = pair_up(a, b);
+    }
+    let mut compared = compare_series(&series(a), &series(b), &question);
+    a.iter().chain(&*b).flat_map(flaws).for_each(|flaw| compared.no_verdict(flaw.reason));
+    let units = compared.a.iter_mut().zip(&*a).chain(compared.b.iter_mut().zip(&*b));
+    for (unit, measurement) in units {
+        unit.title = measurement.title.clone();
+        let rows = measurement.run.as_ref().map(|_| measurement.rows());
+        let counted = rows.as_deref().map(|rows| (rows, measurement.overflows()));
+        unit.describe(counted, measurement.max());
+    }
+    Comparison {
+        compared,
+        environment_recorded: differing.is_some(),
+        environment_diff: differing.unwrap_or_default(),
+        remarks: remarks(a, b, Remarks::All),
+    }
+}
+
+/// The series of a side.
+pub fn series(side: &[Measurement]) -> Vec<&Series> {
+    side.iter().map(|measurement| &measurement.series).collect()
+}
+
+/// Puts runs that alternate in time into pairs; their order is that of time then.
+fn pair_up(a: &mut [Measurement], b: &mut [Measurement]) -> Design {
+    let started = |measurement: &Measurement| {
+        measurement.run.as_ref().map_or_else(String::new, |run| run.started.clone())
+    };
+    let starts = |side: &[Measurement]| side.iter().map(started).collect::<Vec<_>>();
+    let found = design::of_starts(&starts(a), &starts(b));
+    if found == Design::Paired {
+        a.sort_by_key(started);
+        b.sort_by_key(started);
+    }
+    found
+}
+
+/// In what the sides differ, none where a run has no record of its conditions; the kernel's files are read only here
+/// and not kept.
+pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>> {
+    let settings = |side: &[Measurement]| -> Option<Vec<Settings>> {
+        let of = |measurement: &Measurement| {
+            Some(Settings::of(measurement.run.as_ref()?, &host_files(&measurement.path)))
+        };
+        side.iter().map(of).collect()
+    };
+    // A list carries no conditions, which is not the same as having none.
+    settings(a).zip(settings(b)).map(|(a, b)| differences(&a, &b))
+}
+
+/// Refuses what would compare different things.
+pub fn check_comparable(a: &[Measurement], b: &[Measurement]) -> Outcome<()> {
+    let all: Vec<&Measurement> = a.iter().chain(b).collect();
+    for (at, measurement) in all.iter().enumerate() {
+        if all[..at].iter().any(|other| is_same(other, measurement)) {
+            return Err(Trouble::usage(format!(
+                "{} is given twice: one run is one unit, give each once",
+                measurement.title
+            )));
+        }
+    }
+    let Some(first) = all.first() else { return Ok(()) };
+    all.iter().try_for_each(|other| check_alike(first, other))
+}
+
+/// Whether two are one file, or one run.
+fn is_same(one: &Measurement, other: &Measurement) -> bool {
+    let ids = one.run.as_ref().zip(other.run.as_ref());
+    let one_file = one.identity.is_some() && one.identity == other.identity;
+    one_file || ids.is_some_and(|(one, other)| !one.id.is_empty() && one.id == other.id)
+}
+
+/// Refuses two that measured different things.
+fn check_alike(first: &Measurement, other: &Measurement) -> Outcome<()> {
+    let refused = |what: &str, remedy: &str| {
+        Err(Trouble::usage(format!("{} and {} differ in {what}: {remedy}", first.title, other.title)))
+    };
+    if first.series.block != other.series.block {
+        return refused("the length of their blocks", "their maxima are of different things, measure again");
+    }
+    // Where followed threads happen to run is found, not chosen.
+    let own = |measurement: &Measurement| {
+        measurement.run.as_ref().filter(|run| !run.follows()).map(|run| run.cpus.len())
+    };
+    if own(first).zip(own(other)).is_some_and(|(one, two)| one != two) {
+        return refused("how many CPUs they measured", "name CPUs that all of them have with -a");
+    }
+    let interval = |measurement: &Measurement| measurement.run.as_ref().and_then(|run| run.plan.interval_ns);
+    if interval(first).zip(interval(other)).is_some_and(|(one, two)| one != two) {
+        return refused(
+            "their interval",
+            "a block's maximum is one of another number of wake-ups, measure both with the same -i",
+        );
+    }
+    Ok(())
+}
+
+/// Why a run carries no verdict.
+struct Flaw {
+    /// Of this run, in words.
+    remark: String,
+    /// For the answer.
+    reason: &'static str,
+}
+
+/// What of a run forbids a verdict, the weightiest last.
+fn flaws(measurement: &Measurement) -> Vec<Flaw> {
+    let invalid = measurement.invalid().into_iter().next().map(|reason| Flaw {
+        remark: format!("{} was spoiled: {reason}", measurement.title),
+        reason: "a run was spoiled: leave it out, or measure again",
+    });
+    let lost = measurement.series.lost().map(|lost| Flaw {
+        remark: format!("{}: {lost}", measurement.title),
+        reason: "a run has lost records: leave it out, or measure again",
+    });
+    let bare = measurement.series.blocks.is_empty().then(|| Flaw {
+        remark: format!("{} has no block records: a histogram alone does not say when", measurement.title),
+        reason: "a run has no block records: of it only the quantiles are known",
+    });
+    invalid.into_iter().chain(lost).chain(bare).collect()
+}
+
+/// Which remarks on the inputs are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remarks {
+    /// All.
+    All,
+    /// Without those on reading the inputs, which have been shown.
+    WithoutReading,
+}
+
+/// What else is to be known of the inputs.
+pub fn remarks(a: &[Measurement], b: &[Measurement], which: Remarks) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for measurement in a.iter().chain(b) {
+        remarks.extend(flaws(measurement).into_iter().map(|flaw| flaw.remark));
+        if which == Remarks::All {
+            let own = measurement.remarks.iter();
+            remarks.extend(own.map(|remark| format!("{}: {remark}", measurement.title)));
+        }
+    }
+    remarks
+}

@@ -1,0 +1,116 @@
+//! A bundle with what its report shows: pictures over time, spikes with their events, bounds.
+
+use std::path::Path;
+
+use bundle::events::each_window;
+use bundle::read::Bundle;
+use model::error::Outcome;
+use model::run::{Peak, Run};
+use model::text::several;
+use model::units::Nanos;
+use model::vocabulary::Command;
+use report::Input;
+use report::hunt::perfetto;
+use report::hunt::windows::Windows;
+use report::plot::history::History;
+use rules::culprits::Stolen;
+use stats::bounds::{Bounds, Question};
+use stats::series::Collector;
+
+use crate::measurement::Measurement;
+use crate::{bounds, explain};
+
+/// Columns of the pictures over time; a longer run has more time in each.
+const COLUMNS: usize = report::plot::history::COLUMNS;
+
+/// A run with what its pictures are made of.
+pub struct Page {
+    /// The run.
+    pub measurement: Measurement,
+    history: History,
+    bounds: Option<Bounds>,
+    windows: Option<Windows>,
+}
+
+impl Page {
+    /// Reads a bundle; its blocks only once, because those of a day are a quarter of a gigabyte.
+    pub fn open(path: &Path) -> Outcome<Page> {
+        let mut bundle = Bundle::open(path)?;
+        let mut history = History::for_run(&bundle.run, COLUMNS);
+        let mut collector = Collector::new(None, bundle.run.plan.interval_ns.unwrap_or_default());
+        let mut stolen = Vec::new();
+        let unread = bundle.each_block(|block| {
+            stolen.extend(Stolen::of(block));
+            collector.add(&Peak::of(block));
+            history.add(block);
+        })?;
+        if unread > 0 {
+            bundle.remarks.push(format!(
+                "{} of blocks.jsonl could not be read; the pictures over time lack that",
+                several(unread, "line", "lines")
+            ));
+        }
+        let hunted = bundle.run.command == Command::Hunt;
+        let windows = hunted.then(|| windows(path, &mut bundle, &stolen)).transpose()?;
+        let measurement = Measurement::of_bundle(path, bundle, collector, Nanos(1));
+        Ok(Page { measurement, history, bounds: None, windows })
+    }
+
+    /// Adds what the run supports, where it supports anything; about its own limit, where none is asked for.
+    pub fn ask(&mut self, question: &Question) {
+        let own = self.measurement.run.as_ref().and_then(|run| run.plan.limit_ns);
+        let question = Question { limit: question.limit.or(own), ..*question };
+        self.bounds = bounds::bounds(&self.measurement, &question).ok();
+    }
+
+    /// As the report takes it.
+    pub fn input(&self) -> Option<Input<'_>> {
+        Some(Input {
+            run: self.measurement.run.as_ref()?,
+            history: &self.history,
+            series: &self.measurement.series,
+            bounds: self.bounds.as_ref(),
+            windows: self.windows.as_ref(),
+            remarks: &self.measurement.remarks,
+            title: &self.measurement.title,
+        })
+    }
+}
+
+/// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last checkpoint, too.
+fn windows(path: &Path, bundle: &mut Bundle, stolen: &[Stolen]) -> Outcome<Windows> {
+    let mut windows = Windows::default();
+    let unread = match bundle.run.complete {
+        true => each_window(path, |window| windows.add(window))?,
+        false => explain::explain(path, &mut bundle.run, stolen, |window| windows.add(window))?,
+    };
+    if unread > 0 {
+        bundle.remarks.push(format!(
+            "{} of events could not be read; the pictures lack that",
+            several(unread, "window", "windows")
+        ));
+    }
+    Ok(windows)
+}
+
+/// Spikes whose events go into a trace for Perfetto: more than a person looks at, and few enough for its memory.
+pub const MAX_TRACED_SPIKES: usize = 200;
+/// And this many events of theirs.
+const MAX_TRACED_EVENTS: usize = 500_000;
+
+/// What ui.perfetto.dev opens, of the worst spikes whose windows the bundle has.
+pub fn perfetto(bundle: &Path, run: &Run) -> Outcome<String> {
+    let mut latencies: Vec<_> = run.spikes.iter().map(|spike| spike.latency_ns).collect();
+    latencies.sort_unstable_by(|a, b| b.cmp(a));
+    let least = latencies.get(MAX_TRACED_SPIKES - 1).copied().unwrap_or_default();
+    let (mut windows, mut events) = (Vec::new(), 0);
+    each_window(bundle, |window| {
+        if window.latency() >= least && windows.len() < MAX_TRACED_SPIKES && events < MAX_TRACED_EVENTS {
+            events += window.events.len();
+            windows.push(window);
+        }
+    })?;
+    let title = bundle.file_name().map_or_else(|| run.id.clone(), |name| name.to_string_lossy().into_owned());
+    let traced = perfetto::Traced { title: &title, run, windows: &windows };
+    Ok(perfetto::render(&[traced]))
+}

@@ -1,0 +1,44 @@
+//! Many inputs read at once, each by one thread.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::measurement::{Measurement, ReadOptions};
+use model::error::{Outcome, Trouble};
+
+/// More threads would read from one disk.
+const MAX_THREADS: usize = 8;
+
+/// Reads the inputs, in their order; the first that cannot be read is the refusal. `progress` is called with how many
+/// are ready, by any thread.
+pub fn read(
+    paths: &[PathBuf],
+    options: &ReadOptions,
+    progress: impl Fn(usize) + Sync,
+) -> Outcome<Vec<Measurement>> {
+    let threads =
+        std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS).min(paths.len());
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let slots: Vec<Mutex<Option<Outcome<Measurement>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(path), Some(slot)) = (paths.get(at), slots.get(at)) else { return };
+            let read = options.open(path);
+            if let Ok(mut slot) = slot.lock() {
+                *slot = Some(read);
+            }
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    std::thread::scope(|scope| {
+        // Where a thread cannot be had, this one does its work.
+        for _ in 1..threads {
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    let taken = slots.into_iter().map(|slot| slot.into_inner().ok().flatten());
+    taken.map(|read| read.unwrap_or_else(|| Err(Trouble::internal("an input was not read")))).collect()
+}
