@@ -213,7 +213,7 @@ mod tests {
     fn flags_may_stand_anywhere() {
         for line in ["--limit 50us -q a b -- c", "a b -- c --limit 50us -q", "a --limit 50us b -- -q c"] {
             let args = args(line);
-            assert!(args.quiet && args.limit.as_deref() == Some("50us"), "{line}");
+            assert!(args.output.quiet && args.limit.as_deref() == Some("50us"), "{line}");
             assert_eq!(args.sides().map(|(a, b)| (a.len(), b.len())).expect(line), (2, 1));
         }
         let page = |line: &str| args(line).check_page().is_ok();
