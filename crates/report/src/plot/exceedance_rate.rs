@@ -7,8 +7,8 @@ use maud::{Markup, html};
 
 use super::axis::{Scale, power_label, span_label};
 use super::curve::Curve;
-use super::overlay::stroke;
 use super::svg;
+use super::svg::stroke;
 use super::svg::{Key, Path, Picture, Plot, Px, Size, legend, text_over};
 use super::theme::Theme;
 use crate::words::{duration, rounded_up, several, span};

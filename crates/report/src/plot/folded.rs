@@ -4,8 +4,8 @@
 use maud::html;
 
 use super::axis::{Scale, number, span_label, unit_of};
-use super::overlay::stroke;
 use super::svg;
+use super::svg::stroke;
 use super::svg::{Key, Path, Picture, Plot, Size, legend, text_over};
 use super::theme::Theme;
 use crate::words::{several, span};

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::theme::LINES;
-use crate::input::Input;
 use crate::totals::{largest, sum_rows};
 use crate::words::{clean, span};
 use model::histogram::Bucket;
@@ -65,24 +64,24 @@ fn of_cpu(cpu: &CpuRun) -> Line<'_> {
     }
 }
 
-/// A line per run, its CPUs added up.
-pub fn of_runs<'a>(inputs: &[Input<'a>]) -> Vec<Line<'a>> {
-    let line = |input: &Input<'a>| {
-        let cpus = &input.run.cpus;
+/// A line per run, its CPUs added up; each run comes with its title.
+pub fn of_runs<'a>(runs: impl IntoIterator<Item = (&'a str, &'a Run)>) -> Vec<Line<'a>> {
+    let line = |(title, run): (&str, &'a Run)| {
+        let cpus = &run.cpus;
         let rows = sum_rows(cpus.iter().map(|cpu| cpu.histogram.as_slice()));
         Line {
-            name: clean(input.title),
-            detail: clean(&input.run.host.release),
+            name: clean(title),
+            detail: clean(&run.host.release),
             deadline: None,
             min: cpus.iter().filter_map(|cpu| cpu.min_ns).min(),
-            max: largest(input.run),
+            max: largest(run),
             beyond_from: cpus.iter().filter_map(CpuRun::beyond_from).min(),
             overflows: cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.overflows.unwrap_or(0))),
             early: early_of(&rows),
             rows: Cow::Owned(rows),
         }
     };
-    inputs.iter().map(line).collect()
+    runs.into_iter().map(line).collect()
 }
 
 fn early_of(rows: &[Bucket]) -> u64 {

@@ -7,7 +7,7 @@ use super::axis::{Scale, power_label, span_label};
 use super::curve::Curve;
 use super::exceedance_rate;
 use super::svg;
-use super::svg::{Key, Path, Picture, Plot, Size, legend};
+use super::svg::{Key, Picture, Plot, Size, legend};
 use super::theme::{LINES, Theme};
 use crate::words::{clean, several, span};
 use model::units::Nanos;
@@ -102,14 +102,6 @@ fn notes(groups: &[Group], far: Option<Nanos>) -> Vec<String> {
     notes.extend(cut.map(|_| format!("Of each side the first {MOST} runs have a line of their own.")));
     notes.extend(far.map(|limit| format!("The limit, {}, lies far to the right.", span(limit))));
     notes
-}
-
-/// A straight line down, for marks.
-pub fn stroke(x: f64, from: f64, to: f64) -> String {
-    let mut path = Path::default();
-    path.go(x, from);
-    path.down(to);
-    path.0
 }
 
 #[cfg(test)]

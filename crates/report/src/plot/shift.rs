@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::axis::{Scale, Tick, number, unit_of};
-use super::overlay::stroke;
 use super::svg;
+use super::svg::stroke;
 use super::svg::{Path, Picture, Plot, Px, Size, text_over};
 use super::theme::Theme;
 use crate::words::signed;

@@ -288,6 +288,14 @@ pub fn legend(keys: &[Key], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64)
     (markup, grid.height())
 }
 
+/// A straight line down, for marks.
+pub fn stroke(x: f64, from: f64, to: f64) -> String {
+    let mut path = Path::default();
+    path.go(x, from);
+    path.down(to);
+    path.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

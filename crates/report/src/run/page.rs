@@ -36,7 +36,7 @@ pub fn html(inputs: &[Input]) -> Outcome<String> {
 
 /// Several runs: side by side first, then each by itself.
 fn overview(inputs: &[Input]) -> Markup {
-    let lines = line::of_runs(inputs);
+    let lines = line::of_runs(inputs.iter().map(|input| (input.title, input.run)));
     html! {
         p class="lead" { "Side by side first, then each run by itself." }
         (side_by_side(inputs))

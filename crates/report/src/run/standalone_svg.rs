@@ -29,7 +29,12 @@ pub fn svg(inputs: &[Input]) -> String {
             ];
             (line::of_run(run), run.plan.limit_ns, clean(one.title), facts.to_vec())
         }
-        several => (line::of_runs(several), None, "Latency of several runs".into(), Vec::new()),
+        several => (
+            line::of_runs(several.iter().map(|input| (input.title, input.run))),
+            None,
+            "Latency of several runs".into(),
+            Vec::new(),
+        ),
     };
     let modes = if inputs.len() == 1 { modes::of(&lines) } else { Vec::new() };
     let mut picture = latency::draw(&lines, limit, &modes, Size::Wide, theme);
