@@ -3,6 +3,7 @@
 //! Nothing here changes a setting of the machine it runs on. What it fetches and makes goes to
 //! `target/`; only Debian packages that a command needs are installed, and only as root.
 
+mod armv7;
 mod bench;
 mod ci;
 mod corpus;
