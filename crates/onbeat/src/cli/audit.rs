@@ -16,7 +16,7 @@ use report::map::text as map_text;
 use rules::audit;
 use rules::audit::Audit;
 use rules::intent::{Profile, intent};
-use rules::judgement::{Severity, Verdict};
+use rules::judgement::{AuditVerdict, Severity};
 
 /// Judge the machine's settings for real time
 ///
@@ -140,7 +140,7 @@ impl Args {
                 .filter(move |found| found.severity >= least && found.verdict == verdict);
             grave.map(|found| found.rule).collect::<Vec<_>>()
         };
-        let (failed, unknown) = (of(Verdict::Fail), of(Verdict::Unknown));
+        let (failed, unknown) = (of(AuditVerdict::Fail), of(AuditVerdict::Unknown));
         if !unknown.is_empty() {
             say(&format!("onbeat: unknown, of severity {} or above: {}", least.name(), unknown.join(", ")));
         }

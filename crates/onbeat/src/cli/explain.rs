@@ -13,7 +13,7 @@ use model::run::Run;
 use model::text::{quoted, several};
 use report::hunt::perfetto;
 use report::hunt::text;
-use rules::culprits::Stolen;
+use rules::culprits::context::StealInterval;
 
 /// Explain a hunt again, from its bundle, without root
 ///
@@ -44,7 +44,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     super::check_outputs(&outputs)?;
     let mut bundle = Bundle::open(&args.bundle)?;
     let mut stolen = Vec::new();
-    bundle.each_block(|block| stolen.extend(Stolen::of(block)))?;
+    bundle.each_block(|block| stolen.extend(StealInterval::of(block)))?;
     let (mut run, mut remarks) = (std::mem::take(&mut bundle.run), std::mem::take(&mut bundle.remarks));
     if run.command != Command::Hunt {
         return Err(Trouble::usage(format!(

@@ -226,7 +226,7 @@ fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign:
 
 /// What an audit reads of a machine: all that the rules ask for, and what the map of the machine needs besides.
 fn wanted() -> Wanted {
-    let mut wanted = ::rules::wanted();
+    let mut wanted = ::rules::survey_request();
     wanted.texts.extend(map::READS);
     wanted
 }

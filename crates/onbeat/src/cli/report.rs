@@ -21,7 +21,7 @@ use report::hunt::windows::Windows;
 use report::plot::history::History;
 use report::run::table;
 use report::{self, Format, Input};
-use rules::culprits::Stolen;
+use rules::culprits::context::StealInterval;
 use stats::bounds::{Bounds, Question, REACH};
 use stats::series::Collector;
 
@@ -148,7 +148,7 @@ fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
     let mut collector = Collector::new(None, bundle.run.plan.interval_ns.unwrap_or_default());
     let mut stolen = Vec::new();
     let unread = bundle.each_block(|block| {
-        stolen.extend(Stolen::of(block));
+        stolen.extend(StealInterval::of(block));
         collector.add(&Peak::of(block));
         history.add(block);
     })?;
@@ -168,7 +168,7 @@ fn load(path: &Path, quiet: bool) -> Outcome<Loaded> {
 }
 
 /// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last checkpoint, too.
-fn windows(path: &Path, bundle: &mut Bundle, stolen: &[Stolen]) -> Outcome<Windows> {
+fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Outcome<Windows> {
     let mut windows = Windows::default();
     let unread = match bundle.run.complete {
         true => each_window(path, |window| windows.add(window))?,

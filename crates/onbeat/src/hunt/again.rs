@@ -8,7 +8,7 @@ use bundle::events::each_window;
 use bundle::room::Room;
 use model::error::Outcome;
 use model::run::{Run, Spike};
-use rules::culprits::Stolen;
+use rules::culprits::context::StealInterval;
 use trace::timeline::Cost;
 use trace::window::Window;
 
@@ -17,7 +17,7 @@ use trace::window::Window;
 pub fn explain(
     bundle: &Path,
     run: &mut Run,
-    stolen: &[Stolen],
+    stolen: &[StealInterval],
     mut each: impl FnMut(Window),
 ) -> Outcome<u64> {
     let cost = Cost::of(run);

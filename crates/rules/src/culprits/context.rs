@@ -2,8 +2,8 @@
 
 use super::names;
 use super::patterns::Patterns;
-use model::slice::SliceKind;
 use model::run;
+use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 
 /// The machine and the run that spikes are of.

@@ -3,9 +3,9 @@
 use super::context::SliceContext;
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{HWLAT, RT_HARDWARE};
-use model::vocabulary::IntegrityKind;
 use crate::knob::{EvidenceKind, Source};
 use model::slice::SliceKind;
+use model::vocabulary::IntegrityKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "firmware-interrupt",

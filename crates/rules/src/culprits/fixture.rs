@@ -2,8 +2,8 @@
 
 use super::context::{RunContext, StealInterval};
 use super::rule::SpikeExamples;
-use model::run::{Behind, Host, Integrity, Slice, Spike, Who};
 use model::keyword::Keyword;
+use model::run::{Behind, Host, Integrity, Slice, Spike, Who};
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 

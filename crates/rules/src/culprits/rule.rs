@@ -1,8 +1,8 @@
 //! A culprit's record: a way in which time is taken from a task, with everything that is known of it.
 
 use super::context::SliceContext;
-use model::keyword::Word;
 use crate::knob::{EvidenceKind, Source};
+use model::keyword::Word;
 use model::slice::SliceKind;
 
 /// A way in which time is taken from a task, told by events.

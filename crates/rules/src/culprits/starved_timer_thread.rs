@@ -4,9 +4,9 @@ use super::context::SliceContext;
 use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{HRTIMER_C, SOFTIRQ_C};
-use model::vocabulary::Preempt;
 use crate::knob::{EvidenceKind, Source};
 use model::slice::SliceKind;
+use model::vocabulary::Preempt;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "starved-timer-thread",

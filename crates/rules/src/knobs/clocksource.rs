@@ -5,11 +5,11 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate;
 use facts::clocksource::{Quality, quality};
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "clocksource",

@@ -5,13 +5,13 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::load_balancing::balanced_cpus;
 use crate::load_balancing::isolate_at_boot;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::short_ranges;
 use facts::Fact;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {

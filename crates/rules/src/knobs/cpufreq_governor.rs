@@ -8,11 +8,11 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::group_by_value;
 use facts::line::{parse_u64, parse_word};
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor";

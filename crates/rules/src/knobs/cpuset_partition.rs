@@ -6,13 +6,13 @@ use crate::change::Persistence;
 use crate::isolation::all_readable;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::truncate_list;
 use facts::Fact;
 use facts::groups::{Group, Partition};
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "cpuset-partition",

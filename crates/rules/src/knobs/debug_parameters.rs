@@ -5,12 +5,12 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::cmdline::{Cmdline, Param};
 use facts::kbool::kbool;
 use facts::kconfig::Kconfig;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "debug-parameters",

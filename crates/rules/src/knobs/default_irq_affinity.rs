@@ -5,12 +5,12 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::{cpu_mask, short_ranges};
 use facts::line::parse_mask;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "default-irq-affinity",

@@ -7,7 +7,6 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
@@ -15,6 +14,7 @@ use crate::words::truncate_list;
 use facts::Fact;
 use facts::line::{parse_u64, parse_word};
 use facts::texts::Text;
+use model::slice::SliceKind;
 
 const DEVICES: &str = "/sys/class/devfreq/";
 const GOVERNOR: &str = "/sys/class/devfreq/*/governor";

@@ -5,7 +5,6 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words;
@@ -13,6 +12,7 @@ use crate::words::short_ranges;
 use facts::cmdline::Cmdline;
 use facts::kconfig::Setting;
 use facts::line::{parse_line, parse_mask};
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {

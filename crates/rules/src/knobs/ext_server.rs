@@ -8,11 +8,11 @@ use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{cpu_list, group_by_value};
 use facts::line::{parse_u64, parse_word};
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 pub static KNOB: Knob = Knob {

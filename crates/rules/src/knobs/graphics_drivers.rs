@@ -5,11 +5,11 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{truncate, truncate_list};
 use facts::line::parse_word;
+use model::slice::SliceKind;
 use std::collections::BTreeSet;
 
 pub static KNOB: Knob = Knob {

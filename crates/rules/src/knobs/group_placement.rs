@@ -6,7 +6,6 @@ use crate::change::Persistence;
 use crate::isolation::all_readable;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
@@ -14,6 +13,7 @@ use crate::view::MachineView;
 use crate::words::{short_ranges, truncate_list};
 use facts::Fact;
 use facts::groups::{Group, Groups, Version};
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {

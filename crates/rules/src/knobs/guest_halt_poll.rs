@@ -6,13 +6,13 @@ use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::truncate;
 use facts::Fact;
 use facts::virt::UNNAMED;
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 pub static KNOB: Knob = Knob {

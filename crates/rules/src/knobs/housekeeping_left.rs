@@ -7,10 +7,10 @@ use crate::intent::CpuSelection;
 use crate::isolation::isolated_cpus;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::short_ranges;
+use model::slice::SliceKind;
 use model::units::Cpu;
 
 pub static KNOB: Knob = Knob {

@@ -5,12 +5,12 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
 use facts::Fact;
 use facts::line::parse_line;
+use model::slice::SliceKind;
 
 const TYPES: &str = "/sys/class/thermal/cooling_device#/type";
 const THERMAL: &str = "/sys/class/thermal/";

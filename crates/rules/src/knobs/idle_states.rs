@@ -10,7 +10,6 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
@@ -18,6 +17,7 @@ use crate::words::{cpu_list, group_by_value};
 use facts::Fact;
 use facts::line::{parse_line, parse_u64};
 use facts::power::parse_resume_latency;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const LATENCY: &str = "/sys/devices/system/cpu/cpu#/cpuidle/state#/latency";

@@ -6,12 +6,12 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::view::MachineView;
 use crate::words::truncate;
 use facts::Fact;
 use facts::kbool::kbool;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {

@@ -6,13 +6,13 @@ use crate::change::{AdviceReason, Change};
 use crate::irq_kind::{IrqKind, handler_names, irq_kind};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::{short_ranges, truncate_list};
 use facts::Fact;
 use facts::irqs::Irq;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {

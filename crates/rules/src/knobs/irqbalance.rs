@@ -5,13 +5,13 @@ use crate::change::{AdviceReason, Change};
 use crate::competing_tuners;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::short_ranges;
 use facts::Fact;
 use facts::irqbalance::{Banned, parse_banned};
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {

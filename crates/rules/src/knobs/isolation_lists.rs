@@ -5,7 +5,6 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
@@ -14,6 +13,7 @@ use facts::Fact;
 use facts::cmdline::Cmdline;
 use facts::cpu_lists::{Isolcpus, parse_isolcpus, parse_kernel_list};
 use facts::line::parse_cpus;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {

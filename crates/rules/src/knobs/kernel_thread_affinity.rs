@@ -7,12 +7,12 @@ use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::kernel_threads::{names_allowed_on, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
 use facts::threads::Thread;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-affinity",

@@ -7,11 +7,11 @@ use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::kernel_threads::{require_complete, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_list;
 use facts::threads::Thread;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {

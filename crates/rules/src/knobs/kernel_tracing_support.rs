@@ -5,11 +5,11 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::kconfig::Kconfig;
 use facts::line::parse_words;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-tracing-support",

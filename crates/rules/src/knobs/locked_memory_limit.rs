@@ -4,11 +4,11 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::login_limits::{granted, judge_privileged};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::limits_conf::Item;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "locked-memory-limit",

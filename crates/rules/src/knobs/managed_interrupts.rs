@@ -6,7 +6,6 @@ use crate::change::Persistence;
 use crate::irq_kind::{IrqKind, handler_names, irq_kind};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::load_balancing::isolate_at_boot;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
@@ -14,6 +13,7 @@ use crate::view::MachineView;
 use crate::words::{cpu_list, truncate_list};
 use facts::Fact;
 use facts::irqs::Irq;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {

@@ -5,13 +5,13 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::{cpu_list, truncate_list};
 use facts::Fact;
 use facts::line::parse_cpus;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 const NODES: &str = "/sys/devices/system/node/node#/cpulist";

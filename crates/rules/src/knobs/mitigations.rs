@@ -5,13 +5,13 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_words;
 use facts::cmdline::Cmdline;
 use facts::kbool::kbool;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "mitigations",

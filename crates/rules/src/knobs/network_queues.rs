@@ -5,7 +5,6 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
@@ -13,6 +12,7 @@ use crate::words::{cpu_list, cpu_mask, truncate_list};
 use facts::Fact;
 use facts::line::parse_mask;
 use facts::texts::Text;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "network-queues",

@@ -9,12 +9,12 @@ use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{cpu_list, group_by_value};
 use facts::kconfig::Setting;
 use facts::line::{parse_u64, parse_word, parse_words};
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";

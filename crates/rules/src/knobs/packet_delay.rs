@@ -6,11 +6,11 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::view::MachineView;
 use crate::words::{truncate_list, truncate_words};
 use facts::line::parse_u64;
 use facts::texts::Text;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "packet-delay",

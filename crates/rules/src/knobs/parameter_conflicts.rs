@@ -5,7 +5,6 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::parameters::has_one_value;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
@@ -15,6 +14,7 @@ use facts::Fact;
 use facts::cmdline::Cmdline;
 use facts::cpu_lists::{parse_isolcpus, parse_kernel_list};
 use facts::kbool::kbool;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 use std::collections::BTreeSet;
 

@@ -5,13 +5,13 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::truncate_words;
 use facts::Fact;
 use facts::line::{parse_i64, parse_words};
+use model::slice::SliceKind;
 use std::collections::BTreeSet;
 
 const POLICY: &str = "/sys/module/pcie_aspm/parameters/policy";

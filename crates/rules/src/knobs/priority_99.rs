@@ -7,11 +7,11 @@ use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::kernel_threads::{base_name, require_complete};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_list;
 use model::error::run_with;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "priority-99",

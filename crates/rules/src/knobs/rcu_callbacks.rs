@@ -6,13 +6,13 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::{cpu_list, truncate};
 use facts::cpu_lists::parse_kernel_list;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 use model::vocabulary::Preempt;
 

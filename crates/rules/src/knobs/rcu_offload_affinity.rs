@@ -7,11 +7,11 @@ use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::kernel_threads::{names_allowed_on, require_complete, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-offload-affinity",

@@ -7,7 +7,6 @@ use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::kernel_threads::{base_name, require_complete};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
@@ -17,6 +16,7 @@ use facts::Fact;
 use facts::tasks::RtPolicy;
 use facts::threads::Thread;
 use model::error::run_with;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "realtime-neighbours",

@@ -7,11 +7,11 @@ use crate::competing_tuners;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::login_limits::{granted, judge_privileged};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::limits_conf::Item;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rt-priority-limit",

@@ -8,11 +8,11 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
 use facts::line::{parse_cpus, parse_u64, parse_word};
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 const LEVEL: &str = "/sys/devices/system/cpu/cpu#/cache/index#/level";

@@ -6,11 +6,11 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_list;
 use facts::irqs::Irq;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "shared-interrupts",

@@ -6,13 +6,13 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::cpu_list;
 use facts::Fact;
 use facts::line::parse_cpus;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const SIBLINGS: &str = "/sys/devices/system/cpu/cpu#/topology/thread_siblings_list";

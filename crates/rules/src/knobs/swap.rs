@@ -6,12 +6,12 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
 use facts::Fact;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "swap",

@@ -6,11 +6,11 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
 use facts::line::parse_u64;
+use model::slice::SliceKind;
 
 const CORE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/core_throttle_count";
 const PACKAGE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/package_throttle_count";

@@ -7,7 +7,6 @@ use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
@@ -15,6 +14,7 @@ use crate::words::{cpu_list, truncate};
 use facts::Fact;
 use facts::kbool::kbool;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {

@@ -5,13 +5,13 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
 use crate::words::truncate_list;
 use facts::Fact;
 use facts::line::parse_word;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "tracing-left-on",

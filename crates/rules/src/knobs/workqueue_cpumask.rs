@@ -5,13 +5,13 @@ use crate::change::Persistence;
 use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use model::slice::SliceKind;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::cpu_mask;
 use crate::workqueues::UNBOUND_MASK;
 use facts::line::parse_mask;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
