@@ -11,7 +11,7 @@ use host::record::Seen;
 use report::map::Map;
 use rules::audit::audit;
 use rules::intent::{Profile, intent};
-use rules::wanted;
+use rules::survey_request;
 
 fuzz_target!(|bytes: &[u8]| {
     let answer = |line: &[u8]| {
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
         Some((path.to_owned(), seen))
     };
     let host = Host::made(bytes.split(|&byte| byte == b'\n').filter_map(answer).collect());
-    let survey = survey(&host, &wanted());
+    let survey = survey(&host, &survey_request());
     for profile in [Profile::ControlLoop, Profile::BusyPoll, Profile::Audio, Profile::Guest] {
         let Ok(intent) = intent(&survey, profile, None) else { continue };
         audit(&survey, &intent);

@@ -8,8 +8,8 @@ use libfuzzer_sys::fuzz_target;
 use model::run::{Host, Run, Spike};
 use report::hunt::text;
 use report::hunt::perfetto;
-use rules::culprits::About;
-use rules::culprits::tally::Tally;
+use rules::culprits::context::RunContext;
+use rules::culprits::tally::SpikeTally;
 use trace::timeline::{self, Cost, Doubts};
 use trace::event::{Context, Event, Named, Task, Vector, What};
 use trace::window::Window;
@@ -156,7 +156,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let virtual_machine = Host { virtualization: "kvm".to_owned(), idle_states: vec!["C1".into()], ..Host::default() };
     for host in [Host::default(), virtual_machine] {
-        let (mut tally, mut doubts) = (Tally::default(), Doubts::default());
+        let (mut tally, mut doubts) = (SpikeTally::default(), Doubts::default());
         let explained = |window| timeline::explain(window, &host, Cost::default());
         let mut spikes: Vec<Spike> = windows.iter().map(explained).collect();
         for spike in &mut spikes {
@@ -164,7 +164,7 @@ fuzz_target!(|bytes: &[u8]| {
             tally.add(spike, &host);
             doubts.note(&host, spike);
         }
-        let ranked = tally.ranked(&About::machine(&host));
+        let ranked = tally.final_ranking(&RunContext::of_machine(&host));
         let named: i128 = ranked.culprits.iter().map(|culprit| i128::from(culprit.total_ns.0)).sum();
         let parts = named + i128::from(ranked.unexplained.0) + i128::from(ranked.minor.0);
         // Beyond 292 years all sums stay at their end.

@@ -13,7 +13,7 @@ use model::units::CpuSet;
 
 /// What the rules want to have read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct SurveyRequest {
     /// Patterns as in [`super::texts`].
     pub texts: Vec<&'static str>,
     /// Programs to look for, as the kernel cuts their names (15 bytes).
@@ -42,7 +42,7 @@ pub struct Survey {
 }
 
 /// Reads all that an audit needs; never while measuring.
-pub fn survey(host: &Host, wanted: &Wanted) -> Survey {
+pub fn survey(host: &Host, wanted: &SurveyRequest) -> Survey {
     let watchdog_timers = read_watchdog_timers(host);
     let switches = may_read_switches(host, &watchdog_timers);
     let texts = wanted.texts.iter().copied().filter(|text| switches || !SWITCHES.contains(text));

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
-use super::case::Case;
-use super::intent::{Chosen, Intent};
-use super::judgement::{Judgement, Severity, Verdict};
+use super::intent::{CpuSelection, Intent};
+use super::judgement::{AuditVerdict, Judgement, Severity};
 use super::remedy::Remedy;
-use super::{Knob, Lasts, knobs, rivals};
+use super::{competing_tuners, knobs};
+use crate::change::Persistence;
+use crate::knob::Knob;
+use crate::view::MachineView;
 use facts::cmdline::Cmdline;
 use facts::survey::Survey;
 use model::keyword::Keyword;
@@ -20,7 +22,7 @@ pub struct Finding {
     /// The rule's id.
     pub rule: &'static str,
     /// What came of it.
-    pub verdict: Verdict,
+    pub verdict: AuditVerdict,
     /// How bad it is if it fails.
     pub severity: Severity,
     /// What was found; `""` where nothing was.
@@ -28,9 +30,11 @@ pub struct Finding {
     /// What it should be.
     pub wanted: String,
     /// Why it matters; of an unknown, why; of what does not apply, the condition.
-    pub why: String,
+    #[serde(rename = "why")]
+    pub reason: String,
     /// How long a change lasts.
-    pub lasts: Lasts,
+    #[serde(rename = "lasts")]
+    pub persistence: Persistence,
     /// What to do; `""` where nothing is to be done.
     pub fix: String,
     /// The same as data; nothing where nothing is to be done.
@@ -39,14 +43,15 @@ pub struct Finding {
     /// Where it is written.
     pub source: &'static str,
     /// What experts disagree about, and the measurement that settles it; `""` if nothing.
-    pub contested: &'static str,
+    #[serde(rename = "contested")]
+    pub disputed: &'static str,
 }
 
 /// How many findings have each verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
-pub struct Summary {
+pub struct VerdictCounts {
     pub pass: usize,
     pub fail: usize,
     pub unknown: usize,
@@ -55,7 +60,7 @@ pub struct Summary {
 
 /// The machine that was judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Machine {
+pub struct AuditedMachine {
     /// `uname -r`
     pub release: String,
     /// `uname -m`
@@ -79,39 +84,39 @@ pub struct Audit {
     /// The CPUs that matter, as a list.
     pub cpus: String,
     /// How they were chosen.
-    pub chosen: Chosen,
+    pub chosen: CpuSelection,
     /// The machine.
-    pub host: Machine,
+    pub host: AuditedMachine,
     /// One finding for each rule, in the rules' order.
     pub findings: Vec<Finding>,
     /// How many of each.
-    pub summary: Summary,
+    pub summary: VerdictCounts,
 }
 
 /// Judges a machine by all rules.
 pub fn audit(survey: &Survey, intent: &Intent) -> Audit {
     let findings: Vec<Finding> = knobs::ALL.iter().map(|knob| finding(knob, survey, intent)).collect();
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let summary = Summary {
-        pass: count(Verdict::Pass),
-        fail: count(Verdict::Fail),
-        unknown: count(Verdict::Unknown),
-        not_applicable: count(Verdict::NotApplicable),
+    let summary = VerdictCounts {
+        pass: count(AuditVerdict::Pass),
+        fail: count(AuditVerdict::Fail),
+        unknown: count(AuditVerdict::Unknown),
+        not_applicable: count(AuditVerdict::NotApplicable),
     };
     Audit {
         schema: SCHEMA,
         profile: intent.profile.name(),
         cpus: intent.cpus.to_string(),
         chosen: intent.chosen,
-        host: machine(survey),
+        host: audited_machine(survey),
         findings,
         summary,
     }
 }
 
-fn machine(survey: &Survey) -> Machine {
+fn audited_machine(survey: &Survey) -> AuditedMachine {
     let facts = &survey.facts;
-    Machine {
+    AuditedMachine {
         release: facts.release.known().cloned().unwrap_or_default(),
         machine: facts.machine.known().cloned().unwrap_or_default(),
         preempt: facts.preempt.name(),
@@ -122,24 +127,28 @@ fn machine(survey: &Survey) -> Machine {
 
 /// Judges a machine by one rule.
 pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding {
-    let judged = Case::new(survey, intent, knob.reads).judged(knob.judge);
-    let Judgement { verdict, value, wanted, reason, remedy, severity, lasts } = judged;
+    let judged = MachineView::new(survey, intent, knob.reads).judge(knob.judge);
+    let Judgement { verdict, value, wanted, reason, remedy, severity, persistence } = judged;
     let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
-    let (none, fails) = (Cmdline::default(), verdict == Verdict::Fail);
+    let (none, fails) = (Cmdline::default(), verdict == AuditVerdict::Fail);
     let booted = survey.facts.cmdline.known().unwrap_or(&none);
-    let remedy = if fails { remedy.with_usual(knob.fix).beside(booted) } else { Remedy::default() };
-    let said = remedy.said(booted);
+    let remedy = if fails { remedy.or_usual(knob.fix).remaining(booted) } else { Remedy::default() };
+    let said = remedy.text(booted);
     Finding {
         rule: knob.id,
         verdict,
         severity: severity.unwrap_or(knob.severity),
         value,
         wanted: or(wanted, knob.wanted),
-        why: or(reason, knob.why),
-        lasts: if fails { remedy.lasts(knob.lasts) } else { lasts.unwrap_or(knob.lasts) },
-        fix: if said.is_empty() { said } else { said + &rivals::warning(knob, survey) },
+        reason: or(reason, knob.rationale),
+        persistence: if fails {
+            remedy.persistence(knob.persistence)
+        } else {
+            persistence.unwrap_or(knob.persistence)
+        },
+        fix: if said.is_empty() { said } else { said + &competing_tuners::warning(knob, survey) },
         remedy,
         source: knob.sources.first().map_or("", |source| source.url),
-        contested: knob.contested,
+        disputed: knob.disputed,
     }
 }

@@ -3,9 +3,24 @@
 //! A [`Change`] is one setting in one place. Those that have to be made together, and how they are kept over a boot,
 //! are a [`super::remedy::Way`]; what a finding asks for is a [`super::remedy::Remedy`].
 
-use super::Lasts;
-use super::words::named;
+use serde::Serialize;
+
+use super::words::cpu_list;
 use model::units::CpuSet;
+
+/// How long a change lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Persistence {
+    /// Until the next boot.
+    Runtime,
+    /// From boot to boot: on the kernel's command line, or in a file that is read at each boot or login.
+    Boot,
+    /// Until another kernel is built.
+    Build,
+    /// For good: set in the firmware, or what the machine is.
+    Firmware,
+}
 
 /// A change of one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,24 +37,24 @@ pub enum Change {
         /// The files, by their paths.
         paths: Vec<String>,
         /// How they are named together: `/sys/class/net/NAME/queues/rx-N/rps_cpus`; a single one by its path.
-        called: String,
+        shown_as: String,
         /// Which of them: `CPU 2-3`; `""` where the path says it.
-        of: String,
+        scope: String,
         /// What is written.
         value: String,
     },
     /// A word on the kernel's command line, in the place of another value of the same parameter.
-    Boot {
+    CmdlineAdd {
         /// `psi=0`
         word: String,
     },
     /// A parameter taken off the kernel's command line: `debug` with all its values, `idle=poll` with this one.
-    BootWithout {
+    CmdlineRemove {
         /// The parameter, or the parameter and a value.
         word: String,
     },
     /// An option of the kernel's configuration; `n` for none.
-    Config {
+    Kconfig {
         /// The option without `CONFIG_`.
         option: String,
         /// `y`, `n`, or its number.
@@ -57,15 +72,15 @@ pub enum Change {
         /// What to do, in words.
         words: String,
         /// How long that lasts; none for as long as the rule says.
-        lasts: Option<Lasts>,
+        persistence: Option<Persistence>,
         /// Why it is words alone.
-        because: Because,
+        reason: AdviceReason,
     },
 }
 
 /// Why a piece of advice is words alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Because {
+pub enum AdviceReason {
     /// It is the machine itself, its firmware, or its host.
     Machine,
     /// It is another kernel, whose name and origin depend on the distribution.
@@ -78,10 +93,15 @@ pub enum Because {
     Choice,
 }
 
-impl Because {
+impl AdviceReason {
     /// All of them.
-    pub const ALL: [Because; 5] =
-        [Because::Machine, Because::Kernel, Because::Program, Because::Threads, Because::Choice];
+    pub const ALL: [AdviceReason; 5] = [
+        AdviceReason::Machine,
+        AdviceReason::Kernel,
+        AdviceReason::Program,
+        AdviceReason::Threads,
+        AdviceReason::Choice,
+    ];
 }
 
 impl Change {
@@ -93,51 +113,63 @@ impl Change {
     /// A value for one file.
     pub fn write(path: impl Into<String>, value: impl ToString) -> Change {
         let path = path.into();
-        Change::Write { paths: vec![path.clone()], called: path, of: String::new(), value: value.to_string() }
+        Change::Write {
+            paths: vec![path.clone()],
+            shown_as: path,
+            scope: String::new(),
+            value: value.to_string(),
+        }
     }
 
     /// A value for the file of each of these CPUs; the pattern has `#` for the CPU's number.
     pub fn each_cpu(pattern: &str, cpus: &CpuSet, value: impl ToString) -> Change {
         Change::Write {
             paths: cpus.iter().map(|cpu| pattern.replacen('#', &cpu.0.to_string(), 1)).collect(),
-            called: pattern.replacen('#', "N", 1),
-            of: named(cpus),
+            shown_as: pattern.replacen('#', "N", 1),
+            scope: cpu_list(cpus),
             value: value.to_string(),
         }
     }
 
     /// A value for each of several files, which are named together.
-    pub fn each(paths: Vec<String>, called: &str, of: &str, value: impl ToString) -> Change {
-        Change::Write { paths, called: called.to_owned(), of: of.to_owned(), value: value.to_string() }
+    pub fn each(paths: Vec<String>, shown_as: &str, scope: &str, value: impl ToString) -> Change {
+        Change::Write {
+            paths,
+            shown_as: shown_as.to_owned(),
+            scope: scope.to_owned(),
+            value: value.to_string(),
+        }
     }
 
     /// A word on the kernel's command line.
-    pub fn boot(word: impl Into<String>) -> Change {
-        Change::Boot { word: word.into() }
+    pub fn cmdline_add(word: impl Into<String>) -> Change {
+        Change::CmdlineAdd { word: word.into() }
     }
 
     /// A word taken off the kernel's command line.
-    pub fn boot_without(word: impl Into<String>) -> Change {
-        Change::BootWithout { word: word.into() }
+    pub fn cmdline_remove(word: impl Into<String>) -> Change {
+        Change::CmdlineRemove { word: word.into() }
     }
 
     /// An option of the kernel's configuration.
-    pub fn config(option: &str, value: &str) -> Change {
-        Change::Config { option: option.to_owned(), value: value.to_owned() }
+    pub fn kconfig(option: &str, value: &str) -> Change {
+        Change::Kconfig { option: option.to_owned(), value: value.to_owned() }
     }
 
     /// Words, and why there is nothing more exact.
-    pub fn advice(because: Because, words: impl Into<String>) -> Change {
-        Change::Advice { words: words.into(), lasts: None, because }
+    pub fn advice(reason: AdviceReason, words: impl Into<String>) -> Change {
+        Change::Advice { words: words.into(), persistence: None, reason }
     }
 
     /// How long it lasts; words of which nothing is said as long as the rule says.
-    pub fn lasts(&self, rule: Lasts) -> Lasts {
+    pub fn persistence(&self, rule: Persistence) -> Persistence {
         match self {
-            Change::Sysctl { .. } | Change::Write { .. } => Lasts::Runtime,
-            Change::Boot { .. } | Change::BootWithout { .. } | Change::Disable { .. } => Lasts::Boot,
-            Change::Config { .. } => Lasts::Build,
-            Change::Advice { lasts, .. } => lasts.unwrap_or(rule),
+            Change::Sysctl { .. } | Change::Write { .. } => Persistence::Runtime,
+            Change::CmdlineAdd { .. } | Change::CmdlineRemove { .. } | Change::Disable { .. } => {
+                Persistence::Boot
+            }
+            Change::Kconfig { .. } => Persistence::Build,
+            Change::Advice { persistence, .. } => persistence.unwrap_or(rule),
         }
     }
 

@@ -7,13 +7,13 @@
 pub mod tests {
     #![allow(clippy::disallowed_methods)] // The corpus is files, and writing it is asked for by a variable.
 
-    use crate::agreement::contradictions;
     use crate::audit::{Finding, audit};
+    use crate::contradictions::contradictions;
     use crate::fixture::Machine;
     use crate::follow::complaints;
     use crate::intent::{Profile, intent};
-    use crate::judgement::Verdict;
-    use crate::{knobs, wanted};
+    use crate::judgement::AuditVerdict;
+    use crate::{knobs, survey_request};
     use bundle::capture;
     use model::keyword::Keyword;
     use std::fs;
@@ -39,7 +39,7 @@ pub mod tests {
             return machine;
         }
         let host = capture::open(dir).unwrap().recording();
-        facts::survey::survey(&host, &wanted());
+        facts::survey::survey(&host, &survey_request());
         Machine::of(host.recorded().unwrap().accesses())
     }
 
@@ -70,8 +70,8 @@ pub mod tests {
     }
 
     fn line(found: &Finding) -> String {
-        let said = if found.value.is_empty() { &found.why } else { &found.value };
-        let severity = if found.verdict == Verdict::Fail { found.severity.name() } else { "" };
+        let said = if found.value.is_empty() { &found.reason } else { &found.value };
+        let severity = if found.verdict == AuditVerdict::Fail { found.severity.name() } else { "" };
         format!("{:<14} {severity:<6} {}: {said}\n", found.verdict.name(), found.rule)
     }
 
@@ -122,12 +122,12 @@ pub mod tests {
         };
         let (mut tried, mut wrong) = (0, Vec::new());
         for knob in knobs::ALL {
-            if verdict(knob, "") != Verdict::Pass {
+            if verdict(knob, "") != AuditVerdict::Pass {
                 continue;
             }
             tried += 1;
             let told = [verdict(knob, knob.examples.fires), verdict(knob, knob.examples.unknown)];
-            if told != [Verdict::Fail, Verdict::Unknown] {
+            if told != [AuditVerdict::Fail, AuditVerdict::Unknown] {
                 wrong.push(format!("{}: {} and {}", knob.id, told[0].name(), told[1].name()));
             }
         }

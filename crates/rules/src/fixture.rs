@@ -1,8 +1,10 @@
 //! Machines for rules to be tried on: a well-set one in `base/`, and edits to it.
 
 use crate::audit::{Finding, finding};
+use crate::change::Persistence;
 use crate::intent::{Intent, Profile, intent};
-use crate::{Knob, Lasts, wanted};
+use crate::knob::Knob;
+use crate::survey_request;
 use facts::survey::{Survey, survey};
 use host::Host;
 use host::record::Seen;
@@ -157,7 +159,7 @@ impl Machine {
 
     /// What is read of it.
     pub fn read(&self) -> Survey {
-        survey(&Host::made(self.answers.clone()), &wanted())
+        survey(&Host::made(self.answers.clone()), &survey_request())
     }
 
     /// Starts a program: its name is all that counts.
@@ -198,42 +200,42 @@ impl Machine {
     pub fn finding(&self, knob: &'static Knob) -> Finding {
         let (survey, intent) = self.survey();
         let found = finding(knob, &survey, &intent);
-        assert!(agree(&found.fix, found.lasts), "{}: {:?}: {}", knob.id, found.lasts, found.fix);
+        assert!(agree(&found.fix, found.persistence), "{}: {:?}: {}", knob.id, found.persistence, found.fix);
         found
     }
 }
 
 /// Words of remedies, and how long what they ask for lasts.
-const REMEDIES: &[(&str, Lasts)] = &[
-    ("a kernel built", Lasts::Build),
-    ("build the kernel", Lasts::Build),
-    ("build with ", Lasts::Build),
-    ("boot a kernel with", Lasts::Build),
-    ("kernel's command line", Lasts::Boot),
-    ("boot with", Lasts::Boot),
-    ("boot loader", Lasts::Boot),
-    ("systemctl disable", Lasts::Boot),
-    ("systemctl set-property", Lasts::Boot),
-    ("limits.conf", Lasts::Boot),
-    ("/etc/", Lasts::Boot),
-    ("isolated cpuset partition", Lasts::Runtime),
-    ("write the ", Lasts::Runtime),
-    ("echo ", Lasts::Runtime),
-    ("taskset ", Lasts::Runtime),
-    ("chrt ", Lasts::Runtime),
-    ("sysctl ", Lasts::Runtime),
-    ("swapoff ", Lasts::Runtime),
-    ("modprobe ", Lasts::Runtime),
+const REMEDIES: &[(&str, Persistence)] = &[
+    ("a kernel built", Persistence::Build),
+    ("build the kernel", Persistence::Build),
+    ("build with ", Persistence::Build),
+    ("boot a kernel with", Persistence::Build),
+    ("kernel's command line", Persistence::Boot),
+    ("boot with", Persistence::Boot),
+    ("boot loader", Persistence::Boot),
+    ("systemctl disable", Persistence::Boot),
+    ("systemctl set-property", Persistence::Boot),
+    ("limits.conf", Persistence::Boot),
+    ("/etc/", Persistence::Boot),
+    ("isolated cpuset partition", Persistence::Runtime),
+    ("write the ", Persistence::Runtime),
+    ("echo ", Persistence::Runtime),
+    ("taskset ", Persistence::Runtime),
+    ("chrt ", Persistence::Runtime),
+    ("sysctl ", Persistence::Runtime),
+    ("swapoff ", Persistence::Runtime),
+    ("modprobe ", Persistence::Runtime),
 ];
 
 /// Whether what is to be done first lasts as long as is said of it; what none of the words tells is not judged.
-pub fn agree(fix: &str, lasts: Lasts) -> bool {
-    let found = REMEDIES.iter().filter_map(|(words, lasts)| Some((fix.find(words)?, *lasts)));
-    let first = found.min_by_key(|(at, _)| *at).map(|(_, lasts)| lasts);
+pub fn agree(fix: &str, persistence: Persistence) -> bool {
+    let found = REMEDIES.iter().filter_map(|(words, persistence)| Some((fix.find(words)?, *persistence)));
+    let first = found.min_by_key(|(at, _)| *at).map(|(_, persistence)| persistence);
     // An echo into a file that is read at boot is one of these.
     let kept =
         fix.starts_with("echo ") && fix.split(" and ").next().is_some_and(|step| step.contains(">/etc/"));
-    first.is_none_or(|first| lasts == if kept { Lasts::Boot } else { first })
+    first.is_none_or(|first| persistence == if kept { Persistence::Boot } else { first })
 }
 
 /// Judges the well-set machine after some edits and compares with `VERDICT [SEVERITY, if it fails] [WORDS]`:
@@ -246,7 +248,7 @@ pub fn check(knob: &'static Knob, edits: &str, expected: &str) {
     let verdict = found.verdict.name();
     let start =
         if verdict == "fail" { format!("fail {}", found.severity.name()) } else { verdict.to_owned() };
-    let words = if found.value.is_empty() { &found.why } else { &found.value };
+    let words = if found.value.is_empty() { &found.reason } else { &found.value };
     if expected != start {
         assert_eq!(format!("{start} {words}"), expected, "{found:#?}");
     }

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::balance;
-use facts::Fact;
+use super::isolation::isolated_cpus;
 use facts::survey::Survey;
 use model::keyword::Keyword;
 use model::units::CpuSet;
@@ -56,13 +55,13 @@ pub struct Intent {
     /// The CPUs that matter; none where it is not known which CPUs there are.
     pub cpus: CpuSet,
     /// How they were chosen: `--cpus`, `isolated`, or `all`.
-    pub chosen: Chosen,
+    pub chosen: CpuSelection,
 }
 
 /// How the CPUs that matter were chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Chosen {
+pub enum CpuSelection {
     /// By the user.
     Asked,
     /// They are those that the machine isolates.
@@ -85,35 +84,17 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
             if !missing.is_empty() && !online.is_empty() {
                 return Err(format!("cpu {missing} is not online on this machine: choose among {online}"));
             }
-            (asked.clone(), Chosen::Asked)
+            (asked.clone(), CpuSelection::Asked)
         }
-        None => match isolated(survey) {
+        None => match isolated_cpus(survey) {
             // Where it could not be read which CPUs run, it is not known which of them matter either.
-            _ if !read => (online, Chosen::Unknown),
-            Some(isolated) if isolated.is_empty() => (online, Chosen::All),
-            Some(isolated) => (isolated.and(&online), Chosen::Isolated),
-            None => (online, Chosen::Unknown),
+            _ if !read => (online, CpuSelection::Unknown),
+            Some(isolated) if isolated.is_empty() => (online, CpuSelection::All),
+            Some(isolated) => (isolated.and(&online), CpuSelection::Isolated),
+            None => (online, CpuSelection::Unknown),
         },
     };
     Ok(Intent { profile, cpus, chosen })
-}
-
-/// The CPUs that the machine keeps for something: by `isolcpus=`, `nohz_full=` or a control group.
-///
-/// None where none is known and one of the three could not be read. A kernel without `nohz_full` has no such file, and
-/// a machine need have no control groups; the list of what is isolated is always there.
-pub fn isolated(survey: &Survey) -> Option<CpuSet> {
-    let facts = &survey.facts;
-    let grouped = balance::set_apart(survey);
-    let listed = [&facts.isolated, &facts.nohz_full].into_iter().filter_map(|list| list.known());
-    let all = listed.fold(grouped, |all, list| all.or(list));
-    let read = facts.isolated.known().is_some()
-        && matches!(facts.nohz_full, Fact::Known(_) | Fact::Absent)
-        && match &survey.groups {
-            Fact::Known(groups) => balance::told(groups).is_ok(),
-            groups => *groups == Fact::Absent,
-        };
-    (read || !all.is_empty()).then_some(all)
 }
 
 #[cfg(test)]
@@ -133,7 +114,7 @@ mod tests {
         let mut machine = Machine::base();
         machine.edit("/sys/devices/system/cpu/online: 0-1\n/sys/devices/system/cpu/present: 0-3");
         let found = machine.finding(crate::find("cpu-isolation").unwrap());
-        assert!(found.why.contains("the isolated CPUs 2-3 are offline"), "{}", found.why);
+        assert!(found.reason.contains("the isolated CPUs 2-3 are offline"), "{}", found.reason);
     }
 
     #[test]

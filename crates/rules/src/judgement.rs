@@ -3,13 +3,13 @@
 use model::keyword::Keyword;
 use serde::Serialize;
 
-use super::Lasts;
 use super::remedy::Remedy;
+use crate::change::Persistence;
 
 /// What came of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum AuditVerdict {
     /// As it should be.
     Pass,
     /// Not as it should be.
@@ -20,14 +20,14 @@ pub enum Verdict {
     NotApplicable,
 }
 
-impl Verdict {
+impl AuditVerdict {
     /// The word in JSON: `not-applicable`.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Pass => "pass",
-            Verdict::Fail => "fail",
-            Verdict::Unknown => "unknown",
-            Verdict::NotApplicable => "not-applicable",
+            AuditVerdict::Pass => "pass",
+            AuditVerdict::Fail => "fail",
+            AuditVerdict::Unknown => "unknown",
+            AuditVerdict::NotApplicable => "not-applicable",
         }
     }
 }
@@ -78,7 +78,7 @@ impl Keyword for Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// What came of it.
-    pub verdict: Verdict,
+    pub verdict: AuditVerdict,
     /// What was found: `950000 of 1000000 us`; for an unknown, what there is to say of it.
     pub value: String,
     /// What it should be.
@@ -90,14 +90,14 @@ pub struct Judgement {
     /// How bad it is, where that depends on the machine or on what it is for.
     pub severity: Option<Severity>,
     /// How long it lasts, where there is nothing to do, and what is found is not as lasting as the rule says.
-    pub lasts: Option<Lasts>,
+    pub persistence: Option<Persistence>,
 }
 
 /// A judgement; one that ends the matter early, because something is not known or not applicable, is an `Err`.
 pub type Judged = Result<Judgement, Judgement>;
 
 impl Judgement {
-    fn new(verdict: Verdict, value: impl Into<String>, reason: impl Into<String>) -> Judgement {
+    fn new(verdict: AuditVerdict, value: impl Into<String>, reason: impl Into<String>) -> Judgement {
         Judgement {
             verdict,
             value: value.into(),
@@ -105,28 +105,28 @@ impl Judgement {
             reason: reason.into(),
             remedy: Remedy::default(),
             severity: None,
-            lasts: None,
+            persistence: None,
         }
     }
 
     /// As it should be; what was found.
     pub fn pass(value: impl Into<String>) -> Judgement {
-        Judgement::new(Verdict::Pass, value, "")
+        Judgement::new(AuditVerdict::Pass, value, "")
     }
 
     /// Not as it should be; what was found.
     pub fn fail(value: impl Into<String>) -> Judgement {
-        Judgement::new(Verdict::Fail, value, "")
+        Judgement::new(AuditVerdict::Fail, value, "")
     }
 
     /// Cannot be told; why not, and what would help.
     pub fn unknown(reason: impl Into<String>) -> Judgement {
-        Judgement::new(Verdict::Unknown, "", reason)
+        Judgement::new(AuditVerdict::Unknown, "", reason)
     }
 
     /// The rule's condition is not met; which.
     pub fn not_applicable(reason: impl Into<String>) -> Judgement {
-        Judgement::new(Verdict::NotApplicable, "", reason)
+        Judgement::new(AuditVerdict::NotApplicable, "", reason)
     }
 
     /// Fails with the first value if the condition holds, else passes with it.
@@ -150,8 +150,12 @@ impl Judgement {
     }
 
     /// Says how long it lasts, or what is advised in words, where that is not as long as the rule says.
-    pub fn lasts(self, lasts: Lasts) -> Judgement {
-        Judgement { remedy: self.remedy.lasting(lasts), lasts: Some(lasts), ..self }
+    pub fn persistence(self, persistence: Persistence) -> Judgement {
+        Judgement {
+            remedy: self.remedy.with_persistence(persistence),
+            persistence: Some(persistence),
+            ..self
+        }
     }
 
     /// Says how bad it is here.
@@ -163,20 +167,20 @@ impl Judgement {
     ///
     /// Legs that do not apply are left out; if none applies, the first says why.
     pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
-        Judgement::joined(legs, [Verdict::Fail, Verdict::Unknown, Verdict::Pass], Remedy::all)
+        Judgement::joined(legs, [AuditVerdict::Fail, AuditVerdict::Unknown, AuditVerdict::Pass], Remedy::all)
     }
 
     /// One must pass: a leg that passes decides; else one that is unknown does, for it might.
     ///
     /// Legs that do not apply are left out; if all fail, all say why.
     pub fn any(legs: impl IntoIterator<Item = Judged>) -> Judged {
-        Judgement::joined(legs, [Verdict::Pass, Verdict::Unknown, Verdict::Fail], Remedy::any)
+        Judgement::joined(legs, [AuditVerdict::Pass, AuditVerdict::Unknown, AuditVerdict::Fail], Remedy::any)
     }
 
     /// Joins the legs of the first verdict that any of them has.
     fn joined(
         legs: impl IntoIterator<Item = Judged>,
-        order: [Verdict; 3],
+        order: [AuditVerdict; 3],
         remedies: fn(Vec<Remedy>) -> Remedy,
     ) -> Judged {
         let legs: Vec<Judgement> = legs.into_iter().map(|leg| leg.unwrap_or_else(|early| early)).collect();
@@ -194,7 +198,7 @@ impl Judgement {
                 reason: words(|leg| &leg.reason),
                 remedy: remedies(deciding.iter().map(|leg| leg.remedy.clone()).collect()),
                 severity: deciding.iter().filter_map(|leg| leg.severity).max(),
-                lasts: deciding.iter().find_map(|leg| leg.lasts),
+                persistence: deciding.iter().find_map(|leg| leg.persistence),
             });
         }
         legs.into_iter()

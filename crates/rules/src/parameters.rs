@@ -2,12 +2,8 @@
 //!
 //! Source: Documentation/admin-guide/kernel-parameters.txt, and the handlers of the parameters named here.
 
-use super::case::Case;
-use super::change::Change;
-use super::remedy::Remedy;
-use super::words::short;
+use super::words::truncate;
 use facts::cmdline::{Cmdline, Param, parse_cmdline, same_name};
-use model::units::CpuSet;
 
 /// Parameters that may stand there more than once, because each adds to those before it or sets another thing.
 const ADD_UP: &[&str] = &[
@@ -94,7 +90,7 @@ fn shown(param: &Param) -> String {
     param
         .value
         .as_ref()
-        .map_or(short(&param.name), |value| format!("{}={}", short(&param.name), short(value)))
+        .map_or(truncate(&param.name), |value| format!("{}={}", truncate(&param.name), truncate(value)))
 }
 
 /// Whether this word is there and nothing after it takes it back.
@@ -109,7 +105,7 @@ pub fn is_given(cmdline: &Cmdline, word: &str) -> bool {
 }
 
 /// What stands there in the place that a word is to have: the same parameter with other values.
-pub fn others(cmdline: &Cmdline, word: &str) -> Vec<String> {
+pub fn other_values(cmdline: &Cmdline, word: &str) -> Vec<String> {
     let Some(wanted) = param(word) else { return Vec::new() };
     // Of these the kernel takes the first, and refuses the second.
     let first_counts = ["isolcpus", "nohz_full"].iter().any(|name| same_name(name, &wanted.name));
@@ -122,37 +118,15 @@ pub fn others(cmdline: &Cmdline, word: &str) -> Vec<String> {
 
 /// The words as they are written there that a parameter, or a parameter and its value, stands for; itself where
 /// there is none.
-pub fn spelt(cmdline: &Cmdline, word: &str) -> Vec<String> {
+pub fn as_written(cmdline: &Cmdline, word: &str) -> Vec<String> {
     let Some(meant) = param(word) else { return vec![word.to_owned()] };
     let found: Vec<String> = cmdline.params.iter().filter(|one| is(one, &meant)).map(shown).collect();
     if found.is_empty() { vec![word.to_owned()] } else { found }
 }
 
 /// Whether a parameter, or a parameter with this value, is there.
-pub fn names(cmdline: &Cmdline, word: &str) -> bool {
+pub fn is_present(cmdline: &Cmdline, word: &str) -> bool {
     param(word).is_some_and(|meant| cmdline.params.iter().any(|one| is(one, &meant)))
-}
-
-/// The CPUs that matter isolated from the boot on, and no interrupt sent there by another word.
-pub fn isolating(case: &Case) -> Remedy {
-    let boot = Remedy::from(Change::boot(isolcpus(case)));
-    let asked = case.facts().cmdline.known().and_then(|cmdline| cmdline.value("irqaffinity"));
-    let crosses =
-        asked.and_then(|list| CpuSet::parse(list).ok()).is_some_and(|list| !list.and(case.cpus()).is_empty());
-    match case.housekeeping() {
-        Ok(rest) if crosses => boot.and(Change::boot(format!("irqaffinity={rest}"))),
-        _ => boot,
-    }
-}
-
-/// The word that isolates the CPUs that matter, beside those that are isolated, with the flags that are given.
-fn isolcpus(case: &Case) -> String {
-    let facts = case.facts();
-    let given = facts.cmdline.known().and_then(|cmdline| cmdline.values("isolcpus").next());
-    let ticks = given.is_some_and(|value| value.split(',').any(|flag| flag == "nohz"));
-    let isolated = facts.isolated.known().filter(|_| given.is_some()).cloned().unwrap_or_default();
-    let flags = if ticks { "nohz,managed_irq,domain" } else { "managed_irq,domain" };
-    format!("isolcpus={flags},{}", case.cpus().or(&isolated))
 }
 
 fn is(one: &Param, meant: &Param) -> bool {
@@ -160,17 +134,17 @@ fn is(one: &Param, meant: &Param) -> bool {
 }
 
 /// A command line with a word on it, in the place of other values of the same parameter.
-pub fn with(line: &str, word: &str) -> String {
+pub fn with_word(line: &str, word: &str) -> String {
     let mut words = kept_words(line, |one| {
         let one = parse_cmdline(one).unwrap_or_default();
-        others(&one, word).is_empty() && !is_given(&one, word)
+        other_values(&one, word).is_empty() && !is_given(&one, word)
     });
     words.push(word.to_owned());
     words.join(" ")
 }
 
 /// A command line without a parameter, or without a parameter of this value.
-pub fn without(line: &str, word: &str) -> String {
+pub fn without_word(line: &str, word: &str) -> String {
     let Some(meant) = param(word) else { return line.to_owned() };
     kept_words(line, |one| param(one).is_none_or(|one| !is(&one, &meant))).join(" ")
 }
@@ -200,23 +174,24 @@ mod tests {
 
     #[test]
     fn a_word_takes_the_place_of_another_value() {
-        let check = |line: &str, word: &str, expected: &str| assert_eq!(with(line, word), expected, "{line}");
+        let check =
+            |line: &str, word: &str, expected: &str| assert_eq!(with_word(line, word), expected, "{line}");
         check("quiet psi=1", "psi=0", "quiet psi=0");
         check("psi=1 quiet psi=0", "psi=0", "quiet psi=0");
         check("console=tty0", "console=ttyS0", "console=tty0 console=ttyS0");
         check("isolcpus=3 a=\"b c\"", "isolcpus=domain,2-3", "a=\"b c\" isolcpus=domain,2-3");
         check("tsc=reliable", "tsc=nowatchdog", "tsc=reliable tsc=nowatchdog");
-        assert_eq!(without("quiet idle=poll idle=halt", "idle=poll"), "quiet idle=halt");
-        assert_eq!(without("debug quiet debug", "debug"), "quiet");
+        assert_eq!(without_word("quiet idle=poll idle=halt", "idle=poll"), "quiet idle=halt");
+        assert_eq!(without_word("debug quiet debug", "debug"), "quiet");
     }
 
     #[test]
     fn what_stands_there_is_named() {
         let line = parse_cmdline("psi=1 rcu-nocbs=1 rcu_nocbs=2 console=tty0").unwrap();
-        assert_eq!(others(&line, "psi=0"), ["psi=1"]);
-        assert_eq!(others(&line, "rcu_nocbs=2"), ["rcu-nocbs=1"]);
-        assert!(others(&line, "console=ttyS0").is_empty() && is_given(&line, "rcu_nocbs=2"));
+        assert_eq!(other_values(&line, "psi=0"), ["psi=1"]);
+        assert_eq!(other_values(&line, "rcu_nocbs=2"), ["rcu-nocbs=1"]);
+        assert!(other_values(&line, "console=ttyS0").is_empty() && is_given(&line, "rcu_nocbs=2"));
         assert!(!is_given(&line, "rcu_nocbs=1") && is_given(&line, "console=tty0"));
-        assert_eq!(spelt(&line, "rcu_nocbs"), ["rcu-nocbs=1", "rcu_nocbs=2"]);
+        assert_eq!(as_written(&line, "rcu_nocbs"), ["rcu-nocbs=1", "rcu_nocbs=2"]);
     }
 }

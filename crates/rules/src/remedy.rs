@@ -1,8 +1,8 @@
 //! What a finding asks for: changes, which of them go together, and the words that are made of them.
 
-use super::Lasts;
-use super::change::{Because, Change, sysctl_path};
-use super::parameters::{is_given, names, others, spelt};
+use super::change::{AdviceReason, Change, sysctl_path};
+use super::parameters::{as_written, is_given, is_present, other_values};
+use crate::change::Persistence;
 use facts::cmdline::Cmdline;
 
 /// What is to be done: each part of it, in one of its ways. Empty stands for the rule's usual remedy.
@@ -16,16 +16,16 @@ pub struct Remedy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// One of them is enough.
-    pub ways: Vec<Way>,
+    pub alternatives: Vec<Alternative>,
 }
 
 /// Changes that are made together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct Alternative {
     /// What is changed.
-    pub now: Vec<Change>,
+    pub changes: Vec<Change>,
     /// What keeps it over a boot, where that takes another change.
-    pub keep: Vec<Change>,
+    pub persist: Vec<Change>,
     /// What else there is to say of it, without a full stop; `""` for nothing.
     pub note: String,
 }
@@ -39,24 +39,25 @@ impl From<Change> for Remedy {
 impl Remedy {
     /// Changes that are made together.
     pub fn of(now: impl IntoIterator<Item = Change>) -> Remedy {
-        let way = Way { now: now.into_iter().collect(), keep: Vec::new(), note: String::new() };
-        Remedy { parts: vec![Part { ways: vec![way] }] }
+        let way =
+            Alternative { changes: now.into_iter().collect(), persist: Vec::new(), note: String::new() };
+        Remedy { parts: vec![Part { alternatives: vec![way] }] }
     }
 
     /// Words alone, by which a rule that is not about one setting says what to do.
-    pub fn advice(because: Because, words: impl Into<String>) -> Remedy {
-        Change::advice(because, words).into()
+    pub fn advice(reason: AdviceReason, words: impl Into<String>) -> Remedy {
+        Change::advice(reason, words).into()
     }
 
     /// Another change in the last way.
     pub fn and(mut self, change: Change) -> Remedy {
-        self.last().now.push(change);
+        self.last().changes.push(change);
         self
     }
 
     /// What keeps the last way over a boot.
-    pub fn keep(mut self, change: Change) -> Remedy {
-        self.last().keep.push(change);
+    pub fn persist(mut self, change: Change) -> Remedy {
+        self.last().persist.push(change);
         self
     }
 
@@ -68,7 +69,7 @@ impl Remedy {
 
     /// Another way to the same end.
     pub fn or(mut self, other: impl Into<Remedy>) -> Remedy {
-        let ways = other.into().parts.into_iter().flat_map(|part| part.ways);
+        let ways = other.into().parts.into_iter().flat_map(|part| part.alternatives);
         if self.parts.is_empty() {
             self.parts.push(Part::default());
         }
@@ -78,14 +79,14 @@ impl Remedy {
         self
     }
 
-    fn last(&mut self) -> &mut Way {
+    fn last(&mut self) -> &mut Alternative {
         if self.parts.is_empty() {
             self.parts.push(Part::default());
         }
         let at = self.parts.len() - 1;
-        let ways = &mut self.parts[at].ways;
+        let ways = &mut self.parts[at].alternatives;
         if ways.is_empty() {
-            ways.push(Way { now: Vec::new(), keep: Vec::new(), note: String::new() });
+            ways.push(Alternative { changes: Vec::new(), persist: Vec::new(), note: String::new() });
         }
         let at = ways.len() - 1;
         &mut ways[at]
@@ -102,7 +103,7 @@ impl Remedy {
                 }
             });
         }
-        let usual_alone = parts.iter().all(|part| part.ways.is_empty());
+        let usual_alone = parts.iter().all(|part| part.alternatives.is_empty());
         Remedy { parts: if usual_alone { Vec::new() } else { parts } }
     }
 
@@ -114,76 +115,82 @@ impl Remedy {
     }
 
     /// With the rule's usual remedy in its place.
-    pub fn with_usual(self, usual: fn() -> Remedy) -> Remedy {
+    pub fn or_usual(self, usual: fn() -> Remedy) -> Remedy {
         if self.parts.is_empty() {
             return usual();
         }
-        let expand = |part: Part| if part.ways.is_empty() { usual().parts } else { vec![part] };
+        let expand = |part: Part| if part.alternatives.is_empty() { usual().parts } else { vec![part] };
         Remedy::all([Remedy { parts: self.parts.into_iter().flat_map(expand).collect() }])
     }
 
     /// What is left to do on a machine that was booted with these: no word that is there already is asked for, and
     /// none is taken off that is not there.
-    pub fn beside(mut self, booted: &Cmdline) -> Remedy {
+    pub fn remaining(mut self, booted: &Cmdline) -> Remedy {
         for part in &mut self.parts {
-            for way in &mut part.ways {
+            for way in &mut part.alternatives {
                 // What is so already and does not help has no effect for a reason that the kernel knows.
-                let asked =
-                    way.now.iter().find_map(word_of).filter(|_| way.now.iter().all(|one| is_so(one, booted)));
+                let asked = way
+                    .changes
+                    .iter()
+                    .find_map(cmdline_word)
+                    .filter(|_| way.changes.iter().all(|one| is_done(one, booted)));
                 if let Some(word) = asked {
                     let log = "which of them it took is in the kernel's log (dmesg)";
-                    way.now = vec![Change::advice(
-                        Because::Choice,
+                    way.changes = vec![Change::advice(
+                        AdviceReason::Choice,
                         format!(
                             "see why the kernel goes on as if its command line were not as it is in respect of {word}: {log}"
                         ),
                     )];
                 }
-                way.now.retain(|change| !is_so(change, booted));
-                way.keep.retain(|change| !is_so(change, booted));
+                way.changes.retain(|change| !is_done(change, booted));
+                way.persist.retain(|change| !is_done(change, booted));
             }
-            let todo: Vec<Way> = part.ways.iter().filter(|way| !way.now.is_empty()).cloned().collect();
-            part.ways = todo;
+            let todo: Vec<Alternative> =
+                part.alternatives.iter().filter(|way| !way.changes.is_empty()).cloned().collect();
+            part.alternatives = todo;
         }
-        self.parts.retain(|part| !part.ways.is_empty());
+        self.parts.retain(|part| !part.alternatives.is_empty());
         self
     }
 
     /// Says how long what is advised in words lasts.
-    pub fn lasting(mut self, lasts: Lasts) -> Remedy {
-        for change in self.parts.iter_mut().flat_map(|part| &mut part.ways).flat_map(|way| &mut way.now) {
-            if let Change::Advice { lasts: own, .. } = change {
-                *own = Some(lasts);
+    pub fn with_persistence(mut self, persistence: Persistence) -> Remedy {
+        for change in
+            self.parts.iter_mut().flat_map(|part| &mut part.alternatives).flat_map(|way| &mut way.changes)
+        {
+            if let Change::Advice { persistence: own, .. } = change {
+                *own = Some(persistence);
             }
         }
         self
     }
 
     /// How long the first way of it lasts: as the change that takes most to make.
-    pub fn lasts(&self, rule: Lasts) -> Lasts {
-        let first = self.parts.first().and_then(|part| part.ways.first());
-        let changes = first.map_or(&[][..], |way| &way.now);
-        changes.iter().map(|change| change.lasts(rule)).max().unwrap_or(rule)
+    pub fn persistence(&self, rule: Persistence) -> Persistence {
+        let first = self.parts.first().and_then(|part| part.alternatives.first());
+        let changes = first.map_or(&[][..], |way| &way.changes);
+        changes.iter().map(|change| change.persistence(rule)).max().unwrap_or(rule)
     }
 
     /// What to do, in words, on a machine that was booted with these.
-    pub fn said(&self, booted: &Cmdline) -> String {
-        let parts: Vec<String> = self.parts.iter().map(|part| part.said(booted)).collect();
+    pub fn text(&self, booted: &Cmdline) -> String {
+        let parts: Vec<String> = self.parts.iter().map(|part| part.text(booted)).collect();
         parts.join("; ")
     }
 }
 
 impl Part {
-    fn push(&mut self, way: Way) {
-        if !self.ways.contains(&way) {
-            self.ways.push(way);
+    fn push(&mut self, way: Alternative) {
+        if !self.alternatives.contains(&way) {
+            self.alternatives.push(way);
         }
     }
 
-    fn said(&self, booted: &Cmdline) -> String {
+    fn text(&self, booted: &Cmdline) -> String {
         let mut said = String::new();
-        for way in &self.ways {
-            let words = way.said(booted);
+        for way in &self.alternatives {
+            let words = way.text(booted);
             said = match said.as_str() {
                 "" => words,
                 // The second way is no other way to keep the first.
@@ -195,11 +202,11 @@ impl Part {
     }
 }
 
-impl Way {
-    fn said(&self, booted: &Cmdline) -> String {
+impl Alternative {
+    fn text(&self, booted: &Cmdline) -> String {
         let built = |wanted: bool| {
-            let options = self.now.iter().filter_map(move |change| match change {
-                Change::Config { option, value } if (value != "n") == wanted => {
+            let options = self.changes.iter().filter_map(move |change| match change {
+                Change::Kconfig { option, value } if (value != "n") == wanted => {
                     Some(option_of(option, value))
                 }
                 _ => None,
@@ -212,16 +219,16 @@ impl Way {
             ("", without) => Some(format!("boot a kernel built without {without}")),
             (with, without) => Some(format!("boot a kernel built with {with} and without {without}")),
         };
-        let others = self.now.iter().filter(|change| !matches!(change, Change::Config { .. }));
+        let others = self.changes.iter().filter(|change| !matches!(change, Change::Kconfig { .. }));
         let now: Vec<String> = kernel.into_iter().chain(others.map(|change| now(change, booted))).collect();
         let mut said = now.join(", and ");
         // Any one of the first keeps it; what must not be there has to go in any case.
-        let off = |change: &&Change| matches!(change, Change::BootWithout { .. });
-        let ways = self.keep.iter().filter(|change| !off(change)).map(|change| kept(change, booted));
+        let off = |change: &&Change| matches!(change, Change::CmdlineRemove { .. });
+        let ways = self.persist.iter().filter(|change| !off(change)).map(|change| kept(change, booted));
         // The lines of one way keep it together; what else keeps it is another.
-        let lines = together(&self.now.iter().filter_map(kept_line).collect::<Vec<_>>());
+        let lines = together(&self.changes.iter().filter_map(kept_line).collect::<Vec<_>>());
         let ways: Vec<String> = lines.into_iter().chain(ways).collect();
-        let gone = self.keep.iter().filter(off).map(|change| kept(change, booted));
+        let gone = self.persist.iter().filter(off).map(|change| kept(change, booted));
         let keep: Vec<String> =
             Some(ways.join(", or ")).filter(|ways| !ways.is_empty()).into_iter().chain(gone).collect();
         if !keep.is_empty() {
@@ -234,18 +241,18 @@ impl Way {
     }
 }
 
-fn word_of(change: &Change) -> Option<&str> {
+fn cmdline_word(change: &Change) -> Option<&str> {
     match change {
-        Change::Boot { word } | Change::BootWithout { word } => Some(word),
+        Change::CmdlineAdd { word } | Change::CmdlineRemove { word } => Some(word),
         _ => None,
     }
 }
 
 /// Whether a word is there, or not there, already.
-fn is_so(change: &Change, booted: &Cmdline) -> bool {
+fn is_done(change: &Change, booted: &Cmdline) -> bool {
     match change {
-        Change::Boot { word } => is_given(booted, word) && others(booted, word).is_empty(),
-        Change::BootWithout { word } => !names(booted, word),
+        Change::CmdlineAdd { word } => is_given(booted, word) && other_values(booted, word).is_empty(),
+        Change::CmdlineRemove { word } => !is_present(booted, word),
         _ => false,
     }
 }
@@ -272,15 +279,19 @@ const LINE: &str = "the kernel's command line";
 fn now(change: &Change, booted: &Cmdline) -> String {
     match change {
         Change::Sysctl { name, value } => format!("echo {value} >{}", sysctl_path(name)),
-        Change::Write { called, of, value, .. } if of.is_empty() => format!("echo {value} >{called}"),
-        Change::Write { called, of, value, .. } => format!("for {of}, echo {value} >{called}"),
-        Change::Boot { word } => match others(booted, word).as_slice() {
+        Change::Write { shown_as, scope, value, .. } if scope.is_empty() => {
+            format!("echo {value} >{shown_as}")
+        }
+        Change::Write { shown_as, scope, value, .. } => format!("for {scope}, echo {value} >{shown_as}"),
+        Change::CmdlineAdd { word } => match other_values(booted, word).as_slice() {
             [] if is_given(booted, word) => format!("see what undoes {word}, which is on {LINE}"),
             [] => format!("add {word} to {LINE}"),
             others => format!("replace {} by {word} on {LINE}", others.join(" and ")),
         },
-        Change::BootWithout { word } => format!("take {} off {LINE}", spelt(booted, word).join(" and ")),
-        Change::Config { option, value } => format!("boot a kernel built with {}", option_of(option, value)),
+        Change::CmdlineRemove { word } => {
+            format!("take {} off {LINE}", as_written(booted, word).join(" and "))
+        }
+        Change::Kconfig { option, value } => format!("boot a kernel built with {}", option_of(option, value)),
         Change::Disable { unit, .. } => format!("systemctl disable --now {unit}"),
         Change::Advice { words, .. } => words.clone(),
     }
@@ -289,7 +300,7 @@ fn now(change: &Change, booted: &Cmdline) -> String {
 /// The same in a subordinate place: what keeps something.
 fn kept(change: &Change, booted: &Cmdline) -> String {
     match change {
-        Change::Boot { word } => match others(booted, word).as_slice() {
+        Change::CmdlineAdd { word } => match other_values(booted, word).as_slice() {
             [] => format!("{word} on {LINE}"),
             others => format!("{word} on {LINE} instead of {}", others.join(" and ")),
         },

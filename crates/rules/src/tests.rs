@@ -1,16 +1,17 @@
 //! What holds for every rule: its record is whole, and it does what its examples say.
 
-use super::change::{Because, Change};
+use super::change::{AdviceReason, Change};
+use super::find;
 use super::fixture::Machine;
 use super::intent::Intent;
-use super::judgement::Verdict;
+use super::judgement::AuditVerdict;
 use super::knobs::ALL;
-use super::{Knob, find};
+use crate::knob::Knob;
 use host::record::Seen;
 use std::collections::BTreeSet;
 
 /// The verdict after some edits to the well-set machine.
-fn verdict(knob: &'static Knob, edits: &str) -> Verdict {
+fn verdict(knob: &'static Knob, edits: &str) -> AuditVerdict {
     let mut machine = Machine::base();
     machine.edit(edits);
     machine.finding(knob).verdict
@@ -19,9 +20,9 @@ fn verdict(knob: &'static Knob, edits: &str) -> Verdict {
 #[test]
 fn each_rule_fires_stays_silent_and_cannot_tell() {
     for knob in ALL {
-        assert_eq!(verdict(knob, knob.examples.fires), Verdict::Fail, "{} should fire", knob.id);
-        assert_eq!(verdict(knob, knob.examples.silent), Verdict::Pass, "{} should be silent", knob.id);
-        assert_eq!(verdict(knob, knob.examples.unknown), Verdict::Unknown, "{} cannot tell", knob.id);
+        assert_eq!(verdict(knob, knob.examples.fires), AuditVerdict::Fail, "{} should fire", knob.id);
+        assert_eq!(verdict(knob, knob.examples.silent), AuditVerdict::Pass, "{} should be silent", knob.id);
+        assert_eq!(verdict(knob, knob.examples.unknown), AuditVerdict::Unknown, "{} cannot tell", knob.id);
     }
 }
 
@@ -38,22 +39,27 @@ fn ids_are_sorted_unique_and_in_kebab_case() {
 
 /// Complaints about the words of a record.
 fn complaints(knob: &Knob) -> Vec<String> {
-    let fix = (knob.fix)().said(&Default::default());
+    let fix = (knob.fix)().text(&Default::default());
     let mut found = Vec::new();
     let mut complain = |wrong: bool, what: &str| {
         if wrong {
             found.push(format!("{}: {what}", knob.id));
         }
     };
-    for (name, text) in [("what", knob.what), ("tell", knob.tell), ("cost", knob.cost)] {
+    for (name, text) in [("what", knob.description), ("tell", knob.detection), ("cost", knob.side_effects)] {
         complain(text.len() < 30 || text.len() > 1200, &format!("`{name}` has {} bytes", text.len()));
         complain(!text.ends_with('.'), &format!("`{name}` ends without a full stop"));
     }
-    for (name, text) in [("title", knob.title), ("why", knob.why), ("wanted", knob.wanted), ("fix", &fix)] {
+    for (name, text) in
+        [("title", knob.title), ("why", knob.rationale), ("wanted", knob.wanted), ("fix", &fix)]
+    {
         complain(text.ends_with('.'), &format!("`{name}` ends with a full stop"));
         complain(text.contains('\n'), &format!("`{name}` has more than one line"));
     }
-    complain(knob.title.is_empty() || knob.why.len() < 20 || knob.wanted.is_empty(), "words are missing");
+    complain(
+        knob.title.is_empty() || knob.rationale.len() < 20 || knob.wanted.is_empty(),
+        "words are missing",
+    );
     complain(knob.sources.is_empty(), "no source");
     for source in knob.sources {
         complain(!source.url.starts_with("https://") || source.title.is_empty(), "a source cannot be opened");
@@ -106,7 +112,7 @@ fn a_machine_that_tells_nothing_passes_in_nothing() {
     let (survey, intent) = Machine::of(Default::default()).survey();
     for knob in ALL {
         let found = super::audit::finding(knob, &survey, &intent);
-        assert!(matches!(found.verdict, Verdict::Unknown | Verdict::NotApplicable), "{found:#?}");
+        assert!(matches!(found.verdict, AuditVerdict::Unknown | AuditVerdict::NotApplicable), "{found:#?}");
     }
 }
 
@@ -115,20 +121,20 @@ fn a_machine_that_tells_nothing_passes_in_nothing() {
 fn silence_makes_nothing_pass() {
     let base = Machine::base();
     let (_, intent) = base.survey();
-    let before: Vec<Verdict> = verdicts(&base, &intent);
+    let before: Vec<AuditVerdict> = verdicts(&base, &intent);
     for path in base.answers.keys() {
         let mut deaf = base.clone();
         deaf.edit(&format!("{path} refused"));
         for ((knob, was), is) in ALL.iter().zip(&before).zip(verdicts(&deaf, &intent)) {
             let fine = is == *was
-                || is == Verdict::Unknown
-                || (is == Verdict::NotApplicable && *was != Verdict::Fail);
+                || is == AuditVerdict::Unknown
+                || (is == AuditVerdict::NotApplicable && *was != AuditVerdict::Fail);
             assert!(fine, "{} turns from {} to {} when {path} is refused", knob.id, was.name(), is.name());
         }
     }
 }
 
-fn verdicts(machine: &Machine, intent: &Intent) -> Vec<Verdict> {
+fn verdicts(machine: &Machine, intent: &Intent) -> Vec<AuditVerdict> {
     let survey = machine.read();
     ALL.iter().map(|knob| super::audit::finding(knob, &survey, intent).verdict).collect()
 }
@@ -157,7 +163,7 @@ fn hostile_texts_upset_no_rule() {
         let survey = machine.read();
         for knob in ALL {
             let found = super::audit::finding(knob, &survey, &intent);
-            let said = [&found.value, &found.why, &found.fix, &found.wanted];
+            let said = [&found.value, &found.reason, &found.fix, &found.wanted];
             assert!(said.iter().all(|text| text.len() < 5000), "{found:#?}");
         }
     };
@@ -184,10 +190,10 @@ fn without_a_cpu_nothing_about_cpus_is_said() {
         let machine = Machine { cpus: None, ..machine };
         let (survey, intent) = machine.survey();
         assert!(intent.cpus.is_empty());
-        assert_eq!(intent.chosen, super::intent::Chosen::Unknown, "not all of them: {online}");
+        assert_eq!(intent.chosen, super::intent::CpuSelection::Unknown, "not all of them: {online}");
         for id in ["fair-server", "nohz-full", "cpufreq-governor", "irq-affinity"] {
             let found = super::audit::finding(find(id).unwrap(), &survey, &intent);
-            assert_eq!(found.verdict, Verdict::Unknown, "{found:#?}");
+            assert_eq!(found.verdict, AuditVerdict::Unknown, "{found:#?}");
         }
     }
 }
@@ -196,9 +202,9 @@ fn without_a_cpu_nothing_about_cpus_is_said() {
 fn a_remedy_lasts_as_long_as_is_said_of_it() {
     for knob in super::knobs::ALL {
         let usual = (knob.fix)();
-        assert_eq!(usual.lasts(knob.lasts), knob.lasts, "{}", knob.id);
-        let fix = usual.said(&Default::default());
-        assert!(super::fixture::agree(&fix, knob.lasts), "{}: {:?}: {fix}", knob.id, knob.lasts);
+        assert_eq!(usual.persistence(knob.persistence), knob.persistence, "{}", knob.id);
+        let fix = usual.text(&Default::default());
+        assert!(super::fixture::agree(&fix, knob.persistence), "{}: {:?}: {fix}", knob.id, knob.persistence);
         let mut machine = super::fixture::Machine::base();
         machine.edit(knob.examples.fires);
         assert!(!machine.finding(knob).fix.is_empty(), "{}", knob.id);
@@ -206,42 +212,42 @@ fn a_remedy_lasts_as_long_as_is_said_of_it() {
 }
 
 /// Rules that ask for nothing that could be done for the reader, and why: each has to say so here.
-const WORDS_ALONE: &[(&str, Because)] = &[
-    ("cgroup-cpuset", Because::Choice),
-    ("clocksource", Because::Machine),
-    ("container-managers", Because::Program),
-    ("core-types", Because::Machine),
-    ("cpu-frequency-support", Because::Kernel),
-    ("cpu-quota", Because::Program),
-    ("cpuset-partition", Because::Choice),
-    ("firmware-updates", Because::Program),
-    ("graphics-drivers", Because::Machine),
-    ("group-placement", Because::Program),
-    ("guest-halt-poll", Because::Program),
-    ("housekeeping-left", Because::Choice),
-    ("idle-injection", Because::Program),
-    ("isolation-lists", Because::Choice),
-    ("kernel-thread-affinity", Because::Threads),
-    ("kernel-thread-priorities", Because::Threads),
-    ("locked-memory-limit", Because::Program),
-    ("memory-nodes", Because::Machine),
-    ("parameter-conflicts", Because::Choice),
-    ("parameter-length", Because::Choice),
-    ("preemption-model", Because::Kernel),
-    ("priority-99", Because::Threads),
-    ("rcu-offload-affinity", Because::Threads),
-    ("realtime-neighbours", Because::Threads),
-    ("rival-tuners", Because::Program),
-    ("rt-priority-limit", Because::Program),
-    ("sched-ext", Because::Program),
-    ("shared-cache", Because::Machine),
-    ("shared-interrupts", Because::Machine),
-    ("slabinfo-readers", Because::Program),
-    ("swap", Because::Program),
-    ("thermal-throttling", Because::Machine),
-    ("tick-off", Because::Choice),
-    ("unknown-parameters", Because::Choice),
-    ("virtual-machine", Because::Machine),
+const WORDS_ALONE: &[(&str, AdviceReason)] = &[
+    ("cgroup-cpuset", AdviceReason::Choice),
+    ("clocksource", AdviceReason::Machine),
+    ("container-managers", AdviceReason::Program),
+    ("core-types", AdviceReason::Machine),
+    ("cpu-frequency-support", AdviceReason::Kernel),
+    ("cpu-quota", AdviceReason::Program),
+    ("cpuset-partition", AdviceReason::Choice),
+    ("firmware-updates", AdviceReason::Program),
+    ("graphics-drivers", AdviceReason::Machine),
+    ("group-placement", AdviceReason::Program),
+    ("guest-halt-poll", AdviceReason::Program),
+    ("housekeeping-left", AdviceReason::Choice),
+    ("idle-injection", AdviceReason::Program),
+    ("isolation-lists", AdviceReason::Choice),
+    ("kernel-thread-affinity", AdviceReason::Threads),
+    ("kernel-thread-priorities", AdviceReason::Threads),
+    ("locked-memory-limit", AdviceReason::Program),
+    ("memory-nodes", AdviceReason::Machine),
+    ("parameter-conflicts", AdviceReason::Choice),
+    ("parameter-length", AdviceReason::Choice),
+    ("preemption-model", AdviceReason::Kernel),
+    ("priority-99", AdviceReason::Threads),
+    ("rcu-offload-affinity", AdviceReason::Threads),
+    ("realtime-neighbours", AdviceReason::Threads),
+    ("rival-tuners", AdviceReason::Program),
+    ("rt-priority-limit", AdviceReason::Program),
+    ("sched-ext", AdviceReason::Program),
+    ("shared-cache", AdviceReason::Machine),
+    ("shared-interrupts", AdviceReason::Machine),
+    ("slabinfo-readers", AdviceReason::Program),
+    ("swap", AdviceReason::Program),
+    ("thermal-throttling", AdviceReason::Machine),
+    ("tick-off", AdviceReason::Choice),
+    ("unknown-parameters", AdviceReason::Choice),
+    ("virtual-machine", AdviceReason::Machine),
 ];
 
 #[test]
@@ -251,9 +257,9 @@ fn what_is_words_alone_is_known() {
         let mut machine = Machine::base();
         machine.edit(knob.examples.fires);
         let remedy = machine.finding(knob).remedy;
-        let changes = || remedy.parts.iter().flat_map(|part| &part.ways).flat_map(|way| &way.now);
+        let changes = || remedy.parts.iter().flat_map(|part| &part.alternatives).flat_map(|way| &way.changes);
         let why = changes().find_map(|change| match change {
-            Change::Advice { because, .. } => Some(*because),
+            Change::Advice { reason, .. } => Some(*reason),
             _ => None,
         });
         if changes().all(|change| matches!(change, Change::Advice { .. })) {

@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::units::{Cpu, CpuSet};
 
 /// So many characters of a list are shown; the value of a finding has at most some 300.
-const ROOM: usize = 160;
+const MAX_CHARS: usize = 160;
 
 /// Names once each, in their order, and how many more there are: `acpi, eth0 and 3 more`.
 ///
 /// What would upset a terminal becomes `?`: even an interface can have it in its name.
-pub fn some_of<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+pub fn truncate_list<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     let mut known = BTreeSet::new();
     let (mut shown, mut more, mut used) = (String::new(), 0, 0);
     for name in names {
-        let name: String = name.as_ref().chars().map(clean).collect();
+        let name: String = name.as_ref().chars().map(printable).collect();
         if !known.insert(name.clone()) {
             continue;
         }
         used += name.chars().count() + 2;
-        if used > ROOM {
+        if used > MAX_CHARS {
             more += 1;
         } else if shown.is_empty() {
             shown = name;
@@ -35,25 +35,25 @@ pub fn some_of<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
 }
 
 /// As [`some_of`], of words that may each be long.
-pub fn few<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
-    some_of(words.into_iter().map(|word| short(word.as_ref())))
+pub fn truncate_words<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
+    truncate_list(words.into_iter().map(|word| truncate(word.as_ref())))
 }
 
 /// A word of the machine's, cut after 40 characters.
-pub fn short(text: &str) -> String {
-    let mut cut: String = text.chars().take(40).map(clean).collect();
+pub fn truncate(text: &str) -> String {
+    let mut cut: String = text.chars().take(40).map(printable).collect();
     if text.chars().nth(40).is_some() {
         cut.push_str("...");
     }
     cut
 }
 
-fn clean(c: char) -> char {
+fn printable(c: char) -> char {
     if model::text::steers(c) { '?' } else { c }
 }
 
 /// A list of CPUs, cut after some 80 characters with the number of all of them.
-pub fn list(cpus: &CpuSet) -> String {
+pub fn short_ranges(cpus: &CpuSet) -> String {
     let text = cpus.to_string();
     match text.char_indices().rfind(|&(at, c)| c == ',' && at <= 80) {
         Some((at, _)) if text.len() > 80 => format!("{},... ({} CPUs)", &text[..at], cpus.len()),
@@ -62,16 +62,16 @@ pub fn list(cpus: &CpuSet) -> String {
 }
 
 /// CPUs as words of a finding: `CPU 2-3`, or the first of them and how many there are.
-pub fn named(cpus: &CpuSet) -> String {
-    format!("CPU {}", list(cpus))
+pub fn cpu_list(cpus: &CpuSet) -> String {
+    format!("CPU {}", short_ranges(cpus))
 }
 
 /// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; what is said first comes first, three
 /// of them, and how many more.
-pub fn grouped(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
+pub fn group_by_value(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
     let (mut order, mut groups) = (Vec::new(), BTreeMap::<String, CpuSet>::new());
     for (cpu, words) in said {
-        let words: String = words.chars().take(40).map(clean).collect();
+        let words: String = words.chars().take(40).map(printable).collect();
         let group = groups.entry(words.clone()).or_default();
         if group.is_empty() {
             order.push(words);
@@ -79,7 +79,7 @@ pub fn grouped(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
         group.0.insert(cpu);
     }
     let shown: Vec<String> =
-        order.iter().take(3).map(|words| format!("{words} on {}", named(&groups[words]))).collect();
+        order.iter().take(3).map(|words| format!("{words} on {}", cpu_list(&groups[words]))).collect();
     match order.len() - shown.len() {
         0 => shown.join("; "),
         more => format!("{}; and {more} more", shown.join("; ")),
@@ -87,7 +87,7 @@ pub fn grouped(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
 }
 
 /// CPUs as the kernel's masks have them: groups of 32 in hexadecimal digits, the highest first.
-pub fn mask(cpus: &CpuSet) -> String {
+pub fn cpu_mask(cpus: &CpuSet) -> String {
     let groups = cpus.iter().map(|cpu| cpu.0 / 32 + 1).max().unwrap_or(1);
     let group = |number: u32| {
         let of_group = cpus.iter().filter(|cpu| cpu.0 / 32 == number);
@@ -108,34 +108,34 @@ mod tests {
 
     #[test]
     fn the_first_are_named_and_the_rest_counted() {
-        let names = |list: &[&str]| some_of(list);
+        let names = |list: &[&str]| truncate_list(list);
         assert_eq!(names(&[]), "");
         assert_eq!(names(&["acpi", "eth0", "acpi"]), "acpi, eth0");
         let long = "x".repeat(400);
         assert_eq!(names(&["acpi", &long, "eth0"]), "acpi and 2 more");
         assert_eq!(names(&[&long]), "1 with a long name");
         assert_eq!(names(&["a\x1b[2Jb\n"]), "a?[2Jb?");
-        assert_eq!(mask(&CpuSet::parse("0-1,33").unwrap()), "2,00000003");
+        assert_eq!(cpu_mask(&CpuSet::parse("0-1,33").unwrap()), "2,00000003");
     }
 
     #[test]
     fn long_words_and_lists_are_cut() {
-        assert_eq!(few(["a", "b"]), "a, b");
-        assert_eq!(few::<&str>([]), "");
-        assert_eq!(short("a\nb"), "a?b");
-        assert_eq!(short(&"y".repeat(41)), format!("{}...", "y".repeat(40)));
-        let scattered = named(&CpuSet::parse("0-511:1/2").unwrap());
+        assert_eq!(truncate_words(["a", "b"]), "a, b");
+        assert_eq!(truncate_words::<&str>([]), "");
+        assert_eq!(truncate("a\nb"), "a?b");
+        assert_eq!(truncate(&"y".repeat(41)), format!("{}...", "y".repeat(40)));
+        let scattered = cpu_list(&CpuSet::parse("0-511:1/2").unwrap());
         assert!(scattered.starts_with("CPU 0,2,4,") && scattered.ends_with(",... (256 CPUs)"), "{scattered}");
         assert!(scattered.len() < 110);
-        assert_eq!(named(&CpuSet::parse("2-3,7").unwrap()), "CPU 2-3,7");
+        assert_eq!(cpu_list(&CpuSet::parse("2-3,7").unwrap()), "CPU 2-3,7");
     }
 
     #[test]
     fn what_is_said_of_several_cpus_is_said_once() {
-        let long = grouped((0..512).map(|n| (Cpu(n), format!("{n} {}", "x".repeat(4000)))));
+        let long = group_by_value((0..512).map(|n| (Cpu(n), format!("{n} {}", "x".repeat(4000)))));
         assert!(long.len() < 300 && long.ends_with("; and 509 more"), "{long}");
         assert_eq!(
-            grouped([(Cpu(1), "a".into()), (Cpu(2), "b".into()), (Cpu(3), "a".into())]),
+            group_by_value([(Cpu(1), "a".into()), (Cpu(2), "b".into()), (Cpu(3), "a".into())]),
             "a on CPU 1,3; b on CPU 2"
         );
     }
@@ -144,12 +144,12 @@ mod tests {
         #[test]
         fn masks_are_read_back(cpus in proptest::collection::btree_set(0u32..300, 0..20)) {
             let cpus: CpuSet = cpus.into_iter().map(Cpu).collect();
-            prop_assert_eq!(parse_mask(&mask(&cpus)), Ok(cpus));
+            prop_assert_eq!(parse_mask(&cpu_mask(&cpus)), Ok(cpus));
         }
 
         #[test]
         fn lists_are_bounded(names in proptest::collection::vec("[a-z]{0,200}", 0..60)) {
-            prop_assert!(some_of(names).chars().count() < 200);
+            prop_assert!(truncate_list(names).chars().count() < 200);
         }
     }
 }

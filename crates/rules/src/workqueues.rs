@@ -3,10 +3,10 @@
 use model::units::CpuSet;
 
 /// The mask over all unbound workqueues.
-pub const UNBOUND: &str = "/sys/devices/virtual/workqueue/cpumask";
+pub const UNBOUND_MASK: &str = "/sys/devices/virtual/workqueue/cpumask";
 
 /// The CPUs on which the work of a queue runs.
-pub fn effective(own: &CpuSet, unbound: &CpuSet) -> CpuSet {
+pub fn effective_mask(own: &CpuSet, unbound: &CpuSet) -> CpuSet {
     let both = own.and(unbound);
     if both.is_empty() { unbound.clone() } else { both }
 }
@@ -18,7 +18,7 @@ mod tests {
     #[test]
     fn masks_without_a_common_cpu_leave_that_over_all() {
         let set = |list: &str| CpuSet::parse(list).unwrap();
-        assert_eq!(effective(&set("2-3"), &set("0-2")), set("2"));
-        assert_eq!(effective(&set("3"), &set("0-1")), set("0-1"));
+        assert_eq!(effective_mask(&set("2-3"), &set("0-2")), set("2"));
+        assert_eq!(effective_mask(&set("3"), &set("0-1")), set("0-1"));
     }
 }

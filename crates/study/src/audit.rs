@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bundle::capture;
-use facts::survey::{Survey, Wanted, survey};
+use facts::survey::{Survey, SurveyRequest, survey};
 use host::Host;
 use model::error::{Exit, Outcome, Trouble};
 use model::text::quoted;
@@ -44,15 +44,15 @@ impl Audited {
 }
 
 /// What an audit reads of a machine: all that the rules ask for, and what the map of the machine needs as well.
-pub fn wanted() -> Wanted {
-    let mut wanted = rules::wanted();
+pub fn survey_request() -> SurveyRequest {
+    let mut wanted = rules::survey_request();
     wanted.texts.extend(map::READS);
     wanted
 }
 
 /// Judges a machine's settings for a profile and the CPUs that were named; else for those that are isolated, or all.
 pub fn judge(machine: Machine, profile: Profile, cpus: Option<&CpuSet>) -> Outcome<Audited> {
-    let survey = survey(&machine.open()?, &wanted());
+    let survey = survey(&machine.open()?, &survey_request());
     let intent = intent(&survey, profile, cpus).map_err(Trouble::usage)?;
     Ok(Audited { audit: audit(&survey, &intent), survey, intent })
 }

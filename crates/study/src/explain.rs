@@ -11,7 +11,7 @@ use model::error::{Outcome, Trouble};
 use model::run::{Run, Spike};
 use model::text::{quoted, several};
 use model::vocabulary::Command;
-use rules::culprits::Stolen;
+use rules::culprits::context::StealInterval;
 use trace::timeline::Cost;
 use trace::window::Window;
 
@@ -27,7 +27,7 @@ pub struct Explained {
 pub fn open(path: &Path) -> Outcome<Explained> {
     let mut bundle = Bundle::open(path)?;
     let mut stolen = Vec::new();
-    bundle.each_block(|block| stolen.extend(Stolen::of(block)))?;
+    bundle.each_block(|block| stolen.extend(StealInterval::of(block)))?;
     let (mut run, mut remarks) = (std::mem::take(&mut bundle.run), std::mem::take(&mut bundle.remarks));
     if run.command != Command::Hunt {
         return Err(Trouble::usage(format!(
@@ -51,7 +51,7 @@ pub fn open(path: &Path) -> Outcome<Explained> {
 pub fn explain(
     bundle: &Path,
     run: &mut Run,
-    stolen: &[Stolen],
+    stolen: &[StealInterval],
     mut each: impl FnMut(Window),
 ) -> Outcome<u64> {
     let cost = Cost::of(run);

@@ -3,8 +3,9 @@
 
 use model::run::{Block, Host, Run, Spike};
 use model::units::Nanos;
-use rules::culprits::tally::{Ranked, Tally};
-use rules::culprits::{About, Stolen, stolen};
+use rules::culprits::context::{RunContext, StealInterval};
+use rules::culprits::steal;
+use rules::culprits::tally::{Ranking, SpikeTally};
 use trace::timeline::{self, Cost};
 use trace::window::Window;
 
@@ -17,8 +18,8 @@ const MAX_EXPLAIN_DELAY: Nanos = Nanos(60 * Nanos::SECOND.0);
 /// The findings while they grow.
 #[derive(Default)]
 pub struct Findings {
-    tally: Tally,
-    stolen: Vec<Stolen>,
+    tally: SpikeTally,
+    stolen: Vec<StealInterval>,
     /// Seconds with steal that lie near spikes and found no room.
     stolen_dropped: u64,
 }
@@ -42,20 +43,23 @@ impl Findings {
     /// there.
     pub fn settle(&self, host: &Host, spike: &mut Spike) {
         self.tally.doubts().settle(host, spike);
-        stolen::tell(host, &self.stolen, spike);
+        steal::attribute(host, &self.stolen, spike);
     }
 
     /// Seconds in which the hypervisor took time.
     pub fn second(&mut self, blocks: &[Block]) {
-        self.stole(blocks.iter().filter_map(Stolen::of));
+        self.stole(blocks.iter().filter_map(StealInterval::of));
     }
 
     /// The same from their records.
-    pub fn stole(&mut self, stolen: impl Iterator<Item = Stolen>) {
+    pub fn stole(&mut self, stolen: impl Iterator<Item = StealInterval>) {
         self.stolen.extend(stolen);
         if self.stolen.len() > MAX_STOLEN {
             let newest = self.stolen.iter().map(|stolen| stolen.to).max().unwrap_or_default();
-            self.tally.keep_near(&mut self.stolen, Nanos(newest.0.saturating_sub(MAX_EXPLAIN_DELAY.0)));
+            self.tally.retain_steal_near_spikes(
+                &mut self.stolen,
+                Nanos(newest.0.saturating_sub(MAX_EXPLAIN_DELAY.0)),
+            );
             // What is near spikes is needed, and only then is it missing: the oldest.
             let excess = self.stolen.len().saturating_sub(MAX_STOLEN);
             self.stolen.drain(..excess);
@@ -75,16 +79,16 @@ impl Findings {
 
     /// Puts the culprits into a run that goes on.
     pub fn standing(&self, run: &mut Run) {
-        self.put(run, Tally::standing);
+        self.put(run, SpikeTally::interim_ranking);
     }
 
     /// The same of a run that is over: periods are looked for.
     pub fn conclude(&self, run: &mut Run) {
-        self.put(run, Tally::ranked);
+        self.put(run, SpikeTally::final_ranking);
     }
 
-    fn put(&self, run: &mut Run, rank: fn(&Tally, &About) -> Ranked) {
-        let ranked = rank(&self.tally, &About { stolen: &self.stolen, ..About::run(run) });
+    fn put(&self, run: &mut Run, rank: fn(&SpikeTally, &RunContext) -> Ranking) {
+        let ranked = rank(&self.tally, &RunContext { steal: &self.stolen, ..RunContext::of_run(run) });
         ranked.put_into(run);
     }
 }
@@ -150,7 +154,7 @@ mod tests {
             }
             let blocks = [block(0, second, steal_ms), block(1, second, steal_ms)];
             findings.second(&blocks);
-            all.extend(blocks.iter().filter_map(Stolen::of));
+            all.extend(blocks.iter().filter_map(StealInterval::of));
             if second % 1_000 == 0 {
                 findings.standing(&mut live);
             }

@@ -13,7 +13,7 @@ use report::Input;
 use report::hunt::perfetto;
 use report::hunt::windows::Windows;
 use report::plot::history::History;
-use rules::culprits::Stolen;
+use rules::culprits::context::StealInterval;
 use stats::bounds::{Bounds, Question};
 use stats::series::Collector;
 
@@ -40,7 +40,7 @@ impl Page {
         let mut collector = Collector::new(None, bundle.run.plan.interval_ns.unwrap_or_default());
         let mut stolen = Vec::new();
         let unread = bundle.each_block(|block| {
-            stolen.extend(Stolen::of(block));
+            stolen.extend(StealInterval::of(block));
             collector.add(&Peak::of(block));
             history.add(block);
         })?;
@@ -78,7 +78,7 @@ impl Page {
 }
 
 /// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last checkpoint, too.
-fn windows(path: &Path, bundle: &mut Bundle, stolen: &[Stolen]) -> Outcome<Windows> {
+fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Outcome<Windows> {
     let mut windows = Windows::default();
     let unread = match bundle.run.complete {
         true => each_window(path, |window| windows.add(window))?,

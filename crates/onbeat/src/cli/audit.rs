@@ -12,7 +12,7 @@ use report::audit::{junit, text};
 use report::map::text as map_text;
 use rules::audit::Audit;
 use rules::intent::Profile;
-use rules::judgement::{Severity, Verdict};
+use rules::judgement::{AuditVerdict, Severity};
 use study::audit::{Machine, judge};
 
 /// Judge the machine's settings for real time
@@ -99,7 +99,7 @@ impl Args {
                 .filter(move |found| found.severity >= least && found.verdict == verdict);
             grave.map(|found| found.rule).collect::<Vec<_>>()
         };
-        let (failed, unknown) = (of(Verdict::Fail), of(Verdict::Unknown));
+        let (failed, unknown) = (of(AuditVerdict::Fail), of(AuditVerdict::Unknown));
         if !unknown.is_empty() {
             remark(&format!(
                 "onbeat: unknown, of severity {} or above: {}",

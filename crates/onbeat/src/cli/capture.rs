@@ -11,7 +11,7 @@ use host::{Host, clock, is_root, random_u64, rt};
 use model::error::{Exit, Outcome, Trouble};
 use model::text::quoted;
 use model::wall_time::wall_time;
-use study::audit::wanted;
+use study::audit::survey_request;
 
 /// Keep what the audit reads of this machine
 ///
@@ -35,7 +35,7 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let host = Host::live().recording();
-    survey(&host, &wanted());
+    survey(&host, &survey_request());
     let Some(recorder) = host.recorded() else { return Err(Trouble::internal("nothing was recorded")) };
     let capture = Capture {
         schema: SCHEMA.to_owned(),

@@ -8,7 +8,7 @@ use maud::{Markup, PreEscaped, html};
 use crate::words::clean;
 use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
-use rules::judgement::Verdict;
+use rules::judgement::AuditVerdict;
 
 /// The XML document.
 pub fn render(audit: &Audit) -> String {
@@ -26,21 +26,21 @@ pub fn render(audit: &Audit) -> String {
 
 fn case(found: &Finding) -> Markup {
     let class = format!("onbeat.audit.{}", found.severity.name());
-    let said = printable(if found.value.is_empty() { &found.why } else { &found.value });
+    let said = printable(if found.value.is_empty() { &found.reason } else { &found.value });
     html! {
         testcase name=(found.rule) classname=(class) {
             @match found.verdict {
-                Verdict::Pass => {}
-                Verdict::Fail => failure type=(found.severity.name()) message=(said) { (detail(found)) }
-                Verdict::Unknown => error type="unknown" message=(said) {}
-                Verdict::NotApplicable => skipped message=(said) {}
+                AuditVerdict::Pass => {}
+                AuditVerdict::Fail => failure type=(found.severity.name()) message=(said) { (detail(found)) }
+                AuditVerdict::Unknown => error type="unknown" message=(said) {}
+                AuditVerdict::NotApplicable => skipped message=(said) {}
             }
         }
     }
 }
 
 fn detail(found: &Finding) -> PreEscaped<String> {
-    let lines = [("should be", &found.wanted), ("why", &found.why), ("to do", &found.fix)];
+    let lines = [("should be", &found.wanted), ("why", &found.reason), ("to do", &found.fix)];
     let lines: Vec<String> =
         lines.iter().map(|(name, text)| format!("{name}: {}", printable(text))).collect();
     html! { (lines.join("\n")) }

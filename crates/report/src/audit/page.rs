@@ -15,7 +15,7 @@ use model::error::{Outcome, json};
 
 use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
-use rules::judgement::{Severity, Verdict};
+use rules::judgement::{AuditVerdict, Severity};
 
 /// The audit of a machine, and its map, as one page.
 pub fn html(audit: &Audit, map: &Map) -> Outcome<String> {
@@ -33,12 +33,12 @@ pub fn html(audit: &Audit, map: &Map) -> Outcome<String> {
             h2 { "The machine" }
             (machine(map))
             h2 { "What stands in the way" }
-            @let failing = worst_first(audit, Verdict::Fail);
+            @let failing = worst_first(audit, AuditVerdict::Fail);
             @if failing.is_empty() { p { "No rule failed." (unless_unknown(audit)) } }
             @for found in failing { (failed(found)) }
             (unknown(audit))
-            (rest(audit, Verdict::Pass, "As it should be"))
-            (rest(audit, Verdict::NotApplicable, "Does not apply"))
+            (rest(audit, AuditVerdict::Pass, "As it should be"))
+            (rest(audit, AuditVerdict::NotApplicable, "Does not apply"))
             footer class="muted" { p {
                 "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". "
                 code { "onbeat rules ID" } " tells all about a rule: what it reads, what a change costs, where it is written."
@@ -76,10 +76,10 @@ fn failed(found: &Finding) -> Markup {
             h3 { (badge(found.severity)) " " (found.rule) @if let Some(title) = title(found) { span class="muted" { " " (title) } } }
             p class="change" { (prose(&found.value)) " " span class="muted" { "should be" } " " strong { (prose(&found.wanted)) } }
             dl {
-                (field("why", &found.why))
-                (field("contested", found.contested))
+                (field("why", &found.reason))
+                (field("contested", found.disputed))
                 (field("to do", &found.fix))
-                (field("a change lasts", sheet::lasts(found.lasts)))
+                (field("a change lasts", sheet::persistence(found.persistence)))
                 (field("source", source(found)))
             }
         }
@@ -106,7 +106,7 @@ fn source(found: &Finding) -> &'static str {
 }
 
 fn unknown(audit: &Audit) -> Markup {
-    let found = worst_first(audit, Verdict::Unknown);
+    let found = worst_first(audit, AuditVerdict::Unknown);
     html! {
         @if !found.is_empty() {
             h2 { "What could not be told" }
@@ -114,21 +114,21 @@ fn unknown(audit: &Audit) -> Markup {
             (scroll("What could not be told", html! { table {
                 thead { tr { th class="left" { "rule" } th class="left" { "if it failed" } th class="left" { "why it is unknown" } } }
                 tbody { @for found in found { tr {
-                    th class="left" { (found.rule) } td class="left" { (badge(found.severity)) } td class="wrap" { (prose(&found.why)) }
+                    th class="left" { (found.rule) } td class="left" { (badge(found.severity)) } td class="wrap" { (prose(&found.reason)) }
                 } } }
             } }))
         }
     }
 }
 
-fn rest(audit: &Audit, verdict: Verdict, heading: &str) -> Markup {
+fn rest(audit: &Audit, verdict: AuditVerdict, heading: &str) -> Markup {
     let found = worst_first(audit, verdict);
     html! {
         @if !found.is_empty() {
             details {
                 summary { (heading) " (" (found.len()) ")" }
                 (scroll(heading, html! { table { tbody { @for found in found {
-                    @let said = if found.value.is_empty() { &found.why } else { &found.value };
+                    @let said = if found.value.is_empty() { &found.reason } else { &found.value };
                     tr { th class="left" { (found.rule) } td class="wrap" { (prose(said)) } }
                 } } } }))
             }
@@ -166,7 +166,7 @@ mod tests {
         let audit = audit(&survey, &intent);
         let text = html(&audit, &map_of(&machine)).unwrap();
         assert!(text.contains("aria-label=\"What each CPU does: CPU 0-1 not set apart"));
-        let places: Vec<usize> = worst_first(&audit, Verdict::Fail)
+        let places: Vec<usize> = worst_first(&audit, AuditVerdict::Fail)
             .iter()
             .map(|found| text.find(&format!("</span> {}", found.rule)).unwrap())
             .collect();

@@ -6,11 +6,11 @@ use crate::palette::{BOLD, Ink, RED, YELLOW};
 use crate::words::{clean, filled, several, wrapped};
 use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
-use rules::intent::Chosen;
-use rules::judgement::{Severity, Verdict};
+use rules::intent::CpuSelection;
+use rules::judgement::{AuditVerdict, Severity};
 
 /// The findings of a verdict, worst first, else in the rules' order.
-pub fn worst_first(audit: &Audit, verdict: Verdict) -> Vec<&Finding> {
+pub fn worst_first(audit: &Audit, verdict: AuditVerdict) -> Vec<&Finding> {
     let mut found: Vec<&Finding> = audit.findings.iter().filter(|found| found.verdict == verdict).collect();
     found.sort_by_key(|found| std::cmp::Reverse(found.severity));
     found
@@ -22,7 +22,7 @@ pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String
     let ink = Ink(color);
     let mut page = String::new();
     wrapped(&mut page, &conditions(audit), width);
-    let (grave, slight): (Vec<_>, Vec<_>) = worst_first(audit, Verdict::Fail)
+    let (grave, slight): (Vec<_>, Vec<_>) = worst_first(audit, AuditVerdict::Fail)
         .into_iter()
         .partition(|found| verbose || found.severity >= Severity::Medium);
     for found in grave {
@@ -38,20 +38,20 @@ pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String
         let said = format!("{}: {}, should be {}", found.rule, clean(&found.value), clean(&found.wanted));
         filled(&mut page, &format!("  {:<5} ", found.severity.name()), &said, 10, width);
     }
-    let unknown = worst_first(audit, Verdict::Unknown);
+    let unknown = worst_first(audit, AuditVerdict::Unknown);
     if !unknown.is_empty() {
         let _ = writeln!(page, "\n{}", ink.dye(BOLD, "unknown"));
         for found in unknown {
             wrapped(
                 &mut page,
-                &format!("  {} ({}): {}", found.rule, found.severity.name(), clean(&found.why)),
+                &format!("  {} ({}): {}", found.rule, found.severity.name(), clean(&found.reason)),
                 width,
             );
         }
     }
     if verbose {
-        rest(&mut page, audit, Verdict::Pass, &ink.dye(BOLD, "as it should be"), width);
-        rest(&mut page, audit, Verdict::NotApplicable, &ink.dye(BOLD, "does not apply"), width);
+        rest(&mut page, audit, AuditVerdict::Pass, &ink.dye(BOLD, "as it should be"), width);
+        rest(&mut page, audit, AuditVerdict::NotApplicable, &ink.dye(BOLD, "does not apply"), width);
     }
     let _ = writeln!(page, "\n{}", ink.dye(BOLD, &count(audit)));
     page
@@ -67,16 +67,16 @@ pub fn conditions(audit: &Audit) -> String {
         name => format!("in a virtual machine ({})", clean(name)),
     };
     let chosen = match audit.chosen {
-        Chosen::Asked => "as asked",
-        Chosen::Isolated if audit.cpus.is_empty() => {
+        CpuSelection::Asked => "as asked",
+        CpuSelection::Isolated if audit.cpus.is_empty() => {
             "those that are isolated are offline: say with --cpus which matter"
         }
-        Chosen::Isolated => "the isolated ones",
-        Chosen::All => "all that run",
-        Chosen::Unknown if audit.cpus.is_empty() => {
+        CpuSelection::Isolated => "the isolated ones",
+        CpuSelection::All => "all that run",
+        CpuSelection::Unknown if audit.cpus.is_empty() => {
             "which run could not be read: say with --cpus which matter"
         }
-        Chosen::Unknown => "all that run, for which are isolated is unknown",
+        CpuSelection::Unknown => "all that run, for which are isolated is unknown",
     };
     format!(
         "Linux {} {}, preemption {}, {machine}; judged as {} for CPU {} ({chosen}).",
@@ -84,7 +84,7 @@ pub fn conditions(audit: &Audit) -> String {
         or(&host.machine, "of unknown architecture"),
         host.preempt,
         audit.profile,
-        or(&audit.cpus, if audit.chosen == Chosen::Isolated { "none" } else { "unknown" }),
+        or(&audit.cpus, if audit.chosen == CpuSelection::Isolated { "none" } else { "unknown" }),
     )
 }
 
@@ -96,19 +96,19 @@ fn fields(page: &mut String, found: &Finding, width: usize) {
     };
     field("is", &found.value);
     field("should be", &found.wanted);
-    field("why", &found.why);
-    field("contested", found.contested);
+    field("why", &found.reason);
+    field("contested", found.disputed);
     field("to do", &found.fix);
 }
 
-fn rest(page: &mut String, audit: &Audit, verdict: Verdict, heading: &str, width: usize) {
+fn rest(page: &mut String, audit: &Audit, verdict: AuditVerdict, heading: &str, width: usize) {
     let found = worst_first(audit, verdict);
     if found.is_empty() {
         return;
     }
     let _ = writeln!(page, "\n{heading}");
     for found in found {
-        let said = if found.value.is_empty() { &found.why } else { &found.value };
+        let said = if found.value.is_empty() { &found.reason } else { &found.value };
         wrapped(page, &format!("  {}: {}", found.rule, clean(said)), width);
     }
 }
@@ -128,23 +128,23 @@ pub fn count(audit: &Audit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rules::Lasts;
-    use rules::audit::{Machine, SCHEMA, Summary};
+    use rules::audit::{AuditedMachine, SCHEMA, VerdictCounts};
+    use rules::change::Persistence;
     use rules::remedy::Remedy;
 
-    fn found(rule: &'static str, verdict: Verdict, severity: Severity) -> Finding {
+    fn found(rule: &'static str, verdict: AuditVerdict, severity: Severity) -> Finding {
         Finding {
             rule,
             verdict,
             severity,
-            value: if verdict == Verdict::Unknown { String::new() } else { "0\u{1b}[2J".into() },
+            value: if verdict == AuditVerdict::Unknown { String::new() } else { "0\u{1b}[2J".into() },
             wanted: "1".into(),
-            why: "it waits".into(),
-            lasts: Lasts::Runtime,
+            reason: "it waits".into(),
+            persistence: Persistence::Runtime,
             fix: "echo 1 >/a".into(),
             remedy: Remedy::default(),
             source: "",
-            contested: "",
+            disputed: "",
         }
     }
 
@@ -153,8 +153,8 @@ mod tests {
             schema: SCHEMA,
             profile: "control-loop",
             cpus: "2-3".into(),
-            chosen: Chosen::Isolated,
-            host: Machine {
+            chosen: CpuSelection::Isolated,
+            host: AuditedMachine {
                 release: "6.12.9".into(),
                 machine: "x86_64".into(),
                 preempt: "rt",
@@ -162,12 +162,12 @@ mod tests {
                 online: "0-3".into(),
             },
             findings: vec![
-                found("a", Verdict::Fail, Severity::Low),
-                found("b", Verdict::Fail, Severity::Fatal),
-                found("c", Verdict::Unknown, Severity::High),
-                found("d", Verdict::Pass, Severity::High),
+                found("a", AuditVerdict::Fail, Severity::Low),
+                found("b", AuditVerdict::Fail, Severity::Fatal),
+                found("c", AuditVerdict::Unknown, Severity::High),
+                found("d", AuditVerdict::Pass, Severity::High),
             ],
-            summary: Summary { pass: 1, fail: 2, unknown: 1, not_applicable: 0 },
+            summary: VerdictCounts { pass: 1, fail: 2, unknown: 1, not_applicable: 0 },
         }
     }
 

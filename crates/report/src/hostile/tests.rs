@@ -174,7 +174,7 @@ fn a_machine_through_every_form() {
     let (mut found, map) = (judged(&survey, &intent), map_of(&machine));
     for finding in &mut found.findings {
         (finding.value, finding.wanted) = (ATTACK.into(), ATTACK.into());
-        (finding.why, finding.fix) = (ATTACK.into(), ATTACK.into());
+        (finding.reason, finding.fix) = (ATTACK.into(), ATTACK.into());
     }
     found.host.release = ATTACK.into();
     assert_harmless("audit", &audit::render(&found, 80, false, true));

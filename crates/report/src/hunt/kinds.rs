@@ -70,16 +70,20 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rules::Slice;
+    use model::slice::SliceKind;
 
     #[test]
     fn every_kind_of_slices_is_known_by_its_name() {
-        for slice in
-            [Slice::IrqsOff, Slice::TimerSoftirq, Slice::StopMachine, Slice::ReturnToUser, Slice::Unexplained]
-        {
+        for slice in [
+            SliceKind::IrqsOff,
+            SliceKind::TimerSoftirq,
+            SliceKind::StopMachine,
+            SliceKind::ReturnToUser,
+            SliceKind::Unexplained,
+        ] {
             assert_eq!(of(slice.name()).name, slice.name());
         }
-        assert_eq!(ALL.len(), Slice::Unexplained as usize + 1);
+        assert_eq!(ALL.len(), SliceKind::Unexplained as usize + 1);
         assert_eq!(of("novel").name, UNEXPLAINED);
     }
 

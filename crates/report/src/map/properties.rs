@@ -12,7 +12,7 @@ use facts::groups::Partition;
 use facts::line::{parse_cpus, parse_mask};
 use facts::survey::Survey;
 use model::units::{Cpu, CpuSet};
-use rules::case::unread;
+use rules::unknown::unknown_from;
 
 /// The CPUs of each node.
 pub const NODES: &str = "/sys/devices/system/node/node#/cpulist";
@@ -22,7 +22,7 @@ pub const WORKQUEUES: &str = "/sys/devices/virtual/workqueue/cpumask";
 /// A fact; where it is not known, that is noted.
 pub fn noted<'a, T>(unknown: &mut Vec<String>, fact: &'a Fact<T>, what: &str) -> Option<&'a T> {
     if fact.known().is_none() {
-        unknown.push(unread(what, fact).reason);
+        unknown.push(unknown_from(what, fact).reason);
     }
     fact.known()
 }
@@ -34,7 +34,7 @@ pub fn nodes(survey: &Survey, unknown: &mut Vec<String>) -> BTreeMap<Cpu, u32> {
         // A kernel without NUMA has no nodes.
         Fact::Absent => return BTreeMap::new(),
         other => {
-            unknown.push(unread(NODES, &other).reason);
+            unknown.push(unknown_from(NODES, &other).reason);
             return BTreeMap::new();
         }
     };

@@ -1,7 +1,7 @@
 //! Machines for the map, and what it says of them.
 
 use super::*;
-use facts::survey::{Wanted, survey};
+use facts::survey::{SurveyRequest, survey};
 use host::Host;
 use model::units::CpuSet;
 use rules::fixture::Machine;
@@ -60,7 +60,7 @@ pub fn four() -> Machine {
 
 /// Its map.
 pub fn map_of(machine: &Machine) -> Map {
-    let wanted = Wanted { texts: READS.to_vec(), programs: Vec::new() };
+    let wanted = SurveyRequest { texts: READS.to_vec(), programs: Vec::new() };
     let survey = survey(&Host::made(machine.answers.clone()), &wanted);
     let intent = intent(&survey, Profile::default(), machine.cpus.as_ref()).unwrap();
     Map::of(&survey, &intent)

@@ -6,8 +6,11 @@ use super::markdown::page;
 use super::sheet::reads;
 use model::error::{Outcome, json_pretty};
 use model::keyword::Keyword;
-use rules::culprits::{self, Culprit};
-use rules::{Evidence, Knob, Lasts, Rule};
+use rules::Rule;
+use rules::change::Persistence;
+use rules::culprits;
+use rules::culprits::rule::CulpritRule;
+use rules::knob::{EvidenceKind, Knob};
 
 /// The name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.rules/1";
@@ -31,9 +34,9 @@ struct Entry<'a> {
     cured_by: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     severity: Option<&'a str>,
-    evidence: Evidence,
+    evidence: EvidenceKind,
     #[serde(skip_serializing_if = "Option::is_none")]
-    lasts: Option<Lasts>,
+    lasts: Option<Persistence>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reads: Option<Vec<&'a str>>,
     /// The kinds of slices that the culprit's may be.
@@ -67,7 +70,7 @@ fn of_knob(knob: &'static Knob) -> Entry<'static> {
         cured_by: Vec::new(),
         severity: Some(knob.severity.name()),
         evidence: knob.evidence,
-        lasts: Some(knob.lasts),
+        lasts: Some(knob.persistence),
         reads: Some(reads(knob)),
         kinds: None,
         remedy: None,
@@ -75,7 +78,7 @@ fn of_knob(knob: &'static Knob) -> Entry<'static> {
     }
 }
 
-fn of_culprit(culprit: &'static Culprit) -> Entry<'static> {
+fn of_culprit(culprit: &'static CulpritRule) -> Entry<'static> {
     Entry {
         id: culprit.id,
         kind: "culprit",

@@ -2,8 +2,11 @@
 
 use facts::cmdline::Cmdline;
 use model::keyword::Keyword;
-use rules::culprits::{self, Culprit};
-use rules::{Evidence, Knob, Lasts, Rule, Source};
+use rules::Rule;
+use rules::change::Persistence;
+use rules::culprits;
+use rules::culprits::rule::CulpritRule;
+use rules::knob::{EvidenceKind, Knob, Source};
 
 pub fn reads(knob: &'static Knob) -> Vec<&'static str> {
     knob.reads.iter().chain(knob.facts).copied().collect()
@@ -58,22 +61,22 @@ pub fn sheet(rule: Rule) -> Sheet {
     }
 }
 
-fn culprit_sheet(culprit: &'static Culprit) -> Sheet {
+fn culprit_sheet(culprit: &'static CulpritRule) -> Sheet {
     let kinds: Vec<&str> = culprit.kinds.iter().map(|slice| slice.name()).collect();
     let mut points = vec![Point::new(format!("has slices of the kinds {}", kinds.join(", ")))];
     points.push(match culprit.cured_by {
         [] => Point::new("no setting that `onbeat audit` judges cures it"),
         ids => Point::of("cured by ", ids),
     });
-    if culprit.general {
+    if culprit.fallback {
         points.push(Point::new("goes by the kind of the slice: rules that know it by name come first"));
     }
     Sheet {
         id: culprit.id,
         lead: format!("{}: a culprit.", capital(culprit.title)),
         sections: vec![
-            ("What it looks like", Words::Text(culprit.looks.into())),
-            ("How onbeat tells", Words::Text(culprit.tell.into())),
+            ("What it looks like", Words::Text(culprit.signature.into())),
+            ("How onbeat tells", Words::Text(culprit.detection.into())),
             ("What to do", Words::Text(sentence(culprit.remedy))),
             ("What provokes it", Words::Text(sentence(culprit.provoke))),
             ("Where it stands", Words::Points(points)),
@@ -87,24 +90,27 @@ fn culprit_sheet(culprit: &'static Culprit) -> Sheet {
 fn knob_sheet(knob: &'static Knob) -> Sheet {
     let (id, title, severity) = (knob.id, capital(knob.title), knob.severity.name());
     let found = "`onbeat audit` says what to type, for the CPUs and the files that it found.";
-    let usual = (knob.fix)().said(&Cmdline::default());
+    let usual = (knob.fix)().text(&Cmdline::default());
     let fix = if usual.is_empty() { found.to_owned() } else { usual };
     let mut sections = vec![
-        ("What it is", Words::Text(knob.what.into())),
-        ("Why it matters", Words::Text(sentence(knob.why))),
-        ("How onbeat tells", Words::Text(knob.tell.into())),
+        ("What it is", Words::Text(knob.description.into())),
+        ("Why it matters", Words::Text(sentence(knob.rationale))),
+        ("How onbeat tells", Words::Text(knob.detection.into())),
         ("What it should be", Words::Text(knob.wanted.into())),
         ("What to do", Words::Text(fix)),
-        ("What a change costs", Words::Text(knob.cost.into())),
+        ("What a change costs", Words::Text(knob.side_effects.into())),
     ];
-    if !knob.contested.is_empty() {
-        sections.push(("What experts disagree about", Words::Text(sentence(knob.contested))));
+    if !knob.disputed.is_empty() {
+        sections.push(("What experts disagree about", Words::Text(sentence(knob.disputed))));
     }
     sections.push(("Where it stands", Words::Points(links(knob))));
     let examples = &knob.examples;
     Sheet {
         id,
-        lead: format!("{title}: a knob, {severity} if it is wrong; a change lasts {}.", lasts(knob.lasts)),
+        lead: format!(
+            "{title}: a knob, {severity} if it is wrong; a change lasts {}.",
+            persistence(knob.persistence)
+        ),
         sections,
         tried: vec![("fails", examples.fires), ("passes", examples.silent), ("unknown", examples.unknown)],
         evidence: evidence(knob.evidence),
@@ -137,21 +143,21 @@ fn links(knob: &'static Knob) -> Vec<Point> {
 }
 
 /// How long a change lasts, in words.
-pub fn lasts(lasts: Lasts) -> &'static str {
-    match lasts {
-        Lasts::Runtime => "until the next boot",
-        Lasts::Boot => "from boot to boot",
-        Lasts::Build => "until another kernel is built",
-        Lasts::Firmware => "for good, as the firmware or the machine itself",
+pub fn persistence(persistence: Persistence) -> &'static str {
+    match persistence {
+        Persistence::Runtime => "until the next boot",
+        Persistence::Boot => "from boot to boot",
+        Persistence::Build => "until another kernel is built",
+        Persistence::Firmware => "for good, as the firmware or the machine itself",
     }
 }
 
-fn evidence(evidence: Evidence) -> &'static str {
+fn evidence(evidence: EvidenceKind) -> &'static str {
     match evidence {
-        Evidence::Documented => "documented by those who made it",
-        Evidence::Source => "read in the source",
-        Evidence::Observed => "seen on a real kernel",
-        Evidence::Practice => "what practitioners do: measure before relying on it",
+        EvidenceKind::Documented => "documented by those who made it",
+        EvidenceKind::Source => "read in the source",
+        EvidenceKind::Observed => "seen on a real kernel",
+        EvidenceKind::Practice => "what practitioners do: measure before relying on it",
     }
 }
 

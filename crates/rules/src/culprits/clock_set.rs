@@ -1,28 +1,29 @@
 //! The time of day is set.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::HRTIMER_C;
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "clock-set",
     title: "the time of day being set",
-    looks: "An interrupt from another CPU, in which retrigger_next_event runs.",
-    tell: "By the function's exact name. The kernel asks for it when the wall clock steps, when it resumes, and when a CPU goes \
+    signature: "An interrupt from another CPU, in which retrigger_next_event runs.",
+    detection: "By the function's exact name. The kernel asks for it when the wall clock steps, when it resumes, and when a CPU goes \
            offline. Slewing a clock does not.",
     remedy: "let the time service slew instead of step (chrony: makestep only at the start), and let nothing else set the clock",
-    kinds: &[Slice::Ipi],
+    kinds: &[SliceKind::Ipi],
     sources: &[Source { title: "kernel: kernel/time/hrtimer.c, clock_was_set", url: HRTIMER_C }],
-    evidence: Evidence::Source,
+    evidence: EvidenceKind::Source,
     provoke: "date -s on another CPU, in a virtual machine",
-    matches: |sight| {
-        sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
+    matches: |context| {
+        context.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, context.slice))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "ipi ns=30000 function=retrigger_next_event irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=hrtimer_interrupt irq=call_function from=0 comm=sender",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// What other CPUs are asked to run.

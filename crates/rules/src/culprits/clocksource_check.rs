@@ -1,32 +1,33 @@
 //! The clocksource is compared with another one.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{CLOCKSOURCE_C, PARAMETERS};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "clocksource-check",
     title: "the check of the clocksource",
-    looks: "Every half second, from CPU to CPU, a timer whose function is clocksource_watchdog reads a slow clock; or an interrupt \
+    signature: "Every half second, from CPU to CPU, a timer whose function is clocksource_watchdog reads a slow clock; or an interrupt \
            from another CPU that compares clocks.",
-    tell: "By the functions' exact names. A period of half a second alone would prove nothing: other work has it too.",
+    detection: "By the functions' exact names. A period of half a second alone would prove nothing: other work has it too.",
     remedy: "say that the TSC is to be trusted, tsc=reliable, where it is: then nothing compares it",
-    kinds: &[Slice::Softirq, Slice::TimerSoftirq, Slice::Ipi],
+    kinds: &[SliceKind::Softirq, SliceKind::TimerSoftirq, SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: kernel/time/clocksource.c", url: CLOCKSOURCE_C },
         Source { title: "kernel: kernel-parameters, tsc=", url: PARAMETERS },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["tsc-watchdog"],
     provoke: "a machine whose TSC is not known to be reliable, with the HPET as the watchdog",
-    matches: |sight| {
-        sight
+    matches: |context| {
+        context
             .function_in(&["clocksource_verify_one_cpu", "clocksource_watchdog"])
             .map(|function| format!("{function} ran"))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "softirq ns=40000 function=clocksource_watchdog irq=TIMER comm=swapper/1",
         silent: "softirq ns=40000 function=process_timeout irq=TIMER comm=swapper/1",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

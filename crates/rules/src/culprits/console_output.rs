@@ -1,32 +1,35 @@
 //! A message that is written to a console with interrupts or preemption off.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{PRINTK_C, SERIAL_CONSOLE};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "console-output",
     title: "a message written to a console",
-    looks: "A section with interrupts or preemption off whose stack has a function that writes to a console, often the serial one: \
+    signature: "A section with interrupts or preemption off whose stack has a function that writes to a console, often the serial one: \
            a character takes 87 us at 115200 baud.",
-    tell: "By exact names of the kernel's console code in the stack. On PREEMPT_RT from 6.12 on, consoles with their own thread \
+    detection: "By exact names of the kernel's console code in the stack. On PREEMPT_RT from 6.12 on, consoles with their own thread \
            write there and can be preempted; others still write with preemption on but the console lock held.",
     remedy: "let fewer messages reach the console (kernel.printk, quiet), take the console off the serial line, and see in the log \
            what printed",
-    kinds: &[Slice::IrqsOff, Slice::PreemptOff, Slice::LockContention],
+    kinds: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::LockContention],
     sources: &[
         Source { title: "kernel: serial consoles", url: SERIAL_CONSOLE },
         Source { title: "kernel: kernel/printk/printk.c", url: PRINTK_C },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["serial-console", "console-loglevel", "printk-devkmsg", "preemption-model"],
     provoke: "echo to /dev/kmsg at level 0 in a loop, with a serial console",
-    matches: |sight| sight.in_stack(FUNCTIONS).map(|function| format!("{function} in the stack")),
-    examples: Examples {
+    matches: |context| {
+        context.stack_function_in(FUNCTIONS).map(|function| format!("{function} in the stack"))
+    },
+    examples: SpikeExamples {
         fires: "irqs-off ns=4000000 function=__console_unlock stack=__console_unlock<console_flush_all<console_unlock<vprintk_emit",
         silent: "irqs-off ns=4000000 function=__console_unlock stack=__console_unlock<console_list_lock",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// Functions that write messages to consoles, or wait for one that does.

@@ -1,41 +1,42 @@
 //! A lock that another thread or CPU holds.
 
+use super::names;
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{LOCK_EVENTS_H, LOCKTYPES};
-use super::who;
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "contended-lock",
     title: "waiting for a lock of the kernel",
-    looks: "The thread that came late, or the one that held it up, waits in the kernel for a lock; the kernel says when waiting \
+    signature: "The thread that came late, or the one that held it up, waits in the kernel for a lock; the kernel says when waiting \
            begins and ends.",
-    tell: "By the events of lock contention (from 5.19 on), by a function that spins in the stack where the timer's interrupt came in, \
+    detection: "By the events of lock contention (from 5.19 on), by a function that spins in the stack where the timer's interrupt came in, \
            or by a section with interrupts off that ends with giving a raw lock free right after another CPU came out of its own. A \
            single waiter has no event, and in a virtual machine none has. Who holds the lock is in no event: the slice has no name, \
            and its evidence says who waited, where, and who ran on the other CPUs meanwhile.",
     remedy: "see from the stack which lock it is and what takes it on the other CPU; keep that away while the real-time task runs",
-    kinds: &[Slice::LockContention],
+    kinds: &[SliceKind::LockContention],
     sources: &[
         Source { title: "kernel: lock types and their rules", url: LOCKTYPES },
         Source { title: "kernel: include/trace/events/lock.h", url: LOCK_EVENTS_H },
     ],
-    evidence: Evidence::Observed,
+    evidence: EvidenceKind::Observed,
     cured_by: &["preemption-model", "lock-debugging", "memory-debugging"],
     provoke: "a kernel module that holds a raw spinlock on one CPU while a thread takes it on another",
-    apart: Apart::Function,
-    general: true,
-    matches: |sight| {
-        let slice = sight.slice;
-        Some(match who::function(&slice.who) {
+    grouping: Grouping::Function,
+    fallback: true,
+    matches: |context| {
+        let slice = context.slice;
+        Some(match names::function_with_module(&slice.who) {
             _ if !slice.evidence.is_empty() => slice.evidence.clone(),
             function if function.is_empty() => "the kernel's events of contention".to_owned(),
             function => format!("contention in {function}"),
         })
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "lock-contention ns=20000000 comm=taker prio=9 function=take_lock module=faults",
         silent: "irqs-off ns=20000000 comm=taker prio=9 function=take_lock module=faults",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

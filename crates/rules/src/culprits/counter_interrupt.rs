@@ -1,25 +1,28 @@
 //! Interrupts of the performance counters, which nothing can mask.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::LOCKUP_WATCHDOGS;
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "counter-interrupt",
     title: "a non-maskable interrupt of the performance counters",
-    looks: "An interrupt that nothing can mask, whose handler is perf_event_nmi_handler.",
-    tell: "By the handler's exact name. Whether the hard lockup detector or somebody's profiling set the counter is not told; \
+    signature: "An interrupt that nothing can mask, whose handler is perf_event_nmi_handler.",
+    detection: "By the handler's exact name. Whether the hard lockup detector or somebody's profiling set the counter is not told; \
            regular ones some seconds apart are the detector's.",
     remedy: "switch the hard lockup detector off (kernel.nmi_watchdog=0), and do not profile while real time runs",
-    kinds: &[Slice::Nmi],
+    kinds: &[SliceKind::Nmi],
     sources: &[Source { title: "kernel: lockup detectors", url: LOCKUP_WATCHDOGS }],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["watchdog"],
     provoke: "perf record -a -e cycles on hardware with counters",
-    matches: |sight| sight.function_in(&["perf_event_nmi_handler"]).map(|function| format!("{function} ran")),
-    examples: Examples {
+    matches: |context| {
+        context.function_in(&["perf_event_nmi_handler"]).map(|function| format!("{function} ran"))
+    },
+    examples: SpikeExamples {
         fires: "nmi ns=9000 function=perf_event_nmi_handler",
         silent: "nmi ns=9000 function=nmi_cpu_backtrace_handler",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

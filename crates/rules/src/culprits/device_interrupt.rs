@@ -1,22 +1,23 @@
 //! The handler of a device's interrupt.
 
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{IRQ_AFFINITY, ISOLATION};
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "device-interrupt",
     title: "a device's interrupt",
-    looks: "A handler with the device's name runs on the CPU before the thread does.",
-    tell: "By the kernel's events of the handler's begin and end, with the name under which it was requested. Its thread, where \
+    signature: "A handler with the device's name runs on the CPU before the thread does.",
+    detection: "By the kernel's events of the handler's begin and end, with the name under which it was requested. Its thread, where \
            it has one, is another rule's.",
     remedy: "move the interrupt to another CPU (smp_affinity_list), and see that nothing moves it back",
-    kinds: &[Slice::Irq],
+    kinds: &[SliceKind::Irq],
     sources: &[
         Source { title: "kernel: the affinity of interrupts", url: IRQ_AFFINITY },
         Source { title: "kernel: CPU isolation", url: ISOLATION },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &[
         "irq-affinity",
         "irqbalance",
@@ -27,15 +28,15 @@ pub static CULPRIT: Culprit = Culprit {
         "threaded-interrupts",
     ],
     provoke: "traffic of a device whose smp_affinity_list holds the victim's CPU",
-    apart: Apart::Irq,
-    general: true,
-    matches: |sight| {
-        let irq = sight.slice.who.irq.as_str();
-        let device = !irq.is_empty() && sight.slice.who.function.is_empty() && !VECTORS.contains(&irq);
+    grouping: Grouping::Irq,
+    fallback: true,
+    matches: |context| {
+        let irq = context.slice.who.irq.as_str();
+        let device = !irq.is_empty() && context.slice.who.function.is_empty() && !VECTORS.contains(&irq);
         device.then(|| format!("the handler of {irq} ran"))
     },
-    examples: Examples { fires: "irq ns=80000 irq=nvme0q1", silent: "irq ns=80000 irq=irq_work" },
-    ..Culprit::DEFAULT
+    examples: SpikeExamples { fires: "irq ns=80000 irq=nvme0q1", silent: "irq ns=80000 irq=irq_work" },
+    ..CulpritRule::DEFAULT
 };
 
 /// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and the timers of Arm.

@@ -1,30 +1,33 @@
 //! Memory controllers are asked for errors.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{EDAC_MC_C, WORKQUEUE};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "edac-poll",
     title: "the polling for memory errors",
-    looks: "A kernel worker runs a function of EDAC, every second by default.",
-    tell: "By the work's exact function; drivers that get an interrupt for each error have none.",
+    signature: "A kernel worker runs a function of EDAC, every second by default.",
+    detection: "By the work's exact function; drivers that get an interrupt for each error have none.",
     remedy: "lengthen edac_mc_poll_msec of the module edac_core, at the price that corrected errors are told later, or keep its \
            worker off this CPU",
-    kinds: &[Slice::Workqueue, Slice::PreemptOff],
+    kinds: &[SliceKind::Workqueue, SliceKind::PreemptOff],
     sources: &[
         Source { title: "kernel: drivers/edac/edac_mc.c", url: EDAC_MC_C },
         Source { title: "kernel: workqueues", url: WORKQUEUE },
     ],
-    evidence: Evidence::Source,
+    evidence: EvidenceKind::Source,
     cured_by: &["workqueue-cpumask"],
     provoke: "edac_mc_poll_msec of 100 on hardware with a polled EDAC driver",
-    matches: |sight| sight.work_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker")),
-    examples: Examples {
+    matches: |context| {
+        context.work_item_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker"))
+    },
+    examples: SpikeExamples {
         fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=edac_mc_workq_function comm=kworker/1:2 pid=60 prio=120",
         silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update comm=kworker/1:2 pid=60 prio=120",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// Its work, by function.

@@ -1,32 +1,33 @@
 //! RCU's grace periods that interrupt CPUs to be over sooner.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{EXPEDITED, PARAMETERS};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "expedited-grace-period",
     title: "an expedited grace period of RCU",
-    looks: "An interrupt from another CPU, in which rcu_exp_handler runs; often several in a burst.",
-    tell: "By the function's exact name, that of kernels up to 4.19 among them. Who waited for the grace period is not the \
+    signature: "An interrupt from another CPU, in which rcu_exp_handler runs; often several in a burst.",
+    detection: "By the function's exact name, that of kernels up to 4.19 among them. Who waited for the grace period is not the \
            sender, which is a kernel thread of RCU.",
     remedy: "make all grace periods normal ones: rcu_normal, or rcupdate.rcu_normal_after_boot=1",
-    kinds: &[Slice::Ipi],
+    kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: expedited grace periods", url: EXPEDITED },
         Source { title: "kernel: kernel-parameters, rcupdate.rcu_normal", url: PARAMETERS },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["rcu-expedited"],
     provoke: "creating and removing network namespaces, or mounting and unmounting in a loop, on another CPU",
-    matches: |sight| {
-        sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
+    matches: |context| {
+        context.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, context.slice))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "ipi ns=30000 function=rcu_exp_handler irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=rcu_barrier_handler irq=call_function from=0 comm=sender",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// What other CPUs are asked to run.

@@ -1,36 +1,37 @@
 //! The fair server gives the CPU to threads of the fair scheduler.
 
+use super::names;
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{DEADLINE, SCHED_DEBUG_C};
-use super::who;
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "fair-server-turn",
     title: "the fair server's turn",
-    looks: "A real-time thread that is ready waits while a thread of the fair scheduler runs, for up to 50 ms per second, at the \
+    signature: "A real-time thread that is ready waits while a thread of the fair scheduler runs, for up to 50 ms per second, at the \
            end of a second in which no other had a turn.",
-    tell: "By a fair thread that was chosen while a real-time one was ready, on a kernel that has the server (6.12 and later); \
+    detection: "By a fair thread that was chosen while a real-time one was ready, on a kernel that has the server (6.12 and later); \
            nothing held preemption off. The priority at the switch counts: a fair thread that had inherited one is not this.",
     remedy: "set the server's runtime of this CPU to 0 in debugfs, or leave the fair threads of this CPU some time",
-    kinds: &[Slice::FairServer],
+    kinds: &[SliceKind::FairServer],
     sources: &[
         Source { title: "kernel: deadline scheduling, servers", url: DEADLINE },
         Source { title: "kernel: kernel/sched/debug.c", url: SCHED_DEBUG_C },
     ],
-    evidence: Evidence::Observed,
+    evidence: EvidenceKind::Observed,
     cured_by: &["fair-server", "ext-server"],
     provoke: "a SCHED_FIFO thread that spins and one under SCHED_OTHER that spins, on one CPU, on Linux 6.12",
-    general: true,
-    matches: |sight| {
-        Some(match sight.slice.who.comm.as_str() {
+    fallback: true,
+    matches: |context| {
+        Some(match context.slice.who.comm.as_str() {
             "" => "a fair thread had the CPU".to_owned(),
-            comm => format!("{} had the CPU", who::thread(comm)),
+            comm => format!("{} had the CPU", names::thread_name(comm)),
         })
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "fair-server ns=50000000 comm=hog pid=900 prio=120",
         silent: "thread ns=50000000 comm=hog pid=900 prio=120",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

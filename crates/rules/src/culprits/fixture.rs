@@ -1,6 +1,7 @@
 //! The examples of culprit rules as spikes: the language is explained on `Examples`.
 
-use super::{About, Examples, Stolen};
+use super::context::{RunContext, StealInterval};
+use super::rule::SpikeExamples;
 use model::keyword::Keyword;
 use model::run::{Behind, Host, Integrity, Slice, Spike, Who};
 use model::slice::SliceKind;
@@ -13,7 +14,7 @@ pub struct Scene {
     pub host: Host,
     pub integrity: Vec<Integrity>,
     pub cpus: Vec<Cpu>,
-    pub stolen: Vec<Stolen>,
+    pub steal: Vec<StealInterval>,
 }
 
 impl Scene {
@@ -29,7 +30,7 @@ impl Scene {
                 "victim" => who(&mut spike.victim, &pairs),
                 "host" => host(&mut scene.host, &pairs),
                 "integrity" => scene.integrity.push(integrity(&pairs)),
-                "stolen" => scene.stolen.push(stolen(&pairs)),
+                "stolen" => scene.steal.push(stolen(&pairs)),
                 "unexplained" => spike.unexplained_ns = Nanos(number(&pairs, "ns").unwrap()),
                 "again" => copies = again(&pairs),
                 kind => spike.slices.push(slice(kind, &pairs)),
@@ -46,24 +47,24 @@ impl Scene {
     }
 
     /// The run as rules see it.
-    pub fn about(&self) -> About<'_> {
-        About {
+    pub fn run(&self) -> RunContext<'_> {
+        RunContext {
             integrity: &self.integrity,
             cpus: &self.cpus,
-            stolen: &self.stolen,
-            ..About::machine(&self.host)
+            steal: &self.steal,
+            ..RunContext::of_machine(&self.host)
         }
     }
 
     /// Ids of the rules that know something in it.
     pub fn rules(mut self) -> Vec<String> {
         let mut spikes = std::mem::take(&mut self.spikes);
-        let found = super::tally::blame(&mut spikes, &self.about());
+        let found = super::tally::rank_all(&mut spikes, &self.run());
         found.culprits.into_iter().filter_map(|culprit| culprit.rule).collect()
     }
 }
 
-impl Examples {
+impl SpikeExamples {
     /// Both, for what goes for each.
     pub fn both(&self) -> [&'static str; 2] {
         [self.fires, self.silent]
@@ -107,10 +108,10 @@ fn integrity(pairs: &Pairs) -> Integrity {
 }
 
 /// Steal in the second of the spike.
-fn stolen(pairs: &Pairs) -> Stolen {
+fn stolen(pairs: &Pairs) -> StealInterval {
     let cpu = Cpu(number(pairs, "cpu").unwrap() as u32);
     let (from, to) = (Nanos(500_000_000), Nanos(1_500_000_000));
-    Stolen { cpu, from, to, ns: Nanos(number(pairs, "ns").unwrap()) }
+    StealInterval { cpu, from, to, ns: Nanos(number(pairs, "ns").unwrap()) }
 }
 
 fn again(pairs: &Pairs) -> Vec<(Cpu, i64)> {

@@ -1,31 +1,39 @@
 //! The CPU's frequency is changed.
 
+use super::context::SliceContext;
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{CPUFREQ, CPUFREQ_GOVERNOR_C};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "frequency-change",
     title: "a change of the CPU's frequency",
-    looks: "A governor's work, its thread sugov:N, or a section with interrupts off in which the frequency is set, by firmware on \
+    signature: "A governor's work, its thread sugov:N, or a section with interrupts off in which the frequency is set, by firmware on \
            some boards; or an event of a new frequency between wake-up and run.",
-    tell: "By the thread's name, the work's function, or exact names of governors in the stack. Changes that the processor makes \
+    detection: "By the thread's name, the work's function, or exact names of governors in the stack. Changes that the processor makes \
            by itself have no event.",
     remedy: "set a governor that does not change the frequency (performance), or the lowest frequency to the highest",
-    kinds: &[Slice::Frequency, Slice::IrqsOff, Slice::PreemptOff, Slice::Thread, Slice::Workqueue],
+    kinds: &[
+        SliceKind::Frequency,
+        SliceKind::IrqsOff,
+        SliceKind::PreemptOff,
+        SliceKind::Thread,
+        SliceKind::Workqueue,
+    ],
     sources: &[
         Source { title: "kernel: frequency scaling", url: CPUFREQ },
         Source { title: "kernel: drivers/cpufreq/cpufreq_governor.c", url: CPUFREQ_GOVERNOR_C },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["cpufreq-governor", "cpufreq-limit"],
     provoke: "the ondemand or schedutil governor and a load that comes and goes, on a machine whose driver sleeps or calls firmware",
-    matches: known,
-    examples: Examples {
+    matches,
+    examples: SpikeExamples {
         fires: "irqs-off ns=440000 comm=kworker/2:1 prio=120 function=clk_scu_atf_set_cpu_rate stack=clk_scu_atf_set_cpu_rate<clk_set_rate<od_dbs_update<dbs_work_handler",
         silent: "irqs-off ns=440000 comm=kworker/2:1 prio=120 function=clk_scu_atf_set_cpu_rate stack=clk_scu_atf_set_cpu_rate<clk_set_rate",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// Functions of governors, and of what sets the frequency for them.
@@ -38,13 +46,13 @@ const FUNCTIONS: &[&str] = &[
     "sugov_work",
 ];
 
-fn known(sight: &super::Sight) -> Option<String> {
-    let slice = sight.slice;
-    if slice.kind == Slice::Frequency {
+fn matches(context: &SliceContext) -> Option<String> {
+    let slice = context.slice;
+    if slice.kind == SliceKind::Frequency {
         return Some("the frequency changed between wake-up and run".to_owned());
     }
-    if slice.kind == Slice::Thread && slice.who.comm.starts_with("sugov:") {
+    if slice.kind == SliceKind::Thread && slice.who.comm.starts_with("sugov:") {
         return Some("the schedutil governor's thread ran".to_owned());
     }
-    sight.in_stack(FUNCTIONS).map(|function| format!("{function} in the stack"))
+    context.stack_function_in(FUNCTIONS).map(|function| format!("{function} in the stack"))
 }

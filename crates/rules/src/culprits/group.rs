@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::numbers::Numbers;
-use super::patterns::{Recurring, recurring};
-use super::{Culprit, subsystems, who};
+use super::patterns::{Recurrence, recurrence};
+use super::rule::CulpritRule;
+use super::spike_set::SpikeSet;
+use super::{names, subsystems};
 use model::keyword::Word;
 use model::run;
 use model::slice::SliceKind;
@@ -12,22 +13,22 @@ use model::text::several;
 use model::units::Nanos;
 
 /// Functions, and observations, that are told apart; the rest is one more of each.
-const MOST_TOLD_APART: usize = 32;
+const MAX_KEYS: usize = 32;
 /// Observations that are told.
-const MOST_EVIDENCE: usize = 5;
+const MAX_EVIDENCE: usize = 5;
 /// Functions that are told.
-const MOST_FUNCTIONS: usize = 8;
+const MAX_FUNCTIONS: usize = 8;
 /// Times of spikes that are kept for the period.
-const MOST_TIMES: usize = 1000;
+const MAX_TIMES: usize = 1000;
 /// Fewer spikes than these have no period worth telling.
-const FEWEST_RECURRING: usize = 8;
+const MIN_TIMES_FOR_PERIOD: usize = 8;
 
 /// What one culprit took so far.
 #[derive(Clone)]
-pub struct Group {
-    rule: Option<&'static Culprit>,
+pub struct CulpritGroup {
+    rule: Option<&'static CulpritRule>,
     total: i64,
-    spikes: Numbers,
+    spikes: SpikeSet,
     kinds: BTreeMap<Word<SliceKind>, i64>,
     functions: BTreeMap<String, (i64, u64)>,
     /// Slices whose function found no room among them.
@@ -39,13 +40,13 @@ pub struct Group {
     times: Vec<(u64, Nanos)>,
 }
 
-impl Group {
+impl CulpritGroup {
     /// Nothing yet.
-    pub fn new(rule: Option<&'static Culprit>) -> Group {
-        Group {
+    pub fn new(rule: Option<&'static CulpritRule>) -> CulpritGroup {
+        CulpritGroup {
             rule,
             total: 0,
-            spikes: Numbers::default(),
+            spikes: SpikeSet::default(),
             kinds: BTreeMap::new(),
             functions: BTreeMap::new(),
             other_functions: 0,
@@ -69,14 +70,14 @@ impl Group {
     /// Adds a slice of the spike of that number, which counts from one, and ended at `at`.
     pub fn add(&mut self, spike: u64, slice: &run::Slice, evidence: String, at: Nanos) {
         self.total = self.total.saturating_add(slice.ns.0.max(0));
-        if self.spikes.add(spike) && self.times.len() < MOST_TIMES {
+        if self.spikes.add(spike) && self.times.len() < MAX_TIMES {
             self.times.push((spike, at));
         }
         if room(&self.kinds, &slice.kind) {
             let took = self.kinds.entry(slice.kind.clone()).or_default();
             *took = took.saturating_add(slice.ns.0.max(0));
         }
-        let function = who::function(&slice.who);
+        let function = names::function_with_module(&slice.who);
         if function.is_empty() {
         } else if room(&self.functions, &function) {
             let took = self.functions.entry(function.clone()).or_default();
@@ -96,9 +97,9 @@ impl Group {
     }
 
     /// Takes another's share over. A spike that both have part in is one.
-    pub fn absorb(&mut self, other: &Group) {
+    pub fn merge(&mut self, other: &CulpritGroup) {
         self.total = self.total.saturating_add(other.total);
-        self.spikes.join(&other.spikes);
+        self.spikes.merge(&other.spikes);
         for (name, ns) in &other.kinds {
             if room(&self.kinds, name) {
                 let took = self.kinds.entry(name.clone()).or_default();
@@ -125,12 +126,12 @@ impl Group {
         self.times.extend(&other.times);
         self.times.sort_by_key(|time| time.0);
         self.times.dedup_by_key(|time| time.0);
-        self.times.truncate(MOST_TIMES);
+        self.times.truncate(MAX_TIMES);
     }
 
     /// The culprit for the bundle; `apart` is what tells it from others of its rule, `all` how many spikes the run had;
     /// with the resolution of its times a period is looked for.
-    pub fn told(&self, apart: &str, share: f64, all: u64, resolution: Option<Nanos>) -> run::Culprit {
+    pub fn culprit(&self, apart: &str, share: f64, all: u64, resolution: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
         let name = match (rule, apart) {
             (Some(rule), "") => rule.title.to_owned(),
@@ -139,9 +140,9 @@ impl Group {
         };
         let mut functions: Vec<(&String, &(i64, u64))> = self.functions.iter().collect();
         functions.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
-        let unlisted = functions.iter().skip(MOST_FUNCTIONS).map(|seen| seen.1.1).sum::<u64>();
+        let unlisted = functions.iter().skip(MAX_FUNCTIONS).map(|seen| seen.1.1).sum::<u64>();
         let functions: Vec<String> =
-            functions.into_iter().take(MOST_FUNCTIONS).map(|(name, _)| name.clone()).collect();
+            functions.into_iter().take(MAX_FUNCTIONS).map(|(name, _)| name.clone()).collect();
         run::Culprit {
             rule: rule.map(|rule| rule.id.to_owned()),
             name,
@@ -163,12 +164,12 @@ impl Group {
         let mut seen: Vec<(&String, u64)> =
             self.evidence.iter().map(|(text, &count)| (text, count)).collect();
         seen.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-        let others = self.other_evidence + seen.iter().skip(MOST_EVIDENCE).map(|seen| seen.1).sum::<u64>();
+        let others = self.other_evidence + seen.iter().skip(MAX_EVIDENCE).map(|seen| seen.1).sum::<u64>();
         let counted = |(text, count): &(&String, u64)| match count {
             1 => (*text).clone(),
             _ => format!("{text} ({count} times)"),
         };
-        let mut told: Vec<String> = seen.iter().take(MOST_EVIDENCE).map(counted).collect();
+        let mut told: Vec<String> = seen.iter().take(MAX_EVIDENCE).map(counted).collect();
         if others > 0 {
             told.push(several(others, "other observation", "other observations"));
         }
@@ -177,19 +178,19 @@ impl Group {
         {
             told.push(format!("{function} belongs to {subsystem}"));
         }
-        let period = resolution.filter(|_| self.times.len() >= FEWEST_RECURRING).and_then(|resolution| {
+        let period = resolution.filter(|_| self.times.len() >= MIN_TIMES_FOR_PERIOD).and_then(|resolution| {
             let times: Vec<Nanos> = self.times.iter().map(|time| time.1).collect();
-            recurring(&times, resolution)
+            recurrence(&times, resolution)
         });
         let cut = self.spikes.count() > self.times.len() as u64;
-        let period = period.map(|period| Recurring { cut: cut || period.cut, ..period });
-        told.extend(period.filter(Recurring::most).map(|period| period.sentence()));
+        let period = period.map(|period| Recurrence { cut: cut || period.cut, ..period });
+        told.extend(period.filter(Recurrence::covers_most).map(|period| period.sentence()));
         told
     }
 }
 
 fn room<K: Ord, V>(known: &BTreeMap<K, V>, key: &K) -> bool {
-    known.len() < MOST_TOLD_APART || known.contains_key(key)
+    known.len() < MAX_KEYS || known.contains_key(key)
 }
 
 #[cfg(test)]
@@ -199,13 +200,13 @@ mod tests {
     #[test]
     fn a_period_says_how_many_of_the_spikes_it_was_looked_for_in() {
         let evidence = |spikes: u64| {
-            let mut group = Group::new(None);
+            let mut group = CulpritGroup::new(None);
             let slice = run::Slice { kind: "thread".into(), ns: Nanos(1000), ..run::Slice::default() };
             for spike in 0..spikes {
                 let jitter = spike as i64 * 7919 % 20_000;
                 group.add(spike + 1, &slice, String::new(), Nanos(spike as i64 * 1_300_000_000 + jitter));
             }
-            group.told("hog", 1.0, spikes, Some(Nanos::MILLI)).evidence
+            group.culprit("hog", 1.0, spikes, Some(Nanos::MILLI)).evidence
         };
         assert_eq!(evidence(40), ["40 of 40 recur every 1.300000 s"], "to its error's first digit");
         let many = evidence(1_200);

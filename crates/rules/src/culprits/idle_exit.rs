@@ -1,35 +1,36 @@
 //! The CPU comes back from an idle state.
 
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{CPUIDLE, RT_HARDWARE};
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "idle-exit",
     title: "the way back from an idle state",
-    looks: "The CPU is in an idle state when the timer is due, and its interrupt begins late by about the state's exit latency.",
-    tell: "By the kernel's event of the state that was entered, no other event in between, and a delay that fits. In a virtual \
+    signature: "The CPU is in an idle state when the timer is due, and its interrupt begins late by about the state's exit latency.",
+    detection: "By the kernel's event of the state that was entered, no other event in between, and a delay that fits. In a virtual \
            machine the delay is that of the hypervisor, which has to bring the CPU back.",
     remedy: "forbid deep idle states on this CPU: hold /dev/cpu_dma_latency open, or set pm_qos_resume_latency_us",
-    kinds: &[Slice::IdleExit],
+    kinds: &[SliceKind::IdleExit],
     sources: &[
         Source { title: "kernel: idle states", url: CPUIDLE },
         Source { title: "kernel: real-time hardware, power saving", url: RT_HARDWARE },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["idle-states", "resume-latency-qos", "guest-halt-poll"],
     provoke: "nothing special on hardware: without /dev/cpu_dma_latency held, a cycle of 10 ms is enough",
-    apart: Apart::Irq,
-    general: true,
-    matches: |sight| {
-        Some(match sight.slice.who.irq.as_str() {
+    grouping: Grouping::Irq,
+    fallback: true,
+    matches: |context| {
+        Some(match context.slice.who.irq.as_str() {
             "" => "the CPU was idle".to_owned(),
             state => format!("the CPU was in {state}"),
         })
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "idle-exit ns=180000 irq=C6 comm=swapper/1",
         silent: "irqs-off ns=180000 comm=swapper/1",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

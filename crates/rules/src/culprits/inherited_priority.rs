@@ -1,38 +1,39 @@
 //! A thread that runs before the one that came late by a priority that is not its own.
 
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{PI_FUTEX, RT_MUTEX_DESIGN};
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "inherited-priority",
     title: "a thread with an inherited priority",
-    looks: "Between the wake-up and the switch to the thread that came late another one runs whose own priority is lower: it holds a lock \
+    signature: "Between the wake-up and the switch to the thread that came late another one runs whose own priority is lower: it holds a lock \
             that a thread of higher priority waits for, and has its priority until it gives the lock free.",
-    tell: "By the priority in the switch and the event sched_pi_setprio, which tells when a priority is inherited and given back; whose it \
+    detection: "By the priority in the switch and the event sched_pi_setprio, which tells when a priority is inherited and given back; whose it \
            is, is told where the waiting thread itself handed it on. Inheritance does its work here: without it the thread above would \
            wait for longer.",
     remedy: "shorten what is done under the lock, or share no lock between that thread and one above the task that must be in time",
-    kinds: &[Slice::Thread, Slice::Workqueue],
+    kinds: &[SliceKind::Thread, SliceKind::Workqueue],
     sources: &[
         Source { title: "kernel: the design of rt-mutexes, priority inheritance", url: RT_MUTEX_DESIGN },
         Source { title: "a priority inversion", url: PI_FUTEX },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     provoke: "a fair thread that spins while it holds a mutex with PTHREAD_PRIO_INHERIT, a thread above the victim that waits for it, all on \
               the victim's CPU",
-    apart: Apart::Thread,
-    matches: |sight| {
-        let from = sight.slice.who.inherited_from.as_ref()?;
-        let first = sight.goes_first()?;
+    grouping: Grouping::Thread,
+    matches: |context| {
+        let from = context.slice.who.inherited_from.as_ref()?;
+        let first = context.higher_priority_thread()?;
         Some(match from.comm.as_str() {
             "" => format!("{first}, by a priority that it had inherited"),
             comm => format!("{first}, by the priority of {comm}"),
         })
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "victim comm=onbeat prio=19\nthread ns=20000000 comm=logger pid=812 prio=9 inherits=vision",
         silent: "victim comm=onbeat prio=19\nthread ns=20000000 comm=logger pid=812 prio=9",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

@@ -1,27 +1,28 @@
 //! The banks of machine checks are polled.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{MCE_CORE_C, SYSFS_MCE};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "machine-check-poll",
     title: "the polling for machine checks",
-    looks: "Every five minutes at most a timer on each CPU whose function is mce_timer_fn reads the banks.",
-    tell: "By the function's exact name. How long it takes depends on how many banks the processor has.",
+    signature: "Every five minutes at most a timer on each CPU whose function is mce_timer_fn reads the banks.",
+    detection: "By the function's exact name. How long it takes depends on how many banks the processor has.",
     remedy: "lengthen check_interval, at the price that corrected errors are told later; 0 stops the polling",
-    kinds: &[Slice::Softirq, Slice::TimerSoftirq],
+    kinds: &[SliceKind::Softirq, SliceKind::TimerSoftirq],
     sources: &[
         Source { title: "kernel: sysfs-mce, check_interval", url: SYSFS_MCE },
         Source { title: "kernel: arch/x86/kernel/cpu/mce/core.c", url: MCE_CORE_C },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["machine-check-polling"],
     provoke: "check_interval of 1 s on x86 hardware",
-    matches: |sight| sight.function_in(&["mce_timer_fn"]).map(|function| format!("{function} ran")),
-    examples: Examples {
+    matches: |context| context.function_in(&["mce_timer_fn"]).map(|function| format!("{function} ran")),
+    examples: SpikeExamples {
         fires: "softirq ns=40000 function=mce_timer_fn irq=TIMER comm=swapper/1",
         silent: "softirq ns=40000 function=delayed_work_timer_fn irq=TIMER comm=swapper/1",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

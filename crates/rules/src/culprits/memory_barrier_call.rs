@@ -1,33 +1,34 @@
 //! membarrier(2), which makes other CPUs pass a barrier.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{MEMBARRIER_C, MEMBARRIER2};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "memory-barrier-call",
     title: "membarrier(2) of another thread",
-    looks: "An interrupt from another CPU, in which one of membarrier's functions runs; the sender is a thread that called it.",
-    tell: "By the functions' exact names in kernel/sched/membarrier.c. A private one interrupts only CPUs that run threads of the \
+    signature: "An interrupt from another CPU, in which one of membarrier's functions runs; the sender is a thread that called it.",
+    detection: "By the functions' exact names in kernel/sched/membarrier.c. A private one interrupts only CPUs that run threads of the \
            same process, a global expedited one those that registered for it.",
     remedy: "membarrier is called by runtimes and libraries that collect memory (RCU in user space, garbage collectors): keep such \
            a thread out of the real-time process, or the process off this CPU",
-    kinds: &[Slice::Ipi],
+    kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "membarrier(2)", url: MEMBARRIER2 },
         Source { title: "kernel: kernel/sched/membarrier.c", url: MEMBARRIER_C },
     ],
-    evidence: Evidence::Source,
+    evidence: EvidenceKind::Source,
     provoke: "a thread that calls membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) in a loop while the victim is a thread of the same \
            process",
-    matches: |sight| {
-        sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
+    matches: |context| {
+        context.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, context.slice))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "ipi ns=30000 function=ipi_mb irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=do_sync_core irq=call_function from=0 comm=sender",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// What other CPUs are asked to run.

@@ -6,20 +6,21 @@
 //! threads and interrupts that the kernel's source has, and what no rule knows is ranked by its own name.
 //! `CONTRIBUTING.md` says in four steps how to add one.
 
+pub mod context;
+mod deferred;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod group;
-mod held;
-mod near;
-mod numbers;
+pub mod names;
 pub mod patterns;
+pub mod rule;
 pub mod sources;
-pub mod stolen;
+mod spike_set;
+pub mod steal;
 pub mod subsystems;
 pub mod tally;
 #[cfg(test)]
 mod tests;
-pub mod who;
 #[cfg(test)]
 mod windows;
 
@@ -69,200 +70,11 @@ mod unpreempted_kernel;
 mod vmstat_work;
 mod work_item;
 
-use super::{Evidence, Slice, Source};
-use model::keyword::Word;
-use model::run;
-use model::slice::SliceKind;
-use model::units::{Cpu, Nanos};
-use patterns::Patterns;
+use context::SliceContext;
+use rule::CulpritRule;
 
-/// A way in which time is taken from a task, told by events.
-pub struct Culprit {
-    /// Names what is found, never the cure, in kebab case; the file's name with `-` for `_`.
-    pub id: &'static str,
-    /// A few words, lower case, no full stop: `a section with interrupts off`.
-    pub title: &'static str,
-    /// What it looks like in a timeline.
-    pub looks: &'static str,
-    /// How it is told apart from its neighbours, and what cannot be seen.
-    pub tell: &'static str,
-    /// What to do, without full stop.
-    pub remedy: &'static str,
-    /// The kinds of slices that it may know.
-    pub kinds: &'static [Slice],
-    /// Where it is written, most authoritative first.
-    pub sources: &'static [Source],
-    /// How it is known that it costs time.
-    pub evidence: Evidence,
-    /// Knobs that cure it; the knobs' pages link back.
-    pub cured_by: &'static [&'static str],
-    /// What provokes it, or why nothing can.
-    pub provoke: &'static str,
-    /// What makes two culprits of one rule.
-    pub apart: Apart,
-    /// Whether it goes by the kind of slice alone, and is asked only if no rule knows the slice by name.
-    pub general: bool,
-    /// What matched, for people, without times; nothing if it is not this.
-    pub matches: fn(&Sight) -> Option<String>,
-    /// Spikes that show what it does.
-    pub examples: Examples,
-}
-
-impl Culprit {
-    /// The fields that a record does not name; a record without words, sources or a match fails the tests.
-    pub const DEFAULT: Culprit = Culprit {
-        id: "",
-        title: "",
-        looks: "",
-        tell: "",
-        remedy: "",
-        kinds: &[],
-        sources: &[],
-        evidence: Evidence::Practice,
-        cured_by: &[],
-        provoke: "",
-        apart: Apart::Never,
-        general: false,
-        matches: |_| None,
-        examples: Examples { fires: "", silent: "" },
-    };
-
-    /// Whether it may know slices of this kind.
-    pub fn may_know(&self, kind: &Word<SliceKind>) -> bool {
-        kind.known().is_some_and(|kind| self.kinds.contains(&kind))
-    }
-}
-
-/// What makes two culprits of one rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Apart {
-    /// Nothing: there is one.
-    Never,
-    /// Another function.
-    Function,
-    /// Another thread, by name.
-    Thread,
-    /// Another interrupt, softirq or idle state, by name.
-    Irq,
-}
-
-/// Spikes that show what a rule does, in lines of `word key=value ...`.
-///
-/// `victim comm= prio= cpu=`, `host virtual= preempt= machine=`, `integrity kind= cpu= detail=`, `stolen cpu= ns=`, a slice by its kind with
-/// `ns= comm= pid= prio= function= module= irq= from= asked= inherits= stack=inner<outer`, `unexplained ns=`, and
-/// `again times= every= cpus=` for the same spike over and over, on several CPUs.
-pub struct Examples {
-    /// In this one it fires.
-    pub fires: &'static str,
-    /// In this one it is silent, though it looks alike.
-    pub silent: &'static str,
-}
-
-/// The machine and the run that spikes are of.
-#[derive(Clone, Copy)]
-pub struct About<'a> {
-    /// The machine.
-    pub host: &'a run::Host,
-    /// What stood in the way of a fair measurement.
-    pub integrity: &'a [run::Integrity],
-    /// The measured CPUs.
-    pub cpus: &'a [Cpu],
-    /// The period of the measuring threads.
-    pub interval: Option<Nanos>,
-    /// Seconds in which the hypervisor took time, as it counts that itself; empty where it is not known.
-    pub stolen: &'a [Stolen],
-}
-
-impl<'a> About<'a> {
-    /// Of a run that goes on: the machine alone.
-    pub fn machine(host: &'a run::Host) -> About<'a> {
-        About { host, integrity: &[], cpus: &[], interval: None, stolen: &[] }
-    }
-
-    /// Of a run that is over, or of its last checkpoint, without the hypervisor's own account.
-    pub fn run(run: &'a run::Run) -> About<'a> {
-        let interval = run.plan.interval_ns;
-        About { host: &run.host, integrity: &run.integrity, cpus: &run.plan.cpus, interval, stolen: &[] }
-    }
-}
-
-/// A stretch, usually of a second, in which the hypervisor took time from a CPU.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stolen {
-    /// Which CPU.
-    pub cpu: Cpu,
-    /// Its begin.
-    pub from: Nanos,
-    /// Its end.
-    pub to: Nanos,
-    /// How much, in ticks of 10 ms.
-    pub ns: Nanos,
-}
-
-impl Stolen {
-    /// What a second's record says; nothing where no time was taken, or that is not counted.
-    pub fn of(block: &run::Block) -> Option<Stolen> {
-        let ns = block.steal_ns.filter(|ns| ns.0 > 0)?;
-        let length = block.span_ns.unwrap_or(Nanos::SECOND).0.max(0);
-        let to = Nanos(block.mono_ns.0.saturating_add(length));
-        Some(Stolen { cpu: block.cpu, from: block.mono_ns, to, ns })
-    }
-}
-
-/// A slice as a rule sees it. Unexplained time is seen as a slice of the kind `unexplained`.
-pub struct Sight<'a> {
-    /// The spike; of unexplained time only its times and its CPU.
-    pub spike: &'a run::Spike,
-    /// The slice.
-    pub slice: &'a run::Slice,
-    /// The machine and the run; of the run nothing is known while it goes on, all when unexplained time is judged.
-    pub about: &'a About<'a>,
-    /// What is seen over many spikes; empty while the run goes on, known when unexplained time is judged.
-    pub all: &'a Patterns,
-}
-
-impl Sight<'_> {
-    /// The function, if it is one of these.
-    pub fn function_in(&self, names: &[&str]) -> Option<&str> {
-        let function = self.slice.who.function.as_str();
-        names.contains(&function).then_some(function)
-    }
-
-    /// Whether the slice is of the thread that came late.
-    pub fn of_victim(&self) -> bool {
-        self.slice.who.pid != 0 && self.slice.who.pid == self.spike.victim.pid
-    }
-
-    /// That another thread of higher or equal priority ran, in words.
-    pub fn goes_first(&self) -> Option<String> {
-        let (who, victim) = (&self.slice.who, &self.spike.victim);
-        let first = !who.comm.is_empty() && !self.of_victim() && who.prio <= victim.prio;
-        first.then(|| format!("{} ran before {}", who::described(who), who::described(victim)))
-    }
-
-    /// The function of a timer that expired, if it is one's time.
-    pub fn timer_function(&self) -> Option<&str> {
-        let who = &self.slice.who;
-        let of_timers = ["HRTIMER", "TIMER", "arch_timer", "local_timer"].contains(&who.irq.as_str());
-        Some(who.function.as_str()).filter(|function| of_timers && !function.is_empty())
-    }
-
-    /// The work item that a kernel worker was at, if it is one of these: by the stack where it was not preempted.
-    pub fn work_in(&self, names: &[&str]) -> Option<&str> {
-        let worker = self.slice.who.comm.starts_with("kworker/");
-        let unpreempted = worker && self.slice.kind == Slice::PreemptOff;
-        if unpreempted { self.in_stack(names) } else { self.function_in(names) }
-    }
-
-    /// The first of these functions that the CPU was in, by the slice's function and stack.
-    pub fn in_stack(&self, names: &[&str]) -> Option<&str> {
-        let frames = std::iter::once(&self.slice.who.function).chain(&self.slice.stack);
-        frames.map(|frame| who::bare(frame)).find(|frame| names.contains(frame))
-    }
-}
-
-/// Every culprit, in the alphabet's order; the first exact one that knows a slice has it, then the first general one.
-pub static ALL: &[&Culprit] = &[
+/// Every culprit, in alphabetical order: a slice goes to the first exact rule that matches it, else to the first fallback.
+pub static ALL: &[&CulpritRule] = &[
     &clock_set::CULPRIT,
     &clocksource_check::CULPRIT,
     &code_patching::CULPRIT,
@@ -311,20 +123,20 @@ pub static ALL: &[&Culprit] = &[
 ];
 
 /// The culprit of an id.
-pub fn find(id: &str) -> Option<&'static Culprit> {
+pub fn find(id: &str) -> Option<&'static CulpritRule> {
     ALL.iter().copied().find(|culprit| culprit.id == id)
 }
 
 /// The culprits that a knob cures.
-pub fn cured_by(knob: &str) -> Vec<&'static Culprit> {
+pub fn cured_by(knob: &str) -> Vec<&'static CulpritRule> {
     ALL.iter().copied().filter(|culprit| culprit.cured_by.contains(&knob)).collect()
 }
 
-/// The rule that knows a slice, and what matched.
-pub fn known(sight: &Sight) -> Option<(&'static Culprit, String)> {
-    let ask = |general: bool| {
-        let asked = ALL.iter().filter(|rule| rule.general == general && rule.may_know(&sight.slice.kind));
-        asked.copied().find_map(|rule| (rule.matches)(sight).map(|evidence| (rule, evidence)))
+/// The rule that matches a slice, and what matched.
+pub fn classify(context: &SliceContext) -> Option<(&'static CulpritRule, String)> {
+    let ask = |fallback: bool| {
+        let asked = ALL.iter().filter(|rule| rule.fallback == fallback && rule.covers(&context.slice.kind));
+        asked.copied().find_map(|rule| (rule.matches)(context).map(|evidence| (rule, evidence)))
     };
     ask(false).or_else(|| ask(true))
 }

@@ -1,32 +1,33 @@
 //! Packets that are handled in a softirq.
 
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{NET_SCALING, PER_CPU_KTHREADS};
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "network-softirq",
     title: "packets handled on this CPU",
-    looks: "The softirq NET_RX or NET_TX runs on the CPU before the thread does, for up to the budget of 2 ms and again.",
-    tell: "By the softirq's name. Which device it is for is not in the event; its interrupt on the same CPU usually comes before \
+    signature: "The softirq NET_RX or NET_TX runs on the CPU before the thread does, for up to the budget of 2 ms and again.",
+    detection: "By the softirq's name. Which device it is for is not in the event; its interrupt on the same CPU usually comes before \
            it.",
     remedy: "move the interrupts of the network queues to other CPUs, steer packets away (rps_cpus), or use fewer queues",
-    kinds: &[Slice::Softirq],
+    kinds: &[SliceKind::Softirq],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, NET_TX and NET_RX", url: PER_CPU_KTHREADS },
         Source { title: "kernel: what networking spreads over CPUs", url: NET_SCALING },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["network-queues", "irq-affinity", "threaded-interrupts", "kernel-thread-priorities"],
     provoke: "a flood of packets at a network card whose interrupts are on the victim's CPU",
-    apart: Apart::Irq,
-    matches: |sight| {
-        let irq = sight.slice.who.irq.as_str();
+    grouping: Grouping::Irq,
+    matches: |context| {
+        let irq = context.slice.who.irq.as_str();
         ["NET_RX", "NET_TX"].contains(&irq).then(|| format!("the softirq {irq} ran"))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "softirq ns=700000 irq=NET_RX comm=swapper/1",
         silent: "softirq ns=700000 irq=BLOCK comm=swapper/1",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

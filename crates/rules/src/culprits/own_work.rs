@@ -1,24 +1,25 @@
 //! The thread that came late was still running.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::SCHED7;
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "own-work",
     title: "the thread's own work of the time before",
-    looks: "The thread that came late had not gone to sleep yet when it was to be woken: it ran on, with what it had to do before.",
-    tell: "By the thread's id: the CPU ran the very thread that the spike is of. It says nothing of why its work took long.",
+    signature: "The thread that came late had not gone to sleep yet when it was to be woken: it ran on, with what it had to do before.",
+    detection: "By the thread's id: the CPU ran the very thread that the spike is of. It says nothing of why its work took long.",
     remedy: "do less in one cycle, make the cycle longer, or put what need not be in time into a thread of lower priority",
-    kinds: &[Slice::Thread],
+    kinds: &[SliceKind::Thread],
     sources: &[Source { title: "sched(7), deadline scheduling: runtime and period", url: SCHED7 }],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     provoke: "a periodic task that computes for longer than its period",
-    general: true,
-    matches: |sight| sight.of_victim().then(|| format!("{} ran on", sight.slice.who.comm)),
-    examples: Examples {
+    fallback: true,
+    matches: |context| context.is_victim().then(|| format!("{} ran on", context.slice.who.comm)),
+    examples: SpikeExamples {
         fires: "victim comm=loop pid=70 prio=19\nthread ns=900000 comm=loop pid=70 prio=19",
         silent: "victim comm=loop pid=70 prio=19\nthread ns=900000 comm=loop pid=71 prio=19",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

@@ -1,23 +1,24 @@
 //! The thread touches memory that is not there yet.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{MLOCK2, SYSCTL_VM};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "page-fault",
     title: "a page fault of the thread itself",
-    looks: "Between the switch to the thread and its first own instruction, or while it works, the kernel handles a page fault of \
+    signature: "Between the switch to the thread and its first own instruction, or while it works, the kernel handles a page fault of \
            it.",
-    tell: "By the kernel's event of a page fault in the thread that came late. The cause is seen by its kind: memory that was \
+    detection: "By the kernel's event of a page fault in the thread that came late. The cause is seen by its kind: memory that was \
            never touched, was swapped out, moved, merged, or unmapped to see who uses it.",
     remedy: "lock all memory (mlockall) and touch all of it, stacks among it, before real time begins",
-    kinds: &[Slice::PageFault],
+    kinds: &[SliceKind::PageFault],
     sources: &[
         Source { title: "mlock(2), NOTES: real-time processes", url: MLOCK2 },
         Source { title: "kernel: /proc/sys/vm", url: SYSCTL_VM },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &[
         "locked-memory-limit",
         "swap",
@@ -27,11 +28,11 @@ pub static CULPRIT: Culprit = Culprit {
         "unevictable-compaction",
     ],
     provoke: "a task that maps fresh memory and writes one byte of it in each cycle",
-    general: true,
+    fallback: true,
     matches: |_| Some("the kernel's event of a page fault".to_owned()),
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "page-fault ns=90000 comm=onbeat prio=19",
         silent: "return-to-user ns=90000 comm=onbeat prio=19",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

@@ -7,15 +7,15 @@ use model::units::{Cpu, Nanos};
 use stats::time::{name, period};
 
 /// At most so many spikes are compared with each other.
-pub const MOST: usize = 4096;
+pub const MAX_SPIKES: usize = 4096;
 /// At most so many are searched for a period.
-const MOST_RECURRING: usize = 1000;
+const MAX_TIMES: usize = 1000;
 /// Spikes that end closer together than this are one for the search of a period.
-const BURST: Nanos = Nanos::MILLI;
+const MIN_SEPARATION: Nanos = Nanos::MILLI;
 
 /// A spike's place in time, and how much of it nothing explains.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mark {
+pub struct SpikeSpan {
     /// Where.
     pub cpu: Cpu,
     /// When the thread should have run.
@@ -26,18 +26,18 @@ pub struct Mark {
     pub unexplained: Nanos,
 }
 
-impl Mark {
+impl SpikeSpan {
     fn length(&self) -> i64 {
         self.to.0.saturating_sub(self.from.0).max(0)
     }
 
     /// Whether most of it is unexplained.
-    pub fn from_outside(&self) -> bool {
+    pub fn mostly_unexplained(&self) -> bool {
         self.unexplained.0.saturating_mul(2) > self.length()
     }
 
     /// Whether the shorter of the two lies in the other for at least half its length.
-    fn meets(&self, other: &Mark) -> bool {
+    fn overlaps(&self, other: &SpikeSpan) -> bool {
         let shared = self.to.min(other.to).0.saturating_sub(self.from.max(other.from).0);
         shared > 0 && shared.saturating_mul(2) >= self.length().min(other.length())
     }
@@ -45,7 +45,7 @@ impl Mark {
 
 /// Times that recur.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Recurring {
+pub struct Recurrence {
     /// How far apart.
     pub period_s: f64,
     /// Its standard error.
@@ -58,7 +58,7 @@ pub struct Recurring {
     pub cut: bool,
 }
 
-impl Recurring {
+impl Recurrence {
     /// For people: `32 of 40 recur every 1.000 s`.
     pub fn sentence(&self) -> String {
         let every = name::spoken(self.period_s, self.se_s);
@@ -67,22 +67,22 @@ impl Recurring {
     }
 
     /// Whether most of the times belong to the period.
-    pub fn most(&self) -> bool {
+    pub fn covers_most(&self) -> bool {
         2 * self.members > self.among
     }
 }
 
 /// The period of times that were seen between the first and the last of them, if they have one.
-pub fn recurring(times: &[Nanos], resolution: Nanos) -> Option<Recurring> {
+pub fn recurrence(times: &[Nanos], resolution: Nanos) -> Option<Recurrence> {
     let mut at: Vec<i64> = times.iter().map(|time| time.0).collect();
     at.sort_unstable();
-    at.dedup_by(|later, earlier| later.saturating_sub(*earlier) < BURST.0);
-    let cut = at.len() > MOST_RECURRING;
-    at.truncate(MOST_RECURRING);
+    at.dedup_by(|later, earlier| later.saturating_sub(*earlier) < MIN_SEPARATION.0);
+    let cut = at.len() > MAX_TIMES;
+    at.truncate(MAX_TIMES);
     let span = (*at.first()?, *at.last()?);
     let combs = period::combs(&at, span, resolution.0.max(1), period::ALPHA);
     let comb = combs.into_iter().max_by_key(|comb| comb.members.len())?;
-    Some(Recurring {
+    Some(Recurrence {
         period_s: comb.period_ns / 1e9,
         se_s: comb.period_se_ns / 1e9,
         members: comb.members.len(),
@@ -94,33 +94,33 @@ pub fn recurring(times: &[Nanos], resolution: Nanos) -> Option<Recurring> {
 /// What is seen over many spikes.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
-    marks: Vec<Mark>,
+    spans: Vec<SpikeSpan>,
     longest: i64,
     cpus: usize,
     /// Of those that came from outside on all measured CPUs at once, which are two at least.
-    pub at_once: Option<Recurring>,
+    pub at_once: Option<Recurrence>,
 }
 
 impl Patterns {
     /// Of spikes in any order, on so many measured CPUs.
-    pub fn of(marks: &[Mark], cpus: usize, resolution: Nanos) -> Patterns {
-        let mut marks = marks.to_vec();
-        marks.truncate(MOST);
-        marks.sort_by_key(|mark| (mark.from, mark.to, mark.cpu));
-        let longest = marks.iter().map(Mark::length).max().unwrap_or(0);
-        let mut found = Patterns { marks, longest, cpus, at_once: None };
-        let together = found.marks.iter().filter(|mark| found.everywhere(mark)).map(|mark| mark.to);
-        found.at_once = recurring(&together.collect::<Vec<_>>(), resolution);
+    pub fn of(spans: &[SpikeSpan], cpus: usize, resolution: Nanos) -> Patterns {
+        let mut spans = spans.to_vec();
+        spans.truncate(MAX_SPIKES);
+        spans.sort_by_key(|span| (span.from, span.to, span.cpu));
+        let longest = spans.iter().map(SpikeSpan::length).max().unwrap_or(0);
+        let mut found = Patterns { spans, longest, cpus, at_once: None };
+        let together = found.spans.iter().filter(|span| found.on_all_cpus(span)).map(|span| span.to);
+        found.at_once = recurrence(&together.collect::<Vec<_>>(), resolution);
         found
     }
 
     /// On how many CPUs there was a spike from outside at that time, this one's among them.
-    pub fn together(&self, mark: &Mark) -> usize {
-        let earliest = mark.from.0.saturating_sub(self.longest);
-        let begin = self.marks.partition_point(|other| other.from.0 < earliest);
-        let near = self.marks[begin..].iter().take_while(|other| other.from < mark.to);
+    pub fn cpus_at_once(&self, span: &SpikeSpan) -> usize {
+        let earliest = span.from.0.saturating_sub(self.longest);
+        let begin = self.spans.partition_point(|other| other.from.0 < earliest);
+        let near = self.spans[begin..].iter().take_while(|other| other.from < span.to);
         let mut cpus: Vec<Cpu> = near
-            .filter(|other| other.from_outside() && (*other == mark || other.meets(mark)))
+            .filter(|other| other.mostly_unexplained() && (*other == span || other.overlaps(span)))
             .map(|other| other.cpu)
             .collect();
         cpus.sort_unstable();
@@ -129,8 +129,8 @@ impl Patterns {
     }
 
     /// Whether a spike from outside came on all measured CPUs at once; with one CPU nothing can be said.
-    pub fn everywhere(&self, mark: &Mark) -> bool {
-        self.cpus > 1 && mark.from_outside() && self.together(mark) >= self.cpus
+    pub fn on_all_cpus(&self, span: &SpikeSpan) -> bool {
+        self.cpus > 1 && span.mostly_unexplained() && self.cpus_at_once(span) >= self.cpus
     }
 }
 
@@ -139,30 +139,30 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn mark(cpu: u32, from: i64, to: i64, unexplained: i64) -> Mark {
-        Mark { cpu: Cpu(cpu), from: Nanos(from), to: Nanos(to), unexplained: Nanos(unexplained) }
+    fn span(cpu: u32, from: i64, to: i64, unexplained: i64) -> SpikeSpan {
+        SpikeSpan { cpu: Cpu(cpu), from: Nanos(from), to: Nanos(to), unexplained: Nanos(unexplained) }
     }
 
     #[test]
     fn only_what_is_unexplained_and_overlaps_came_at_once() {
-        let one = mark(0, 0, 100, 90);
-        let at_once = |others: &[Mark]| {
-            let all: Vec<Mark> = [one].iter().chain(others).copied().collect();
-            Patterns::of(&all, 2, Nanos(1)).everywhere(&one)
+        let one = span(0, 0, 100, 90);
+        let at_once = |others: &[SpikeSpan]| {
+            let all: Vec<SpikeSpan> = [one].iter().chain(others).copied().collect();
+            Patterns::of(&all, 2, Nanos(1)).on_all_cpus(&one)
         };
-        assert!(at_once(&[mark(1, 20, 110, 80)]));
-        assert!(!at_once(&[mark(0, 20, 110, 80)]), "the same CPU");
-        assert!(!at_once(&[mark(1, 20, 110, 40)]), "explained");
-        assert!(!at_once(&[mark(1, 90, 200, 100)]), "hardly overlapping");
-        assert!(!Patterns::of(&[one], 1, Nanos(1)).everywhere(&one), "one CPU says nothing");
+        assert!(at_once(&[span(1, 20, 110, 80)]));
+        assert!(!at_once(&[span(0, 20, 110, 80)]), "the same CPU");
+        assert!(!at_once(&[span(1, 20, 110, 40)]), "explained");
+        assert!(!at_once(&[span(1, 90, 200, 100)]), "hardly overlapping");
+        assert!(!Patterns::of(&[one], 1, Nanos(1)).on_all_cpus(&one), "one CPU says nothing");
     }
 
     #[test]
     fn what_recurs_is_told_with_its_period() {
         let every = |n: i64| Nanos(n * 1_300_000_000 + (n * 7919) % 20_000);
         let times: Vec<Nanos> = (0..40).map(every).collect();
-        let found = recurring(&times, Nanos(1_000_000)).expect("a period");
-        assert!((found.period_s - 1.3).abs() < 1e-3 && found.most(), "{found:?}");
+        let found = recurrence(&times, Nanos(1_000_000)).expect("a period");
+        assert!((found.period_s - 1.3).abs() < 1e-3 && found.covers_most(), "{found:?}");
         assert!(found.sentence().starts_with("40 of 40 recur every 1.30000"), "{}", found.sentence());
         let odd: Vec<Nanos> = (0..40u64)
             .map(|n| {
@@ -174,17 +174,17 @@ mod tests {
                 )
             })
             .collect();
-        assert!(!recurring(&odd, Nanos(1_000_000)).is_some_and(|found| found.most()));
-        assert_eq!(recurring(&[], Nanos(0)), None);
+        assert!(!recurrence(&odd, Nanos(1_000_000)).is_some_and(|found| found.covers_most()));
+        assert_eq!(recurrence(&[], Nanos(0)), None);
     }
 
     proptest! {
         #[test]
         fn no_times_are_too_strange(times in prop::collection::vec((0u32..4, any::<i64>(), any::<i64>(), any::<i64>()), 0..40)) {
-            let marks: Vec<Mark> = times.iter().map(|&(cpu, from, to, ns)| mark(cpu, from, to, ns)).collect();
-            let found = Patterns::of(&marks, 4, Nanos(1000));
-            for one in &marks {
-                prop_assert!(found.together(one) <= 4);
+            let spans: Vec<SpikeSpan> = times.iter().map(|&(cpu, from, to, ns)| span(cpu, from, to, ns)).collect();
+            let found = Patterns::of(&spans, 4, Nanos(1000));
+            for one in &spans {
+                prop_assert!(found.cpus_at_once(one) <= 4);
             }
         }
     }

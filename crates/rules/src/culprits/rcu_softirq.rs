@@ -1,27 +1,28 @@
 //! RCU's callbacks in a softirq.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "rcu-softirq",
     title: "callbacks of RCU on this CPU",
-    looks: "The softirq RCU runs on the CPU before the thread does, most often after a tick.",
-    tell: "By the softirq's name. Which callbacks ran, and whose they were, is not told.",
+    signature: "The softirq RCU runs on the CPU before the thread does, most often after a tick.",
+    detection: "By the softirq's name. Which callbacks ran, and whose they were, is not told.",
     remedy: "offload the callbacks of this CPU: rcu_nocbs=, with the threads bound to others",
-    kinds: &[Slice::Softirq],
+    kinds: &[SliceKind::Softirq],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, RCU_SOFTIRQ", url: PER_CPU_KTHREADS },
         Source { title: "kernel: kernel-parameters, rcu_nocbs", url: PARAMETERS },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["rcu-callbacks"],
     provoke: "closing many files or forking in a loop on the victim's CPU, without rcu_nocbs",
-    matches: |sight| (sight.slice.who.irq == "RCU").then(|| "the softirq RCU ran".to_owned()),
-    examples: Examples {
+    matches: |context| (context.slice.who.irq == "RCU").then(|| "the softirq RCU ran".to_owned()),
+    examples: SpikeExamples {
         fires: "softirq ns=300000 irq=RCU comm=sh",
         silent: "softirq ns=300000 irq=SCHED comm=sh",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

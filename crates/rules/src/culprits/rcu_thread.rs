@@ -1,35 +1,38 @@
 //! A thread of RCU, of higher or equal priority.
 
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "rcu-thread",
     title: "a thread of RCU that goes first",
-    looks: "Between the wake-up and the switch to the thread that came late, rcuc/N, rcub/N or a grace-period thread of RCU runs \
+    signature: "Between the wake-up and the switch to the thread that came late, rcuc/N, rcub/N or a grace-period thread of RCU runs \
            with a priority as high.",
-    tell: "By the thread's name and the priorities in the switch. Offloaded callbacks run in rcuop/N and rcuog/N, which are under \
+    detection: "By the thread's name and the priorities in the switch. Offloaded callbacks run in rcuop/N and rcuog/N, which are under \
            the fair scheduler unless somebody changed that.",
     remedy: "offload the callbacks of this CPU (rcu_nocbs=) and bind their threads to others, or set the task above \
            rcutree.kthread_prio",
-    kinds: &[Slice::Thread],
+    kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, rcuc and rcuo", url: PER_CPU_KTHREADS },
         Source { title: "kernel: kernel-parameters, rcutree.kthread_prio", url: PARAMETERS },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["rcu-thread-priority", "rcu-callbacks", "rcu-offload-affinity", "rcu-nocb-poll"],
     provoke: "rcutree.kthread_prio above the victim's priority, and a load that frees much (closing files, forking) on its CPU",
-    apart: Apart::Thread,
-    matches: |sight| {
-        sight.goes_first().filter(|_| THREADS.iter().any(|name| sight.slice.who.comm.starts_with(name)))
+    grouping: Grouping::Thread,
+    matches: |context| {
+        context
+            .higher_priority_thread()
+            .filter(|_| THREADS.iter().any(|name| context.slice.who.comm.starts_with(name)))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "victim comm=onbeat prio=98\nthread ns=90000 comm=rcuc/1 pid=23 prio=98",
         silent: "victim comm=onbeat prio=97\nthread ns=90000 comm=rcuc/1 pid=23 prio=98",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// How the names of its threads begin.

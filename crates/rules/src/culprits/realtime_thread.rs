@@ -1,31 +1,32 @@
 //! A thread of higher or equal real-time priority.
 
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{RHEL_PRIORITIES, SCHED7};
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "realtime-thread",
     title: "a real-time thread that goes first",
-    looks: "Between the wake-up and the switch to the thread that came late another one runs, whose priority is higher or the same.",
-    tell: "By the priorities in the switch. A thread of the same priority is not preempted under SCHED_FIFO. Interrupt threads, the \
+    signature: "Between the wake-up and the switch to the thread that came late another one runs, whose priority is higher or the same.",
+    detection: "By the priorities in the switch. A thread of the same priority is not preempted under SCHED_FIFO. Interrupt threads, the \
            kernel's softirq threads and priorities that were inherited have rules of their own; a thread of lower priority in this place was held by something else \
            and is not named here.",
     remedy: "give the thread that must be in time the higher priority, or the other one another CPU",
-    kinds: &[Slice::Thread],
+    kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "sched(7), SCHED_FIFO: First in-first out scheduling", url: SCHED7 },
         Source { title: "Red Hat: priority map", url: RHEL_PRIORITIES },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["realtime-neighbours", "priority-99", "starvation-monitor", "cpu-isolation"],
     provoke: "a thread under SCHED_FIFO above the victim's priority, pinned to its CPU, that spins for some milliseconds",
-    apart: Apart::Thread,
-    general: true,
-    matches: |sight| sight.goes_first().filter(|_| sight.slice.who.prio < 100),
-    examples: Examples {
+    grouping: Grouping::Thread,
+    fallback: true,
+    matches: |context| context.higher_priority_thread().filter(|_| context.slice.who.prio < 100),
+    examples: SpikeExamples {
         fires: "victim comm=onbeat prio=19\nthread ns=2000000 comm=hog pid=812 prio=9",
         silent: "victim comm=onbeat prio=19\nthread ns=2000000 comm=hog pid=812 prio=20",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

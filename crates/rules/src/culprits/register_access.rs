@@ -1,31 +1,32 @@
 //! Model-specific registers that are read from another CPU.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{MSR_SMP_C, MSR4};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "register-access",
     title: "a register of this CPU read by another",
-    looks: "An interrupt from another CPU, in which a function reads or writes a model-specific register; the sender is a \
+    signature: "An interrupt from another CPU, in which a function reads or writes a model-specific register; the sender is a \
            monitoring program or a driver.",
-    tell: "By the functions' exact names in arch/x86/lib/msr-smp.c. What the sender wanted is not seen.",
+    detection: "By the functions' exact names in arch/x86/lib/msr-smp.c. What the sender wanted is not seen.",
     remedy: "stop the monitoring program (turbostat, an exporter of metrics, thermald), or let it read housekeeping CPUs alone",
-    kinds: &[Slice::Ipi],
+    kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "msr(4)", url: MSR4 },
         Source { title: "kernel: arch/x86/lib/msr-smp.c", url: MSR_SMP_C },
     ],
-    evidence: Evidence::Source,
+    evidence: EvidenceKind::Source,
     provoke: "reading /dev/cpu/N/msr of the victim's CPU in a loop on another one",
-    matches: |sight| {
-        sight.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, sight.slice))
+    matches: |context| {
+        context.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, context.slice))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "ipi ns=30000 function=__rdmsr_safe_on_cpu irq=call_function from=0 comm=sender",
         silent: "ipi ns=30000 function=remote_function irq=call_function from=0 comm=sender",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// What other CPUs are asked to run.

@@ -1,36 +1,38 @@
 //! A function that another CPU has run here.
 
+use super::names;
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{ISOLATION, SMP_C};
-use super::who;
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "remote-call",
     title: "a function run for another CPU",
-    looks: "An interrupt from another CPU, in which a function runs that was queued there; with its sender, where the kernel has \
+    signature: "An interrupt from another CPU, in which a function runs that was queued there; with its sender, where the kernel has \
            events for that.",
-    tell: "By the interrupt and the function's name. Calls that are known by name have rules of their own; interrupts that only \
+    detection: "By the interrupt and the function's name. Calls that are known by name have rules of their own; interrupts that only \
            make the scheduler look again are none.",
     remedy: "see from the sender and the function what asks for it, and keep that from running while the real-time task does, or \
            let it leave this CPU out",
-    kinds: &[Slice::Ipi],
+    kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: kernel/smp.c", url: SMP_C },
         Source { title: "kernel: CPU isolation", url: ISOLATION },
     ],
-    evidence: Evidence::Observed,
+    evidence: EvidenceKind::Observed,
     provoke: "a kernel module that calls smp_call_function_single for the victim's CPU with a function that takes long",
-    apart: Apart::Function,
-    general: true,
-    matches: |sight| {
-        (!sight.slice.who.function.is_empty()).then(|| asked(&who::function(&sight.slice.who), sight.slice))
+    grouping: Grouping::Function,
+    fallback: true,
+    matches: |context| {
+        (!context.slice.who.function.is_empty())
+            .then(|| asked(&names::function_with_module(&context.slice.who), context.slice))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "ipi ns=20000000 function=long_call module=faults irq=call_function_single from=0 comm=insmod",
         silent: "ipi ns=2000 irq=reschedule from=0 comm=cat",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// Which function was run, and who asked for it.
@@ -39,7 +41,7 @@ pub(super) fn asked(function: &str, slice: &model::run::Slice) -> String {
     match (who.from_cpu, who.comm.as_str()) {
         (None, _) => format!("{function} ran in an interrupt from another CPU"),
         (Some(cpu), "") => format!("{function} ran for CPU {cpu}"),
-        (Some(cpu), comm) => format!("{function} ran for {} on CPU {cpu}", who::thread(comm)),
+        (Some(cpu), comm) => format!("{function} ran for {} on CPU {cpu}", names::thread_name(comm)),
     }
 }
 

@@ -1,30 +1,31 @@
 //! Real-time threads are stopped for the rest of the period.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{RT_GROUP, SYSCTL_KERNEL};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "rt-throttled",
     title: "throttling of real-time threads",
-    looks: "A real-time thread that is ready waits while the idle thread or one of the fair scheduler runs, for what is left of \
+    signature: "A real-time thread that is ready waits while the idle thread or one of the fair scheduler runs, for what is left of \
            the second: 50 ms by default.",
-    tell: "By a real-time thread that was ready and not chosen until the timer of the period ran, on a kernel with classic \
+    detection: "By a real-time thread that was ready and not chosen until the timer of the period ran, on a kernel with classic \
            throttling (before 6.12, or with real-time groups).",
     remedy: "set sched_rt_runtime_us to -1, after making sure that no real-time thread spins for ever",
-    kinds: &[Slice::Throttled],
+    kinds: &[SliceKind::Throttled],
     sources: &[
         Source { title: "kernel: real-time group scheduling", url: RT_GROUP },
         Source { title: "kernel: /proc/sys/kernel, sched_rt_runtime_us", url: SYSCTL_KERNEL },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["rt-throttling", "rt-group-sched"],
     provoke: "a SCHED_FIFO thread that spins for longer than 0.95 s on Linux 6.1",
-    general: true,
+    fallback: true,
     matches: |_| Some("a real-time thread was ready and not chosen".to_owned()),
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "throttled ns=50000000 comm=swapper/1",
         silent: "thread ns=50000000 comm=swapper/1 prio=120",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

@@ -1,32 +1,35 @@
 //! Statistics of the slab allocator, which are counted with a lock held.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{SLAB, SLUB_SOURCE};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "slab-statistics",
     title: "statistics of slabs being read",
-    looks: "A section with interrupts off, or a contended lock, with get_slabinfo or count_partial in the stack: somebody reads \
+    signature: "A section with interrupts off, or a contended lock, with get_slabinfo or count_partial in the stack: somebody reads \
            /proc/slabinfo or /sys/kernel/slab.",
-    tell: "By the functions' exact names in the stack. From 6.10 on the kernel counts at most 10,000 slabs of a list exactly and \
+    detection: "By the functions' exact names in the stack. From 6.10 on the kernel counts at most 10,000 slabs of a list exactly and \
            estimates the rest, under count_partial_free_approx.",
     remedy: "stop whoever reads /proc/slabinfo or /sys/kernel/slab: slabtop, agents of monitoring systems; the files are for root \
            alone unless somebody changed that",
-    kinds: &[Slice::IrqsOff, Slice::PreemptOff, Slice::LockContention],
+    kinds: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::LockContention],
     sources: &[
         Source { title: "kernel: mm/slub.c", url: SLUB_SOURCE },
         Source { title: "kernel: SLUB", url: SLAB },
     ],
-    evidence: Evidence::Source,
+    evidence: EvidenceKind::Source,
     cured_by: &["slabinfo-readers", "preemption-model"],
     provoke: "cat /proc/slabinfo in a loop after filling a cache with some 100,000 objects",
-    matches: |sight| sight.in_stack(FUNCTIONS).map(|function| format!("{function} in the stack")),
-    examples: Examples {
+    matches: |context| {
+        context.stack_function_in(FUNCTIONS).map(|function| format!("{function} in the stack"))
+    },
+    examples: SpikeExamples {
         fires: "irqs-off ns=300000 comm=meminfo prio=120 function=get_slabinfo stack=count_partial<get_slabinfo<slab_show",
         silent: "irqs-off ns=300000 comm=meminfo prio=120 function=get_partial_node stack=get_partial_node<___slab_alloc",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// Functions that count the objects of lists of slabs.

@@ -1,34 +1,35 @@
 //! A softirq that has no rule of its own.
 
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{PER_CPU_KTHREADS, SOFTIRQ_C};
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "softirq-work",
     title: "a softirq on this CPU",
-    looks: "A softirq runs on the CPU before the thread does: of block devices, tasklets, or polling.",
-    tell: "By the softirq's name; networking, RCU and load balancing have rules of their own.",
+    signature: "A softirq runs on the CPU before the thread does: of block devices, tasklets, or polling.",
+    detection: "By the softirq's name; networking, RCU and load balancing have rules of their own.",
     remedy: "move the interrupts that raise it to other CPUs; under PREEMPT_RT or threadirqs softirqs of devices run in threads, \
            which have a priority",
-    kinds: &[Slice::Softirq],
+    kinds: &[SliceKind::Softirq],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, ksoftirqd", url: PER_CPU_KTHREADS },
         Source { title: "kernel: kernel/softirq.c", url: SOFTIRQ_C },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["irq-affinity", "threaded-interrupts", "preemption-model", "kernel-thread-priorities"],
     provoke: "a kernel module that schedules a tasklet that takes long",
-    apart: Apart::Irq,
-    general: true,
-    matches: |sight| {
-        let irq = sight.slice.who.irq.as_str();
-        let other = !irq.is_empty() && sight.timer_function().is_none();
+    grouping: Grouping::Irq,
+    fallback: true,
+    matches: |context| {
+        let irq = context.slice.who.irq.as_str();
+        let other = !irq.is_empty() && context.timer_function().is_none();
         other.then(|| format!("the softirq {irq} ran"))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "softirq ns=20000000 irq=TASKLET comm=insmod function=hold_tasklet module=faults",
         silent: "softirq ns=20000000",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };

@@ -1,47 +1,49 @@
 //! Timers that wait for ktimers, which a real-time thread keeps from running.
 
+use super::context::SliceContext;
+use super::names;
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{HRTIMER_C, SOFTIRQ_C};
-use super::who;
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "starved-timer-thread",
     title: "ktimers kept waiting by a real-time thread",
-    looks: "On PREEMPT_RT the interrupt of the timer comes in time, but a thread runs on that is below the one that came late and \
+    signature: "On PREEMPT_RT the interrupt of the timer comes in time, but a thread runs on that is below the one that came late and \
            above ktimers/N, which is at priority 1; when it ends, ktimers expires the timer and wakes.",
-    tell: "By the priorities, by the kernel being PREEMPT_RT, and by ktimers running after it. Timers of \
+    detection: "By the priorities, by the kernel being PREEMPT_RT, and by ktimers running after it. Timers of \
            clock_nanosleep by real-time threads expire in the interrupt and are not concerned; timerfd, POSIX timers and \
            setitimer are.",
     remedy: "wait with clock_nanosleep instead of timerfd or POSIX timers, or give ktimers/N of this CPU a priority above the \
            thread that kept it waiting",
-    kinds: &[Slice::Thread],
+    kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: kernel/softirq.c, ktimers", url: SOFTIRQ_C },
         Source { title: "kernel: kernel/time/hrtimer.c, hrtimer_interrupt", url: HRTIMER_C },
     ],
-    evidence: Evidence::Observed,
+    evidence: EvidenceKind::Observed,
     cured_by: &["kernel-thread-priorities", "realtime-neighbours"],
     provoke: "a victim of priority 80 that waits by timerfd, and a thread of priority 10 that spins on its CPU, on PREEMPT_RT",
-    apart: Apart::Thread,
-    matches: known,
-    examples: Examples {
+    grouping: Grouping::Thread,
+    matches,
+    examples: SpikeExamples {
         fires: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 prio=89\ntimer-softirq ns=20000 comm=ktimers/1 pid=20 prio=98 irq=HRTIMER",
         silent: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 prio=89\ntimer-softirq ns=20000 comm=ksoftirqd/1 pid=21 prio=120 irq=TIMER",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// The kernel's priority of ktimers, SCHED_FIFO 1, unless somebody raised it.
 const KTIMERS: i32 = 98;
 
-fn known(sight: &super::Sight) -> Option<String> {
-    let (who, slices) = (&sight.slice.who, &sight.spike.slices);
-    let between = sight.spike.victim.prio < who.prio && who.prio <= KTIMERS && !who.comm.is_empty();
+fn matches(context: &SliceContext) -> Option<String> {
+    let (who, slices) = (&context.slice.who, &context.spike.slices);
+    let between = context.spike.victim.prio < who.prio && who.prio <= KTIMERS && !who.comm.is_empty();
     // Equal slices are told apart by where they begin; a later one is by time or, with the same time, by place.
-    let place = slices.iter().position(|slice| slice == sight.slice)?;
+    let place = slices.iter().position(|slice| slice == context.slice)?;
     let after = slices.iter().skip(place + 1).any(|slice| slice.who.comm.starts_with("ktimers/"));
-    let rt = sight.about.host.preempt == Preempt::Rt;
-    (between && after && rt).then(|| format!("{} ran before ktimers", who::described(who)))
+    let rt = context.run.host.preempt == Preempt::Rt;
+    (between && after && rt).then(|| format!("{} ran before ktimers", names::thread_with_priority(who)))
 }

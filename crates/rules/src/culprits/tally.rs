@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::group::Group;
-use super::held::{Found, Groups, Held, POOLED, count_in};
-use super::patterns::{self, Mark, Patterns};
-use super::{About, Sight, Stolen, known};
+use super::classify;
+use super::context::{RunContext, SliceContext, StealInterval};
+use super::deferred::{Deferred, GroupMap, Match, POOLED, count_slice};
+use super::group::CulpritGroup;
+use super::patterns::{self, Patterns, SpikeSpan};
 use model::keyword::Word;
 use model::run::{self, Spike};
 use model::slice::SliceKind;
@@ -16,38 +17,38 @@ use model::units::Nanos;
 use trace::timeline;
 
 /// At most so many culprits are told apart; those beyond are pooled by kind.
-pub const MOST_GROUPS: usize = 512;
+pub const MAX_GROUPS: usize = 512;
 /// The work that every wake-up has: such slices are a culprit only from this share of the latency on.
 const BOOKKEEPING: &[SliceKind] =
     &[SliceKind::Switch, SliceKind::ReturnToUser, SliceKind::TimerIrq, SliceKind::TimerSoftirq];
-const WORTH_A_LINE: f64 = 0.02;
+const MIN_BOOKKEEPING_SHARE: f64 = 0.02;
 /// What takes less than this share of the latency is small change, whatever it is.
-const WORTH_A_NAME: f64 = 0.000_1;
+const MIN_SHARE: f64 = 0.000_1;
 /// So many culprits, those that took most, are searched for a period.
-const WITH_PERIODS: usize = 16;
+const MAX_PERIOD_SEARCHES: usize = 16;
 
 /// Counts spikes by what took their time.
 #[derive(Default)]
-pub struct Tally {
-    groups: Groups,
+pub struct SpikeTally {
+    groups: GroupMap,
     spikes: u64,
     latency: i64,
     unexplained: i64,
     /// Spikes with unexplained time, the largest at least, for what is seen only over many.
-    outside: Vec<Mark>,
+    unexplained_spikes: Vec<SpikeSpan>,
     pooled: u64,
     /// Spikes whose unexplained time is counted and not judged, because that of many others was larger.
     unjudged: u64,
     /// What is weighed over all spikes of the run.
     doubts: timeline::Doubts,
-    held: BTreeMap<timeline::Place, Held>,
+    deferred: BTreeMap<timeline::Place, Deferred>,
     /// The spikes that this is of, those with most at least.
-    waiting: Vec<(timeline::Place, Mark)>,
+    deferred_spikes: Vec<(timeline::Place, SpikeSpan)>,
 }
 
 /// The culprits of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ranked {
+pub struct Ranking {
     /// By the time they took, largest first.
     pub culprits: Vec<run::Culprit>,
     /// Latency of all spikes: the culprits' times, `minor` and `unexplained` sum to it where the spikes' slices do.
@@ -64,7 +65,7 @@ pub struct Ranked {
     pub unjudged: u64,
 }
 
-impl Ranked {
+impl Ranking {
     /// Puts the culprits into the run, and what they are shares of.
     pub fn put_into(self, run: &mut run::Run) {
         if let Some(account) = &mut run.recorder {
@@ -75,18 +76,18 @@ impl Ranked {
     }
 }
 
-impl Tally {
+impl SpikeTally {
     /// Gives the spike's slices their rules, and counts them.
     pub fn add(&mut self, spike: &mut Spike, host: &run::Host) {
-        let (about, all) = (About::machine(host), Patterns::default());
-        let told = |slice| known(&Sight { spike, slice, about: &about, all: &all });
-        let found: Vec<Found> = spike.slices.iter().map(told).collect();
+        let (run, all) = (RunContext::of_machine(host), Patterns::default());
+        let told = |slice| classify(&SliceContext { spike, slice, run: &run, patterns: &all });
+        let found: Vec<Match> = spike.slices.iter().map(told).collect();
         self.spikes += 1;
         self.doubts.note(host, spike);
         self.latency = self.latency.saturating_add(spike.latency_ns.0.max(0));
         for (slice, found) in spike.slices.iter_mut().zip(found) {
             slice.rule = found.as_ref().map(|(rule, _)| rule.id.to_owned());
-            let mark = Mark {
+            let span = SpikeSpan {
                 cpu: spike.cpu,
                 from: spike.expected_ns,
                 to: spike.actual_ns,
@@ -94,7 +95,7 @@ impl Tally {
             };
             match timeline::doubted(host, slice) {
                 None => self.count(slice, found, spike.actual_ns),
-                Some(place) => self.hold(place, slice, found, mark),
+                Some(place) => self.defer(place, slice, found, span),
             }
         }
         self.note_unexplained(spike);
@@ -111,37 +112,37 @@ impl Tally {
     }
 
     /// Counts apart what is only judged when the run is over.
-    fn hold(&mut self, place: timeline::Place, slice: &run::Slice, found: Found, mark: Mark) {
-        if self.held.len() >= MOST_GROUPS && !self.held.contains_key(&place) {
-            self.unexplained = self.unexplained.saturating_add(mark.unexplained.0);
+    fn defer(&mut self, place: timeline::Place, slice: &run::Slice, found: Match, span: SpikeSpan) {
+        if self.deferred.len() >= MAX_GROUPS && !self.deferred.contains_key(&place) {
+            self.unexplained = self.unexplained.saturating_add(span.unexplained.0);
             self.pooled += 1;
             return;
         }
         // A spike has few slices of one place; a damaged one may have any number.
-        match self.waiting.last_mut() {
+        match self.deferred_spikes.last_mut() {
             Some((last, of))
-                if *last == place && (of.cpu, of.from, of.to) == (mark.cpu, mark.from, mark.to) =>
+                if *last == place && (of.cpu, of.from, of.to) == (span.cpu, span.from, span.to) =>
             {
-                of.unexplained = Nanos(of.unexplained.0.saturating_add(mark.unexplained.0));
+                of.unexplained = Nanos(of.unexplained.0.saturating_add(span.unexplained.0));
             }
-            _ => self.waiting.push((place.clone(), mark)),
+            _ => self.deferred_spikes.push((place.clone(), span)),
         }
-        if self.waiting.len() >= 2 * patterns::MOST {
-            self.waiting.sort_by_key(|(_, mark)| std::cmp::Reverse(mark.unexplained));
-            self.unjudged += self.waiting.len().saturating_sub(patterns::MOST) as u64;
-            self.waiting.truncate(patterns::MOST);
+        if self.deferred_spikes.len() >= 2 * patterns::MAX_SPIKES {
+            self.deferred_spikes.sort_by_key(|(_, span)| std::cmp::Reverse(span.unexplained));
+            self.unjudged += self.deferred_spikes.len().saturating_sub(patterns::MAX_SPIKES) as u64;
+            self.deferred_spikes.truncate(patterns::MAX_SPIKES);
         }
-        let held = self.held.entry(place).or_default();
-        self.pooled += held.add(self.spikes, slice, found, mark.to);
+        let deferred = self.deferred.entry(place).or_default();
+        self.pooled += deferred.add(self.spikes, slice, found, span.to);
     }
 
     /// The time that nothing bears out, by spike.
-    fn taken_back(&self) -> impl Iterator<Item = &Mark> {
-        self.waiting.iter().filter(|(place, _)| !self.doubts.believe(place)).map(|(_, mark)| mark)
+    fn rejected(&self) -> impl Iterator<Item = &SpikeSpan> {
+        self.deferred_spikes.iter().filter(|(place, _)| !self.doubts.believe(place)).map(|(_, span)| span)
     }
 
-    fn count(&mut self, slice: &run::Slice, found: Found, at: Nanos) {
-        self.pooled += count_in(&mut self.groups, MOST_GROUPS, self.spikes, slice, found, at);
+    fn count(&mut self, slice: &run::Slice, found: Match, at: Nanos) {
+        self.pooled += count_slice(&mut self.groups, MAX_GROUPS, self.spikes, slice, found, at);
     }
 
     fn note_unexplained(&mut self, spike: &Spike) {
@@ -150,52 +151,52 @@ impl Tally {
         }
         self.unexplained = self.unexplained.saturating_add(spike.unexplained_ns.0);
         let (from, to, unexplained) = (spike.expected_ns, spike.actual_ns, spike.unexplained_ns);
-        self.outside.push(Mark { cpu: spike.cpu, from, to, unexplained });
-        if self.outside.len() >= 2 * patterns::MOST {
+        self.unexplained_spikes.push(SpikeSpan { cpu: spike.cpu, from, to, unexplained });
+        if self.unexplained_spikes.len() >= 2 * patterns::MAX_SPIKES {
             self.keep_largest();
         }
     }
 
     fn keep_largest(&mut self) {
-        self.outside.sort_by_key(|mark| std::cmp::Reverse(mark.unexplained));
-        self.unjudged += self.outside.len().saturating_sub(patterns::MOST) as u64;
-        self.outside.truncate(patterns::MOST);
+        self.unexplained_spikes.sort_by_key(|span| std::cmp::Reverse(span.unexplained));
+        self.unjudged += self.unexplained_spikes.len().saturating_sub(patterns::MAX_SPIKES) as u64;
+        self.unexplained_spikes.truncate(patterns::MAX_SPIKES);
     }
 
     /// Drops steal that lies near no spike with time that is or may become unexplained, and ended before `recent`.
-    pub fn keep_near(&self, stolen: &mut Vec<Stolen>, recent: Nanos) {
-        let waiting = self.waiting.iter().map(|(_, mark)| mark);
-        super::near::keep(stolen, self.outside.iter().chain(waiting), recent);
+    pub fn retain_steal_near_spikes(&self, steal: &mut Vec<StealInterval>, recent: Nanos) {
+        let deferred_spikes = self.deferred_spikes.iter().map(|(_, span)| span);
+        super::steal::retain_near(steal, self.unexplained_spikes.iter().chain(deferred_spikes), recent);
     }
 
     /// The culprits of a run that is over.
-    pub fn ranked(&self, about: &About) -> Ranked {
-        self.rank(about, WITH_PERIODS)
+    pub fn final_ranking(&self, run: &RunContext) -> Ranking {
+        self.rank(run, MAX_PERIOD_SEARCHES)
     }
 
     /// The culprits as of now, without looking for periods, which takes time.
-    pub fn standing(&self, about: &About) -> Ranked {
-        self.rank(about, 0)
+    pub fn interim_ranking(&self, run: &RunContext) -> Ranking {
+        self.rank(run, 0)
     }
 
-    fn rank(&self, about: &About, with_periods: usize) -> Ranked {
+    fn rank(&self, run: &RunContext, with_periods: usize) -> Ranking {
         let mut groups = self.groups.clone();
         let mut minor = 0i64;
         let mut unexplained = self.unexplained;
-        for (place, held) in &self.held {
+        for (place, deferred) in &self.deferred {
             match self.doubts.believe(place) {
-                false => unexplained = unexplained.saturating_add(held.total()),
-                true => held.join(&mut groups),
+                false => unexplained = unexplained.saturating_add(deferred.total()),
+                true => deferred.merge_into(&mut groups),
             }
         }
-        let (named, unjudged) = self.name_unexplained(about, &mut groups);
+        let (named, unjudged) = self.name_unexplained(run, &mut groups);
         let share = |ns: i64| if self.latency > 0 { ns as f64 / self.latency as f64 } else { 0.0 };
-        let mut kept: Vec<(&String, &Group)> = Vec::new();
+        let mut kept: Vec<(&String, &CulpritGroup)> = Vec::new();
         for ((_, _, name), group) in &groups {
             let least = if group.kind().known().is_some_and(|kind| BOOKKEEPING.contains(&kind)) {
-                WORTH_A_LINE
+                MIN_BOOKKEEPING_SHARE
             } else {
-                WORTH_A_NAME
+                MIN_SHARE
             };
             match share(group.total()) < least {
                 true => minor = minor.saturating_add(group.total()),
@@ -203,15 +204,15 @@ impl Tally {
             }
         }
         kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
-        let resolution = about.interval.unwrap_or(Nanos::MILLI);
-        let told = |(place, (name, group)): (usize, &(&String, &Group))| {
+        let resolution = run.interval.unwrap_or(Nanos::MILLI);
+        let told = |(place, (name, group)): (usize, &(&String, &CulpritGroup))| {
             // What is pooled has many causes: their times together have no period that says anything.
             let one = place < with_periods && name.as_str() != POOLED;
-            group.told(name, share(group.total()), self.spikes, one.then_some(resolution))
+            group.culprit(name, share(group.total()), self.spikes, one.then_some(resolution))
         };
         let mut culprits: Vec<run::Culprit> = kept.iter().enumerate().map(told).collect();
         culprits.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
-        Ranked {
+        Ranking {
             culprits,
             latency: Nanos(self.latency),
             unexplained: Nanos(unexplained.saturating_sub(named)),
@@ -223,61 +224,66 @@ impl Tally {
     }
 
     /// Adds what rules name of the unexplained time; how much that is, and of how many spikes none was asked.
-    fn name_unexplained(&self, about: &About, groups: &mut Groups) -> (i64, u64) {
-        let mut marks = self.outside.clone();
-        for held in self.taken_back() {
-            let same = |mark: &&mut Mark| (mark.cpu, mark.from, mark.to) == (held.cpu, held.from, held.to);
-            match marks.iter_mut().find(same) {
-                Some(mark) => mark.unexplained = Nanos(mark.unexplained.0.saturating_add(held.unexplained.0)),
-                None => marks.push(*held),
+    fn name_unexplained(&self, run: &RunContext, groups: &mut GroupMap) -> (i64, u64) {
+        let mut spans = self.unexplained_spikes.clone();
+        for deferred in self.rejected() {
+            let same = |span: &&mut SpikeSpan| {
+                (span.cpu, span.from, span.to) == (deferred.cpu, deferred.from, deferred.to)
+            };
+            match spans.iter_mut().find(same) {
+                Some(span) => {
+                    span.unexplained = Nanos(span.unexplained.0.saturating_add(deferred.unexplained.0))
+                }
+                None => spans.push(*deferred),
             }
         }
-        marks.sort_by_key(|mark| std::cmp::Reverse(mark.unexplained));
-        let beyond = marks.len().saturating_sub(patterns::MOST) as u64;
+        spans.sort_by_key(|span| std::cmp::Reverse(span.unexplained));
+        let beyond = spans.len().saturating_sub(patterns::MAX_SPIKES) as u64;
         let unjudged = (self.unjudged + beyond).min(self.spikes);
-        marks.truncate(patterns::MOST);
-        let all = Patterns::of(&marks, about.cpus.len(), about.interval.unwrap_or(Nanos::MILLI));
+        spans.truncate(patterns::MAX_SPIKES);
+        let all = Patterns::of(&spans, run.cpus.len(), run.interval.unwrap_or(Nanos::MILLI));
         let mut named = 0i64;
-        for (number, mark) in (self.spikes..).skip(1).zip(&marks) {
-            let (spike, slice) = as_slice(mark);
-            let Some((rule, evidence)) = known(&Sight { spike: &spike, slice: &slice, about, all: &all })
+        for (number, span) in (self.spikes..).skip(1).zip(&spans) {
+            let (spike, slice) = as_slice(span);
+            let Some((rule, evidence)) =
+                classify(&SliceContext { spike: &spike, slice: &slice, run, patterns: &all })
             else {
                 continue;
             };
-            named = named.saturating_add(mark.unexplained.0);
+            named = named.saturating_add(span.unexplained.0);
             let group = groups
                 .entry((rule.id, Word::default(), String::new()))
-                .or_insert_with(|| Group::new(Some(rule)));
-            group.add(number, &slice, evidence, mark.to);
+                .or_insert_with(|| CulpritGroup::new(Some(rule)));
+            group.add(number, &slice, evidence, span.to);
         }
         (named, unjudged)
     }
 }
 
 /// Unexplained time as rules see it.
-fn as_slice(mark: &Mark) -> (Spike, run::Slice) {
+fn as_slice(span: &SpikeSpan) -> (Spike, run::Slice) {
     let spike = Spike {
-        cpu: mark.cpu,
-        expected_ns: mark.from,
-        actual_ns: mark.to,
-        latency_ns: Nanos(mark.to.0.saturating_sub(mark.from.0)),
-        unexplained_ns: mark.unexplained,
+        cpu: span.cpu,
+        expected_ns: span.from,
+        actual_ns: span.to,
+        latency_ns: Nanos(span.to.0.saturating_sub(span.from.0)),
+        unexplained_ns: span.unexplained,
         ..Spike::default()
     };
     let slice = run::Slice {
         kind: SliceKind::Unexplained.into(),
-        start_ns: mark.from,
-        ns: mark.unexplained,
+        start_ns: span.from,
+        ns: span.unexplained,
         ..run::Slice::default()
     };
     (spike, slice)
 }
 
 /// Gives all slices of all spikes their rules, and ranks what took their time.
-pub fn blame(spikes: &mut [Spike], about: &About) -> Ranked {
-    let mut tally = Tally::default();
-    spikes.iter_mut().for_each(|spike| tally.add(spike, about.host));
-    tally.ranked(about)
+pub fn rank_all(spikes: &mut [Spike], run: &RunContext) -> Ranking {
+    let mut tally = SpikeTally::default();
+    spikes.iter_mut().for_each(|spike| tally.add(spike, run.host));
+    tally.final_ranking(run)
 }
 
 #[cfg(test)]
@@ -307,7 +313,7 @@ mod tests {
     }
 
     /// What goes in comes out: as culprits, as small change, or as what nothing explains.
-    fn whole(ranked: &Ranked) -> i64 {
+    fn whole(ranked: &Ranking) -> i64 {
         ranked.culprits.iter().map(|culprit| culprit.total_ns.0).sum::<i64>()
             + ranked.unexplained.0
             + ranked.minor.0
@@ -324,7 +330,7 @@ mod tests {
             })
             .collect();
         let host = Host::default();
-        let ranked = blame(&mut spikes, &About::machine(&host));
+        let ranked = rank_all(&mut spikes, &RunContext::of_machine(&host));
         let told: Vec<_> =
             ranked.culprits.iter().map(|culprit| (culprit.name.as_str(), culprit.total_ns.0)).collect();
         assert_eq!(
@@ -350,7 +356,8 @@ mod tests {
     fn what_no_rule_knows_is_ranked_by_its_own_name() {
         let nmi = slice("nmi", 700, "", 0, "ghes_notify_nmi");
         let unknown = slice("thread", 200, "low", 30, "");
-        let ranked = blame(&mut [spike(0, vec![nmi, unknown], 0)], &About::machine(&Host::default()));
+        let ranked =
+            rank_all(&mut [spike(0, vec![nmi, unknown], 0)], &RunContext::of_machine(&Host::default()));
         let told: Vec<_> = ranked
             .culprits
             .iter()
@@ -366,7 +373,7 @@ mod tests {
             let off = || slice("irqs-off", 300, "cat", 120, "hold");
             let mut spikes: Vec<Spike> =
                 (0..count).map(|n| spike(n * 1_000_000, vec![off(), off()], 90)).collect();
-            let ranked = blame(&mut spikes, &About::machine(&host));
+            let ranked = rank_all(&mut spikes, &RunContext::of_machine(&host));
             assert_eq!(whole(&ranked), 690 * count);
             let named = ranked
                 .culprits
@@ -391,7 +398,7 @@ mod tests {
         for slices in [&all[1..], &all[..2], &all[..]].map(<[Slice]>::to_vec) {
             let mut spikes: Vec<Spike> =
                 (0..18).map(|n| spike(n * 1_000_000_000, slices.clone(), 0)).collect();
-            let ranked = blame(&mut spikes, &About::machine(&host));
+            let ranked = rank_all(&mut spikes, &RunContext::of_machine(&host));
             let doubted = slices.iter().filter(|slice| timeline::doubted(&host, slice).is_some()).count();
             assert_eq!(doubted, slices.iter().filter(|slice| slice.ns.0 == 60_000).count());
             let [one] = &ranked.culprits[..] else { panic!("{:?}", ranked.culprits) };
@@ -404,12 +411,12 @@ mod tests {
 
     #[test]
     fn too_many_to_tell_apart_are_pooled_and_counted() {
-        let many = MOST_GROUPS as i64 + 100;
+        let many = MAX_GROUPS as i64 + 100;
         let mut spikes: Vec<Spike> = (0..many)
             .map(|n| spike(n * 1000, vec![slice("irqs-off", 10, "cat", 120, &format!("hold_{n}"))], 0))
             .collect();
-        let ranked = blame(&mut spikes, &About::machine(&Host::default()));
-        assert_eq!((ranked.culprits.len(), ranked.pooled), (MOST_GROUPS + 1, 100));
+        let ranked = rank_all(&mut spikes, &RunContext::of_machine(&Host::default()));
+        assert_eq!((ranked.culprits.len(), ranked.pooled), (MAX_GROUPS + 1, 100));
         assert_eq!(
             (ranked.culprits[0].name.as_str(), ranked.culprits[0].spikes),
             ("a section with interrupts off: many others", 100)
@@ -425,16 +432,19 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let host = Host::default();
-        let mut tally = Tally::default();
+        let mut tally = SpikeTally::default();
         made().iter_mut().for_each(|spike| tally.add(spike, &host));
-        assert_eq!(tally.ranked(&About::machine(&host)), blame(&mut made(), &About::machine(&host)));
+        assert_eq!(
+            tally.final_ranking(&RunContext::of_machine(&host)),
+            rank_all(&mut made(), &RunContext::of_machine(&host))
+        );
     }
 
     #[test]
     fn unexplained_time_beyond_the_bound_is_still_counted() {
-        let count = 3 * patterns::MOST as i64;
+        let count = 3 * patterns::MAX_SPIKES as i64;
         let mut spikes: Vec<Spike> = (0..count).map(|n| spike(n * 1_000_000, Vec::new(), 100)).collect();
-        let ranked = blame(&mut spikes, &About::machine(&Host::default()));
+        let ranked = rank_all(&mut spikes, &RunContext::of_machine(&Host::default()));
         assert_eq!((ranked.unexplained.0, ranked.culprits.len()), (100 * count, 0));
     }
 
@@ -447,7 +457,7 @@ mod tests {
                 let slices = slices.iter().map(|(kind, ns, comm, prio, function)| slice(kind, *ns, comm, *prio, function));
                 spike(n as i64 * 1_000_000, slices.collect(), *unexplained)
             }).collect();
-            let ranked = blame(&mut spikes, &About::machine(&Host::default()));
+            let ranked = rank_all(&mut spikes, &RunContext::of_machine(&Host::default()));
             prop_assert_eq!(whole(&ranked), ranked.latency.0);
             prop_assert!(ranked.culprits.windows(2).all(|pair| pair[0].total_ns >= pair[1].total_ns));
             prop_assert!(ranked.culprits.iter().all(|culprit| culprit.evidence.len() <= 8 && culprit.functions.len() <= 8));

@@ -1,9 +1,11 @@
 //! What holds for every culprit rule: its record is whole, and it does what its examples say.
 
+use super::context::SliceContext;
 use std::collections::BTreeSet;
 
+use super::ALL;
 use super::fixture::Scene;
-use super::{ALL, Culprit};
+use super::rule::CulpritRule;
 use crate::knobs;
 
 #[test]
@@ -31,14 +33,14 @@ fn ids_are_sorted_and_unique_across_both_kinds() {
 }
 
 /// Complaints about the words of a record.
-fn complaints(rule: &Culprit) -> Vec<String> {
+fn complaints(rule: &CulpritRule) -> Vec<String> {
     let mut found = Vec::new();
     let mut complain = |wrong: bool, what: &str| {
         if wrong {
             found.push(format!("{}: {what}", rule.id));
         }
     };
-    for (name, text) in [("looks", rule.looks), ("tell", rule.tell)] {
+    for (name, text) in [("looks", rule.signature), ("tell", rule.detection)] {
         complain(text.len() < 60 || text.len() > 1200, &format!("`{name}` has {} bytes", text.len()));
         complain(!text.ends_with('.'), &format!("`{name}` ends without a full stop"));
     }
@@ -76,11 +78,11 @@ fn examples_are_near_misses() {
     for rule in ALL {
         let of_its_kind = |text: &str| {
             let mut words = text.lines().filter_map(|line| line.split_whitespace().next());
-            words.any(|word| rule.may_know(&word.into()))
+            words.any(|word| rule.covers(&word.into()))
         };
         assert!(of_its_kind(rule.examples.fires), "{} fires at another kind", rule.id);
         // What goes by the kind alone is only ever missed by another kind.
-        assert!(rule.general || of_its_kind(rule.examples.silent), "{} is no near miss", rule.id);
+        assert!(rule.fallback || of_its_kind(rule.examples.silent), "{} is no near miss", rule.id);
         assert_ne!(rule.examples.fires, rule.examples.silent);
     }
 }
@@ -89,16 +91,16 @@ fn examples_are_near_misses() {
 fn no_two_rules_know_the_same_slice_equally_well() {
     for rule in ALL {
         let scene = Scene::of(rule.examples.fires);
-        let (about, all) = (scene.about(), super::patterns::Patterns::default());
+        let (run, patterns) = (scene.run(), super::patterns::Patterns::default());
         for (spike, slice) in
             scene.spikes.iter().flat_map(|spike| spike.slices.iter().map(move |slice| (spike, slice)))
         {
-            let sight = super::Sight { spike, slice, about: &about, all: &all };
-            for general in [false, true] {
-                let knows = |other: &&&Culprit| {
-                    other.general == general
-                        && other.may_know(&slice.kind)
-                        && (other.matches)(&sight).is_some()
+            let context = SliceContext { spike, slice, run: &run, patterns: &patterns };
+            for fallback in [false, true] {
+                let knows = |other: &&&CulpritRule| {
+                    other.fallback == fallback
+                        && other.covers(&slice.kind)
+                        && (other.matches)(&context).is_some()
                 };
                 assert!(ALL.iter().filter(knows).count() <= 1, "{} shares a slice of its example", rule.id);
             }

@@ -1,27 +1,31 @@
 //! The processor says by an interrupt that it is too hot.
 
+use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{ABI, RT_HARDWARE};
-use super::{Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "thermal-interrupt",
     title: "the processor's thermal interrupt",
-    looks: "The interrupt thermal_apic on the CPU, which comes as the processor crosses a threshold of temperature or power.",
-    tell: "By the interrupt's exact name, on x86. What it costs itself is little; that the processor slows down then has no event, and \
+    signature: "The interrupt thermal_apic on the CPU, which comes as the processor crosses a threshold of temperature or power.",
+    detection: "By the interrupt's exact name, on x86. What it costs itself is little; that the processor slows down then has no event, and \
            makes everything else longer.",
     remedy: "cool the machine better, or hold its frequency low enough that it does not throttle",
-    kinds: &[Slice::Irq],
+    kinds: &[SliceKind::Irq],
     sources: &[
         Source { title: "kernel: real-time hardware, thermal throttling", url: RT_HARDWARE },
         Source { title: "kernel: sysfs, thermal_throttle", url: ABI },
     ],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["thermal-throttling"],
     provoke: "load on all CPUs of a machine whose cooling is not enough; a virtual machine has none",
-    matches: |sight| {
-        (sight.slice.who.irq == "thermal_apic").then(|| "the interrupt thermal_apic came".to_owned())
+    matches: |context| {
+        (context.slice.who.irq == "thermal_apic").then(|| "the interrupt thermal_apic came".to_owned())
     },
-    examples: Examples { fires: "irq ns=9000 irq=thermal_apic", silent: "irq ns=9000 irq=threshold_apic" },
-    ..Culprit::DEFAULT
+    examples: SpikeExamples {
+        fires: "irq ns=9000 irq=thermal_apic",
+        silent: "irq ns=9000 irq=threshold_apic",
+    },
+    ..CulpritRule::DEFAULT
 };

@@ -1,32 +1,33 @@
 //! A timer of the kernel or of a driver, whose function takes its time.
 
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::PER_CPU_KTHREADS;
-use super::{Apart, Culprit, Examples};
-use crate::{Evidence, Slice, Source};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
 
-pub static CULPRIT: Culprit = Culprit {
+pub static CULPRIT: CulpritRule = CulpritRule {
     id: "timer-function",
     title: "a timer's function",
-    looks: "A timer expires on the CPU before the thread's, or in the same interrupt, and its function takes long.",
-    tell: "By the function's name. The functions that only wake a thread are none, nor is the thread's own timer; some timers \
+    signature: "A timer expires on the CPU before the thread's, or in the same interrupt, and its function takes long.",
+    detection: "By the function's name. The functions that only wake a thread are none, nor is the thread's own timer; some timers \
            have rules of their own.",
     remedy: "see from the function which driver it is of; timers follow the CPU that set them, so keep that work off this one",
-    kinds: &[Slice::Irq, Slice::Softirq, Slice::TimerSoftirq],
+    kinds: &[SliceKind::Irq, SliceKind::Softirq, SliceKind::TimerSoftirq],
     sources: &[Source { title: "kernel: jitter of per-CPU threads, TIMER_SOFTIRQ", url: PER_CPU_KTHREADS }],
-    evidence: Evidence::Documented,
+    evidence: EvidenceKind::Documented,
     cured_by: &["timer-migration", "isolation-support"],
     provoke: "a kernel module with a timer whose function takes long",
-    apart: Apart::Function,
-    general: true,
-    matches: |sight| {
-        let function = sight.timer_function().filter(|function| !WAKING.contains(function))?;
+    grouping: Grouping::Function,
+    fallback: true,
+    matches: |context| {
+        let function = context.timer_function().filter(|function| !WAKING.contains(function))?;
         Some(format!("{function} expired"))
     },
-    examples: Examples {
+    examples: SpikeExamples {
         fires: "softirq ns=20000000 function=slow_timer module=faults irq=TIMER comm=insmod",
         silent: "timer-softirq ns=20000 function=timerfd_tmrproc irq=HRTIMER comm=ktimers/1",
     },
-    ..Culprit::DEFAULT
+    ..CulpritRule::DEFAULT
 };
 
 /// Functions of timers that wake a thread and do nothing else.

@@ -1,7 +1,7 @@
 //! From a window's events to the culprit: the timeline and the rules say the same words.
 
-use super::About;
-use super::tally::blame;
+use super::context::RunContext;
+use super::tally::rank_all;
 use model::run::Host;
 use trace::timeline::fixture::{explained_on, host, window};
 
@@ -16,7 +16,7 @@ const WAKES: &str = "
 /// The ids of the rules that know a slice of the window's spike, those that took most first.
 fn named(host: &Host, late: f64, events: &str) -> Vec<String> {
     let mut spikes = [explained_on(host, &window(late, events))];
-    let found = blame(&mut spikes, &About::machine(host));
+    let found = rank_all(&mut spikes, &RunContext::of_machine(host));
     found.culprits.into_iter().filter_map(|culprit| culprit.rule).collect()
 }
 

@@ -24,17 +24,17 @@ pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
         write(machine, &path, value)?;
     }
     match change {
-        Change::Boot { word } => {
+        Change::CmdlineAdd { word } => {
             let line = text(machine, CMDLINE).ok_or("there is no command line")?;
-            machine.edit(&format!("{CMDLINE}: {}", parameters::with(&line, word)));
+            machine.edit(&format!("{CMDLINE}: {}", parameters::with_word(&line, word)));
             booted_with(machine, word);
         }
-        Change::BootWithout { word } => {
+        Change::CmdlineRemove { word } => {
             let line = text(machine, CMDLINE).ok_or("there is no command line")?;
-            machine.edit(&format!("{CMDLINE}: {}", parameters::without(&line, word)));
+            machine.edit(&format!("{CMDLINE}: {}", parameters::without_word(&line, word)));
             booted_without(machine, word);
         }
-        Change::Config { option, value } => built(machine, option, value),
+        Change::Kconfig { option, value } => built(machine, option, value),
         Change::Disable { program, .. } => machine.stop(program),
         Change::Advice { .. } => return Ok(()),
         Change::Sysctl { .. } | Change::Write { .. } => {}

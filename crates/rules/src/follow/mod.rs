@@ -9,18 +9,19 @@ use super::audit::{Finding, finding};
 use super::change::Change;
 use super::fixture::Machine;
 use super::intent::Intent;
-use super::judgement::Verdict;
+use super::judgement::AuditVerdict;
 use super::knobs::ALL;
-use super::remedy::{Remedy, Way};
+use super::remedy::{Alternative, Remedy};
 
 /// Each complaint about the advice of the rules on a machine, with what was tried.
 pub fn complaints(machine: &Machine) -> (usize, Vec<String>) {
     let (survey, intent) = machine.survey();
     let before: Vec<Finding> = ALL.iter().map(|knob| finding(knob, &survey, &intent)).collect();
     let (mut tried, mut found) = (0, Vec::new());
-    for failing in before.iter().filter(|finding| finding.verdict == Verdict::Fail) {
+    for failing in before.iter().filter(|finding| finding.verdict == AuditVerdict::Fail) {
         for ways in combinations(&failing.remedy) {
-            if ways.iter().flat_map(|way| &way.now).any(|change| matches!(change, Change::Advice { .. })) {
+            if ways.iter().flat_map(|way| &way.changes).any(|change| matches!(change, Change::Advice { .. }))
+            {
                 continue;
             }
             tried += 1;
@@ -32,11 +33,11 @@ pub fn complaints(machine: &Machine) -> (usize, Vec<String>) {
 }
 
 /// Each way of each part, with the first of the others.
-fn combinations(remedy: &Remedy) -> Vec<Vec<Way>> {
-    let first = || remedy.parts.iter().map(|part| part.ways[0].clone()).collect::<Vec<Way>>();
+fn combinations(remedy: &Remedy) -> Vec<Vec<Alternative>> {
+    let first = || remedy.parts.iter().map(|part| part.alternatives[0].clone()).collect::<Vec<Alternative>>();
     let mut all = vec![first()];
     for (at, part) in remedy.parts.iter().enumerate() {
-        for way in &part.ways[1..] {
+        for way in &part.alternatives[1..] {
             let mut other = first();
             other[at] = way.clone();
             all.push(other);
@@ -50,16 +51,16 @@ fn follow_all(
     intent: &Intent,
     before: &[Finding],
     failing: &Finding,
-    ways: &[Way],
+    ways: &[Alternative],
 ) -> Vec<String> {
     let (mut changed, mut found) = (machine.clone(), Vec::new());
-    let now = ways.iter().flat_map(|way| &way.now);
+    let now = ways.iter().flat_map(|way| &way.changes);
     for change in now {
         found.extend(make(&mut changed, change).err());
     }
     found.extend(asked_again(&changed, intent, before, failing, "done"));
     // As after the next boot: what keeps it is there as well.
-    for change in ways.iter().flat_map(|way| &way.keep) {
+    for change in ways.iter().flat_map(|way| &way.persist) {
         found.extend(make(&mut changed, change).err());
     }
     if found.is_empty() {
@@ -84,13 +85,13 @@ fn asked_again(
         let is = finding(knob, &survey, intent);
         let own = knob.id == failing.rule;
         let fine = match is.verdict {
-            Verdict::Pass | Verdict::NotApplicable => true,
-            Verdict::Fail => !own && was.verdict != Verdict::Pass,
+            AuditVerdict::Pass | AuditVerdict::NotApplicable => true,
+            AuditVerdict::Fail => !own && was.verdict != AuditVerdict::Pass,
             // What a made-up machine lacks may be asked for after a change.
-            Verdict::Unknown => !own,
+            AuditVerdict::Unknown => !own,
         };
         if !fine {
-            let said = if is.value.is_empty() { &is.why } else { &is.value };
+            let said = if is.value.is_empty() { &is.reason } else { &is.value };
             found.push(format!(
                 "{when}, {} turns from {} to {}: {said}",
                 knob.id,

@@ -1,42 +1,44 @@
 //! Control groups: whether they can isolate CPUs at run time.
 
 use super::sources::{CGROUP_V2, CPUSETS1, ISOLATION};
-use crate::balance::exposed;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
-use crate::words::list;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::short_ranges;
 use facts::Fact;
 use facts::groups::{Group, Groups, Partition, Version};
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "cgroup-cpuset",
     title: "control groups that can isolate",
-    what: "Isolated partitions take CPUs out of load balancing at run time. They are a matter of control groups of version 2 with \
+    description: "Isolated partitions take CPUs out of load balancing at run time. They are a matter of control groups of version 2 with \
            the controller cpuset, from 6.1 on, earlier where a distribution has taken them over. Where that controller belongs to version 1, as in legacy and hybrid setups, there are none: its sets can only \
            switch load balancing off for all, and then on again for some.",
-    why: "without them CPUs can be isolated only at boot, by isolcpus=, or with the coarse switch of version 1",
-    tell: "What is mounted at /sys/fs/cgroup, cgroup.controllers of the root, and the kernel's version. Hierarchies mounted elsewhere are \
+    rationale: "without them CPUs can be isolated only at boot, by isolcpus=, or with the coarse switch of version 1",
+    detection: "What is mounted at /sys/fs/cgroup, cgroup.controllers of the root, and the kernel's version. Hierarchies mounted elsewhere are \
            not seen.",
-    cost: "Container managers from before version 2 do not run with it alone. A kernel without CONFIG_CPUSETS has to be built anew.",
+    side_effects: "Container managers from before version 2 do not run with it alone. A kernel without CONFIG_CPUSETS has to be built anew.",
     wanted: "version 2 alone, with cpuset in cgroup.controllers",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "boot with systemd.unified_cgroup_hierarchy=1 and without cgroup_disable=cpuset, on a kernel with CONFIG_CPUSETS; or isolate at boot with isolcpus=",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation, requirements", url: ISOLATION },
         Source { title: "kernel: control groups v2, cpuset", url: CGROUP_V2 },
         Source { title: "kernel: cpusets of version 1, sched_load_balance", url: CPUSETS1 },
     ],
-    cures: &[Slice::Thread],
+    cures: &[SliceKind::Thread],
     facts: &[
         "/sys/fs/cgroup/cgroup.controllers",
         "/sys/fs/cgroup/unified/cgroup.controllers",
@@ -60,20 +62,23 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let groups = match &case.survey.groups {
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let groups = match &machine.survey.groups {
         Fact::Absent => Err(Judgement::unknown("no control groups are mounted at /sys/fs/cgroup")),
-        groups => case.known(groups, "/sys/fs/cgroup"),
+        groups => machine.known(groups, "/sys/fs/cgroup"),
     };
-    let found = groups.map(|groups| (groups.version, can_isolate(case, groups)));
+    let found = groups.map(|groups| (groups.version, can_isolate(machine, groups)));
     match found {
         Ok((Version::V2, Ok(true))) => return Ok(Judgement::pass("version 2 with cpuset")),
         Ok((Version::Hybrid, Ok(true))) => {
             return Ok(Judgement::pass("version 2 with cpuset, beside version 1"));
         }
-        _ if exposed(case).is_ok_and(|cpus| cpus.is_empty()) => {
-            return Err(Judgement::not_applicable(format!("CPU {} is isolated already", list(case.cpus()))));
+        _ if balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty()) => {
+            return Err(Judgement::not_applicable(format!(
+                "CPU {} is isolated already",
+                short_ranges(machine.cpus())
+            )));
         }
         _ => {}
     }
@@ -87,7 +92,7 @@ fn judge(case: &Case) -> Judged {
 }
 
 /// Whether version 2 has the controller; unknown where the kernel may be too old for isolated partitions.
-fn can_isolate(case: &Case, groups: &Groups) -> Result<bool, Judgement> {
+fn can_isolate(machine: &MachineView, groups: &Groups) -> Result<bool, Judgement> {
     if !groups.controllers.iter().any(|controller| controller == "cpuset") {
         return Ok(false);
     }
@@ -97,7 +102,7 @@ fn can_isolate(case: &Case, groups: &Groups) -> Result<bool, Judgement> {
         Fact::Known(Partition::Invalid { wanted, .. }) => wanted == "isolated",
         _ => false,
     };
-    if !groups.groups.iter().any(isolated) && case.series()? < (6, 1) {
+    if !groups.groups.iter().any(isolated) && machine.series()? < (6, 1) {
         return Err(Judgement::unknown(
             "kernels before 6.1 have isolated partitions only if the distribution added them: write isolated to cpuset.cpus.partition of a group, and read it back",
         ));

@@ -1,35 +1,37 @@
 //! The clocksource: what each reading of the time costs, and how exact it is.
 
 use super::sources::{PARAMETERS, TIMEKEEPING};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::short;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::truncate;
 use facts::clocksource::{Quality, quality};
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "clocksource",
     title: "clocksource",
-    what: "The counter that the kernel reads the time from: the TSC on x86, the architected timer on Arm, the hypervisor's own \
+    description: "The counter that the kernel reads the time from: the TSC on x86, the architected timer on Arm, the hypervisor's own \
            clock in a guest. Where it is not good enough the kernel takes a device instead, such as the HPET or the ACPI timer.",
-    why: "a clock in a device takes about a microsecond and a system call to read, and CPUs that read it at once wait for each other",
-    tell: "The clocksource in use, and those offered: an x86 machine whose list has no tsc gave the TSC up as unstable, or has none. \
+    rationale: "a clock in a device takes about a microsecond and a system call to read, and CPUs that read it at once wait for each other",
+    detection: "The clocksource in use, and those offered: an x86 machine whose list has no tsc gave the TSC up as unstable, or has none. \
            The reason is in the kernel's log only. Some Arm chips whose timer has an erratum read it by a system call all the same, \
            which does not show. Of a clock that onbeat does not know it says nothing.",
-    cost: "Choosing another one by hand is safe only if it is offered. To force a TSC that the kernel found unstable gives time that \
+    side_effects: "Choosing another one by hand is safe only if it is offered. To force a TSC that the kernel found unstable gives time that \
            jumps; the cause is mostly the firmware, or a hypervisor.",
     wanted: "a clock that is read in user mode: tsc, arch_sys_counter, kvm-clock and the like",
     fix: || {
         Remedy::advice(
-            Because::Machine,
+            AdviceReason::Machine,
             "echo the best of available_clocksource to current_clocksource; where it is not offered, see in the kernel's log why it was given up",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Source,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Source,
+    persistence: Persistence::Runtime,
     sources: &[
         Source {
             title: "kernel: clock sources, clock events, sched_clock() and delay timers",
@@ -37,7 +39,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "kernel: command line, clocksource=", url: PARAMETERS },
     ],
-    cures: &[Slice::ReturnToUser, Slice::TimerIrq, Slice::Unexplained],
+    cures: &[SliceKind::ReturnToUser, SliceKind::TimerIrq, SliceKind::Unexplained],
     facts: &[
         "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
@@ -59,11 +61,11 @@ const GIVEN_UP: &str =
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-fn judge(case: &Case) -> Judged {
-    let name = case.known(&case.facts().clocksource, CURRENT)?;
-    let value = short(name);
+fn judge(machine: &MachineView) -> Judged {
+    let name = machine.known(&machine.facts().clocksource, CURRENT)?;
+    let value = truncate(name);
     match quality(name) {
-        Quality::Fast if case.facts().clocksources.known().is_some_and(|all| !all.contains(name)) => {
+        Quality::Fast if machine.facts().clocksources.known().is_some_and(|all| !all.contains(name)) => {
             Err(Judgement::unknown(format!(
                 "{CURRENT} says {value}, which is not among those in available_clocksource"
             )))
@@ -72,21 +74,23 @@ fn judge(case: &Case) -> Judged {
         Quality::Unknown => Err(Judgement::unknown(format!(
             "the clocksource {value} is not known to onbeat: `onbeat measure` says what reading it costs"
         ))),
-        Quality::Coarse => Ok(advice(case, Judgement::fail(value).severity(Severity::Fatal))
+        Quality::Coarse => Ok(advice(machine, Judgement::fail(value).severity(Severity::Fatal))
             .because("it advances with the timer tick: no shorter time can be kept or measured")),
-        Quality::Slow => Ok(advice(case, Judgement::fail(value))),
+        Quality::Slow => Ok(advice(machine, Judgement::fail(value))),
     }
 }
 
 /// What to do: a good clock that is offered only has to be chosen.
-fn advice(case: &Case, judgement: Judgement) -> Judgement {
-    let offered = case.facts().clocksources.known();
+fn advice(machine: &MachineView, judgement: Judgement) -> Judgement {
+    let offered = machine.facts().clocksources.known();
     let good = offered.and_then(|offered| offered.iter().find(|name| quality(name) == Quality::Fast));
     match good {
-        Some(good) => judgement
-            .fix(Remedy::from(Change::write(CURRENT, short(good))).keep(Change::boot_without("clocksource"))),
+        Some(good) => judgement.fix(
+            Remedy::from(Change::write(CURRENT, truncate(good)))
+                .persist(Change::cmdline_remove("clocksource")),
+        ),
         // Nothing can be chosen before the next boot.
-        None => judgement.fix(Remedy::advice(Because::Machine, GIVEN_UP)).lasts(Lasts::Boot),
+        None => judgement.fix(Remedy::advice(AdviceReason::Machine, GIVEN_UP)).persistence(Persistence::Boot),
     }
 }
 

@@ -1,34 +1,37 @@
 //! The console's log level: which kernel messages are printed at once.
 
 use super::sources::{PARAMETERS, SYSCTL_KERNEL};
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
 use facts::consoles::{is_serial, parse_active, parse_loglevel};
 use facts::line::parse_line;
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "console-loglevel",
     title: "console log level",
-    what: "Kernel messages of a level below the first number of kernel.printk are printed on the consoles; all are kept in the log in \
+    description: "Kernel messages of a level below the first number of kernel.printk are printed on the consoles; all are kept in the log in \
            any case. `quiet` sets it to 4, unless the kernel was built with another number: errors and worse. ignore_loglevel prints all.",
-    why: "whoever logs a message prints it on the consoles, with interrupts off, unless a thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes milliseconds for one",
-    tell: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT a thread prints, save for a kernel that dies; whether a \
+    rationale: "whoever logs a message prints it on the consoles, with interrupts off, unless a thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes milliseconds for one",
+    detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT a thread prints, save for a kernel that dies; whether a \
            driver of another kernel has such a thread is not seen.",
-    cost: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it those that were not printed.",
+    side_effects: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it those that were not printed.",
     wanted: "at most 4, as quiet sets it",
     fix: || Remedy::all([printed(), heeded()]),
     severity: Severity::Low,
-    evidence: Evidence::Practice,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Practice,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: /proc/sys/kernel, printk", url: SYSCTL_KERNEL },
         Source { title: "kernel: command line, loglevel=, quiet and ignore_loglevel", url: PARAMETERS },
     ],
-    cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Thread],
+    cures: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::Thread],
     reads: &[SYSCTL, IGNORE, ACTIVE],
     facts: &["/proc/sys/kernel/version"],
     judge,
@@ -47,35 +50,36 @@ const SYSCTL: &str = "/proc/sys/kernel/printk";
 const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
 const ACTIVE: &str = "/sys/class/tty/console/active";
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // A thread prints on PREEMPT_RT, and a screen is quick; which consoles there are only weighs.
     let serial = || {
-        let active = case.parsed(ACTIVE, parse_active).ok().flatten();
+        let active = machine.parsed(ACTIVE, parse_active).ok().flatten();
         active.is_some_and(|active| active.iter().any(|name| is_serial(name)))
     };
-    let threaded = case.facts().preempt == Preempt::Rt;
+    let threaded = machine.facts().preempt == Preempt::Rt;
     let severity = if !threaded && serial() { Severity::Medium } else { Severity::Low };
-    Judgement::all([level(case), ignored(case)]).map(|judged| judged.severity(severity))
+    Judgement::all([level(machine), ignored(machine)]).map(|judged| judged.severity(severity))
 }
 
 /// Errors only are printed.
 fn printed() -> Remedy {
-    let boot = [Change::boot("quiet"), Change::boot_without("debug"), Change::boot_without("loglevel")];
-    boot.into_iter().fold(Change::sysctl("kernel.printk", 4).into(), Remedy::keep)
+    let boot =
+        [Change::cmdline_add("quiet"), Change::cmdline_remove("debug"), Change::cmdline_remove("loglevel")];
+    boot.into_iter().fold(Change::sysctl("kernel.printk", 4).into(), Remedy::persist)
 }
 
 /// The level counts.
 fn heeded() -> Remedy {
-    Remedy::from(Change::write(IGNORE, "N")).keep(Change::boot_without("ignore_loglevel"))
+    Remedy::from(Change::write(IGNORE, "N")).persist(Change::cmdline_remove("ignore_loglevel"))
 }
 
-fn level(case: &Case) -> Judged {
-    let level = case.parsed(SYSCTL, parse_loglevel)?.ok_or_else(|| absent(SYSCTL))?;
+fn level(machine: &MachineView) -> Judged {
+    let level = machine.parsed(SYSCTL, parse_loglevel)?.ok_or_else(|| unknown_absent(SYSCTL))?;
     Ok(Judgement::fail_if(level > 4, format!("level {level}")).fix(printed()))
 }
 
-fn ignored(case: &Case) -> Judged {
-    match case.parsed(IGNORE, parse_line)?.ok_or_else(|| absent(IGNORE))?.as_str() {
+fn ignored(machine: &MachineView) -> Judged {
+    match machine.parsed(IGNORE, parse_line)?.ok_or_else(|| unknown_absent(IGNORE))?.as_str() {
         "N" | "0" => Ok(Judgement::pass("")),
         "Y" | "1" => Ok(Judgement::fail("ignore_loglevel: all are printed").fix(heeded())),
         _ => Err(Judgement::unknown(format!("{IGNORE} is neither Y nor N"))),

@@ -1,32 +1,36 @@
 //! Managers of containers and virtual machines: programs that start others' work on any CPU that its group allows.
 
 use super::sources::CGROUP_V2;
-use crate::case::{Case, absent, unread};
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
+use crate::competing_tuners;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::list;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::unknown::{unknown_absent, unknown_from};
+use crate::view::MachineView;
+use crate::words::short_ranges;
 use facts::Fact;
 use facts::line::parse_cpus;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "container-managers",
     title: "managers of containers",
-    what: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and virtual machines in control groups of their own. They may be given CPUs \
+    description: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and virtual machines in control groups of their own. They may be given CPUs \
            that isolcpus= took out of load balancing: it takes none out of a control group.",
-    why: "a task that comes into such a group can be put on any of its CPUs, isolated ones included, and where load balancing is off nothing takes it away again",
-    tell: "Which managers run, and the CPUs of the slices that they use, or of the root of control groups where a slice has no cpuset (version 2). What a manager allows single containers is not read; podman \
+    rationale: "a task that comes into such a group can be put on any of its CPUs, isolated ones included, and where load balancing is off nothing takes it away again",
+    detection: "Which managers run, and the CPUs of the slices that they use, or of the root of control groups where a slice has no cpuset (version 2). What a manager allows single containers is not read; podman \
            has no program that stays and is not seen.",
-    cost: "Containers share fewer CPUs. Those that are to run on the isolated CPUs have to be put there by name.",
+    side_effects: "Containers share fewer CPUs. Those that are to run on the isolated CPUs have to be put there by name.",
     wanted: "no manager, or its containers kept off the CPUs that matter",
     fix: Remedy::default,
     severity: Severity::Medium,
-    evidence: Evidence::Source,
-    contested: "where the real-time work itself comes in containers with CPUs of their own (kubelet's static policy), they belong there, and the manager has to keep the others off: \
+    evidence: EvidenceKind::Source,
+    disputed: "where the real-time work itself comes in containers with CPUs of their own (kubelet's static policy), they belong there, and the manager has to keep the others off: \
                 `onbeat measure` on those CPUs, with the other containers busy, tells whether it does",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source {
             title: "docker: what a container's cpuset comes to beside isolcpus=",
@@ -38,7 +42,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "kernel: control groups, cpuset.cpus.effective", url: CGROUP_V2 },
     ],
-    cures: &[Slice::Thread],
+    cures: &[SliceKind::Thread],
     reads: &[ROOT, SYSTEM, MACHINE, PODS, KUBEPODS, DOCKER],
     facts: &["/proc/PID/stat", "/sys/devices/system/cpu/isolated"],
     programs: PROGRAMS,
@@ -82,41 +86,41 @@ fn places(program: &str) -> &'static [&'static str] {
     }
 }
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let running = rivals::running(case.survey, PROGRAMS);
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let running = competing_tuners::running_programs(machine.survey, PROGRAMS);
     let complete = || running.and_no_more().map(|()| Judgement::pass("none runs"));
     if running.found.is_empty() {
         return complete();
     }
-    let legs = running.found.iter().map(|program| may_use(case, program));
+    let legs = running.found.iter().map(|program| may_use(machine, program));
     let hidden = complete().err().map(Err);
     Judgement::all(legs.chain(hidden))
 }
 
 /// Whether what a manager starts may use the CPUs that matter.
-fn may_use(case: &Case, program: &'static str) -> Judged {
+fn may_use(machine: &MachineView, program: &'static str) -> Judged {
     let mut allowed = CpuSet::default();
     let mut there = false;
     for path in places(program) {
-        match case.survey.texts.one(path).parse(parse_cpus) {
+        match machine.survey.texts.one(path).parse(parse_cpus) {
             Fact::Known(cpus) => {
                 there = true;
                 allowed = allowed.or(&cpus);
             }
             Fact::Absent => {}
-            other => return Err(unread(path, &other)),
+            other => return Err(unknown_from(path, &other)),
         }
     }
     if !there {
-        allowed = case.cpu_list_if_there(ROOT)?.ok_or_else(|| absent(ROOT))?;
+        allowed = machine.cpu_list_if_present(ROOT)?.ok_or_else(|| unknown_absent(ROOT))?;
     }
-    let ours = allowed.and(case.cpus());
+    let ours = allowed.and(machine.cpus());
     if ours.is_empty() {
-        return Ok(Judgement::pass(format!("{program}: not CPU {}", list(case.cpus()))));
+        return Ok(Judgement::pass(format!("{program}: not CPU {}", short_ranges(machine.cpus()))));
     }
-    let rest = case.housekeeping()?;
-    Ok(Judgement::fail(format!("{program}: CPU {}", list(&ours))).fix(Remedy::advice(Because::Program, format!(
+    let rest = machine.housekeeping_cpus()?;
+    Ok(Judgement::fail(format!("{program}: CPU {}", short_ranges(&ours))).fix(Remedy::advice(AdviceReason::Program, format!(
         "make CPU {ours} an isolated cpuset partition, or systemctl set-property SLICE AllowedCPUs={rest} for the slice that {program} puts its work in"
     ))))
 }

@@ -1,14 +1,16 @@
 //! Kinds of cores: whether the CPUs that matter are all alike.
 
-use super::per_cpu::PerCpu;
+use super::per_cpu::PerCpuSetting;
 use super::sources::{CAPACITY, TOPOLOGY};
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::grouped;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::group_by_value;
 use facts::line::parse_u64;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const HYBRID: [(&str, &str); 3] = [
@@ -21,22 +23,22 @@ const CAPACITIES: &str = "/sys/devices/system/cpu/cpu#/cpu_capacity";
 pub static KNOB: Knob = Knob {
     id: "core-types",
     title: "kinds of cores",
-    what: "On hybrid processors (P and E cores, big.LITTLE) the CPUs differ in speed, caches and idle states.",
-    why: "the same task takes another time on each kind of core, so a worst case measured on one says nothing of the other",
-    tell: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each CPU that matters, which counts its highest clock in. Without \
+    description: "On hybrid processors (P and E cores, big.LITTLE) the CPUs differ in speed, caches and idle states.",
+    rationale: "the same task takes another time on each kind of core, so a worst case measured on one says nothing of the other",
+    detection: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each CPU that matters, which counts its highest clock in. Without \
            a device tree that gives them, all capacities can be the same; some LP-E cores count as E cores.",
-    cost: "Fewer CPUs to choose from. A slower kind can be the steadier one, with a cluster and an L2 cache to itself: measure on the \
+    side_effects: "Fewer CPUs to choose from. A slower kind can be the steadier one, with a cluster and an L2 cache to itself: measure on the \
            kind that is used.",
     wanted: "CPUs of one kind",
-    fix: || Remedy::advice(Because::Machine, "choose CPUs of one kind, and isolate those"),
+    fix: || Remedy::advice(AdviceReason::Machine, "choose CPUs of one kind, and isolate those"),
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: capacity aware scheduling, CPU capacity", url: CAPACITY },
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
     ],
-    cures: &[Slice::Unexplained],
+    cures: &[SliceKind::Unexplained],
     reads: &[HYBRID[0].1, HYBRID[1].1, HYBRID[2].1, CAPACITIES],
     facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated", "/proc/sys/kernel/arch"],
     judge,
@@ -51,48 +53,49 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
     let mut kinds: Vec<(&str, CpuSet)> = Vec::new();
     let mut untold = None;
     for (kind, path) in HYBRID {
-        match case.cpu_list_if_there(path) {
+        match machine.cpu_list_if_present(path) {
             Ok(cpus) => kinds.extend(cpus.map(|cpus| (kind, cpus))),
             Err(why) => drop(untold.get_or_insert(why)),
         }
     }
     if kinds.is_empty() && untold.is_none() {
-        return by_capacity(case);
+        return by_capacity(machine);
     }
     let kind_of = |cpu: Cpu| kinds.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(kind, _)| *kind);
     let told: Vec<(Cpu, String)> =
-        case.cpus().iter().filter_map(|cpu| Some((cpu, kind_of(cpu)?.to_owned()))).collect();
+        machine.cpus().iter().filter_map(|cpu| Some((cpu, kind_of(cpu)?.to_owned()))).collect();
     if told.iter().any(|(_, kind)| *kind != told[0].1) {
-        return Ok(Judgement::fail(grouped(told)));
+        return Ok(Judgement::fail(group_by_value(told)));
     }
     match untold {
         Some(why) => Err(why),
-        None if told.len() < case.cpus().len() => Err(Judgement::unknown(
+        None if told.len() < machine.cpus().len() => Err(Judgement::unknown(
             "some of the CPUs that matter are of none of the kinds in /sys/devices/cpu_*/cpus",
         )),
-        None => Ok(Judgement::pass(grouped(told))),
+        None => Ok(Judgement::pass(group_by_value(told))),
     }
 }
 
 /// Elsewhere than on hybrid x86 the capacity tells, where firmware or device tree give one.
-fn by_capacity(case: &Case) -> Judged {
-    let capacities = PerCpu::of(case, CAPACITIES, parse_u64);
+fn by_capacity(machine: &MachineView) -> Judged {
+    let capacities = PerCpuSetting::of(machine, CAPACITIES, parse_u64);
     if capacities.is_absent() {
         // Hybrid x86 shows its kinds, from 5.13 on; elsewhere silence is no sign of equals.
-        case.needs_x86().map_err(|_| {
+        machine.require_x86().map_err(|_| {
             Judgement::unknown(
                 "/sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores are not told",
             )
         })?;
         return Err(Judgement::not_applicable("this processor shows no kinds of cores"));
     }
-    let told =
-        || grouped(capacities.known.iter().map(|(&cpu, capacity)| (cpu, format!("capacity {capacity}"))));
+    let told = || {
+        group_by_value(capacities.known.iter().map(|(&cpu, capacity)| (cpu, format!("capacity {capacity}"))))
+    };
     let mut values = capacities.known.values();
     let first = values.next();
     if values.any(|value| Some(value) != first) {

@@ -1,32 +1,34 @@
 //! Instrumentation of the kernel for the coverage of tests.
 
 use super::sources::{GCOV, KCOV, RT_CONFIG};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::kconfig::Kconfig;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "coverage-instrumentation",
     title: "coverage instrumentation",
-    what: "GCOV_KERNEL counts how often each branch of the kernel was taken, KCOV notes which ones a system call took, for tests and \
+    description: "GCOV_KERNEL counts how often each branch of the kernel was taken, KCOV notes which ones a system call took, for tests and \
            for fuzzing. Both add code to every part of the kernel that is built with them.",
-    why: "code that counts runs at every branch of the kernel, in interrupt handlers as well",
-    tell: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without GCOV_PROFILE_ALL cannot be read.",
-    cost: "Another kernel; keep one with them for the tests that count coverage.",
+    rationale: "code that counts runs at every branch of the kernel, in interrupt handlers as well",
+    detection: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without GCOV_PROFILE_ALL cannot be read.",
+    side_effects: "Another kernel; keep one with them for the tests that count coverage.",
     wanted: "not built in",
-    fix: || Remedy::of(["GCOV_KERNEL", "KCOV"].map(|option| Change::config(option, "n"))),
+    fix: || Remedy::of(["GCOV_KERNEL", "KCOV"].map(|option| Change::kconfig(option, "n"))),
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, kernel debug options", url: RT_CONFIG },
         Source { title: "kernel: using gcov with the Linux kernel", url: GCOV },
         Source { title: "kernel: KCOV, code coverage for fuzzing", url: KCOV },
     ],
-    cures: &[Slice::IrqsOff, Slice::Irq, Slice::Unexplained],
+    cures: &[SliceKind::IrqsOff, SliceKind::Irq, SliceKind::Unexplained],
     facts: &["/boot/config-RELEASE"],
     judge,
     examples: Examples {
@@ -41,11 +43,11 @@ pub static KNOB: Knob = Knob {
 fn without(config: &Kconfig) -> Remedy {
     let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL", "GCOV_KERNEL", "KCOV"];
     let on = all.into_iter().filter(|option| config.is_yes(option));
-    Remedy::of(on.map(|option| Change::config(option, "n")))
+    Remedy::of(on.map(|option| Change::kconfig(option, "n")))
 }
 
-fn judge(case: &Case) -> Judged {
-    let config = case.kconfig()?;
+fn judge(machine: &MachineView) -> Judged {
+    let config = machine.kconfig()?;
     let on = |name: &&str| config.is_yes(name);
     let whole: Vec<&str> = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL"].into_iter().filter(on).collect();
     if !whole.is_empty() {

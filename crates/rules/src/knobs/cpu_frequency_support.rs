@@ -1,33 +1,35 @@
 //! Whether the kernel can set the processors' clock at all.
 
 use super::sources::RT_CONFIG;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::Fact;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-frequency-support",
     title: "support for frequency scaling",
-    what: "With CPU_FREQ the kernel can bring the processors to their highest clock and keep them there. Without it they stay at \
+    description: "With CPU_FREQ the kernel can bring the processors to their highest clock and keep them there. Without it they stay at \
            whatever clock the firmware or the boot loader left, which some leave low.",
-    why: "at half the clock everything takes twice as long, the kernel's own work included",
-    tell: "The kernel's configuration, or else that a cpufreq driver is in use. In a virtual machine the host sets the clock.",
-    cost: "Another kernel. With CPU_FREQ there has to be a governor that keeps the clock: another rule looks at it.",
+    rationale: "at half the clock everything takes twice as long, the kernel's own work included",
+    detection: "The kernel's configuration, or else that a cpufreq driver is in use. In a virtual machine the host sets the clock.",
+    side_effects: "Another kernel. With CPU_FREQ there has to be a governor that keeps the clock: another rule looks at it.",
     wanted: "built in",
     fix: || {
         Remedy::advice(
-            Because::Kernel,
+            AdviceReason::Kernel,
             "boot a kernel built with CONFIG_CPU_FREQ and the driver of this processor",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_FREQ", url: RT_CONFIG }],
-    cures: &[Slice::Frequency],
+    cures: &[SliceKind::Frequency],
     facts: &[
         "/boot/config-RELEASE",
         "/sys/devices/system/cpu/cpufreq/policy0/scaling_driver",
@@ -56,17 +58,17 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    if case.is_virtual()? {
+fn judge(machine: &MachineView) -> Judged {
+    if machine.is_virtual()? {
         return Err(Judgement::not_applicable("in a virtual machine the host sets the clock"));
     }
     // A driver in use needs no configuration to prove it.
-    if let Fact::Known(drivers) = &case.facts().cpufreq_driver {
+    if let Fact::Known(drivers) = &machine.facts().cpufreq_driver {
         if !drivers.is_empty() {
             return Ok(Judgement::pass("built in"));
         }
     }
-    Ok(if case.kconfig()?.is_yes("CPU_FREQ") {
+    Ok(if machine.kconfig()?.is_yes("CPU_FREQ") {
         Judgement::pass("built in")
     } else {
         Judgement::fail("not built in")

@@ -1,48 +1,50 @@
 //! Isolation of CPUs: whether the scheduler spreads other tasks over those that matter.
 
 use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
-use crate::balance::exposed;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::parameters::isolating;
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::balanced_cpus;
+use crate::load_balancing::isolate_at_boot;
 use crate::remedy::Remedy;
-use crate::words::list;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::short_ranges;
 use facts::Fact;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-isolation",
     title: "isolation of the CPUs that matter",
-    what: "Load balancing moves tasks to any CPU that they are allowed on. CPUs are taken out of it at boot by isolcpus=domain, \
+    description: "Load balancing moves tasks to any CPU that they are allowed on. CPUs are taken out of it at boot by isolcpus=domain, \
            or at run time by an isolated partition of control groups (cpuset of version 2, 6.1 on). With it go unbound \
            workqueues (partitions: 6.8 on).",
-    why: "load balancing brings other tasks to the CPUs that matter: each runs kernel code there, and takes the caches with it",
-    tell: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root group and each partition for control \
+    rationale: "load balancing brings other tasks to the CPUs that matter: each runs kernel code there, and takes the caches with it",
+    detection: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root group and each partition for control \
            groups, sched_load_balance for version 1. Groups more than two levels down are not looked at on kernels without \
            cpuset.cpus.isolated, nor are sets inside of sets of version 1, nor hierarchies mounted elsewhere than \
            /sys/fs/cgroup.",
-    cost: "Nothing spreads the threads of a program over isolated CPUs: each has to be bound to its own. What isolcpus= takes \
+    side_effects: "Nothing spreads the threads of a program over isolated CPUs: each has to be bound to its own. What isolcpus= takes \
            out stays out until the next boot, and container managers may fail to start where their CPUs are gone.",
     wanted: "the CPUs that matter out of load balancing",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "make an isolated cpuset partition of the CPUs, in a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    contested: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 kernel was seen to refuse a \
+    evidence: EvidenceKind::Documented,
+    disputed: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 kernel was seen to refuse a \
                 partition over CPUs that isolcpus= took out: `onbeat compare` of a run in each tells whether they differ here",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
         Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 },
         Source { title: "kernel: command line, isolcpus=", url: PARAMETERS },
     ],
-    cures: &[Slice::Thread, Slice::Workqueue, Slice::Switch, Slice::Softirq],
+    cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Switch, SliceKind::Softirq],
     after: &["cgroup-cpuset"],
     facts: &[
         "/sys/devices/system/cpu/isolated",
@@ -65,23 +67,27 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let exposed = exposed(case)?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let exposed = balanced_cpus(machine)?;
     if exposed.is_empty() {
-        return Ok(Judgement::pass(format!("CPU {} out of load balancing", list(case.cpus()))));
+        return Ok(Judgement::pass(format!("CPU {} out of load balancing", short_ranges(machine.cpus()))));
     }
-    Ok(Judgement::fail(format!("load is balanced over CPU {}", list(&exposed))).fix(isolated(case)))
+    Ok(Judgement::fail(format!("load is balanced over CPU {}", short_ranges(&exposed)))
+        .fix(isolated(machine)))
 }
 
 /// How to isolate the CPUs: at run time where control groups can.
-fn isolated(case: &Case) -> Remedy {
-    let boot = isolating(case);
-    match &case.survey.groups {
+fn isolated(machine: &MachineView) -> Remedy {
+    let boot = isolate_at_boot(machine);
+    match &machine.survey.groups {
         Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => {
-            let steps =
-                by_groups(&groups.root, case.cpus(), case.series().is_ok_and(|series| series >= (6, 7)));
-            Remedy::advice(Because::Choice, steps).lasting(Lasts::Runtime).or(boot)
+            let steps = by_groups(
+                &groups.root,
+                machine.cpus(),
+                machine.series().is_ok_and(|series| series >= (6, 7)),
+            );
+            Remedy::advice(AdviceReason::Choice, steps).with_persistence(Persistence::Runtime).or(boot)
         }
         _ => boot,
     }

@@ -2,15 +2,17 @@
 
 use std::cmp::Reverse;
 
-use super::per_cpu::{PerCpu, mhz};
+use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG, UCLAMP};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::grouped;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::group_by_value;
 use facts::line::{parse_u64, parse_word};
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor";
@@ -22,27 +24,27 @@ const RT_CLAMP: &str = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
 pub static KNOB: Knob = Knob {
     id: "cpufreq-governor",
     title: "frequency governor",
-    what: "Who chooses the clock of a CPU. Generic governors either hold it (performance at the top of the allowed range, powersave at \
+    description: "Who chooses the clock of a CPU. Generic governors either hold it (performance at the top of the allowed range, powersave at \
            its bottom, userspace where it was put) or follow the load (schedutil, ondemand, conservative). intel_pstate and amd-pstate \
            in active mode have two algorithms of their own under the same names, of which only performance holds the clock.",
-    why: "work after a pause starts at a low clock and takes longer until the clock has followed, up to milliseconds later; the change itself takes time as well",
-    tell: "Governor, driver and range of each CPU that matters; a range of one frequency is fixed whatever the governor. What is asked \
+    rationale: "work after a pause starts at a low clock and takes longer until the clock has followed, up to milliseconds later; the change itself takes time as well",
+    detection: "Governor, driver and range of each CPU that matters; a range of one frequency is fixed whatever the governor. What is asked \
            for is read, not what the hardware does: firmware, heat and power limits can still change the clock. Intel's energy \
            preference and bias are not read, for reading them interrupts the CPU.",
-    cost: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) write over it. In active mode performance also sets \
+    side_effects: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) write over it. In active mode performance also sets \
            the energy preference of the CPU, and other preferences are then refused with EBUSY.",
     wanted: "performance, or any other fixed clock",
     fix: Remedy::default,
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CPU frequency governors", url: RT_CONFIG },
         Source { title: "kernel: CPU performance scaling, generic scaling governors", url: CPUFREQ },
         Source { title: "kernel: intel_pstate, operation modes", url: INTEL_PSTATE },
         Source { title: "kernel: utilization clamping, schedutil response time issues", url: UCLAMP },
     ],
-    cures: &[Slice::Frequency],
+    cures: &[SliceKind::Frequency],
     reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP],
     facts: &["/boot/config-RELEASE"],
     judge,
@@ -69,24 +71,24 @@ enum Clock {
 }
 
 struct Read {
-    driver: PerCpu<String>,
-    min: PerCpu<u64>,
-    max: PerCpu<u64>,
+    driver: PerCpuSetting<String>,
+    min: PerCpuSetting<u64>,
+    max: PerCpuSetting<u64>,
     /// Whether schedutil runs real-time tasks at the highest clock.
     rt_at_top: bool,
 }
 
-fn judge(case: &Case) -> Judged {
-    let governors = PerCpu::of(case, GOVERNOR, parse_word);
+fn judge(machine: &MachineView) -> Judged {
+    let governors = PerCpuSetting::of(machine, GOVERNOR, parse_word);
     if governors.is_absent() {
-        return Err(without(case));
+        return Err(without(machine));
     }
     // Without the file (no UCLAMP_TASK) real-time tasks have the highest clock as well.
-    let clamp = case.number_if_there(RT_CLAMP);
+    let clamp = machine.number_if_present(RT_CLAMP);
     let read = Read {
-        driver: PerCpu::of(case, DRIVER, parse_word),
-        min: PerCpu::of(case, MIN, parse_u64),
-        max: PerCpu::of(case, MAX, parse_u64),
+        driver: PerCpuSetting::of(machine, DRIVER, parse_word),
+        min: PerCpuSetting::of(machine, MIN, parse_u64),
+        max: PerCpuSetting::of(machine, MAX, parse_u64),
         rt_at_top: matches!(clamp, Ok(None | Some(1024))),
     };
     let (mut fixed, mut moving, mut worst, mut unclear) = (Vec::new(), Vec::new(), Severity::Info, None);
@@ -104,16 +106,16 @@ fn judge(case: &Case) -> Judged {
         moving.sort_by_key(|&(severity, cpu, _)| (Reverse(severity), cpu));
         let cpus: CpuSet = moving.iter().map(|&(_, cpu, _)| cpu).collect();
         let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
-        return Ok(Judgement::fail(grouped(said)).severity(worst).fix(
+        return Ok(Judgement::fail(group_by_value(said)).severity(worst).fix(
             Remedy::from(Change::each_cpu(GOVERNOR, &cpus, "performance"))
-                .keep(Change::boot("cpufreq.default_governor=performance")),
+                .persist(Change::cmdline_add("cpufreq.default_governor=performance")),
         ));
     }
     governors.all_known()?;
     // A CPU's file and that of its policy are the same.
     let shown: Vec<String> =
-        case.each(GOVERNOR, parse_word)?.into_iter().map(|(_, governor)| governor).collect();
-    let policies = case.facts().governors.known();
+        machine.each(GOVERNOR, parse_word)?.into_iter().map(|(_, governor)| governor).collect();
+    let policies = machine.facts().governors.known();
     if policies.is_some_and(|policies| policies.iter().any(|governor| !shown.contains(governor))) {
         return Err(Judgement::unknown(
             "a policy in /sys/devices/system/cpu/cpufreq has a governor that none of its CPUs has",
@@ -121,7 +123,7 @@ fn judge(case: &Case) -> Judged {
     }
     match unclear {
         Some(why) => Err(why),
-        None => Ok(Judgement::pass(grouped(fixed))),
+        None => Ok(Judgement::pass(group_by_value(fixed))),
     }
 }
 
@@ -156,8 +158,8 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
 }
 
 /// No CPU that matters has a governor.
-fn without(case: &Case) -> Judgement {
-    match (case.is_virtual(), case.kconfig()) {
+fn without(machine: &MachineView) -> Judgement {
+    match (machine.is_virtual(), machine.kconfig()) {
         (Err(untold), _) => untold,
         (Ok(true), _) => Judgement::not_applicable("a guest does not set the clock, its host does"),
         (_, Ok(config)) if !config.is_yes("CPU_FREQ") => Judgement::unknown(

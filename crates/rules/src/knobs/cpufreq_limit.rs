@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::per_cpu::{PerCpu, mhz};
+use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::grouped;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::group_by_value;
 use facts::line::parse_u64;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const LIMIT: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
@@ -20,25 +22,25 @@ const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 pub static KNOB: Knob = Knob {
     id: "cpufreq-limit",
     title: "frequency limit",
-    what: "The highest clock that a governor may choose, and the highest that the processor has. Power daemons lower the limit on \
+    description: "The highest clock that a governor may choose, and the highest that the processor has. Power daemons lower the limit on \
            battery or in a quiet profile, and forget it there.",
-    why: "everything on the CPU takes longer in proportion, the kernel's own paths included",
-    tell: "scaling_max_freq against cpuinfo_max_freq of each CPU that matters. With intel_pstate and turbo off the second can still \
+    rationale: "everything on the CPU takes longer in proportion, the kernel's own paths included",
+    detection: "scaling_max_freq against cpuinfo_max_freq of each CPU that matters. With intel_pstate and turbo off the second can still \
            count turbo in, and a lower limit says nothing; limits of firmware and heat are not in these files.",
-    cost: "Power and heat; a clock that the cooling cannot sustain is throttled, which is worse than a low one.",
+    side_effects: "Power and heat; a clock that the cooling cannot sustain is throttled, which is worse than a low one.",
     wanted: "the highest clock that the machine sustains",
     fix: Remedy::default,
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "a low clock that never changes can be the better choice where heat is the limit: `onbeat compare` two runs of an hour, \
+    evidence: EvidenceKind::Documented,
+    disputed: "a low clock that never changes can be the better choice where heat is the limit: `onbeat compare` two runs of an hour, \
                 one with each limit, on the warm machine",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_FREQ", url: RT_CONFIG },
         Source { title: "kernel: CPU performance scaling, policy interface in sysfs", url: CPUFREQ },
         Source { title: "kernel: intel_pstate, interpretation of policy attributes", url: INTEL_PSTATE },
     ],
-    cures: &[Slice::Frequency],
+    cures: &[SliceKind::Frequency],
     reads: &[LIMIT, TOP, NO_TURBO],
     judge,
     examples: Examples {
@@ -54,10 +56,11 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let (limits, tops) = (PerCpu::of(case, LIMIT, parse_u64), PerCpu::of(case, TOP, parse_u64));
+fn judge(machine: &MachineView) -> Judged {
+    let (limits, tops) =
+        (PerCpuSetting::of(machine, LIMIT, parse_u64), PerCpuSetting::of(machine, TOP, parse_u64));
     if limits.is_absent() {
-        return Err(match case.is_virtual()? {
+        return Err(match machine.is_virtual()? {
             true => Judgement::not_applicable("a guest does not set the clock, its host does"),
             false => {
                 Judgement::unknown("no frequency driver took these CPUs: their highest clock is not known")
@@ -73,9 +76,11 @@ fn judge(case: &Case) -> Judged {
     if low.is_empty() {
         limits.all_known()?;
         tops.all_known()?;
-        return Ok(Judgement::pass(grouped(limits.known.iter().map(|(&cpu, &limit)| (cpu, mhz(limit))))));
+        return Ok(Judgement::pass(group_by_value(
+            limits.known.iter().map(|(&cpu, &limit)| (cpu, mhz(limit))),
+        )));
     }
-    if case.number_if_there(NO_TURBO)?.is_some_and(|off| off != 0) {
+    if machine.number_if_present(NO_TURBO)?.is_some_and(|off| off != 0) {
         return Err(Judgement::not_applicable(
             "turbo is off, and the kernel does not tell the highest clock without it",
         ));
@@ -85,7 +90,7 @@ fn judge(case: &Case) -> Judged {
         |top: u64| low.iter().filter(move |found| found.2 == top).map(|found| found.1).collect::<CpuSet>();
     let raised: Vec<Change> = tops.iter().map(|&top| Change::each_cpu(LIMIT, &of(top), top)).collect();
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
-    Ok(Judgement::fail(grouped(said))
+    Ok(Judgement::fail(group_by_value(said))
         .fix(Remedy::of(raised).note("if a power daemon set the limit, take it out of its profile")))
 }
 

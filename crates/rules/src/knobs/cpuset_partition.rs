@@ -1,39 +1,42 @@
 //! Partitions of control groups: whether those that were asked for are in force.
 
 use super::sources::CGROUP_V2;
-use crate::balance::told_all;
-use crate::case::{Case, unread};
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
+use crate::isolation::all_readable;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::some_of;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::truncate_list;
 use facts::Fact;
 use facts::groups::{Group, Partition};
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "cpuset-partition",
     title: "partitions of control groups",
-    what: "A control group whose cpuset.cpus.partition is `isolated` has CPUs of its own without load balancing, one with `root` a \
+    description: "A control group whose cpuset.cpus.partition is `isolated` has CPUs of its own without load balancing, one with `root` a \
            scheduling domain of its own. The kernel takes such a wish without an error and may yet not fulfil it, then or \
            later: it then reads `isolated invalid (reason)`.",
-    why: "a partition that is not in force isolates nothing: its CPUs take part in load balancing and in unbound work as before",
-    tell: "cpuset.cpus.partition of the groups down to two levels below the root. A partition can become invalid when CPUs go \
+    rationale: "a partition that is not in force isolates nothing: its CPUs take part in load balancing and in unbound work as before",
+    detection: "cpuset.cpus.partition of the groups down to two levels below the root. A partition can become invalid when CPUs go \
            offline or other groups change: what holds now may not hold tomorrow.",
-    cost: "Where other groups have the CPUs as well, these lose them. Write cpuset.cpus.exclusive first (6.7 on): it goes before \
+    side_effects: "Where other groups have the CPUs as well, these lose them. Write cpuset.cpus.exclusive first (6.7 on): it goes before \
            what other groups ask for. A 6.12 kernel was seen to refuse CPUs that isolcpus= took out.",
     wanted: "root or isolated, without `invalid`",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "take the CPUs out of cpuset.cpus of the groups beside it, then write member and the type again to cpuset.cpus.partition, and read it back; from 6.7 on a partition in a group of a group, with cpuset.cpus.exclusive written in both, is valid beside them as they are; the words in brackets say what stands in the way",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 }],
-    cures: &[Slice::Thread, Slice::Workqueue, Slice::Softirq],
+    cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Softirq],
     after: &["cgroup-cpuset"],
     facts: &["/sys/fs/cgroup/GROUP/cpuset.cpus.partition", "/sys/fs/cgroup/GROUP/cpuset.cpus.effective"],
     judge,
@@ -52,12 +55,12 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let groups = match &case.survey.groups {
+fn judge(machine: &MachineView) -> Judged {
+    let groups = match &machine.survey.groups {
         Fact::Absent => {
             return Err(Judgement::unknown("no control groups are mounted at /sys/fs/cgroup"));
         }
-        groups => case.known(groups, "/sys/fs/cgroup")?,
+        groups => machine.known(groups, "/sys/fs/cgroup")?,
     };
     let invalid = groups.groups.iter().filter_map(|group| match &group.partition {
         Fact::Known(Partition::Invalid { wanted, reason }) => {
@@ -66,23 +69,23 @@ fn judge(case: &Case) -> Judged {
         }
         _ => None,
     });
-    let invalid = some_of(invalid);
+    let invalid = truncate_list(invalid);
     if !invalid.is_empty() {
         return Ok(Judgement::fail(invalid));
     }
     for group in &groups.groups {
         if !matches!(group.partition, Fact::Known(_) | Fact::Absent) {
             let path = format!("{}{}/cpuset.cpus.partition", groups.root, group.path);
-            return Err(unread(&path, &group.partition));
+            return Err(unknown_from(&path, &group.partition));
         }
     }
-    told_all(groups)?;
+    all_readable(groups)?;
     let valid = groups.groups.iter().filter_map(|group| match &group.partition {
         Fact::Known(Partition::Root) => Some(format!("{} root", name(group))),
         Fact::Known(Partition::Isolated) => Some(format!("{} isolated", name(group))),
         _ => None,
     });
-    let valid = some_of(valid);
+    let valid = truncate_list(valid);
     if valid.is_empty() {
         return Err(Judgement::not_applicable("no control group is a partition"));
     }

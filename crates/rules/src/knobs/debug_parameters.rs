@@ -1,32 +1,34 @@
 //! Words of a search for a fault that were left on the kernel's command line.
 
 use super::sources::{PARAMETERS, RT_CONFIG, SLAB};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::cmdline::{Cmdline, Param};
 use facts::kbool::kbool;
 use facts::kconfig::Kconfig;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "debug-parameters",
     title: "debugging on the command line",
-    what: "Parameters of the kernel that switch checks or tracing on for the search for a fault: slab_debug=, page_poison=, debug_pagealloc=, \
+    description: "Parameters of the kernel that switch checks or tracing on for the search for a fault: slab_debug=, page_poison=, debug_pagealloc=, \
            page_owner=, kmemleak=on, debug_objects, ftrace=, trace_event=, kprobe_event=, trace_instance=, tp_printk, stacktrace, dyndbg=, \
            initcall_debug.",
-    why: "allocations are filled and checked, by slab_debug= under a lock with interrupts off, and each traced function and event does more, at every boot anew",
-    tell: "The kernel's command line; what the kernel's configuration says it was built without is ignored by it and not counted. \
+    rationale: "allocations are filled and checked, by slab_debug= under a lock with interrupts off, and each traced function and event does more, at every boot anew",
+    detection: "The kernel's command line; what the kernel's configuration says it was built without is ignored by it and not counted. \
            Whether what was switched on still runs is not seen here: the rule tracing-left-on looks at tracing. init_on_alloc= and init_on_free= are \
            protections and not counted.",
-    cost: "The next fault of that kind is found later. page_poison=1 and slab_debug=P also keep freed data from being read: where that was \
+    side_effects: "The next fault of that kind is found later. page_poison=1 and slab_debug=P also keep freed data from being read: where that was \
            the reason, init_on_free=1 does it for less.",
     wanted: "none of them",
-    fix: || Remedy::advice(Because::Choice, "take them off the kernel's command line"),
+    fix: || Remedy::advice(AdviceReason::Choice, "take them off the kernel's command line"),
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, each of the parameters", url: PARAMETERS },
         Source {
@@ -35,7 +37,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "kernel: the slab allocator, slab_debug", url: SLAB },
     ],
-    cures: &[Slice::IrqsOff, Slice::LockContention, Slice::Unexplained],
+    cures: &[SliceKind::IrqsOff, SliceKind::LockContention, SliceKind::Unexplained],
     facts: &["/proc/cmdline", "/boot/config-RELEASE"],
     judge,
     examples: Examples {
@@ -80,9 +82,9 @@ const INITCALL_DEBUG: &str = "initcall_debug";
 
 const SHOWN: usize = 5;
 
-fn judge(case: &Case) -> Judged {
-    let config = case.kconfig().ok();
-    let found = left(case.cmdline()?, config);
+fn judge(machine: &MachineView) -> Judged {
+    let config = machine.kconfig().ok();
+    let found = left(machine.cmdline()?, config);
     if found.is_empty() {
         return Ok(Judgement::pass("none that acts"));
     }
@@ -92,7 +94,7 @@ fn judge(case: &Case) -> Judged {
     }
     let boots_only = found.iter().all(|param| param.name == INITCALL_DEBUG);
     let severity = if boots_only { Severity::Info } else { Severity::Medium };
-    let off = Remedy::of(found.iter().map(|param| Change::boot_without(&param.name)));
+    let off = Remedy::of(found.iter().map(|param| Change::cmdline_remove(&param.name)));
     Ok(Judgement::fail(shown.join(", ")).severity(severity).fix(off))
 }
 

@@ -1,38 +1,41 @@
 //! The affinity that new interrupts begin with.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PARAMETERS};
-use crate::case::{Case, absent};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{list, mask};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::{cpu_mask, short_ranges};
 use facts::line::parse_mask;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "default-irq-affinity",
     title: "affinity of new interrupts",
-    what: "An interrupt that a driver asks for begins with the CPUs in /proc/irq/default_smp_affinity: all, unless irqaffinity= on \
+    description: "An interrupt that a driver asks for begins with the CPUs in /proc/irq/default_smp_affinity: all, unless irqaffinity= on \
            the command line says otherwise. Making a partition does not change it.",
-    why: "a driver that is loaded or a device that is plugged in brings its interrupt to the CPUs that matter",
-    tell: "The mask itself. Interrupts that are there already are judged by irq-affinity.",
-    cost: "The other CPUs take all new interrupts. The boot CPU is always in the mask that irqaffinity= makes.",
+    rationale: "a driver that is loaded or a device that is plugged in brings its interrupt to the CPUs that matter",
+    detection: "The mask itself. Interrupts that are there already are judged by irq-affinity.",
+    side_effects: "The other CPUs take all new interrupts. The boot CPU is always in the mask that irqaffinity= makes.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "write the mask of the other CPUs to /proc/irq/default_smp_affinity, and boot with irqaffinity=LIST",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: SMP IRQ affinity, default_smp_affinity", url: IRQ_AFFINITY },
         Source { title: "kernel: CPU isolation, IRQs isolation", url: ISOLATION },
         Source { title: "kernel: command line, irqaffinity=", url: PARAMETERS },
     ],
-    cures: &[Slice::Irq],
+    cures: &[SliceKind::Irq],
     reads: &[PATH],
     judge,
     examples: Examples {
@@ -48,17 +51,20 @@ pub static KNOB: Knob = Knob {
 
 const PATH: &str = "/proc/irq/default_smp_affinity";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let cpus = case.parsed(PATH, parse_mask)?.ok_or_else(|| absent(PATH))?;
-    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
-    let others = case.housekeeping()?;
-    Ok(Judgement::fail_if(!cpus.and(case.cpus()).is_empty(), format!("CPU {}", list(&cpus.and(online))))
-        .wanted(format!("CPU {others} at most"))
-        .fix(
-            Remedy::from(Change::write(PATH, mask(&others)))
-                .keep(Change::boot(format!("irqaffinity={others}"))),
-        ))
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let cpus = machine.parsed(PATH, parse_mask)?.ok_or_else(|| unknown_absent(PATH))?;
+    let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
+    let others = machine.housekeeping_cpus()?;
+    Ok(Judgement::fail_if(
+        !cpus.and(machine.cpus()).is_empty(),
+        format!("CPU {}", short_ranges(&cpus.and(online))),
+    )
+    .wanted(format!("CPU {others} at most"))
+    .fix(
+        Remedy::from(Change::write(PATH, cpu_mask(&others)))
+            .persist(Change::cmdline_add(format!("irqaffinity={others}"))),
+    ))
 }
 
 #[cfg(test)]

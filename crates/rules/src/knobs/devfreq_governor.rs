@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::sources::{ABI, DEVFREQ, RT_HARDWARE};
-use crate::case::{Case, unread};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::some_of;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::truncate_list;
 use facts::Fact;
 use facts::line::{parse_u64, parse_word};
 use facts::texts::Text;
+use model::slice::SliceKind;
 
 const DEVICES: &str = "/sys/class/devfreq/";
 const GOVERNOR: &str = "/sys/class/devfreq/*/governor";
@@ -21,31 +24,31 @@ const MAX: &str = "/sys/class/devfreq/*/max_freq";
 pub static KNOB: Knob = Knob {
     id: "devfreq-governor",
     title: "memory and bus clocks",
-    what: "The clocks of devices that the kernel scales with their use: DDR memory and interconnects on many Arm boards. A governor holds a clock \
+    description: "The clocks of devices that the kernel scales with their use: DDR memory and interconnects on many Arm boards. A governor holds a clock \
            (performance, powersave, userspace), follows another device (passive), or follows the use (simple_ondemand and those of the makers).",
-    why: "memory and buses slow down while the machine is quiet, so the first accesses after a pause take longer, and all wait while the clock of the memory changes",
-    tell: "Governor and range of each device; a range of one frequency is fixed. Graphics, neural and video processors and flash storage are left out by \
+    rationale: "memory and buses slow down while the machine is quiet, so the first accesses after a pause take longer, and all wait while the clock of the memory changes",
+    detection: "Governor and range of each device; a range of one frequency is fixed. Graphics, neural and video processors and flash storage are left out by \
            their names (gpu, mali, npu, vpu, ufs). Firmware that scales \
            memory by itself is not seen.",
-    cost: "Power and heat, also while the board has nothing to do.",
+    side_effects: "Power and heat, also while the board has nothing to do.",
     wanted: "performance, or any other fixed clock",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "echo performance >/sys/class/devfreq/DEVICE/governor for each; to keep it, a udev rule or a unit at boot",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Practice,
-    contested: "how much it costs is up to the memory controller: `onbeat compare` a run with the governor and one with performance, on a quiet \
+    evidence: EvidenceKind::Practice,
+    disputed: "how much it costs is up to the memory controller: `onbeat compare` a run with the governor and one with performance, on a quiet \
                 machine",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: device frequency scaling", url: DEVFREQ },
         Source { title: "kernel: sysfs ABI, /sys/class/devfreq", url: ABI },
         Source { title: "kernel: considering hardware, hardware buses", url: RT_HARDWARE },
     ],
-    cures: &[Slice::Unexplained],
+    cures: &[SliceKind::Unexplained],
     reads: &[DEVICES, GOVERNOR, MIN, MAX],
     facts: &["/sys/devices/system/cpu/online"],
     judge,
@@ -59,14 +62,14 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean nothing.
-    case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
-    let (least, most) = (rates(case, MIN), rates(case, MAX));
+    machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
+    let (least, most) = (rates(machine, MIN), rates(machine, MAX));
     let narrow =
         |device: &str| least.get(device).is_some_and(|min| *min > 0 && most.get(device) == Some(min));
     let (mut moving, mut fixed, mut untold) = (Vec::new(), 0, None);
-    for text in case.texts(GOVERNOR)? {
+    for text in machine.texts(GOVERNOR)? {
         let device = text.names.first().map_or("", String::as_str);
         if is_other(device) {
             continue;
@@ -78,21 +81,21 @@ fn judge(case: &Case) -> Judged {
                 _ if narrow(device) => fixed += 1,
                 _ => moving.push((format!("{governor} for {device}"), text)),
             },
-            other => drop(untold.get_or_insert(unread(&text.path, &other))),
+            other => drop(untold.get_or_insert(unknown_from(&text.path, &other))),
         }
     }
     if !moving.is_empty() {
         let paths = moving.iter().map(|(_, text)| text.path.clone()).collect();
-        let devices = some_of(moving.iter().map(|(_, text)| text.names.join("/")));
+        let devices = truncate_list(moving.iter().map(|(_, text)| text.names.join("/")));
         let governor = Change::each(paths, "/sys/class/devfreq/DEVICE/governor", &devices, "performance");
-        let kept = Change::advice(Because::Program, "a udev rule or a unit at boot");
-        return Ok(Judgement::fail(some_of(moving.iter().map(|(said, _)| said)))
-            .fix(Remedy::from(governor).keep(kept)));
+        let kept = Change::advice(AdviceReason::Program, "a udev rule or a unit at boot");
+        return Ok(Judgement::fail(truncate_list(moving.iter().map(|(said, _)| said)))
+            .fix(Remedy::from(governor).persist(kept)));
     }
     match untold {
         Some(why) => Err(why),
         None if fixed > 0 => Ok(Judgement::pass(format!("none of {fixed} follows its use"))),
-        None => none(case),
+        None => none(machine),
     }
 }
 
@@ -102,16 +105,16 @@ fn is_other(device: &str) -> bool {
 }
 
 /// The rates that are known, by device.
-fn rates<'a>(case: &Case<'a>, pattern: &'static str) -> BTreeMap<&'a str, u64> {
-    let texts = case.texts(pattern).unwrap_or_default();
+fn rates<'a>(machine: &MachineView<'a>, pattern: &'static str) -> BTreeMap<&'a str, u64> {
+    let texts = machine.texts(pattern).unwrap_or_default();
     let rate = |text: &'a Text| Some((text.names.first()?.as_str(), parse_u64(text.content.known()?).ok()?));
     texts.iter().filter_map(rate).collect()
 }
 
 /// No governor was found: there is nothing to scale only if no device is listed either.
-fn none(case: &Case) -> Judged {
+fn none(machine: &MachineView) -> Judged {
     let listed =
-        case.parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && !is_other(name))))?;
+        machine.parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && !is_other(name))))?;
     match listed {
         Some(true) => Err(Judgement::unknown("/sys/class/devfreq lists devices, but not their governors")),
         _ => Err(Judgement::not_applicable("the kernel scales no memory or bus clock here")),

@@ -1,34 +1,37 @@
 //! Runtime services of an EFI firmware: calls into it, while nothing else can run on the CPU.
 
 use super::sources::{PARAMETERS, RT_CONFIG, RT_HARDWARE};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::list;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, words};
+use crate::view::MachineView;
+use crate::words;
+use crate::words::short_ranges;
 use facts::cmdline::Cmdline;
 use facts::kconfig::Setting;
 use facts::line::{parse_line, parse_mask};
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "efi-runtime",
     title: "EFI runtime services",
-    what: "On a machine that was started by EFI the kernel calls the firmware for its variables, its clock and to reset. \
+    description: "On a machine that was started by EFI the kernel calls the firmware for its variables, its clock and to reset. \
            PREEMPT_RT kernels leave this off by default (EFI_DISABLE_RUNTIME, since it is an option); efi=runtime and \
            efi=noruntime choose.",
-    why: "while the firmware runs, its CPU may take no interrupt and switch to no other task, and some firmware stops the other CPUs as well",
-    tell: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and noefi on its command line. The workqueue \
+    rationale: "while the firmware runs, its CPU may take no interrupt and switch to no other task, and some firmware stops the other CPUs as well",
+    detection: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and noefi on its command line. The workqueue \
            efi_runtime, which newer kernels let be confined to some CPUs, counts as well set where it keeps off the CPUs that matter; \
            whether the firmware stops all CPUs is not seen: run `onbeat measure` while variables are read.",
-    cost: "Without runtime services efibootmgr, bootctl, fwupd and other programs cannot change boot entries or variables, and a \
+    side_effects: "Without runtime services efibootmgr, bootctl, fwupd and other programs cannot change boot entries or variables, and a \
            machine that can only be reset through EFI needs another way.",
     wanted: "off, or kept on other CPUs",
-    fix: || Change::boot("efi=noruntime").into(),
+    fix: || Change::cmdline_add("efi=noruntime").into(),
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source {
             title: "kernel: real-time kernel configuration, CONFIG_EFI_DISABLE_RUNTIME",
@@ -37,7 +40,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: considering hardware, EFI", url: RT_HARDWARE },
         Source { title: "kernel: command line, efi=", url: PARAMETERS },
     ],
-    cures: &[Slice::IrqsOff, Slice::Unexplained],
+    cures: &[SliceKind::IrqsOff, SliceKind::Unexplained],
     reads: &[FIRMWARE, PLATFORM, CPUMASK],
     facts: &[
         "/proc/cmdline",
@@ -63,23 +66,23 @@ const PLATFORM: &str = "/sys/firmware/efi/fw_platform_size";
 const FIRMWARE: &str = "/sys/firmware/";
 const CPUMASK: &str = "/sys/devices/virtual/workqueue/efi_runtime/cpumask";
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // Its absence counts only where the rest of sysfs can be seen.
-    case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
-    if case.line_if_there(PLATFORM)?.is_none() {
-        if case.parsed(FIRMWARE, |names| Ok(names.is_empty())) == Ok(Some(true)) {
+    machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
+    if machine.line_if_present(PLATFORM)?.is_none() {
+        if machine.parsed(FIRMWARE, |names| Ok(names.is_empty())) == Ok(Some(true)) {
             return Err(Judgement::unknown("/sys/firmware is hidden: look from outside of the container"));
         }
         return Err(Judgement::not_applicable(
             "this machine was not started by EFI: there is no /sys/firmware/efi",
         ));
     }
-    Judgement::any([switched_off(case), confined(case)])
+    Judgement::any([switched_off(machine), confined(machine)])
 }
 
-fn switched_off(case: &Case) -> Judged {
+fn switched_off(machine: &MachineView) -> Judged {
     let mut chosen = None;
-    for param in &case.cmdline()?.params {
+    for param in &machine.cmdline()?.params {
         match (param.name.as_str(), param.value.as_deref()) {
             ("noefi", _) => chosen = Some(("noefi", false)),
             // In one list the kernel looks for noruntime first and for runtime after it.
@@ -94,16 +97,17 @@ fn switched_off(case: &Case) -> Judged {
     }
     let (value, on) = match chosen {
         Some(chosen) => chosen,
-        None => match case.kconfig()?.get("EFI_DISABLE_RUNTIME") {
+        None => match machine.kconfig()?.get("EFI_DISABLE_RUNTIME") {
             Setting::Yes => ("EFI_DISABLE_RUNTIME", false),
             // Before there was the option (5.19), all PREEMPT_RT kernels left it off.
-            Setting::Absent if case.facts().preempt == Preempt::Rt => ("off with PREEMPT_RT", false),
+            Setting::Absent if machine.facts().preempt == Preempt::Rt => ("off with PREEMPT_RT", false),
             _ => ("on by default", true),
         },
     };
-    let asked = if value == "efi=runtime" { asked_for(case.cmdline()?) } else { Vec::new() };
-    let off = Remedy::from(Change::boot("efi=noruntime"));
-    Ok(Judgement::fail_if(on, value).fix(asked.into_iter().map(Change::boot_without).fold(off, Remedy::and)))
+    let asked = if value == "efi=runtime" { asked_for(machine.cmdline()?) } else { Vec::new() };
+    let off = Remedy::from(Change::cmdline_add("efi=noruntime"));
+    Ok(Judgement::fail_if(on, value)
+        .fix(asked.into_iter().map(Change::cmdline_remove).fold(off, Remedy::and)))
 }
 
 /// The words that ask for the runtime services.
@@ -113,14 +117,14 @@ fn asked_for(cmdline: &Cmdline) -> Vec<String> {
 }
 
 /// Whether the calls are kept on CPUs that do not matter.
-fn confined(case: &Case) -> Judged {
-    let Some(mask) = case.parsed(CPUMASK, |text| parse_mask(&parse_line(text)?))? else {
+fn confined(machine: &MachineView) -> Judged {
+    let Some(mask) = machine.parsed(CPUMASK, |text| parse_mask(&parse_line(text)?))? else {
         return Err(Judgement::not_applicable("this kernel has no workqueue of that name to confine"));
     };
-    let ours = mask.and(case.cpus());
-    let judged = Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {}", list(&mask)));
-    match case.needs_isolation() {
-        Ok(()) => Ok(judged.fix(Change::write(CPUMASK, words::mask(&case.housekeeping()?)))),
+    let ours = mask.and(machine.cpus());
+    let judged = Judgement::fail_if(!ours.is_empty(), format!("efi_runtime on CPU {}", short_ranges(&mask)));
+    match machine.require_isolation() {
+        Ok(()) => Ok(judged.fix(Change::write(CPUMASK, words::cpu_mask(&machine.housekeeping_cpus()?)))),
         Err(_) => Ok(judged),
     }
 }

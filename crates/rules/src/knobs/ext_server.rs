@@ -1,39 +1,41 @@
 //! The ext server: what the tasks of a BPF scheduler may take from real-time ones.
 
 use super::fair_server::unthrottled;
-use super::per_cpu::PerCpu;
+use super::per_cpu::PerCpuSetting;
 use super::sources::{DEADLINE, SCHED_DEBUG_C, SCHED_EXT};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{grouped, named};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::{cpu_list, group_by_value};
 use facts::line::{parse_u64, parse_word};
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 pub static KNOB: Knob = Knob {
     id: "ext-server",
     title: "ext server",
-    what: "From 7.0 on each CPU of a kernel with SCHED_CLASS_EXT has a second deadline server beside the fair one. It runs the tasks \
+    description: "From 7.0 on each CPU of a kernel with SCHED_CLASS_EXT has a second deadline server beside the fair one. It runs the tasks \
            of a BPF scheduler ahead of real-time ones when these leave them nothing: 50 ms in each second by default. It starts with the \
            first such task on a CPU, so without a BPF scheduler it never runs.",
-    why: "a BPF scheduler takes over the ordinary tasks, and where they starve beside a real-time task this server takes up to its \
+    rationale: "a BPF scheduler takes over the ordinary tasks, and where they starve beside a real-time task this server takes up to its \
           runtime from it in one piece, even where the fair server is off",
-    tell: "The runtime of each CPU that matters, in debugfs, which takes root, while /sys/kernel/sched_ext/state says that a BPF \
+    detection: "The runtime of each CPU that matters, in debugfs, which takes root, while /sys/kernel/sched_ext/state says that a BPF \
            scheduler is loaded. Whether the program lets tasks onto these CPUs is not seen; it costs nothing as long as the real-time \
            tasks of a CPU leave the others some time.",
-    cost: "With 0 the tasks of a BPF scheduler can starve on a CPU beside a real-time task that never sleeps; the kernel then throws \
+    side_effects: "With 0 the tasks of a BPF scheduler can starve on a CPU beside a real-time task that never sleeps; the kernel then throws \
            the BPF scheduler out as stalled. Lowering is admitted like that of the fair server, for which 6.12 was seen to refuse it \
            with EBUSY unless sched_rt_runtime_us is -1.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep, or no BPF scheduler",
     fix: Remedy::default,
     severity: Severity::High,
-    evidence: Evidence::Source,
-    contested: "the server is also what lets kernel threads of ordinary priority live beside a busy real-time task: \
+    evidence: EvidenceKind::Source,
+    disputed: "the server is also what lets kernel threads of ordinary priority live beside a busy real-time task: \
                 `onbeat measure -D 1h` with and without it tells whether it ever ran",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source {
             title: "kernel: extensible scheduler class, switching to and from sched_ext",
@@ -42,7 +44,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: kernel/sched/debug.c, the files of the servers", url: SCHED_DEBUG_C },
         Source { title: "kernel: deadline scheduling, bandwidth management", url: DEADLINE },
     ],
-    cures: &[Slice::FairServer],
+    cures: &[SliceKind::FairServer],
     after: &["rt-throttling"],
     reads: &[STATE, RUNTIME, PERIOD],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/osrelease"],
@@ -68,16 +70,16 @@ const PERIOD: &str = "/sys/kernel/debug/sched/ext_server/cpu#/period";
 /// The first series that has it.
 const SINCE: (u32, u32) = (7, 0);
 
-fn judge(case: &Case) -> Judged {
-    match case.parsed(STATE, parse_word)?.as_deref() {
+fn judge(machine: &MachineView) -> Judged {
+    match machine.parsed(STATE, parse_word)?.as_deref() {
         Some("disabled") => return Err(Judgement::not_applicable("no BPF scheduler is loaded")),
         Some("enabled" | "enabling" | "disabling") => {}
         Some(_) => return Err(Judgement::unknown(format!("{STATE} holds no state that onbeat knows"))),
-        None => return Err(without_schedulers(case)),
+        None => return Err(without_schedulers(machine)),
     }
-    let runtimes = PerCpu::of(case, RUNTIME, parse_u64);
+    let runtimes = PerCpuSetting::of(machine, RUNTIME, parse_u64);
     if runtimes.is_absent() {
-        return Err(match case.series()? < SINCE {
+        return Err(match machine.series()? < SINCE {
             true => Judgement::not_applicable("kernels before 7.0 have none"),
             false => Judgement::unknown("/sys/kernel/debug/sched/ext_server is not there: mount debugfs"),
         });
@@ -85,26 +87,26 @@ fn judge(case: &Case) -> Judged {
     let on = runtimes.that(|&runtime| runtime > 0);
     if on.is_empty() {
         runtimes.all_known()?;
-        return Ok(Judgement::pass(format!("0 on {}", named(case.cpus()))));
+        return Ok(Judgement::pass(format!("0 on {}", cpu_list(machine.cpus()))));
     }
     // A period only says how often: without it the server runs all the same.
-    let periods = PerCpu::of(case, PERIOD, parse_u64);
+    let periods = PerCpuSetting::of(machine, PERIOD, parse_u64);
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
     let said = runtimes.known.iter().filter(|&(_, &runtime)| runtime > 0).map(|(&cpu, &runtime)| {
         let of = periods.known.get(&cpu).map(|&period| format!(" of {}", span(period)));
         (cpu, span(runtime) + &of.unwrap_or_default())
     });
-    let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
+    let loops = machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(grouped(said)).severity(severity).fix(
-        Remedy::advice(Because::Program, "end the BPF scheduler")
-            .or(unthrottled(case).and(Change::each_cpu(RUNTIME, &on, 0))),
+    Ok(Judgement::fail(group_by_value(said)).severity(severity).fix(
+        Remedy::advice(AdviceReason::Program, "end the BPF scheduler")
+            .or(unthrottled(machine).and(Change::each_cpu(RUNTIME, &on, 0))),
     ))
 }
 
 /// There is no state of BPF schedulers.
-fn without_schedulers(case: &Case) -> Judgement {
-    match (case.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), case.series()) {
+fn without_schedulers(machine: &MachineView) -> Judgement {
+    match (machine.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), machine.series()) {
         (_, Ok(series)) if series < SINCE => Judgement::not_applicable("kernels before 7.0 have none"),
         (Ok(true), _) => {
             Judgement::unknown(format!("{STATE} is not there, though the kernel has SCHED_CLASS_EXT"))

@@ -1,41 +1,44 @@
 //! The fair server: what ordinary tasks may take from real-time ones.
 
 use super::sources::{DEADLINE, RT_GROUP, SYSCTL_KERNEL};
-use crate::case::{Case, unread};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::list;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::short_ranges;
 use facts::Fact;
+use model::slice::SliceKind;
 use model::units::{CpuSet, Nanos};
 
 pub static KNOB: Knob = Knob {
     id: "fair-server",
     title: "fair server",
-    what: "From 6.12 on each CPU has a deadline task that runs ordinary tasks ahead of real-time ones when these leave them \
+    description: "From 6.12 on each CPU has a deadline task that runs ordinary tasks ahead of real-time ones when these leave them \
            nothing: 50 ms in each second by default. Writing -1 to sched_rt_runtime_us does not stop it.",
-    why: "where ordinary tasks starve beside a real-time task, the fair server takes up to its runtime from it in one piece, whatever its priority",
-    tell: "The runtime and period of each CPU that matters, in debugfs, which takes root. On cores that are slow or clocked low \
+    rationale: "where ordinary tasks starve beside a real-time task, the fair server takes up to its runtime from it in one piece, whatever its priority",
+    detection: "The runtime and period of each CPU that matters, in debugfs, which takes root. On cores that are slow or clocked low \
            the first kernels that have it let it run many times as long (corrected in July 2025). It costs nothing as long as the real-time \
            tasks of a CPU leave the ordinary ones some time.",
-    cost: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with \
+    side_effects: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with \
            them whoever waits for them. Set sched_rt_runtime_us to -1 first, for lowering can be refused with EBUSY otherwise (seen on 6.12), and \
            undo in reverse order.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep",
     fix: Remedy::default,
     severity: Severity::High,
-    evidence: Evidence::Observed,
-    contested: "the server is also what lets the kernel's own threads live beside a busy real-time task: `onbeat measure -D 1h` with and \
+    evidence: EvidenceKind::Observed,
+    disputed: "the server is also what lets the kernel's own threads live beside a busy real-time task: `onbeat measure -D 1h` with and \
                 without it tells whether it ever ran",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time group scheduling, system wide settings", url: RT_GROUP },
         Source { title: "kernel: deadline scheduling, bandwidth management", url: DEADLINE },
         Source { title: "kernel: /proc/sys/kernel, sched_rt_runtime_us", url: SYSCTL_KERNEL },
     ],
-    cures: &[Slice::FairServer],
+    cures: &[SliceKind::FairServer],
     after: &["rt-throttling"],
     facts: &[
         "/sys/kernel/debug/sched/fair_server/cpuN/runtime",
@@ -54,30 +57,31 @@ const DIR: &str = "/sys/kernel/debug/sched/fair_server";
 pub const RUNTIME: &str = "/sys/kernel/debug/sched/fair_server/cpu#/runtime";
 
 /// With real-time throttling off: before that the kernel refuses a smaller runtime with EBUSY (`dl_server_apply_params()`).
-pub fn unthrottled(case: &Case) -> Remedy {
-    match case.facts().rt_runtime_us {
+pub fn unthrottled(machine: &MachineView) -> Remedy {
+    match machine.facts().rt_runtime_us {
         Fact::Known(-1) => Remedy::default(),
         _ => Change::write("/proc/sys/kernel/sched_rt_runtime_us", -1).into(),
     }
 }
 
-fn judge(case: &Case) -> Judged {
-    let servers = match &case.facts().fair_servers {
+fn judge(machine: &MachineView) -> Judged {
+    let servers = match &machine.facts().fair_servers {
         Fact::Known(servers) => servers,
         // What the kernel offers decides; where debugfs is closed or not mounted, its version.
-        Fact::Absent | Fact::Refused(_) if case.series()? < (6, 12) => {
+        Fact::Absent | Fact::Refused(_) if machine.series()? < (6, 12) => {
             return Err(Judgement::not_applicable("kernels before 6.12 have none"));
         }
         Fact::Absent => {
             // From 6.15 on there is no such option, and the files are always built.
-            let option = if case.series()? < (6, 15) { ", on a kernel with CONFIG_SCHED_DEBUG" } else { "" };
+            let option =
+                if machine.series()? < (6, 15) { ", on a kernel with CONFIG_SCHED_DEBUG" } else { "" };
             return Err(Judgement::unknown(format!("{DIR} is not there: mount debugfs{option}")));
         }
-        other => return Err(unread(DIR, other)),
+        other => return Err(unknown_from(DIR, other)),
     };
-    let of_ours = || servers.iter().filter(|server| case.cpus().contains(server.cpu));
+    let of_ours = || servers.iter().filter(|server| machine.cpus().contains(server.cpu));
     let seen: CpuSet = of_ours().map(|server| server.cpu).collect();
-    let unseen = case.cpus().without(&seen);
+    let unseen = machine.cpus().without(&seen);
     let on: CpuSet = of_ours().filter(|server| server.runtime_ns > 0).map(|server| server.cpu).collect();
     let Some(worst) = of_ours().max_by_key(|server| server.runtime_ns).filter(|worst| worst.runtime_ns > 0)
     else {
@@ -86,15 +90,16 @@ fn judge(case: &Case) -> Judged {
                 "the runtime of CPU {unseen} in {DIR} could not be read"
             )));
         }
-        return Ok(Judgement::pass(format!("0 on CPU {}", list(case.cpus()))));
+        return Ok(Judgement::pass(format!("0 on CPU {}", short_ranges(machine.cpus()))));
     };
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
-    let value = format!("{} of {} on CPU {}", span(worst.runtime_ns), span(worst.period_ns), list(&on));
-    let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
+    let value =
+        format!("{} of {} on CPU {}", span(worst.runtime_ns), span(worst.period_ns), short_ranges(&on));
+    let loops = machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
     Ok(Judgement::fail(value)
         .severity(severity)
-        .fix(unthrottled(case).and(Change::each_cpu(RUNTIME, &on, 0))))
+        .fix(unthrottled(machine).and(Change::each_cpu(RUNTIME, &on, 0))))
 }
 
 #[cfg(test)]

@@ -1,35 +1,38 @@
 //! Updates of firmware: fwupd, which asks the machine's devices and firmware for their versions.
 
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
+use crate::competing_tuners;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "firmware-updates",
     title: "search for firmware updates",
-    what: "fwupd looks for updates of firmware, by a timer of systemd as often as every hour or when a desktop asks, and talks to the firmware and the devices.",
-    why: "asking the firmware can raise system management interrupts, which stop all CPUs, the isolated ones too, for as long as the firmware likes",
-    tell: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether this machine's firmware answers by system management interrupts only a measurement tells. \
+    description: "fwupd looks for updates of firmware, by a timer of systemd as often as every hour or when a desktop asks, and talks to the firmware and the devices.",
+    rationale: "asking the firmware can raise system management interrupts, which stop all CPUs, the isolated ones too, for as long as the firmware likes",
+    detection: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether this machine's firmware answers by system management interrupts only a measurement tells. \
            In a virtual machine the host's firmware is not asked.",
-    cost: "Security updates of firmware are not found by themselves any more: look for them while the machine is not in use.",
+    side_effects: "Security updates of firmware are not found by themselves any more: look for them while the machine is not in use.",
     wanted: "not running, and its timer off",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "systemctl disable --now fwupd-refresh.timer; systemctl mask --now fwupd, and unmask it to update",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Practice,
-    contested: "many machines answer without a system management interrupt: `onbeat measure` while fwupdmgr refresh and fwupdmgr get-devices run tells",
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Practice,
+    disputed: "many machines answer without a system management interrupt: `onbeat measure` while fwupdmgr refresh and fwupdmgr get-devices run tells",
+    persistence: Persistence::Boot,
     sources: &[Source {
         title: "OpenShift Node Tuning Operator: fwupd-refresh.timer off in all performance profiles",
         url: "https://github.com/openshift/cluster-node-tuning-operator/pull/1591",
     }],
-    cures: &[Slice::Unexplained],
+    cures: &[SliceKind::Unexplained],
     reads: &[TIMER],
     facts: &["/proc/PID/stat", "/proc/sys/kernel/arch", "/proc/cpuinfo"],
     programs: PROGRAMS,
@@ -55,17 +58,17 @@ pub static KNOB: Knob = Knob {
 const PROGRAMS: &[&str] = &["fwupd"];
 const TIMER: &str = "/etc/systemd/system/timers.target.wants/fwupd-refresh.timer@";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_x86()?;
-    if case.is_virtual() == Ok(true) {
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_x86()?;
+    if machine.is_virtual() == Ok(true) {
         return Err(Judgement::not_applicable("a virtual machine does not reach the firmware of its host"));
     }
-    let running = rivals::running(case.survey, PROGRAMS);
+    let running = competing_tuners::running_programs(machine.survey, PROGRAMS);
     let runs = || match running.found.is_empty() {
         true => running.and_no_more().map(|()| Judgement::pass("fwupd does not run")),
         false => Ok(Judgement::fail("fwupd runs")),
     };
-    let timer = || match case.line_if_there(TIMER)? {
+    let timer = || match machine.line_if_present(TIMER)? {
         Some(_) => Ok(Judgement::fail("fwupd-refresh.timer is enabled")),
         None => Ok(Judgement::pass("its timer is off")),
     };

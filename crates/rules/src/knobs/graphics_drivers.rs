@@ -1,40 +1,42 @@
 //! Drivers of graphics hardware that shares the processors' cache and memory.
 
 use super::sources::{RT_CONFIG, RT_HARDWARE};
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{short, some_of};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::{truncate, truncate_list};
 use facts::line::parse_word;
+use model::slice::SliceKind;
 use std::collections::BTreeSet;
 
 pub static KNOB: Knob = Knob {
     id: "graphics-drivers",
     title: "graphics drivers",
-    what: "A graphics processor that works beside real-time tasks takes memory bandwidth from them, and one on the same chip \
+    description: "A graphics processor that works beside real-time tasks takes memory bandwidth from them, and one on the same chip \
            the last level of the cache as well.",
-    why: "a task waits for memory while the graphics processor has the bus, and finds its cache lines thrown out",
-    tell: "The drivers of the cards in /sys/class/drm. Those that only show a frame buffer, or a virtual card, are not counted. \
+    rationale: "a task waits for memory while the graphics processor has the bus, and finds its cache lines thrown out",
+    detection: "The drivers of the cards in /sys/class/drm. Those that only show a frame buffer, or a virtual card, are not counted. \
            Whether the graphics processor works at the moment is not seen, nor what it shares.",
-    cost: "Without a driver there is at most a plain console on the screen.",
+    side_effects: "Without a driver there is at most a plain console on the screen.",
     wanted: "none, or tested under graphics load",
     fix: || {
         Remedy::advice(
-            Because::Machine,
+            AdviceReason::Machine,
             "in a product without a screen, keep the driver from loading: modprobe.blacklist=DRIVER on the kernel's command line; otherwise `onbeat measure` while something like glmark2 runs, and set aside cache ways by resctrl",
         )
     },
     severity: Severity::Info,
-    evidence: Evidence::Documented,
-    contested: "how much it costs differs by orders of magnitude between chips: `onbeat measure` under graphics load and without, and `onbeat compare` the two",
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    disputed: "how much it costs differs by orders of magnitude between chips: `onbeat measure` under graphics load and without, and `onbeat compare` the two",
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_DRM", url: RT_CONFIG },
         Source { title: "kernel: considering hardware, system memory and cache", url: RT_HARDWARE },
     ],
-    cures: &[Slice::Unexplained],
+    cures: &[SliceKind::Unexplained],
     reads: &[DRIVERS],
     facts: &["/sys/devices/system/cpu/online"],
     judge,
@@ -69,20 +71,20 @@ const PLAIN: &[&str] = &[
     "vmwgfx",
 ];
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // That there are no cards counts only where the rest of sysfs can be seen.
-    case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
-    let drivers = case.texts(DRIVERS)?.iter().filter_map(|text| text.content.known());
+    machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
+    let drivers = machine.texts(DRIVERS)?.iter().filter_map(|text| text.content.known());
     let drivers: BTreeSet<&str> = drivers.map(|name| name.trim()).collect();
     let named = |plain: bool| {
-        some_of(drivers.iter().filter(|name| PLAIN.contains(*name) == plain).map(|name| short(name)))
+        truncate_list(drivers.iter().filter(|name| PLAIN.contains(*name) == plain).map(|name| truncate(name)))
     };
     // One that is known to share is enough.
     let sharing = named(false);
     if !sharing.is_empty() {
         return Ok(Judgement::fail(sharing));
     }
-    case.each(DRIVERS, parse_word)?;
+    machine.each(DRIVERS, parse_word)?;
     let plain = named(true);
     Ok(Judgement::pass(if plain.is_empty() { "none".to_owned() } else { plain }))
 }

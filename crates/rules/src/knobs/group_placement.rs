@@ -1,43 +1,47 @@
 //! The groups of everything else: whether they keep off the CPUs that matter.
 
 use super::sources::{CGROUP_V2, ISOLATION};
-use crate::balance::{exposed, told_all};
-use crate::case::{Case, unread};
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
+use crate::isolation::all_readable;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
-use crate::words::{list, some_of};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::{short_ranges, truncate_list};
 use facts::Fact;
 use facts::groups::{Group, Groups, Version};
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "group-placement",
     title: "groups of the rest of the system",
-    what: "Services, sessions, containers and virtual machines live in control groups at the top: system.slice, user.slice, \
+    description: "Services, sessions, containers and virtual machines live in control groups at the top: system.slice, user.slice, \
            init.scope, machine.slice and those that somebody added. AllowedCPUs= of systemd, which is cpuset.cpus, says on \
            which CPUs.",
-    why: "where load is balanced over the CPUs that matter, every task of a group that may run there sooner or later does",
-    tell: "cpuset.cpus.effective of the groups at the top, on CPUs over which load is balanced: where isolcpus= or a partition \
+    rationale: "where load is balanced over the CPUs that matter, every task of a group that may run there sooner or later does",
+    detection: "cpuset.cpus.effective of the groups at the top, on CPUs over which load is balanced: where isolcpus= or a partition \
            keeps tasks away there is nothing to do. A group with none but CPUs that matter is taken for that of the real-time \
            program. Masks that tasks inherit (CPUAffinity= of systemd) are not seen here.",
-    cost: "The rest of the system has fewer CPUs. Container managers that write all CPUs into their groups are cut down or fail.",
+    side_effects: "The rest of the system has fewer CPUs. Container managers that write all CPUs into their groups are cut down or fail.",
     wanted: "groups at the top confined to the other CPUs",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "systemctl set-property SLICE AllowedCPUs=LIST with the other CPUs, for each group at the top, init.scope too",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: control groups v2, cpuset.cpus", url: CGROUP_V2 },
         Source { title: "kernel: CPU isolation", url: ISOLATION },
     ],
-    cures: &[Slice::Thread, Slice::Switch],
+    cures: &[SliceKind::Thread, SliceKind::Switch],
     after: &["cgroup-cpuset"],
     facts: &["/sys/fs/cgroup/GROUP/cpuset.cpus.effective"],
     judge,
@@ -61,59 +65,60 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let exposed = exposed(case)?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let exposed = balanced_cpus(machine)?;
     if exposed.is_empty() {
         return Err(Judgement::not_applicable(format!(
             "CPU {} is out of load balancing: no task comes there by itself",
-            list(case.cpus())
+            short_ranges(machine.cpus())
         )));
     }
-    let groups = match &case.survey.groups {
+    let groups = match &machine.survey.groups {
         Fact::Absent => {
             return Err(Judgement::unknown("no control groups are mounted at /sys/fs/cgroup"));
         }
-        groups => case.known(groups, "/sys/fs/cgroup")?,
+        groups => machine.known(groups, "/sys/fs/cgroup")?,
     };
     if groups.version == Version::V1 || groups.cpusets.is_some() {
         return Err(Judgement::not_applicable("the controller cpuset belongs to version 1 (cgroup-cpuset)"));
     }
     let fix = format!(
         "systemctl set-property SLICE AllowedCPUs={} for each, init.scope too; the group of the real-time program has only CPUs that matter",
-        case.housekeeping()?
+        machine.housekeeping_cpus()?
     );
-    Ok(confined(case, groups, &exposed)?.fix(Remedy::advice(Because::Program, fix)))
+    Ok(confined(machine, groups, &exposed)?.fix(Remedy::advice(AdviceReason::Program, fix)))
 }
 
-fn confined(case: &Case, groups: &Groups, exposed: &CpuSet) -> Judged {
+fn confined(machine: &MachineView, groups: &Groups, exposed: &CpuSet) -> Judged {
     let top: Vec<&Group> =
         groups.groups.iter().filter(|group| group.path.matches('/').count() == 1).collect();
     let limited = top.iter().filter(|group| group.effective != Fact::Absent);
     if limited.clone().count() == 0 {
-        told_all(groups)?;
+        all_readable(groups)?;
         return Ok(Judgement::fail(format!(
             "no group confines tasks, which may run on CPU {}",
-            list(exposed)
+            short_ranges(exposed)
         )));
     }
     let wide = |group: &&&Group| match group.effective.known() {
-        Some(cpus) => !cpus.and(exposed).is_empty() && !cpus.without(case.cpus()).is_empty(),
+        Some(cpus) => !cpus.and(exposed).is_empty() && !cpus.without(machine.cpus()).is_empty(),
         None => false,
     };
-    let names =
-        some_of(limited.clone().filter(wide).map(|group| group.path.trim_start_matches('/').to_owned()));
+    let names = truncate_list(
+        limited.clone().filter(wide).map(|group| group.path.trim_start_matches('/').to_owned()),
+    );
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} may run on CPU {}", list(exposed))));
+        return Ok(Judgement::fail(format!("{names} may run on CPU {}", short_ranges(exposed))));
     }
     for group in limited {
         if !matches!(group.effective, Fact::Known(_)) {
             let path = format!("{}{}/cpuset.cpus.effective", groups.root, group.path);
-            return Err(unread(&path, &group.effective));
+            return Err(unknown_from(&path, &group.effective));
         }
     }
-    told_all(groups)?;
-    Ok(Judgement::pass(format!("none may run on CPU {}", list(exposed))))
+    all_readable(groups)?;
+    Ok(Judgement::pass(format!("none may run on CPU {}", short_ranges(exposed))))
 }
 
 #[cfg(test)]

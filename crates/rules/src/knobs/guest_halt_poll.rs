@@ -1,40 +1,43 @@
 //! Polling before a guest halts: to be awake without asking the host.
 
 use super::sources::GUEST_POLLING;
-use crate::case::{Case, absent};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::short;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::truncate;
 use facts::Fact;
 use facts::virt::UNNAMED;
+use model::slice::SliceKind;
 use model::units::Nanos;
 
 pub static KNOB: Knob = Knob {
     id: "guest-halt-poll",
     title: "polling before a guest halts",
-    what: "A guest's CPU that goes idle halts, which hands it to the host. With the cpuidle driver and governor haltpoll it first polls \
+    description: "A guest's CPU that goes idle halts, which hands it to the host. With the cpuidle driver and governor haltpoll it first polls \
            for up to guest_halt_poll_ns, 200 us by default.",
-    why: "a guest that halted is woken by way of the host: an exit, a wakeup of the host's thread and an entry come before the task's own wakeup",
-    tell: "The cpuidle driver and the polling time. Guests with idle states of their own, or with idle=poll, need none; whether the host \
+    rationale: "a guest that halted is woken by way of the host: an exit, a wakeup of the host's thread and an entry come before the task's own wakeup",
+    detection: "The cpuidle driver and the polling time. Guests with idle states of their own, or with idle=poll, need none; whether the host \
            polls in their place (kvm.halt_poll_ns) is not seen.",
-    cost: "The host's CPU is busy while the guest polls, even if others wait for it there. It does not load beside any idle= parameter.",
+    side_effects: "The host's CPU is busy while the guest polls, even if others wait for it there. It does not load beside any idle= parameter.",
     wanted: "haltpoll, with a time longer than the usual pause",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "modprobe cpuidle_haltpoll force=1, or have the host give the hint that loads it: -cpu host,kvm-hint-dedicated=on in QEMU",
         )
     },
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "polling on the host does the same without the guest's help, at the price of the exits: `onbeat compare` of runs with \
+    evidence: EvidenceKind::Documented,
+    disputed: "polling on the host does the same without the guest's help, at the price of the exits: `onbeat compare` of runs with \
                 each tells",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: guest halt polling", url: GUEST_POLLING }],
-    cures: &[Slice::IdleExit, Slice::Unexplained],
+    cures: &[SliceKind::IdleExit, SliceKind::Unexplained],
     reads: &[TIME],
     facts: &[
         "/proc/sys/kernel/arch",
@@ -70,40 +73,42 @@ pub static KNOB: Knob = Knob {
 const TIME: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
 const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
 
-fn judge(case: &Case) -> Judged {
-    let guest = case.is_virtual()?;
-    let name = short(&case.facts().virtualization);
+fn judge(machine: &MachineView) -> Judged {
+    let guest = machine.is_virtual()?;
+    let name = truncate(&machine.facts().virtualization);
     if !guest {
         return Err(Judgement::not_applicable("this is no guest"));
     }
-    case.needs_x86()?;
+    machine.require_x86()?;
     if name == UNNAMED {
         return Err(Judgement::unknown("nothing names the hypervisor: it takes KVM"));
     }
     if name != "kvm" {
         return Err(Judgement::not_applicable(format!("it takes KVM, this is {name}")));
     }
-    if case.is_for(Profile::BusyPoll) {
+    if machine.has_profile(Profile::BusyPoll) {
         return Err(Judgement::not_applicable(
             "a thread that never sleeps leaves its CPU no pause to poll in",
         ));
     }
-    if case.cmdline()?.has("idle") {
+    if machine.cmdline()?.has("idle") {
         return Err(Judgement::not_applicable("idle= is given, and nothing else idles beside it"));
     }
-    let driver = match &case.facts().cpuidle_driver {
+    let driver = match &machine.facts().cpuidle_driver {
         // Without CONFIG_CPU_IDLE there are no drivers at all.
-        Fact::Absent if !case.kconfig()?.is_yes("CPU_IDLE") => "none",
-        driver => case.known(driver, DRIVER)?.as_str(),
+        Fact::Absent if !machine.kconfig()?.is_yes("CPU_IDLE") => "none",
+        driver => machine.known(driver, DRIVER)?.as_str(),
     };
     match driver {
-        "haltpoll" => match case.number_if_there(TIME)?.ok_or_else(|| absent(TIME))? {
+        "haltpoll" => match machine.number_if_present(TIME)?.ok_or_else(|| unknown_absent(TIME))? {
             0 => Ok(Judgement::fail("haltpoll for 0 ns")
                 .fix(Remedy::from(Change::write(TIME, 200_000)).note("longer if the task's pauses are"))),
             time => Ok(Judgement::pass(format!("haltpoll for {}", Nanos(time).spaced()))),
         },
         "none" => Ok(Judgement::fail("halts at once")),
-        other => Err(Judgement::not_applicable(format!("it has idle states of its own: {}", short(other)))),
+        other => {
+            Err(Judgement::not_applicable(format!("it has idle states of its own: {}", truncate(other))))
+        }
     }
 }
 

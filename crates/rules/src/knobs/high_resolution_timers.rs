@@ -1,35 +1,37 @@
 //! High-resolution timers: whether a timer can expire between two ticks.
 
 use super::sources::{HIGHRES, PARAMETERS};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::kbool::kbool;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "high-resolution-timers",
     title: "high-resolution timers",
-    what: "With high-resolution timers the kernel programs the timer of each CPU for the very moment at which the next \
+    description: "With high-resolution timers the kernel programs the timer of each CPU for the very moment at which the next \
            timer is due. Without them timers expire at the next tick, every 1 to 10 ms. They are built in by \
            HIGH_RES_TIMERS and switched off by highres=off.",
-    why: "without them every sleep ends at a tick, up to a whole tick too late",
-    tell: "The kernel's configuration, highres= on its command line, and the clocksource: with the jiffies clocksource the kernel \
+    rationale: "without them every sleep ends at a tick, up to a whole tick too late",
+    detection: "The kernel's configuration, highres= on its command line, and the clocksource: with the jiffies clocksource the kernel \
            stays in low resolution. nohz= does not matter: it stops ticks, not timers. A timer device that cannot be programmed \
            for single moments keeps the resolution low too, and is not seen here: the `.resolution` line of /proc/timer_list \
            tells, 1 nsecs where all is well.",
-    cost: "None worth naming: hardware without a fit timer stays as it is.",
+    side_effects: "None worth naming: hardware without a fit timer stays as it is.",
     wanted: "built in and switched on",
-    fix: || Change::config("HIGH_RES_TIMERS", "y").into(),
+    fix: || Change::kconfig("HIGH_RES_TIMERS", "y").into(),
     severity: Severity::Fatal,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[
         Source { title: "kernel: high resolution timers and dynamic ticks", url: HIGHRES },
         Source { title: "kernel: command line, highres=", url: PARAMETERS },
     ],
-    cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
+    cures: &[SliceKind::TimerIrq, SliceKind::TimerSoftirq],
     facts: &["/boot/config-RELEASE", "/proc/cmdline", CLOCKSOURCE],
     judge,
     examples: Examples {
@@ -42,31 +44,31 @@ pub static KNOB: Knob = Knob {
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-fn judge(case: &Case) -> Judged {
-    Judgement::all([built(case), switched_on(case), precise_clock(case)])
+fn judge(machine: &MachineView) -> Judged {
+    Judgement::all([built(machine), switched_on(machine), precise_clock(machine)])
 }
 
-fn built(case: &Case) -> Judged {
-    let built = case.kconfig()?.is_yes("HIGH_RES_TIMERS");
+fn built(machine: &MachineView) -> Judged {
+    let built = machine.kconfig()?.is_yes("HIGH_RES_TIMERS");
     Ok(if built { Judgement::pass("built in") } else { Judgement::fail("not built in") })
 }
 
-fn switched_on(case: &Case) -> Judged {
+fn switched_on(machine: &MachineView) -> Judged {
     // The kernel keeps its default, on, where it does not understand the value.
-    let off = case.cmdline()?.values("highres").filter_map(kbool).next_back() == Some(false);
+    let off = machine.cmdline()?.values("highres").filter_map(kbool).next_back() == Some(false);
     Ok(if off {
-        Judgement::fail("highres=off").fix(Change::boot_without("highres"))
+        Judgement::fail("highres=off").fix(Change::cmdline_remove("highres"))
     } else {
         Judgement::pass("switched on")
     })
 }
 
-fn precise_clock(case: &Case) -> Judged {
-    let clock = case.known(&case.facts().clocksource, CLOCKSOURCE)?;
+fn precise_clock(machine: &MachineView) -> Judged {
+    let clock = machine.known(&machine.facts().clocksource, CLOCKSOURCE)?;
     Ok(if matches!(clock.as_str(), "jiffies" | "refined-jiffies") {
         Judgement::fail(format!("clocksource {clock}"))
-            .fix(Remedy::advice(Because::Kernel, "give the kernel a clocksource of hardware: none is found, or clocksource= on its command line chose this one"))
-            .lasts(Lasts::Boot)
+            .fix(Remedy::advice(AdviceReason::Kernel, "give the kernel a clocksource of hardware: none is found, or clocksource= on its command line chose this one"))
+            .persistence(Persistence::Boot)
     } else {
         Judgement::pass("")
     })

@@ -1,39 +1,42 @@
 //! The CPUs for everything else: whether there are any, and the boot CPU is among them.
 
 use super::sources::{ISOLATION, PARAMETERS};
-use crate::case::Case;
-use crate::change::Because;
-use crate::intent::{Chosen, isolated};
+use crate::change::AdviceReason;
+use crate::change::Persistence;
+use crate::intent::CpuSelection;
+use crate::isolation::isolated_cpus;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::list;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::short_ranges;
+use model::slice::SliceKind;
 use model::units::Cpu;
 
 pub static KNOB: Knob = Knob {
     id: "housekeeping-left",
     title: "CPUs for everything else",
-    what: "What is kept off isolated CPUs, interrupts, timers, kernel threads and services, needs a CPU to run on. CPU 0, the boot \
+    description: "What is kept off isolated CPUs, interrupts, timers, kernel threads and services, needs a CPU to run on. CPU 0, the boot \
            CPU of most machines, is the one for it: irqaffinity= always has it, and nohz_full= is documented to leave it out.",
-    why: "work that has nowhere else to go comes back to the CPUs that matter, and CPU 0 gets work that no setting moves",
-    tell: "The CPUs that run, without those that isolcpus=, nohz_full= or control groups set apart and without those that matter. \
+    rationale: "work that has nowhere else to go comes back to the CPUs that matter, and CPU 0 gets work that no setting moves",
+    detection: "The CPUs that run, without those that isolcpus=, nohz_full= or control groups set apart and without those that matter. \
            Whether one CPU is enough for the rest of the system only a measurement under load tells.",
-    cost: "A CPU less for real-time tasks.",
+    side_effects: "A CPU less for real-time tasks.",
     wanted: "at least one CPU for everything else, CPU 0 among them",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "take CPU 0 out of what is isolated and move the real-time tasks to another",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: CPU isolation, housekeeping", url: ISOLATION },
         Source { title: "kernel: command line, nohz_full=", url: PARAMETERS },
     ],
-    cures: &[Slice::Irq, Slice::Thread, Slice::Workqueue],
+    cures: &[SliceKind::Irq, SliceKind::Thread, SliceKind::Workqueue],
     facts: &[
         "/sys/devices/system/cpu/online",
         "/sys/devices/system/cpu/isolated",
@@ -52,35 +55,42 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
-    let apart = isolated(case.survey);
+fn judge(machine: &MachineView) -> Judged {
+    let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
+    let apart = isolated_cpus(machine.survey);
     let all = apart.as_ref().is_some_and(|apart| online.without(apart).is_empty());
     if all && !online.is_empty() {
-        return Ok(Judgement::fail(format!("all of CPU {} set apart", list(online))).fix(Remedy::advice(
-            Because::Choice,
-            "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
-        )));
+        return Ok(Judgement::fail(format!("all of CPU {} set apart", short_ranges(online))).fix(
+            Remedy::advice(
+                AdviceReason::Choice,
+                "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
+            ),
+        ));
     }
     // What was asked for counts, even where it is not known what else is set apart.
-    if case.intent.chosen == Chosen::All {
+    if machine.intent.chosen == CpuSelection::All {
         return Err(Judgement::not_applicable(
             "no CPU is set apart: say with --cpus which ones matter, if some do",
         ));
     }
-    case.needs_isolation()?;
-    let left = case.housekeeping()?.without(&apart.clone().unwrap_or_default());
+    machine.require_isolation()?;
+    let left = machine.housekeeping_cpus()?.without(&apart.clone().unwrap_or_default());
     if left.is_empty() {
-        return Ok(Judgement::fail(format!("none but CPU {}", list(case.cpus()))).fix(Remedy::advice(
-            Because::Choice,
-            "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
-        )));
+        return Ok(Judgement::fail(format!("none but CPU {}", short_ranges(machine.cpus()))).fix(
+            Remedy::advice(
+                AdviceReason::Choice,
+                "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
+            ),
+        ));
     }
-    if case.cpus().contains(Cpu(0)) {
-        return Ok(Judgement::fail(format!("CPU {}, with CPU 0 among those that matter", list(&left)))
-            .severity(Severity::Low));
+    if machine.cpus().contains(Cpu(0)) {
+        return Ok(Judgement::fail(format!(
+            "CPU {}, with CPU 0 among those that matter",
+            short_ranges(&left)
+        ))
+        .severity(Severity::Low));
     }
-    Ok(Judgement::pass(format!("CPU {}", list(&left))))
+    Ok(Judgement::pass(format!("CPU {}", short_ranges(&left))))
 }
 
 #[cfg(test)]

@@ -1,36 +1,38 @@
 //! Polling when idle: no exit latency, at the price of everything else.
 
 use super::sources::{NO_HZ, PARAMETERS, RT_HARDWARE};
-use crate::case::Case;
 use crate::change::Change;
-use crate::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::change::Persistence;
+use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::Fact;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "idle-poll",
     title: "polling when idle",
-    what: "With idle=poll (x86) or nohlt (others) no CPU ever sleeps: the idle loop spins. Nothing has to wake up, but all CPUs run hot \
+    description: "With idle=poll (x86) or nohlt (others) no CPU ever sleeps: the idle loop spins. Nothing has to wake up, but all CPUs run hot \
            all the time, those that keep house as well.",
-    why: "CPUs that never rest lose their turbo and may be throttled by heat; hardware threads of one core slow each other down, and a guest takes its host's CPU for nothing",
-    tell: "The kernel's command line, whether CPUs share cores, and whether the machine is a guest. Of nohlt it cannot tell whether the \
+    rationale: "CPUs that never rest lose their turbo and may be throttled by heat; hardware threads of one core slow each other down, and a guest takes its host's CPU for nothing",
+    detection: "The kernel's command line, whether CPUs share cores, and whether the machine is a guest. Of nohlt it cannot tell whether the \
            kernel was built to heed it.",
-    cost: "Without it a wakeup takes the exit latency of the idle state: cap the states on the CPUs that matter instead, which can be \
+    side_effects: "Without it a wakeup takes the exit latency of the idle state: cap the states on the CPUs that matter instead, which can be \
            undone at run time.",
     wanted: "not given: cap the idle states instead",
-    fix: || off("idle=poll").or(Change::boot_without("nohlt")),
+    fix: || off("idle=poll").or(Change::cmdline_remove("nohlt")),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat compare` with a run where only the first \
+    evidence: EvidenceKind::Documented,
+    disputed: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat compare` with a run where only the first \
                 idle state is allowed tells whether anything is left to gain",
-    lasts: Lasts::Boot,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, idle= and nohlt", url: PARAMETERS },
         Source { title: "kernel: considering hardware, virtualization", url: RT_HARDWARE },
         Source { title: "kernel: reducing scheduling-clock ticks, known issues", url: NO_HZ },
     ],
-    cures: &[Slice::Frequency, Slice::Unexplained],
+    cures: &[SliceKind::Frequency, SliceKind::Unexplained],
     facts: &[
         "/proc/cmdline",
         "/proc/sys/kernel/arch",
@@ -50,16 +52,16 @@ pub static KNOB: Knob = Knob {
 
 /// Without polling, and what keeps the CPU out of deep states then.
 fn off(word: &str) -> Remedy {
-    Remedy::from(Change::boot_without(word)).note(
+    Remedy::from(Change::cmdline_remove(word)).note(
         "keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs that matter",
     )
 }
 
-fn judge(case: &Case) -> Judged {
-    let cmdline = case.cmdline()?;
-    let x86 = match case.needs_x86() {
+fn judge(machine: &MachineView) -> Judged {
+    let cmdline = machine.cmdline()?;
+    let x86 = match machine.require_x86() {
         Ok(()) => true,
-        Err(early) if early.verdict == Verdict::NotApplicable => false,
+        Err(early) if early.verdict == AuditVerdict::NotApplicable => false,
         Err(early) => return Err(early),
     };
     let word = match (x86, cmdline.value("idle"), cmdline.has("nohlt")) {
@@ -67,13 +69,13 @@ fn judge(case: &Case) -> Judged {
         (false, _, true) => "nohlt",
         _ => return Ok(Judgement::pass("not given")),
     };
-    if case.is_virtual() == Ok(true) {
+    if machine.is_virtual() == Ok(true) {
         return Ok(Judgement::fail(format!("{word} in a guest"))
             .severity(Severity::High)
             .because("the host does not get its CPU back while the guest has nothing to do, and its own threads there starve if the guest has real-time priority")
-            .fix(Remedy::from(Change::boot_without(word)).note("see guest-halt-poll")));
+            .fix(Remedy::from(Change::cmdline_remove(word)).note("see guest-halt-poll")));
     }
-    let shared = matches!(&case.facts().siblings, Fact::Known(cores) if !cores.is_empty());
+    let shared = matches!(&machine.facts().siblings, Fact::Known(cores) if !cores.is_empty());
     if shared {
         return Ok(Judgement::fail(format!("{word}, with cores that have several threads"))
             .severity(Severity::Medium)

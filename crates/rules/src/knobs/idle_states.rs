@@ -3,18 +3,21 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::per_cpu::{PerCpu, numbered};
+use super::per_cpu::{PerCpuSetting, numbered};
 use super::sources::{CPUIDLE, ISOLATION, RT_CONFIG};
-use crate::case::{Case, absent, unread};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{grouped, named};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::{unknown_absent, unknown_from};
+use crate::view::MachineView;
+use crate::words::{cpu_list, group_by_value};
 use facts::Fact;
 use facts::line::{parse_line, parse_u64};
 use facts::power::parse_resume_latency;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const LATENCY: &str = "/sys/devices/system/cpu/cpu#/cpuidle/state#/latency";
@@ -25,22 +28,22 @@ const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us
 pub static KNOB: Knob = Knob {
     id: "idle-states",
     title: "idle states",
-    what: "States of a CPU without work, from a halted clock (C1, WFI) to caches flushed and power cut (C6 and beyond, or a cluster that \
+    description: "States of a CPU without work, from a halted clock (C1, WFI) to caches flushed and power cut (C6 and beyond, or a cluster that \
            sleeps). The deeper, the longer until the first instruction after a wakeup. A state is out of use if it is disabled, beyond \
            the CPU's resume latency limit, or was left out by processor.max_cstate or intel_idle.max_cstate.",
-    why: "a wakeup that meets a CPU in a deep state waits until the CPU is back, tens to hundreds of microseconds, and then meets cold caches",
-    tell: "Exit latency and switch of each state of the CPUs that matter, and their resume latency limit: 10 us are taken for harmless, \
+    rationale: "a wakeup that meets a CPU in a deep state waits until the CPU is back, tens to hundreds of microseconds, and then meets cold caches",
+    detection: "Exit latency and switch of each state of the CPUs that matter, and their resume latency limit: 10 us are taken for harmless, \
            100 us with --profile audio. Not seen: who holds /dev/cpu_dma_latency open (cyclictest, onbeat and some applications do \
            while they run), what the firmware does with a state's name, and in a guest the idle states of its host.",
-    cost: "Power and heat, and less turbo for the other cores. Where all states are off the CPU polls, which takes execution units \
+    side_effects: "Power and heat, and less turbo for the other cores. Where all states are off the CPU polls, which takes execution units \
            from a sibling. Left out by the command line, the states are gone on all CPUs.",
     wanted: "no state in use that takes long to leave",
     fix: Remedy::default,
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    contested: "a loop that can spare the exit latency may keep the states: `onbeat measure --idle as-is` beside a run without it shows what \
+    evidence: EvidenceKind::Documented,
+    disputed: "a loop that can spare the exit latency may keep the states: `onbeat measure --idle as-is` beside a run without it shows what \
                 they cost on this machine",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_IDLE", url: RT_CONFIG },
         Source {
@@ -49,7 +52,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "kernel: CPU isolation, checklist", url: ISOLATION },
     ],
-    cures: &[Slice::IdleExit],
+    cures: &[SliceKind::IdleExit],
     reads: &[LATENCY, DISABLE, NAME, LIMIT],
     facts: &["/sys/devices/system/cpu/cpuidle/current_driver", "/proc/cmdline", "/boot/config-RELEASE"],
     judge,
@@ -73,20 +76,20 @@ pub static KNOB: Knob = Knob {
 };
 
 /// How long a CPU may take to come back, in us.
-pub fn budget_us(case: &Case) -> u64 {
-    if case.is_for(Profile::Audio) { 100 } else { 10 }
+pub fn budget_us(machine: &MachineView) -> u64 {
+    if machine.has_profile(Profile::Audio) { 100 } else { 10 }
 }
 
-fn judge(case: &Case) -> Judged {
-    let budget = budget_us(case);
-    let latencies = numbered(case, LATENCY, parse_u64)?;
+fn judge(machine: &MachineView) -> Judged {
+    let budget = budget_us(machine);
+    let latencies = numbered(machine, LATENCY, parse_u64)?;
     let seen: CpuSet = latencies.keys().map(|&(cpu, _)| cpu).collect();
     if seen.is_empty() {
-        return without_states(case);
+        return without_states(machine);
     }
-    let disabled = numbered(case, DISABLE, parse_u64)?;
-    let names = numbered(case, NAME, parse_line).unwrap_or_default();
-    let limits = PerCpu::of(case, LIMIT, parse_resume_latency);
+    let disabled = numbered(machine, DISABLE, parse_u64)?;
+    let names = numbered(machine, NAME, parse_line).unwrap_or_default();
+    let limits = PerCpuSetting::of(machine, LIMIT, parse_resume_latency);
     let (mut deep, mut deepest, mut unclear) = (BTreeMap::new(), BTreeMap::new(), None);
     let mut too_slow = Vec::new();
     for (&(cpu, state), latency) in &latencies {
@@ -112,16 +115,18 @@ fn judge(case: &Case) -> Judged {
         }
     }
     if !deep.is_empty() {
-        return Ok(too_deep(case, budget, deep, &too_slow));
+        return Ok(too_deep(machine, budget, deep, &too_slow));
     }
-    let unseen = case.cpus().without(&seen);
+    let unseen = machine.cpus().without(&seen);
     match unclear {
         Some(why) => Err(why),
         None if !unseen.is_empty() => {
-            Err(Judgement::unknown(format!("{} shows no idle states, others do", named(&unseen))))
+            Err(Judgement::unknown(format!("{} shows no idle states, others do", cpu_list(&unseen))))
         }
-        None => Ok(Judgement::pass(grouped(deepest.into_iter().map(|(cpu, (_, words))| (cpu, words))))
-            .wanted(wanted(budget))),
+        None => {
+            Ok(Judgement::pass(group_by_value(deepest.into_iter().map(|(cpu, (_, words))| (cpu, words))))
+                .wanted(wanted(budget)))
+        }
     }
 }
 
@@ -140,7 +145,7 @@ fn short(name: Option<&String>, state: u32) -> String {
 /// Whether a CPU may go into a state.
 fn usable(
     disabled: Option<&Result<u64, Judgement>>,
-    limits: &PerCpu<Option<u64>>,
+    limits: &PerCpuSetting<Option<u64>>,
     cpu: Cpu,
     state: u32,
     latency: &Result<u64, Judgement>,
@@ -160,31 +165,35 @@ fn usable(
             if limits.is_absent() { Ok(true) } else { limits.all_known().map(|()| true) }
         }
         Some(Err(why)) => Err(why.clone()),
-        None => Err(absent(&DISABLE.replacen('#', &cpu.to_string(), 1).replacen('#', &state.to_string(), 1))),
+        None => Err(unknown_absent(&DISABLE.replacen('#', &cpu.to_string(), 1).replacen(
+            '#',
+            &state.to_string(),
+            1,
+        ))),
     }
 }
 
 /// A limit where the kernel takes one, the deep states off, or on x86 none of them from the boot on.
-fn shallow(case: &Case, budget: u64, cpus: &CpuSet, states: &[(Cpu, u32)]) -> Remedy {
+fn shallow(machine: &MachineView, budget: u64, cpus: &CpuSet, states: &[(Cpu, u32)]) -> Remedy {
     let path = |&(cpu, state): &(Cpu, u32)| {
         DISABLE.replacen('#', &cpu.to_string(), 1).replacen('#', &state.to_string(), 1)
     };
-    let called = DISABLE.replacen('#', "N", 1).replacen('#', "M", 1);
-    let of = format!("each such state of {}", named(cpus));
-    let off = Remedy::from(Change::each(states.iter().map(path).collect(), &called, &of, 1));
-    let limits = PerCpu::of(case, LIMIT, parse_resume_latency);
+    let shown_as = DISABLE.replacen('#', "N", 1).replacen('#', "M", 1);
+    let of = format!("each such state of {}", cpu_list(cpus));
+    let off = Remedy::from(Change::each(states.iter().map(path).collect(), &shown_as, &of, 1));
+    let limits = PerCpuSetting::of(machine, LIMIT, parse_resume_latency);
     let limited = cpus.iter().all(|cpu| limits.known.contains_key(&cpu));
     let ways = match limited {
         true => Remedy::from(Change::each_cpu(LIMIT, cpus, budget)).or(off),
         false => off,
     };
     let words = ["processor.max_cstate=1", "intel_idle.max_cstate=1"];
-    let whole = Remedy::of(words.map(Change::boot)).note("which is for the whole machine");
-    if case.needs_x86().is_ok() { ways.or(whole) } else { ways }
+    let whole = Remedy::of(words.map(Change::cmdline_add)).note("which is for the whole machine");
+    if machine.require_x86().is_ok() { ways.or(whole) } else { ways }
 }
 
 fn too_deep(
-    case: &Case,
+    machine: &MachineView,
     budget: u64,
     deep: BTreeMap<Cpu, (u64, String)>,
     states: &[(Cpu, u32)],
@@ -193,32 +202,32 @@ fn too_deep(
     let cpus: CpuSet = deep.keys().copied().collect();
     let severity = match worst {
         // A CPU that polls does not idle.
-        _ if case.is_for(Profile::BusyPoll) => Severity::Low,
-        101.. if !case.is_for(Profile::Audio) => Severity::High,
+        _ if machine.has_profile(Profile::BusyPoll) => Severity::Low,
+        101.. if !machine.has_profile(Profile::Audio) => Severity::High,
         _ => Severity::Medium,
     };
     let mut worst_first: Vec<(Cpu, (u64, String))> = deep.into_iter().collect();
     worst_first.sort_by_key(|&(cpu, (latency, _))| (Reverse(latency), cpu));
-    Judgement::fail(grouped(worst_first.into_iter().map(|(cpu, (_, words))| (cpu, words))))
+    Judgement::fail(group_by_value(worst_first.into_iter().map(|(cpu, (_, words))| (cpu, words))))
         .severity(severity)
         .wanted(wanted(budget))
-        .fix(shallow(case, budget, &cpus, states))
+        .fix(shallow(machine, budget, &cpus, states))
 }
 
 /// No CPU that matters shows a state: then the architecture's own halt is all there is, if it is known why.
-fn without_states(case: &Case) -> Judged {
-    let driver = &case.facts().cpuidle_driver;
+fn without_states(machine: &MachineView) -> Judged {
+    let driver = &machine.facts().cpuidle_driver;
     if let Fact::Refused(_) | Fact::Malformed(_) = driver {
-        return Err(unread("/sys/devices/system/cpu/cpuidle/current_driver", driver));
+        return Err(unknown_from("/sys/devices/system/cpu/cpuidle/current_driver", driver));
     }
-    if case.is_virtual()? {
+    if machine.is_virtual()? {
         return Err(Judgement::not_applicable(
             "this guest has no idle states: how deep it sleeps is up to its host",
         ));
     }
-    let cmdline = case.cmdline()?;
+    let cmdline = machine.cmdline()?;
     let off = match (cmdline.value("idle"), cmdline.value("cpuidle.off")) {
-        (Some(how @ ("poll" | "halt")), _) if case.needs_x86().is_ok() => Some(format!("idle={how}")),
+        (Some(how @ ("poll" | "halt")), _) if machine.require_x86().is_ok() => Some(format!("idle={how}")),
         (_, Some("1")) => Some("cpuidle.off=1".to_owned()),
         _ if driver.known().is_some_and(|name| name == "none") => Some("no idle driver".to_owned()),
         _ => None,
@@ -231,7 +240,7 @@ fn without_states(case: &Case) -> Judged {
             let name: String = name.chars().take(40).collect();
             Err(Judgement::unknown(format!("the idle driver is {name}, but these CPUs show no states")))
         }
-        _ if case.kconfig()?.is_yes("CPU_IDLE") => Err(Judgement::unknown(
+        _ if machine.kconfig()?.is_yes("CPU_IDLE") => Err(Judgement::unknown(
             "/sys/devices/system/cpu/cpuidle is not there, though the kernel has CONFIG_CPU_IDLE",
         )),
         _ => Ok(Judgement::pass("no CONFIG_CPU_IDLE")),

@@ -1,36 +1,38 @@
 //! The tick of idle CPUs: whether each pause of a periodic loop stops it and each wakeup starts it again.
 
 use super::sources::{IDLE_MENU_C, NO_HZ, PARAMETERS, RT_CONFIG};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
-use crate::judgement::{Judged, Judgement, Severity, Verdict};
-use crate::words::short;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::view::MachineView;
+use crate::words::truncate;
 use facts::Fact;
 use facts::kbool::kbool;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "idle-tick",
     title: "tick of idle CPUs",
-    what: "With NO_HZ a CPU that has nothing to do stops its tick, and starts it again, with the accounts that were left out, on its \
+    description: "With NO_HZ a CPU that has nothing to do stops its tick, and starts it again, with the accounts that were left out, on its \
            way to the next thread. nohz=off, or a kernel with HZ_PERIODIC, lets the tick go on.",
-    why: "what stops and restarts the tick lies between the timer's interrupt and the thread, on each wakeup that ends a pause longer than a tick",
-    tell: "nohz= on the command line and the kernel's configuration. Where the governor of idle states is menu or teo, the kernel (4.17 \
+    rationale: "what stops and restarts the tick lies between the timer's interrupt and the thread, on each wakeup that ends a pause longer than a tick",
+    detection: "nohz= on the command line and the kernel's configuration. Where the governor of idle states is menu or teo, the kernel (4.17 \
            on) keeps the tick in pauses that it expects to be shorter than a tick: what is left are loops with a longer period, and the \
            finding is low. How long the pauses are is not seen. It does not apply to \
            guests, where each tick of an idle CPU interrupts the host.",
-    cost: "A tick on each idle CPU, 100 to 1000 times a second: more power, fewer deep idle states, and a wakeup that falls on a tick waits for \
+    side_effects: "A tick on each idle CPU, 100 to 1000 times a second: more power, fewer deep idle states, and a wakeup that falls on a tick waits for \
            it, some microseconds. skew_tick=1 spreads the ticks.",
     wanted: "the tick goes on when a CPU is idle",
-    fix: || Change::boot("nohz=off").into(),
+    fix: || Change::cmdline_add("nohz=off").into(),
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    contested: "the kernel's guide advises periodic loops against NO_HZ, tuned's profile cpu-partitioning sets nohz=on, and rtcqs asks for a \
+    evidence: EvidenceKind::Documented,
+    disputed: "the kernel's guide advises periodic loops against NO_HZ, tuned's profile cpu-partitioning sets nohz=on, and rtcqs asks for a \
                 tickless kernel: `onbeat measure` with the loop's own period, with and without nohz=off, and `onbeat compare` the two",
-    lasts: Lasts::Boot,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ", url: RT_CONFIG },
         Source {
@@ -43,7 +45,7 @@ pub static KNOB: Knob = Knob {
             url: IDLE_MENU_C,
         },
     ],
-    cures: &[Slice::IdleExit],
+    cures: &[SliceKind::IdleExit],
     after: &["nohz-full"],
     conflicts: &["tick-off"],
     reads: &[GOVERNOR],
@@ -73,40 +75,40 @@ pub static KNOB: Knob = Knob {
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor_ro";
 const FULL: &str = "/sys/devices/system/cpu/nohz_full";
 
-fn judge(case: &Case) -> Judged {
-    if !case.is_for(Profile::ControlLoop) {
+fn judge(machine: &MachineView) -> Judged {
+    if !machine.has_profile(Profile::ControlLoop) {
         return Err(Judgement::not_applicable("it is for loops that sleep until their next period"));
     }
     // A kernel without the option has no such file.
-    let full = match &case.facts().nohz_full {
+    let full = match &machine.facts().nohz_full {
         Fact::Absent => CpuSet::default(),
-        full => case.known(full, FULL)?.clone(),
+        full => machine.known(full, FULL)?.clone(),
     };
-    if !full.and(case.cpus()).is_empty() {
+    if !full.and(machine.cpus()).is_empty() {
         return Err(Judgement::not_applicable(
             "CPUs that matter are in nohz_full=, which needs the tick to stop: see nohz-full first",
         ));
     }
-    let cmdline = case.cmdline()?;
+    let cmdline = machine.cmdline()?;
     let last = cmdline.values("nohz").rev().find_map(|value| Some((value, kbool(value)?)));
     if let Some((value, false)) = last {
-        return Ok(Judgement::pass(format!("nohz={}", short(value))));
+        return Ok(Judgement::pass(format!("nohz={}", truncate(value))));
     }
     // A CPU that polls when it is idle keeps its tick.
-    if cmdline.value("idle") == Some("poll") && is_x86(case)? {
+    if cmdline.value("idle") == Some("poll") && is_x86(machine)? {
         return Err(Judgement::not_applicable("idle=poll keeps it for as long as that is there"));
     }
-    let config = case.kconfig()?;
+    let config = machine.kconfig()?;
     let built = ["NO_HZ_COMMON", "NO_HZ_IDLE", "NO_HZ_FULL", "NO_HZ"];
     if !built.iter().any(|option| config.get(option) == Setting::Yes) {
         return Ok(Judgement::pass("built without NO_HZ"));
     }
-    if case.is_virtual()? {
+    if machine.is_virtual()? {
         return Err(Judgement::not_applicable(
             "in a guest each tick of an idle CPU interrupts its host, and stopping it is cheaper",
         ));
     }
-    Ok(match keeper(case) {
+    Ok(match keeper(machine) {
         Some(governor) => {
             Judgement::fail(format!("it stops, except in pauses that {governor} takes for short"))
                 .severity(Severity::Low)
@@ -115,20 +117,20 @@ fn judge(case: &Case) -> Judged {
     })
 }
 
-fn is_x86(case: &Case) -> Result<bool, Judgement> {
-    match case.needs_x86() {
+fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
+    match machine.require_x86() {
         Ok(()) => Ok(true),
-        Err(early) if early.verdict == Verdict::NotApplicable => Ok(false),
+        Err(early) if early.verdict == AuditVerdict::NotApplicable => Ok(false),
         Err(early) => Err(early),
     }
 }
 
 /// The governor of idle states, if it keeps the tick in short pauses; it only weighs the finding.
-fn keeper(case: &Case) -> Option<String> {
+fn keeper(machine: &MachineView) -> Option<String> {
     // Without a driver no governor is asked, and each pause stops the tick (cpuidle_idle_call() in kernel/sched/idle.c).
-    case.facts().cpuidle_driver.known().filter(|driver| *driver != "none")?;
-    let governor = case.line_if_there(GOVERNOR).ok().flatten()?;
-    let keeps = matches!(governor.as_str(), "menu" | "teo") && case.series().is_ok_and(|is| is >= (4, 17));
+    machine.facts().cpuidle_driver.known().filter(|driver| *driver != "none")?;
+    let governor = machine.line_if_present(GOVERNOR).ok().flatten()?;
+    let keeps = matches!(governor.as_str(), "menu" | "teo") && machine.series().is_ok_and(|is| is >= (4, 17));
     keeps.then_some(governor)
 }
 

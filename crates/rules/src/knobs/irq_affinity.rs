@@ -1,45 +1,48 @@
 //! Affinity of interrupts: whether devices interrupt the CPUs that matter.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PER_CPU_KTHREADS};
-use crate::case::{Case, unread};
-use crate::change::{Because, Change};
-use crate::irq_kinds::{Kind, handlers, kind};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
+use crate::irq_kind::{IrqKind, handler_names, irq_kind};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{list, some_of};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::{short_ranges, truncate_list};
 use facts::Fact;
 use facts::irqs::Irq;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "irq-affinity",
     title: "affinity of interrupts",
-    what: "Each interrupt of a device may go to the CPUs in its smp_affinity_list, and goes to those in its \
+    description: "Each interrupt of a device may go to the CPUs in its smp_affinity_list, and goes to those in its \
            effective_affinity_list, mostly one. With threaded handlers the thread of the interrupt follows it.",
-    why: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its handler and softirqs run there",
-    tell: "Both lists of each interrupt that has a handler. A new affinity can take effect with the next interrupt only: until then \
+    rationale: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its handler and softirqs run there",
+    detection: "Both lists of each interrupt that has a handler. A new affinity can take effect with the next interrupt only: until then \
            an idle one still shows its old CPU. Interrupts that the kernel spreads itself are judged by managed-interrupts, \
            those of each CPU and those that the kernel lets nobody move by no rule; debugfs tells them apart, else their \
            names: a storage controller whose names say nothing can be taken for one that can be moved.",
-    cost: "The other CPUs have more to do, and interrupts on another node of memory take longer. irqbalance moves interrupts \
+    side_effects: "The other CPUs have more to do, and interrupts on another node of memory take longer. irqbalance moves interrupts \
            back unless it is stopped or told which CPUs to leave alone.",
     wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks there serve",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, IRQs isolation", url: ISOLATION },
         Source { title: "kernel: SMP IRQ affinity", url: IRQ_AFFINITY },
         Source { title: "kernel: OS jitter due to per-CPU kthreads, irq/%d-%s", url: PER_CPU_KTHREADS },
     ],
-    cures: &[Slice::Irq, Slice::Softirq, Slice::Thread],
+    cures: &[SliceKind::Irq, SliceKind::Softirq, SliceKind::Thread],
     after: &["default-irq-affinity"],
     facts: &[
         "/proc/irq/N/smp_affinity_list",
@@ -76,14 +79,14 @@ enum Place {
     Elsewhere,
 }
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let irqs = case.known(&case.survey.irqs, "/proc/irq")?;
-    let movable = irqs.irqs.iter().filter(|irq| kind(irq) == Kind::Movable);
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let irqs = machine.known(&machine.survey.irqs, "/proc/irq")?;
+    let movable = irqs.irqs.iter().filter(|irq| irq_kind(irq) == IrqKind::Movable);
     let placed: Vec<(Place, &Irq)> =
-        movable.clone().filter_map(|irq| Some((place(irq, case.cpus())?, irq))).collect();
+        movable.clone().filter_map(|irq| Some((place(irq, machine.cpus())?, irq))).collect();
     let named = |wanted: Place| {
-        some_of(placed.iter().filter(|(place, _)| *place == wanted).map(|(_, irq)| handlers(irq)))
+        truncate_list(placed.iter().filter(|(place, _)| *place == wanted).map(|(_, irq)| handler_names(irq)))
     };
     // The CPUs that matter and are touched by one of a place.
     let cpus = |wanted: Place| {
@@ -93,18 +96,18 @@ fn judge(case: &Case) -> Judged {
             _ => &irq.allowed,
         });
         let all = sets.filter_map(Fact::known).fold(CpuSet::default(), |all, set| all.or(set));
-        list(&all.and(case.cpus()))
+        short_ranges(&all.and(machine.cpus()))
     };
-    let others = case.housekeeping()?;
+    let others = machine.housekeeping_cpus()?;
     let moved: Vec<u32> = placed
         .iter()
         .filter(|(place, _)| matches!(place, Place::There | Place::Allowed))
         .map(|(_, irq)| irq.number)
         .collect();
     let paths = moved.iter().map(|number| format!("/proc/irq/{number}/smp_affinity_list")).collect();
-    let numbers = format!("interrupt {}", some_of(moved.iter().map(ToString::to_string)));
+    let numbers = format!("interrupt {}", truncate_list(moved.iter().map(ToString::to_string)));
     let fix = Remedy::from(Change::each(paths, "/proc/irq/N/smp_affinity_list", &numbers, &others))
-        .keep(Change::boot(format!("irqaffinity={others}")))
+        .persist(Change::cmdline_add(format!("irqaffinity={others}")))
         .note("one whose device a real-time task serves may be there on purpose");
     let (there, leaving, allowed) = (named(Place::There), named(Place::Leaving), named(Place::Allowed));
     if !there.is_empty() {
@@ -112,19 +115,19 @@ fn judge(case: &Case) -> Judged {
     }
     if !leaving.is_empty() {
         let value = format!("{leaving} still on CPU {} until the next interrupt", cpus(Place::Leaving));
-        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(Because::Machine, "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters")));
+        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(AdviceReason::Machine, "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters")));
     }
     if !allowed.is_empty() {
         let value = format!("{allowed} elsewhere at present, allowed on CPU {}", cpus(Place::Allowed));
         return Ok(Judgement::fail(value).severity(Severity::Low).fix(fix));
     }
     for irq in movable {
-        let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));
+        let path = format!("the affinity of interrupt {} ({})", irq.number, handler_names(irq));
         if !matches!(irq.allowed, Fact::Known(_)) {
-            return Err(unread(&path, &irq.allowed));
+            return Err(unknown_from(&path, &irq.allowed));
         }
         if !matches!(irq.effective, Fact::Known(_) | Fact::Absent) {
-            return Err(unread(&path, &irq.effective));
+            return Err(unknown_from(&path, &irq.effective));
         }
     }
     if irqs.missed > 0 || irqs.irqs.is_empty() {
@@ -132,7 +135,7 @@ fn judge(case: &Case) -> Judged {
             "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which have a handler",
         ));
     }
-    Ok(Judgement::pass(format!("none on CPU {}", list(case.cpus()))))
+    Ok(Judgement::pass(format!("none on CPU {}", short_ranges(machine.cpus()))))
 }
 
 /// None where that could not be read.

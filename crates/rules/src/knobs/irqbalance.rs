@@ -1,31 +1,35 @@
 //! irqbalance: a program that moves interrupts about every ten seconds.
 
-use crate::case::{Case, unread};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
+use crate::competing_tuners;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::list;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::short_ranges;
 use facts::Fact;
 use facts::irqbalance::{Banned, parse_banned};
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "irqbalance",
     title: "irqbalance",
-    what: "A program that spreads interrupts over CPUs and moves them again every 10 s. It leaves alone the CPUs of isolcpus= and nohz_full=, \
+    description: "A program that spreads interrupts over CPUs and moves them again every 10 s. It leaves alone the CPUs of isolcpus= and nohz_full=, \
            or instead of these the ones it is told in its environment.",
-    why: "it moves interrupts back to CPUs that they were taken from, unless it is told to leave these alone",
-    tell: "Whether it runs, the lists of the kernel that it reads itself, and its environment in /etc/default or /etc/sysconfig and what was shipped. What it was told over \
+    rationale: "it moves interrupts back to CPUs that they were taken from, unless it is told to leave these alone",
+    detection: "Whether it runs, the lists of the kernel that it reads itself, and its environment in /etc/default or /etc/sysconfig and what was shipped. What it was told over \
            its socket, single interrupts it has to leave alone, and units other than the distribution's are not seen. CPUs of cpuset partitions \
            do not show in the lists that it reads.",
-    cost: "Where it is stopped, interrupts stay where the kernel put them, by default all that it can on few CPUs: give them CPUs yourself, or some \
+    side_effects: "Where it is stopped, interrupts stay where the kernel put them, by default all that it can on few CPUs: give them CPUs yourself, or some \
            of the machine's throughput is lost.",
     wanted: "not running, or with all CPUs that matter banned",
     fix: Remedy::default,
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source {
             title: "irqbalance(1), IRQBALANCE_BANNED_CPULIST",
@@ -36,7 +40,7 @@ pub static KNOB: Knob = Knob {
             url: "https://github.com/Irqbalance/irqbalance/pull/356",
         },
     ],
-    cures: &[Slice::Irq],
+    cures: &[SliceKind::Irq],
     reads: &[SHIPPED, DEFAULT, SYSCONFIG, DROP_INS],
     facts: &["/proc/PID/stat", ISOLATED, NOHZ_FULL],
     programs: PROGRAMS,
@@ -58,35 +62,35 @@ const DROP_INS: &str = "/etc/systemd/system/irqbalance.service.d/*.conf";
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
 const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let running = rivals::running(case.survey, PROGRAMS);
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let running = competing_tuners::running_programs(machine.survey, PROGRAMS);
     if running.found.is_empty() {
         running.and_no_more()?;
         return Ok(Judgement::pass("not running"));
     }
     // What it bans depends on its version where old and new ways of telling it meet.
-    let ways = ways(case, &told(case)?)?;
-    let left: Vec<CpuSet> = ways.iter().map(|banned| case.cpus().without(banned)).collect();
+    let ways = ways(machine, &told(machine)?)?;
+    let left: Vec<CpuSet> = ways.iter().map(|banned| machine.cpus().without(banned)).collect();
     let worst = left.iter().max_by_key(|cpus| cpus.len()).cloned().unwrap_or_default();
     if worst.is_empty() {
-        return Ok(Judgement::pass(format!("running, CPU {} banned", list(case.cpus()))));
+        return Ok(Judgement::pass(format!("running, CPU {} banned", short_ranges(machine.cpus()))));
     }
     if left.iter().any(CpuSet::is_empty) {
         return Err(Judgement::unknown(format!(
             "whether it leaves CPU {worst} alone depends on its version: set IRQBALANCE_BANNED_CPULIST={} alone",
-            case.cpus()
+            machine.cpus()
         )));
     }
-    Ok(Judgement::fail(format!("running, CPU {} not banned", list(&worst))).fix(Remedy::from(Change::Disable { unit: "irqbalance".to_owned(), program: "irqbalance".to_owned() }).or(Remedy::advice(Because::Program, format!(
+    Ok(Judgement::fail(format!("running, CPU {} not banned", short_ranges(&worst))).fix(Remedy::from(Change::Disable { unit: "irqbalance".to_owned(), program: "irqbalance".to_owned() }).or(Remedy::advice(AdviceReason::Program, format!(
         "IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the list replaces the CPUs that it finds isolated itself",
-        case.cpus().or(&automatic(case).unwrap_or_default())
+        machine.cpus().or(&automatic(machine).unwrap_or_default())
     )))))
 }
 
 /// What its environment says.
-fn told(case: &Case) -> Result<Banned, Judgement> {
-    for drop_in in case.texts(DROP_INS)? {
+fn told(machine: &MachineView) -> Result<Banned, Judgement> {
+    for drop_in in machine.texts(DROP_INS)? {
         match &drop_in.content {
             Fact::Known(text) if !text.contains("IRQBALANCE_BANNED") => {}
             Fact::Known(_) => {
@@ -94,41 +98,41 @@ fn told(case: &Case) -> Result<Banned, Judgement> {
                     "a drop-in of irqbalance.service says which CPUs it leaves alone: put that into its environment file to have it judged",
                 ));
             }
-            other => return Err(unread(&drop_in.path, other)),
+            other => return Err(unknown_from(&drop_in.path, other)),
         }
     }
-    let files = [case.parsed(DEFAULT, parse_banned)?, case.parsed(SYSCONFIG, parse_banned)?];
+    let files = [machine.parsed(DEFAULT, parse_banned)?, machine.parsed(SYSCONFIG, parse_banned)?];
     let mut said = files.into_iter().flatten().filter(|banned| *banned != Banned::default());
     match (said.next(), said.next()) {
         (Some(_), Some(_)) => Err(Judgement::unknown(format!(
             "{DEFAULT} and {SYSCONFIG} both say which CPUs it leaves alone: keep the one that its unit reads"
         ))),
         (said, _) => {
-            Ok(said.unwrap_or_default().over(case.parsed(SHIPPED, parse_banned)?.unwrap_or_default()))
+            Ok(said.unwrap_or_default().over(machine.parsed(SHIPPED, parse_banned)?.unwrap_or_default()))
         }
     }
 }
 
 /// The CPUs that it leaves alone, by each way in which a version may take what it was told.
-fn ways(case: &Case, told: &Banned) -> Result<Vec<CpuSet>, Judgement> {
+fn ways(machine: &MachineView, told: &Banned) -> Result<Vec<CpuSet>, Judgement> {
     let mut ways = Vec::new();
     match &told.list {
-        Some(list) if told.blank => ways.extend([list.clone(), automatic(case)?]),
+        Some(list) if told.blank => ways.extend([list.clone(), automatic(machine)?]),
         Some(list) => ways.push(list.clone()),
-        None => ways.push(automatic(case)?),
+        None => ways.push(automatic(machine)?),
     }
     ways.extend(told.mask.clone());
     Ok(ways)
 }
 
 /// The CPUs that it finds isolated itself.
-fn automatic(case: &Case) -> Result<CpuSet, Judgement> {
+fn automatic(machine: &MachineView) -> Result<CpuSet, Judgement> {
     let list = |fact: &Fact<CpuSet>, path| match fact {
         Fact::Known(cpus) => Ok(cpus.clone()),
         Fact::Absent => Ok(CpuSet::default()),
-        other => Err(unread(path, other)),
+        other => Err(unknown_from(path, other)),
     };
-    Ok(list(&case.facts().isolated, ISOLATED)?.or(&list(&case.facts().nohz_full, NOHZ_FULL)?))
+    Ok(list(&machine.facts().isolated, ISOLATED)?.or(&list(&machine.facts().nohz_full, NOHZ_FULL)?))
 }
 
 #[cfg(test)]

@@ -1,43 +1,46 @@
 //! The lists of CPUs on the command line: whether they can be read, and agree.
 
 use super::sources::{ISOLATION, PARAMETERS};
-use crate::case::{Case, absent, unread};
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{list, short, some_of};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::{unknown_absent, unknown_from};
+use crate::view::MachineView;
+use crate::words::{short_ranges, truncate, truncate_list};
 use facts::Fact;
 use facts::cmdline::Cmdline;
 use facts::cpu_lists::{Isolcpus, parse_isolcpus, parse_kernel_list};
 use facts::line::parse_cpus;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "isolation-lists",
     title: "lists of CPUs on the command line",
-    what: "isolcpus=, nohz_full= and rcu_nocbs= name the CPUs to be set apart, irqaffinity= those for new interrupts: the others. \
+    description: "isolcpus=, nohz_full= and rcu_nocbs= name the CPUs to be set apart, irqaffinity= those for new interrupts: the others. \
            What is no list costs the whole parameter: isolcpus= and nohz_full= are ignored, rcu_nocbs= is taken for all \
            CPUs, irqaffinity= for little more than the boot CPU.",
-    why: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts and RCU callbacks come to those that matter",
-    tell: "The command line, read as the kernel reads it: flags of isolcpus=, `N` for the last CPU, `all`, strides; and which CPUs the \
+    rationale: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts and RCU callbacks come to those that matter",
+    detection: "The command line, read as the kernel reads it: flags of isolcpus=, `N` for the last CPU, `all`, strides; and which CPUs the \
            kernel says it isolated. That rcu_nocbs= covers only a part of the isolated CPUs is not judged here.",
-    cost: "A boot, after which CPUs that were in use so far may be out of load balancing.",
+    side_effects: "A boot, after which CPUs that were in use so far may be out of load balancing.",
     wanted: "lists that the kernel can read, rcu_nocbs= with the isolated CPUs and irqaffinity= with the others",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "correct the boot loader's configuration, and read /proc/cmdline and the beginning of the kernel log after the boot",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, cpu lists", url: PARAMETERS },
         Source { title: "kernel: CPU isolation, full isolation example", url: ISOLATION },
     ],
-    cures: &[Slice::Irq, Slice::Thread, Slice::Softirq],
+    cures: &[SliceKind::Irq, SliceKind::Thread, SliceKind::Softirq],
     reads: &[POSSIBLE, PRESENT],
     facts: &["/proc/cmdline", ISOLATED, NOHZ_FULL],
     judge,
@@ -70,24 +73,25 @@ struct Lists {
     odd: Vec<String>,
 }
 
-fn judge(case: &Case) -> Judged {
-    let cmdline = case.cmdline()?;
+fn judge(machine: &MachineView) -> Judged {
+    let cmdline = machine.cmdline()?;
     let given: Vec<&str> = NAMES.into_iter().filter(|name| cmdline.values(name).next().is_some()).collect();
     if given.is_empty() {
         return Err(Judgement::not_applicable("there is no such list on the command line"));
     }
-    let possible = case.parsed(POSSIBLE, parse_cpus)?.ok_or_else(|| absent(POSSIBLE))?;
-    let present = case.parsed(PRESENT, parse_cpus)?.ok_or_else(|| absent(PRESENT))?;
+    let possible = machine.parsed(POSSIBLE, parse_cpus)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
+    let present = machine.parsed(PRESENT, parse_cpus)?.ok_or_else(|| unknown_absent(PRESENT))?;
     let last = possible.iter().last().unwrap_or_default();
     let mut lists = read(cmdline, last, &present);
     lists.compare();
-    lists.fulfilled(case, &possible);
+    lists.fulfilled(machine, &possible);
     let severity = if lists.wrong.is_empty() { Severity::Medium } else { Severity::High };
-    let found = some_of(lists.wrong.into_iter().chain(lists.odd));
+    let found = truncate_list(lists.wrong.into_iter().chain(lists.odd));
     if found.is_empty() {
-        for (path, kernel) in [(ISOLATED, &case.facts().isolated), (NOHZ_FULL, &case.facts().nohz_full)] {
+        for (path, kernel) in [(ISOLATED, &machine.facts().isolated), (NOHZ_FULL, &machine.facts().nohz_full)]
+        {
             if !matches!(kernel, Fact::Known(_) | Fact::Absent) {
-                return Err(unread(path, kernel));
+                return Err(unknown_from(path, kernel));
             }
         }
         return Ok(Judgement::pass(format!("{} agree", given.join(", "))));
@@ -114,14 +118,17 @@ fn read(cmdline: &Cmdline, last: Cpu, present: &CpuSet) -> Lists {
                 _ => parse_kernel_list(value, last).map(|cpus| (true, cpus)),
             };
             match parsed {
-                Err(_) => lists.wrong.push(format!("{name}={} is no list of CPUs", short(value))),
+                Err(_) => lists.wrong.push(format!("{name}={} is no list of CPUs", truncate(value))),
                 Ok((_, cpus)) if cpus.is_empty() => {
-                    lists.wrong.push(format!("{name}={} names no CPU", short(value)));
+                    lists.wrong.push(format!("{name}={} names no CPU", truncate(value)));
                 }
                 Ok((counts, cpus)) => {
                     let missing = cpus.without(present);
                     if !missing.is_empty() {
-                        lists.odd.push(format!("{name}= names CPU {}, which is not there", list(&missing)));
+                        lists.odd.push(format!(
+                            "{name}= names CPU {}, which is not there",
+                            short_ranges(&missing)
+                        ));
                     }
                     if counts {
                         lists.cpus[at] = lists.cpus[at].or(&cpus);
@@ -141,13 +148,14 @@ impl Lists {
         let disjoint = |a: &CpuSet, b: &CpuSet| !a.is_empty() && !b.is_empty() && a.and(b).is_empty();
         let both = irqs.and(&apart);
         if !both.is_empty() {
-            self.wrong.push(format!("irqaffinity= has CPU {}, which is set apart", list(&both)));
+            self.wrong.push(format!("irqaffinity= has CPU {}, which is set apart", short_ranges(&both)));
         }
         if disjoint(nocbs, &apart) {
-            self.wrong.push(format!("rcu_nocbs= has none of CPU {}, which is set apart", list(&apart)));
+            self.wrong
+                .push(format!("rcu_nocbs= has none of CPU {}, which is set apart", short_ranges(&apart)));
         }
         if disjoint(nohz, domain) {
-            self.wrong.push(format!("nohz_full= has none of CPU {} of isolcpus=", list(domain)));
+            self.wrong.push(format!("nohz_full= has none of CPU {} of isolcpus=", short_ranges(domain)));
         }
     }
 }
@@ -155,15 +163,16 @@ impl Lists {
 impl Lists {
     /// Looks for CPUs that the kernel did not isolate as it was told to: it may have no such parameter, or refuse two
     /// lists that differ, as it did before 5.18.
-    fn fulfilled(&mut self, case: &Case, possible: &CpuSet) {
-        let facts = case.facts();
+    fn fulfilled(&mut self, machine: &MachineView, possible: &CpuSet) {
+        let facts = machine.facts();
         let lists =
             [("isolcpus", &self.domain, &facts.isolated), ("nohz_full", &self.cpus[1], &facts.nohz_full)];
         for (name, asked, kernel) in lists {
             let Fact::Known(taken) = kernel else { continue };
             let missing = asked.and(possible).without(taken);
             if !missing.is_empty() {
-                let said = format!("{name}= has CPU {}, which the kernel did not take", list(&missing));
+                let said =
+                    format!("{name}= has CPU {}, which the kernel did not take", short_ranges(&missing));
                 if asked.and(taken).is_empty() { self.wrong.push(said) } else { self.odd.push(said) }
             }
         }

@@ -1,31 +1,33 @@
 //! What the kernel must have been built with to keep CPUs apart.
 
 use super::sources::ISOLATION;
-use crate::balance::exposed;
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "isolation-support",
     title: "support for isolated CPUs",
-    what: "CPUSETS gives partitions of CPUs at run time, CPU_ISOLATION the parameter isolcpus= and what nohz_full= takes, \
+    description: "CPUSETS gives partitions of CPUs at run time, CPU_ISOLATION the parameter isolcpus= and what nohz_full= takes, \
            RCU_NOCB_CPU the parameter rcu_nocbs=, which takes the callbacks of RCU off a CPU.",
-    why: "without them tasks are balanced onto the CPUs that matter, and unbound work and callbacks of RCU run there; the parameters are ignored",
-    tell: "The kernel's configuration. Where the CPUs are out of load balancing already, by one way, the other is not asked for. \
+    rationale: "without them tasks are balanced onto the CPUs that matter, and unbound work and callbacks of RCU run there; the parameters are ignored",
+    detection: "The kernel's configuration. Where the CPUs are out of load balancing already, by one way, the other is not asked for. \
            Whether the features are used is judged by other rules.",
-    cost: "Another kernel; the options cost nothing while nobody uses them.",
+    side_effects: "Another kernel; the options cost nothing while nobody uses them.",
     wanted: "CPUSETS, CPU_ISOLATION and RCU_NOCB_CPU built in",
     fix: || {
-        Remedy::of(["CPUSETS", "CPU_ISOLATION", "RCU_NOCB_CPU"].map(|option| Change::config(option, "y")))
+        Remedy::of(["CPUSETS", "CPU_ISOLATION", "RCU_NOCB_CPU"].map(|option| Change::kconfig(option, "y")))
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[Source { title: "kernel: CPU isolation, requirements and interfaces", url: ISOLATION }],
-    cures: &[Slice::Thread, Slice::Workqueue, Slice::Softirq, Slice::TimerSoftirq],
+    cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Softirq, SliceKind::TimerSoftirq],
     facts: &[
         "/boot/config-RELEASE",
         "/sys/devices/system/cpu/isolated",
@@ -40,12 +42,12 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let config = case.kconfig()?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let config = machine.kconfig()?;
     let needed = ["CPUSETS", "CPU_ISOLATION", "RCU_NOCB_CPU"];
     // What is isolated already needs no other way to be.
-    let isolated = exposed(case).is_ok_and(|cpus| cpus.is_empty());
+    let isolated = balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty());
     let wanted = |name: &&str| *name == "RCU_NOCB_CPU" || !isolated;
     let needed: Vec<&str> = needed.into_iter().filter(wanted).collect();
     let missing: Vec<&str> = needed.iter().copied().filter(|name| !config.is_yes(name)).collect();
@@ -53,7 +55,7 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass(format!("{} built in", needed.join(", "))));
     }
     Ok(Judgement::fail(format!("without {}", missing.join(", ")))
-        .fix(Remedy::of(missing.iter().map(|option| Change::config(option, "y")))))
+        .fix(Remedy::of(missing.iter().map(|option| Change::kconfig(option, "y")))))
 }
 
 #[cfg(test)]

@@ -1,27 +1,30 @@
 //! Kernel samepage merging: equal pages of several programs shared until one writes.
 
 use super::sources::KSM;
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-samepage-merging",
     title: "kernel samepage merging",
-    what: "The thread ksmd compares pages of programs that agreed to it, mostly those of virtual machines, and lets equal ones share \
+    description: "The thread ksmd compares pages of programs that agreed to it, mostly those of virtual machines, and lets equal ones share \
            one write-protected page.",
-    why: "the first write to a page that was merged takes a page fault and a copy, and ksmd uses CPU time and memory bandwidth while it compares",
-    tell: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not looked at: without one, ksmd finds nothing to \
+    rationale: "the first write to a page that was merged takes a page fault and a copy, and ksmd uses CPU time and memory bandwidth while it compares",
+    detection: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not looked at: without one, ksmd finds nothing to \
            do. With 0, pages that were merged before stay merged.",
-    cost: "More memory: a host that only fits its virtual machines because their pages are merged can run out of it when 2 is written.",
+    side_effects: "More memory: a host that only fits its virtual machines because their pages are merged can run out of it when 2 is written.",
     wanted: "0, or 2 once to part what was merged",
     fix: || Change::write("/sys/kernel/mm/ksm/run", 2).into(),
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: kernel samepage merging, run and cow_ksm", url: KSM }],
-    cures: &[Slice::PageFault, Slice::Thread],
+    cures: &[SliceKind::PageFault, SliceKind::Thread],
     reads: &[RUN],
     facts: &["/boot/config-RELEASE"],
     judge,
@@ -35,14 +38,14 @@ pub static KNOB: Knob = Knob {
 
 const RUN: &str = "/sys/kernel/mm/ksm/run";
 
-fn judge(case: &Case) -> Judged {
-    match case.number_if_there(RUN)? {
+fn judge(machine: &MachineView) -> Judged {
+    match machine.number_if_present(RUN)? {
         Some(run @ (0 | 2)) => Ok(Judgement::pass(run.to_string())),
         Some(1) => Ok(Judgement::fail("1")),
         Some(other) => {
             Err(Judgement::unknown(format!("{RUN} is {other}, which means nothing that is known")))
         }
-        None if case.kconfig()?.is_yes("KSM") => Err(absent(RUN)),
+        None if machine.kconfig()?.is_yes("KSM") => Err(unknown_absent(RUN)),
         None => Err(Judgement::not_applicable("this kernel was built without it (CONFIG_KSM)")),
     }
 }

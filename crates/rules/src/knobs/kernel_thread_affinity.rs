@@ -1,43 +1,45 @@
 //! The kernel's own threads: whether those that can be elsewhere are.
 
 use super::sources::{ISOLATION, PER_CPU_KTHREADS};
-use crate::balance::exposed;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::kthreads::{seen, touching};
+use crate::kernel_threads::{names_allowed_on, visible_threads};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
-use crate::words::named;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::cpu_list;
 use facts::threads::Thread;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-affinity",
     title: "affinity of kernel threads",
-    what: "Some threads of the kernel belong to a CPU and cannot be moved (ksoftirqd, ktimers, migration, cpuhp). Others, such as kswapd, \
+    description: "Some threads of the kernel belong to a CPU and cannot be moved (ksoftirqd, ktimers, migration, cpuhp). Others, such as kswapd, \
            kcompactd, rcu_preempt, jbd2 or kauditd, run wherever their affinity lets them.",
-    why: "such a thread takes time from the CPU that matters, throws out what its caches hold, and keeps locks that tasks there may wait for",
-    tell: "The affinity of each kernel thread that can be moved. Threads of interrupts follow these (irq-affinity), rcuo threads are \
+    rationale: "such a thread takes time from the CPU that matters, throws out what its caches hold, and keeps locks that tasks there may wait for",
+    detection: "The affinity of each kernel thread that can be moved. Threads of interrupts follow these (irq-affinity), rcuo threads are \
            judged by rcu-offload-affinity, workers by the masks of workqueues. Where the CPUs are out of load balancing such \
            a thread comes there only by being woken or created there.",
-    cost: "The other CPUs run them. Threads that begin later start with the affinity of kthreadd on most kernels: set it too, and look \
+    side_effects: "The other CPUs run them. Threads that begin later start with the affinity of kthreadd on most kernels: set it too, and look \
            again after modules were loaded.",
     wanted: "movable kernel threads on the other CPUs",
     fix: || {
         Remedy::advice(
-            Because::Threads,
+            AdviceReason::Threads,
             "taskset -pc LIST PID with the other CPUs for each, kthreadd (PID 2) included",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: OS jitter due to per-CPU kthreads, introduction", url: PER_CPU_KTHREADS },
         Source { title: "kernel: CPU isolation, unbound work", url: ISOLATION },
     ],
-    cures: &[Slice::Thread, Slice::Switch],
+    cures: &[SliceKind::Thread, SliceKind::Switch],
     after: &["cpu-isolation"],
     facts: &["/proc/PID/stat", "/proc/PID/status"],
     judge,
@@ -50,24 +52,24 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let threads = seen(case)?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let threads = visible_threads(machine)?;
     let here = |thread: &Thread| {
         let elsewhere = thread.comm.starts_with("irq/") || thread.comm.starts_with("rcuo");
         !thread.immovable && !elsewhere
     };
-    let value = match touching(threads, case.cpus(), here)? {
+    let value = match names_allowed_on(threads, machine.cpus(), here)? {
         names if names.is_empty() => {
-            return Ok(Judgement::pass(format!("none on {}", named(case.cpus()))));
+            return Ok(Judgement::pass(format!("none on {}", cpu_list(machine.cpus()))));
         }
-        names => format!("{names} allowed on {}", named(case.cpus())),
+        names => format!("{names} allowed on {}", cpu_list(machine.cpus())),
     };
-    let kept_off = exposed(case).is_ok_and(|cpus| cpus.is_empty());
+    let kept_off = balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty());
     let severity = if kept_off { Severity::Low } else { Severity::Medium };
     Ok(Judgement::fail(value).severity(severity).fix(Remedy::advice(
-        Because::Threads,
-        format!("taskset -pc {} PID for each, kthreadd (PID 2) included", case.housekeeping()?),
+        AdviceReason::Threads,
+        format!("taskset -pc {} PID for each, kthreadd (PID 2) included", machine.housekeeping_cpus()?),
     )))
 }
 

@@ -1,39 +1,41 @@
 //! Priorities of the kernel's threads of each CPU.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::kthreads::{complete, seen};
+use crate::kernel_threads::{require_complete, visible_threads};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::some_of;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::truncate_list;
 use facts::threads::Thread;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-priorities",
     title: "priorities of softirq and RCU threads",
-    what: "ksoftirqd/N begins as an ordinary task, ktimers/N (newer kernels with threaded interrupts) and, on PREEMPT_RT, rcuc/N as SCHED_FIFO 1. Some recipes raise \
+    description: "ksoftirqd/N begins as an ordinary task, ktimers/N (newer kernels with threaded interrupts) and, on PREEMPT_RT, rcuc/N as SCHED_FIFO 1. Some recipes raise \
            them so that they cannot starve beside real-time tasks that hardly sleep.",
-    why: "above a real-time task's priority, these threads run timers, packets and RCU callbacks of others before it",
-    tell: "The priorities of ksoftirqd, ktimers and rcuc of the CPUs that matter. From 50 on they go ahead of the threads of interrupts \
+    rationale: "above a real-time task's priority, these threads run timers, packets and RCU callbacks of others before it",
+    detection: "The priorities of ksoftirqd, ktimers and rcuc of the CPUs that matter. From 50 on they go ahead of the threads of interrupts \
            that have the default priority.",
-    cost: "At their usual priority they starve beside a real-time task that never sleeps: RCU then reports stalls and memory is not \
+    side_effects: "At their usual priority they starve beside a real-time task that never sleeps: RCU then reports stalls and memory is not \
            freed. Such a CPU wants its callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads raised.",
     wanted: "ksoftirqd ordinary, ktimers and rcuc SCHED_FIFO 1, unless they starve",
     fix: || {
         Remedy::advice(
-            Because::Threads,
+            AdviceReason::Threads,
             "chrt -o -p 0 PID for ksoftirqd, chrt -f -p 1 PID for ktimers and rcuc, or rcutree.kthread_prio=1 at boot; keep them below the real-time tasks if they have to be raised",
         )
     },
     severity: Severity::Info,
-    evidence: Evidence::Practice,
-    contested: "hosts of real-time guests raise them to 2 to 11 against starvation, below their tasks: `onbeat compare` of runs with and \
+    evidence: EvidenceKind::Practice,
+    disputed: "hosts of real-time guests raise them to 2 to 11 against starvation, below their tasks: `onbeat compare` of runs with and \
                 without, and the kernel log for RCU stalls, tell which is worse",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },
         Source {
@@ -41,7 +43,7 @@ pub static KNOB: Knob = Knob {
             url: PER_CPU_KTHREADS,
         },
     ],
-    cures: &[Slice::Thread, Slice::Softirq, Slice::TimerSoftirq],
+    cures: &[SliceKind::Thread, SliceKind::Softirq, SliceKind::TimerSoftirq],
     facts: &["/proc/PID/stat"],
     judge,
     examples: Examples {
@@ -53,14 +55,17 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let threads = seen(case)?;
-    let raised: Vec<&Thread> =
-        threads.kernel.iter().filter(|thread| of(&thread.comm, case.cpus()) && thread.priority > 1).collect();
-    let names = some_of(raised.iter().map(|thread| format!("{} {}", thread.comm, thread.priority)));
+fn judge(machine: &MachineView) -> Judged {
+    let threads = visible_threads(machine)?;
+    let raised: Vec<&Thread> = threads
+        .kernel
+        .iter()
+        .filter(|thread| of(&thread.comm, machine.cpus()) && thread.priority > 1)
+        .collect();
+    let names = truncate_list(raised.iter().map(|thread| format!("{} {}", thread.comm, thread.priority)));
     if names.is_empty() {
-        complete(threads)?;
-        if !threads.kernel.iter().any(|thread| of(&thread.comm, case.cpus())) {
+        require_complete(threads)?;
+        if !threads.kernel.iter().any(|thread| of(&thread.comm, machine.cpus())) {
             return Err(Judgement::unknown("no such thread shows in /proc"));
         }
         return Ok(Judgement::pass("none above 1"));

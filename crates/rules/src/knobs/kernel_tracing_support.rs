@@ -1,29 +1,31 @@
 //! What the kernel must have been built with for its latencies to be explained.
 
 use super::sources::RT_CONFIG;
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::kconfig::Kconfig;
 use facts::line::parse_words;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-tracing-support",
     title: "support for tracing",
-    what: "EVENT_TRACING lets `onbeat hunt` see what ran when a task was late; the tracers osnoise, timerlat and hwlat look for the \
+    description: "EVENT_TRACING lets `onbeat hunt` see what ran when a task was late; the tracers osnoise, timerlat and hwlat look for the \
            noise of the kernel and of the hardware from inside (osnoise and timerlat from 5.14 on). Built in and not running, they cost next to nothing.",
-    why: "a late wakeup that nothing has traced can only be guessed at",
-    tell: "The kernel's configuration, or else the list of tracers in tracefs.",
-    cost: "A kernel with them is larger by some megabytes, and root can look into everything with them.",
+    rationale: "a late wakeup that nothing has traced can only be guessed at",
+    detection: "The kernel's configuration, or else the list of tracers in tracefs.",
+    side_effects: "A kernel with them is larger by some megabytes, and root can look into everything with them.",
     wanted: "EVENT_TRACING, OSNOISE_TRACER, TIMERLAT_TRACER and HWLAT_TRACER built in",
-    fix: || Remedy::of(NEEDED.iter().map(|(option, _)| Change::config(option, "y"))),
+    fix: || Remedy::of(NEEDED.iter().map(|(option, _)| Change::kconfig(option, "y"))),
     severity: Severity::Info,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[Source { title: "kernel: real-time kernel configuration, CONFIG_TRACING", url: RT_CONFIG }],
-    cures: &[Slice::Unexplained],
+    cures: &[SliceKind::Unexplained],
     reads: &[AVAILABLE],
     facts: &["/boot/config-RELEASE"],
     judge,
@@ -46,21 +48,21 @@ const NEEDED: &[(&str, &str)] = &[
     ("HWLAT_TRACER", "hwlat"),
 ];
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // What the running kernel lists cannot be another's, as a configuration can.
-    let listed = case.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
+    let listed = machine.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
     let missing = match listed {
         Some(listed) => {
             let lacks = |(_, tracer): &&(&str, &'static str)| !listed.iter().any(|name| name == tracer);
             NEEDED.iter().filter(lacks).map(|(option, _)| *option).collect()
         }
-        None => missing_in(case.kconfig()?),
+        None => missing_in(machine.kconfig()?),
     };
     if missing.is_empty() {
         return Ok(Judgement::pass("all built in"));
     }
     Ok(Judgement::fail(format!("without {}", missing.join(", ")))
-        .fix(Remedy::of(missing.iter().map(|option| Change::config(option, "y")))))
+        .fix(Remedy::of(missing.iter().map(|option| Change::kconfig(option, "y")))))
 }
 
 fn missing_in(config: &Kconfig) -> Vec<&'static str> {

@@ -1,30 +1,32 @@
 //! KFENCE: a detector of memory errors that looks at one allocation now and then.
 
 use super::sources::KFENCE;
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::line::parse_u64;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "kfence",
     title: "KFENCE",
-    what: "KFENCE puts one allocation of the kernel out of those of each sample interval, 100 ms by default, between guard pages, to find \
+    description: "KFENCE puts one allocation of the kernel out of those of each sample interval, 100 ms by default, between guard pages, to find \
            uses of freed memory and writes beyond its end. It is made to be left on.",
-    why: "each interval a work item wakes a worker and the next allocation takes the slow way; with KFENCE_STATIC_KEYS the kernel's code is patched twice per interval, which interrupts every CPU",
-    tell: "The sample interval, 0 where it is off, and from the kernel's configuration whether static keys are used. The interval can only be read by root.",
-    cost: "Memory errors of drivers in the field are no longer found: for a product that is a loss of safety and security. Without static \
+    rationale: "each interval a work item wakes a worker and the next allocation takes the slow way; with KFENCE_STATIC_KEYS the kernel's code is patched twice per interval, which interrupts every CPU",
+    detection: "The sample interval, 0 where it is off, and from the kernel's configuration whether static keys are used. The interval can only be read by root.",
+    side_effects: "Memory errors of drivers in the field are no longer found: for a product that is a loss of safety and security. Without static \
            keys, try a longer interval first.",
     wanted: "off, or measured",
-    fix: || Remedy::from(Change::write(INTERVAL, 0)).keep(Change::boot("kfence.sample_interval=0")),
+    fix: || Remedy::from(Change::write(INTERVAL, 0)).persist(Change::cmdline_add("kfence.sample_interval=0")),
     severity: Severity::Low,
-    evidence: Evidence::Source,
-    contested: "the kernel's documentation has it on in production: without static keys, `onbeat measure` with and without it, and `onbeat compare` the two",
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Source,
+    disputed: "the kernel's documentation has it on in production: without static keys, `onbeat measure` with and without it, and `onbeat compare` the two",
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: KFENCE, implementation details", url: KFENCE }],
-    cures: &[Slice::Workqueue, Slice::Ipi],
+    cures: &[SliceKind::Workqueue, SliceKind::Ipi],
     reads: &[INTERVAL],
     facts: &["/boot/config-RELEASE"],
     judge,
@@ -38,9 +40,9 @@ pub static KNOB: Knob = Knob {
 
 const INTERVAL: &str = "/sys/module/kfence/parameters/sample_interval";
 
-fn judge(case: &Case) -> Judged {
-    let Some(interval) = case.parsed(INTERVAL, parse_u64)? else {
-        if case.kconfig()?.is_yes("KFENCE") {
+fn judge(machine: &MachineView) -> Judged {
+    let Some(interval) = machine.parsed(INTERVAL, parse_u64)? else {
+        if machine.kconfig()?.is_yes("KFENCE") {
             return Err(Judgement::unknown(format!("{INTERVAL} is not there, though the kernel has KFENCE")));
         }
         return Err(Judgement::not_applicable("the kernel has no KFENCE"));
@@ -48,7 +50,7 @@ fn judge(case: &Case) -> Judged {
     if interval == 0 {
         return Ok(Judgement::pass("off"));
     }
-    let patches = case.kconfig().is_ok_and(|config| config.is_yes("KFENCE_STATIC_KEYS"));
+    let patches = machine.kconfig().is_ok_and(|config| config.is_yes("KFENCE_STATIC_KEYS"));
     if patches {
         return Ok(
             Judgement::fail(format!("every {interval} ms, with static keys")).severity(Severity::Medium)

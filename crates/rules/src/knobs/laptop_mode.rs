@@ -1,24 +1,27 @@
 //! Laptop mode: writes held back until the disk turns anyway.
 
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "laptop-mode",
     title: "laptop mode",
-    what: "Holds writes back so that a disk can stand still, and writes all that has gathered some seconds after the disk was read. Tools that save power set \
+    description: "Holds writes back so that a disk can stand still, and writes all that has gathered some seconds after the disk was read. Tools that save power set \
            vm.laptop_mode. The kernel starts with 0, and newer kernels keep the file and ignore it.",
-    why: "all changed data goes to disk at once after a read, a burst that keeps storage, its interrupts and memory busy",
-    tell: "vm.laptop_mode. From 7.0 on it is taken as without effect, whatever it says: laptop mode was taken out of the kernel after 6.19.",
-    cost: "Disks that turn get less rest.",
+    rationale: "all changed data goes to disk at once after a read, a burst that keeps storage, its interrupts and memory busy",
+    detection: "vm.laptop_mode. From 7.0 on it is taken as without effect, whatever it says: laptop mode was taken out of the kernel after 6.19.",
+    side_effects: "Disks that turn get less rest.",
     wanted: "0",
     fix: || Remedy::from(Change::sysctl("vm.laptop_mode", 0)).note("stop what sets it"),
     severity: Severity::Info,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source {
             title: "kernel 6.12: laptop mode",
@@ -29,7 +32,7 @@ pub static KNOB: Knob = Knob {
             url: "https://github.com/torvalds/linux/commit/64dd89ae01f2708a508e028c28b7906e4702a9a7",
         },
     ],
-    cures: &[Slice::Workqueue],
+    cures: &[SliceKind::Workqueue],
     reads: &[PATH],
     facts: &["/proc/sys/kernel/osrelease"],
     judge,
@@ -43,16 +46,16 @@ pub static KNOB: Knob = Knob {
 
 const PATH: &str = "/proc/sys/vm/laptop_mode";
 
-fn judge(case: &Case) -> Judged {
-    let seconds = case.number_if_there(PATH)?;
+fn judge(machine: &MachineView) -> Judged {
+    let seconds = machine.number_if_present(PATH)?;
     if seconds == Some(0) {
         return Ok(Judgement::pass("0"));
     }
     // Newer kernels show the number that was written and do nothing with it.
-    if case.series()? >= (7, 0) {
+    if machine.series()? >= (7, 0) {
         return Err(Judgement::not_applicable("laptop mode was taken out of the kernel after 6.19"));
     }
-    Ok(Judgement::fail(seconds.ok_or_else(|| absent(PATH))?.to_string()))
+    Ok(Judgement::fail(seconds.ok_or_else(|| unknown_absent(PATH))?.to_string()))
 }
 
 #[cfg(test)]

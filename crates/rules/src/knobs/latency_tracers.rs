@@ -1,27 +1,29 @@
 //! The tracers of sections without interrupts or preemption, built into the kernel.
 
 use super::sources::{FTRACE, RT_CONFIG};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::line::parse_words;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "latency-tracers",
     title: "irqsoff and preemptoff tracers",
-    what: "IRQSOFF_TRACER and PREEMPT_TRACER put a hook where the kernel switches interrupts or preemption off and on again, \
+    description: "IRQSOFF_TRACER and PREEMPT_TRACER put a hook where the kernel switches interrupts or preemption off and on again, \
            to find the longest such section. The other tracers do nothing while they are off; these hooks do.",
-    why: "each switching of interrupts or preemption goes through a hook, even while nothing is traced",
-    tell: "The kernel's configuration and the list of tracers in tracefs: either is enough. Whether a tracer runs is the affair of the rule tracing-left-on.",
-    cost: "Another kernel, and without them only guesses which section kept interrupts off: keep a kernel with them for the search. \
+    rationale: "each switching of interrupts or preemption goes through a hook, even while nothing is traced",
+    detection: "The kernel's configuration and the list of tracers in tracefs: either is enough. Whether a tracer runs is the affair of the rule tracing-left-on.",
+    side_effects: "Another kernel, and without them only guesses which section kept interrupts off: keep a kernel with them for the search. \
            `onbeat hunt` does without.",
     wanted: "not built in",
-    fix: || Remedy::of(OPTIONS.iter().map(|(option, _)| Change::config(option, "n"))),
+    fix: || Remedy::of(OPTIONS.iter().map(|(option, _)| Change::kconfig(option, "n"))),
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[
         Source {
             title: "kernel: real-time kernel configuration, CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER",
@@ -29,7 +31,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "kernel: ftrace, the tracers", url: FTRACE },
     ],
-    cures: &[Slice::IrqsOff, Slice::PreemptOff],
+    cures: &[SliceKind::IrqsOff, SliceKind::PreemptOff],
     reads: &[AVAILABLE],
     facts: &["/boot/config-RELEASE"],
     judge,
@@ -48,10 +50,10 @@ const AVAILABLE: &str = "/sys/kernel/tracing/available_tracers";
 /// Options, and the tracers that show in tracefs that they are there.
 const OPTIONS: &[(&str, &str)] = &[("IRQSOFF_TRACER", "irqsoff"), ("PREEMPT_TRACER", "preemptoff")];
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // A kernel with tracefs lists all tracers that it was built with, nop at least.
-    let listed = case.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
-    let config = case.kconfig();
+    let listed = machine.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
+    let config = machine.kconfig();
     let on = |(option, tracer): &&(&'static str, &str)| {
         let built = config.as_ref().is_ok_and(|config| config.is_yes(option));
         built || listed.iter().flatten().any(|name| name == tracer)
@@ -59,7 +61,7 @@ fn judge(case: &Case) -> Judged {
     let on: Vec<&str> = OPTIONS.iter().filter(on).map(|(option, _)| *option).collect();
     match config {
         _ if !on.is_empty() => Ok(Judgement::fail(on.join(", "))
-            .fix(Remedy::of(on.iter().map(|option| Change::config(option, "n"))))),
+            .fix(Remedy::of(on.iter().map(|option| Change::kconfig(option, "n"))))),
         Err(unknown) if listed.is_none() => Err(unknown),
         _ => Ok(Judgement::pass("none")),
     }

@@ -1,32 +1,34 @@
 //! Debugging of locks, built into the kernel.
 
 use super::sources::{LOCKSTAT, RT_CONFIG};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "lock-debugging",
     title: "debugging of locks",
-    what: "Options of the kernel's build that check or count each use of a lock: lockdep (PROVE_LOCKING, LOCK_STAT, \
+    description: "Options of the kernel's build that check or count each use of a lock: lockdep (PROVE_LOCKING, LOCK_STAT, \
            DEBUG_LOCK_ALLOC), and the simpler checks of spinlocks, mutexes and preemption.",
-    why: "every lock that the kernel takes and releases costs more, much of it with interrupts off, and lockdep notes what is new to it under one lock for all CPUs",
-    tell: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, which only kernels \
+    rationale: "every lock that the kernel takes and releases costs more, much of it with interrupts off, and lockdep notes what is new to it under one lock for all CPUs",
+    detection: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, which only kernels \
            with these options have. What a module does for itself is not seen.",
-    cost: "Another kernel. While a driver is developed, run it with lockdep for a good while: what it reports are real deadlocks to come. \
+    side_effects: "Another kernel. While a driver is developed, run it with lockdep for a good while: what it reports are real deadlocks to come. \
            Do not measure on that kernel.",
     wanted: "none built in",
-    fix: || Remedy::advice(Because::Kernel, "boot a kernel built without them"),
+    fix: || Remedy::advice(AdviceReason::Kernel, "boot a kernel built without them"),
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_PROVE_LOCKING", url: RT_CONFIG },
         Source { title: "kernel: lock statistics", url: LOCKSTAT },
     ],
-    cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::LockContention],
+    cures: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::LockContention],
     reads: &[PROVE_LOCKING, LOCK_STAT],
     facts: &["/boot/config-RELEASE"],
     judge,
@@ -51,10 +53,10 @@ const SIMPLE: &[&str] = &[
     "DEBUG_IRQFLAGS",
 ];
 
-fn judge(case: &Case) -> Judged {
-    let config = case.kconfig();
+fn judge(machine: &MachineView) -> Judged {
+    let config = machine.kconfig();
     // These kernels have a switch that others do not have: it proves the option, whatever the configuration says.
-    let there = |path| matches!(case.number_if_there(path), Ok(Some(_)));
+    let there = |path| matches!(machine.number_if_present(path), Ok(Some(_)));
     let on = |name: &&'static str| {
         let built = config.as_ref().is_ok_and(|config| config.is_yes(name));
         built
@@ -70,7 +72,7 @@ fn judge(case: &Case) -> Judged {
     let found = [heavy, simple].concat();
     match config {
         _ if !found.is_empty() => {
-            let without = Remedy::of(found.iter().map(|option| Change::config(option, "n")));
+            let without = Remedy::of(found.iter().map(|option| Change::kconfig(option, "n")));
             let packages = "Fedora and RHEL have them in their kernel-debug packages only";
             Ok(Judgement::fail(found.join(", ")).severity(severity).fix(without.note(packages)))
         }

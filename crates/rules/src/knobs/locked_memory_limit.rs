@@ -1,31 +1,33 @@
 //! The limit on locked memory: who may keep memory from being taken away without being root.
 
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::login_limits::{granted, judge_privileged};
 use crate::remedy::Remedy;
-use crate::users::{granted, privileged};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::limits_conf::Item;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "locked-memory-limit",
     title: "limit on locked memory",
-    what: "RLIMIT_MEMLOCK, how much memory a program may lock with mlock or mlockall without CAP_IPC_LOCK: 8 MiB by default from 5.16 on, 64 KiB before.",
-    why: "mlockall takes all memory of a program, the stacks of its threads included, and fails over the limit: then the program meets page faults whenever its memory is taken away or used first",
-    tell: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. What a program needs is not known: 1 GiB counts as enough. \
+    description: "RLIMIT_MEMLOCK, how much memory a program may lock with mlock or mlockall without CAP_IPC_LOCK: 8 MiB by default from 5.16 on, 64 KiB before.",
+    rationale: "mlockall takes all memory of a program, the stacks of its threads included, and fails over the limit: then the program meets page faults whenever its memory is taken away or used first",
+    detection: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. What a program needs is not known: 1 GiB counts as enough. \
            Limits in the units of services are not read, nor those of other sessions.",
-    cost: "Memory that is locked is gone for all others: who may lock all of it can bring the machine to its knees.",
+    side_effects: "Memory that is locked is gone for all others: who may lock all of it can bring the machine to its knees.",
     wanted: "unlimited, or 1 GiB and more, or a program with CAP_IPC_LOCK",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "a line such as '@realtime - memlock unlimited' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitMEMLOCK=infinity in its unit",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source {
             title: "mlock(2), limits and permissions",
@@ -40,7 +42,7 @@ pub static KNOB: Knob = Knob {
             url: "https://github.com/torvalds/linux/commit/9dcc38e2813e0cd3b195940c98b181ce6ede8f20",
         },
     ],
-    cures: &[Slice::PageFault],
+    cures: &[SliceKind::PageFault],
     facts: &["/proc/self/limits", "/proc/self/status", "/etc/security/limits.conf"],
     judge,
     examples: Examples {
@@ -65,12 +67,12 @@ const MIB: u64 = 1 << 20;
 /// More than most real-time programs have, in bytes.
 const ENOUGH: u64 = 1 << 30;
 
-fn judge(case: &Case) -> Judged {
-    let capabilities = case.known(&case.facts().capabilities, "/proc/self/status")?;
-    let limit = case.known(&case.facts().limits, "/proc/self/limits")?.locked_memory;
-    let users = || granted(case, Item::LockedMemory, |kib| kib >= ENOUGH / KIB);
+fn judge(machine: &MachineView) -> Judged {
+    let capabilities = machine.known(&machine.facts().capabilities, "/proc/self/status")?;
+    let limit = machine.known(&machine.facts().limits, "/proc/self/limits")?.locked_memory;
+    let users = || granted(machine, Item::LockedMemory, |kib| kib >= ENOUGH / KIB);
     if capabilities.ipc_lock() {
-        return privileged(case, "CAP_IPC_LOCK", users(), Judgement::fail("of users nobody"));
+        return judge_privileged(machine, "CAP_IPC_LOCK", users(), Judgement::fail("of users nobody"));
     }
     let Some(bytes) = limit.soft else { return Ok(Judgement::pass("unlimited")) };
     if bytes >= ENOUGH {
@@ -83,7 +85,7 @@ fn judge(case: &Case) -> Judged {
     };
     let failed = Judgement::fail(size(bytes) + &raised);
     Ok(match users() {
-        Ok(Some(users)) => failed.fix(Remedy::advice(Because::Program, format!(
+        Ok(Some(users)) => failed.fix(Remedy::advice(AdviceReason::Program, format!(
             "limits.conf gives it to {users}: join, and log in again; for a service, LimitMEMLOCK=infinity in its unit"
         ))),
         _ => failed,

@@ -1,23 +1,26 @@
 //! Polling for corrected machine checks, x86 only.
 
 use super::sources::{PARAMETERS, SYSFS_MCE};
-use crate::case::{Case, absent};
 use crate::change::Change;
-use crate::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::change::Persistence;
+use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
 use facts::Fact;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "machine-check-polling",
     title: "polling for machine checks",
-    what: "On x86 a timer looks on each CPU, every five minutes and more often after a find, whether the processor has corrected an error. \
+    description: "On x86 a timer looks on each CPU, every five minutes and more often after a find, whether the processor has corrected an error. \
            Errors that could not be corrected raise an exception, which has nothing to do with it.",
-    why: "a timer of its own comes to each CPU, isolated or not, and reads the registers of all error banks there",
-    tell: "check_interval and ignore_ce, which hold for all CPUs, and mce= on the command line. Whether corrected errors are reported by \
+    rationale: "a timer of its own comes to each CPU, isolated or not, and reads the registers of all error banks there",
+    detection: "check_interval and ignore_ce, which hold for all CPUs, and mce= on the command line. Whether corrected errors are reported by \
            an interrupt (CMCI) besides, as on most Intel processors, is not seen. There are no such files where the kernel has no X86_MCE, \
            or the processor, as a hypervisor shows it, has neither mce nor mca among its flags.",
-    cost: "With check_interval 0, corrected errors that no interrupt reports go unseen, and with them the first signs of memory that fails. \
+    side_effects: "With check_interval 0, corrected errors that no interrupt reports go unseen, and with them the first signs of memory that fails. \
            ignore_ce switches that interrupt off, too; mce=off gives up the handling of errors that cannot be corrected as well: a machine that \
            should stop computes on with broken data.",
     wanted: "check_interval 0, with machine checks and their interrupt left on",
@@ -27,15 +30,15 @@ pub static KNOB: Knob = Knob {
         )
     },
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure -D 1h` with timer interrupts \
+    evidence: EvidenceKind::Documented,
+    disputed: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure -D 1h` with timer interrupts \
                 shown tells whether it is worth giving up the reports",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: sysfs-mce, check_interval and ignore_ce", url: SYSFS_MCE },
         Source { title: "kernel: command line, mce=", url: PARAMETERS },
     ],
-    cures: &[Slice::TimerSoftirq, Slice::TimerIrq],
+    cures: &[SliceKind::TimerSoftirq, SliceKind::TimerIrq],
     reads: &[INTERVAL, IGNORED],
     facts: &["/proc/cmdline", "/proc/cpuinfo", "/proc/sys/kernel/arch", "/boot/config-RELEASE"],
     judge,
@@ -56,25 +59,25 @@ pub static KNOB: Knob = Knob {
 const INTERVAL: &str = "/sys/devices/system/machinecheck/machinecheck0/check_interval";
 const IGNORED: &str = "/sys/devices/system/machinecheck/machinecheck0/ignore_ce";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_x86()?;
-    let off = switched_off(case);
-    if !matches!(&off, Ok(judged) if judged.verdict == Verdict::Fail) {
-        there(case)?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_x86()?;
+    let off = switched_off(machine);
+    if !matches!(&off, Ok(judged) if judged.verdict == AuditVerdict::Fail) {
+        there(machine)?;
     }
-    Judgement::all([off, ignored(case), polled(case)])
+    Judgement::all([off, ignored(machine), polled(machine)])
 }
 
 /// Goes on unless there is nothing to poll: the kernel makes the files for processors with both flags only.
-fn there(case: &Case) -> Result<(), Judgement> {
-    let absent = |path| matches!(case.number_if_there(path), Ok(None));
+fn there(machine: &MachineView) -> Result<(), Judgement> {
+    let absent = |path| matches!(machine.number_if_present(path), Ok(None));
     if !absent(INTERVAL) || !absent(IGNORED) {
         return Ok(());
     }
-    if case.kconfig().is_ok_and(|config| !config.is_yes("X86_MCE")) {
+    if machine.kconfig().is_ok_and(|config| !config.is_yes("X86_MCE")) {
         return Err(Judgement::not_applicable("the kernel has no X86_MCE"));
     }
-    match &case.facts().cpu_flags {
+    match &machine.facts().cpu_flags {
         Fact::Known(flags) if !["mce", "mca"].iter().all(|name| flags.iter().any(|flag| flag == name)) => {
             Err(Judgement::not_applicable("the processor offers the kernel no machine checks"))
         }
@@ -82,45 +85,45 @@ fn there(case: &Case) -> Result<(), Judgement> {
     }
 }
 
-fn switched_off(case: &Case) -> Judged {
-    let cmdline = case.cmdline()?;
+fn switched_off(machine: &MachineView) -> Judged {
+    let cmdline = machine.cmdline()?;
     if cmdline.values("mce").any(|value| value == "off") || cmdline.has("nomce") {
         return Ok(Judgement::fail("machine checks are off")
             .severity(Severity::Medium)
             .because("errors that cannot be corrected are not handled: it saves no more time than check_interval 0")
-            .fix(Remedy::from(Change::boot_without("mce=off")).and(Change::boot_without("nomce")).and(Change::write(INTERVAL, 0))));
+            .fix(Remedy::from(Change::cmdline_remove("mce=off")).and(Change::cmdline_remove("nomce")).and(Change::write(INTERVAL, 0))));
     }
     Ok(Judgement::pass(""))
 }
 
-fn ignored(case: &Case) -> Judged {
-    match case.number_if_there(IGNORED)? {
+fn ignored(machine: &MachineView) -> Judged {
+    match machine.number_if_present(IGNORED)? {
         Some(0) => Ok(Judgement::pass("")),
         Some(_) => Ok(Judgement::fail("ignore_ce 1")
             .severity(Severity::Info)
             .because("corrected errors are reported by nobody, where check_interval 0 would still leave the interrupt")
-            .fix(not_ignored(case))),
-        None => Err(absent(IGNORED)),
+            .fix(not_ignored(machine))),
+        None => Err(unknown_absent(IGNORED)),
     }
 }
 
 /// Corrected errors are taken up again, and not polled for.
-fn not_ignored(case: &Case) -> Remedy {
+fn not_ignored(machine: &MachineView) -> Remedy {
     let taken = Remedy::from(Change::write(IGNORED, 0));
-    let polled = case.number_if_there(INTERVAL) != Ok(Some(0));
+    let polled = machine.number_if_present(INTERVAL) != Ok(Some(0));
     let both = if polled { taken.and(Change::write(INTERVAL, 0)) } else { taken };
-    both.keep(Change::boot_without("mce=ignore_ce"))
+    both.persist(Change::cmdline_remove("mce=ignore_ce"))
 }
 
-fn polled(case: &Case) -> Judged {
+fn polled(machine: &MachineView) -> Judged {
     // What ignore_ce stops is not polled, whatever the interval.
-    if case.number_if_there(IGNORED).is_ok_and(|ignored| ignored.is_some_and(|ignored| ignored != 0)) {
+    if machine.number_if_present(IGNORED).is_ok_and(|ignored| ignored.is_some_and(|ignored| ignored != 0)) {
         return Ok(Judgement::pass(""));
     }
-    match case.number_if_there(INTERVAL)? {
+    match machine.number_if_present(INTERVAL)? {
         Some(0) => Ok(Judgement::pass("check_interval 0")),
         Some(seconds) => Ok(Judgement::fail(format!("every {seconds} s"))),
-        None => Err(absent(INTERVAL)),
+        None => Err(unknown_absent(INTERVAL)),
     }
 }
 

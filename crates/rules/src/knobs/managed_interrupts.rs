@@ -1,41 +1,44 @@
 //! Managed interrupts: queues whose interrupts the kernel spreads itself.
 
 use super::sources::PARAMETERS;
-use crate::case::{Case, unread};
-use crate::change::Because;
-use crate::irq_kinds::{Kind, handlers, kind};
+use crate::change::AdviceReason;
+use crate::change::Persistence;
+use crate::irq_kind::{IrqKind, handler_names, irq_kind};
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::parameters::isolating;
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::isolate_at_boot;
 use crate::remedy::Remedy;
-use crate::words::{named, some_of};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::{cpu_list, truncate_list};
 use facts::Fact;
 use facts::irqs::Irq;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "managed-interrupts",
     title: "interrupts that the kernel spreads",
-    what: "The interrupts of a device with many queues (NVMe, some adapters) are spread over the CPUs by the kernel, and nobody can \
+    description: "The interrupts of a device with many queues (NVMe, some adapters) are spread over the CPUs by the kernel, and nobody can \
            move them: writing their affinity fails. With managed_irq in isolcpus= a queue of isolated and other CPUs \
            interrupts one of the others.",
-    why: "a queue that CPUs share interrupts one of them for what the others ask for: without managed_irq that can be one that matters",
-    tell: "The CPUs of each queue's interrupt and the one that takes it. A queue with none but CPUs that matter interrupts them only \
+    rationale: "a queue that CPUs share interrupts one of them for what the others ask for: without managed_irq that can be one that matters",
+    detection: "The CPUs of each queue's interrupt and the one that takes it. A queue with none but CPUs that matter interrupts them only \
            for what tasks there ask for, and is fine. debugfs says which interrupts are managed; without it only those of \
            nvme and virtio disks are known by name, and the rest is judged by irq-affinity.",
-    cost: "A boot. The flag is best effort, and does nothing for queues of CPUs that matter alone.",
+    side_effects: "A boot. The flag is best effort, and does nothing for queues of CPUs that matter alone.",
     wanted: "no queue shared with other CPUs that interrupts one that matters",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,LIST, or with fewer queues",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[Source { title: "kernel: command line, isolcpus= with managed_irq", url: PARAMETERS }],
-    cures: &[Slice::Irq, Slice::Softirq],
+    cures: &[SliceKind::Irq, SliceKind::Softirq],
     facts: &[
         "/proc/irq/N/smp_affinity_list",
         "/proc/irq/N/effective_affinity_list",
@@ -61,11 +64,11 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let irqs = case.known(&case.survey.irqs, "/proc/irq")?;
-    let managed: Vec<&Irq> = irqs.irqs.iter().filter(|irq| kind(irq) == Kind::Managed).collect();
-    let (cpus, others) = (case.cpus(), case.housekeeping()?);
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let irqs = machine.known(&machine.survey.irqs, "/proc/irq")?;
+    let managed: Vec<&Irq> = irqs.irqs.iter().filter(|irq| irq_kind(irq) == IrqKind::Managed).collect();
+    let (cpus, others) = (machine.cpus(), machine.housekeeping_cpus()?);
     // A queue whose other CPUs are all offline has none to go to.
     let mixes = |allowed: &CpuSet| !allowed.and(cpus).is_empty() && !allowed.and(&others).is_empty();
     let shared = |irq: &&&Irq| {
@@ -74,16 +77,17 @@ fn judge(case: &Case) -> Judged {
         };
         !effective.and(cpus).is_empty() && mixes(allowed)
     };
-    let names = some_of(managed.iter().filter(shared).map(|irq| handlers(irq)));
+    let names = truncate_list(managed.iter().filter(shared).map(|irq| handler_names(irq)));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} on {}, shared with others", named(cpus)))
-            .fix(isolating(case).or(Remedy::advice(Because::Machine, "boot with fewer queues"))));
+        return Ok(Judgement::fail(format!("{names} on {}, shared with others", cpu_list(cpus))).fix(
+            isolate_at_boot(machine).or(Remedy::advice(AdviceReason::Machine, "boot with fewer queues")),
+        ));
     }
     for irq in &managed {
-        let path = format!("the affinity of interrupt {} ({})", irq.number, handlers(irq));
-        let Fact::Known(allowed) = &irq.allowed else { return Err(unread(&path, &irq.allowed)) };
+        let path = format!("the affinity of interrupt {} ({})", irq.number, handler_names(irq));
+        let Fact::Known(allowed) = &irq.allowed else { return Err(unknown_from(&path, &irq.allowed)) };
         if mixes(allowed) && !matches!(irq.effective, Fact::Known(_)) {
-            return Err(unread(&path, &irq.effective));
+            return Err(unknown_from(&path, &irq.effective));
         }
     }
     if irqs.missed > 0 || irqs.irqs.is_empty() {
@@ -95,10 +99,10 @@ fn judge(case: &Case) -> Judged {
         return Err(Judgement::not_applicable("no interrupt is known as one that the kernel spreads"));
     }
     let own = |irq: &&&Irq| irq.effective.known().is_some_and(|set| !set.and(cpus).is_empty());
-    let names = some_of(managed.iter().filter(own).map(|irq| handlers(irq)));
+    let names = truncate_list(managed.iter().filter(own).map(|irq| handler_names(irq)));
     Ok(Judgement::pass(match names.as_str() {
-        "" => format!("none on {}", named(cpus)),
-        names => format!("{names} on {}, for what is asked for there", named(cpus)),
+        "" => format!("none on {}", cpu_list(cpus)),
+        names => format!("{names} on {}, for what is asked for there", cpu_list(cpus)),
     }))
 }
 

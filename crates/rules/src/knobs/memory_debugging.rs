@@ -1,37 +1,39 @@
 //! Debugging of memory that acts as the kernel was built, without a word on its command line.
 
 use super::sources::{KASAN, KMEMLEAK, PARAMETERS, RT_CONFIG, SLAB};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::cmdline::{Cmdline, Param};
 use facts::kbool::kbool;
 use facts::kconfig::{Kconfig, Setting};
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "memory-debugging",
     title: "debugging of memory",
-    what: "Options of the kernel's build that watch its memory: sanitizers (KASAN, KCSAN, KMSAN), the leak detector (DEBUG_KMEMLEAK), \
+    description: "Options of the kernel's build that watch its memory: sanitizers (KASAN, KCSAN, KMSAN), the leak detector (DEBUG_KMEMLEAK), \
            the tracking of objects (DEBUG_OBJECTS), and checks of each allocation (SLUB_DEBUG_ON, DEBUG_PAGEALLOC).",
-    why: "each access to memory or each allocation does extra work in the kernel, and the checks of the allocators run under their locks",
-    tell: "The kernel's configuration, and its command line where that switches one of them off (kmemleak=off, slab_debug=-, kasan=off, \
+    rationale: "each access to memory or each allocation does extra work in the kernel, and the checks of the allocators run under their locks",
+    detection: "The kernel's configuration, and its command line where that switches one of them off (kmemleak=off, slab_debug=-, kasan=off, \
            debug_pagealloc=off, no_debug_objects). What is only switched on there is the affair of the rule debug-parameters. \
            Whether kmemleak was stopped later cannot be read, and whether \
            the processor has the tags of memory (MTE) that KASAN_HW_TAGS needs is not looked at.",
-    cost: "Another kernel, or a word on the command line. These checks find corruption that is otherwise found much later: keep a kernel with \
+    side_effects: "Another kernel, or a word on the command line. These checks find corruption that is otherwise found much later: keep a kernel with \
            them for tests. On arm64, KASAN_HW_TAGS is made for production: dropping it gives up a protection.",
     wanted: "none that acts",
     fix: || {
         Remedy::advice(
-            Because::Kernel,
+            AdviceReason::Kernel,
             "boot a kernel built without them; until then kmemleak=off, slab_debug=- (slub_debug=- on older kernels), debug_pagealloc=off or no_debug_objects on its command line",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, kernel debug options", url: RT_CONFIG },
         Source { title: "kernel: KASAN, command line parameters", url: KASAN },
@@ -39,7 +41,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: the slab allocator, slab_debug", url: SLAB },
         Source { title: "kernel: command line, debug_pagealloc=, no_debug_objects", url: PARAMETERS },
     ],
-    cures: &[Slice::IrqsOff, Slice::LockContention, Slice::Unexplained],
+    cures: &[SliceKind::IrqsOff, SliceKind::LockContention, SliceKind::Unexplained],
     facts: &["/boot/config-RELEASE", "/proc/cmdline"],
     judge,
     examples: Examples {
@@ -55,24 +57,24 @@ const HW_TAGS: &str = "KASAN_HW_TAGS";
 /// Whether a word on the command line switches one off.
 type SwitchedOff = fn(&Cmdline) -> bool;
 
-fn judge(case: &Case) -> Judged {
-    let config = case.kconfig()?;
+fn judge(machine: &MachineView) -> Judged {
+    let config = machine.kconfig()?;
     let built = ["KASAN_GENERIC", "KASAN_SW_TAGS", "KCSAN", "KMSAN"];
     let always: Vec<&str> = built.into_iter().filter(|name| config.is_yes(name)).collect();
     let mut legs: Vec<Judged> = Vec::new();
     if !always.is_empty() {
-        let without = Remedy::of(always.iter().map(|option| Change::config(option, "n")));
+        let without = Remedy::of(always.iter().map(|option| Change::kconfig(option, "n")));
         legs.push(Ok(Judgement::fail(always.join(", ")).severity(Severity::High).fix(without)));
     }
     for (name, off) in switchable(config) {
-        legs.push(case.cmdline().map(|cmdline| {
+        legs.push(machine.cmdline().map(|cmdline| {
             // Tags in hardware are checked by the hardware.
             let severity = if name == HW_TAGS { Severity::Low } else { Severity::High };
             match off(cmdline) {
                 true => Judgement::pass(format!("{name} off")),
-                false => Judgement::fail(name)
-                    .severity(severity)
-                    .fix(Remedy::from(Change::boot(word_against(name))).or(Change::config(name, "n"))),
+                false => Judgement::fail(name).severity(severity).fix(
+                    Remedy::from(Change::cmdline_add(word_against(name))).or(Change::kconfig(name, "n")),
+                ),
             }
         }));
     }

@@ -1,14 +1,17 @@
 //! Memory nodes: whether the CPUs that matter have their memory in one place.
 
 use super::sources::{NUMA, TOPOLOGY};
-use crate::case::{Case, unread};
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{named, some_of};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::{cpu_list, truncate_list};
 use facts::Fact;
 use facts::line::parse_cpus;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 const NODES: &str = "/sys/devices/system/node/node#/cpulist";
@@ -16,29 +19,29 @@ const NODES: &str = "/sys/devices/system/node/node#/cpulist";
 pub static KNOB: Knob = Knob {
     id: "memory-nodes",
     title: "memory nodes",
-    what: "On machines with several memory nodes (sockets, or parts of one) each CPU has memory of its own node near and all other memory \
+    description: "On machines with several memory nodes (sockets, or parts of one) each CPU has memory of its own node near and all other memory \
            farther away, with the links between shared by everybody.",
-    why: "data that threads on two nodes share is far from one of them: each miss takes longer, and longer still while others load the link between the nodes",
-    tell: "Which nodes the CPUs that matter belong to. Where the memory of a task really is, and at which node its devices are, is not judged: \
+    rationale: "data that threads on two nodes share is far from one of them: each miss takes longer, and longer still while others load the link between the nodes",
+    detection: "Which nodes the CPUs that matter belong to. Where the memory of a task really is, and at which node its devices are, is not judged: \
            /proc/PID/numa_maps and the devices' numa_node tell.",
-    cost: "Fewer CPUs to choose from. A task also needs its memory there: bind it (numactl --membind, cpuset.mems) before it allocates.",
+    side_effects: "Fewer CPUs to choose from. A task also needs its memory there: bind it (numactl --membind, cpuset.mems) before it allocates.",
     wanted: "all on one node",
     fix: || {
         Remedy::advice(
-            Because::Machine,
+            AdviceReason::Machine,
             "choose CPUs of one node, that of their device if there is one, and bind the task's memory to it",
         )
     },
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "tasks that share nothing may well be spread, each with its own memory: `onbeat compare` a run with all threads on one node and \
+    evidence: EvidenceKind::Documented,
+    disputed: "tasks that share nothing may well be spread, each with its own memory: `onbeat compare` a run with all threads on one node and \
                 one with them spread, beside a load on memory",
-    lasts: Lasts::Boot,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: what is NUMA?", url: NUMA },
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
     ],
-    cures: &[Slice::Unexplained],
+    cures: &[SliceKind::Unexplained],
     reads: &[NODES],
     facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated", "/boot/config-RELEASE"],
     judge,
@@ -53,29 +56,29 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let texts = case.texts(NODES)?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let texts = machine.texts(NODES)?;
     let (mut nodes, mut untold): (Vec<(&str, CpuSet)>, _) = (Vec::new(), None);
     for text in texts {
         let node = text.names.first().map_or("", String::as_str);
         match text.content.clone().parse(|content| parse_cpus(&content)) {
             Fact::Known(cpus) => nodes.push((node, cpus)),
-            other => drop(untold.get_or_insert(unread(&text.path, &other))),
+            other => drop(untold.get_or_insert(unknown_from(&text.path, &other))),
         }
     }
     let ours: Vec<(&str, CpuSet)> = nodes
         .iter()
-        .map(|(node, cpus)| (*node, cpus.and(case.cpus())))
+        .map(|(node, cpus)| (*node, cpus.and(machine.cpus())))
         .filter(|(_, cpus)| !cpus.is_empty())
         .collect();
     if ours.len() > 1 {
-        let shown = ours.iter().map(|(node, cpus)| format!("{} on node {node}", named(cpus)));
-        return Ok(Judgement::fail(some_of(shown)));
+        let shown = ours.iter().map(|(node, cpus)| format!("{} on node {node}", cpu_list(cpus)));
+        return Ok(Judgement::fail(truncate_list(shown)));
     }
     match (untold, &nodes[..]) {
         (Some(why), _) => Err(why),
-        (None, []) if !case.kconfig()?.is_yes("NUMA") => {
+        (None, []) if !machine.kconfig()?.is_yes("NUMA") => {
             Err(Judgement::not_applicable("this kernel has no CONFIG_NUMA: all memory is one"))
         }
         (None, []) => Err(Judgement::unknown(
@@ -84,9 +87,9 @@ fn judge(case: &Case) -> Judged {
         (None, [_]) => Err(Judgement::not_applicable("there is one memory node")),
         (None, _) => {
             let all: CpuSet = ours.iter().fold(CpuSet::default(), |all, (_, cpus)| all.or(cpus));
-            match (ours.first(), case.cpus().without(&all)) {
+            match (ours.first(), machine.cpus().without(&all)) {
                 (Some((node, _)), rest) if rest.is_empty() => Ok(Judgement::pass(format!("node {node}"))),
-                (_, rest) => Err(Judgement::unknown(format!("the node of {} is not told", named(&rest)))),
+                (_, rest) => Err(Judgement::unknown(format!("the node of {} is not told", cpu_list(&rest)))),
             }
         }
     }

@@ -1,44 +1,46 @@
 //! Mitigations of processor vulnerabilities: a report, and no advice to switch them off.
 
 use super::sources::{HW_VULN, PARAMETERS};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::few;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::truncate_words;
 use facts::cmdline::Cmdline;
 use facts::kbool::kbool;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "mitigations",
     title: "mitigations of processor vulnerabilities",
-    what: "Against processors that leak data the kernel does more at each entry, exit and switch of tasks. mitigations=off, and words for \
+    description: "Against processors that leak data the kernel does more at each entry, exit and switch of tasks. mitigations=off, and words for \
            single vulnerabilities, leave that out, and with it the protection. Real-time recipes copy them from each other.",
-    why: "what is saved at each entry into the kernel is bought with memory that any program, guest or script of a browser may read",
-    tell: "Words on the command line that switch mitigations off or leave them out of some ways in, and a kernel built without them \
+    rationale: "what is saved at each entry into the kernel is bought with memory that any program, guest or script of a browser may read",
+    detection: "Words on the command line that switch mitigations off or leave them out of some ways in, and a kernel built without them \
            (CPU_MITIGATIONS, or the option of a single one). Which of them this processor needs, and what each costs here, is not \
            judged; /sys/devices/system/cpu/vulnerabilities says what is in force.",
-    cost: "With mitigations each system call, interrupt and switch takes longer; by how much depends on the processor, its microcode \
+    side_effects: "With mitigations each system call, interrupt and switch takes longer; by how much depends on the processor, its microcode \
            and how often the program enters the kernel.",
     wanted: "left to the kernel",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "take these words off the kernel's command line, or boot a kernel built with CPU_MITIGATIONS, unless no code that is not trusted can ever run on this machine",
         )
     },
     severity: Severity::Info,
-    evidence: Evidence::Documented,
-    contested: "whether it is worth it depends on the processor and the program: `onbeat compare` of runs with and without tells what \
+    evidence: EvidenceKind::Documented,
+    disputed: "whether it is worth it depends on the processor and the program: `onbeat compare` of runs with and without tells what \
                 is gained; what is lost is the protection",
-    lasts: Lasts::Boot,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: hardware vulnerabilities", url: HW_VULN },
         Source { title: "kernel: command line, mitigations=", url: PARAMETERS },
     ],
-    cures: &[Slice::ReturnToUser, Slice::Switch],
+    cures: &[SliceKind::ReturnToUser, SliceKind::Switch],
     facts: &["/proc/cmdline", "/boot/config-RELEASE"],
     judge,
     examples: Examples {
@@ -100,14 +102,14 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline) -> Remedy {
     let mut changes: Vec<Change> = Vec::new();
     for word in off {
         let change = match (word.strip_prefix("built without "), word.split_once('=')) {
-            (Some(option), _) => Change::config(option, "y"),
+            (Some(option), _) => Change::kconfig(option, "y"),
             // One word of a list goes with the list.
             (None, Some((name, value)))
                 if name == "mitigations" || !cmdline.values(name).any(|all| all == value) =>
             {
-                Change::boot_without(name)
+                Change::cmdline_remove(name)
             }
-            _ => Change::boot_without(word.as_str()),
+            _ => Change::cmdline_remove(word.as_str()),
         };
         if !changes.contains(&change) {
             changes.push(change);
@@ -116,9 +118,9 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline) -> Remedy {
     Remedy::of(changes).note("unless no code that is not trusted can ever run on this machine")
 }
 
-fn judge(case: &Case) -> Judged {
-    let cmdline = case.cmdline()?;
-    let mut off = by_vector(case, cmdline);
+fn judge(machine: &MachineView) -> Judged {
+    let cmdline = machine.cmdline()?;
+    let mut off = by_vector(machine, cmdline);
     for (name, values) in VALUES {
         // A list of words, of which the last that names a mitigation counts; so with the parameter given
         // again.
@@ -134,21 +136,21 @@ fn judge(case: &Case) -> Judged {
         let is_off = |value: &&str| kbool(value) == Some(false) && *value != "force";
         off.extend(value.filter(is_off).map(|value| format!("{name}={value}")));
     }
-    off.extend(built_without(case).into_iter().map(|option| format!("built without {option}")));
+    off.extend(built_without(machine).into_iter().map(|option| format!("built without {option}")));
     match off.is_empty() {
         // What the kernel was built with has to be known for it to be left to it.
-        true => case.kconfig().map(|_| Judgement::pass("left to the kernel")),
-        false => Ok(Judgement::fail(few(&off)).fix(left_to_the_kernel(&off, cmdline))),
+        true => machine.kconfig().map(|_| Judgement::pass("left to the kernel")),
+        false => Ok(Judgement::fail(truncate_words(&off)).fix(left_to_the_kernel(&off, cmdline))),
     }
 }
 
 /// `mitigations=off`, and the attack vectors that are left out by `no_` words (from 6.17 on,
 /// attack_vector_controls.rst).
-fn by_vector(case: &Case, cmdline: &Cmdline) -> Vec<String> {
+fn by_vector(machine: &MachineView, cmdline: &Cmdline) -> Vec<String> {
     // From 6.17 on a vector that was left out stays out, whatever a further `mitigations=` says
     // (mitigations_parse_cmdline() in kernel/cpu.c); before, the last one counts.
     let values = cmdline.values("mitigations");
-    let off: Vec<&str> = match case.series() {
+    let off: Vec<&str> = match machine.series() {
         Ok(series) if series < (6, 17) => {
             // A value that it does not know is refused as a whole, and the one before it stands.
             let mut values = values;
@@ -164,10 +166,10 @@ fn by_vector(case: &Case, cmdline: &Cmdline) -> Vec<String> {
 }
 
 /// Options whose absence leaves all of them out, and those of single ones that are on by default.
-fn built_without(case: &Case) -> Vec<String> {
+fn built_without(machine: &MachineView) -> Vec<String> {
     // The second is the name before 6.9.
     const ALL: [&str; 2] = ["CPU_MITIGATIONS", "SPECULATION_MITIGATIONS"];
-    let Some(config) = case.facts().kconfig.known() else { return Vec::new() };
+    let Some(config) = machine.facts().kconfig.known() else { return Vec::new() };
     let is_off = |name: &&str| config.get(name) == Setting::No;
     if let Some(all) = ALL.iter().find(|name| is_off(name)) {
         return vec![(*all).to_owned()];
@@ -215,7 +217,7 @@ const OPTIONS: &[&str] = &[
 mod tests {
     use super::{KNOB, OPTIONS, SWITCHES, VALUES, WORDS};
     use crate::fixture::{Machine, check};
-    use crate::judgement::Verdict;
+    use crate::judgement::AuditVerdict;
 
     /// Every parameter of kernel-parameters.txt (6.18) that leaves a mitigation out: those that
     /// `mitigations=off` stands for, those of the pages of hw-vuln, and the architectures' own.
@@ -250,7 +252,7 @@ mod tests {
         | CONFIG_CPU_MITIGATIONS=y
         | # Kernel hacking";
 
-    fn after(words: &str) -> (Verdict, String) {
+    fn after(words: &str) -> (AuditVerdict, String) {
         let mut machine = Machine::base();
         words.split(' ').for_each(|word| machine.edit(&format!("cmdline + {word}")));
         let found = machine.finding(&KNOB);
@@ -264,15 +266,15 @@ mod tests {
             let (verdict, value) = after(word);
             let name = word.split('=').next().unwrap_or_default().replace('-', "_");
             assert!(
-                verdict == Verdict::Fail && value.replace('-', "_").starts_with(&name),
+                verdict == AuditVerdict::Fail && value.replace('-', "_").starts_with(&name),
                 "{word}: {value}"
             );
             // As if it were not there, where the last one counts.
             let again = after(&format!("{word} quiet {word}"));
-            assert_eq!(again.0, Verdict::Fail, "{word}");
+            assert_eq!(again.0, AuditVerdict::Fail, "{word}");
         }
         for word in KEPT.split_whitespace() {
-            assert_eq!(after(word), (Verdict::Pass, "left to the kernel".to_owned()), "{word}");
+            assert_eq!(after(word), (AuditVerdict::Pass, "left to the kernel".to_owned()), "{word}");
         }
         // Each line of the tables is tried.
         let names =

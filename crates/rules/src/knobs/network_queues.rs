@@ -1,42 +1,45 @@
 //! Receive packet steering: which CPUs take packets over from the one that was interrupted.
 
 use super::sources::{NET_SCALING, PER_CPU_KTHREADS};
-use crate::case::{Case, absent};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{mask, named, some_of};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::{cpu_list, cpu_mask, truncate_list};
 use facts::Fact;
 use facts::line::parse_mask;
 use facts::texts::Text;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "network-queues",
     title: "receive packet steering",
-    what: "rps_cpus of a receive queue names the CPUs that take packets over from the one that was interrupted: each gets its share \
+    description: "rps_cpus of a receive queue names the CPUs that take packets over from the one that was interrupted: each gets its share \
            by an interrupt from that CPU, and takes it through the network stack in softirq, or in its backlog_napi thread. 0, the default, switches it off. New \
            queues begin with net.core.rps_default_mask, on kernels that have it.",
-    why: "packets of others come to the CPUs that matter as interrupts and softirqs, as many as the sender likes",
-    tell: "The mask of each receive queue. xps_cpus is not judged: it only says which queue a CPU sends by. A kernel that was \
+    rationale: "packets of others come to the CPUs that matter as interrupts and softirqs, as many as the sender likes",
+    detection: "The mask of each receive queue. xps_cpus is not judged: it only says which queue a CPU sends by. A kernel that was \
            booted with isolcpus= or nohz_full= leaves their CPUs out of what is written; partitions do not do that. Interfaces of other \
            network namespaces are not seen.",
-    cost: "Fewer CPUs receive: with a single fast interface that can be throughput.",
+    side_effects: "Fewer CPUs receive: with a single fast interface that can be throughput.",
     wanted: "0, or none of the CPUs that matter",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "echo 0 >/sys/class/net/NAME/queues/rx-N/rps_cpus for each, or the mask of the other CPUs instead of 0",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: scaling in the networking stack, RPS", url: NET_SCALING },
         Source { title: "kernel: OS jitter due to per-CPU kthreads, NET_RX_SOFTIRQ", url: PER_CPU_KTHREADS },
     ],
-    cures: &[Slice::Softirq, Slice::Ipi],
+    cures: &[SliceKind::Softirq, SliceKind::Ipi],
     reads: &[QUEUES, INTERFACES],
     judge,
     examples: Examples {
@@ -54,39 +57,38 @@ const QUEUES: &str = "/sys/class/net/*/queues/rx-#/rps_cpus";
 const INTERFACES: &str = "/sys/class/net/";
 
 /// Queues that steer no packets, or those that steer them among the other CPUs.
-fn steered(case: &Case, queues: &[&Text], names: &str) -> Result<Remedy, Judgement> {
+fn steered(machine: &MachineView, queues: &[&Text], names: &str) -> Result<Remedy, Judgement> {
     let to = |mask: &str| {
         let paths = queues.iter().map(|text| text.path.clone()).collect();
         Change::each(paths, "/sys/class/net/NAME/queues/rx-N/rps_cpus", names, mask)
     };
-    Ok(Remedy::from(to("0")).or(to(&mask(&case.housekeeping()?))))
+    Ok(Remedy::from(to("0")).or(to(&cpu_mask(&machine.housekeeping_cpus()?))))
 }
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let queues = case.texts(QUEUES)?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let queues = machine.texts(QUEUES)?;
     if queues.is_empty() {
-        return Err(match case.survey.texts.one(INTERFACES) {
+        return Err(match machine.survey.texts.one(INTERFACES) {
             Fact::Known(names) if !names.is_empty() => {
                 Judgement::not_applicable("this kernel steers no packets (CONFIG_RPS is not set)")
             }
-            _ => absent("rps_cpus of any queue below /sys/class/net"),
+            _ => unknown_absent("rps_cpus of any queue below /sys/class/net"),
         });
     }
-    let cpus = case.cpus();
+    let cpus = machine.cpus();
     let touching = queues.iter().filter(|text| {
         let steered = text.content.clone().parse(|content| parse_mask(&content));
         steered.known().is_some_and(|steered| !steered.and(cpus).is_empty())
     });
     let touching: Vec<_> = touching.collect();
-    let names = some_of(touching.iter().map(|text| text.names.join(" rx-")));
+    let names = truncate_list(touching.iter().map(|text| text.names.join(" rx-")));
     if !names.is_empty() {
-        return Ok(
-            Judgement::fail(format!("{names} to {}", named(cpus))).fix(steered(case, &touching, &names)?)
-        );
+        return Ok(Judgement::fail(format!("{names} to {}", cpu_list(cpus)))
+            .fix(steered(machine, &touching, &names)?));
     }
-    case.each(QUEUES, parse_mask)?;
-    Ok(Judgement::pass(format!("none to {}", named(cpus))))
+    machine.each(QUEUES, parse_mask)?;
+    Ok(Judgement::pass(format!("none to {}", cpu_list(cpus))))
 }
 
 #[cfg(test)]

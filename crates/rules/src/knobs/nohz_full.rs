@@ -2,44 +2,46 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::named;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::cpu_list;
 use facts::Fact;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "nohz-full",
     title: "full dynticks",
-    what: "CPUs in nohz_full= stop their tick while they run a single task. In return each way into the kernel and back keeps accounts that \
+    description: "CPUs in nohz_full= stop their tick while they run a single task. In return each way into the kernel and back keeps accounts that \
            the tick kept before, and all their callbacks of RCU are run elsewhere.",
-    why: "a loop that sleeps and wakes enters the kernel all the time and pays for the accounts at each turn; one that never enters it is only disturbed by the tick",
-    tell: "/sys/devices/system/cpu/nohz_full. A kernel built with NO_HZ_FULL whose list is empty behaves like one without. \
+    rationale: "a loop that sleeps and wakes enters the kernel all the time and pays for the accounts at each turn; one that never enters it is only disturbed by the tick",
+    detection: "/sys/devices/system/cpu/nohz_full. A kernel built with NO_HZ_FULL whose list is empty behaves like one without. \
            Whether the tick really stops is not seen here: a second task, a POSIX CPU timer or an unstable clocksource keeps it.",
-    cost: "With it system calls, page faults and interrupts on these CPUs cost more, there must be one task per CPU, and the CPU that \
+    side_effects: "With it system calls, page faults and interrupts on these CPUs cost more, there must be one task per CPU, and the CPU that \
            booted cannot be among them on most kernels. Without it a polling task meets a tick of a few microseconds 100 to 1000 times a second.",
     wanted: "for a loop that sleeps none of its CPUs, for one that polls all of them",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "take the CPUs that matter out of nohz_full= on the kernel's command line, and name them in rcu_nocbs=",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    contested: "the kernel's guide wants it off for periodic loops, tuned's profile cpu-partitioning sets it for all isolated CPUs: \
+    evidence: EvidenceKind::Documented,
+    disputed: "the kernel's guide wants it off for periodic loops, tuned's profile cpu-partitioning sets it for all isolated CPUs: \
                 `onbeat measure` the loop with and without it, and `onbeat compare` the two",
-    lasts: Lasts::Boot,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ_FULL", url: RT_CONFIG },
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
         Source { title: "kernel: reducing scheduling-clock ticks", url: NO_HZ },
     ],
-    cures: &[Slice::TimerIrq, Slice::TimerSoftirq, Slice::ReturnToUser],
+    cures: &[SliceKind::TimerIrq, SliceKind::TimerSoftirq, SliceKind::ReturnToUser],
     reads: &[PARAMETER],
     facts: &[LIST, "/sys/devices/system/cpu/online", "/boot/config-RELEASE"],
     judge,
@@ -54,53 +56,53 @@ pub static KNOB: Knob = Knob {
 
 const LIST: &str = "/sys/devices/system/cpu/nohz_full";
 
-fn judge(case: &Case) -> Judged {
-    if case.is_for(Profile::Guest) {
+fn judge(machine: &MachineView) -> Judged {
+    if machine.has_profile(Profile::Guest) {
         return Err(Judgement::not_applicable(
             "in a guest its work decides: judge with --profile control-loop or --profile busy-poll",
         ));
     }
-    let facts = case.facts();
-    let online = case.known(&facts.online, "/sys/devices/system/cpu/online")?;
+    let facts = machine.facts();
+    let online = machine.known(&facts.online, "/sys/devices/system/cpu/online")?;
     let (list, built) = match &facts.nohz_full {
         // The file comes with the option; beside it is that of the CPUs online, which could be read.
         Fact::Absent => (Default::default(), false),
-        list => (case.known(list, LIST)?.and(online), true),
+        list => (machine.known(list, LIST)?.and(online), true),
     };
     let found = match (built, list.is_empty()) {
         (false, _) => "not built in".to_owned(),
         (true, true) => "none".to_owned(),
-        (true, false) => named(&list),
+        (true, false) => cpu_list(&list),
     };
-    if !case.is_for(Profile::BusyPoll) {
-        return Ok(Judgement::fail_if(!list.and(case.cpus()).is_empty(), found)
+    if !machine.has_profile(Profile::BusyPoll) {
+        return Ok(Judgement::fail_if(!list.and(machine.cpus()).is_empty(), found)
             .wanted("none of the CPUs that matter")
-            .fix(without(case, &list.without(case.cpus()))));
+            .fix(without(machine, &list.without(machine.cpus()))));
     }
-    case.needs_isolation()?;
-    let missing = case.cpus().without(&list);
-    let boot = Change::boot(format!("nohz_full={}", list.or(case.cpus())));
+    machine.require_isolation()?;
+    let missing = machine.cpus().without(&list);
+    let boot = Change::cmdline_add(format!("nohz_full={}", list.or(machine.cpus())));
     let fix = match built {
         true => boot.into(),
-        false => Remedy::of([Change::config("NO_HZ_FULL", "y"), boot]),
+        false => Remedy::of([Change::kconfig("NO_HZ_FULL", "y"), boot]),
     };
     Ok(Judgement::fail_if(!missing.is_empty(), found)
-        .wanted(format!("CPU {}", case.cpus()))
-        .fix(kept_prompt(case, fix)))
+        .wanted(format!("CPU {}", machine.cpus()))
+        .fix(kept_prompt(machine, fix)))
 }
 
 /// The list with these CPUs alone. Callbacks stay off the others: `nohz_full=` offloaded them as `rcu_nocbs=` does.
-fn without(case: &Case, rest: &CpuSet) -> Remedy {
+fn without(machine: &MachineView, rest: &CpuSet) -> Remedy {
     let list = match rest.is_empty() {
-        true => Change::boot_without("nohz_full"),
-        false => Change::boot(format!("nohz_full={rest}")),
+        true => Change::cmdline_remove("nohz_full"),
+        false => Change::cmdline_add(format!("nohz_full={rest}")),
     };
-    let offloaded = case.facts().cmdline.known().is_some_and(|cmdline| cmdline.has("rcu_nocbs"));
+    let offloaded = machine.facts().cmdline.known().is_some_and(|cmdline| cmdline.has("rcu_nocbs"));
     let both = Remedy::from(list);
-    if offloaded || case.needs_isolation().is_err() {
+    if offloaded || machine.require_isolation().is_err() {
         return both;
     }
-    both.and(Change::boot(format!("rcu_nocbs={}", case.cpus())))
+    both.and(Change::cmdline_add(format!("rcu_nocbs={}", machine.cpus())))
 }
 
 #[cfg(test)]

@@ -1,30 +1,33 @@
 //! Automatic NUMA balancing: page faults made on purpose, to see who uses what.
 
 use super::sources::SYSCTL_KERNEL;
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "numa-balancing",
     title: "automatic NUMA balancing",
-    what: "On machines of several memory nodes the kernel unmaps pages of each task from time to time, sees by the page faults \
+    description: "On machines of several memory nodes the kernel unmaps pages of each task from time to time, sees by the page faults \
            from which node they are used, and moves pages and tasks to one another.",
-    why: "the task takes page faults that it would not have, waits while pages move, and may be moved itself; locking memory does not help",
-    tell: "/proc/sys/kernel/numa_balancing. PREEMPT_RT kernels cannot have it.",
-    cost: "Programs whose memory is far from their CPUs are no longer put right: bind what needs much memory bandwidth to a node with numactl.",
+    rationale: "the task takes page faults that it would not have, waits while pages move, and may be moved itself; locking memory does not help",
+    detection: "/proc/sys/kernel/numa_balancing. PREEMPT_RT kernels cannot have it.",
+    side_effects: "Programs whose memory is far from their CPUs are no longer put right: bind what needs much memory bandwidth to a node with numactl.",
     wanted: "0",
     fix: || {
-        Remedy::from(Change::sysctl("kernel.numa_balancing", 0)).keep(Change::boot("numa_balancing=disable"))
+        Remedy::from(Change::sysctl("kernel.numa_balancing", 0))
+            .persist(Change::cmdline_add("numa_balancing=disable"))
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/kernel, numa_balancing", url: SYSCTL_KERNEL }],
-    cures: &[Slice::PageFault],
+    cures: &[SliceKind::PageFault],
     reads: &[SYSCTL],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
     judge,
@@ -38,12 +41,12 @@ pub static KNOB: Knob = Knob {
 
 const SYSCTL: &str = "/proc/sys/kernel/numa_balancing";
 
-fn judge(case: &Case) -> Judged {
-    let Some(mode) = case.number_if_there(SYSCTL)? else {
-        if case.facts().preempt == Preempt::Rt {
+fn judge(machine: &MachineView) -> Judged {
+    let Some(mode) = machine.number_if_present(SYSCTL)? else {
+        if machine.facts().preempt == Preempt::Rt {
             return Err(Judgement::not_applicable("PREEMPT_RT kernels do not have it"));
         }
-        if case.kconfig()?.is_yes("NUMA_BALANCING") {
+        if machine.kconfig()?.is_yes("NUMA_BALANCING") {
             return Err(Judgement::unknown(format!(
                 "{SYSCTL} is not there, though the kernel has NUMA_BALANCING"
             )));

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::per_cpu::{PerCpu, mhz};
+use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{grouped, named};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::{cpu_list, group_by_value};
 use facts::kconfig::Setting;
 use facts::line::{parse_u64, parse_word, parse_words};
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
@@ -23,23 +25,23 @@ const MAX: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
 pub static KNOB: Knob = Knob {
     id: "other-governors",
     title: "governors that follow the load",
-    what: "A kernel that has ondemand, conservative or schedutil, built in or as a module, takes any of them when a program writes its \
+    description: "A kernel that has ondemand, conservative or schedutil, built in or as a module, takes any of them when a program writes its \
            name to scaling_governor; a module is then loaded by itself.",
-    why: "a power daemon or a desktop's applet can change how the clock behaves while the machine runs, and what was measured no longer holds",
-    tell: "The kernel's configuration, the governors that are loaded, and the driver and range of each CPU that matters. intel_pstate and amd-pstate in active mode \
+    rationale: "a power daemon or a desktop's applet can change how the clock behaves while the machine runs, and what was measured no longer holds",
+    detection: "The kernel's configuration, the governors that are loaded, and the driver and range of each CPU that matters. intel_pstate and amd-pstate in active mode \
            take no generic governor; a range of one frequency leaves none of them anything to choose. Which programs may write is not seen.",
-    cost: "With a range of one frequency the clock stays at its top, with its power and heat, and powersave no longer lowers it. A kernel \
+    side_effects: "With a range of one frequency the clock stays at its top, with its power and heat, and powersave no longer lowers it. A kernel \
            without these governors has to be built.",
     wanted: "only governors that hold the clock, or a range of one frequency",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "echo what scaling_max_freq says >/sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq for the CPUs that matter, or boot a kernel built with those governors alone that hold the clock",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source {
             title: "kernel: real-time kernel configuration, non-performance CPU frequency governors",
@@ -48,7 +50,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU performance scaling, policy interface in sysfs", url: CPUFREQ },
         Source { title: "kernel: intel_pstate, operation modes", url: INTEL_PSTATE },
     ],
-    cures: &[Slice::Frequency],
+    cures: &[SliceKind::Frequency],
     after: &["cpufreq-governor", "cpufreq-limit"],
     reads: &[DRIVER, AVAILABLE, MIN, MAX],
     facts: &["/boot/config-RELEASE", "/proc/cpuinfo"],
@@ -77,10 +79,10 @@ pub static KNOB: Knob = Knob {
 /// Governors that follow the load; powersave and userspace hold the clock, which the kernel's guide allows.
 const FOLLOW: &[&str] = &["ondemand", "conservative", "schedutil"];
 
-fn judge(case: &Case) -> Judged {
-    let drivers = PerCpu::of(case, DRIVER, parse_word);
+fn judge(machine: &MachineView) -> Judged {
+    let drivers = PerCpuSetting::of(machine, DRIVER, parse_word);
     if drivers.is_absent() {
-        return Err(match case.is_virtual()? {
+        return Err(match machine.is_virtual()? {
             true => Judgement::not_applicable("a guest does not set the clock, its host does"),
             false => Judgement::not_applicable(
                 "no frequency driver took these CPUs: see cpufreq-governor for their clock",
@@ -97,7 +99,7 @@ fn judge(case: &Case) -> Judged {
             drivers.known.values().next().map_or("the driver", String::as_str)
         )));
     }
-    let limits = [PerCpu::of(case, MIN, parse_u64), PerCpu::of(case, MAX, parse_u64)];
+    let limits = [PerCpuSetting::of(machine, MIN, parse_u64), PerCpuSetting::of(machine, MAX, parse_u64)];
     let fixed = |cpu: Cpu| {
         let [min, max] = limits.each_ref().map(|of| of.known.get(&cpu));
         min.zip(max).and_then(|(min, max)| (min == max && *max > 0).then_some(*max))
@@ -106,9 +108,9 @@ fn judge(case: &Case) -> Judged {
     if open.is_empty() {
         drivers.all_known()?;
         let said = generic.iter().filter_map(|cpu| Some((cpu, format!("fixed at {}", mhz(fixed(cpu)?)))));
-        return Ok(Judgement::pass(grouped(said)));
+        return Ok(Judgement::pass(group_by_value(said)));
     }
-    let found = there(case)?;
+    let found = there(machine)?;
     if found.is_empty() {
         drivers.all_known()?;
         return Ok(Judgement::pass("none that follows the load"));
@@ -118,29 +120,29 @@ fn judge(case: &Case) -> Judged {
     if let Some(why) = unclear.filter(|_| open.iter().all(|cpu| range_unknown(&limits, cpu))) {
         return Err(why);
     }
-    let severity = if case.is_for(Profile::Audio) { Severity::Info } else { Severity::Medium };
+    let severity = if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Medium };
     let options: Vec<String> = found.iter().filter_map(|words| words.split(' ').next()).map(option).collect();
     let rebuilt = format!("boot a kernel built without CONFIG_{}", options.join(", CONFIG_"));
     Ok(Judgement::fail(found.join(", "))
         .severity(severity)
-        .fix(one_frequency(&limits[1], &open).or(Remedy::advice(Because::Kernel, rebuilt))))
+        .fix(one_frequency(&limits[1], &open).or(Remedy::advice(AdviceReason::Kernel, rebuilt))))
 }
 
-fn range_unknown(limits: &[PerCpu<u64>; 2], cpu: Cpu) -> bool {
+fn range_unknown(limits: &[PerCpuSetting<u64>; 2], cpu: Cpu) -> bool {
     limits.iter().any(|of| !of.known.contains_key(&cpu))
 }
 
 /// A range of one frequency, its top, for each of these CPUs.
-fn one_frequency(tops: &PerCpu<u64>, cpus: &CpuSet) -> Remedy {
+fn one_frequency(tops: &PerCpuSetting<u64>, cpus: &CpuSet) -> Remedy {
     let mut of: BTreeMap<u64, CpuSet> = BTreeMap::new();
     for cpu in cpus.iter() {
         let Some(&top) = tops.known.get(&cpu) else {
             let words = format!(
                 "for {}, echo what scaling_max_freq says >{}",
-                named(cpus),
+                cpu_list(cpus),
                 MIN.replacen('#', "N", 1)
             );
-            return Remedy::advice(Because::Choice, words);
+            return Remedy::advice(AdviceReason::Choice, words);
         };
         of.entry(top).or_default().0.insert(cpu);
     }
@@ -153,11 +155,11 @@ fn option(governor: &str) -> String {
 }
 
 /// The governors that follow the load, with how the kernel has them; what is loaded needs no configuration to prove it.
-fn there(case: &Case) -> Result<Vec<String>, Judgement> {
-    let offered = PerCpu::of(case, AVAILABLE, parse_words);
+fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
+    let offered = PerCpuSetting::of(machine, AVAILABLE, parse_words);
     let loaded =
         |governor: &str| offered.known.values().any(|names| names.iter().any(|name| name == governor));
-    let config = case.kconfig();
+    let config = machine.kconfig();
     let how = |&governor: &&str| match config.as_ref().map(|config| config.get(&option(governor))) {
         Ok(Setting::Yes) => Some(format!("{governor} built in")),
         Ok(Setting::Module) => Some(format!("{governor} as a module")),

@@ -1,20 +1,22 @@
 //! Overcommit: whether more memory is promised than there is.
 
 use super::sources::{OVERCOMMIT, SYSCTL_VM};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "overcommit",
     title: "memory overcommit",
-    what: "Whether programs may be promised more memory than there is: by a guess (0, the default), always (1), or never beyond swap \
+    description: "Whether programs may be promised more memory than there is: by a guess (0, the default), always (1), or never beyond swap \
            and a share of the memory (2).",
-    why: "where more was promised than there is, the last program to touch its memory sets off reclaim and then the OOM killer, which looks through all tasks and may choose the wrong one",
-    tell: "vm.overcommit_memory. Whether memory is short is not looked at: with enough of it the setting makes no difference.",
-    cost: "With 2, programs that ask for far more than they use, such as those with many threads or large heaps, are refused memory and may \
+    rationale: "where more was promised than there is, the last program to touch its memory sets off reclaim and then the OOM killer, which looks through all tasks and may choose the wrong one",
+    detection: "vm.overcommit_memory. Whether memory is short is not looked at: with enough of it the setting makes no difference.",
+    side_effects: "With 2, programs that ask for far more than they use, such as those with many threads or large heaps, are refused memory and may \
            not start; vm.overcommit_ratio has to fit the machine.",
     wanted: "2, on machines whose programs are known",
     fix: || {
@@ -22,11 +24,11 @@ pub static KNOB: Knob = Knob {
             .note("before that, set vm.overcommit_ratio to what may be promised")
     },
     severity: Severity::Info,
-    evidence: Evidence::Practice,
-    contested: "a real-time program that has allocated and locked its memory at its start does not depend on it, and 2 breaks programs that a \
+    evidence: EvidenceKind::Practice,
+    disputed: "a real-time program that has allocated and locked its memory at its start does not depend on it, and 2 breaks programs that a \
                 desktop or a container host runs: `onbeat measure` under the machine's heaviest load tells whether reclaim or the OOM \
                 killer ever shows among the spikes",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: overcommit accounting", url: OVERCOMMIT },
         Source {
@@ -34,7 +36,7 @@ pub static KNOB: Knob = Knob {
             url: SYSCTL_VM,
         },
     ],
-    cures: &[Slice::PageFault, Slice::LockContention],
+    cures: &[SliceKind::PageFault, SliceKind::LockContention],
     reads: &[PATH],
     judge,
     examples: Examples {
@@ -47,8 +49,8 @@ pub static KNOB: Knob = Knob {
 
 const PATH: &str = "/proc/sys/vm/overcommit_memory";
 
-fn judge(case: &Case) -> Judged {
-    match case.number(PATH)? {
+fn judge(machine: &MachineView) -> Judged {
+    match machine.number(PATH)? {
         2 => Ok(Judgement::pass("2, never")),
         1 => Ok(Judgement::fail("1, always")),
         0 => Ok(Judgement::fail("0, by a guess")),

@@ -1,34 +1,36 @@
 //! Packets that wait: a network interface whose interrupts the kernel puts off.
 
 use super::sources::{NAPI, NET_DEV_C};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::words::{few, some_of};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::view::MachineView;
+use crate::words::{truncate_list, truncate_words};
 use facts::line::parse_u64;
 use facts::texts::Text;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "packet-delay",
     title: "packets that wait for a timer",
-    what: "With gro_flush_timeout an interface may keep packets that it joins, and with napi_defer_hard_irqs its interrupts stay \
+    description: "With gro_flush_timeout an interface may keep packets that it joins, and with napi_defer_hard_irqs its interrupts stay \
            masked after a poll: a timer polls again, that many nanoseconds later, instead of the next packet's interrupt.",
-    why: "a thread that waits for a packet is woken by the timer, up to the timeout later, and the timer's own interrupt comes in between",
-    tell: "gro_flush_timeout and napi_defer_hard_irqs of each interface. From 6.13 on a queue can have its own values over netlink, which \
+    rationale: "a thread that waits for a packet is woken by the timer, up to the timeout later, and the timer's own interrupt comes in between",
+    detection: "gro_flush_timeout and napi_defer_hard_irqs of each interface. From 6.13 on a queue can have its own values over netlink, which \
            are not read, and neither is what the interface itself puts off (ethtool -c).",
-    cost: "More interrupts under load, and less throughput.",
+    side_effects: "More interrupts under load, and less throughput.",
     wanted: "gro_flush_timeout 0",
     fix: || Change::each(Vec::new(), CALLED, "", 0).into(),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: NAPI, software IRQ coalescing", url: NAPI },
         Source { title: "kernel source: net/core/dev.c, napi_complete_done()", url: NET_DEV_C },
     ],
-    cures: &[Slice::Softirq, Slice::TimerIrq],
+    cures: &[SliceKind::Softirq, SliceKind::TimerIrq],
     reads: &[TIMEOUT, DEFER],
     judge,
     examples: Examples {
@@ -45,19 +47,19 @@ const TIMEOUT: &str = "/sys/class/net/*/gro_flush_timeout";
 const CALLED: &str = "/sys/class/net/NAME/gro_flush_timeout";
 const DEFER: &str = "/sys/class/net/*/napi_defer_hard_irqs";
 
-fn judge(case: &Case) -> Judged {
-    if case.is_for(Profile::BusyPoll) {
+fn judge(machine: &MachineView) -> Judged {
+    if machine.has_profile(Profile::BusyPoll) {
         return Err(Judgement::not_applicable(
             "a program that polls its sockets keeps interrupts away with it (SO_PREFER_BUSY_POLL)",
         ));
     }
-    let texts = case.texts(TIMEOUT)?;
+    let texts = machine.texts(TIMEOUT)?;
     if texts.is_empty() {
         return Err(Judgement::not_applicable("no network interface puts anything off"));
     }
     let deferred = |name: &str| {
         let same = |text: &&Text| text.names.first().is_some_and(|known| known == name);
-        let text = case.texts(DEFER).ok()?.iter().find(same)?;
+        let text = machine.texts(DEFER).ok()?.iter().find(same)?;
         text.content.clone().parse(|content| parse_u64(&content)).known().copied()
     };
     let (mut names, mut said) = (Vec::new(), Vec::new());
@@ -74,12 +76,17 @@ fn judge(case: &Case) -> Judged {
         }
     }
     if names.is_empty() {
-        case.each(TIMEOUT, parse_u64)?;
+        machine.each(TIMEOUT, parse_u64)?;
         return Ok(Judgement::pass("none"));
     }
-    let severity = if case.is_for(Profile::Audio) { Severity::Info } else { Severity::Low };
+    let severity = if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Low };
     let paths = names.iter().map(|name| TIMEOUT.replacen('*', name, 1)).collect();
-    Ok(Judgement::fail(few(said)).severity(severity).fix(Change::each(paths, CALLED, &some_of(names), 0)))
+    Ok(Judgement::fail(truncate_words(said)).severity(severity).fix(Change::each(
+        paths,
+        CALLED,
+        &truncate_list(names),
+        0,
+    )))
 }
 
 fn span(nanoseconds: u64) -> String {

@@ -1,46 +1,49 @@
 //! Words on the command line that contradict each other.
 
 use super::sources::{ISOLATION_C, PARAMETERS};
-use crate::case::{Case, absent};
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::parameters::has_one_value;
 use crate::remedy::Remedy;
-use crate::words::short;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::truncate;
 use facts::Fact;
 use facts::cmdline::Cmdline;
 use facts::cpu_lists::{parse_isolcpus, parse_kernel_list};
 use facts::kbool::kbool;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 use std::collections::BTreeSet;
 
 pub static KNOB: Knob = Knob {
     id: "parameter-conflicts",
     title: "contradictory kernel parameters",
-    what: "A word that stands on the command line twice, with two values: of most the last one counts, and those that add up, such as console= \
+    description: "A word that stands on the command line twice, with two values: of most the last one counts, and those that add up, such as console= \
            and hugepages=, are none of these. Of isolcpus= and nohz_full= the first counts, as the kernel refuses a list that differs from the one it took. Before 5.18 it refused lists that differ between these two \
            as well.",
-    why: "one of the two values has no effect, and which of them depends on the word: CPUs stay unisolated that were thought to be",
-    tell: "The command line that the kernel booted with. Words come from the boot loader, from what is built into the kernel, and from \
+    rationale: "one of the two values has no effect, and which of them depends on the word: CPUs stay unisolated that were thought to be",
+    detection: "The command line that the kernel booted with. Words come from the boot loader, from what is built into the kernel, and from \
            drop-in files, so two of them often stand far apart. Kernels called 5.14 come from distributions that took over much of later ones: \
            of them it is not known whether they take different lists in isolcpus= and nohz_full=.",
-    cost: "Nothing but a boot; the value that wins may change with it.",
+    side_effects: "Nothing but a boot; the value that wins may change with it.",
     wanted: "each word with one value",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "leave one of them in the boot loader's configuration, the one that is meant",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Source,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Source,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line", url: PARAMETERS },
         Source { title: "kernel source: kernel/sched/isolation.c, housekeeping_setup()", url: ISOLATION_C },
     ],
-    cures: &[Slice::TimerIrq, Slice::Thread, Slice::Irq],
+    cures: &[SliceKind::TimerIrq, SliceKind::Thread, SliceKind::Irq],
     reads: &[POSSIBLE],
     facts: &["/proc/cmdline", "/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/nohz_full"],
     judge,
@@ -55,11 +58,11 @@ pub static KNOB: Knob = Knob {
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
-fn judge(case: &Case) -> Judged {
-    let cmdline = case.cmdline()?;
+fn judge(machine: &MachineView) -> Judged {
+    let cmdline = machine.cmdline()?;
     let names: BTreeSet<String> = cmdline.params.iter().map(|param| param.name.replace('-', "_")).collect();
     let mut found: Vec<String> = names.iter().filter_map(|name| twice(cmdline, name)).collect();
-    let refused = refused(case, cmdline);
+    let refused = refused(machine, cmdline);
     found.extend(refused.clone().unwrap_or_default());
     if !found.is_empty() {
         return Ok(Judgement::fail(first_three(&found)));
@@ -83,7 +86,7 @@ fn twice(cmdline: &Cmdline, name: &str) -> Option<String> {
     let word = |value: &str| kbool(value).filter(|_| SWITCHES.contains(&value));
     let same = |value: &str| value == last || (word(value).is_some() && word(value) == word(last));
     let other = cmdline.values(name).find(|value| !same(value))?;
-    Some(format!("{}={} beats {}", short(name), short(last), short(other)))
+    Some(format!("{}={} beats {}", truncate(name), truncate(last), truncate(other)))
 }
 
 /// A list that takes CPUs out of some kinds of housekeeping.
@@ -94,22 +97,22 @@ struct List {
 }
 
 /// Lists that the kernel refuses: what it has taken it does not take back.
-fn refused(case: &Case, cmdline: &Cmdline) -> Result<Vec<String>, Judgement> {
+fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judgement> {
     if !cmdline.has("isolcpus") && !cmdline.has("nohz_full") {
         return Ok(Vec::new());
     }
-    let possible = case.cpu_list_if_there(POSSIBLE)?.ok_or_else(|| absent(POSSIBLE))?;
-    let last = possible.iter().last().ok_or_else(|| absent("the last CPU"))?;
+    let possible = machine.cpu_list_if_present(POSSIBLE)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
+    let last = possible.iter().last().ok_or_else(|| unknown_absent("the last CPU"))?;
     let lists = lists(cmdline, last)?;
     // A kernel without NO_HZ_FULL, and so without its file, takes no list that asks for it.
-    let ticks = case.facts().nohz_full != Fact::Absent;
+    let ticks = machine.facts().nohz_full != Fact::Absent;
     let (mut taken, mut found): (Vec<List>, Vec<String>) = (Vec::new(), Vec::new());
     let mut one_for_all = Ok(false);
     for list in lists.into_iter().filter(|list| ticks || !list.kinds.contains(&"nohz")) {
         let shares = |other: &List| list.kinds.iter().any(|kind| other.kinds.contains(kind));
         let mut differing = taken.iter().filter(|other| other.cpus != list.cpus).peekable();
         if differing.peek().is_some() {
-            one_for_all = one_list_for_all(case);
+            one_for_all = one_list_for_all(machine);
         }
         let all = one_for_all == Ok(true);
         let rival = differing.find(|other| all || shares(other));
@@ -117,9 +120,9 @@ fn refused(case: &Case, cmdline: &Cmdline) -> Result<Vec<String>, Judgement> {
             Some(rival) => found.push(format!(
                 "{}={} beats {}={}",
                 rival.name,
-                short(&rival.cpus.to_string()),
+                truncate(&rival.cpus.to_string()),
                 list.name,
-                short(&list.cpus.to_string())
+                truncate(&list.cpus.to_string())
             )),
             None => taken.push(list),
         }
@@ -131,8 +134,8 @@ fn refused(case: &Case, cmdline: &Cmdline) -> Result<Vec<String>, Judgement> {
 }
 
 /// Whether the kernel keeps a single list for all kinds of housekeeping.
-fn one_list_for_all(case: &Case) -> Result<bool, Judgement> {
-    match case.series()? {
+fn one_list_for_all(machine: &MachineView) -> Result<bool, Judgement> {
+    match machine.series()? {
         (5, 14) => Err(Judgement::unknown(
             "isolcpus= and nohz_full= differ, and whether a distribution's 5.14 takes both is not known: its log says \
              \"nohz_full= must match isolcpus=\" if not",
@@ -146,7 +149,7 @@ fn lists(cmdline: &Cmdline, last: Cpu) -> Result<Vec<List>, Judgement> {
     let mut lists = Vec::new();
     for param in &cmdline.params {
         let value = param.value.as_deref().unwrap_or_default();
-        let wrong = |why| Judgement::unknown(format!("{} is not understood: {why}", short(&param.name)));
+        let wrong = |why| Judgement::unknown(format!("{} is not understood: {why}", truncate(&param.name)));
         match param.name.as_str() {
             "nohz_full" => {
                 let cpus = parse_kernel_list(value, last).map_err(wrong)?;

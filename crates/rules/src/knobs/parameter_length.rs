@@ -1,29 +1,31 @@
 //! The length of the command line, which the kernel cuts off in silence.
 
 use super::sources::PARAMETERS;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "parameter-length",
     title: "length of the command line",
-    what: "The kernel keeps so many bytes of its command line and drops the rest: 2048 on x86, arm64 and POWER, 1024 on 32-bit Arm, \
+    description: "The kernel keeps so many bytes of its command line and drops the rest: 2048 on x86, arm64 and POWER, 1024 on 32-bit Arm, \
            256 on some small ones.",
-    why: "words that do not fit have no effect, and nothing says so: lists of isolated CPUs mostly stand at the end",
-    tell: "The length of the line that the kernel kept, against the limit of its architecture. Serial numbers and what stands after -- \
+    rationale: "words that do not fit have no effect, and nothing says so: lists of isolated CPUs mostly stand at the end",
+    detection: "The length of the line that the kernel kept, against the limit of its architecture. Serial numbers and what stands after -- \
            are left out, so the line may be a little longer than it looks. Words of a boot configuration (bootconfig) stand in the line \
            without taking its room: with one, nothing can be said of a long line. Some boot loaders cut earlier.",
-    cost: "Nothing: shorter words do the same.",
+    side_effects: "Nothing: shorter words do the same.",
     wanted: "well below the limit",
-    fix: || Remedy::advice(Because::Choice, "write CPU lists as ranges, take out what has no effect, or build words into the kernel (CONFIG_CMDLINE)"),
+    fix: || Remedy::advice(AdviceReason::Choice, "write CPU lists as ranges, take out what has no effect, or build words into the kernel (CONFIG_CMDLINE)"),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[Source { title: "kernel: command line, the last paragraph on COMMAND_LINE_SIZE", url: PARAMETERS }],
-    cures: &[Slice::Thread, Slice::TimerIrq, Slice::Irq],
+    cures: &[SliceKind::Thread, SliceKind::TimerIrq, SliceKind::Irq],
     facts: &["/proc/cmdline", "/proc/sys/kernel/arch"],
     judge,
     examples: Examples {
@@ -38,10 +40,10 @@ pub static KNOB: Knob = Knob {
 /// Below so many free bytes the next list may not fit.
 const SPARE: usize = 128;
 
-fn judge(case: &Case) -> Judged {
-    let cmdline = case.cmdline()?;
+fn judge(machine: &MachineView) -> Judged {
+    let cmdline = machine.cmdline()?;
     let length = cmdline.text.len();
-    let machine = case.known(&case.facts().machine, "/proc/sys/kernel/arch")?;
+    let machine = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
     let size: usize = match machine.as_str() {
         "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "ppc64" | "ppc64le" | "ppc"
         | "sparc64" | "armv8l" => 2048,

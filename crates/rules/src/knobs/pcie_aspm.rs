@@ -1,14 +1,17 @@
 //! Links to devices that sleep while they are quiet.
 
 use super::sources::{PARAMETERS, RT_HARDWARE};
-use crate::case::{Case, unread};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::few;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::truncate_words;
 use facts::Fact;
 use facts::line::{parse_i64, parse_words};
+use model::slice::SliceKind;
 use std::collections::BTreeSet;
 
 const POLICY: &str = "/sys/module/pcie_aspm/parameters/policy";
@@ -19,26 +22,26 @@ const DEVICES: &str = "/sys/bus/pci/devices/";
 pub static KNOB: Knob = Knob {
     id: "pcie-aspm",
     title: "sleeping PCIe links",
-    what: "Active State Power Management puts a quiet PCIe link into a low-power state (L0s, L1), by itself, until something is to be sent. The \
+    description: "Active State Power Management puts a quiet PCIe link into a low-power state (L0s, L1), by itself, until something is to be sent. The \
            policy performance switches it off, powersave and powersupersave on, and default leaves to each link what the firmware chose.",
-    why: "a register access or an interrupt message that meets a sleeping link waits until it is awake, microseconds to tens of them, and a reading CPU waits with it",
-    tell: "The policy, and the state of each link that the kernel may set. Where the firmware keeps ASPM to itself the links are hidden; \
+    rationale: "a register access or an interrupt message that meets a sleeping link waits until it is awake, microseconds to tens of them, and a reading CPU waits with it",
+    detection: "The policy, and the state of each link that the kernel may set. Where the firmware keeps ASPM to itself the links are hidden; \
            pcie_aspm=off does not switch it off either, it leaves all links as the firmware made them.",
-    cost: "Some power for each link, which counts on battery and in a fanless box.",
+    side_effects: "Some power for each link, which counts on battery and in a fanless box.",
     wanted: "off, for the links of the devices that the task uses at least",
     fix: || {
         Remedy::from(Change::write(POLICY, "performance"))
-            .keep(Change::boot("pcie_aspm.policy=performance"))
-            .or(Remedy::advice(Because::Machine, "switch ASPM off in the firmware"))
+            .persist(Change::cmdline_add("pcie_aspm.policy=performance"))
+            .or(Remedy::advice(AdviceReason::Machine, "switch ASPM off in the firmware"))
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: considering hardware, hardware buses", url: RT_HARDWARE },
         Source { title: "kernel: command line, pcie_aspm", url: PARAMETERS },
     ],
-    cures: &[Slice::Unexplained],
+    cures: &[SliceKind::Unexplained],
     reads: &[POLICY, L0S, L1, DEVICES],
     facts: &["/sys/devices/system/cpu/online"],
     judge,
@@ -50,13 +53,13 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let policy = case.parsed(POLICY, parse_policy);
+fn judge(machine: &MachineView) -> Judged {
+    let policy = machine.parsed(POLICY, parse_policy);
     if let Ok(Some(policy @ ("powersave" | "powersupersave"))) = policy.as_ref().map(Option::as_deref) {
         return Ok(Judgement::fail(policy));
     }
     let (mut asleep, mut paths, mut links, mut untold) = (BTreeSet::new(), Vec::new(), 0, None);
-    for text in [case.texts(L0S)?, case.texts(L1)?].into_iter().flatten() {
+    for text in [machine.texts(L0S)?, machine.texts(L1)?].into_iter().flatten() {
         links += 1;
         match text.content.clone().parse(|content| parse_i64(&content)) {
             Fact::Known(0) => {}
@@ -64,11 +67,11 @@ fn judge(case: &Case) -> Judged {
                 asleep.insert(text.names.first().map_or("", String::as_str));
                 paths.push(text.path.clone());
             }
-            other => drop(untold.get_or_insert(unread(&text.path, &other))),
+            other => drop(untold.get_or_insert(unknown_from(&text.path, &other))),
         }
     }
     if !asleep.is_empty() {
-        let links = few(asleep);
+        let links = truncate_words(asleep);
         let judged = Judgement::fail(format!("on for {links}"));
         // The policy that is there already sets no link anew (`pcie_aspm_set_policy()`).
         return Ok(match policy.as_ref().map(Option::as_deref) {
@@ -78,13 +81,13 @@ fn judge(case: &Case) -> Judged {
             _ => judged,
         });
     }
-    let Some(policy) = policy? else { return Err(without_policy(case)) };
+    let Some(policy) = policy? else { return Err(without_policy(machine)) };
     match (untold, policy.as_str()) {
         (Some(why), _) => Err(why),
         (None, "performance") => Ok(Judgement::pass(policy)),
         (None, "default") if links > 0 => Ok(Judgement::pass("default, off for all links")),
-        (None, "default") if !has_devices(case)? => Err(Judgement::not_applicable(NO_DEVICE)),
-        (None, "default") if case.is_virtual()? => {
+        (None, "default") if !has_devices(machine)? => Err(Judgement::not_applicable(NO_DEVICE)),
+        (None, "default") if machine.is_virtual()? => {
             Err(Judgement::not_applicable("the links of a guest's devices are its host's"))
         }
         (None, "default") => Err(Judgement::unknown(
@@ -103,8 +106,8 @@ fn parse_policy(text: &str) -> Result<String, String> {
 
 const NO_DEVICE: &str = "there is no PCI device";
 
-fn without_policy(case: &Case) -> Judgement {
-    match has_devices(case) {
+fn without_policy(machine: &MachineView) -> Judgement {
+    match has_devices(machine) {
         Err(untold) => untold,
         Ok(true) => Judgement::unknown(
             "this kernel has no CONFIG_PCIEASPM: the links are as the firmware made them (lspci -vv as root tells)",
@@ -113,10 +116,10 @@ fn without_policy(case: &Case) -> Judgement {
     }
 }
 
-fn has_devices(case: &Case) -> Result<bool, Judgement> {
+fn has_devices(machine: &MachineView) -> Result<bool, Judgement> {
     // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean nothing.
-    case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
-    Ok(case.parsed(DEVICES, |names| Ok(!names.trim().is_empty()))?.unwrap_or(false))
+    machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
+    Ok(machine.parsed(DEVICES, |names| Ok(!names.trim().is_empty()))?.unwrap_or(false))
 }
 
 #[cfg(test)]

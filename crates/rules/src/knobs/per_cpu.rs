@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::case::{Case, unread};
 use crate::judgement::Judgement;
-use crate::words::named;
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::cpu_list;
 use facts::Fact;
 use model::units::{Cpu, CpuSet};
 
 /// One setting of the CPUs that matter.
-pub struct PerCpu<T> {
+pub struct PerCpuSetting<T> {
     /// The setting where it is known.
     pub known: BTreeMap<Cpu, T>,
     /// Why the first that could not be read or understood is not known.
@@ -20,21 +21,25 @@ pub struct PerCpu<T> {
     missing: (CpuSet, &'static str),
 }
 
-impl<T> PerCpu<T> {
+impl<T> PerCpuSetting<T> {
     /// Takes the texts of a pattern whose first wildcard is the CPU's number.
-    pub fn of(case: &Case, pattern: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> PerCpu<T> {
-        PerCpu::among(case, case.cpus(), pattern, parse)
+    pub fn of(
+        machine: &MachineView,
+        pattern: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> PerCpuSetting<T> {
+        PerCpuSetting::among(machine, machine.cpus(), pattern, parse)
     }
 
     /// The same for other CPUs than those that matter.
     pub fn among(
-        case: &Case,
+        machine: &MachineView,
         cpus: &CpuSet,
         pattern: &'static str,
         parse: impl Fn(&str) -> Result<T, String>,
-    ) -> PerCpu<T> {
+    ) -> PerCpuSetting<T> {
         let (mut known, mut trouble, mut missing) = (BTreeMap::new(), None, cpus.clone());
-        let texts = case.texts(pattern).unwrap_or_else(|whole| {
+        let texts = machine.texts(pattern).unwrap_or_else(|whole| {
             trouble = Some(whole);
             &[]
         });
@@ -45,10 +50,10 @@ impl<T> PerCpu<T> {
             missing.0.remove(&cpu);
             match text.content.clone().parse(|content| parse(&content)) {
                 Fact::Known(value) => drop(known.insert(cpu, value)),
-                other => drop(trouble.get_or_insert_with(|| unread(&text.path, &other))),
+                other => drop(trouble.get_or_insert_with(|| unknown_from(&text.path, &other))),
             }
         }
-        PerCpu { known, trouble, missing: (missing, pattern) }
+        PerCpuSetting { known, trouble, missing: (missing, pattern) }
     }
 
     /// Whether no CPU has the file, as far as could be read.
@@ -64,7 +69,7 @@ impl<T> PerCpu<T> {
             None if !missing.is_empty() => Err(Judgement::unknown(format!(
                 "{} is not there for {}",
                 pattern.replace('#', "N"),
-                named(missing)
+                cpu_list(missing)
             ))),
             None => Ok(()),
         }
@@ -81,19 +86,19 @@ pub type Numbered<T> = BTreeMap<(Cpu, u32), Result<T, Judgement>>;
 
 /// Takes the texts of a pattern whose wildcards are the CPU's number and a number of its own.
 pub fn numbered<T>(
-    case: &Case,
+    machine: &MachineView,
     pattern: &'static str,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Numbered<T>, Judgement> {
     let mut found = BTreeMap::new();
-    for text in case.texts(pattern)? {
+    for text in machine.texts(pattern)? {
         let (Some(cpu), Some(own)) = (number(&text.names, 0).map(Cpu), number(&text.names, 1)) else {
             continue;
         };
-        if case.cpus().contains(cpu) {
+        if machine.cpus().contains(cpu) {
             let value = match text.content.clone().parse(|content| parse(&content)) {
                 Fact::Known(value) => Ok(value),
-                other => Err(unread(&text.path, &other)),
+                other => Err(unknown_from(&text.path, &other)),
             };
             found.insert((cpu, own), value);
         }

@@ -1,40 +1,48 @@
 //! The preemption model: whether kernel code can be preempted at all.
 
 use super::sources::{PARAMETERS, RT_CONFIG};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "preemption-model",
     title: "preemption model",
-    what: "Where the kernel lets a more urgent task take over: nearly everywhere (PREEMPT_RT), outside of locks \
+    description: "Where the kernel lets a more urgent task take over: nearly everywhere (PREEMPT_RT), outside of locks \
            (full), at the tick for ordinary tasks (lazy), at chosen places (voluntary), or on return to user mode (none).",
-    why: "without PREEMPT_RT a task waits for whatever the kernel is doing: softirqs, spinlocks and interrupt handlers run to their end, milliseconds at worst",
-    tell: "The build string of the kernel, /sys/kernel/realtime, the model selected in debugfs, the command line and the \
+    rationale: "without PREEMPT_RT a task waits for whatever the kernel is doing: softirqs, spinlocks and interrupt handlers run to their end, milliseconds at worst",
+    detection: "The build string of the kernel, /sys/kernel/realtime, the model selected in debugfs, the command line and the \
            kernel's configuration are weighed, the running kernel's own word first; where what is left contradicts itself, or too \
            little is left, the model is unknown. PREEMPT_RT is built \
            in and never reached by `preempt=`.",
-    cost: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may not be fit for it.",
+    side_effects: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may not be fit for it.",
     wanted: "rt",
     fix: || {
         Remedy::advice(
-            Because::Kernel,
+            AdviceReason::Kernel,
             "boot a kernel with CONFIG_PREEMPT_RT: mainline from 6.12 on, and distributions package one",
         )
     },
     severity: Severity::Fatal,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_PREEMPT_RT", url: RT_CONFIG },
         Source { title: "kernel: command line, preempt=", url: PARAMETERS },
     ],
-    cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Softirq, Slice::Irq, Slice::LockContention],
+    cures: &[
+        SliceKind::IrqsOff,
+        SliceKind::PreemptOff,
+        SliceKind::Softirq,
+        SliceKind::Irq,
+        SliceKind::LockContention,
+    ],
     reads: &[SWITCH],
     facts: &["/proc/sys/kernel/version", "/sys/kernel/realtime", "/proc/cmdline", "/boot/config-RELEASE"],
     judge,
@@ -55,26 +63,26 @@ pub static KNOB: Knob = Knob {
 const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
 
 /// Full preemption: at once where the kernel switches at run time, by a word where it can at boot, else by another kernel.
-fn dynamic(case: &Case) -> Remedy {
-    let full = Change::boot("preempt=full");
-    let offered = case.line_if_there(SWITCH).ok().flatten().is_some_and(|line| line.contains("full"));
-    let built = case.kconfig().is_ok_and(|config| config.is_yes("PREEMPT_DYNAMIC"));
-    let told = case.facts().version.known().is_some_and(|version| version.contains("PREEMPT_DYNAMIC"));
-    let real_time =
-        Remedy::advice(Because::Kernel, "boot a kernel with CONFIG_PREEMPT_RT").lasting(Lasts::Build);
+fn dynamic(machine: &MachineView) -> Remedy {
+    let full = Change::cmdline_add("preempt=full");
+    let offered = machine.line_if_present(SWITCH).ok().flatten().is_some_and(|line| line.contains("full"));
+    let built = machine.kconfig().is_ok_and(|config| config.is_yes("PREEMPT_DYNAMIC"));
+    let told = machine.facts().version.known().is_some_and(|version| version.contains("PREEMPT_DYNAMIC"));
+    let real_time = Remedy::advice(AdviceReason::Kernel, "boot a kernel with CONFIG_PREEMPT_RT")
+        .with_persistence(Persistence::Build);
     match (offered, built || told) {
-        (true, _) => Remedy::from(Change::write(SWITCH, "full")).keep(full).or(real_time),
+        (true, _) => Remedy::from(Change::write(SWITCH, "full")).persist(full).or(real_time),
         (false, true) => Remedy::from(full).or(real_time),
-        (false, false) => Remedy::from(Change::config("PREEMPT", "y")).or(real_time),
+        (false, false) => Remedy::from(Change::kconfig("PREEMPT", "y")).or(real_time),
     }
 }
 
 /// Which of the witnesses could not be read, or that they do not agree.
-fn untold(case: &Case) -> Judgement {
-    let read = case
-        .known(&case.facts().version, "/proc/sys/kernel/version")
-        .and_then(|_| case.line_if_there(SWITCH))
-        .and_then(|_| case.kconfig());
+fn untold(machine: &MachineView) -> Judgement {
+    let read = machine
+        .known(&machine.facts().version, "/proc/sys/kernel/version")
+        .and_then(|_| machine.line_if_present(SWITCH))
+        .and_then(|_| machine.kconfig());
     read.err().unwrap_or_else(|| {
         Judgement::unknown(
             "the build string, /sys/kernel/realtime, debug/sched/preempt, the command line and the configuration contradict each \
@@ -83,19 +91,19 @@ fn untold(case: &Case) -> Judgement {
     })
 }
 
-fn judge(case: &Case) -> Judged {
-    let model = case.facts().preempt;
+fn judge(machine: &MachineView) -> Judged {
+    let model = machine.facts().preempt;
     let value = model.name();
     if model == Preempt::Unknown {
-        return Err(untold(case));
+        return Err(untold(machine));
     }
     // Periods of milliseconds can be kept with full preemption; so can a CPU that hardly enters the kernel.
-    let (audio, polls) = (case.is_for(Profile::Audio), case.is_for(Profile::BusyPoll));
+    let (audio, polls) = (machine.has_profile(Profile::Audio), machine.has_profile(Profile::BusyPoll));
     match model {
         Preempt::Rt => Ok(Judgement::pass(value)),
         Preempt::Full if audio => Ok(Judgement::pass(value).wanted("full or rt")),
         _ if audio => {
-            Ok(Judgement::fail(value).wanted("full or rt").severity(Severity::High).fix(dynamic(case)))
+            Ok(Judgement::fail(value).wanted("full or rt").severity(Severity::High).fix(dynamic(machine)))
         }
         _ if polls => Ok(Judgement::fail(value).severity(Severity::High)),
         _ => Ok(Judgement::fail(value)),
@@ -124,7 +132,7 @@ mod tests {
     fn what_could_not_be_read_is_named() {
         let mut machine = Machine::base();
         machine.edit("/proc/sys/kernel/version refused");
-        let why = machine.finding(&KNOB).why;
+        let why = machine.finding(&KNOB).reason;
         assert!(why.contains("/proc/sys/kernel/version may not be read (EACCES"), "{why}");
         assert!(!why.contains("as root"), "{why}");
     }

@@ -1,34 +1,36 @@
 //! Pressure stall information: accounts kept whenever a task sleeps or wakes.
 
 use super::sources::{PARAMETERS, PRESSURE};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::view::MachineView;
 use facts::kbool::kbool;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "pressure-stall-accounting",
     title: "pressure stall accounting",
-    what: "PSI accounts for the time in which tasks wait for a CPU, for memory or for a device, for the whole machine and for each control \
+    description: "PSI accounts for the time in which tasks wait for a CPU, for memory or for a device, for the whole machine and for each control \
            group, and shows it in /proc/pressure.",
-    why: "each switch of tasks does more under the run queue's lock, once for every level of control groups above the task",
-    tell: "/proc/pressure, which the kernel makes only where PSI is on (5.6 on; older ones always); else psi= on its command line and its configuration.",
-    cost: "Without it systemd-oomd, and whatever else watches memory pressure, does not work: the kernel's own out-of-memory killer \
+    rationale: "each switch of tasks does more under the run queue's lock, once for every level of control groups above the task",
+    detection: "/proc/pressure, which the kernel makes only where PSI is on (5.6 on; older ones always); else psi= on its command line and its configuration.",
+    side_effects: "Without it systemd-oomd, and whatever else watches memory pressure, does not work: the kernel's own out-of-memory killer \
            remains.",
     wanted: "off, unless something uses it",
-    fix: || Change::boot("psi=0").into(),
+    fix: || Change::cmdline_add("psi=0").into(),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "the kernel calls it too cheap to be seen in common work, and visible where tasks do little but switch: `onbeat measure` with \
+    evidence: EvidenceKind::Documented,
+    disputed: "the kernel calls it too cheap to be seen in common work, and visible where tasks do little but switch: `onbeat measure` with \
                 psi=0 and without, and `onbeat compare` the two",
-    lasts: Lasts::Boot,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: pressure stall information", url: PRESSURE },
         Source { title: "kernel: command line, psi=", url: PARAMETERS },
     ],
-    cures: &[Slice::Switch],
+    cures: &[SliceKind::Switch],
     reads: &[DIR],
     facts: &["/proc/cmdline", "/boot/config-RELEASE", "/proc/sys/kernel/osrelease"],
     judge,
@@ -45,17 +47,17 @@ pub static KNOB: Knob = Knob {
 
 const DIR: &str = "/proc/pressure/";
 
-fn judge(case: &Case) -> Judged {
-    let files = case.parsed(DIR, |names| Ok(names.lines().filter(|name| !name.is_empty()).count()))?;
+fn judge(machine: &MachineView) -> Judged {
+    let files = machine.parsed(DIR, |names| Ok(names.lines().filter(|name| !name.is_empty()).count()))?;
     // Older kernels make the files even where it is off: they tell nothing there.
-    if files.is_some_and(|count| count > 0) && case.series()? >= (5, 6) {
-        return Ok(on(case));
+    if files.is_some_and(|count| count > 0) && machine.series()? >= (5, 6) {
+        return Ok(on(machine));
     }
-    let asked = case.cmdline()?.values("psi").filter_map(kbool).next_back();
+    let asked = machine.cmdline()?.values("psi").filter_map(kbool).next_back();
     if asked == Some(false) {
         return Ok(Judgement::pass("psi=0"));
     }
-    let config = case.kconfig()?;
+    let config = machine.kconfig()?;
     if !config.is_yes("PSI") {
         return Err(Judgement::not_applicable("the kernel has no PSI"));
     }
@@ -63,16 +65,16 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass("off by default"));
     }
     if files.is_some_and(|count| count > 0) {
-        return Ok(on(case));
+        return Ok(on(machine));
     }
     Err(Judgement::unknown(
         "/proc/pressure is not there, though the kernel should have it: read where all of /proc is mounted",
     ))
 }
 
-fn on(case: &Case) -> Judgement {
+fn on(machine: &MachineView) -> Judgement {
     // A task that hardly ever sleeps is hardly ever accounted for.
-    let severity = if case.is_for(Profile::BusyPoll) { Severity::Info } else { Severity::Low };
+    let severity = if machine.has_profile(Profile::BusyPoll) { Severity::Info } else { Severity::Low };
     Judgement::fail("on").severity(severity)
 }
 

@@ -1,41 +1,43 @@
 //! Programs at the highest priority.
 
 use super::sources::{RHEL_PRIORITIES, SCHED7};
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::kthreads::{complete, name_of};
+use crate::kernel_threads::{base_name, require_complete};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::some_of;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::truncate_list;
 use model::error::run_with;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "priority-99",
     title: "programs at priority 99",
-    what: "99 is the highest priority of SCHED_FIFO and SCHED_RR. The kernel's own threads that must not wait are there or above, those of \
+    description: "99 is the highest priority of SCHED_FIFO and SCHED_RR. The kernel's own threads that must not wait are there or above, those of \
            interrupts at 50 by default.",
-    why: "a program at 99 goes before every thread of the kernel that it may need, handlers of its own device's interrupts included",
-    tell: "The policy and priority of each thread of each program that could be read.",
-    cost: "None, if the priorities below 99 are handed out in the same order. A watchdog that has to run when all else hangs may be \
+    rationale: "a program at 99 goes before every thread of the kernel that it may need, handlers of its own device's interrupts included",
+    detection: "The policy and priority of each thread of each program that could be read.",
+    side_effects: "None, if the priorities below 99 are handed out in the same order. A watchdog that has to run when all else hangs may be \
            at 99 on purpose.",
     wanted: "real-time programs below 99",
     fix: || {
         Remedy::advice(
-            Because::Threads,
+            AdviceReason::Threads,
             "chrt -f -p 98 TID, or lower; CPUSchedulingPriority= in the unit; keep the order among them, and threads of interrupts that they wait for above them",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    contested: "many latency tests run at 99: `onbeat measure` at 98 and at 99 tells whether it makes any difference here",
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    disputed: "many latency tests run at 99: `onbeat measure` at 98 and at 99 tells whether it makes any difference here",
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "Red Hat Enterprise Linux 10: priority map", url: RHEL_PRIORITIES },
         Source { title: "sched(7): scheduling policies", url: SCHED7 },
     ],
-    cures: &[Slice::Thread, Slice::PriorityInversion],
+    cures: &[SliceKind::Thread, SliceKind::PriorityInversion],
     facts: &["/proc/PID/task/TID/stat"],
     judge,
     examples: Examples {
@@ -46,14 +48,14 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let threads = case.known(&case.survey.threads, "/proc")?;
+fn judge(machine: &MachineView) -> Judged {
+    let threads = machine.known(&machine.survey.threads, "/proc")?;
     let highest = threads.realtime.iter().filter(|thread| thread.priority == 99);
-    let names = some_of(highest.map(name_of));
+    let names = truncate_list(highest.map(base_name));
     if !names.is_empty() {
         return Ok(Judgement::fail(names));
     }
-    complete(threads)?;
+    require_complete(threads)?;
     if threads.realtime.is_empty() && threads.kernel.is_empty() {
         return Err(Judgement::unknown(format!(
             "other users' processes are hidden in /proc: {}",

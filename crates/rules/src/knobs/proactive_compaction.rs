@@ -1,26 +1,29 @@
 //! Proactive compaction: memory moved about in the background before anybody asks for large pieces of it.
 
 use super::sources::SYSCTL_VM;
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "proactive-compaction",
     title: "proactive compaction",
-    what: "How eagerly, from 0 to 100, the kcompactd threads move pages in the background so that there are large pieces of free \
+    description: "How eagerly, from 0 to 100, the kcompactd threads move pages in the background so that there are large pieces of free \
            memory before they are asked for. The default is 20.",
-    why: "programs whose pages are moved wait for the move when they touch them, and other CPUs have to drop their translations of those pages",
-    tell: "vm.compaction_proactiveness, from 5.9 on. Compaction that an allocation asks for still takes place with 0.",
-    cost: "Allocations of huge pages find large pieces less often, and then compact memory themselves or fall back to small pages.",
+    rationale: "programs whose pages are moved wait for the move when they touch them, and other CPUs have to drop their translations of those pages",
+    detection: "vm.compaction_proactiveness, from 5.9 on. Compaction that an allocation asks for still takes place with 0.",
+    side_effects: "Allocations of huge pages find large pieces less often, and then compact memory themselves or fall back to small pages.",
     wanted: "0",
     fix: || Change::sysctl("vm.compaction_proactiveness", 0).into(),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/vm, compaction_proactiveness", url: SYSCTL_VM }],
-    cures: &[Slice::PageFault, Slice::Ipi, Slice::Thread],
+    cures: &[SliceKind::PageFault, SliceKind::Ipi, SliceKind::Thread],
     reads: &[PATH],
     facts: &["/proc/sys/kernel/osrelease", "/boot/config-RELEASE"],
     judge,
@@ -34,11 +37,11 @@ pub static KNOB: Knob = Knob {
 
 const PATH: &str = "/proc/sys/vm/compaction_proactiveness";
 
-fn judge(case: &Case) -> Judged {
-    match case.number_if_there(PATH)? {
+fn judge(machine: &MachineView) -> Judged {
+    match machine.number_if_present(PATH)? {
         Some(eagerness) => Ok(Judgement::fail_if(eagerness != 0, eagerness.to_string())),
-        None if case.series()? < (5, 9) => Err(Judgement::not_applicable("kernels before 5.9 have none")),
-        None if case.kconfig()?.is_yes("COMPACTION") => Err(absent(PATH)),
+        None if machine.series()? < (5, 9) => Err(Judgement::not_applicable("kernels before 5.9 have none")),
+        None if machine.kconfig()?.is_yes("COMPACTION") => Err(unknown_absent(PATH)),
         None => Err(Judgement::not_applicable(
             "this kernel does not move pages to compact memory (CONFIG_COMPACTION)",
         )),

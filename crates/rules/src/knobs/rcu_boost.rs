@@ -1,35 +1,37 @@
 //! Priority boosting of readers that RCU waits for.
 
 use super::sources::{RCU_OPTIONS, RCU_STALLS};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-boost",
     title: "boosting of RCU readers",
-    what: "With RCU_BOOST a task that was preempted while it reads under RCU, and so holds up all of RCU, is given real-time priority \
+    description: "With RCU_BOOST a task that was preempted while it reads under RCU, and so holds up all of RCU, is given real-time priority \
            after half a second (RCU_BOOST_DELAY). PREEMPT_RT kernels have it by default.",
-    why: "a real-time task that keeps its CPU can keep a preempted reader from running: RCU then waits without end, memory is not given back, and in the end all tasks wait for it",
-    tell: "The kernel's configuration, with PREEMPT_RCU, without which readers are not preempted. The priority given is that of \
+    rationale: "a real-time task that keeps its CPU can keep a preempted reader from running: RCU then waits without end, memory is not given back, and in the end all tasks wait for it",
+    detection: "The kernel's configuration, with PREEMPT_RCU, without which readers are not preempted. The priority given is that of \
            rcutree.kthread_prio, 1 by default: a real-time task of higher priority still keeps the reader waiting.",
-    cost: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
+    side_effects: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
     wanted: "built in",
     fix: || {
-        Remedy::from(Change::config("RCU_BOOST", "y"))
+        Remedy::from(Change::kconfig("RCU_BOOST", "y"))
             .note("the option shows with PREEMPT_RT, or with RCU_EXPERT")
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[
         Source { title: "kernel: RCU's CPU stall detector, what causes stall warnings", url: RCU_STALLS },
         Source { title: "kernel: kernel/rcu/Kconfig, RCU_BOOST", url: RCU_OPTIONS },
     ],
-    cures: &[Slice::PriorityInversion, Slice::LockContention],
+    cures: &[SliceKind::PriorityInversion, SliceKind::LockContention],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
     judge,
     examples: Examples {
@@ -40,8 +42,8 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let config = case.kconfig()?;
+fn judge(machine: &MachineView) -> Judged {
+    let config = machine.kconfig()?;
     if !config.is_yes("PREEMPT_RCU") {
         return Err(Judgement::not_applicable("readers are not preempted: the kernel has no PREEMPT_RCU"));
     }
@@ -49,7 +51,7 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass("built in"));
     }
     // Elsewhere the option asks for RCU_EXPERT, and nearly no kernel has it.
-    let severity = if case.facts().preempt == Preempt::Rt { Severity::Medium } else { Severity::Low };
+    let severity = if machine.facts().preempt == Preempt::Rt { Severity::Medium } else { Severity::Low };
     Ok(Judgement::fail("not built in").severity(severity))
 }
 

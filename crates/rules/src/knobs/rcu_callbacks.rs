@@ -2,37 +2,40 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::case::{Case, absent};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{named, short};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::{cpu_list, truncate};
 use facts::cpu_lists::parse_kernel_list;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-callbacks",
     title: "RCU callbacks",
-    what: "Memory that the kernel frees after a grace period is freed by callbacks on the CPU that asked for it: in a softirq, or in \
+    description: "Memory that the kernel frees after a grace period is freed by callbacks on the CPU that asked for it: in a softirq, or in \
            the thread rcuc/N on PREEMPT_RT. rcu_nocbs= hands the callbacks of the CPUs it names to threads (rcuo) that may run \
            elsewhere; nohz_full= does so too.",
-    why: "callbacks come in batches and run on the CPU of whoever freed something, ahead of every task where they run in a softirq",
-    tell: "rcu_nocbs= on the command line, the list of nohz_full, and whether the kernel has RCU_NOCB_CPU. Where the rcuo threads run \
+    rationale: "callbacks come in batches and run on the CPU of whoever freed something, ahead of every task where they run in a softirq",
+    detection: "rcu_nocbs= on the command line, the list of nohz_full, and whether the kernel has RCU_NOCB_CPU. Where the rcuo threads run \
            is another matter. On PREEMPT_RT a task above rcuc's priority is not delayed, so it weighs less there.",
-    cost: "call_rcu() takes longer, and more context switches on the housekeeping CPUs, which have to keep up: put the rcuo threads there.",
+    side_effects: "call_rcu() takes longer, and more context switches on the housekeeping CPUs, which have to keep up: put the rcuo threads there.",
     wanted: "offloaded on the CPUs that matter",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "boot with rcu_nocbs=LIST of the CPUs that matter, and keep the rcuo threads on the other CPUs",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, rcu_nocbs=", url: PARAMETERS },
         Source {
@@ -40,7 +43,7 @@ pub static KNOB: Knob = Knob {
             url: PER_CPU_KTHREADS,
         },
     ],
-    cures: &[Slice::Softirq, Slice::Thread],
+    cures: &[SliceKind::Softirq, SliceKind::Thread],
     reads: &[POSSIBLE, PARAMETER],
     facts: &[
         "/proc/cmdline",
@@ -68,31 +71,31 @@ pub static KNOB: Knob = Knob {
 
 const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let severity = if case.facts().preempt == Preempt::Rt { Severity::Medium } else { Severity::High };
-    let cpus = case.cpus();
-    let boot = Change::boot(format!("rcu_nocbs={cpus}"));
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let severity = if machine.facts().preempt == Preempt::Rt { Severity::Medium } else { Severity::High };
+    let cpus = machine.cpus();
+    let boot = Change::cmdline_add(format!("rcu_nocbs={cpus}"));
     let note = "keep the rcuo threads on the other CPUs";
     // What nohz_full= was taken for is offloaded, and the file is there only if NO_HZ_FULL, which needs RCU_NOCB_CPU, is.
-    let ticks = case.facts().nohz_full.known();
+    let ticks = machine.facts().nohz_full.known();
     if ticks.is_some_and(|ticks| cpus.without(ticks).is_empty()) {
-        return Ok(Judgement::pass(format!("nohz_full on {}", named(cpus))));
+        return Ok(Judgement::pass(format!("nohz_full on {}", cpu_list(cpus))));
     }
-    if ticks.is_none() && !matches!(case.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
+    if ticks.is_none() && !matches!(machine.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
         return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
             .severity(severity)
-            .fix(kept_prompt(case, Remedy::of([Change::config("RCU_NOCB_CPU", "y"), boot])).note(note)));
+            .fix(kept_prompt(machine, Remedy::of([Change::kconfig("RCU_NOCB_CPU", "y"), boot])).note(note)));
     }
-    let (said, offloaded) = offloaded(case)?;
+    let (said, offloaded) = offloaded(machine)?;
     let offloaded = ticks.map_or(offloaded.clone(), |ticks| offloaded.or(ticks));
     let missing = cpus.without(&offloaded);
     if missing.is_empty() {
         return Ok(Judgement::pass(said));
     }
-    let judgement = Judgement::fail(format!("{said}: not on {}", named(&missing)))
+    let judgement = Judgement::fail(format!("{said}: not on {}", cpu_list(&missing)))
         .severity(severity)
-        .fix(kept_prompt(case, boot.into()).note(note));
+        .fix(kept_prompt(machine, boot.into()).note(note));
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
             "the list names the CPUs that keep house: it is for those whose callbacks are to go away",
@@ -103,23 +106,28 @@ fn judge(case: &Case) -> Judged {
 }
 
 /// What the command line offloads, and the words for it.
-fn offloaded(case: &Case) -> Result<(String, CpuSet), Judgement> {
-    let cmdline = case.cmdline()?;
+fn offloaded(machine: &MachineView) -> Result<(String, CpuSet), Judgement> {
+    let cmdline = machine.cmdline()?;
     let Some(list) = cmdline.value("rcu_nocbs") else {
         if cmdline.has("rcu_nocbs") {
             return Ok(("rcu_nocbs without a list".to_owned(), CpuSet::default()));
         }
         let none = ("no rcu_nocbs=".to_owned(), CpuSet::default());
         // Only without nohz_full=, too, does the kernel take them all.
-        let all = case.facts().nohz_full.known().is_none_or(CpuSet::is_empty)
-            && case.facts().kconfig.known().is_some_and(|config| config.is_yes("RCU_NOCB_CPU_DEFAULT_ALL"));
-        return Ok(if all { ("RCU_NOCB_CPU_DEFAULT_ALL".to_owned(), case.cpus().clone()) } else { none });
+        let all = machine.facts().nohz_full.known().is_none_or(CpuSet::is_empty)
+            && machine
+                .facts()
+                .kconfig
+                .known()
+                .is_some_and(|config| config.is_yes("RCU_NOCB_CPU_DEFAULT_ALL"));
+        return Ok(if all { ("RCU_NOCB_CPU_DEFAULT_ALL".to_owned(), machine.cpus().clone()) } else { none });
     };
-    let possible = case.cpu_list_if_there(POSSIBLE)?.ok_or_else(|| absent(POSSIBLE))?;
-    let last = possible.iter().last().ok_or_else(|| absent("the last CPU"))?;
-    let offloaded = parse_kernel_list(list, last)
-        .map_err(|why| Judgement::unknown(format!("rcu_nocbs={} is not understood: {why}", short(list))))?;
-    Ok((format!("rcu_nocbs={}", short(list)), offloaded))
+    let possible = machine.cpu_list_if_present(POSSIBLE)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
+    let last = possible.iter().last().ok_or_else(|| unknown_absent("the last CPU"))?;
+    let offloaded = parse_kernel_list(list, last).map_err(|why| {
+        Judgement::unknown(format!("rcu_nocbs={} is not understood: {why}", truncate(list)))
+    })?;
+    Ok((format!("rcu_nocbs={}", truncate(list)), offloaded))
 }
 
 #[cfg(test)]

@@ -1,36 +1,39 @@
 //! Expedited RCU grace periods: interrupts to all CPUs so that one waits less.
 
 use super::sources::PARAMETERS;
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-expedited",
     title: "expedited RCU grace periods",
-    what: "Whoever in the kernel waits for all CPUs to have left their RCU readers can have that hurried by interrupting them. \
+    description: "Whoever in the kernel waits for all CPUs to have left their RCU readers can have that hurried by interrupting them. \
            rcu_expedited makes every wait so; rcu_normal makes none so, and wins. PREEMPT_RT sets rcu_normal at the end of booting.",
-    why: "an expedited grace period interrupts each CPU that is not idle or in user mode without a tick",
-    tell: "/sys/kernel/rcu_normal and /sys/kernel/rcu_expedited, which the boot parameters end up in. Between two readings either can be written.",
-    cost: "Without expedited grace periods, module loading, mounting, network namespaces and the like take milliseconds to seconds longer.",
+    rationale: "an expedited grace period interrupts each CPU that is not idle or in user mode without a tick",
+    detection: "/sys/kernel/rcu_normal and /sys/kernel/rcu_expedited, which the boot parameters end up in. Between two readings either can be written.",
+    side_effects: "Without expedited grace periods, module loading, mounting, network namespaces and the like take milliseconds to seconds longer.",
     wanted: "rcu_normal 1",
     fix: || {
         Remedy::from(Change::write(NORMAL, 1))
-            .keep(Change::boot("rcupdate.rcu_normal_after_boot=1"))
-            .keep(Change::boot_without("rcupdate.rcu_expedited"))
+            .persist(Change::cmdline_add("rcupdate.rcu_normal_after_boot=1"))
+            .persist(Change::cmdline_remove("rcupdate.rcu_expedited"))
     },
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat measure` while that goes on, once with \
+    evidence: EvidenceKind::Documented,
+    disputed: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat measure` while that goes on, once with \
                 each, tells what it costs the task",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[Source {
         title: "kernel: command line, rcupdate.rcu_normal, rcupdate.rcu_expedited, rcupdate.rcu_normal_after_boot",
         url: PARAMETERS,
     }],
-    cures: &[Slice::Ipi],
+    cures: &[SliceKind::Ipi],
     reads: &[NORMAL, EXPEDITED],
     judge,
     examples: Examples {
@@ -46,14 +49,14 @@ pub static KNOB: Knob = Knob {
 const NORMAL: &str = "/sys/kernel/rcu_normal";
 const EXPEDITED: &str = "/sys/kernel/rcu_expedited";
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // A file that is not there is Tiny RCU's, for one CPU, or a kernel that nobody has seen: no telling which.
-    let normal = case.number_if_there(NORMAL)?.ok_or_else(|| absent(NORMAL))?;
+    let normal = machine.number_if_present(NORMAL)?.ok_or_else(|| unknown_absent(NORMAL))?;
     if normal != 0 {
         return Ok(Judgement::pass("rcu_normal 1"));
     }
     // Those who ask for it get it in any case; the number says whether all others do, too.
-    Ok(match case.number_if_there(EXPEDITED) {
+    Ok(match machine.number_if_present(EXPEDITED) {
         Ok(Some(forced)) if forced != 0 => {
             Judgement::fail("all are expedited: rcu_expedited 1, rcu_normal 0").severity(Severity::Medium)
         }

@@ -1,33 +1,35 @@
 //! Lazy callbacks of RCU: held back to save power, then run in one batch.
 
 use super::sources::{PARAMETERS, RCU_OPTIONS};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::kbool::kbool;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-lazy",
     title: "lazy callbacks of RCU",
-    what: "With RCU_LAZY the callbacks of CPUs in rcu_nocbs= are held back for up to 10 seconds, unless memory gets short, so that idle CPUs \
+    description: "With RCU_LAZY the callbacks of CPUs in rcu_nocbs= are held back for up to 10 seconds, unless memory gets short, so that idle CPUs \
            are woken less often.",
-    why: "what would have been freed bit by bit is freed in one longer run of the rcuo threads, and keeps its memory until then",
-    tell: "The parameter of rcutree where the kernel has one, else its configuration; and whether any CPU offloads its callbacks, \
+    rationale: "what would have been freed bit by bit is freed in one longer run of the rcuo threads, and keeps its memory until then",
+    detection: "The parameter of rcutree where the kernel has one, else its configuration; and whether any CPU offloads its callbacks, \
            for others are never lazy.",
-    cost: "More wakeups on machines that are mostly idle: some power.",
+    side_effects: "More wakeups on machines that are mostly idle: some power.",
     wanted: "off",
-    fix: || Change::boot("rcutree.enable_rcu_lazy=0").into(),
+    fix: || Change::cmdline_add("rcutree.enable_rcu_lazy=0").into(),
     severity: Severity::Info,
-    evidence: Evidence::Source,
-    contested: "the batches run on the CPUs of the rcuo threads, seldom on those that matter: `onbeat measure` with and without it, and `onbeat compare` the two",
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Source,
+    disputed: "the batches run on the CPUs of the rcuo threads, seldom on those that matter: `onbeat measure` with and without it, and `onbeat compare` the two",
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, rcutree.enable_rcu_lazy=", url: PARAMETERS },
         Source { title: "kernel: kernel/rcu/Kconfig, RCU_LAZY", url: RCU_OPTIONS },
     ],
-    cures: &[Slice::Thread],
+    cures: &[SliceKind::Thread],
     reads: &[PARAMETER],
     facts: &["/boot/config-RELEASE", "/proc/cmdline", "/sys/devices/system/cpu/nohz_full"],
     judge,
@@ -44,26 +46,26 @@ pub static KNOB: Knob = Knob {
 pub const PARAMETER: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy";
 
 /// Callbacks that are offloaded at the next boot are not to be put off; for rules that read [`PARAMETER`].
-pub fn kept_prompt(case: &Case, remedy: Remedy) -> Remedy {
-    let lazy = matches!(case.line_if_there(PARAMETER), Ok(Some(value)) if kbool(&value) == Some(true));
-    if lazy { remedy.and(Change::boot("rcutree.enable_rcu_lazy=0")) } else { remedy }
+pub fn kept_prompt(machine: &MachineView, remedy: Remedy) -> Remedy {
+    let lazy = matches!(machine.line_if_present(PARAMETER), Ok(Some(value)) if kbool(&value) == Some(true));
+    if lazy { remedy.and(Change::cmdline_add("rcutree.enable_rcu_lazy=0")) } else { remedy }
 }
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     let parse = |text: &str| kbool(text.trim()).ok_or_else(|| "expected Y or N".to_owned());
-    let lazy = match case.parsed(PARAMETER, parse)? {
+    let lazy = match machine.parsed(PARAMETER, parse)? {
         Some(lazy) => lazy,
         // Older kernels have it without the parameter.
-        None if case.kconfig()?.is_yes("RCU_LAZY") => !case.kconfig()?.is_yes("RCU_LAZY_DEFAULT_OFF"),
+        None if machine.kconfig()?.is_yes("RCU_LAZY") => !machine.kconfig()?.is_yes("RCU_LAZY_DEFAULT_OFF"),
         None => return Err(Judgement::not_applicable("the kernel has no RCU_LAZY")),
     };
     if !lazy {
         return Ok(Judgement::pass("off"));
     }
-    let facts = case.facts();
-    let cmdline = case.cmdline()?;
+    let facts = machine.facts();
+    let cmdline = machine.cmdline()?;
     let asked = cmdline.has("rcu_nocbs") || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
-    if asked || case.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
+    if asked || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
         return Ok(Judgement::fail("on"));
     }
     Ok(Judgement::pass("on, but no CPU offloads its callbacks"))

@@ -1,35 +1,37 @@
 //! Polling for RCU callbacks: who wakes the thread that handles them.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-nocb-poll",
     title: "polling for RCU callbacks",
-    what: "A CPU whose RCU callbacks are offloaded still has to wake the thread that handles them. With rcu_nocb_poll these threads \
+    description: "A CPU whose RCU callbacks are offloaded still has to wake the thread that handles them. With rcu_nocb_poll these threads \
            look for callbacks by themselves.",
-    why: "an offloaded CPU that frees something spends the time of a wakeup of another thread",
-    tell: "The command line: rcu_nocb_poll, where callbacks are offloaded at all. It changes nothing for a CPU that never calls \
+    rationale: "an offloaded CPU that frees something spends the time of a wakeup of another thread",
+    detection: "The command line: rcu_nocb_poll, where callbacks are offloaded at all. It changes nothing for a CPU that never calls \
            call_rcu(), as one that stays in user mode.",
-    cost: "The threads wake up all the time, so the CPUs they run on never rest for long: more power, and some of the time of the \
+    side_effects: "The threads wake up all the time, so the CPUs they run on never rest for long: more power, and some of the time of the \
            housekeeping CPUs.",
     wanted: "rcu_nocb_poll",
-    fix: || Remedy::from(Change::boot("rcu_nocb_poll")).note("unless power counts"),
+    fix: || Remedy::from(Change::cmdline_add("rcu_nocb_poll")).note("unless power counts"),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat compare` of runs with and without it, \
+    evidence: EvidenceKind::Documented,
+    disputed: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat compare` of runs with and without it, \
                 under the load that counts, tells",
-    lasts: Lasts::Boot,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, rcu_nocb_poll", url: PARAMETERS },
         Source { title: "kernel: reducing OS jitter due to per-CPU kthreads, rcuop", url: PER_CPU_KTHREADS },
     ],
-    cures: &[Slice::Ipi, Slice::Thread],
+    cures: &[SliceKind::Ipi, SliceKind::Thread],
     after: &["rcu-callbacks"],
     facts: &[
         "/proc/cmdline",
@@ -55,21 +57,21 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    if case.is_for(Profile::Audio) {
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    if machine.has_profile(Profile::Audio) {
         return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
     }
     // Without the option the word means nothing, and neither does rcu_nocbs=.
-    if case.facts().kconfig.known().is_some_and(|config| !config.is_yes("RCU_NOCB_CPU")) {
+    if machine.facts().kconfig.known().is_some_and(|config| !config.is_yes("RCU_NOCB_CPU")) {
         return Err(Judgement::not_applicable("the kernel has no RCU_NOCB_CPU: no callbacks are offloaded"));
     }
-    let cmdline = case.cmdline()?;
+    let cmdline = machine.cmdline()?;
     if cmdline.has("rcu_nocb_poll") {
         return Ok(Judgement::pass("rcu_nocb_poll"));
     }
-    let ticks = case.facts().nohz_full.known().is_some_and(|cpus| !cpus.and(case.cpus()).is_empty());
-    let all = || case.kconfig().map(|config| config.is_yes("RCU_NOCB_CPU_DEFAULT_ALL"));
+    let ticks = machine.facts().nohz_full.known().is_some_and(|cpus| !cpus.and(machine.cpus()).is_empty());
+    let all = || machine.kconfig().map(|config| config.is_yes("RCU_NOCB_CPU_DEFAULT_ALL"));
     if !ticks && !cmdline.has("rcu_nocbs") && !all()? {
         return Err(Judgement::not_applicable("no callbacks are offloaded"));
     }

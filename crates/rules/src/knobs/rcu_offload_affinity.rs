@@ -1,35 +1,37 @@
 //! The threads that take over RCU callbacks: whether they are elsewhere.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::balance::exposed;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::kthreads::{complete, seen, touching};
+use crate::kernel_threads::{names_allowed_on, require_complete, visible_threads};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
-use crate::words::named;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::cpu_list;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-offload-affinity",
     title: "affinity of threads with RCU callbacks",
-    what: "rcu_nocbs= and nohz_full= take RCU callbacks out of the softirqs of their CPUs and give them to threads, rcuog/N and rcuop/N, \
+    description: "rcu_nocbs= and nohz_full= take RCU callbacks out of the softirqs of their CPUs and give them to threads, rcuog/N and rcuop/N, \
            which run wherever their affinity lets them. To keep them off the CPUs that they relieve is up to the user, unless the \
            kernel does it, as with nohz_full=.",
-    why: "offloading pays only if the callbacks run elsewhere: a thread on the same CPU runs them there after all, hundreds in a row",
-    tell: "The affinity of the threads whose names begin with rcuo. Which callbacks are offloaded is not judged here.",
-    cost: "The other CPUs run the callbacks, and need the time for it.",
+    rationale: "offloading pays only if the callbacks run elsewhere: a thread on the same CPU runs them there after all, hundreds in a row",
+    detection: "The affinity of the threads whose names begin with rcuo. Which callbacks are offloaded is not judged here.",
+    side_effects: "The other CPUs run the callbacks, and need the time for it.",
     wanted: "threads with RCU callbacks on the other CPUs",
     fix: || {
         Remedy::advice(
-            Because::Threads,
+            AdviceReason::Threads,
             "taskset -pc LIST PID with the other CPUs for each thread that `pgrep '^rcuo'` finds",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source {
             title: "kernel: OS jitter due to per-CPU kthreads, rcuop/%d and rcuog/%d",
@@ -37,7 +39,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "kernel: command line, rcu_nocbs=", url: PARAMETERS },
     ],
-    cures: &[Slice::Thread],
+    cures: &[SliceKind::Thread],
     after: &["cpu-isolation"],
     facts: &["/proc/PID/stat", "/proc/PID/status"],
     judge,
@@ -50,25 +52,27 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let threads = seen(case)?;
-    let cpus = case.cpus();
-    let names = touching(threads, cpus, |thread| thread.comm.starts_with("rcuo"))?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let threads = visible_threads(machine)?;
+    let cpus = machine.cpus();
+    let names = names_allowed_on(threads, cpus, |thread| thread.comm.starts_with("rcuo"))?;
     if names.is_empty() {
-        complete(threads)?;
+        require_complete(threads)?;
         return match threads.kernel.iter().any(|thread| thread.comm.starts_with("rcuo")) {
-            true => Ok(Judgement::pass(format!("none on {}", named(cpus)))),
+            true => Ok(Judgement::pass(format!("none on {}", cpu_list(cpus)))),
             false => Err(Judgement::not_applicable("no RCU callbacks are offloaded")),
         };
     }
     // Without load balancing such a thread stays where it began, which is hardly ever there.
-    let kept_off = exposed(case).is_ok_and(|cpus| cpus.is_empty());
+    let kept_off = balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty());
     let severity = if kept_off { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(format!("{names} allowed on {}", named(cpus))).severity(severity).fix(Remedy::advice(
-        Because::Threads,
-        format!("for p in $(pgrep '^rcuo'); do taskset -pc {} $p; done", case.housekeeping()?),
-    )))
+    Ok(Judgement::fail(format!("{names} allowed on {}", cpu_list(cpus))).severity(severity).fix(
+        Remedy::advice(
+            AdviceReason::Threads,
+            format!("for p in $(pgrep '^rcuo'); do taskset -pc {} $p; done", machine.housekeeping_cpus()?),
+        ),
+    ))
 }
 
 #[cfg(test)]

@@ -1,37 +1,40 @@
 //! The priority of RCU's threads: above starvation, below what is urgent.
 
 use super::sources::{PARAMETERS, RCU_STALLS};
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-thread-priority",
     title: "priority of RCU's threads",
-    what: "rcutree.kthread_prio is the SCHED_FIFO priority of the threads that drive grace periods and run callbacks (rcu_preempt, rcuc, \
+    description: "rcutree.kthread_prio is the SCHED_FIFO priority of the threads that drive grace periods and run callbacks (rcu_preempt, rcuc, \
            and rcuo where the kernel has RCU_NOCB_CPU_CB_BOOST), and the one that preempted readers are boosted to. It is 1 by default \
            on PREEMPT_RT; 0 means ordinary threads.",
-    why: "RCU's threads above the interrupt threads run batches of callbacks ahead of them; below every real-time task they starve, and the machine runs out of memory",
-    tell: "The parameter, against 50, which threads of interrupts have by default, and whether the kernel is PREEMPT_RT. Priorities given to \
+    rationale: "RCU's threads above the interrupt threads run batches of callbacks ahead of them; below every real-time task they starve, and the machine runs out of memory",
+    detection: "The parameter, against 50, which threads of interrupts have by default, and whether the kernel is PREEMPT_RT. Priorities given to \
            single threads later (chrt), and those of the tasks that count, are not weighed.",
-    cost: "The higher it is, the more tasks RCU goes before; a flood of callbacks takes the CPU for long. At 1, a real-time task that never \
+    side_effects: "The higher it is, the more tasks RCU goes before; a flood of callbacks takes the CPU for long. At 1, a real-time task that never \
            sleeps starves the RCU threads of its CPU unless their work is offloaded.",
     wanted: "on PREEMPT_RT above 0, and below the interrupt threads and the tasks that count",
     fix: || {
-        Remedy::from(Change::boot("rcutree.kthread_prio=1"))
+        Remedy::from(Change::cmdline_add("rcutree.kthread_prio=1"))
             .note("a higher value has to be below that of the tasks that count")
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },
         Source { title: "kernel: RCU's CPU stall detector, what causes stall warnings", url: RCU_STALLS },
     ],
-    cures: &[Slice::Thread],
+    cures: &[SliceKind::Thread],
     after: &["rcu-callbacks"],
     reads: &[PRIORITY],
     facts: &["/proc/sys/kernel/version"],
@@ -49,12 +52,12 @@ const PRIORITY: &str = "/sys/module/rcutree/parameters/kthread_prio";
 /// What the kernel gives to threads of interrupts.
 const OF_INTERRUPTS: i64 = 50;
 
-fn judge(case: &Case) -> Judged {
-    let priority = case.number_if_there(PRIORITY)?.ok_or_else(|| absent(PRIORITY))?;
+fn judge(machine: &MachineView) -> Judged {
+    let priority = machine.number_if_present(PRIORITY)?.ok_or_else(|| unknown_absent(PRIORITY))?;
     if priority >= OF_INTERRUPTS {
         return Ok(Judgement::fail(format!("{priority}, interrupt threads {OF_INTERRUPTS}")));
     }
-    match (priority, case.facts().preempt) {
+    match (priority, machine.facts().preempt) {
         (0, Preempt::Unknown) => {
             Err(Judgement::unknown("0 is wrong on PREEMPT_RT only, and nothing tells whether this kernel is"))
         }

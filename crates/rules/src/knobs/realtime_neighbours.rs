@@ -1,44 +1,47 @@
 //! Real-time threads of programs that nothing binds to a place.
 
 use super::sources::{ISOLATION, SCHED7};
-use crate::balance::exposed;
-use crate::case::{Case, unread};
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::kthreads::{complete, name_of};
+use crate::kernel_threads::{base_name, require_complete};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::balanced_cpus;
 use crate::remedy::Remedy;
-use crate::words::{self, some_of};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::{self, truncate_list};
 use facts::Fact;
 use facts::tasks::RtPolicy;
 use facts::threads::Thread;
 use model::error::run_with;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "realtime-neighbours",
     title: "other real-time programs",
-    what: "Sound servers, watchdogs, cluster and desktop software have real-time threads too. One that is not bound goes at once to \
+    description: "Sound servers, watchdogs, cluster and desktop software have real-time threads too. One that is not bound goes at once to \
            a CPU where none is more urgent, among all over which load is balanced.",
-    why: "a real-time thread of another program on a CPU that matters goes before all tasks of lower priority, as long as it likes",
-    tell: "The affinity of each real-time thread of a program, on CPUs over which load is balanced: one that may run both there and \
+    rationale: "a real-time thread of another program on a CPU that matters goes before all tasks of lower priority, as long as it likes",
+    detection: "The affinity of each real-time thread of a program, on CPUs over which load is balanced: one that may run both there and \
            elsewhere is not where it is on purpose. Those bound to CPUs that matter are taken for the real-time program's own.",
-    cost: "The other program is bound to fewer CPUs.",
+    side_effects: "The other program is bound to fewer CPUs.",
     wanted: "real-time threads bound either to CPUs that matter or to the others",
     fix: || {
         Remedy::advice(
-            Because::Threads,
+            AdviceReason::Threads,
             "taskset -pc LIST TID with the other CPUs, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
         )
     },
     severity: Severity::Info,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "sched(7): scheduling policies", url: SCHED7 },
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
     ],
-    cures: &[Slice::Thread],
+    cures: &[SliceKind::Thread],
     after: &["cpu-isolation"],
     facts: &["/proc/PID/task/TID/stat", "/proc/PID/task/TID/status"],
     judge,
@@ -54,26 +57,26 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let threads = case.known(&case.survey.threads, "/proc")?;
-    let open = exposed(case)?;
-    let cpus = case.cpus();
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let threads = machine.known(&machine.survey.threads, "/proc")?;
+    let open = balanced_cpus(machine)?;
+    let cpus = machine.cpus();
     let wanders = |thread: &&Thread| {
         let allowed = thread.allowed.known();
         allowed.is_some_and(|allowed| !allowed.and(&open).is_empty() && !allowed.without(cpus).is_empty())
     };
-    let names = some_of(threads.realtime.iter().filter(wanders).map(shown));
+    let names = truncate_list(threads.realtime.iter().filter(wanders).map(shown));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} may come to {}", words::named(&open))).fix(Remedy::advice(Because::Threads, format!(
+        return Ok(Judgement::fail(format!("{names} may come to {}", words::cpu_list(&open))).fix(Remedy::advice(AdviceReason::Threads, format!(
             "taskset -pc {} TID, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
-            case.housekeeping()?
+            machine.housekeeping_cpus()?
         ))));
     }
     if let Some(thread) = threads.realtime.iter().find(|thread| !matches!(thread.allowed, Fact::Known(_))) {
-        return Err(unread(&format!("the affinity of {}", name_of(thread)), &thread.allowed));
+        return Err(unknown_from(&format!("the affinity of {}", base_name(thread)), &thread.allowed));
     }
-    complete(threads)?;
+    require_complete(threads)?;
     if threads.realtime.is_empty() && threads.kernel.is_empty() {
         return Err(Judgement::unknown(format!(
             "other users' processes are hidden in /proc: {}",
@@ -84,19 +87,19 @@ fn judge(case: &Case) -> Judged {
         let allowed = thread.allowed.known();
         allowed.is_some_and(|allowed| !allowed.is_empty() && allowed.without(cpus).is_empty())
     };
-    let names = some_of(threads.realtime.iter().filter(bound).map(shown));
+    let names = truncate_list(threads.realtime.iter().filter(bound).map(shown));
     Ok(Judgement::pass(match names.as_str() {
-        "" => format!("none on {}", words::named(cpus)),
-        names => format!("{names} bound to {}", words::named(cpus)),
+        "" => format!("none on {}", words::cpu_list(cpus)),
+        names => format!("{names} bound to {}", words::cpu_list(cpus)),
     }))
 }
 
 fn shown(thread: &Thread) -> String {
     match thread.policy {
-        Some(RtPolicy::Fifo) => format!("{} FIFO {}", name_of(thread), thread.priority),
-        Some(RtPolicy::RoundRobin) => format!("{} RR {}", name_of(thread), thread.priority),
-        Some(RtPolicy::Deadline) => format!("{} DEADLINE", name_of(thread)),
-        None => name_of(thread),
+        Some(RtPolicy::Fifo) => format!("{} FIFO {}", base_name(thread), thread.priority),
+        Some(RtPolicy::RoundRobin) => format!("{} RR {}", base_name(thread), thread.priority),
+        Some(RtPolicy::Deadline) => format!("{} DEADLINE", base_name(thread)),
+        None => base_name(thread),
     }
 }
 

@@ -3,15 +3,17 @@
 use std::cmp::Reverse;
 
 use super::idle_states::budget_us;
-use super::per_cpu::PerCpu;
+use super::per_cpu::PerCpuSetting;
 use super::sources::{ABI, CPUIDLE};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{grouped, named};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::{cpu_list, group_by_value};
 use facts::power::parse_resume_latency;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us";
@@ -19,17 +21,17 @@ const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us
 pub static KNOB: Knob = Knob {
     id: "resume-latency-qos",
     title: "resume latency limit",
-    what: "How long a CPU may take to leave its idle state, in microseconds: deeper states are not used. 0 means no limit, and n/a means \
+    description: "How long a CPU may take to leave its idle state, in microseconds: deeper states are not used. 0 means no limit, and n/a means \
            that no latency is accepted.",
-    why: "a 0 that was meant as no latency lets the CPU sleep as deep as it can",
-    tell: "The limit of each CPU; it is judged only where some CPU has one, for 0 is also what a kernel starts with. Limits that drivers \
+    rationale: "a 0 that was meant as no latency lets the CPU sleep as deep as it can",
+    detection: "The limit of each CPU; it is judged only where some CPU has one, for 0 is also what a kernel starts with. Limits that drivers \
            ask for, and /dev/cpu_dma_latency, are not in these files.",
-    cost: "Power and heat. The file is one for all of user space: whoever writes last decides, and nothing restores it.",
+    side_effects: "Power and heat. The file is one for all of user space: whoever writes last decides, and nothing restores it.",
     wanted: "a limit on each CPU that matters, none needed elsewhere",
     fix: Remedy::default,
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source {
             title: "kernel: CPU idle time management, power management quality of service for CPUs",
@@ -37,7 +39,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "kernel: sysfs ABI, /sys/devices/.../power/pm_qos_resume_latency_us", url: ABI },
     ],
-    cures: &[Slice::IdleExit],
+    cures: &[SliceKind::IdleExit],
     reads: &[LIMIT],
     facts: &["/sys/devices/system/cpu/online"],
     judge,
@@ -54,32 +56,32 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let ours = PerCpu::of(case, LIMIT, parse_resume_latency);
-    let others = PerCpu::among(case, &case.housekeeping()?, LIMIT, parse_resume_latency);
+fn judge(machine: &MachineView) -> Judged {
+    let ours = PerCpuSetting::of(machine, LIMIT, parse_resume_latency);
+    let others = PerCpuSetting::among(machine, &machine.housekeeping_cpus()?, LIMIT, parse_resume_latency);
     let free = ours.that(Option::is_none);
     let limited = ours.that(Option::is_some);
     if !free.is_empty() && (!limited.is_empty() || !others.that(Option::is_some).is_empty()) {
         let value = match limited.is_empty() {
             true => format!(
                 "0, no limit, on {}, but a limit on {}",
-                named(&free),
-                named(&others.that(Option::is_some))
+                cpu_list(&free),
+                cpu_list(&others.that(Option::is_some))
             ),
-            false => format!("0, no limit, on {}, but a limit on {}", named(&free), named(&limited)),
+            false => format!("0, no limit, on {}, but a limit on {}", cpu_list(&free), cpu_list(&limited)),
         };
-        return Ok(Judgement::fail(value).fix(fix(case, &free)));
+        return Ok(Judgement::fail(value).fix(fix(machine, &free)));
     }
-    let loose = ours.that(|limit| limit.is_some_and(|us| us > budget_us(case)));
+    let loose = ours.that(|limit| limit.is_some_and(|us| us > budget_us(machine)));
     if !loose.is_empty() {
         let mut worst_first: Vec<(u64, Cpu)> =
             loose.iter().filter_map(|cpu| Some(((*ours.known.get(&cpu)?)?, cpu))).collect();
         worst_first.sort_by_key(|&(us, cpu)| (Reverse(us), cpu));
         let words = worst_first.into_iter().map(|(us, cpu)| (cpu, format!("{us} us")));
-        return Ok(Judgement::fail(grouped(words))
+        return Ok(Judgement::fail(group_by_value(words))
             .severity(Severity::Low)
-            .wanted(format!("at most {} us", budget_us(case)))
-            .fix(fix(case, &loose)));
+            .wanted(format!("at most {} us", budget_us(machine)))
+            .fix(fix(machine, &loose)));
     }
     ours.all_known()?;
     if limited.is_empty() {
@@ -92,11 +94,11 @@ fn judge(case: &Case) -> Judged {
         Some(0) | None => "n/a, no latency".to_owned(),
         Some(us) => format!("{us} us"),
     };
-    Ok(Judgement::pass(grouped(ours.known.iter().map(|(&cpu, limit)| (cpu, words(limit))))))
+    Ok(Judgement::pass(group_by_value(ours.known.iter().map(|(&cpu, limit)| (cpu, words(limit))))))
 }
 
-fn fix(case: &Case, cpus: &CpuSet) -> Remedy {
-    let limit = Change::each_cpu(LIMIT, cpus, budget_us(case));
+fn fix(machine: &MachineView, cpus: &CpuSet) -> Remedy {
+    let limit = Change::each_cpu(LIMIT, cpus, budget_us(machine));
     Remedy::from(limit).note("n/a instead of the number for no latency at all")
 }
 

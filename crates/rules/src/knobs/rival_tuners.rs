@@ -1,26 +1,28 @@
 //! Rival tuners: programs that set what others have set.
 
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
+use crate::competing_tuners::{CPUPOWER, ONDEMAND, PROGRAMS, TLP, TunedArea, Tuner, active_tuners};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::rivals::{CPUPOWER, ONDEMAND, Owns, PROGRAMS, Rival, TLP, rivals};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rival-tuners",
     title: "rival tuners",
-    what: "Programs that decide settings of the machine: TuneD, also under OpenShift's Node Tuning Operator, TLP, power-profiles-daemon, auto-cpufreq, \
+    description: "Programs that decide settings of the machine: TuneD, also under OpenShift's Node Tuning Operator, TLP, power-profiles-daemon, auto-cpufreq, \
            system76-power, cpupower, gamemoded, numad, ananicy, ksmtuned, thermald.",
-    why: "where two programs decide the same setting the last one wins, and a profile switch at run time changes what was measured",
-    tell: "Running programs by name, TuneD's profile in /etc/tuned/active_profile, and of TLP, cpupower and ondemand, which set things once, systemd's link that starts them at boot. \
+    rationale: "where two programs decide the same setting the last one wins, and a profile switch at run time changes what was measured",
+    detection: "Running programs by name, TuneD's profile in /etc/tuned/active_profile, and of TLP, cpupower and ondemand, which set things once, systemd's link that starts them at boot. \
            What each really sets depends on its configuration, which is not read; scripts of one's own and other init systems' are not seen.",
-    cost: "What is stopped sets nothing more, thermal protection included where it is thermald: set what it set for you yourself.",
+    side_effects: "What is stopped sets nothing more, thermal protection included where it is thermald: set what it set for you yourself.",
     wanted: "at most one that decides each setting, and not to save power",
     fix: Remedy::default,
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source {
             title: "TuneD: incompatible with cpupower and power-profiles-daemon",
@@ -31,7 +33,7 @@ pub static KNOB: Knob = Knob {
             url: "https://github.com/linrunner/TLP/issues/564",
         },
     ],
-    cures: &[Slice::Frequency, Slice::IdleExit, Slice::Irq, Slice::Thread],
+    cures: &[SliceKind::Frequency, SliceKind::IdleExit, SliceKind::Irq, SliceKind::Thread],
     reads: &[PROFILE, TLP, CPUPOWER, ONDEMAND],
     facts: &["/proc/PID/stat"],
     programs: PROGRAMS,
@@ -60,28 +62,29 @@ const SAVING: &[&str] = &[
     "spindown-disk",
 ];
 
-fn judge(case: &Case) -> Judged {
-    let there = rivals(case.survey);
+fn judge(machine: &MachineView) -> Judged {
+    let there = active_tuners(machine.survey);
     // irqbalance has a rule of its own, and is told what to leave alone.
-    let found: Vec<&Rival> = there.found.iter().copied().filter(|rival| rival.name != "irqbalance").collect();
+    let found: Vec<&Tuner> = there.found.iter().copied().filter(|rival| rival.name != "irqbalance").collect();
     let tuned = found.iter().any(|rival| rival.name == "tuned");
-    let profile = if tuned { profile(case) } else { Err(Judgement::not_applicable("tuned does not run")) };
+    let profile = if tuned { profile(machine) } else { Err(Judgement::not_applicable("tuned does not run")) };
     let complete = there.and_no_more().map(|()| Judgement::pass(described(&found)));
     Judgement::all([Ok(contest(&found).unwrap_or_else(|| Judgement::pass(""))), profile, complete])
 }
 
 /// What is decided by more than one.
-fn contest(found: &[&Rival]) -> Option<Judgement> {
-    let names =
-        |owns: Owns| found.iter().filter(move |rival| rival.owns.contains(&owns)).map(|rival| rival.name);
-    let fought = Owns::ALL.into_iter().filter(|owns| names(*owns).count() > 1);
+fn contest(found: &[&Tuner]) -> Option<Judgement> {
+    let names = |areas: TunedArea| {
+        found.iter().filter(move |rival| rival.areas.contains(&areas)).map(|rival| rival.name)
+    };
+    let fought = TunedArea::ALL.into_iter().filter(|areas| names(*areas).count() > 1);
     let shown: Vec<String> = fought
-        .map(|owns| format!("{}: {}", owns.words(), names(owns).collect::<Vec<_>>().join(" and ")))
+        .map(|areas| format!("{}: {}", areas.words(), names(areas).collect::<Vec<_>>().join(" and ")))
         .collect();
     (!shown.is_empty()).then(|| {
         let more = if shown.len() > SHOWN { format!("; and {} more", shown.len() - SHOWN) } else { String::new() };
         Judgement::fail(shown.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &more)
-            .fix(Remedy::advice(Because::Program, "keep one of them, and systemctl disable --now the others; let the one that stays set what the other findings ask for"))
+            .fix(Remedy::advice(AdviceReason::Program, "keep one of them, and systemctl disable --now the others; let the one that stays set what the other findings ask for"))
     })
 }
 
@@ -89,9 +92,9 @@ fn contest(found: &[&Rival]) -> Option<Judgement> {
 const SHOWN: usize = 3;
 
 /// Whether the profile of TuneD is fit for latency.
-fn profile(case: &Case) -> Judged {
+fn profile(machine: &MachineView) -> Judged {
     // Of several, later ones override earlier ones.
-    let profiles = case.line_if_there(PROFILE)?.unwrap_or_default();
+    let profiles = machine.line_if_present(PROFILE)?.unwrap_or_default();
     let Some(last) = profiles.split_whitespace().last() else {
         return Ok(Judgement::pass("tuned without a profile"));
     };
@@ -99,14 +102,14 @@ fn profile(case: &Case) -> Judged {
     if !SAVING.contains(&last.as_str()) {
         return Ok(Judgement::pass(format!("tuned with profile {last}")));
     }
-    Ok(Judgement::fail(format!("tuned with profile {last}, which saves power")).fix(Remedy::advice(Because::Program, "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile")))
+    Ok(Judgement::fail(format!("tuned with profile {last}, which saves power")).fix(Remedy::advice(AdviceReason::Program, "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile")))
 }
 
 /// What each decides, but TuneD, whose profile tells more: `tlp: frequency governor, writeback`.
-fn described(found: &[&Rival]) -> String {
-    let one = |rival: &&Rival| {
-        let owns: Vec<&str> = rival.owns.iter().map(|owns| owns.words()).collect();
-        format!("{}: {}", rival.name, owns.join(", "))
+fn described(found: &[&Tuner]) -> String {
+    let one = |rival: &&Tuner| {
+        let areas: Vec<&str> = rival.areas.iter().map(|areas| areas.words()).collect();
+        format!("{}: {}", rival.name, areas.join(", "))
     };
     let shown: Vec<String> = found.iter().filter(|rival| rival.name != "tuned").map(one).collect();
     if found.is_empty() { "none".to_owned() } else { shown.join("; ") }

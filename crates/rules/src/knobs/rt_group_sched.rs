@@ -1,48 +1,50 @@
 //! Group scheduling of real-time tasks: a budget for each control group.
 
 use super::sources::{CGROUP_V2, PARAMETERS, RT_GROUP};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::view::MachineView;
 use facts::Fact;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rt-group-sched",
     title: "group scheduling of real-time tasks",
-    what: "With RT_GROUP_SCHED each control group has a budget of real-time execution, 0 for a new one. Newer kernels can have it built \
+    description: "With RT_GROUP_SCHED each control group has a budget of real-time execution, 0 for a new one. Newer kernels can have it built \
            in and leave it off (RT_GROUP_SCHED_DEFAULT_DISABLED, rt_group_sched=0).",
-    why: "a task in a group without a budget is refused a real-time policy, one that has used up its group's budget is stopped for the rest of the period, and throttling stays where a fair server took its place",
-    tell: "The kernel's configuration and rt_group_sched= on its command line; where the configuration cannot be read, the budget \
+    rationale: "a task in a group without a budget is refused a real-time policy, one that has used up its group's budget is stopped for the rest of the period, and throttling stays where a fair server took its place",
+    detection: "The kernel's configuration and rt_group_sched= on its command line; where the configuration cannot be read, the budget \
            of this process's own control group, which only such kernels have.",
-    cost: "Without it there is no share of real-time execution by group: what containers may take is only bounded by RLIMIT_RTPRIO and the \
+    side_effects: "Without it there is no share of real-time execution by group: what containers may take is only bounded by RLIMIT_RTPRIO and the \
            capabilities they are given.",
     wanted: "not built in, or disabled",
-    fix: || Change::config("RT_GROUP_SCHED", "n").into(),
+    fix: || Change::kconfig("RT_GROUP_SCHED", "n").into(),
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Build,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Build,
     sources: &[
         Source { title: "kernel: real-time group scheduling, the interface", url: RT_GROUP },
         Source { title: "kernel: cgroup v2, the cpu controller's warning", url: CGROUP_V2 },
         Source { title: "kernel: command line, rt_group_sched=", url: PARAMETERS },
     ],
-    cures: &[Slice::Throttled],
+    cures: &[SliceKind::Throttled],
     facts: &["/boot/config-RELEASE", "/proc/cmdline", "/sys/fs/cgroup/cpu/GROUP/cpu.rt_runtime_us"],
     judge,
     examples: Examples { fires: "CONFIG_RT_GROUP_SCHED=y", silent: "", unknown: "/boot refused" },
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let config = match (case.kconfig(), &case.facts().cgroup_rt_runtime_us) {
+fn judge(machine: &MachineView) -> Judged {
+    let config = match (machine.kconfig(), &machine.facts().cgroup_rt_runtime_us) {
         (Ok(config), _) => config,
         (Err(_), Fact::Known(budget)) => {
             let judged = Judgement::fail(format!("on: {budget} us for this group"));
             // The parameter came with 6.16.
-            let by_word = case.series().is_ok_and(|series| series >= (6, 16));
-            return Ok(if by_word { judged.fix(Change::boot("rt_group_sched=0")) } else { judged });
+            let by_word = machine.series().is_ok_and(|series| series >= (6, 16));
+            return Ok(if by_word { judged.fix(Change::cmdline_add("rt_group_sched=0")) } else { judged });
         }
         (Err(unknown), _) => return Err(unknown),
     };
@@ -54,12 +56,12 @@ fn judge(case: &Case) -> Judged {
     if default == Setting::Absent {
         return Ok(Judgement::fail("built in"));
     }
-    let asked = case.cmdline()?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
+    let asked = machine.cmdline()?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
     let enabled = asked.map_or(default == Setting::No, |value| value == "1");
     if enabled {
-        return Ok(Judgement::fail("enabled").fix(Change::boot("rt_group_sched=0")));
+        return Ok(Judgement::fail("enabled").fix(Change::cmdline_add("rt_group_sched=0")));
     }
-    Ok(Judgement::pass("disabled").lasts(Lasts::Boot))
+    Ok(Judgement::pass("disabled").persistence(Persistence::Boot))
 }
 
 #[cfg(test)]

@@ -1,34 +1,37 @@
 //! The limit on real-time priorities: who may have one without being root.
 
 use super::sources::SCHED7;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
+use crate::competing_tuners;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::login_limits::{granted, judge_privileged};
 use crate::remedy::Remedy;
-use crate::users::{granted, privileged};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::view::MachineView;
 use facts::limits_conf::Item;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rt-priority-limit",
     title: "limit on real-time priorities",
-    what: "RLIMIT_RTPRIO, the highest real-time priority that a program may take without CAP_SYS_NICE; 0, none at all, unless login or systemd gives more.",
-    why: "without a real-time priority a program shares its CPU with all others, and up to 50 it waits for the threads of interrupts",
-    tell: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. Read as root, it says what users \
+    description: "RLIMIT_RTPRIO, the highest real-time priority that a program may take without CAP_SYS_NICE; 0, none at all, unless login or systemd gives more.",
+    rationale: "without a real-time priority a program shares its CPU with all others, and up to 50 it waits for the threads of interrupts",
+    detection: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. Read as root, it says what users \
            are given, not what each program needs: one that runs as root needs no limit. Limits in the units of services are not read, nor those of other \
            sessions; in a container of a user's own, capabilities promise more than the kernel keeps.",
-    cost: "Who may take real-time priorities can stop a CPU for good: give them to a group, and not to everybody.",
+    side_effects: "Who may take real-time priorities can stop a CPU for good: give them to a group, and not to everybody.",
     wanted: "above 50, or a program with CAP_SYS_NICE",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "a line such as '@realtime - rtprio 99' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitRTPRIO=99 in its unit",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "sched(7), privileges and resource limits", url: SCHED7 },
         Source {
@@ -40,7 +43,7 @@ pub static KNOB: Knob = Knob {
             url: "https://github.com/heftig/rtkit",
         },
     ],
-    cures: &[Slice::Thread, Slice::PriorityInversion],
+    cures: &[SliceKind::Thread, SliceKind::PriorityInversion],
     facts: &["/proc/self/limits", "/proc/self/status", "/etc/security/limits.conf", "/proc/PID/stat"],
     programs: PROGRAMS,
     judge,
@@ -65,16 +68,16 @@ const PROGRAMS: &[&str] = &["rtkit-daemon"];
 /// Priority of the threads of interrupts, unless somebody changes it.
 const INTERRUPTS: u64 = 50;
 
-fn judge(case: &Case) -> Judged {
-    let capabilities = case.known(&case.facts().capabilities, "/proc/self/status")?;
-    let limit = case.known(&case.facts().limits, "/proc/self/limits")?.rt_priority;
+fn judge(machine: &MachineView) -> Judged {
+    let capabilities = machine.known(&machine.facts().capabilities, "/proc/self/status")?;
+    let limit = machine.known(&machine.facts().limits, "/proc/self/limits")?.rt_priority;
     if capabilities.sys_nice() {
-        let users = granted(case, Item::RtPriority, |priority| priority > 0);
-        let nobody = match helper_runs(case) {
+        let users = granted(machine, Item::RtPriority, |priority| priority > 0);
+        let nobody = match helper_runs(machine) {
             true => Judgement::fail("of users nobody, rtkit-daemon hands some out").severity(Severity::Low),
             false => Judgement::fail("of users nobody"),
         };
-        return privileged(case, "CAP_SYS_NICE", users, nobody);
+        return judge_privileged(machine, "CAP_SYS_NICE", users, nobody);
     }
     let raised = match limit.hard {
         Some(hard) if Some(hard) == limit.soft => String::new(),
@@ -84,23 +87,23 @@ fn judge(case: &Case) -> Judged {
     match limit.soft {
         None => Ok(Judgement::pass("unlimited")),
         Some(priority) if priority > INTERRUPTS => Ok(Judgement::pass(priority.to_string())),
-        Some(0) if case.is_for(Profile::Audio) && helper_runs(case) => {
-            Ok(advised(case, "0, rtkit-daemon hands some out".to_owned()).severity(Severity::Low))
+        Some(0) if machine.has_profile(Profile::Audio) && helper_runs(machine) => {
+            Ok(advised(machine, "0, rtkit-daemon hands some out".to_owned()).severity(Severity::Low))
         }
-        Some(0) => Ok(advised(case, format!("0{raised}"))),
-        Some(priority) => Ok(advised(case, format!("{priority}{raised}")).severity(Severity::Low)),
+        Some(0) => Ok(advised(machine, format!("0{raised}"))),
+        Some(priority) => Ok(advised(machine, format!("{priority}{raised}")).severity(Severity::Low)),
     }
 }
 
-fn helper_runs(case: &Case) -> bool {
-    !rivals::running(case.survey, PROGRAMS).found.is_empty()
+fn helper_runs(machine: &MachineView) -> bool {
+    !competing_tuners::running_programs(machine.survey, PROGRAMS).found.is_empty()
 }
 
 /// Says who has it already, where somebody has.
-fn advised(case: &Case, value: String) -> Judgement {
+fn advised(machine: &MachineView, value: String) -> Judgement {
     let failed = Judgement::fail(value);
-    match granted(case, Item::RtPriority, |priority| priority > INTERRUPTS) {
-        Ok(Some(users)) => failed.fix(Remedy::advice(Because::Program, format!(
+    match granted(machine, Item::RtPriority, |priority| priority > INTERRUPTS) {
+        Ok(Some(users)) => failed.fix(Remedy::advice(AdviceReason::Program, format!(
             "limits.conf gives it to {users}: join, and log in again; for a service, LimitRTPRIO=99 in its unit"
         ))),
         _ => failed,

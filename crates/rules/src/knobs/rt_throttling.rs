@@ -1,35 +1,37 @@
 //! Real-time throttling: the share of each second that is kept from real-time tasks.
 
 use super::sources::{RT_GROUP, SYSCTL_KERNEL};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::view::MachineView;
 use facts::Fact;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rt-throttling",
     title: "real-time throttling",
-    what: "The kernel stops all real-time tasks of a CPU for the rest of sched_rt_period_us once they have run for \
+    description: "The kernel stops all real-time tasks of a CPU for the rest of sched_rt_period_us once they have run for \
            sched_rt_runtime_us of it: 50 ms in each second by default. From 6.12 on the fair server took that part over, \
            and the sysctl only bounds what is admitted, unless the kernel has RT_GROUP_SCHED.",
-    why: "real-time tasks that run for 95 % of a second are stopped for the rest of it, however urgent they are",
-    tell: "The sysctl, and whether this kernel throttles at all: one with a fair server and without RT_GROUP_SCHED does not.",
-    cost: "With -1 a real-time task that never sleeps takes its CPU for good: only a task of higher priority, or a watchdog in \
+    rationale: "real-time tasks that run for 95 % of a second are stopped for the rest of it, however urgent they are",
+    detection: "The sysctl, and whether this kernel throttles at all: one with a fair server and without RT_GROUP_SCHED does not.",
+    side_effects: "With -1 a real-time task that never sleeps takes its CPU for good: only a task of higher priority, or a watchdog in \
            hardware, gets it back. Where there are fair servers, write this before them and restore it after them.",
     wanted: "-1, no throttling",
     fix: || Change::sysctl("kernel.sched_rt_runtime_us", -1).into(),
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    contested: "the throttle is also what saves a machine from a real-time task gone wild: a loop that leaves a twentieth of its CPU \
+    evidence: EvidenceKind::Documented,
+    disputed: "the throttle is also what saves a machine from a real-time task gone wild: a loop that leaves a twentieth of its CPU \
                 never meets it; `onbeat measure` says so when it was met during a run",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time group scheduling, the system wide settings", url: RT_GROUP },
         Source { title: "kernel: /proc/sys/kernel, sched_rt_runtime_us", url: SYSCTL_KERNEL },
     ],
-    cures: &[Slice::Throttled],
+    cures: &[SliceKind::Throttled],
     facts: &[
         "/proc/sys/kernel/sched_rt_runtime_us",
         "/proc/sys/kernel/sched_rt_period_us",
@@ -47,13 +49,13 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let facts = case.facts();
-    let runtime = *case.known(&facts.rt_runtime_us, "/proc/sys/kernel/sched_rt_runtime_us")?;
+fn judge(machine: &MachineView) -> Judged {
+    let facts = machine.facts();
+    let runtime = *machine.known(&facts.rt_runtime_us, "/proc/sys/kernel/sched_rt_runtime_us")?;
     if runtime == -1 {
         return Ok(Judgement::pass("-1"));
     }
-    let period = *case.known(&facts.rt_period_us, "/proc/sys/kernel/sched_rt_period_us")?;
+    let period = *machine.known(&facts.rt_period_us, "/proc/sys/kernel/sched_rt_period_us")?;
     let value = format!("{runtime} of {period} us");
     if runtime > period {
         return Err(Judgement::unknown(format!(
@@ -63,9 +65,9 @@ fn judge(case: &Case) -> Judged {
     if runtime == period {
         return Ok(Judgement::pass(value));
     }
-    throttles(case)?;
+    throttles(machine)?;
     // A loop that leaves some time is never throttled, as long as it does.
-    let loops = case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio);
+    let loops = machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
     let share = 100 * runtime.max(0) / period.max(1);
     Ok(Judgement::fail(value).severity(severity).because(format!(
@@ -74,11 +76,11 @@ fn judge(case: &Case) -> Judged {
 }
 
 /// Goes on only if this kernel throttles: what it offers decides, its version only where debugfs is closed.
-fn throttles(case: &Case) -> Result<(), Judgement> {
-    let groups = || case.kconfig().map(|config| config.is_yes("RT_GROUP_SCHED"));
-    let replaced = match &case.facts().fair_servers {
+fn throttles(machine: &MachineView) -> Result<(), Judgement> {
+    let groups = || machine.kconfig().map(|config| config.is_yes("RT_GROUP_SCHED"));
+    let replaced = match &machine.facts().fair_servers {
         Fact::Known(servers) => !servers.is_empty(),
-        _ => case.series()? >= (6, 12),
+        _ => machine.series()? >= (6, 12),
     };
     if replaced && !groups()? {
         return Err(Judgement::not_applicable(

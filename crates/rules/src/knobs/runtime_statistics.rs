@@ -1,25 +1,27 @@
 //! Statistics that are kept at run time and that a search for something left on.
 
 use super::sources::{DELAY_ACCOUNTING, SYSCTL_KERNEL};
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "runtime-statistics",
     title: "statistics of scheduler and BPF",
-    what: "The scheduler's statistics (sched_schedstats), the accounts of what delays each task (task_delayacct) and those of BPF programs \
+    description: "The scheduler's statistics (sched_schedstats), the accounts of what delays each task (task_delayacct) and those of BPF programs \
            (bpf_stats_enabled) are off by default on current kernels, and switched on by profilers, by iotop, or on the command line.",
-    why: "each switch of tasks, or each run of a BPF program, reads the clock and updates counters",
-    tell: "Their sysctls. Statistics of BPF that a program holds on for as long as it runs are not seen, nor the accounts of delays of kernels before 5.14, which have no sysctl and are on unless booted with nodelayacct.",
-    cost: "What perf sched, iotop and bpftool take from them stays empty.",
+    rationale: "each switch of tasks, or each run of a BPF program, reads the clock and updates counters",
+    detection: "Their sysctls. Statistics of BPF that a program holds on for as long as it runs are not seen, nor the accounts of delays of kernels before 5.14, which have no sysctl and are on unless booted with nodelayacct.",
+    side_effects: "What perf sched, iotop and bpftool take from them stays empty.",
     wanted: "all 0",
     fix: || Remedy::all(["sched_schedstats", "task_delayacct", "bpf_stats_enabled"].map(off)),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source {
             title: "kernel: /proc/sys/kernel, sched_schedstats, task_delayacct, bpf_stats_enabled",
@@ -27,7 +29,7 @@ pub static KNOB: Knob = Knob {
         },
         Source { title: "kernel: delay accounting", url: DELAY_ACCOUNTING },
     ],
-    cures: &[Slice::Switch],
+    cures: &[SliceKind::Switch],
     reads: &[SCHEDSTATS, DELAYACCT, BPF_STATS],
     facts: &["/proc/sys/kernel/osrelease"],
     judge,
@@ -45,25 +47,25 @@ const SCHEDSTATS: &str = "/proc/sys/kernel/sched_schedstats";
 const DELAYACCT: &str = "/proc/sys/kernel/task_delayacct";
 const BPF_STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // The absence of a sysctl counts only where others can be seen.
-    case.known(&case.facts().release, "/proc/sys/kernel/osrelease")?;
-    Judgement::all([one(case, SCHEDSTATS), one(case, DELAYACCT), one(case, BPF_STATS)])
+    machine.known(&machine.facts().release, "/proc/sys/kernel/osrelease")?;
+    Judgement::all([one(machine, SCHEDSTATS), one(machine, DELAYACCT), one(machine, BPF_STATS)])
 }
 
 /// One of them off, and no word on the command line that switches it on.
 fn off(name: &str) -> Remedy {
     let sysctl = Remedy::from(Change::sysctl(&format!("kernel.{name}"), 0));
     match name {
-        "sched_schedstats" => sysctl.keep(Change::boot_without("schedstats")),
-        "task_delayacct" => sysctl.keep(Change::boot_without("delayacct")),
+        "sched_schedstats" => sysctl.persist(Change::cmdline_remove("schedstats")),
+        "task_delayacct" => sysctl.persist(Change::cmdline_remove("delayacct")),
         _ => sysctl,
     }
 }
 
-fn one(case: &Case, path: &'static str) -> Judged {
+fn one(machine: &MachineView, path: &'static str) -> Judged {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let Some(value) = case.number_if_there(path)? else {
+    let Some(value) = machine.number_if_present(path)? else {
         return Err(Judgement::not_applicable("the kernel keeps none of these statistics"));
     };
     let judged = Judgement::fail_if(value != 0, format!("{name} {value}"));

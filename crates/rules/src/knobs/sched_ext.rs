@@ -1,37 +1,39 @@
 //! A scheduler of ordinary tasks that was loaded as a BPF program.
 
 use super::sources::SCHED_EXT;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::line::parse_word;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "sched-ext",
     title: "BPF scheduler",
-    what: "From 6.12 on ordinary tasks can be scheduled by a BPF program in place of the kernel's own scheduler (SCHED_CLASS_EXT). \
+    description: "From 6.12 on ordinary tasks can be scheduled by a BPF program in place of the kernel's own scheduler (SCHED_CLASS_EXT). \
            Real-time and deadline tasks still go first.",
-    why: "the program decides how long each step takes, wakes CPUs by interrupts, and lays down where kernel threads of ordinary priority run",
-    tell: "/sys/kernel/sched_ext/state. What the loaded program does is not judged.",
-    cost: "Ordinary tasks go back to the kernel's scheduler at once when the program ends; what it was loaded for is lost.",
+    rationale: "the program decides how long each step takes, wakes CPUs by interrupts, and lays down where kernel threads of ordinary priority run",
+    detection: "/sys/kernel/sched_ext/state. What the loaded program does is not judged.",
+    side_effects: "Ordinary tasks go back to the kernel's scheduler at once when the program ends; what it was loaded for is lost.",
     wanted: "disabled",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "end the program that loaded it: its name is in /sys/kernel/sched_ext/root/ops",
         )
     },
     severity: Severity::Low,
-    evidence: Evidence::Practice,
-    contested: "a scheduler that leaves the CPUs that matter alone may do no harm: `onbeat measure` with and without it, and `onbeat compare` the two",
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Practice,
+    disputed: "a scheduler that leaves the CPUs that matter alone may do no harm: `onbeat measure` with and without it, and `onbeat compare` the two",
+    persistence: Persistence::Runtime,
     sources: &[Source {
         title: "kernel: extensible scheduler class, switching to and from sched_ext",
         url: SCHED_EXT,
     }],
-    cures: &[Slice::Ipi, Slice::Switch, Slice::Thread],
+    cures: &[SliceKind::Ipi, SliceKind::Switch, SliceKind::Thread],
     reads: &[STATE],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/osrelease"],
     judge,
@@ -45,18 +47,18 @@ pub static KNOB: Knob = Knob {
 
 const STATE: &str = "/sys/kernel/sched_ext/state";
 
-fn judge(case: &Case) -> Judged {
-    match case.parsed(STATE, parse_word)?.as_deref() {
+fn judge(machine: &MachineView) -> Judged {
+    match machine.parsed(STATE, parse_word)?.as_deref() {
         Some("disabled") => Ok(Judgement::pass("disabled")),
         Some(state @ ("enabled" | "enabling" | "disabling")) => Ok(Judgement::fail(state)),
         Some(_) => Err(Judgement::unknown(format!("{STATE} holds no state that onbeat knows"))),
-        None => Err(without(case)),
+        None => Err(without(machine)),
     }
 }
 
 /// There is no such file.
-fn without(case: &Case) -> Judgement {
-    match (case.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), case.series()) {
+fn without(machine: &MachineView) -> Judgement {
+    match (machine.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), machine.series()) {
         (Ok(true), _) => {
             Judgement::unknown(format!("{STATE} is not there, though the kernel has SCHED_CLASS_EXT"))
         }

@@ -1,39 +1,42 @@
 //! Serial consoles: lines that take milliseconds for a message.
 
 use super::sources::{PARAMETERS, SERIAL_CONSOLE};
-use crate::case::{Case, absent};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::few;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::truncate_words;
 use facts::consoles::{is_serial, parse_active, parse_loglevel, parse_threaded};
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "serial-console",
     title: "serial console",
-    what: "Kernel messages also go to each console=, and a serial line is waited for byte by byte: 87 us each at 115200 baud. On \
+    description: "Kernel messages also go to each console=, and a serial line is waited for byte by byte: 87 us each at 115200 baud. On \
            PREEMPT_RT, and on consoles that were converted (nbcon), a thread prints; elsewhere whoever logs prints, and prints for the others too.",
-    why: "a message on a serial line takes milliseconds, with interrupts off on whichever CPU prints, where no thread does it",
-    tell: "The consoles in use, which of them print from a thread of their own, the log level and whether the kernel is PREEMPT_RT. How \
+    rationale: "a message on a serial line takes milliseconds, with interrupts off on whichever CPU prints, where no thread does it",
+    detection: "The consoles in use, which of them print from a thread of their own, the log level and whether the kernel is PREEMPT_RT. How \
            fast the line is, and whether anything is printed, is not seen.",
-    cost: "Without it nothing is seen of a kernel that dies before its log is written: keep it for development, or log by netconsole or kdump.",
+    side_effects: "Without it nothing is seen of a kernel that dies before its log is written: keep it for development, or log by netconsole or kdump.",
     wanted: "no serial console where real time counts",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "take console=ttyS... off the kernel's command line, or print errors only: boot with quiet",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Practice,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Practice,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: Linux serial console", url: SERIAL_CONSOLE },
         Source { title: "kernel: command line, console=", url: PARAMETERS },
     ],
-    cures: &[Slice::IrqsOff, Slice::PreemptOff, Slice::Thread],
+    cures: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::Thread],
     reads: &[ACTIVE, CONSOLES, PRINTK],
     facts: &["/proc/sys/kernel/version"],
     judge,
@@ -53,17 +56,17 @@ const CONSOLES: &str = "/proc/consoles";
 const PRINTK: &str = "/proc/sys/kernel/printk";
 
 /// Without the words that make consoles of them; without such words it is the firmware that names them.
-fn without(case: &Case, serial: &[&String]) -> Remedy {
+fn without(machine: &MachineView, serial: &[&String]) -> Remedy {
     let printed = "or print errors only: see console-loglevel";
-    let values = || case.facts().cmdline.known().into_iter().flat_map(|line| line.values("console"));
+    let values = || machine.facts().cmdline.known().into_iter().flat_map(|line| line.values("console"));
     let is_one = |value: &str| serial.iter().any(|name| value.split(',').next() == Some(name.as_str()));
     let words: Vec<Change> = values()
         .filter(|value| is_one(value))
-        .map(|value| Change::boot_without(format!("console={value}")))
+        .map(|value| Change::cmdline_remove(format!("console={value}")))
         .collect();
     match words.is_empty() {
         true => Remedy::advice(
-            Because::Machine,
+            AdviceReason::Machine,
             "name another console on the kernel's command line, such as console=tty0: the firmware or the device tree chose this one",
         )
         .note(printed),
@@ -71,28 +74,28 @@ fn without(case: &Case, serial: &[&String]) -> Remedy {
     }
 }
 
-fn judge(case: &Case) -> Judged {
-    let active = case.parsed(ACTIVE, parse_active)?.ok_or_else(|| absent(ACTIVE))?;
+fn judge(machine: &MachineView) -> Judged {
+    let active = machine.parsed(ACTIVE, parse_active)?.ok_or_else(|| unknown_absent(ACTIVE))?;
     let serial: Vec<&String> = active.iter().filter(|name| is_serial(name)).collect();
     if serial.is_empty() {
-        let value = if active.is_empty() { "no console".to_owned() } else { few(&active) };
+        let value = if active.is_empty() { "no console".to_owned() } else { truncate_words(&active) };
         return Ok(Judgement::pass(value));
     }
-    let value = few(&serial);
-    if case.facts().preempt == Preempt::Rt {
-        return Ok(Judgement::fail(value).fix(without(case, &serial))
+    let value = truncate_words(&serial);
+    if machine.facts().preempt == Preempt::Rt {
+        return Ok(Judgement::fail(value).fix(without(machine, &serial))
             .severity(Severity::Low)
             .because("a thread prints on PREEMPT_RT, and takes time from ordinary tasks only; a kernel that dies prints at once"));
     }
-    let threaded = case.parsed(CONSOLES, parse_threaded).ok().flatten().unwrap_or_default();
+    let threaded = machine.parsed(CONSOLES, parse_threaded).ok().flatten().unwrap_or_default();
     if serial.iter().all(|name| threaded.contains(name)) {
         return Ok(Judgement::fail(value)
-            .fix(without(case, &serial))
+            .fix(without(machine, &serial))
             .severity(Severity::Low)
             .because("a thread of the console prints; a kernel that dies prints at once"));
     }
-    let quiet = case.parsed(PRINTK, parse_loglevel).ok().flatten().is_some_and(|level| level <= 4);
-    Ok(Judgement::fail(value).fix(without(case, &serial)).severity(if quiet {
+    let quiet = machine.parsed(PRINTK, parse_loglevel).ok().flatten().is_some_and(|level| level <= 4);
+    Ok(Judgement::fail(value).fix(without(machine, &serial)).severity(if quiet {
         Severity::Medium
     } else {
         Severity::High

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::per_cpu::numbered;
 use super::sources::{ABI, RESCTRL, RT_HARDWARE};
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::named;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::cpu_list;
 use facts::line::{parse_cpus, parse_u64, parse_word};
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 const LEVEL: &str = "/sys/devices/system/cpu/cpu#/cache/index#/level";
@@ -22,26 +24,26 @@ const GROUP_PARTS: &str = "/sys/fs/resctrl/*/schemata";
 pub static KNOB: Knob = Knob {
     id: "shared-cache",
     title: "shared caches",
-    what: "Which caches the CPUs that matter share with those that do the machine's other work. An L2 is shared by the cores of a cluster \
+    description: "Which caches the CPUs that matter share with those that do the machine's other work. An L2 is shared by the cores of a cluster \
            on many Arm processors and on E cores, the last level by most or all cores.",
-    why: "other work evicts the real-time task's lines, and then each access waits for memory: hundreds of nanoseconds each, which add up with the size of the code and data",
-    tell: "The CPUs that share each cache from level 2 up with those that matter. A resctrl group in mode exclusive that holds all of them \
+    rationale: "other work evicts the real-time task's lines, and then each access waits for memory: hundreds of nanoseconds each, which add up with the size of the code and data",
+    detection: "The CPUs that share each cache from level 2 up with those that matter. A resctrl group in mode exclusive that holds all of them \
            and has a part of the cache counts as a cache of their own. Caches of the system outside of the CPUs, and memory bandwidth, are not seen.",
-    cost: "Other CPUs to choose, or a part of the cache that the other work no longer has (resctrl). On many processors the last level cannot be \
+    side_effects: "Other CPUs to choose, or a part of the cache that the other work no longer has (resctrl). On many processors the last level cannot be \
            had alone.",
     wanted: "no cache shared with other work, or a part of it kept apart",
     fix: Remedy::default,
     severity: Severity::Info,
-    evidence: Evidence::Documented,
-    contested: "whether it matters is up to the size of the task: `onbeat compare` a run beside an idle machine and one beside a load that \
+    evidence: EvidenceKind::Documented,
+    disputed: "whether it matters is up to the size of the task: `onbeat compare` a run beside an idle machine and one beside a load that \
                 sweeps through memory",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: considering hardware, system memory and cache", url: RT_HARDWARE },
         Source { title: "kernel: user interface for resource control, resource group modes", url: RESCTRL },
         Source { title: "kernel: sysfs ABI, /sys/devices/system/cpu/cpu*/cache/index*", url: ABI },
     ],
-    cures: &[Slice::Unexplained],
+    cures: &[SliceKind::Unexplained],
     reads: &[LEVEL, SHARED, GROUP_CPUS, GROUP_MODE, GROUP_PARTS],
     facts: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"],
     judge,
@@ -62,14 +64,14 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let housekeeping = case.housekeeping()?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let housekeeping = machine.housekeeping_cpus()?;
     let mut untold = None;
     // The CPUs that matter by level and by who shares it: the same text comes from all that do.
     let mut caches: BTreeMap<(u64, String), CpuSet> = BTreeMap::new();
-    let mut lists = numbered(case, SHARED, |text| Ok(text.to_owned()))?;
-    for (at, level) in numbered(case, LEVEL, parse_u64)? {
+    let mut lists = numbered(machine, SHARED, |text| Ok(text.to_owned()))?;
+    for (at, level) in numbered(machine, LEVEL, parse_u64)? {
         let list = lists.remove(&at).unwrap_or_else(|| {
             Err(Judgement::unknown(format!("the CPUs that share a cache with CPU {} are not told", at.0)))
         });
@@ -92,21 +94,21 @@ fn judge(case: &Case) -> Judged {
             }
             Err(why) => {
                 let why =
-                    format!("{} of {} is not understood: {why}", SHARED.replace('#', "N"), named(&cpus));
+                    format!("{} of {} is not understood: {why}", SHARED.replace('#', "N"), cpu_list(&cpus));
                 untold.get_or_insert(Judgement::unknown(why));
             }
         }
         seen = seen.or(&cpus);
     }
-    let apart = if shared.is_empty() { BTreeSet::new() } else { kept_apart(case) };
+    let apart = if shared.is_empty() { BTreeSet::new() } else { kept_apart(machine) };
     if let Some((level, (ours, theirs))) = shared.into_iter().find(|(level, _)| !apart.contains(level)) {
         return Ok(sharing(level, &ours, &theirs));
     }
-    let unseen = case.cpus().without(&seen);
+    let unseen = machine.cpus().without(&seen);
     match untold {
         Some(why) => Err(why),
         None if !unseen.is_empty() => {
-            Err(Judgement::unknown(format!("the caches of {} are not told", named(&unseen))))
+            Err(Judgement::unknown(format!("the caches of {} are not told", cpu_list(&unseen))))
         }
         None if !apart.is_empty() => Ok(Judgement::pass("kept apart by resctrl")),
         None => Ok(Judgement::pass("none beyond the CPUs that matter")),
@@ -116,17 +118,17 @@ fn judge(case: &Case) -> Judged {
 fn sharing(level: u64, ours: &CpuSet, theirs: &CpuSet) -> Judgement {
     // The last level is hardly ever had alone; the second is, on most processors.
     let severity = if level == 2 { Severity::Medium } else { Severity::Info };
-    Judgement::fail(format!("L{level} of {} shared with {}", named(ours), named(theirs))).severity(severity).fix(Remedy::advice(Because::Machine, format!(
+    Judgement::fail(format!("L{level} of {} shared with {}", cpu_list(ours), cpu_list(theirs))).severity(severity).fix(Remedy::advice(AdviceReason::Machine, format!(
         "choose CPUs that share no L{level} with others, or give {} a part of it: a resctrl group with their cpus_list and mode exclusive, where the processor has cache allocation",
-        named(ours)
+        cpu_list(ours)
     )))
 }
 
 /// The levels of which an exclusive group that holds all CPUs that matter has a part; none of what cannot be read.
-fn kept_apart(case: &Case) -> BTreeSet<u64> {
-    let parts = case.each(GROUP_PARTS, |text| Ok(levels(text)));
+fn kept_apart(machine: &MachineView) -> BTreeSet<u64> {
+    let parts = machine.each(GROUP_PARTS, |text| Ok(levels(text)));
     let (Ok(cpus), Ok(modes), Ok(parts)) =
-        (case.each(GROUP_CPUS, parse_cpus), case.each(GROUP_MODE, parse_word), parts)
+        (machine.each(GROUP_CPUS, parse_cpus), machine.each(GROUP_MODE, parse_word), parts)
     else {
         return BTreeSet::new();
     };
@@ -134,7 +136,7 @@ fn kept_apart(case: &Case) -> BTreeSet<u64> {
         modes.into_iter().filter(|(_, mode)| mode == "exclusive").map(|(group, _)| group).collect();
     let ours: BTreeSet<&[String]> = cpus
         .into_iter()
-        .filter(|(_, cpus)| case.cpus().without(cpus).is_empty())
+        .filter(|(_, cpus)| machine.cpus().without(cpus).is_empty())
         .map(|(group, _)| group)
         .collect();
     let ours = parts.into_iter().filter(|(group, _)| exclusive.contains(group) && ours.contains(group));

@@ -1,40 +1,42 @@
 //! Interrupt lines that a sound card or its USB controller shares with other devices.
 
 use super::sources::{MSI, RTCQS};
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::some_of;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::truncate_list;
 use facts::irqs::Irq;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "shared-interrupts",
     title: "interrupts shared with the sound card",
-    what: "Devices without message signalled interrupts can share a line. The kernel asks the handler of each of them when it comes, and \
+    description: "Devices without message signalled interrupts can share a line. The kernel asks the handler of each of them when it comes, and \
            with threaded handlers it stays masked until the last of them is done.",
-    why: "the sound card's buffer is served after another device's handler, or while that one still holds the line",
-    tell: "The handlers of each interrupt: those of sound drivers (snd_, audiodsp) and of USB controllers. Which device the program at \
+    rationale: "the sound card's buffer is served after another device's handler, or while that one still holds the line",
+    detection: "The handlers of each interrupt: those of sound drivers (snd_, audiodsp) and of USB controllers. Which device the program at \
            hand waits for is not known, so it is only judged with --profile audio, and an unused USB port that shares a line is found as well.",
-    cost: "The other device, where its driver is unloaded, or the work of opening the machine.",
+    side_effects: "The other device, where its driver is unloaded, or the work of opening the machine.",
     wanted: "a line of its own for the sound card and for USB",
     fix: || {
         Remedy::advice(
-            Because::Machine,
+            AdviceReason::Machine,
             "unload the driver of the other device with modprobe -r, or put one of the two into another slot or port",
         )
     },
     severity: Severity::Low,
-    evidence: Evidence::Practice,
-    contested: "where the other device is quiet, sharing costs nothing: `onbeat hunt` during the session names its handler if it does",
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Practice,
+    disputed: "where the other device is quiet, sharing costs nothing: `onbeat hunt` during the session names its handler if it does",
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: the MSI driver guide, why use MSIs", url: MSI },
         Source { title: "rtcqs, the check of interrupts", url: RTCQS },
     ],
-    cures: &[Slice::Irq, Slice::Thread],
+    cures: &[SliceKind::Irq, SliceKind::Thread],
     facts: &["/sys/kernel/irq/N/actions"],
     judge,
     examples: Examples {
@@ -49,13 +51,13 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    if !case.is_for(Profile::Audio) {
+fn judge(machine: &MachineView) -> Judged {
+    if !machine.has_profile(Profile::Audio) {
         return Err(Judgement::not_applicable(
             "which device the program waits for is not known: it is for sound",
         ));
     }
-    let irqs = case.known(&case.survey.irqs, "/proc/irq")?;
+    let irqs = machine.known(&machine.survey.irqs, "/proc/irq")?;
     let wanted: Vec<&Irq> =
         irqs.irqs.iter().filter(|irq| irq.actions.iter().any(|name| serves(name))).collect();
     // Several of them on one line are one device's, or both wanted there.
@@ -79,7 +81,7 @@ fn first_three(shared: &[String]) -> String {
 
 /// Whose line it is and who else is on it: `17: snd_hdspm with i801_smbus`.
 fn others(irq: &Irq) -> Option<String> {
-    let named = |wanted: bool| some_of(irq.actions.iter().filter(|name| serves(name) == wanted));
+    let named = |wanted: bool| truncate_list(irq.actions.iter().filter(|name| serves(name) == wanted));
     let foreign = named(false);
     (!foreign.is_empty()).then(|| format!("{}: {} with {}", irq.number, named(true), foreign))
 }

@@ -1,28 +1,30 @@
 //! Ticks that come on all CPUs at once.
 
 use super::sources::PARAMETERS;
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "skew-tick",
     title: "ticks at the same time",
-    what: "The tick comes on all CPUs at the same moment, so that sleeping ones wake up together. With skew_tick=1 each CPU has it at \
+    description: "The tick comes on all CPUs at the same moment, so that sleeping ones wake up together. With skew_tick=1 each CPU has it at \
            another moment.",
-    why: "the ticks of all CPUs want the same locks at the same moment and wait for each other, the longer the more CPUs there are",
-    tell: "skew_tick= on the command line; a kernel with the word built into it shows it there as well.",
-    cost: "More power: CPUs and the parts they share wake up one after the other, and rest less.",
+    rationale: "the ticks of all CPUs want the same locks at the same moment and wait for each other, the longer the more CPUs there are",
+    detection: "skew_tick= on the command line; a kernel with the word built into it shows it there as well.",
+    side_effects: "More power: CPUs and the parts they share wake up one after the other, and rest less.",
     wanted: "skew_tick=1",
-    fix: || Change::boot("skew_tick=1").into(),
+    fix: || Change::cmdline_add("skew_tick=1").into(),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and without it tells",
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    disputed: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and without it tells",
+    persistence: Persistence::Boot,
     sources: &[Source { title: "kernel: command line, skew_tick=", url: PARAMETERS }],
-    cures: &[Slice::TimerIrq, Slice::LockContention],
+    cures: &[SliceKind::TimerIrq, SliceKind::LockContention],
     facts: &["/proc/cmdline", "/sys/devices/system/cpu/online"],
     judge,
     examples: Examples {
@@ -36,15 +38,15 @@ pub static KNOB: Knob = Knob {
 /// From so many CPUs on their ticks are worth a low finding; the kernel's document speaks of larger systems.
 const MANY: usize = 16;
 
-fn judge(case: &Case) -> Judged {
-    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+fn judge(machine: &MachineView) -> Judged {
+    let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     if online.len() == 1 {
         return Err(Judgement::not_applicable("there is one CPU"));
     }
-    if case.is_for(Profile::Audio) {
+    if machine.has_profile(Profile::Audio) {
         return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
     }
-    let value = case.cmdline()?.value("skew_tick");
+    let value = machine.cmdline()?.value("skew_tick");
     if value.is_some_and(|value| value.trim().parse().is_ok_and(|number: i64| number != 0)) {
         return Ok(Judgement::pass("skew_tick=1"));
     }

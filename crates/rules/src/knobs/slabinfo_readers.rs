@@ -1,36 +1,39 @@
 //! Reading /proc/slabinfo: a long walk under the allocator's locks.
 
 use super::sources::{RT_DIFFERENCES, SLUB_SOURCE};
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
+use crate::competing_tuners;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::few;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::view::MachineView;
+use crate::words::truncate_words;
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "slabinfo-readers",
     title: "/proc/slabinfo",
-    what: "SLUB_DEBUG, on in nearly every kernel, brings /proc/slabinfo. Whoever reads it makes the kernel count the free objects of every \
+    description: "SLUB_DEBUG, on in nearly every kernel, brings /proc/slabinfo. Whoever reads it makes the kernel count the free objects of every \
            slab cache, one list after the other, each under the lock that allocations of that cache need.",
-    why: "each list is walked under its lock: with interrupts off on an ordinary kernel; on PREEMPT_RT a task whose allocation needs that list waits for the walk to end",
-    tell: "Whether the kernel has the file, from its configuration, and whether slabtop or Netdata's slabinfo.plugin runs. The file is \
+    rationale: "each list is walked under its lock: with interrupts off on an ordinary kernel; on PREEMPT_RT a task whose allocation needs that list waits for the walk to end",
+    detection: "Whether the kernel has the file, from its configuration, and whether slabtop or Netdata's slabinfo.plugin runs. The file is \
            not read, for reading it is the trouble. Not seen are those that read it now and then, vmstat -m among them, and agents such as \
            Telegraf, of which only their configuration tells. From 6.10 on the walk of one list ends after 10,000 slabs.",
-    cost: "A kernel without SLUB_DEBUG has no slab_debug= to find memory corruption with. Keeping readers away costs nothing but their \
+    side_effects: "A kernel without SLUB_DEBUG has no slab_debug= to find memory corruption with. Keeping readers away costs nothing but their \
            figures; the sums in /proc/meminfo remain.",
     wanted: "no reader while it matters",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "end it, or switch the plugin off (slabinfo = no in netdata.conf); only root can read the file; in a product, build without CONFIG_SLUB_DEBUG",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Source,
-    contested: "with few slabs in a list the walk is short: `onbeat measure` while a shell reads /proc/slabinfo in a loop tells what it costs here",
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Source,
+    disputed: "with few slabs in a list the walk is short: `onbeat measure` while a shell reads /proc/slabinfo in a loop tells what it costs here",
+    persistence: Persistence::Runtime,
     sources: &[
         Source {
             title: "kernel: mm/slub.c, get_slabinfo() and count_partial_free_approx()",
@@ -43,7 +46,7 @@ pub static KNOB: Knob = Knob {
             url: "https://learn.netdata.cloud/docs/agent/collectors/slabinfo.plugin/",
         },
     ],
-    cures: &[Slice::IrqsOff, Slice::LockContention],
+    cures: &[SliceKind::IrqsOff, SliceKind::LockContention],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version", "/proc/PID/stat"],
     programs: PROGRAMS,
     judge,
@@ -58,8 +61,8 @@ pub static KNOB: Knob = Knob {
 /// Those that read it again and again, for as long as they run.
 const PROGRAMS: &[&str] = &["slabinfo.plugin", "slabtop"];
 
-fn judge(case: &Case) -> Judged {
-    if let Ok(config) = case.kconfig() {
+fn judge(machine: &MachineView) -> Judged {
+    if let Ok(config) = machine.kconfig() {
         // Before 6.8 a kernel could have the SLAB allocator instead, whose file is there without the option.
         if config.is_yes("SLAB") && !config.is_yes("SLUB") {
             return Err(Judgement::not_applicable(
@@ -70,13 +73,13 @@ fn judge(case: &Case) -> Judged {
             return Ok(Judgement::pass("no /proc/slabinfo"));
         }
     }
-    let readers = rivals::running(case.survey, PROGRAMS);
+    let readers = competing_tuners::running_programs(machine.survey, PROGRAMS);
     if readers.found.is_empty() {
         readers.and_no_more()?;
         return Ok(Judgement::pass("neither slabtop nor slabinfo.plugin runs"));
     }
-    let severity = if case.facts().preempt == Preempt::Rt { Severity::Low } else { Severity::Medium };
-    Ok(Judgement::fail(format!("read by {}", few(&readers.found))).severity(severity))
+    let severity = if machine.facts().preempt == Preempt::Rt { Severity::Low } else { Severity::Medium };
+    Ok(Judgement::fail(format!("read by {}", truncate_words(&readers.found))).severity(severity))
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! Simultaneous multithreading: who else runs on the cores that matter.
 
-use super::per_cpu::PerCpu;
+use super::per_cpu::PerCpuSetting;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
-use crate::case::{Case, unread};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::named;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::cpu_list;
 use facts::Fact;
 use facts::line::parse_cpus;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const SIBLINGS: &str = "/sys/devices/system/cpu/cpu#/topology/thread_siblings_list";
@@ -17,24 +20,24 @@ const SIBLINGS: &str = "/sys/devices/system/cpu/cpu#/topology/thread_siblings_li
 pub static KNOB: Knob = Knob {
     id: "smt-siblings",
     title: "siblings of a core",
-    what: "With SMT (Hyper-Threading) two or more CPUs of the kernel are one core: they share its pipeline, caches and idle state. A core is \
+    description: "With SMT (Hyper-Threading) two or more CPUs of the kernel are one core: they share its pipeline, caches and idle state. A core is \
            split if one of them is set apart for real time and another does the machine's other work.",
-    why: "what runs on the sibling takes execution units and cache lines from the real-time task at any moment, and no priority holds it back",
-    tell: "The siblings of each CPU that matters, among the CPUs that are online. Where all of a core are set apart, what runs on them is not \
+    rationale: "what runs on the sibling takes execution units and cache lines from the real-time task at any moment, and no priority holds it back",
+    detection: "The siblings of each CPU that matters, among the CPUs that are online. Where all of a core are set apart, what runs on them is not \
            known: leave all but one idle.",
-    cost: "The sibling's share of the machine's throughput. nosmt takes the siblings \
+    side_effects: "The sibling's share of the machine's throughput. nosmt takes the siblings \
            of all cores, also those of the housekeeping CPUs; taking single CPUs offline does not.",
     wanted: "no sibling online, or all siblings of a core set apart and all but one idle",
     fix: Remedy::default,
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, checklist", url: ISOLATION },
         Source { title: "kernel: command line, nosmt", url: PARAMETERS },
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
     ],
-    cures: &[Slice::Unexplained, Slice::IdleExit],
+    cures: &[SliceKind::Unexplained, SliceKind::IdleExit],
     reads: &[SIBLINGS],
     facts: &[
         "/sys/devices/system/cpu/online",
@@ -53,56 +56,60 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let housekeeping = case.housekeeping()?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let housekeeping = machine.housekeeping_cpus()?;
     // Where the lists of all CPUs contradict each other, none of them is believed.
-    if let contradicting @ Fact::Malformed(_) = &case.facts().siblings {
-        return Err(unread("/sys/devices/system/cpu/cpuN/topology/core_cpus_list", contradicting));
+    if let contradicting @ Fact::Malformed(_) = &machine.facts().siblings {
+        return Err(unknown_from("/sys/devices/system/cpu/cpuN/topology/core_cpus_list", contradicting));
     }
-    let cores = PerCpu::of(case, SIBLINGS, parse_cpus);
+    let cores = PerCpuSetting::of(machine, SIBLINGS, parse_cpus);
     let split = cores.that(|core| !core.and(&housekeeping).is_empty());
     if !split.is_empty() {
         let partners = split.iter().filter_map(|cpu| cores.known.get(&cpu));
         let partners = partners.fold(CpuSet::default(), |all, core| all.or(&core.and(&housekeeping)));
-        return Ok(Judgement::fail(format!("split cores: {} with {}", named(&split), named(&partners)))
-            .fix(whole(case, &cores, &partners)));
+        return Ok(Judgement::fail(format!(
+            "split cores: {} with {}",
+            cpu_list(&split),
+            cpu_list(&partners)
+        ))
+        .fix(whole(machine, &cores, &partners)));
     }
     cores.all_known()?;
-    let both = cores.that(|core| core.and(case.cpus()).len() > 1);
+    let both = cores.that(|core| core.and(machine.cpus()).len() > 1);
     if both.is_empty() {
-        return Ok(Judgement::pass(format!("no sibling of {} does other work", named(case.cpus()))));
+        return Ok(Judgement::pass(format!("no sibling of {} does other work", cpu_list(machine.cpus()))));
     }
     let spare: CpuSet = both.iter().filter(|cpu| !is_first(*cpu, &cores)).collect();
-    Ok(Judgement::fail(format!("{} on cores that they share", named(&both)))
+    Ok(Judgement::fail(format!("{} on cores that they share", cpu_list(&both)))
         .severity(Severity::Low)
         .because("two real-time tasks on one core slow each other down, each as the other happens to run")
         .fix(
-            offline(case, &spare)
-                .or(Remedy::advice(Because::Choice, format!("run nothing on {}", named(&spare)))),
+            offline(machine, &spare)
+                .or(Remedy::advice(AdviceReason::Choice, format!("run nothing on {}", cpu_list(&spare)))),
         ))
 }
 
 /// Cores that are whole: their other CPUs off, or set apart as well.
-fn whole(case: &Case, cores: &PerCpu<CpuSet>, partners: &CpuSet) -> Remedy {
-    let shared = cores.that(|core| core.and(case.cpus()).len() > 1);
-    let spare: CpuSet = shared.iter().filter(|cpu| !is_first_of(*cpu, cores, case.cpus())).collect();
-    let apart = format!("set {} apart as well and leave it idle", named(partners));
-    let ways =
-        offline(case, &partners.or(&spare)).or(Remedy::advice(Because::Choice, apart).lasting(Lasts::Boot));
+fn whole(machine: &MachineView, cores: &PerCpuSetting<CpuSet>, partners: &CpuSet) -> Remedy {
+    let shared = cores.that(|core| core.and(machine.cpus()).len() > 1);
+    let spare: CpuSet = shared.iter().filter(|cpu| !is_first_of(*cpu, cores, machine.cpus())).collect();
+    let apart = format!("set {} apart as well and leave it idle", cpu_list(partners));
+    let ways = offline(machine, &partners.or(&spare))
+        .or(Remedy::advice(AdviceReason::Choice, apart).with_persistence(Persistence::Boot));
     // What nosmt leaves is the first of each core.
-    let first = case.cpus().iter().all(|cpu| is_first(cpu, cores));
-    if first { ways.or(Change::boot("nosmt")) } else { ways }
+    let first = machine.cpus().iter().all(|cpu| is_first(cpu, cores));
+    if first { ways.or(Change::cmdline_add("nosmt")) } else { ways }
 }
 
 /// Whether a CPU is the first of those of its core that are among these.
-fn is_first_of(cpu: Cpu, cores: &PerCpu<CpuSet>, among: &CpuSet) -> bool {
+fn is_first_of(cpu: Cpu, cores: &PerCpuSetting<CpuSet>, among: &CpuSet) -> bool {
     cores.known.get(&cpu).and_then(|core| core.and(among).iter().next()) == Some(cpu)
 }
 
 /// CPUs switched off, unless they are all that is left for the rest, or the boot CPU, which has no switch.
-fn offline(case: &Case, cpus: &CpuSet) -> Remedy {
-    let housekeeping = case.housekeeping().unwrap_or_default();
+fn offline(machine: &MachineView, cpus: &CpuSet) -> Remedy {
+    let housekeeping = machine.housekeeping_cpus().unwrap_or_default();
     if cpus.contains(Cpu(0))
         || cpus.is_empty()
         || (housekeeping.without(cpus).is_empty() && !housekeeping.is_empty())
@@ -113,7 +120,7 @@ fn offline(case: &Case, cpus: &CpuSet) -> Remedy {
 }
 
 /// Whether a CPU is the first of its core.
-fn is_first(cpu: Cpu, cores: &PerCpu<CpuSet>) -> bool {
+fn is_first(cpu: Cpu, cores: &PerCpuSetting<CpuSet>) -> bool {
     cores.known.get(&cpu).and_then(|core| core.iter().next()) == Some(cpu)
 }
 

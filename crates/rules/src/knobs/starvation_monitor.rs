@@ -1,36 +1,40 @@
 //! A monitor of starvation: stalld, which lends time to threads that starve beside real-time ones.
 
 use super::fair_server::{RUNTIME, unthrottled};
-use crate::case::{Case, unread};
 use crate::change::Change;
+use crate::change::Persistence;
+use crate::competing_tuners;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source, rivals};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
 use facts::Fact;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "starvation-monitor",
     title: "monitor of starvation",
-    what: "stalld looks at the queues of all CPUs every few seconds, and lets a thread that has waited too long run ahead of real-time threads \
+    description: "stalld looks at the queues of all CPUs every few seconds, and lets a thread that has waited too long run ahead of real-time threads \
            under the deadline policy: 20 us in each second by default.",
-    why: "the thread that it helps runs ahead of the real-time one for its share, and looking costs time on other CPUs",
-    tell: "Whether stalld runs, and from 6.12 on the runtimes of the kernel's fair servers, which do the same. Its options are not read: it may only log.",
-    cost: "Without it, and without fair servers, kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with them whoever waits \
+    rationale: "the thread that it helps runs ahead of the real-time one for its share, and looking costs time on other CPUs",
+    detection: "Whether stalld runs, and from 6.12 on the runtimes of the kernel's fair servers, which do the same. Its options are not read: it may only log.",
+    side_effects: "Without it, and without fair servers, kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with them whoever waits \
            for them.",
     wanted: "not running, unless real-time tasks never sleep and nothing else helps those that starve",
     fix: || disabled().into(),
     severity: Severity::Info,
-    evidence: Evidence::Documented,
-    contested: "with tasks that never sleep some help is needed, and stalld's pieces are shorter than a fair server's: `onbeat compare` of two long \
+    evidence: EvidenceKind::Documented,
+    disputed: "with tasks that never sleep some help is needed, and stalld's pieces are shorter than a fair server's: `onbeat compare` of two long \
                 runs, one with each, shows what either takes",
-    lasts: Lasts::Boot,
+    persistence: Persistence::Boot,
     sources: &[Source {
         title: "stalld: what it does, and its options",
         url: "https://gitlab.com/rt-linux-tools/stalld",
     }],
-    cures: &[Slice::Thread],
+    cures: &[SliceKind::Thread],
     facts: &["/proc/PID/stat", DIR],
     programs: PROGRAMS,
     judge,
@@ -45,30 +49,31 @@ fn disabled() -> Change {
     Change::Disable { unit: "stalld".to_owned(), program: "stalld".to_owned() }
 }
 
-fn judge(case: &Case) -> Judged {
-    let running = rivals::running(case.survey, PROGRAMS);
+fn judge(machine: &MachineView) -> Judged {
+    let running = competing_tuners::running_programs(machine.survey, PROGRAMS);
     if running.found.is_empty() {
         running.and_no_more()?;
         return Ok(Judgement::pass("stalld does not run"));
     }
     let alone = Judgement::fail("stalld runs");
-    if !case.is_for(Profile::BusyPoll) {
+    if !machine.has_profile(Profile::BusyPoll) {
         return Ok(alone);
     }
-    match &case.facts().fair_servers {
+    match &machine.facts().fair_servers {
         Fact::Known(servers) => {
-            let ours = servers.iter().filter(|server| case.cpus().contains(server.cpu));
+            let ours = servers.iter().filter(|server| machine.cpus().contains(server.cpu));
             let on: CpuSet = ours.filter(|server| server.runtime_ns > 0).map(|server| server.cpu).collect();
             if on.is_empty() {
                 return Ok(Judgement::pass("stalld runs, fair servers do not"));
             }
-            Ok(Judgement::fail("stalld and fair servers run")
-                .fix(Remedy::from(disabled()).or(unthrottled(case).and(Change::each_cpu(RUNTIME, &on, 0)))))
+            Ok(Judgement::fail("stalld and fair servers run").fix(
+                Remedy::from(disabled()).or(unthrottled(machine).and(Change::each_cpu(RUNTIME, &on, 0))),
+            ))
         }
-        Fact::Absent if case.series()? < (6, 12) => {
+        Fact::Absent if machine.series()? < (6, 12) => {
             Ok(Judgement::pass("stalld runs, there are no fair servers"))
         }
-        other => Err(unread(DIR, other)),
+        other => Err(unknown_from(DIR, other)),
     }
 }
 

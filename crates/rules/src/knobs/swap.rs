@@ -1,38 +1,41 @@
 //! Swap: whether memory can be taken away from programs and has to be fetched back.
 
 use super::sources::ISOLATION;
-use crate::case::{Case, absent, unread};
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::{unknown_absent, unknown_from};
+use crate::view::MachineView;
 use facts::Fact;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "swap",
     title: "swap",
-    what: "Where the kernel may put memory of programs that has not been used for some time: partitions, files, or memory in \
+    description: "Where the kernel may put memory of programs that has not been used for some time: partitions, files, or memory in \
            compressed form (zram).",
-    why: "a page that was swapped out comes back through a page fault that waits for the disk, milliseconds or more, and from zram for its decompression",
-    tell: "/proc/swaps, of which the kinds are counted; where they lie is not recorded. Programs that lock their memory are not \
+    rationale: "a page that was swapped out comes back through a page fault that waits for the disk, milliseconds or more, and from zram for its decompression",
+    detection: "/proc/swaps, of which the kinds are counted; where they lie is not recorded. Programs that lock their memory are not \
            told from others, and zswap only shows as the partition or file behind it. Without swap, the pages of files that \
            are not locked, programs and libraries among them, are still dropped and read again.",
-    cost: "Without swap a machine that runs out of memory kills programs at once instead of becoming slow first: leave room, or limit \
+    side_effects: "Without swap a machine that runs out of memory kills programs at once instead of becoming slow first: leave room, or limit \
            the memory of the rest of the machine by control groups.",
     wanted: "none, or all memory of the real-time programs locked",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "swapoff -a; to keep it, take the swap lines out of /etc/fstab and disable zram's generator; in any case lock the memory of real-time programs with mlockall",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    contested: "a program that calls mlockall never meets swap, and the rest of the machine may be better off with it: `onbeat measure` \
+    evidence: EvidenceKind::Documented,
+    disputed: "a program that calls mlockall never meets swap, and the rest of the machine may be better off with it: `onbeat measure` \
                 around the program's own load, with swap on and off, tells whether page faults are among the spikes",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, checklist: mlock", url: ISOLATION },
         Source {
@@ -40,7 +43,7 @@ pub static KNOB: Knob = Knob {
             url: "https://man7.org/linux/man-pages/man2/mlock.2.html",
         },
     ],
-    cures: &[Slice::PageFault],
+    cures: &[SliceKind::PageFault],
     facts: &["/proc/swaps", "/proc/meminfo", "/boot/config-RELEASE"],
     judge,
     examples: Examples {
@@ -54,18 +57,18 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let swaps = match &case.survey.swaps {
+fn judge(machine: &MachineView) -> Judged {
+    let swaps = match &machine.survey.swaps {
         Fact::Known(swaps) => swaps,
-        Fact::Absent => match case.kconfig()?.get("SWAP") {
+        Fact::Absent => match machine.kconfig()?.get("SWAP") {
             Setting::No | Setting::Absent => {
                 return Err(Judgement::not_applicable(
                     "this kernel was built without swapping (CONFIG_SWAP)",
                 ));
             }
-            _ => return Err(absent("/proc/swaps")),
+            _ => return Err(unknown_absent("/proc/swaps")),
         },
-        other => return Err(unread("/proc/swaps", other)),
+        other => return Err(unknown_from("/proc/swaps", other)),
     };
     let kinds = [(swaps.partitions, "partition"), (swaps.files, "file"), (swaps.zram, "zram device")];
     let shown = |&(count, kind): &(u64, &str)| match count {
@@ -79,7 +82,7 @@ fn judge(case: &Case) -> Judged {
     }
     let severity = match swaps.partitions + swaps.files {
         0 => Severity::Low,
-        _ if case.is_for(Profile::Audio) => Severity::Medium,
+        _ if machine.has_profile(Profile::Audio) => Severity::Medium,
         _ => Severity::High,
     };
     Ok(Judgement::fail(value).severity(severity))

@@ -1,30 +1,33 @@
 //! Swappiness: how readily memory of programs goes to the disk rather than cached files.
 
 use super::sources::{RTCQS, SYSCTL_VM};
-use crate::case::{Case, unread};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
 use facts::Fact;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "swappiness",
     title: "swappiness",
-    what: "Where there is swap and memory runs short, vm.swappiness weighs memory of programs against cached files: 100 takes both as equally \
+    description: "Where there is swap and memory runs short, vm.swappiness weighs memory of programs against cached files: 100 takes both as equally \
            dear, the default of 60 prefers to drop files, 0 swaps only when hardly any files are left to drop.",
-    why: "memory of a program that was put out to the disk comes back through a page fault that waits for it, milliseconds or more",
-    tell: "The sysctl, and /proc/swaps. Control groups of version 1 have a value of their own, which is not read. Whether the real-time \
+    rationale: "memory of a program that was put out to the disk comes back through a page fault that waits for it, milliseconds or more",
+    detection: "The sysctl, and /proc/swaps. Control groups of version 1 have a value of their own, which is not read. Whether the real-time \
            programs have locked their memory, which no value of it touches, is not seen.",
-    cost: "Cached files are dropped sooner, so that what is read again comes from the disk; near 0 a machine that runs short of \
+    side_effects: "Cached files are dropped sooner, so that what is read again comes from the disk; near 0 a machine that runs short of \
            memory meets the OOM killer earlier.",
     wanted: "10 or less",
     fix: || Change::sysctl("vm.swappiness", 10).into(),
     severity: Severity::Info,
-    evidence: Evidence::Practice,
-    contested: "a program that locks its memory does not notice, and the rest of the machine may be better off with 60: `onbeat measure` around the \
+    evidence: EvidenceKind::Practice,
+    disputed: "a program that locks its memory does not notice, and the rest of the machine may be better off with 60: `onbeat measure` around the \
                 program's own load with either value tells whether page faults are among the spikes",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: /proc/sys/vm, swappiness", url: SYSCTL_VM },
         Source {
@@ -32,7 +35,7 @@ pub static KNOB: Knob = Knob {
             url: RTCQS,
         },
     ],
-    cures: &[Slice::PageFault],
+    cures: &[SliceKind::PageFault],
     after: &["swap"],
     reads: &[PATH],
     facts: &["/proc/swaps", "/boot/config-RELEASE"],
@@ -56,13 +59,13 @@ pub static KNOB: Knob = Knob {
 
 const PATH: &str = "/proc/sys/vm/swappiness";
 
-fn judge(case: &Case) -> Judged {
-    let swaps = match &case.survey.swaps {
+fn judge(machine: &MachineView) -> Judged {
+    let swaps = match &machine.survey.swaps {
         Fact::Known(swaps) => swaps,
-        Fact::Absent if !case.kconfig()?.is_yes("SWAP") => {
+        Fact::Absent if !machine.kconfig()?.is_yes("SWAP") => {
             return Err(Judgement::not_applicable("this kernel was built without swapping (CONFIG_SWAP)"));
         }
-        other => return Err(unread("/proc/swaps", other)),
+        other => return Err(unknown_from("/proc/swaps", other)),
     };
     if swaps.partitions + swaps.files == 0 {
         return Err(Judgement::not_applicable(match swaps.zram {
@@ -71,10 +74,10 @@ fn judge(case: &Case) -> Judged {
             _ => "swap is in memory (zram), for which higher values are meant",
         }));
     }
-    match case.number(PATH)? {
+    match machine.number(PATH)? {
         value @ 0..=10 => Ok(Judgement::pass(value.to_string())),
         value @ 11..=200 => {
-            let severity = if case.is_for(Profile::Audio) { Severity::Low } else { Severity::Info };
+            let severity = if machine.has_profile(Profile::Audio) { Severity::Low } else { Severity::Info };
             Ok(Judgement::fail(value.to_string()).severity(severity))
         }
         other => Err(Judgement::unknown(format!("{PATH} is {other}, which no kernel takes"))),

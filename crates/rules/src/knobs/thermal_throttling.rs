@@ -1,14 +1,16 @@
 //! Thermal throttling: whether the hardware had to slow the CPUs down.
 
-use super::per_cpu::PerCpu;
+use super::per_cpu::PerCpuSetting;
 use super::sources::{INTEL_PSTATE, RT_HARDWARE};
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::named;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::cpu_list;
 use facts::line::parse_u64;
+use model::slice::SliceKind;
 
 const CORE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/core_throttle_count";
 const PACKAGE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/package_throttle_count";
@@ -16,27 +18,27 @@ const PACKAGE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/package_thr
 pub static KNOB: Knob = Knob {
     id: "thermal-throttling",
     title: "thermal throttling",
-    what: "When a core or the whole package of an Intel processor gets too hot, it lowers its clock by itself and raises an interrupt, which \
+    description: "When a core or the whole package of an Intel processor gets too hot, it lowers its clock by itself and raises an interrupt, which \
            the kernel counts.",
-    why: "a throttled core runs at a fraction of its clock until it has cooled down, whatever the governor holds",
-    tell: "Whether the kernel has counted any such event of the CPUs that matter since it booted: it may be long ago, or from a warm-up. \
+    rationale: "a throttled core runs at a fraction of its clock until it has cooled down, whatever the governor holds",
+    detection: "Whether the kernel has counted any such event of the CPUs that matter since it booted: it may be long ago, or from a warm-up. \
            Throttling for power or current, and by firmware that hides it, is not counted here.",
-    cost: "A lower clock, or work on the cooling.",
+    side_effects: "A lower clock, or work on the cooling.",
     wanted: "never since the machine booted",
     fix: || {
         Remedy::advice(
-            Because::Machine,
+            AdviceReason::Machine,
             "see to cooling and fans, or switch turbo off or lower scaling_max_freq; then boot, which starts the counters anew, and run it under full load for a day",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Firmware,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Firmware,
     sources: &[
         Source { title: "kernel: considering hardware, firmware", url: RT_HARDWARE },
         Source { title: "kernel: intel_pstate, turbo P-states support", url: INTEL_PSTATE },
     ],
-    cures: &[Slice::Frequency, Slice::Irq],
+    cures: &[SliceKind::Frequency, SliceKind::Irq],
     reads: &[CORE, PACKAGE],
     facts: &["/proc/sys/kernel/arch", "/proc/cpuinfo"],
     judge,
@@ -52,11 +54,12 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    case.needs_x86()?;
-    let (core, package) = (PerCpu::of(case, CORE, parse_u64), PerCpu::of(case, PACKAGE, parse_u64));
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_x86()?;
+    let (core, package) =
+        (PerCpuSetting::of(machine, CORE, parse_u64), PerCpuSetting::of(machine, PACKAGE, parse_u64));
     if core.is_absent() && package.is_absent() {
-        return Err(match case.is_virtual()? {
+        return Err(match machine.is_virtual()? {
             true => Judgement::not_applicable("a guest does not see the heat of its host"),
             false => Judgement::unknown(
                 "there are no counters of it: the processor is not Intel's, or the kernel lacks CONFIG_X86_THERMAL_VECTOR",
@@ -67,7 +70,7 @@ fn judge(case: &Case) -> Judged {
     let said: Vec<String> = [("core", &hot), ("package", &warm)]
         .into_iter()
         .filter(|(_, cpus)| !cpus.is_empty())
-        .map(|(what, cpus)| format!("{what} of {}", named(cpus)))
+        .map(|(what, cpus)| format!("{what} of {}", cpu_list(cpus)))
         .collect();
     if !said.is_empty() {
         // The package throttles for any of its cores, so it may have been one that does not matter.

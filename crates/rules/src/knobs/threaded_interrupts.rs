@@ -1,33 +1,35 @@
 //! Interrupt handlers in threads, on kernels that are not PREEMPT_RT.
 
 use super::sources::{PARAMETERS, RT_DIFFERENCES};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "threaded-interrupts",
     title: "threaded interrupts",
-    what: "With threadirqs the handlers of nearly all interrupts run in threads of their own, FIFO 50 by default, which a more urgent task \
+    description: "With threadirqs the handlers of nearly all interrupts run in threads of their own, FIFO 50 by default, which a more urgent task \
            preempts. PREEMPT_RT always does so.",
-    why: "a handler that is no thread keeps every task of its CPU waiting until it ends, and the softirqs that it raised after it",
-    tell: "The preemption model, threadirqs on the kernel's command line, and IRQ_FORCED_THREADING in its configuration, without which \
+    rationale: "a handler that is no thread keeps every task of its CPU waiting until it ends, and the softirqs that it raised after it",
+    detection: "The preemption model, threadirqs on the kernel's command line, and IRQ_FORCED_THREADING in its configuration, without which \
            the parameter is ignored. Handlers marked IRQF_NO_THREAD and those per CPU stay as they are.",
-    cost: "A switch of tasks for each interrupt, and some throughput. Drivers that are never run this way elsewhere may show faults.",
+    side_effects: "A switch of tasks for each interrupt, and some throughput. Drivers that are never run this way elsewhere may show faults.",
     wanted: "threadirqs, or a PREEMPT_RT kernel",
-    fix: || Change::boot("threadirqs").into(),
+    fix: || Change::cmdline_add("threadirqs").into(),
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, threadirqs", url: PARAMETERS },
         Source { title: "kernel: how realtime kernels differ, interrupt handling", url: RT_DIFFERENCES },
     ],
-    cures: &[Slice::Irq, Slice::Softirq],
+    cures: &[SliceKind::Irq, SliceKind::Softirq],
     facts: &["/proc/sys/kernel/version", "/proc/cmdline", "/boot/config-RELEASE"],
     judge,
     examples: Examples {
@@ -48,36 +50,36 @@ pub static KNOB: Knob = Knob {
 /// Where the word does nothing.
 fn real_time() -> Remedy {
     Remedy::advice(
-        Because::Kernel,
+        AdviceReason::Kernel,
         "boot a kernel with CONFIG_PREEMPT_RT: the architecture's kernel does not offer forced threading",
     )
-    .lasting(Lasts::Build)
+    .with_persistence(Persistence::Build)
 }
 
 /// Whether the word does something: x86 and Arm select the option (`arch/*/Kconfig`), elsewhere the configuration tells.
-fn is_offered(case: &Case) -> Result<bool, Judgement> {
-    let machine = case.facts().machine.known().map_or("", String::as_str);
-    let selects = matches!(machine, "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "armv7l");
-    match case.kconfig() {
+fn is_offered(machine: &MachineView) -> Result<bool, Judgement> {
+    let architecture = machine.facts().machine.known().map_or("", String::as_str);
+    let selects = matches!(architecture, "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "armv7l");
+    match machine.kconfig() {
         Err(_) if selects => Ok(true),
         config => Ok(config?.is_yes("IRQ_FORCED_THREADING")),
     }
 }
 
-fn judge(case: &Case) -> Judged {
-    match case.facts().preempt {
+fn judge(machine: &MachineView) -> Judged {
+    match machine.facts().preempt {
         Preempt::Rt => return Ok(Judgement::pass("forced by PREEMPT_RT")),
         Preempt::Unknown => return Err(Judgement::unknown("the preemption model is not known")),
         _ => {}
     }
-    if !case.cmdline()?.has("threadirqs") {
+    if !machine.cmdline()?.has("threadirqs") {
         // A polling task has no interrupts on its CPU, where all is set well.
-        let severity = if case.is_for(Profile::BusyPoll) { Severity::Low } else { Severity::High };
+        let severity = if machine.has_profile(Profile::BusyPoll) { Severity::Low } else { Severity::High };
         let judged = Judgement::fail("no threadirqs").severity(severity);
-        let lacks = case.kconfig().is_ok_and(|config| !config.is_yes("IRQ_FORCED_THREADING"));
+        let lacks = machine.kconfig().is_ok_and(|config| !config.is_yes("IRQ_FORCED_THREADING"));
         return Ok(if lacks { judged.fix(real_time()) } else { judged });
     }
-    if is_offered(case)? {
+    if is_offered(machine)? {
         return Ok(Judgement::pass("threadirqs"));
     }
     Ok(Judgement::fail("threadirqs is ignored: the kernel has no IRQ_FORCED_THREADING").fix(real_time()))

@@ -2,48 +2,51 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{ISOLATION, ISOLATION_C, NO_HZ, RT_CONFIG};
-use crate::case::{Case, unread};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
-use crate::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{named, short};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::{cpu_list, truncate};
 use facts::Fact;
 use facts::kbool::kbool;
 use facts::kconfig::Setting;
+use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "tick-off",
     title: "whether the tick can stop",
-    what: "nohz_full= names CPUs whose tick stops while they run a single task. It takes effect only if the kernel has NO_HZ_FULL, \
+    description: "nohz_full= names CPUs whose tick stops while they run a single task. It takes effect only if the kernel has NO_HZ_FULL, \
            took the list, keeps dynamic ticks on, and has a stable clock; RCU callbacks of these CPUs are then handled elsewhere.",
-    why: "a tick that goes on interrupts the task 100 to 1000 times a second, and the price for stopping it is paid nevertheless",
-    tell: "The list the kernel took, the command line, and whether the TSC is still offered as a clocksource. What keeps a tick at run \
+    rationale: "a tick that goes on interrupts the task 100 to 1000 times a second, and the price for stopping it is paid nevertheless",
+    detection: "The list the kernel took, the command line, and whether the TSC is still offered as a clocksource. What keeps a tick at run \
            time is not seen: a second runnable task, POSIX CPU timers, sampling perf events, deadline tasks. A hypervisor's clock does \
            not say whether it is stable.",
-    cost: "Each entry into the kernel and each way out takes longer, and CPU time is accounted there: it is for threads that hardly \
+    side_effects: "Each entry into the kernel and each way out takes longer, and CPU time is accounted there: it is for threads that hardly \
            enter the kernel. For periodic loops the kernel's guide advises against it.",
     wanted: "no tick on the CPUs that matter",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a kernel with CONFIG_NO_HZ_FULL and a stable TSC",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    contested: "a tick costs some microseconds, and stopping it makes each entry into the kernel dearer: `onbeat compare` of runs \
+    evidence: EvidenceKind::Documented,
+    disputed: "a tick costs some microseconds, and stopping it makes each entry into the kernel dearer: `onbeat compare` of runs \
                 with and without nohz_full settles it for one program",
-    lasts: Lasts::Boot,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ_FULL", url: RT_CONFIG },
         Source { title: "kernel: reducing scheduling-clock ticks", url: NO_HZ },
         Source { title: "kernel source: kernel/sched/isolation.c, housekeeping_setup()", url: ISOLATION_C },
     ],
-    cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
+    cures: &[SliceKind::TimerIrq, SliceKind::TimerSoftirq],
     after: &["clocksource"],
     reads: &[PARAMETER],
     facts: &[
@@ -77,56 +80,56 @@ pub static KNOB: Knob = Knob {
 
 const LIST: &str = "/sys/devices/system/cpu/nohz_full";
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // For loops that sleep another rule wants the list empty, and both cannot be had.
-    if case.is_for(Profile::ControlLoop) || case.is_for(Profile::Audio) {
+    if machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio) {
         return Err(Judgement::not_applicable("only threads that never sleep gain from it: see nohz-full"));
     }
-    let taken = &case.facts().nohz_full;
-    let asked = case.cmdline().map(|cmdline| cmdline.value("nohz_full"));
+    let taken = &machine.facts().nohz_full;
+    let asked = machine.cmdline().map(|cmdline| cmdline.value("nohz_full"));
     let none = matches!(taken, Fact::Absent) || taken.known().is_some_and(CpuSet::is_empty);
     if none && asked.clone()?.is_none() {
-        case.needs_isolation()?;
+        machine.require_isolation()?;
         // Only a thread that never sleeps gains from it.
-        if !case.is_for(Profile::BusyPoll) {
+        if !machine.has_profile(Profile::BusyPoll) {
             return Err(Judgement::not_applicable("nohz_full= is not given, and loops that sleep need none"));
         }
-        let boot = Change::boot(format!("nohz_full={}", case.cpus()));
+        let boot = Change::cmdline_add(format!("nohz_full={}", machine.cpus()));
         let built = !matches!(taken, Fact::Absent);
-        let both = if built { boot.into() } else { Remedy::of([Change::config("NO_HZ_FULL", "y"), boot]) };
-        return Ok(Judgement::fail("nohz_full= is not given").fix(kept_prompt(case, both)));
+        let both = if built { boot.into() } else { Remedy::of([Change::kconfig("NO_HZ_FULL", "y"), boot]) };
+        return Ok(Judgement::fail("nohz_full= is not given").fix(kept_prompt(machine, both)));
     }
-    Judgement::all([list(case, asked), dynamic(case), stable(case)])
+    Judgement::all([list(machine, asked), dynamic(machine), stable(machine)])
 }
 
 /// The kernel took the CPUs that matter into its list.
-fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
-    let cpus = case.cpus();
-    let taken = match &case.facts().nohz_full {
+fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged {
+    let cpus = machine.cpus();
+    let taken = match &machine.facts().nohz_full {
         Fact::Known(taken) => taken,
         Fact::Absent => {
-            return match case.kconfig()?.get("NO_HZ_FULL") {
+            return match machine.kconfig()?.get("NO_HZ_FULL") {
                 Setting::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
                 _ => Ok(Judgement::fail("nohz_full= is given to a kernel without NO_HZ_FULL")
-                    .fix(Change::config("NO_HZ_FULL", "y"))),
+                    .fix(Change::kconfig("NO_HZ_FULL", "y"))),
             };
         }
-        other => return Err(unread(LIST, other)),
+        other => return Err(unknown_from(LIST, other)),
     };
     let missing = cpus.without(taken);
     if missing.is_empty() && !cpus.is_empty() {
-        return Ok(Judgement::pass(format!("nohz_full on {}", named(cpus))));
+        return Ok(Judgement::pass(format!("nohz_full on {}", cpu_list(cpus))));
     }
     if taken.is_empty() {
-        let asked = short(asked.ok().flatten().unwrap_or_default());
+        let asked = truncate(asked.ok().flatten().unwrap_or_default());
         return Ok(Judgement::fail(format!("nohz_full={asked} was not taken")).because(
             "the kernel refused the list: it cannot be parsed, or contradicts that of isolcpus=; its log says which",
         ));
     }
     Ok(Judgement::fail(format!(
         "nohz_full is {}: the tick goes on on {}",
-        short(&taken.to_string()),
-        named(&missing)
+        truncate(&taken.to_string()),
+        cpu_list(&missing)
     ))
     .because("the boot CPU keeps the time and is taken out of the list, and what is not in it has its tick")
     .fix(put_in(taken, &missing)))
@@ -134,40 +137,40 @@ fn list(case: &Case, asked: Result<Option<&str>, Judgement>) -> Judged {
 
 /// The CPUs in the list, but for the boot CPU, which keeps the time.
 fn put_in(taken: &CpuSet, missing: &CpuSet) -> Remedy {
-    let elsewhere = Remedy::advice(Because::Choice, format!("put the task on CPU {taken}"));
+    let elsewhere = Remedy::advice(AdviceReason::Choice, format!("put the task on CPU {taken}"));
     if missing.contains(Cpu(0)) {
         return elsewhere;
     }
-    Remedy::from(Change::boot(format!("nohz_full={}", taken.or(missing)))).or(elsewhere)
+    Remedy::from(Change::cmdline_add(format!("nohz_full={}", taken.or(missing)))).or(elsewhere)
 }
 
 /// Dynamic ticks are not switched off as a whole.
-fn dynamic(case: &Case) -> Judged {
-    let last = case.cmdline()?.values("nohz").rev().find_map(|value| Some((value, kbool(value)?)));
+fn dynamic(machine: &MachineView) -> Judged {
+    let last = machine.cmdline()?.values("nohz").rev().find_map(|value| Some((value, kbool(value)?)));
     match last {
         Some((value, false)) => {
-            let word = format!("nohz={}", short(value));
-            Ok(Judgement::fail(&word).fix(Change::boot_without(&word)))
+            let word = format!("nohz={}", truncate(value));
+            Ok(Judgement::fail(&word).fix(Change::cmdline_remove(&word)))
         }
         _ => Ok(Judgement::pass("")),
     }
 }
 
 /// The scheduler's clock is stable: elsewhere than on x86 it always is.
-fn stable(case: &Case) -> Judged {
-    match case.needs_x86() {
-        Err(early) if early.verdict == Verdict::NotApplicable => return Ok(Judgement::pass("")),
+fn stable(machine: &MachineView) -> Judged {
+    match machine.require_x86() {
+        Err(early) if early.verdict == AuditVerdict::NotApplicable => return Ok(Judgement::pass("")),
         other => other?,
     }
-    let offered = case.known(
-        &case.facts().clocksources,
+    let offered = machine.known(
+        &machine.facts().clocksources,
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
     )?;
     let has = |name: &str| offered.iter().any(|known| known == name);
     if !has("tsc") {
         return Ok(Judgement::fail("the TSC is unstable")
             .because("an unstable clock needs the tick")
-            .fix(Remedy::advice(Because::Machine, "see clocksource for why the TSC was given up")));
+            .fix(Remedy::advice(AdviceReason::Machine, "see clocksource for why the TSC was given up")));
     }
     if has("kvm-clock") {
         return Err(Judgement::unknown(

@@ -1,37 +1,40 @@
 //! Timer migration: on which CPU a timer goes off that another one started.
 
 use super::sources::{HRTIMER_C, ISOLATION};
-use crate::case::{Case, absent, unread};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::words::named;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::unknown::{unknown_absent, unknown_from};
+use crate::view::MachineView;
+use crate::words::cpu_list;
 use facts::Fact;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "timer-migration",
     title: "timer migration",
-    what: "With timer_migration 1 a high-resolution timer that an idle CPU starts, or one of nohz_full=, is put on a CPU that keeps \
+    description: "With timer_migration 1 a high-resolution timer that an idle CPU starts, or one of nohz_full=, is put on a CPU that keeps \
            house, if that one has an earlier timer to wake up for. That holds for the sleep of the real-time task itself, too.",
-    why: "a task on a CPU of nohz_full= that sleeps is woken by another CPU, with an interrupt in between, and not at each wakeup alike",
-    tell: "The sysctl and the list of nohz_full. On a CPU that is isolated without nohz_full a task's own timers stay where they are \
+    rationale: "a task on a CPU of nohz_full= that sleeps is woken by another CPU, with an interrupt in between, and not at each wakeup alike",
+    detection: "The sysctl and the list of nohz_full. On a CPU that is isolated without nohz_full a task's own timers stay where they are \
            started. How the timers of the timer wheel travel changed in 6.9, and isolated CPUs were left out of it in 6.19; the sysctl \
            has no say in that.",
-    cost: "With 0 a timer stays on the CPU that started it, also one of the kernel's that would better go off elsewhere, and idle \
+    side_effects: "With 0 a timer stays on the CPU that started it, also one of the kernel's that would better go off elsewhere, and idle \
            CPUs wake up more often.",
     wanted: "0 where tasks on CPUs of nohz_full= sleep",
     fix: || Change::sysctl("kernel.timer_migration", 0).into(),
     severity: Severity::Low,
-    evidence: Evidence::Source,
-    contested: "tuned's real-time profile sets 0, OpenShift's 1: with 0 the task's timers stay with it, with 1 the kernel's leave its \
+    evidence: EvidenceKind::Source,
+    disputed: "tuned's real-time profile sets 0, OpenShift's 1: with 0 the task's timers stay with it, with 1 the kernel's leave its \
                 CPU; `onbeat compare` of a run with each settles it for one machine",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel source: kernel/time/hrtimer.c, switch_hrtimer_base()", url: HRTIMER_C },
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
     ],
-    cures: &[Slice::Ipi, Slice::TimerIrq, Slice::Softirq],
+    cures: &[SliceKind::Ipi, SliceKind::TimerIrq, SliceKind::Softirq],
     reads: &[SYSCTL],
     facts: &[
         "/sys/devices/system/cpu/nohz_full",
@@ -53,24 +56,24 @@ pub static KNOB: Knob = Knob {
 
 const SYSCTL: &str = "/proc/sys/kernel/timer_migration";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    if case.number_if_there(SYSCTL)?.ok_or_else(|| absent(SYSCTL))? == 0 {
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    if machine.number_if_present(SYSCTL)?.ok_or_else(|| unknown_absent(SYSCTL))? == 0 {
         return Ok(Judgement::pass("0"));
     }
-    if case.is_for(Profile::BusyPoll) {
+    if machine.has_profile(Profile::BusyPoll) {
         return Ok(Judgement::pass("1, which takes timers off CPUs whose tasks do not sleep"));
     }
-    let taken = match &case.facts().nohz_full {
-        Fact::Known(taken) => taken.and(case.cpus()),
+    let taken = match &machine.facts().nohz_full {
+        Fact::Known(taken) => taken.and(machine.cpus()),
         Fact::Absent => Default::default(),
-        other => return Err(unread("/sys/devices/system/cpu/nohz_full", other)),
+        other => return Err(unknown_from("/sys/devices/system/cpu/nohz_full", other)),
     };
     if taken.is_empty() {
         // A kernel whose list is not there has none, or hides it with all of /sys; then there are no CPUs to judge for.
         return Ok(Judgement::pass("1, and no CPU that matters is in nohz_full"));
     }
-    Ok(Judgement::fail(format!("1, with {} in nohz_full", named(&taken))))
+    Ok(Judgement::fail(format!("1, with {} in nohz_full", cpu_list(&taken))))
 }
 
 #[cfg(test)]

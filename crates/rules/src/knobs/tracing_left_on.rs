@@ -1,41 +1,44 @@
 //! Tracing that somebody left on: tracers, events, the function profiler, the stack tracer.
 
 use super::sources::{EVENTS, FTRACE, RT_CONFIG};
-use crate::case::{Case, absent, unread};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::some_of;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::{unknown_absent, unknown_from};
+use crate::view::MachineView;
+use crate::words::truncate_list;
 use facts::Fact;
 use facts::line::parse_word;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "tracing-left-on",
     title: "tracing left on",
-    what: "A tracer, trace events, the function profiler or the stack tracer go on after the program that wanted them ended, \
+    description: "A tracer, trace events, the function profiler or the stack tracer go on after the program that wanted them ended, \
            in the kernel's own trace buffer or in an instance of somebody's.",
-    why: "each function or event that is traced does more, often with preemption off; the function tracers do so at every call in the kernel",
-    tell: "tracefs at /sys/kernel/tracing, which only root can read, with its instances, and a sysctl. Enabled probes show among the \
+    rationale: "each function or event that is traced does more, often with preemption off; the function tracers do so at every call in the kernel",
+    detection: "tracefs at /sys/kernel/tracing, which only root can read, with its instances, and a sysctl. Enabled probes show among the \
            events. Events that only report errors of hardware (ras, mce, cxl, devlink: rasdaemon) are not counted. \
            What BPF programs and perf attach to is not seen.",
-    cost: "Whoever wanted the trace loses it: look first whose instance it is.",
+    side_effects: "Whoever wanted the trace loses it: look first whose instance it is.",
     wanted: "tracer nop and no event, everywhere",
     fix: || {
         Remedy::advice(
-            Because::Program,
+            AdviceReason::Program,
             "as root, trace-cmd reset -a, or in /sys/kernel/tracing and each of its instances: echo nop >current_tracer; echo 0 >events/enable; echo 0 >function_profile_enabled; sysctl kernel.stack_tracer_enabled=0",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_TRACING", url: RT_CONFIG },
         Source { title: "kernel: ftrace, the files and the tracers", url: FTRACE },
         Source { title: "kernel: event tracing, enabling events", url: EVENTS },
     ],
-    cures: &[Slice::PreemptOff, Slice::IrqsOff, Slice::Irq, Slice::Unexplained],
+    cures: &[SliceKind::PreemptOff, SliceKind::IrqsOff, SliceKind::Irq, SliceKind::Unexplained],
     reads: &[TRACER, ENABLED, SET, PROFILE, STACK, OF_INSTANCES, ENABLED_OF_INSTANCES, SET_OF_INSTANCES],
     facts: &["/boot/config-RELEASE"],
     judge,
@@ -67,34 +70,34 @@ const OF_ERRORS: &[&str] = &["ras:", "mce:", "cxl:", "devlink:", "block:block_rq
 /// Of what is on in several instances this many are named.
 const SHOWN: usize = 1;
 
-fn judge(case: &Case) -> Judged {
-    let stack = switch(case, STACK, "stack tracer");
-    if let Err(early) = traced(case) {
+fn judge(machine: &MachineView) -> Judged {
+    let stack = switch(machine, STACK, "stack tracer");
+    if let Err(early) = traced(machine) {
         return Judgement::all([Err(early), stack]);
     }
     Judgement::all([
-        tracers(case, TRACER),
-        tracers(case, OF_INSTANCES),
-        events(case, ENABLED, SET),
-        events(case, ENABLED_OF_INSTANCES, SET_OF_INSTANCES),
-        switch(case, PROFILE, "function profiler"),
+        tracers(machine, TRACER),
+        tracers(machine, OF_INSTANCES),
+        events(machine, ENABLED, SET),
+        events(machine, ENABLED_OF_INSTANCES, SET_OF_INSTANCES),
+        switch(machine, PROFILE, "function profiler"),
         stack,
     ])
 }
 
 /// Goes on where tracefs shows.
-fn traced(case: &Case) -> Result<(), Judgement> {
-    if case.line_if_there(TRACER)?.is_some() {
+fn traced(machine: &MachineView) -> Result<(), Judgement> {
+    if machine.line_if_present(TRACER)?.is_some() {
         return Ok(());
     }
-    match case.kconfig().map(|config| config.is_yes("TRACING")) {
+    match machine.kconfig().map(|config| config.is_yes("TRACING")) {
         Ok(false) => Err(Judgement::not_applicable("the kernel has no TRACING")),
         _ => Err(Judgement::unknown(format!("{TRACER} is not there: mount tracefs"))),
     }
 }
 
-fn tracers(case: &Case, pattern: &'static str) -> Judged {
-    let (found, unknown) = words(case, pattern)?;
+fn tracers(machine: &MachineView, pattern: &'static str) -> Judged {
+    let (found, unknown) = words(machine, pattern)?;
     let on: Vec<_> = found.iter().filter(|(_, tracer)| tracer != "nop").collect();
     let of: Vec<&[String]> = on.iter().map(|(names, _)| *names).collect();
     let on: Vec<String> =
@@ -106,10 +109,10 @@ fn tracers(case: &Case, pattern: &'static str) -> Judged {
 }
 
 /// Events that are on, of the kernel's own buffer or of all instances.
-fn events(case: &Case, enabled: &'static str, set: &'static str) -> Judged {
-    let (switches, mut unknown) = words(case, enabled)?;
+fn events(machine: &MachineView, enabled: &'static str, set: &'static str) -> Judged {
+    let (switches, mut unknown) = words(machine, enabled)?;
     if enabled == ENABLED && switches.is_empty() && unknown.is_none() {
-        return Err(absent(enabled));
+        return Err(unknown_absent(enabled));
     }
     let (mut on, mut of) = (Vec::new(), Vec::new());
     for (names, state) in switches {
@@ -119,7 +122,7 @@ fn events(case: &Case, enabled: &'static str, set: &'static str) -> Judged {
             "0" | "?" => {}
             "1" => on.push(format!("all events{}", place(names))),
             "X" => {
-                let text = case.texts(set)?.iter().find(|text| text.names == names);
+                let text = machine.texts(set)?.iter().find(|text| text.names == names);
                 // What is too long to be read, or was switched off meanwhile, is told without names.
                 let listed = text.and_then(|text| text.content.known()).map(|text| counted(text));
                 match listed {
@@ -149,25 +152,26 @@ fn off(pattern: &str, of: &[&[String]], value: &str) -> Remedy {
         Some(name) => pattern.replacen('*', name, 1),
         None => pattern.to_owned(),
     };
-    let instances = some_of(of.iter().filter_map(|names| names.first()).map(|name| match name.as_str() {
-        name if name.starts_with("onbeat-") => "onbeat".to_owned(),
-        name => cut(name),
-    }));
-    let called = pattern.replacen('*', "NAME", 1);
+    let instances =
+        truncate_list(of.iter().filter_map(|names| names.first()).map(|name| match name.as_str() {
+            name if name.starts_with("onbeat-") => "onbeat".to_owned(),
+            name => cut(name),
+        }));
+    let shown_as = pattern.replacen('*', "NAME", 1);
     let which = if instances.is_empty() { instances } else { format!("instance {instances}") };
-    Change::each(of.iter().map(path).collect(), &called, &which, value).into()
+    Change::each(of.iter().map(path).collect(), &shown_as, &which, value).into()
 }
 
 /// The words of a pattern's files by instance, and the unknown of the first that could not be read.
 type Words<'a> = (Vec<(&'a [String], String)>, Option<Judgement>);
 
-fn words<'a>(case: &Case<'a>, pattern: &'static str) -> Result<Words<'a>, Judgement> {
+fn words<'a>(machine: &MachineView<'a>, pattern: &'static str) -> Result<Words<'a>, Judgement> {
     let (mut found, mut first) = (Vec::new(), None);
-    for text in case.texts(pattern)? {
+    for text in machine.texts(pattern)? {
         match text.content.clone().parse(|content| parse_word(&content)) {
             Fact::Known(word) => found.push((text.names.as_slice(), word)),
             other => {
-                first.get_or_insert_with(|| unread(&text.path, &other));
+                first.get_or_insert_with(|| unknown_from(&text.path, &other));
             }
         }
     }
@@ -182,8 +186,8 @@ fn counted(text: &str) -> (String, usize) {
     (first, events.count())
 }
 
-fn switch(case: &Case, path: &'static str, what: &str) -> Judged {
-    match case.number_if_there(path)? {
+fn switch(machine: &MachineView, path: &'static str, what: &str) -> Judged {
+    match machine.number_if_present(path)? {
         None => Err(Judgement::not_applicable(format!("the kernel has no {what}"))),
         Some(0) => Ok(Judgement::pass(format!("no {what}"))),
         Some(_) if path == STACK => Ok(Judgement::fail(what)

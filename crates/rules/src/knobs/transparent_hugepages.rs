@@ -1,32 +1,37 @@
 //! Transparent huge pages: memory put together behind the tasks' backs.
 
 use super::sources::TRANSPARENT_HUGEPAGES;
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::some_of;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::truncate_list;
 use facts::choice::parse_choice;
+use model::slice::SliceKind;
 use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "transparent-hugepages",
     title: "transparent huge pages",
-    what: "The kernel gives memory in huge pages, at page faults and later by khugepaged, which puts small pages together: to every \
+    description: "The kernel gives memory in huge pages, at page faults and later by khugepaged, which puts small pages together: to every \
            program (always), to those that ask by madvise(2), or to none.",
-    why: "a page fault may clear or first make 2 MiB of memory, and khugepaged unmaps and copies memory that is in use, which interrupts every CPU that runs the program",
-    tell: "The setting for all sizes, and those of single sizes where the kernel has them. PREEMPT_RT kernels cannot have huge pages of this kind.",
-    cost: "More misses of the TLB in programs with much memory. Those that profit can ask for huge pages by madvise(2), or have hugetlbfs.",
+    rationale: "a page fault may clear or first make 2 MiB of memory, and khugepaged unmaps and copies memory that is in use, which interrupts every CPU that runs the program",
+    detection: "The setting for all sizes, and those of single sizes where the kernel has them. PREEMPT_RT kernels cannot have huge pages of this kind.",
+    side_effects: "More misses of the TLB in programs with much memory. Those that profit can ask for huge pages by madvise(2), or have hugetlbfs.",
     wanted: "madvise or never",
-    fix: || Remedy::from(Change::write(ALL, "madvise")).keep(Change::boot("transparent_hugepage=madvise")),
+    fix: || {
+        Remedy::from(Change::write(ALL, "madvise"))
+            .persist(Change::cmdline_add("transparent_hugepage=madvise"))
+    },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    contested: "programs that touch much memory are faster with them and, once all is locked and faulted in, see little of them: `onbeat measure` \
+    evidence: EvidenceKind::Documented,
+    disputed: "programs that touch much memory are faster with them and, once all is locked and faulted in, see little of them: `onbeat measure` \
                 with always and with madvise, and `onbeat compare` the two",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: transparent hugepage support, sysfs", url: TRANSPARENT_HUGEPAGES }],
-    cures: &[Slice::PageFault, Slice::Ipi, Slice::LockContention],
+    cures: &[SliceKind::PageFault, SliceKind::Ipi, SliceKind::LockContention],
     reads: &[ALL, OF_SIZES],
     facts: &["/boot/config-RELEASE", "/proc/sys/kernel/version"],
     judge,
@@ -41,12 +46,12 @@ pub static KNOB: Knob = Knob {
 const ALL: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const OF_SIZES: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-*/enabled";
 
-fn judge(case: &Case) -> Judged {
-    let Some(all) = case.parsed(ALL, parse_chosen)? else {
-        if case.facts().preempt == Preempt::Rt {
+fn judge(machine: &MachineView) -> Judged {
+    let Some(all) = machine.parsed(ALL, parse_chosen)? else {
+        if machine.facts().preempt == Preempt::Rt {
             return Err(Judgement::not_applicable("PREEMPT_RT kernels do not have them"));
         }
-        if case.kconfig()?.is_yes("TRANSPARENT_HUGEPAGE") {
+        if machine.kconfig()?.is_yes("TRANSPARENT_HUGEPAGE") {
             return Err(Judgement::unknown(format!(
                 "{ALL} is not there, though the kernel has TRANSPARENT_HUGEPAGE"
             )));
@@ -54,19 +59,19 @@ fn judge(case: &Case) -> Judged {
         return Err(Judgement::not_applicable("the kernel has no TRANSPARENT_HUGEPAGE"));
     };
     let whole = Ok(Judgement::fail_if(all == "always", all));
-    Judgement::all([whole, sizes(case)])
+    Judgement::all([whole, sizes(machine)])
 }
 
 /// Sizes that have a setting of their own; `inherit` takes that of all.
-fn sizes(case: &Case) -> Judged {
-    let sizes = case.each(OF_SIZES, parse_chosen)?;
+fn sizes(machine: &MachineView) -> Judged {
+    let sizes = machine.each(OF_SIZES, parse_chosen)?;
     let always = sizes.iter().filter(|(_, chosen)| chosen == "always");
     let named: Vec<&str> = always.filter_map(|(names, _)| names.first()).map(String::as_str).collect();
     let path = |size: &&str| OF_SIZES.replacen('*', size, 1);
     let never = Change::each(
         named.iter().map(path).collect(),
         "/sys/kernel/mm/transparent_hugepage/hugepages-SIZE/enabled",
-        &some_of(&named),
+        &truncate_list(&named),
         "never",
     );
     match named.as_slice() {

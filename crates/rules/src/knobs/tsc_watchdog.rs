@@ -1,40 +1,43 @@
 //! The clocksource watchdog: a timer that goes round the CPUs to check the TSC.
 
 use super::sources::{PARAMETERS, TSC_C};
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{few, short};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::{truncate, truncate_words};
 use facts::Fact;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "tsc-watchdog",
     title: "clocksource watchdog",
-    what: "On x86 the kernel compares the TSC with another clock twice a second, on one CPU after the other, isolated ones included. \
+    description: "On x86 the kernel compares the TSC with another clock twice a second, on one CPU after the other, isolated ones included. \
            From 5.16 on it leaves that to itself where the processor can tell by hardware that the TSC was written to (constant_tsc, \
            nonstop_tsc and tsc_adjust, on up to four sockets).",
-    why: "a timer interrupt visits each CPU in turn and reads the slow clock there, isolated or not",
-    tell: "tsc=reliable or tsc=nowatchdog on the command line, or what the processor offers. Before 6.12 memory nodes were \
+    rationale: "a timer interrupt visits each CPU in turn and reads the slow clock there, isolated or not",
+    detection: "tsc=reliable or tsc=nowatchdog on the command line, or what the processor offers. Before 6.12 memory nodes were \
            counted in place of sockets, up to two of them and from 6.6 on up to four: with more, and before 5.16, a kernel may carry the later \
            change or not, which cannot be read. Words that the kernel does not know, such as tsc=perfect, do nothing.",
-    cost: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts between sockets, is no longer noticed: time \
+    side_effects: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts between sockets, is no longer noticed: time \
            then jumps between CPUs. tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
     wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be good",
     fix: || {
-        Remedy::from(Change::boot("tsc=nowatchdog"))
+        Remedy::from(Change::cmdline_add("tsc=nowatchdog"))
             .note("only if weeks without a word about the TSC in the kernel's log show it to be good")
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, tsc=", url: PARAMETERS },
         Source { title: "kernel source: arch/x86/kernel/tsc.c, check_system_tsc_reliable()", url: TSC_C },
     ],
-    cures: &[Slice::TimerIrq, Slice::TimerSoftirq],
+    cures: &[SliceKind::TimerIrq, SliceKind::TimerSoftirq],
     after: &["clocksource"],
     reads: &[PACKAGES, NODES],
     facts: &[
@@ -68,36 +71,36 @@ pub static KNOB: Knob = Knob {
 const PACKAGES: &str = "/sys/devices/system/cpu/cpu#/topology/physical_package_id";
 const NODES: &str = "/sys/devices/system/node/online";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_x86()?;
-    let offered = case.known(
-        &case.facts().clocksources,
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_x86()?;
+    let offered = machine.known(
+        &machine.facts().clocksources,
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
     )?;
     if !offered.iter().any(|name| name == "tsc" || name == "tsc-early") {
         return Err(Judgement::not_applicable("the TSC is no clocksource here, so it is not checked"));
     }
-    let judged = Judgement::any([by_cmdline(case), by_processor(case)])?;
-    Ok(if case.is_for(Profile::Audio) { judged.severity(Severity::Low) } else { judged })
+    let judged = Judgement::any([by_cmdline(machine), by_processor(machine)])?;
+    Ok(if machine.has_profile(Profile::Audio) { judged.severity(Severity::Low) } else { judged })
 }
 
-fn by_cmdline(case: &Case) -> Judged {
-    let mut values: Vec<&str> = case.cmdline()?.values("tsc").collect();
+fn by_cmdline(machine: &MachineView) -> Judged {
+    let mut values: Vec<&str> = machine.cmdline()?.values("tsc").collect();
     if let Some(good) = values.iter().find(|value| matches!(**value, "reliable" | "nowatchdog")) {
         return Ok(Judgement::pass(format!("tsc={good}")));
     }
     values.retain(|value| !matches!(*value, "watchdog" | "noirqtime" | "recalibrate" | "unstable"));
     Ok(Judgement::fail(match values.first() {
-        Some(other) => format!("tsc={}, which the kernel does not know", short(other)),
+        Some(other) => format!("tsc={}, which the kernel does not know", truncate(other)),
         None => "no tsc= word against it".to_owned(),
     }))
 }
 
 /// As the kernel decides by itself.
-fn by_processor(case: &Case) -> Judged {
-    let flags = match &case.facts().cpu_flags {
+fn by_processor(machine: &MachineView) -> Judged {
+    let flags = match &machine.facts().cpu_flags {
         Fact::Absent => return Err(Judgement::unknown("/proc/cpuinfo has no flags")),
-        flags => case.known(flags, "/proc/cpuinfo")?,
+        flags => machine.known(flags, "/proc/cpuinfo")?,
     };
     let has = |name: &str| flags.iter().any(|flag| flag == name);
     if has("tsc_reliable") {
@@ -106,20 +109,20 @@ fn by_processor(case: &Case) -> Judged {
     let needed = ["constant_tsc", "nonstop_tsc", "tsc_adjust"];
     let missing: Vec<&str> = needed.into_iter().filter(|name| !has(name)).collect();
     if !missing.is_empty() {
-        return Ok(Judgement::fail(format!("the processor has no {}", few(&missing))));
+        return Ok(Judgement::fail(format!("the processor has no {}", truncate_words(&missing))));
     }
     let mut packages: Vec<i64> =
-        case.each(PACKAGES, facts::line::parse_i64)?.into_iter().map(|(_, id)| id).collect();
+        machine.each(PACKAGES, facts::line::parse_i64)?.into_iter().map(|(_, id)| id).collect();
     packages.sort_unstable();
     packages.dedup();
-    match (packages.len(), case.series()?) {
-        (0, _) => Err(absent("/sys/devices/system/cpu/cpu0/topology/physical_package_id")),
+    match (packages.len(), machine.series()?) {
+        (0, _) => Err(unknown_absent("/sys/devices/system/cpu/cpu0/topology/physical_package_id")),
         (count, _) if count > 4 => Ok(Judgement::fail(format!("{count} sockets"))),
         (_, series) if series < (5, 16) => {
             Err(Judgement::unknown("whether this kernel has the change of 5.16 cannot be read"))
         }
         // Up to 6.11 memory nodes were counted in place of sockets; older kernels may have taken over later limits.
-        (_, series) if series < (6, 12) && nodes(case)? > if series < (6, 6) { 2 } else { 4 } => {
+        (_, series) if series < (6, 12) && nodes(machine)? > if series < (6, 6) { 2 } else { 4 } => {
             Err(Judgement::unknown("how many memory nodes this kernel puts up with cannot be read"))
         }
         (count, _) => Ok(Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, sockets: {count}"))),
@@ -127,8 +130,8 @@ fn by_processor(case: &Case) -> Judged {
 }
 
 /// Memory nodes; a kernel that knows of none has one.
-fn nodes(case: &Case) -> Result<usize, Judgement> {
-    Ok(case.cpu_list_if_there(NODES)?.map_or(1, |nodes| nodes.len()))
+fn nodes(machine: &MachineView) -> Result<usize, Judgement> {
+    Ok(machine.cpu_list_if_present(NODES)?.map_or(1, |nodes| nodes.len()))
 }
 
 #[cfg(test)]

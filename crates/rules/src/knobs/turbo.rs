@@ -1,14 +1,16 @@
 //! Turbo: clocks that the processor cannot sustain.
 
-use super::per_cpu::PerCpu;
+use super::per_cpu::PerCpuSetting;
 use super::sources::{ABI, INTEL_PSTATE};
-use crate::case::Case;
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
 use facts::line::{parse_i64, parse_word};
+use model::slice::SliceKind;
 
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
@@ -18,24 +20,24 @@ const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 pub static KNOB: Knob = Knob {
     id: "turbo",
     title: "turbo clocks",
-    what: "Clocks above the sustained one (Turbo Boost, Core Performance Boost). The processor grants and withdraws them by itself, by \
+    description: "Clocks above the sustained one (Turbo Boost, Core Performance Boost). The processor grants and withdraws them by itself, by \
            power, heat, and how many cores are awake; performance as the governor does not change that.",
-    why: "the clock changes with what the other cores do and how warm the machine is, and so does the time that the same work takes",
-    tell: "The switch of intel_pstate, or the general one of the other frequency drivers and what it is for each CPU that matters. A switch \
+    rationale: "the clock changes with what the other cores do and how warm the machine is, and so does the time that the same work takes",
+    detection: "The switch of intel_pstate, or the general one of the other frequency drivers and what it is for each CPU that matters. A switch \
            in the firmware shows only with intel_pstate.",
-    cost: "The fastest case gets slower, and on some processors by much. What was tuned with turbo on has to be measured again.",
+    side_effects: "The fastest case gets slower, and on some processors by much. What was tuned with turbo on has to be measured again.",
     wanted: "off, where each cycle must take the same time",
     fix: Remedy::default,
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    contested: "some want the speed and accept the spread: `onbeat compare` two runs of an hour under the real load, one with turbo and one \
+    evidence: EvidenceKind::Documented,
+    disputed: "some want the speed and accept the spread: `onbeat compare` two runs of an hour under the real load, one with turbo and one \
                 without, and look at the worst case, not the median",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: intel_pstate, turbo P-states support", url: INTEL_PSTATE },
         Source { title: "kernel: sysfs ABI, /sys/devices/system/cpu/cpufreq/boost", url: ABI },
     ],
-    cures: &[Slice::Frequency],
+    cures: &[SliceKind::Frequency],
     reads: &[NO_TURBO, BOOST, BOOST_OF, DRIVER],
     judge,
     examples: Examples {
@@ -46,20 +48,20 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
+fn judge(machine: &MachineView) -> Judged {
     // What is fast in the median is what these are for.
-    let speed = case.is_for(Profile::BusyPoll) || case.is_for(Profile::Audio);
+    let speed = machine.has_profile(Profile::BusyPoll) || machine.has_profile(Profile::Audio);
     let severity = if speed { Severity::Info } else { Severity::Medium };
     let on = |switch: &str, path: &str, value: u8| {
         Ok(Judgement::fail(format!("on ({switch})")).severity(severity).fix(
             Remedy::from(Change::write(path, value))
-                .keep(Change::advice(Because::Machine, "switch turbo off in the firmware")),
+                .persist(Change::advice(AdviceReason::Machine, "switch turbo off in the firmware")),
         ))
     };
-    match case.number_if_there(BOOST)? {
+    match machine.number_if_present(BOOST)? {
         Some(0) => return Ok(Judgement::pass("off (boost 0)")),
         Some(_) => {
-            let each = PerCpu::of(case, BOOST_OF, parse_i64);
+            let each = PerCpuSetting::of(machine, BOOST_OF, parse_i64);
             let off = !each.known.is_empty()
                 && each.all_known().is_ok()
                 && each.that(|&boost| boost != 0).is_empty();
@@ -70,17 +72,17 @@ fn judge(case: &Case) -> Judged {
         }
         None => {}
     }
-    match case.number_if_there(NO_TURBO)? {
+    match machine.number_if_present(NO_TURBO)? {
         Some(0) => on("no_turbo 0", NO_TURBO, 1),
         Some(_) => Ok(Judgement::pass("off (no_turbo 1)")),
-        None => Err(without(case)),
+        None => Err(without(machine)),
     }
 }
 
 /// There is no switch.
-fn without(case: &Case) -> Judgement {
-    let drivers = PerCpu::of(case, DRIVER, parse_word);
-    match (drivers.known.values().next(), case.is_virtual()) {
+fn without(machine: &MachineView) -> Judgement {
+    let drivers = PerCpuSetting::of(machine, DRIVER, parse_word);
+    match (drivers.known.values().next(), machine.is_virtual()) {
         (Some(driver), _) => {
             let driver: String = driver.chars().take(40).collect();
             Judgement::not_applicable(format!("the frequency driver {driver} has no switch for it"))

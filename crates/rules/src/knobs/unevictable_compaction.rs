@@ -1,26 +1,29 @@
 //! Compaction of locked memory: whether pages that were locked against being swapped may still be moved.
 
 use super::sources::SYSCTL_VM;
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "unevictable-compaction",
     title: "compaction of locked memory",
-    what: "Whether the kernel moves pages that mlock holds, to make large pieces of free memory. PREEMPT_RT kernels start with 0, \
+    description: "Whether the kernel moves pages that mlock holds, to make large pieces of free memory. PREEMPT_RT kernels start with 0, \
            all others with 1.",
-    why: "while a locked page is moved, a program that touches it waits in a page fault until the move is done, although it locked its memory",
-    tell: "vm.compact_unevictable_allowed. Other ways of moving pages, such as NUMA balancing and cpusets that move memory, are not part of it.",
-    cost: "Where much memory is locked, large pieces of free memory get scarcer, and allocations of huge pages fail more often.",
+    rationale: "while a locked page is moved, a program that touches it waits in a page fault until the move is done, although it locked its memory",
+    detection: "vm.compact_unevictable_allowed. Other ways of moving pages, such as NUMA balancing and cpusets that move memory, are not part of it.",
+    side_effects: "Where much memory is locked, large pieces of free memory get scarcer, and allocations of huge pages fail more often.",
     wanted: "0",
     fix: || Change::sysctl("vm.compact_unevictable_allowed", 0).into(),
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/vm, compact_unevictable_allowed", url: SYSCTL_VM }],
-    cures: &[Slice::PageFault],
+    cures: &[SliceKind::PageFault],
     reads: &[PATH],
     facts: &["/boot/config-RELEASE"],
     judge,
@@ -34,10 +37,10 @@ pub static KNOB: Knob = Knob {
 
 const PATH: &str = "/proc/sys/vm/compact_unevictable_allowed";
 
-fn judge(case: &Case) -> Judged {
-    match case.number_if_there(PATH)? {
+fn judge(machine: &MachineView) -> Judged {
+    match machine.number_if_present(PATH)? {
         Some(allowed) => Ok(Judgement::fail_if(allowed != 0, allowed.to_string())),
-        None if case.kconfig()?.is_yes("COMPACTION") => Err(absent(PATH)),
+        None if machine.kconfig()?.is_yes("COMPACTION") => Err(unknown_absent(PATH)),
         None => Err(Judgement::not_applicable(
             "this kernel does not move pages to compact memory (CONFIG_COMPACTION)",
         )),

@@ -1,35 +1,37 @@
 //! Words on the command line that do nothing: of recipes for other kernels, and misspelt.
 
 use super::sources::PARAMETERS;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{few, short};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::{truncate, truncate_words};
 use facts::cmdline::{Cmdline, Param};
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "unknown-parameters",
     title: "kernel parameters that do nothing",
-    what: "The kernel hands words that it does not know to init and goes on. Recipes carry some that no mainline kernel ever knew, such as \
+    description: "The kernel hands words that it does not know to init and goes on. Recipes carry some that no mainline kernel ever knew, such as \
            kthread_cpus=, some that lack their module's name, and spelling mistakes.",
-    why: "a word that does nothing leaves undone what it was put there for",
-    tell: "A short list of words known from recipes, and words that differ by one letter from one that sets up a real-time machine. \
+    rationale: "a word that does nothing leaves undone what it was put there for",
+    detection: "A short list of words known from recipes, and words that differ by one letter from one that sets up a real-time machine. \
            Some vendors' kernels do know kthread_cpus=. From 5.14 on the kernel's log names all words that it did not know.",
-    cost: "Nothing but a boot; what the right word does comes with it.",
+    side_effects: "Nothing but a boot; what the right word does comes with it.",
     wanted: "only words that this kernel knows",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "correct the word or take it out; dmesg | grep -i unknown shows what the kernel said of it",
         )
     },
     severity: Severity::Info,
-    evidence: Evidence::Source,
-    lasts: Lasts::Boot,
+    evidence: EvidenceKind::Source,
+    persistence: Persistence::Boot,
     sources: &[Source { title: "kernel: command line", url: PARAMETERS }],
-    cures: &[Slice::Thread, Slice::TimerIrq, Slice::Irq],
+    cures: &[SliceKind::Thread, SliceKind::TimerIrq, SliceKind::Irq],
     facts: &["/proc/cmdline"],
     judge,
     examples: Examples {
@@ -78,15 +80,17 @@ const SPELLING: &[&str] = &[
     "workqueue.unbound_cpus",
 ];
 
-fn judge(case: &Case) -> Judged {
-    let found = found(case.cmdline()?);
+fn judge(machine: &MachineView) -> Judged {
+    let found = found(machine.cmdline()?);
     let Some(worst) = found.iter().map(|(_, _, severity)| *severity).max() else {
         return Ok(Judgement::pass("none known to do nothing"));
     };
     let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
     let advice: Vec<String> =
         found.iter().take(4).map(|(name, advice, _)| format!("{name}: {advice}")).collect();
-    Ok(Judgement::fail(few(&names)).severity(worst).fix(Remedy::advice(Because::Choice, advice.join("; "))))
+    Ok(Judgement::fail(truncate_words(&names))
+        .severity(worst)
+        .fix(Remedy::advice(AdviceReason::Choice, advice.join("; "))))
 }
 
 /// Name, advice and severity of each word, the worst first, each once.
@@ -117,7 +121,7 @@ fn misspelt(param: &Param) -> Option<(String, String, Severity)> {
         return None;
     }
     let meant = SPELLING.iter().find(|word| one_apart(&name, word))?;
-    Some((short(&name), format!("probably meant to be {meant}"), Severity::Medium))
+    Some((truncate(&name), format!("probably meant to be {meant}"), Severity::Medium))
 }
 
 /// Whether one letter too many, one too few or another one is all that differs, or two that changed places.

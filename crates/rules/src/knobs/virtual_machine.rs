@@ -1,36 +1,38 @@
 //! A virtual machine: its latency is made elsewhere.
 
 use super::sources::RT_HARDWARE;
-use crate::case::Case;
-use crate::change::Because;
+use crate::change::AdviceReason;
+use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::short;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use crate::words::truncate;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "virtual-machine",
     title: "virtual machine",
-    what: "In a guest each CPU is a thread of the host: it runs when the host lets it, and timers, interrupts and idle states go through \
+    description: "In a guest each CPU is a thread of the host: it runs when the host lets it, and timers, interrupts and idle states go through \
            the hypervisor.",
-    why: "the host takes the CPU away for as long as it likes, and nothing inside can prevent or bound it",
-    tell: "The processor's flag, the clocks and the names in the firmware's tables. From inside it cannot be seen how the host is set up: \
+    rationale: "the host takes the CPU away for as long as it likes, and nothing inside can prevent or bound it",
+    detection: "The processor's flag, the clocks and the names in the firmware's tables. From inside it cannot be seen how the host is set up: \
            frequencies, idle states, interrupts of the devices, other guests, the priority of the threads that run this one.",
-    cost: "Real time in a guest takes a tuned host: virtual CPUs pinned one to one to isolated CPUs, with real-time priority, memory locked, \
+    side_effects: "Real time in a guest takes a tuned host: virtual CPUs pinned one to one to isolated CPUs, with real-time priority, memory locked, \
            and no emulated devices on the way.",
     wanted: "metal, or a host that was tuned for it",
     fix: || {
         Remedy::advice(
-            Because::Machine,
+            AdviceReason::Machine,
             "run on metal; or tune and audit the host, and audit the guest with --profile guest",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Firmware,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Firmware,
     sources: &[Source { title: "kernel: considering hardware, virtualization", url: RT_HARDWARE }],
-    cures: &[Slice::Unexplained],
+    cures: &[SliceKind::Unexplained],
     facts: &[
         "/proc/cpuinfo",
         "/sys/hypervisor/type",
@@ -54,15 +56,15 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-fn judge(case: &Case) -> Judged {
-    let name = short(&case.facts().virtualization);
-    if !case.is_virtual()? {
+fn judge(machine: &MachineView) -> Judged {
+    let name = truncate(&machine.facts().virtualization);
+    if !machine.is_virtual()? {
         return Ok(Judgement::pass("metal"));
     }
-    if case.is_for(Profile::Guest) {
+    if machine.has_profile(Profile::Guest) {
         return Ok(Judgement::pass(format!("{name}, as expected")));
     }
-    let severity = if case.is_for(Profile::Audio) { Severity::Medium } else { Severity::High };
+    let severity = if machine.has_profile(Profile::Audio) { Severity::Medium } else { Severity::High };
     Ok(Judgement::fail(name).severity(severity))
 }
 

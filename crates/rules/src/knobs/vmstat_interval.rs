@@ -1,36 +1,39 @@
 //! Statistics of virtual memory: how often each CPU adds its counts to the machine's.
 
 use super::sources::{PER_CPU_KTHREADS, SYSCTL_VM};
-use crate::case::{Case, unread};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::words::named;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use crate::words::cpu_list;
 use facts::Fact;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "vmstat-interval",
     title: "interval of memory statistics",
-    what: "Every vm.stat_interval seconds, 1 by default, a worker on each CPU that has used memory since adds that CPU's counts to the \
+    description: "Every vm.stat_interval seconds, 1 by default, a worker on each CPU that has used memory since adds that CPU's counts to the \
            machine's. From 6.5 on it leaves out CPUs of isolcpus=domain and nohz_full=, from 6.8 on also those of isolated \
            cpuset partitions, and from 7.0 on no longer those that are in nohz_full= alone.",
-    why: "the worker runs on the CPU whose counts are to be added, once in each interval, for some microseconds",
-    tell: "The sysctl, and whether this kernel leaves out all the CPUs that matter, by its version. Whether a kernel of RHEL \
+    rationale: "the worker runs on the CPU whose counts are to be added, once in each interval, for some microseconds",
+    detection: "The sysctl, and whether this kernel leaves out all the CPUs that matter, by its version. Whether a kernel of RHEL \
            before 6.5 took the change over cannot be read; of other distributions it is not expected.",
-    cost: "The figures of /proc/vmstat and /proc/meminfo get staler by the interval.",
+    side_effects: "The figures of /proc/vmstat and /proc/meminfo get staler by the interval.",
     wanted: "10 s or more",
     fix: || Change::sysctl("vm.stat_interval", 10).into(),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    contested: "a longer interval makes the interruption rarer, not shorter: the worst case stays, as `onbeat compare` of two long runs shows; \
+    evidence: EvidenceKind::Documented,
+    disputed: "a longer interval makes the interruption rarer, not shorter: the worst case stays, as `onbeat compare` of two long runs shows; \
                 a real-time task goes ahead of the worker in any case",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, kworker: vmstat_update", url: PER_CPU_KTHREADS },
         Source { title: "kernel: /proc/sys/vm, stat_interval", url: SYSCTL_VM },
     ],
-    cures: &[Slice::Workqueue],
+    cures: &[SliceKind::Workqueue],
     reads: &[PATH, PARTITIONS],
     facts: &[
         "/proc/sys/kernel/osrelease",
@@ -49,18 +52,18 @@ pub static KNOB: Knob = Knob {
 const PATH: &str = "/proc/sys/vm/stat_interval";
 const PARTITIONS: &str = "/sys/fs/cgroup/cpuset.cpus.isolated";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let seconds = case.number(PATH)?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let seconds = machine.number(PATH)?;
     if seconds >= 10 {
         return Ok(Judgement::pass(format!("{seconds} s")));
     }
-    let series = case.series()?;
+    let series = machine.series()?;
     // Red Hat's kernels keep their version and take over much of later ones.
-    let may_have_it = case.facts().release.known().is_some_and(|release| release.contains(".el"));
-    if (series >= (6, 5) || may_have_it) && case.cpus().without(&left_out(case, series)?).is_empty() {
+    let may_have_it = machine.facts().release.known().is_some_and(|release| release.contains(".el"));
+    if (series >= (6, 5) || may_have_it) && machine.cpus().without(&left_out(machine, series)?).is_empty() {
         return Err(match series >= (6, 5) {
-            true => Judgement::not_applicable(format!("this kernel leaves out {}", named(case.cpus()))),
+            true => Judgement::not_applicable(format!("this kernel leaves out {}", cpu_list(machine.cpus()))),
             false => Judgement::unknown("whether this kernel of RHEL has the change of 6.5 cannot be read"),
         });
     }
@@ -68,15 +71,15 @@ fn judge(case: &Case) -> Judged {
 }
 
 /// The CPUs that the worker leaves out, in kernels of this series that leave out any.
-fn left_out(case: &Case, series: (u32, u32)) -> Result<CpuSet, Judgement> {
-    let isolated = case.known(&case.facts().isolated, "/sys/devices/system/cpu/isolated")?;
-    let ticks = match &case.facts().nohz_full {
+fn left_out(machine: &MachineView, series: (u32, u32)) -> Result<CpuSet, Judgement> {
+    let isolated = machine.known(&machine.facts().isolated, "/sys/devices/system/cpu/isolated")?;
+    let ticks = match &machine.facts().nohz_full {
         _ if series >= (7, 0) => CpuSet::default(),
         Fact::Known(cpus) => cpus.clone(),
         Fact::Absent => CpuSet::default(),
-        other => return Err(unread("/sys/devices/system/cpu/nohz_full", other)),
+        other => return Err(unknown_from("/sys/devices/system/cpu/nohz_full", other)),
     };
-    let partitions = if series >= (6, 8) { case.cpu_list_if_there(PARTITIONS)? } else { None };
+    let partitions = if series >= (6, 8) { machine.cpu_list_if_present(PARTITIONS)? } else { None };
     Ok(isolated.or(&ticks).or(&partitions.unwrap_or_default()))
 }
 

@@ -1,39 +1,42 @@
 //! The lockup detectors: a timer, a stopper thread and an NMI that look for CPUs that hang.
 
 use super::sources::{LOCKUP_WATCHDOGS, RT_CONFIG, SYSCTL_KERNEL};
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::intent::Profile;
-use crate::judgement::{Judged, Judgement, Severity, Verdict};
+use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::named;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::cpu_list;
 use facts::Fact;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "watchdog",
     title: "lockup detectors",
-    what: "The soft lockup detector runs a timer on each CPU every 4 s and has the stopper thread, ahead of every priority, set a time \
+    description: "The soft lockup detector runs a timer on each CPU every 4 s and has the stopper thread, ahead of every priority, set a time \
            stamp; the hard lockup detector, or NMI watchdog, raises an NMI from a performance counter to see whether that timer still comes.",
-    why: "a timer interrupt, a thread above all priorities and an NMI come to each CPU every few seconds, whatever runs there",
-    tell: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run on. With nohz_full= the kernel leaves those \
+    rationale: "a timer interrupt, a thread above all priorities and an NMI come to each CPU every few seconds, whatever runs there",
+    detection: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run on. With nohz_full= the kernel leaves those \
            CPUs out by itself. On kernels before 6.14, reading a detector's sysctl while none runs keeps a later 1 in another of them \
            from switching it on; there /proc/timer_list tells root whether the detectors' timer is armed, and the sysctls are read only if it \
            is. A kernel built without them has no such files; its configuration says so.",
-    cost: "A CPU that hangs in the kernel is no longer reported, and does not bring the machine down where panic was asked for: have a \
+    side_effects: "A CPU that hangs in the kernel is no longer reported, and does not bring the machine down where panic was asked for: have a \
            hardware watchdog for that. Kept on the housekeeping CPUs, the detectors still see those.",
     wanted: "off, or not on the CPUs that matter",
-    fix: || Remedy::from(Change::sysctl("kernel.watchdog", 0)).keep(Change::boot("nowatchdog")),
+    fix: || Remedy::from(Change::sysctl("kernel.watchdog", 0)).persist(Change::cmdline_add("nowatchdog")),
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_LOCKUP_DETECTOR", url: RT_CONFIG },
         Source { title: "kernel: softlockup detector and hardlockup detector", url: LOCKUP_WATCHDOGS },
         Source { title: "kernel: /proc/sys/kernel, watchdog and watchdog_cpumask", url: SYSCTL_KERNEL },
     ],
-    cures: &[Slice::TimerIrq, Slice::StopMachine, Slice::Nmi],
+    cures: &[SliceKind::TimerIrq, SliceKind::StopMachine, SliceKind::Nmi],
     reads: &[BOTH, SOFT, HARD, THRESHOLD, MASK],
     facts: &[
         "/proc/timer_list",
@@ -64,9 +67,9 @@ const HARD: &str = "/proc/sys/kernel/nmi_watchdog";
 const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
 const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";
 
-fn judge(case: &Case) -> Judged {
-    let both = case.number_if_there(BOTH).unwrap_or_default();
-    let each = [SOFT, HARD].map(|path| case.number_if_there(path).ok().flatten());
+fn judge(machine: &MachineView) -> Judged {
+    let both = machine.number_if_present(BOTH).unwrap_or_default();
+    let each = [SOFT, HARD].map(|path| machine.number_if_present(path).ok().flatten());
     // What it shows is whether one of the two is in force.
     let on = each.iter().any(|detector| detector.is_some_and(|on| on != 0));
     if both.is_some_and(|both| if both == 0 { on } else { each == [Some(0), Some(0)] }) {
@@ -76,22 +79,22 @@ fn judge(case: &Case) -> Judged {
         return Ok(Judgement::pass("lockup detectors off"));
     }
     // The switches of detectors that do not run are not read, because on some kernels that changes them.
-    if case.survey.watchdog_timers.known().is_some_and(CpuSet::is_empty) {
+    if machine.survey.watchdog_timers.known().is_some_and(CpuSet::is_empty) {
         return Ok(Judgement::pass("no lockup detector's timer is armed"));
     }
     // Each way of having them off is enough; a detector that is known to run decides the first.
-    Judgement::any([by_mask(case), by_threshold(case), Judgement::all([soft(case), hard(case)])]).map(
-        |judged| {
-            let judged = if judged.verdict == Verdict::Fail { explained(case, judged) } else { judged };
-            let relaxed = case.is_for(Profile::Audio) || case.is_for(Profile::Guest);
+    Judgement::any([by_mask(machine), by_threshold(machine), Judgement::all([soft(machine), hard(machine)])])
+        .map(|judged| {
+            let judged =
+                if judged.verdict == AuditVerdict::Fail { explained(machine, judged) } else { judged };
+            let relaxed = machine.has_profile(Profile::Audio) || machine.has_profile(Profile::Guest);
             if relaxed { judged.severity(Severity::Low) } else { judged }
-        },
-    )
+        })
 }
 
 /// What comes to each CPU, and both switches where the one over them is not there.
-fn explained(case: &Case, judged: Judgement) -> Judgement {
-    let on = |path| matches!(case.number_if_there(path), Ok(Some(1..)));
+fn explained(machine: &MachineView, judged: Judgement) -> Judgement {
+    let on = |path| matches!(machine.number_if_present(path), Ok(Some(1..)));
     let judged = match (on(SOFT), on(HARD)) {
         (true, false) => judged.because(
             "a timer interrupt and a thread above all priorities come to each CPU every few seconds, whatever runs there",
@@ -99,7 +102,7 @@ fn explained(case: &Case, judged: Judgement) -> Judgement {
         (false, true) => judged.because("an NMI comes to each CPU every few seconds, whatever runs there"),
         _ => judged,
     };
-    let switch = match case.number_if_there(BOTH) {
+    let switch = match machine.number_if_present(BOTH) {
         Ok(Some(_)) => Remedy::from(Change::sysctl("kernel.watchdog", 0)),
         _ => {
             let single = [(SOFT, "kernel.soft_watchdog"), (HARD, "kernel.nmi_watchdog")];
@@ -108,34 +111,34 @@ fn explained(case: &Case, judged: Judgement) -> Judgement {
         }
     };
     let mask = judged.remedy.clone();
-    judged.fix(mask.or(switch.keep(Change::boot("nowatchdog"))))
+    judged.fix(mask.or(switch.persist(Change::cmdline_add("nowatchdog"))))
 }
 
-fn soft(case: &Case) -> Judged {
-    detector(case, SOFT, "soft lockup detector", "SOFTLOCKUP_DETECTOR")
+fn soft(machine: &MachineView) -> Judged {
+    detector(machine, SOFT, "soft lockup detector", "SOFTLOCKUP_DETECTOR")
 }
 
-fn hard(case: &Case) -> Judged {
-    detector(case, HARD, "NMI watchdog", "HARDLOCKUP_DETECTOR")
+fn hard(machine: &MachineView) -> Judged {
+    detector(machine, HARD, "NMI watchdog", "HARDLOCKUP_DETECTOR")
 }
 
-fn detector(case: &Case, path: &str, name: &str, option: &str) -> Judged {
-    if case.survey.texts.one(path) == Fact::Refused(libc::ENODATA) {
+fn detector(machine: &MachineView, path: &str, name: &str, option: &str) -> Judged {
+    if machine.survey.texts.one(path) == Fact::Refused(libc::ENODATA) {
         return Err(Judgement::unknown(format!(
             "{path} was not read: before 6.14 that can change what a later write does, and /proc/timer_list, which tells root \
              whether the detectors run, could not be read"
         )));
     }
-    match case.number_if_there(path)? {
+    match machine.number_if_present(path)? {
         Some(0) => Ok(Judgement::pass(format!("{name} off"))),
         Some(_) => Ok(Judgement::fail(format!("{name} on"))),
-        None if !case.kconfig()?.is_yes(option) => Ok(Judgement::pass(format!("no {name}"))),
-        None => Err(absent(path)),
+        None if !machine.kconfig()?.is_yes(option) => Ok(Judgement::pass(format!("no {name}"))),
+        None => Err(unknown_absent(path)),
     }
 }
 
-fn by_threshold(case: &Case) -> Judged {
-    match case.number_if_there(THRESHOLD)? {
+fn by_threshold(machine: &MachineView) -> Judged {
+    match machine.number_if_present(THRESHOLD)? {
         Some(0) => Ok(Judgement::pass("watchdog_thresh 0")),
         Some(seconds) => Ok(Judgement::fail(format!("every {} s", span(seconds)))),
         None => Err(Judgement::not_applicable("there is no watchdog_thresh")),
@@ -148,21 +151,21 @@ fn span(threshold: i64) -> String {
     if tenths % 10 == 0 { (tenths / 10).to_string() } else { format!("{}.{}", tenths / 10, tenths % 10) }
 }
 
-fn by_mask(case: &Case) -> Judged {
-    let Some(mask) = case.cpu_list_if_there(MASK)? else {
+fn by_mask(machine: &MachineView) -> Judged {
+    let Some(mask) = machine.cpu_list_if_present(MASK)? else {
         return Err(Judgement::not_applicable("there is no watchdog_cpumask"));
     };
     if mask.is_empty() {
         // The kernel refuses to have it empty.
         return Err(Judgement::unknown(format!("{MASK} was cut short: it names no CPU")));
     }
-    case.needs_isolation()?;
-    let shared = mask.and(case.cpus());
+    machine.require_isolation()?;
+    let shared = mask.and(machine.cpus());
     if shared.is_empty() {
-        return Ok(Judgement::pass(format!("not on {}", named(case.cpus()))));
+        return Ok(Judgement::pass(format!("not on {}", cpu_list(machine.cpus()))));
     }
-    let rest = case.housekeeping()?;
-    Ok(Judgement::fail(format!("on {}", named(&shared))).fix(Change::write(MASK, rest)))
+    let rest = machine.housekeeping_cpus()?;
+    Ok(Judgement::fail(format!("on {}", cpu_list(&shared))).fix(Change::write(MASK, rest)))
 }
 
 #[cfg(test)]
@@ -170,7 +173,7 @@ mod tests {
     use super::KNOB;
     use crate::audit::finding;
     use crate::fixture::{Machine, check};
-    use crate::wanted;
+    use crate::survey_request;
     use facts::Fact;
     use facts::texts::read_texts;
     use facts::timer_list::SWITCHES;
@@ -185,7 +188,9 @@ mod tests {
         use crate::remedy::Remedy;
         use facts::cmdline::parse_cmdline;
         let single = ["kernel.soft_watchdog", "kernel.nmi_watchdog"].map(|name| Change::sysctl(name, 0));
-        let said = Remedy::of(single).keep(Change::boot("nowatchdog")).said(&parse_cmdline("quiet").unwrap());
+        let said = Remedy::of(single)
+            .persist(Change::cmdline_add("nowatchdog"))
+            .text(&parse_cmdline("quiet").unwrap());
         let keep = "; to keep it, kernel.soft_watchdog = 0 and kernel.nmi_watchdog = 0 in /etc/sysctl.d, or nowatchdog on";
         assert!(said.contains(keep), "{said}");
     }
@@ -225,22 +230,22 @@ mod tests {
     }
 
     /// What a live machine gives: the switches are not read.
-    fn unread(timers: Fact<CpuSet>) -> String {
+    fn unknown_from(timers: Fact<CpuSet>) -> String {
         let mut machine = Machine::base();
         machine.edit(ON);
         let (mut survey, intent) = machine.survey();
-        let texts = wanted().texts.into_iter().filter(|path| !SWITCHES.contains(path));
+        let texts = survey_request().texts.into_iter().filter(|path| !SWITCHES.contains(path));
         survey.texts = read_texts(&Host::made(machine.answers), texts);
         survey.watchdog_timers = timers;
         let found = finding(&KNOB, &survey, &intent);
-        format!("{} {}{}", found.verdict.name(), found.value, found.why)
+        format!("{} {}{}", found.verdict.name(), found.value, found.reason)
     }
 
     #[test]
     fn detectors_whose_switches_are_not_read_are_told_by_their_timers() {
-        let none = unread(Fact::Known(CpuSet::default()));
+        let none = unknown_from(Fact::Known(CpuSet::default()));
         assert!(none.starts_with("pass no lockup detector's timer is armed"), "{none}");
-        let user = unread(Fact::Refused(libc::EACCES));
+        let user = unknown_from(Fact::Refused(libc::EACCES));
         assert!(user.starts_with("unknown /proc/sys/kernel/soft_watchdog was not read"), "{user}");
     }
 

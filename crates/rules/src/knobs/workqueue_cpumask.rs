@@ -1,43 +1,46 @@
 //! Unbound workqueues: where the kernel's deferred work runs.
 
 use super::sources::{ISOLATION, WORKQUEUE};
-use crate::case::{Case, absent};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::mask;
-use crate::workqueues::UNBOUND;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::cpu_mask;
+use crate::workqueues::UNBOUND_MASK;
 use facts::line::parse_mask;
+use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "workqueue-cpumask",
     title: "CPUs of unbound workqueues",
-    what: "Work that the kernel puts off runs in kworkers. That of unbound workqueues may run on any CPU in \
+    description: "Work that the kernel puts off runs in kworkers. That of unbound workqueues may run on any CPU in \
            /sys/devices/virtual/workqueue/cpumask, which isolcpus=, nohz_full= and, from 6.8 on, isolated partitions keep off \
            their CPUs.",
-    why: "a kworker on a CPU that matters runs work of milliseconds for others, and a real-time task waits for the locks it holds",
-    tell: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: only its cause can.",
-    cost: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is written then is only what was asked for \
+    rationale: "a kworker on a CPU that matters runs work of milliseconds for others, and a real-time task waits for the locks it holds",
+    detection: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: only its cause can.",
+    side_effects: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is written then is only what was asked for \
            (cpumask_requested), and the kernel takes the isolated CPUs (cpumask_isolated) off it.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "isolate the CPUs (cpu-isolation), or write the mask of the others to /sys/devices/virtual/workqueue/cpumask; at boot workqueue.unbound_cpus=LIST (6.6 on)",
         )
     },
     severity: Severity::High,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, unbound work", url: ISOLATION },
         Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },
     ],
-    cures: &[Slice::Workqueue],
+    cures: &[SliceKind::Workqueue],
     after: &["cpu-isolation"],
-    reads: &[UNBOUND],
+    reads: &[UNBOUND_MASK],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -51,22 +54,22 @@ pub static KNOB: Knob = Knob {
 };
 
 /// The mask over all without the CPUs that matter.
-pub fn over_all(case: &Case, others: &CpuSet) -> Remedy {
-    let mask = Remedy::from(Change::write(UNBOUND, mask(others)));
-    match case.series() {
+pub fn over_all(machine: &MachineView, others: &CpuSet) -> Remedy {
+    let mask = Remedy::from(Change::write(UNBOUND_MASK, cpu_mask(others)));
+    match machine.series() {
         Ok(series) if series < (6, 6) => mask,
-        _ => mask.keep(Change::boot(format!("workqueue.unbound_cpus={others}"))),
+        _ => mask.persist(Change::cmdline_add(format!("workqueue.unbound_cpus={others}"))),
     }
 }
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let cpus = case.parsed(UNBOUND, parse_mask)?.ok_or_else(|| absent(UNBOUND))?;
-    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
-    let others = case.housekeeping()?;
-    Ok(Judgement::fail_if(!cpus.and(case.cpus()).is_empty(), format!("CPU {}", cpus.and(online)))
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let cpus = machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))?;
+    let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
+    let others = machine.housekeeping_cpus()?;
+    Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), format!("CPU {}", cpus.and(online)))
         .wanted(format!("CPU {others} at most"))
-        .fix(over_all(case, &others)))
+        .fix(over_all(machine, &others)))
 }
 
 #[cfg(test)]

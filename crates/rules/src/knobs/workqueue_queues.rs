@@ -2,43 +2,46 @@
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;
-use crate::case::{Case, absent};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::{mask, some_of};
-use crate::workqueues::{UNBOUND, effective};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::{cpu_mask, truncate_list};
+use crate::workqueues::{UNBOUND_MASK, effective_mask};
 use facts::line::parse_mask;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "workqueue-queues",
     title: "CPUs of single workqueues",
-    what: "Some workqueues show a mask of their own, /sys/devices/virtual/workqueue/NAME/cpumask: those of nvme, of encrypted and \
+    description: "Some workqueues show a mask of their own, /sys/devices/virtual/workqueue/NAME/cpumask: those of nvme, of encrypted and \
            redundant disks, of file systems. Their work runs on the CPUs in both that mask and the one over all unbound \
            workqueues; where these have none in common, on those of the latter.",
-    why: "work for disks and file systems takes milliseconds, and runs in kworkers on any CPU that both masks leave it",
-    tell: "Each mask together with the one over all. Where the one over all leaves out the CPUs that matter, theirs need nothing. \
+    rationale: "work for disks and file systems takes milliseconds, and runs in kworkers on any CPU that both masks leave it",
+    detection: "Each mask together with the one over all. Where the one over all leaves out the CPUs that matter, theirs need nothing. \
            The queue of writeback is judged by writeback-affinity.",
-    cost: "The other CPUs do the work. Queues come and go with modules and devices, with a full mask each time: the mask \
+    side_effects: "The other CPUs do the work. Queues come and go with modules and devices, with a full mask each time: the mask \
            over all is the better place.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to cpumask of each",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: PER_CPU_KTHREADS },
         Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },
     ],
-    cures: &[Slice::Workqueue],
+    cures: &[SliceKind::Workqueue],
     after: &["workqueue-cpumask"],
-    reads: &[UNBOUND, QUEUES],
+    reads: &[UNBOUND_MASK, QUEUES],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -56,35 +59,36 @@ pub static KNOB: Knob = Knob {
 
 const QUEUES: &str = "/sys/devices/virtual/workqueue/*/cpumask";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let unbound = case.parsed(UNBOUND, parse_mask)?.ok_or_else(|| absent(UNBOUND))?;
-    let queues = || case.texts(QUEUES).map(|texts| texts.iter().filter(|text| text.names != ["writeback"]));
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let unbound = machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))?;
+    let queues =
+        || machine.texts(QUEUES).map(|texts| texts.iter().filter(|text| text.names != ["writeback"]));
     if queues()?.next().is_none() {
         return Err(Judgement::not_applicable("no other workqueue shows a mask of its own"));
     }
-    let cpus = case.cpus();
+    let cpus = machine.cpus();
     if unbound.and(cpus).is_empty() {
         return Ok(Judgement::pass(format!("none on CPU {cpus}, by the mask over all")));
     }
     let touching = queues()?.filter(|text| {
         let own = text.content.clone().parse(|content| parse_mask(&content));
-        own.known().is_some_and(|own| !effective(own, &unbound).and(cpus).is_empty())
+        own.known().is_some_and(|own| !effective_mask(own, &unbound).and(cpus).is_empty())
     });
     let touching: Vec<_> = touching.collect();
-    let names = some_of(touching.iter().map(|text| text.names.join("/")));
+    let names = truncate_list(touching.iter().map(|text| text.names.join("/")));
     if !names.is_empty() {
-        let others = case.housekeeping()?;
-        return Ok(Judgement::fail(format!("{names} on CPU {cpus}")).fix(over_all(case, &others).or(
+        let others = machine.housekeeping_cpus()?;
+        return Ok(Judgement::fail(format!("{names} on CPU {cpus}")).fix(over_all(machine, &others).or(
             Change::each(
                 touching.iter().map(|text| text.path.clone()).collect(),
                 "/sys/devices/virtual/workqueue/NAME/cpumask",
                 &names,
-                mask(&others),
+                cpu_mask(&others),
             ),
         )));
     }
-    case.each(QUEUES, parse_mask)?;
+    machine.each(QUEUES, parse_mask)?;
     Ok(Judgement::pass(format!("none on CPU {cpus}")))
 }
 

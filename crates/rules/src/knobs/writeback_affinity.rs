@@ -2,42 +2,45 @@
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;
-use crate::case::{Case, absent};
-use crate::change::{Because, Change};
+use crate::change::Persistence;
+use crate::change::{AdviceReason, Change};
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::words::mask;
-use crate::workqueues::{UNBOUND, effective};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use crate::words::cpu_mask;
+use crate::workqueues::{UNBOUND_MASK, effective_mask};
 use facts::line::parse_mask;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "writeback-affinity",
     title: "CPUs of writeback",
-    what: "Dirty pages are written to disk by kworkers of the workqueue `writeback`, on the CPUs in both its own mask and the one \
+    description: "Dirty pages are written to disk by kworkers of the workqueue `writeback`, on the CPUs in both its own mask and the one \
            over all unbound workqueues.",
-    why: "writing back dirty pages is the longest work that the kernel does by itself: tens of milliseconds on a busy disk",
-    tell: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: where that leaves out the CPUs \
+    rationale: "writing back dirty pages is the longest work that the kernel does by itself: tens of milliseconds on a busy disk",
+    detection: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: where that leaves out the CPUs \
            that matter, nothing else is needed.",
-    cost: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from before 6.6, which has \
+    side_effects: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from before 6.6, which has \
            affinity_scope and affinity_strict instead.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
-            Because::Choice,
+            AdviceReason::Choice,
             "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to /sys/devices/virtual/workqueue/writeback/cpumask",
         )
     },
     severity: Severity::Medium,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: PER_CPU_KTHREADS },
         Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },
     ],
-    cures: &[Slice::Workqueue],
+    cures: &[SliceKind::Workqueue],
     after: &["workqueue-cpumask"],
-    reads: &[UNBOUND, OWN],
+    reads: &[UNBOUND_MASK, OWN],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -55,18 +58,18 @@ pub static KNOB: Knob = Knob {
 
 const OWN: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
 
-fn judge(case: &Case) -> Judged {
-    case.needs_isolation()?;
-    let unbound = case.parsed(UNBOUND, parse_mask)?.ok_or_else(|| absent(UNBOUND))?;
-    let (cpus, others) = (case.cpus(), case.housekeeping()?);
-    let online = case.known(&case.facts().online, "/sys/devices/system/cpu/online")?;
+fn judge(machine: &MachineView) -> Judged {
+    machine.require_isolation()?;
+    let unbound = machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))?;
+    let (cpus, others) = (machine.cpus(), machine.housekeeping_cpus()?);
+    let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     if unbound.and(cpus).is_empty() {
         return Ok(Judgement::pass(format!("CPU {} at most, by the mask over all", unbound.and(online))));
     }
-    let own = case.parsed(OWN, parse_mask)?.ok_or_else(|| absent(OWN))?;
-    let found = effective(&own, &unbound);
+    let own = machine.parsed(OWN, parse_mask)?.ok_or_else(|| unknown_absent(OWN))?;
+    let found = effective_mask(&own, &unbound);
     Ok(Judgement::fail_if(!found.and(cpus).is_empty(), format!("CPU {}", found.and(online)))
-        .fix(Remedy::from(Change::write(OWN, mask(&others))).or(over_all(case, &others))))
+        .fix(Remedy::from(Change::write(OWN, cpu_mask(&others))).or(over_all(machine, &others))))
 }
 
 #[cfg(test)]

@@ -1,20 +1,22 @@
 //! The interval of writeback: how often the kernel looks for changed data that has to go to disk.
 
 use super::sources::SYSCTL_VM;
-use crate::case::Case;
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "writeback-interval",
     title: "interval of writeback",
-    what: "Every vm.dirty_writeback_centisecs hundredths of a second, 500 by default, a worker looks for changed data of files that is \
+    description: "Every vm.dirty_writeback_centisecs hundredths of a second, 500 by default, a worker looks for changed data of files that is \
            old enough to be written to disk. 0 stops that.",
-    why: "each look wakes a worker, and what it writes keeps disks, their interrupts and memory busy; the workers run wherever the writeback workqueue may",
-    tell: "The sysctl. Where the workers may run is another matter, and where they may not run on the CPUs that matter, this hardly does.",
-    cost: "Data that was written stays in memory longer and is lost with it when power fails; and there is more to be written at \
+    rationale: "each look wakes a worker, and what it writes keeps disks, their interrupts and memory busy; the workers run wherever the writeback workqueue may",
+    detection: "The sysctl. Where the workers may run is another matter, and where they may not run on the CPUs that matter, this hardly does.",
+    side_effects: "Data that was written stays in memory longer and is lost with it when power fails; and there is more to be written at \
            a time.",
     wanted: "15 s or more",
     fix: || {
@@ -22,12 +24,12 @@ pub static KNOB: Knob = Knob {
             .note("before that, keep writeback off the CPUs that matter by the workqueue's cpumask")
     },
     severity: Severity::Info,
-    evidence: Evidence::Practice,
-    contested: "rarer writes are longer ones: small and steady may be better than rare; `onbeat compare` of two runs under the load that \
+    evidence: EvidenceKind::Practice,
+    disputed: "rarer writes are longer ones: small and steady may be better than rare; `onbeat compare` of two runs under the load that \
                 writes, with 500 and with 1500, settles it",
-    lasts: Lasts::Runtime,
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/vm, dirty_writeback_centisecs", url: SYSCTL_VM }],
-    cures: &[Slice::Workqueue],
+    cures: &[SliceKind::Workqueue],
     reads: &[PATH],
     judge,
     examples: Examples {
@@ -40,8 +42,8 @@ pub static KNOB: Knob = Knob {
 
 const PATH: &str = "/proc/sys/vm/dirty_writeback_centisecs";
 
-fn judge(case: &Case) -> Judged {
-    let hundredths = case.number(PATH)?;
+fn judge(machine: &MachineView) -> Judged {
+    let hundredths = machine.number(PATH)?;
     if hundredths == 0 {
         return Ok(Judgement::pass("never"));
     }

@@ -1,26 +1,29 @@
 //! Zone reclaim: memory of the own node freed before another node's is taken.
 
 use super::sources::SYSCTL_VM;
-use crate::case::{Case, absent};
 use crate::change::Change;
+use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::{Evidence, Examples, Knob, Lasts, Slice, Source};
+use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "zone-reclaim",
     title: "zone reclaim",
-    what: "Whether an allocation that finds its own memory node full first frees memory there (1), writes changed data out (2) and swaps \
+    description: "Whether an allocation that finds its own memory node full first frees memory there (1), writes changed data out (2) and swaps \
            (4), before it takes memory of another node. The default is 0, no.",
-    why: "the task that asks for memory does the freeing itself, and may wait for what it writes out, although there is free memory elsewhere",
-    tell: "vm.zone_reclaim_mode; kernels without CONFIG_NUMA have none.",
-    cost: "Memory of another node is slower to reach: bind the programs that need the own node's to it instead.",
+    rationale: "the task that asks for memory does the freeing itself, and may wait for what it writes out, although there is free memory elsewhere",
+    detection: "vm.zone_reclaim_mode; kernels without CONFIG_NUMA have none.",
+    side_effects: "Memory of another node is slower to reach: bind the programs that need the own node's to it instead.",
     wanted: "0",
     fix: || Change::sysctl("vm.zone_reclaim_mode", 0).into(),
     severity: Severity::Low,
-    evidence: Evidence::Documented,
-    lasts: Lasts::Runtime,
+    evidence: EvidenceKind::Documented,
+    persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: /proc/sys/vm, zone_reclaim_mode", url: SYSCTL_VM }],
-    cures: &[Slice::PageFault],
+    cures: &[SliceKind::PageFault],
     reads: &[PATH],
     facts: &["/boot/config-RELEASE"],
     judge,
@@ -34,10 +37,10 @@ pub static KNOB: Knob = Knob {
 
 const PATH: &str = "/proc/sys/vm/zone_reclaim_mode";
 
-fn judge(case: &Case) -> Judged {
-    match case.number_if_there(PATH)? {
+fn judge(machine: &MachineView) -> Judged {
+    match machine.number_if_present(PATH)? {
         Some(mode) => Ok(Judgement::fail_if(mode != 0, mode.to_string())),
-        None if case.kconfig()?.is_yes("NUMA") => Err(absent(PATH)),
+        None if machine.kconfig()?.is_yes("NUMA") => Err(unknown_absent(PATH)),
         None => Err(Judgement::not_applicable("this kernel knows no memory nodes (CONFIG_NUMA)")),
     }
 }

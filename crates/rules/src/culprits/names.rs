@@ -1,6 +1,6 @@
 //! Names of threads and functions as culprits have them: the same for the same cause, whatever the CPU or the number.
 
-use super::Apart;
+use super::rule::Grouping;
 use model::run::{Slice, Who};
 use model::slice::SliceKind;
 
@@ -22,12 +22,12 @@ const PER_CPU: &[&str] = &[
 ];
 
 /// The function without its module and its offset: `spin` of `spin+0x4/0x10 [faults]`.
-pub fn bare(frame: &str) -> &str {
+pub fn bare_function(frame: &str) -> &str {
     frame.split([' ', '+', '[']).next().unwrap_or(frame)
 }
 
 /// The thread's name without the number of its CPU: `ksoftirqd` of `ksoftirqd/3`, `kworker` of `kworker/3:1-events`.
-pub fn thread(comm: &str) -> &str {
+pub fn thread_name(comm: &str) -> &str {
     match comm.split_once('/') {
         Some((name, _)) if PER_CPU.contains(&name) => name,
         _ => comm,
@@ -41,7 +41,7 @@ pub fn irq_thread(comm: &str) -> Option<&str> {
 }
 
 /// The function with its module: `spin [faults]`.
-pub fn function(who: &Who) -> String {
+pub fn function_with_module(who: &Who) -> String {
     match who.module.as_str() {
         _ if who.function.is_empty() => String::new(),
         "" => who.function.clone(),
@@ -50,25 +50,25 @@ pub fn function(who: &Who) -> String {
 }
 
 /// What tells the slice's culprit from others of the same rule.
-pub fn apart(by: Apart, slice: &Slice) -> String {
+pub fn group_name(by: Grouping, slice: &Slice) -> String {
     match by {
-        Apart::Never => String::new(),
-        Apart::Function => function(&slice.who),
-        Apart::Thread => thread(&slice.who.comm).to_owned(),
-        Apart::Irq => slice.who.irq.clone(),
+        Grouping::Single => String::new(),
+        Grouping::Function => function_with_module(&slice.who),
+        Grouping::Thread => thread_name(&slice.who.comm).to_owned(),
+        Grouping::Irq => slice.who.irq.clone(),
     }
 }
 
 /// The name that says most of a slice that no rule knows: the function, else the interrupt, else the thread.
-pub fn most_telling(slice: &Slice) -> String {
+pub fn fallback_name(slice: &Slice) -> String {
     let who = &slice.who;
-    let texts = [function(who), who.irq.clone(), thread(&who.comm).to_owned()];
+    let texts = [function_with_module(who), who.irq.clone(), thread_name(&who.comm).to_owned()];
     let told = texts.into_iter().find(|text| !text.is_empty());
-    told.unwrap_or_else(|| unattributed(slice.kind.known()).to_owned())
+    told.unwrap_or_else(|| kind_name(slice.kind.known()).to_owned())
 }
 
 /// What takes the time of slices that are nobody's.
-fn unattributed(kind: Option<SliceKind>) -> &'static str {
+fn kind_name(kind: Option<SliceKind>) -> &'static str {
     match kind {
         Some(SliceKind::Switch) => "the way from the waking to the switch",
         Some(SliceKind::ReturnToUser) => "the way from the switch to the thread's own code",
@@ -78,7 +78,7 @@ fn unattributed(kind: Option<SliceKind>) -> &'static str {
 }
 
 /// `hog-812, priority 50`: the thread for people, its id left out where there are many of it.
-pub fn described(who: &Who) -> String {
+pub fn thread_with_priority(who: &Who) -> String {
     let rank = match who.prio {
         ..0 => "deadline".to_owned(),
         0..=98 => format!("real-time priority {}", 99 - who.prio),
@@ -104,7 +104,7 @@ mod tests {
             ("a/b", "a/b"),
             ("", ""),
         ] {
-            assert_eq!(thread(comm), name);
+            assert_eq!(thread_name(comm), name);
         }
         assert_eq!(irq_thread("irq/9-acpi"), Some("9-acpi"));
         assert_eq!(irq_thread("irq_work/3"), None);
@@ -113,17 +113,17 @@ mod tests {
 
     #[test]
     fn frames_are_compared_without_offset_and_module() {
-        assert_eq!(bare("spin+0x4/0x10 [faults]"), "spin");
-        assert_eq!(bare("spin [faults]"), "spin");
-        assert_eq!(bare(""), "");
+        assert_eq!(bare_function("spin+0x4/0x10 [faults]"), "spin");
+        assert_eq!(bare_function("spin [faults]"), "spin");
+        assert_eq!(bare_function(""), "");
     }
 
     #[test]
     fn priorities_are_told_as_people_set_them() {
         let who = |prio| Who { comm: "hog".into(), prio, ..Who::default() };
-        assert_eq!(described(&who(19)), "hog, real-time priority 80");
-        assert_eq!(described(&who(-1)), "hog, deadline");
-        assert_eq!(described(&who(110)), "hog, nice -10");
-        assert_eq!(described(&Who { prio: i32::MAX, ..Who::default() }), "nice 2147483527");
+        assert_eq!(thread_with_priority(&who(19)), "hog, real-time priority 80");
+        assert_eq!(thread_with_priority(&who(-1)), "hog, deadline");
+        assert_eq!(thread_with_priority(&who(110)), "hog, nice -10");
+        assert_eq!(thread_with_priority(&Who { prio: i32::MAX, ..Who::default() }), "nice 2147483527");
     }
 }

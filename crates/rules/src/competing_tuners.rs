@@ -3,9 +3,10 @@
 //! A finding whose setting such a program decides names it, or the next profile switch undoes the advice. What a
 //! rule is about follows from the paths that it reads, so a rule need not say it.
 
-use super::case::unread;
 use super::judgement::Judgement;
-use super::{Knob, Lasts};
+use crate::change::Persistence;
+use crate::knob::Knob;
+use crate::unknown::unknown_from;
 use facts::Fact;
 use facts::survey::Survey;
 use model::error::run_with;
@@ -13,7 +14,7 @@ use model::error::run_with;
 /// What a program may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // The words are below.
-pub enum Owns {
+pub enum TunedArea {
     Governor,
     Idle,
     Interrupts,
@@ -28,44 +29,44 @@ pub enum Owns {
     Heat,
 }
 
-impl Owns {
+impl TunedArea {
     /// All, in the order in which findings name them.
-    pub const ALL: [Owns; 12] = [
-        Owns::Governor,
-        Owns::Idle,
-        Owns::Interrupts,
-        Owns::Tasks,
-        Owns::Workqueues,
-        Owns::Sysctls,
-        Owns::Watchdog,
-        Owns::Writeback,
-        Owns::HugePages,
-        Owns::SamePages,
-        Owns::Devices,
-        Owns::Heat,
+    pub const ALL: [TunedArea; 12] = [
+        TunedArea::Governor,
+        TunedArea::Idle,
+        TunedArea::Interrupts,
+        TunedArea::Tasks,
+        TunedArea::Workqueues,
+        TunedArea::Sysctls,
+        TunedArea::Watchdog,
+        TunedArea::Writeback,
+        TunedArea::HugePages,
+        TunedArea::SamePages,
+        TunedArea::Devices,
+        TunedArea::Heat,
     ];
 
     /// What it is, in a list: `frequency governor`.
     pub fn words(self) -> &'static str {
         match self {
-            Owns::Governor => "frequency governor",
-            Owns::Idle => "idle states",
-            Owns::Interrupts => "interrupt affinity",
-            Owns::Sysctls => "sysctls",
-            Owns::Watchdog => "watchdogs",
-            Owns::Writeback => "writeback",
-            Owns::Tasks => "CPUs and priorities of tasks",
-            Owns::Workqueues => "workqueue masks",
-            Owns::HugePages => "huge pages",
-            Owns::SamePages => "samepage merging",
-            Owns::Devices => "power saving of devices",
-            Owns::Heat => "frequency limits when it is hot",
+            TunedArea::Governor => "frequency governor",
+            TunedArea::Idle => "idle states",
+            TunedArea::Interrupts => "interrupt affinity",
+            TunedArea::Sysctls => "sysctls",
+            TunedArea::Watchdog => "watchdogs",
+            TunedArea::Writeback => "writeback",
+            TunedArea::Tasks => "CPUs and priorities of tasks",
+            TunedArea::Workqueues => "workqueue masks",
+            TunedArea::HugePages => "huge pages",
+            TunedArea::SamePages => "samepage merging",
+            TunedArea::Devices => "power saving of devices",
+            TunedArea::Heat => "frequency limits when it is hot",
         }
     }
 }
 
 /// A program that decides settings.
-pub struct Rival {
+pub struct Tuner {
     /// What it is called, and systemd's unit without `.service`.
     pub name: &'static str,
     /// The names of its processes, as the kernel cuts them.
@@ -73,7 +74,7 @@ pub struct Rival {
     /// The link by which systemd starts it at boot, where it sets things once and ends.
     pub enabled: Option<&'static str>,
     /// What it decides.
-    pub owns: &'static [Owns],
+    pub areas: &'static [TunedArea],
 }
 
 /// The links of those that end once they have set things.
@@ -84,51 +85,56 @@ pub const CPUPOWER: &str = "/etc/systemd/system/multi-user.target.wants/cpupower
 pub const ONDEMAND: &str = "/etc/systemd/system/multi-user.target.wants/ondemand.service@";
 
 /// Those that are known, the most far-reaching first.
-pub static RIVALS: &[Rival] = &[
-    Rival {
+pub static TUNERS: &[Tuner] = &[
+    Tuner {
         name: "tuned",
         programs: &["tuned"],
         enabled: None,
-        owns: &[
-            Owns::Governor,
-            Owns::Idle,
-            Owns::Interrupts,
-            Owns::Tasks,
-            Owns::Workqueues,
-            Owns::Sysctls,
-            Owns::Watchdog,
-            Owns::Writeback,
-            Owns::HugePages,
-            Owns::Devices,
+        areas: &[
+            TunedArea::Governor,
+            TunedArea::Idle,
+            TunedArea::Interrupts,
+            TunedArea::Tasks,
+            TunedArea::Workqueues,
+            TunedArea::Sysctls,
+            TunedArea::Watchdog,
+            TunedArea::Writeback,
+            TunedArea::HugePages,
+            TunedArea::Devices,
         ],
     },
-    Rival {
+    Tuner {
         name: "tlp",
         programs: &["tlp-pd"],
         enabled: Some(TLP),
-        owns: &[Owns::Governor, Owns::Watchdog, Owns::Writeback, Owns::Devices],
+        areas: &[TunedArea::Governor, TunedArea::Watchdog, TunedArea::Writeback, TunedArea::Devices],
     },
-    Rival {
+    Tuner {
         name: "power-profiles-daemon",
         programs: &["power-profiles-"],
         enabled: None,
-        owns: &[Owns::Governor],
+        areas: &[TunedArea::Governor],
     },
-    Rival { name: "auto-cpufreq", programs: &["auto-cpufreq"], enabled: None, owns: &[Owns::Governor] },
-    Rival {
+    Tuner { name: "auto-cpufreq", programs: &["auto-cpufreq"], enabled: None, areas: &[TunedArea::Governor] },
+    Tuner {
         name: "system76-power",
         programs: &["system76-power"],
         enabled: None,
-        owns: &[Owns::Governor, Owns::Devices],
+        areas: &[TunedArea::Governor, TunedArea::Devices],
     },
-    Rival { name: "gamemoded", programs: &["gamemoded"], enabled: None, owns: &[Owns::Governor] },
-    Rival { name: "cpupower", programs: &[], enabled: Some(CPUPOWER), owns: &[Owns::Governor] },
-    Rival { name: "ondemand", programs: &[], enabled: Some(ONDEMAND), owns: &[Owns::Governor] },
-    Rival { name: "irqbalance", programs: &["irqbalance"], enabled: None, owns: &[Owns::Interrupts] },
-    Rival { name: "numad", programs: &["numad"], enabled: None, owns: &[Owns::Tasks] },
-    Rival { name: "ananicy", programs: &["ananicy", "ananicy-cpp"], enabled: None, owns: &[Owns::Tasks] },
-    Rival { name: "ksmtuned", programs: &["ksmtuned"], enabled: None, owns: &[Owns::SamePages] },
-    Rival { name: "thermald", programs: &["thermald"], enabled: None, owns: &[Owns::Heat] },
+    Tuner { name: "gamemoded", programs: &["gamemoded"], enabled: None, areas: &[TunedArea::Governor] },
+    Tuner { name: "cpupower", programs: &[], enabled: Some(CPUPOWER), areas: &[TunedArea::Governor] },
+    Tuner { name: "ondemand", programs: &[], enabled: Some(ONDEMAND), areas: &[TunedArea::Governor] },
+    Tuner { name: "irqbalance", programs: &["irqbalance"], enabled: None, areas: &[TunedArea::Interrupts] },
+    Tuner { name: "numad", programs: &["numad"], enabled: None, areas: &[TunedArea::Tasks] },
+    Tuner {
+        name: "ananicy",
+        programs: &["ananicy", "ananicy-cpp"],
+        enabled: None,
+        areas: &[TunedArea::Tasks],
+    },
+    Tuner { name: "ksmtuned", programs: &["ksmtuned"], enabled: None, areas: &[TunedArea::SamePages] },
+    Tuner { name: "thermald", programs: &["thermald"], enabled: None, areas: &[TunedArea::Heat] },
 ];
 
 /// The processes of all of them.
@@ -148,13 +154,13 @@ pub static PROGRAMS: &[&str] = &[
 ];
 
 /// What was found of something, and why there may be more of it.
-pub struct Found<T> {
+pub struct Detected<T> {
     /// What is there.
     pub found: Vec<T>,
     hidden: Option<Judgement>,
 }
 
-impl<T> Found<T> {
+impl<T> Detected<T> {
     /// Goes on only if there can be no more of it.
     pub fn and_no_more(&self) -> Result<(), Judgement> {
         self.hidden.clone().map_or(Ok(()), Err)
@@ -162,10 +168,10 @@ impl<T> Found<T> {
 }
 
 /// Which of these programs run. The rule, or another, has to declare them.
-pub fn running(survey: &Survey, names: &'static [&'static str]) -> Found<&'static str> {
+pub fn running_programs(survey: &Survey, names: &'static [&'static str]) -> Detected<&'static str> {
     let threads = match &survey.threads {
         Fact::Known(threads) => threads,
-        other => return Found { found: Vec::new(), hidden: Some(unread("/proc", other)) },
+        other => return Detected { found: Vec::new(), hidden: Some(unknown_from("/proc", other)) },
     };
     // A machine always has threads of the kernel: where none shows, processes are hidden.
     let hidden = (threads.kernel.is_empty() || !threads.complete).then(|| {
@@ -176,70 +182,77 @@ pub fn running(survey: &Survey, names: &'static [&'static str]) -> Found<&'stati
         Judgement::unknown(format!("whether {name} runs is not in this capture: take a new one"))
     });
     let hidden = hidden.or(unasked);
-    Found { found: names.iter().copied().filter(|name| threads.programs.contains(*name)).collect(), hidden }
+    Detected {
+        found: names.iter().copied().filter(|name| threads.programs.contains(*name)).collect(),
+        hidden,
+    }
 }
 
 /// Which rivals are there.
-pub fn rivals(survey: &Survey) -> Found<&'static Rival> {
-    let running = running(survey, PROGRAMS);
+pub fn active_tuners(survey: &Survey) -> Detected<&'static Tuner> {
+    let running = running_programs(survey, PROGRAMS);
     let mut hidden = running.hidden.clone();
-    let mut is_there = |rival: &Rival| {
+    let mut is_there = |rival: &Tuner| {
         let enabled = rival.enabled.is_some_and(|link| match survey.texts.one(link) {
             Fact::Known(_) => true,
             Fact::Absent => false,
             other => {
-                hidden.get_or_insert_with(|| unread(link.trim_end_matches('@'), &other));
+                hidden.get_or_insert_with(|| unknown_from(link.trim_end_matches('@'), &other));
                 false
             }
         });
         enabled || rival.programs.iter().any(|name| running.found.contains(name))
     };
-    let found = RIVALS.iter().filter(|rival| is_there(rival)).collect();
-    Found { found, hidden }
+    let found = TUNERS.iter().filter(|rival| is_there(rival)).collect();
+    Detected { found, hidden }
 }
 
 /// Where settings are that programs decide: the first part of a path that is found in it counts.
-const PLACES: &[(&str, Owns)] = &[
-    ("/proc/sys/kernel/nmi_watchdog", Owns::Watchdog),
-    ("/proc/sys/kernel/watchdog", Owns::Watchdog),
-    ("/proc/sys/vm/dirty_", Owns::Writeback),
-    ("/proc/sys/vm/laptop_mode", Owns::Writeback),
-    ("/proc/sys/", Owns::Sysctls),
-    ("/cpufreq/", Owns::Governor),
-    ("/intel_pstate/", Owns::Governor),
-    ("/energy_perf_bias", Owns::Governor),
-    ("/cpuidle/", Owns::Idle),
-    ("/proc/irq/", Owns::Interrupts),
-    ("/workqueue/", Owns::Workqueues),
-    ("/transparent_hugepage/", Owns::HugePages),
-    ("/mm/ksm/", Owns::SamePages),
-    ("/pcie_aspm/", Owns::Devices),
-    ("/power/control", Owns::Devices),
-    ("/link_power_management_policy", Owns::Devices),
-    ("/snd_hda_intel/", Owns::Devices),
+const AREA_OF_PATH: &[(&str, TunedArea)] = &[
+    ("/proc/sys/kernel/nmi_watchdog", TunedArea::Watchdog),
+    ("/proc/sys/kernel/watchdog", TunedArea::Watchdog),
+    ("/proc/sys/vm/dirty_", TunedArea::Writeback),
+    ("/proc/sys/vm/laptop_mode", TunedArea::Writeback),
+    ("/proc/sys/", TunedArea::Sysctls),
+    ("/cpufreq/", TunedArea::Governor),
+    ("/intel_pstate/", TunedArea::Governor),
+    ("/energy_perf_bias", TunedArea::Governor),
+    ("/cpuidle/", TunedArea::Idle),
+    ("/proc/irq/", TunedArea::Interrupts),
+    ("/workqueue/", TunedArea::Workqueues),
+    ("/transparent_hugepage/", TunedArea::HugePages),
+    ("/mm/ksm/", TunedArea::SamePages),
+    ("/pcie_aspm/", TunedArea::Devices),
+    ("/power/control", TunedArea::Devices),
+    ("/link_power_management_policy", TunedArea::Devices),
+    ("/snd_hda_intel/", TunedArea::Devices),
 ];
 
 /// What nobody sets.
-const FIXED: &[&str] = &["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version", "/proc/sys/kernel/arch"];
+const READ_ONLY: &[&str] =
+    &["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version", "/proc/sys/kernel/arch"];
 
 /// What a rule is about, of all that programs decide; nothing where the setting is not changed at run time.
-pub fn about(knob: &Knob) -> Vec<Owns> {
-    if knob.lasts != Lasts::Runtime {
+pub fn areas_of(knob: &Knob) -> Vec<TunedArea> {
+    if knob.persistence != Persistence::Runtime {
         return Vec::new();
     }
-    let paths = knob.reads.iter().chain(knob.facts).filter(|path| !FIXED.contains(path));
-    paths.filter_map(|path| PLACES.iter().find(|place| path.contains(place.0))).map(|place| place.1).collect()
+    let paths = knob.reads.iter().chain(knob.facts).filter(|path| !READ_ONLY.contains(path));
+    paths
+        .filter_map(|path| AREA_OF_PATH.iter().find(|place| path.contains(place.0)))
+        .map(|place| place.1)
+        .collect()
 }
 
 /// The names of those that are there and decide one of these.
-pub fn owners(survey: &Survey, owns: &[Owns]) -> Vec<&'static str> {
-    let decides = |rival: &&&Rival| rival.owns.iter().any(|one| owns.contains(one));
-    rivals(survey).found.iter().filter(decides).map(|rival| rival.name).collect()
+pub fn tuners_of(survey: &Survey, areas: &[TunedArea]) -> Vec<&'static str> {
+    let decides = |rival: &&&Tuner| rival.areas.iter().any(|one| areas.contains(one));
+    active_tuners(survey).found.iter().filter(decides).map(|rival| rival.name).collect()
 }
 
 /// What has to be added to the advice of a rule where a program may undo it; else nothing.
 pub fn warning(knob: &Knob, survey: &Survey) -> String {
-    let names = owners(survey, &about(knob));
+    let names = tuners_of(survey, &areas_of(knob));
     if names.is_empty() {
         return String::new();
     }
@@ -256,9 +269,9 @@ mod tests {
 
     #[test]
     fn the_programs_are_those_of_the_table() {
-        let table: BTreeSet<&str> = RIVALS.iter().flat_map(|rival| rival.programs).copied().collect();
+        let table: BTreeSet<&str> = TUNERS.iter().flat_map(|rival| rival.programs).copied().collect();
         assert_eq!(table.into_iter().collect::<Vec<_>>(), PROGRAMS);
-        assert!(RIVALS.iter().flat_map(|rival| rival.owns).all(|owns| Owns::ALL.contains(owns)));
+        assert!(TUNERS.iter().flat_map(|rival| rival.areas).all(|areas| TunedArea::ALL.contains(areas)));
     }
 
     /// The names of those who decide what a rule of this id is about, after some edits.

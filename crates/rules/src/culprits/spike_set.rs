@@ -5,7 +5,7 @@ const WORDS: usize = 1024;
 
 /// Numbers of spikes.
 #[derive(Clone, Default)]
-pub struct Numbers {
+pub struct SpikeSet {
     /// The number of the word, and its bits; ascending.
     words: Vec<(u64, u64)>,
     last: Option<u64>,
@@ -14,7 +14,7 @@ pub struct Numbers {
     beyond: u64,
 }
 
-impl Numbers {
+impl SpikeSet {
     /// Adds a number, none smaller than those before; whether it is new.
     pub fn add(&mut self, number: u64) -> bool {
         if self.last == Some(number) {
@@ -32,7 +32,7 @@ impl Numbers {
     }
 
     /// Adds another's, each once.
-    pub fn join(&mut self, other: &Numbers) {
+    pub fn merge(&mut self, other: &SpikeSet) {
         self.words.extend(&other.words);
         self.words.sort_unstable();
         self.words.dedup_by(|next, kept| {
@@ -58,8 +58,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn of(numbers: impl IntoIterator<Item = u64>) -> Numbers {
-        let mut made = Numbers::default();
+    fn of(numbers: impl IntoIterator<Item = u64>) -> SpikeSet {
+        let mut made = SpikeSet::default();
         numbers.into_iter().for_each(|number| assert!(made.add(number)));
         made
     }
@@ -69,7 +69,7 @@ mod tests {
         let sparse = of((0..3_000).map(|n| n * 64));
         assert_eq!((sparse.count(), sparse.words.len()), (3_000, WORDS));
         let mut joined = of(0..64 * 1_024);
-        joined.join(&sparse);
+        joined.merge(&sparse);
         assert_eq!((joined.count(), joined.words.len()), (64 * 1_024 + 3_000 - 1_024, WORDS));
     }
 
@@ -78,7 +78,7 @@ mod tests {
         fn joined_they_are_a_set(a in prop::collection::btree_set(0u64..5_000, 0..200), b in prop::collection::btree_set(0u64..5_000, 0..200)) {
             let mut joined = of(a.iter().copied());
             prop_assert_eq!(joined.count(), a.len() as u64);
-            joined.join(&of(b.iter().copied()));
+            joined.merge(&of(b.iter().copied()));
             let both: BTreeSet<u64> = a.union(&b).copied().collect();
             prop_assert_eq!(joined.count(), both.len() as u64);
         }

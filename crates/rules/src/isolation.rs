@@ -1,19 +1,37 @@
-//! Which CPUs are out of load balancing, by whatever took them out.
+//! Which CPUs the machine keeps apart: by `isolcpus=`, `nohz_full=` or control groups, as far as that could be read.
 //!
 //! Source: Documentation/admin-guide/cpu-isolation.rst, "Cpuset" in cgroup-v2.rst, and section 1.7 of
-//! cgroup-v1/cpusets.rst. `/sys/devices/system/cpu/isolated` shows what `isolcpus=` took out; what partitions of
-//! version 2 took out shows in the root group.
+//! cgroup-v1/cpusets.rst. `/sys/devices/system/cpu/isolated` shows what `isolcpus=` took out of load balancing; what
+//! partitions of version 2 took out shows in the root group.
 
-use super::case::{Case, unread};
-use super::judgement::Judgement;
+use crate::judgement::Judgement;
+use crate::unknown::unknown_from;
 use facts::Fact;
 use facts::groups::{Cpusets, Groups, Partition};
 use facts::survey::Survey;
 use model::error::run_with;
 use model::units::CpuSet;
 
+/// The CPUs that the machine keeps for something: by `isolcpus=`, `nohz_full=` or a control group.
+///
+/// None where none is known and one of the three could not be read. A kernel without `nohz_full` has no such file, and
+/// a machine need have no control groups; the list of what is isolated is always there.
+pub fn isolated_cpus(survey: &Survey) -> Option<CpuSet> {
+    let facts = &survey.facts;
+    let grouped = isolated_by_cgroup(survey);
+    let listed = [&facts.isolated, &facts.nohz_full].into_iter().filter_map(|list| list.known());
+    let all = listed.fold(grouped, |all, list| all.or(list));
+    let read = facts.isolated.known().is_some()
+        && matches!(facts.nohz_full, Fact::Known(_) | Fact::Absent)
+        && match &survey.groups {
+            Fact::Known(groups) => readable(groups).is_ok(),
+            groups => *groups == Fact::Absent,
+        };
+    (read || !all.is_empty()).then_some(all)
+}
+
 /// The CPUs that control groups keep out of load balancing.
-pub fn set_apart(survey: &Survey) -> CpuSet {
+pub fn isolated_by_cgroup(survey: &Survey) -> CpuSet {
     let Fact::Known(groups) = &survey.groups else { return CpuSet::default() };
     let partitions = groups.groups.iter().filter(|group| group.partition == Fact::Known(Partition::Isolated));
     let sets = partitions.filter_map(|group| group.effective.known());
@@ -40,33 +58,14 @@ fn unread_set(cpusets: &Cpusets) -> Option<Judgement> {
     cpusets.sets.iter().find_map(|set| match (&set.cpus, &set.balanced) {
         (Fact::Known(_), Fact::Known(_)) => None,
         (Fact::Known(_), balanced) => {
-            Some(unread(&format!("sched_load_balance of the set {}", set.path), balanced))
+            Some(unknown_from(&format!("sched_load_balance of the set {}", set.path), balanced))
         }
-        (cpus, _) => Some(unread(&format!("cpuset.cpus of the set {}", set.path), cpus)),
+        (cpus, _) => Some(unknown_from(&format!("cpuset.cpus of the set {}", set.path), cpus)),
     })
 }
 
-/// Those of the CPUs that matter over which load is balanced; unknown where that could be any of them.
-pub fn exposed(case: &Case) -> Result<CpuSet, Judgement> {
-    const BOOT: &str = "/sys/devices/system/cpu/isolated";
-    let survey = case.survey;
-    let boot = survey.facts.isolated.known().cloned().unwrap_or_default();
-    let grouped = set_apart(survey);
-    let exposed = case.cpus().without(&boot.or(&grouped));
-    if exposed.is_empty() {
-        return Ok(exposed);
-    }
-    case.known(&survey.facts.isolated, BOOT)?;
-    match &survey.groups {
-        Fact::Absent => {}
-        Fact::Known(groups) => told(groups)?,
-        other => return Err(unread("/sys/fs/cgroup", other)),
-    }
-    Ok(exposed)
-}
-
 /// Goes on only if all control groups could be looked at.
-pub fn told_all(groups: &Groups) -> Result<(), Judgement> {
+pub fn all_readable(groups: &Groups) -> Result<(), Judgement> {
     match groups.missed {
         0 => Ok(()),
         _ => Err(Judgement::unknown(format!(
@@ -78,11 +77,11 @@ pub fn told_all(groups: &Groups) -> Result<(), Judgement> {
 }
 
 /// Goes on only if the control groups told which CPUs they set apart.
-pub(super) fn told(groups: &Groups) -> Result<(), Judgement> {
+pub fn readable(groups: &Groups) -> Result<(), Judgement> {
     match &groups.cpusets {
         None | Some(Cpusets { balanced: Fact::Known(true), .. }) => {}
         Some(Cpusets { balanced: balanced @ (Fact::Refused(_) | Fact::Malformed(_)), .. }) => {
-            return Err(unread("cpuset.sched_load_balance", balanced));
+            return Err(unknown_from("cpuset.sched_load_balance", balanced));
         }
         Some(cpusets) => unread_set(cpusets).map_or(Ok(()), Err)?,
     }
@@ -93,10 +92,10 @@ pub(super) fn told(groups: &Groups) -> Result<(), Judgement> {
             let partitions = groups.groups.iter().map(|group| &group.partition);
             let missing = partitions.filter(|partition| !matches!(partition, Fact::Known(_) | Fact::Absent));
             if let Some(partition) = missing.into_iter().next() {
-                return Err(unread("cpuset.cpus.partition of a control group", partition));
+                return Err(unknown_from("cpuset.cpus.partition of a control group", partition));
             }
-            told_all(groups)
+            all_readable(groups)
         }
-        other => Err(unread(&format!("{}/cpuset.cpus.isolated", groups.root), other)),
+        other => Err(unknown_from(&format!("{}/cpuset.cpus.isolated", groups.root), other)),
     }
 }

@@ -1,9 +1,10 @@
 //! What users are given at login, for the rules about limits.
 
-use super::case::{Case, unread};
 use super::intent::Profile;
 use super::judgement::{Judged, Judgement};
-use super::words::{short, some_of};
+use super::words::{truncate, truncate_list};
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
 use facts::Fact;
 use facts::limits_conf::{Domain, Item, Kind};
 use model::error::run_with;
@@ -12,11 +13,15 @@ use model::error::run_with;
 const FILES: &str = "/etc/security/limits.conf and limits.d";
 
 /// Those whom pam_limits gives enough of something, in words; users are not named. None where there is nobody.
-pub fn granted(case: &Case, item: Item, enough: fn(u64) -> bool) -> Result<Option<String>, Judgement> {
-    let conf = match &case.survey.limits_conf {
+pub fn granted(
+    machine: &MachineView,
+    item: Item,
+    enough: fn(u64) -> bool,
+) -> Result<Option<String>, Judgement> {
+    let conf = match &machine.survey.limits_conf {
         Fact::Known(conf) => conf,
         Fact::Absent => return Ok(None),
-        other => return Err(unread(FILES, other)),
+        other => return Err(unknown_from(FILES, other)),
     };
     // A soft limit alone reaches no further than the hard one that is there already.
     let given = conf.grants.iter().filter(|grant| {
@@ -25,7 +30,7 @@ pub fn granted(case: &Case, item: Item, enough: fn(u64) -> bool) -> Result<Optio
             && grant.kind != Kind::Soft
             && grant.value.is_none_or(enough)
     });
-    let names = some_of(given.map(|grant| short(&grant.domain.to_string())));
+    let names = truncate_list(given.map(|grant| truncate(&grant.domain.to_string())));
     if names.is_empty() && conf.unread > 0 {
         return Err(Judgement::unknown(format!(
             "not all of {FILES} can be read: {}",
@@ -37,13 +42,13 @@ pub fn granted(case: &Case, item: Item, enough: fn(u64) -> bool) -> Result<Optio
 
 /// The judgement of whoever needs no limit for having a capability: only users can lack something then, and only
 /// sound is played by users for sure. `nobody` is the judgement where it lacks it.
-pub fn privileged(
-    case: &Case,
+pub fn judge_privileged(
+    machine: &MachineView,
     capability: &str,
     users: Result<Option<String>, Judgement>,
     nobody: Judgement,
 ) -> Judged {
-    match (users, case.is_for(Profile::Audio)) {
+    match (users, machine.has_profile(Profile::Audio)) {
         (Ok(Some(users)), _) => Ok(Judgement::pass(format!("{capability}; of users: {users}"))),
         (Err(unknown), true) => Err(unknown),
         (Ok(None), true) => Ok(nobody),

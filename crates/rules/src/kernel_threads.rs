@@ -1,16 +1,17 @@
 //! Threads as rules speak of them: whether they show, which of them touch some CPUs, what they are called.
 
-use super::case::{Case, unread};
 use super::judgement::Judgement;
-use super::words::some_of;
+use super::words::truncate_list;
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
 use facts::Fact;
 use facts::threads::{Thread, Threads};
 use model::error::run_with;
 use model::units::CpuSet;
 
 /// The threads, if the kernel's show.
-pub fn seen<'a>(case: &Case<'a>) -> Result<&'a Threads, Judgement> {
-    let threads = case.known(&case.survey.threads, "/proc")?;
+pub fn visible_threads<'a>(machine: &MachineView<'a>) -> Result<&'a Threads, Judgement> {
+    let threads = machine.known(&machine.survey.threads, "/proc")?;
     if threads.kernel.is_empty() {
         return Err(Judgement::unknown(
             "no thread of the kernel shows in /proc: look from outside of the container, and as root where /proc is mounted with hidepid=",
@@ -21,25 +22,25 @@ pub fn seen<'a>(case: &Case<'a>) -> Result<&'a Threads, Judgement> {
 
 /// The names of the kernel's threads of a kind that are allowed on some CPUs; unknown where none is known to be, and
 /// not all could be read.
-pub fn touching(
+pub fn names_allowed_on(
     threads: &Threads,
     cpus: &CpuSet,
     kind: impl Fn(&Thread) -> bool,
 ) -> Result<String, Judgement> {
     let of_kind = || threads.kernel.iter().filter(|thread| kind(thread));
     let on = |thread: &&Thread| thread.allowed.known().is_some_and(|allowed| !allowed.and(cpus).is_empty());
-    let names = some_of(of_kind().filter(on).map(name_of));
+    let names = truncate_list(of_kind().filter(on).map(base_name));
     if names.is_empty() {
         if let Some(thread) = of_kind().find(|thread| !matches!(thread.allowed, Fact::Known(_))) {
-            return Err(unread(&format!("the affinity of {}", name_of(thread)), &thread.allowed));
+            return Err(unknown_from(&format!("the affinity of {}", base_name(thread)), &thread.allowed));
         }
-        complete(threads)?;
+        require_complete(threads)?;
     }
     Ok(names)
 }
 
 /// The name of a thread, without the number of the process that it works for: `kvm-pit`, `vhost`, `iou-sqp`.
-pub fn name_of(thread: &Thread) -> String {
+pub fn base_name(thread: &Thread) -> String {
     let comm = &thread.comm;
     if ["kvm-", "vhost-", "iou-"].iter().any(|family| comm.starts_with(family)) {
         let digits = comm.bytes().rev().take_while(u8::is_ascii_digit).count();
@@ -50,7 +51,7 @@ pub fn name_of(thread: &Thread) -> String {
 }
 
 /// Goes on only if all threads could be read.
-pub fn complete(threads: &Threads) -> Result<(), Judgement> {
+pub fn require_complete(threads: &Threads) -> Result<(), Judgement> {
     match threads.complete {
         true => Ok(()),
         false => Err(Judgement::unknown(format!(

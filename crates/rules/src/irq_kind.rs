@@ -8,7 +8,7 @@ use facts::irqs::Irq;
 
 /// Who decides where an interrupt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum IrqKind {
     /// Whoever writes its affinity.
     Movable,
     /// The kernel, for the queues of a device.
@@ -18,20 +18,20 @@ pub enum Kind {
 }
 
 /// The kind of an interrupt.
-pub fn kind(irq: &Irq) -> Kind {
+pub fn irq_kind(irq: &Irq) -> IrqKind {
     let any = |is: fn(&str) -> bool| irq.actions.iter().any(|action| is(action));
     let first_timer = || irq.number == 0 && any(|action| action == "timer");
     if irq.per_cpu.unwrap_or_else(|| any(of_each_cpu) || first_timer()) {
-        Kind::PerCpu
+        IrqKind::PerCpu
     } else if irq.managed.unwrap_or_else(|| any(of_a_queue)) {
-        Kind::Managed
+        IrqKind::Managed
     } else {
-        Kind::Movable
+        IrqKind::Movable
     }
 }
 
 /// Its handlers, as they are shown: `i801_smbus+ehci_hcd` share the line.
-pub fn handlers(irq: &Irq) -> String {
+pub fn handler_names(irq: &Irq) -> String {
     irq.actions.join("+")
 }
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use facts::Fact;
 
-    fn check(action: &str, managed: Option<bool>, per_cpu: Option<bool>, expected: Kind) {
+    fn check(action: &str, managed: Option<bool>, per_cpu: Option<bool>, expected: IrqKind) {
         let irq = Irq {
             number: 0,
             actions: vec!["first".into(), action.into()],
@@ -64,27 +64,27 @@ mod tests {
             managed,
             per_cpu,
         };
-        assert_eq!(kind(&irq), expected, "{action}");
+        assert_eq!(irq_kind(&irq), expected, "{action}");
     }
 
     #[test]
     fn debugfs_goes_before_names() {
         for (action, expected) in [
-            ("nvme0q1", Kind::Managed),
-            ("nvme12q34", Kind::Managed),
-            ("nvme0q0", Kind::Movable),
-            ("nvmeq1", Kind::Movable),
-            ("virtio3-req.0", Kind::Managed),
-            ("virtio3-request", Kind::Managed),
-            ("virtio3-config", Kind::Movable),
-            ("timer", Kind::PerCpu),
-            ("eth0", Kind::Movable),
-            ("arch_timer", Kind::PerCpu),
+            ("nvme0q1", IrqKind::Managed),
+            ("nvme12q34", IrqKind::Managed),
+            ("nvme0q0", IrqKind::Movable),
+            ("nvmeq1", IrqKind::Movable),
+            ("virtio3-req.0", IrqKind::Managed),
+            ("virtio3-request", IrqKind::Managed),
+            ("virtio3-config", IrqKind::Movable),
+            ("timer", IrqKind::PerCpu),
+            ("eth0", IrqKind::Movable),
+            ("arch_timer", IrqKind::PerCpu),
         ] {
             check(action, None, None, expected);
         }
-        check("nvme0q1", Some(false), Some(false), Kind::Movable);
-        check("mpt3sas0-msix1", Some(true), Some(false), Kind::Managed);
-        check("x", Some(true), Some(true), Kind::PerCpu);
+        check("nvme0q1", Some(false), Some(false), IrqKind::Movable);
+        check("mpt3sas0-msix1", Some(true), Some(false), IrqKind::Managed);
+        check("x", Some(true), Some(true), IrqKind::PerCpu);
     }
 }

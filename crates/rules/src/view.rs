@@ -5,20 +5,21 @@
 
 use std::cell::Cell;
 
-use super::intent::{Chosen, Intent, Profile, isolated};
-use super::judgement::{Judged, Judgement, Verdict};
+use super::intent::{CpuSelection, Intent, Profile};
+use super::isolation::isolated_cpus;
+use super::judgement::{AuditVerdict, Judged, Judgement};
+use super::unknown::{unknown_absent, unknown_from};
 use facts::cmdline::Cmdline;
 use facts::kconfig::Kconfig;
 use facts::line::{parse_cpus, parse_i64, parse_line};
 use facts::survey::Survey;
 use facts::texts::Text;
 use facts::uname::series;
-use facts::{Fact, Facts, errno_name};
-use model::error::run_with;
+use facts::{Fact, Facts};
 use model::units::CpuSet;
 
 /// What a rule sees.
-pub struct Case<'a> {
+pub struct MachineView<'a> {
     /// What was read.
     pub survey: &'a Survey,
     /// What the machine is for.
@@ -26,20 +27,20 @@ pub struct Case<'a> {
     /// The patterns that the rule declares.
     pub reads: &'static [&'static str],
     /// Whether the rule asked which CPUs matter.
-    asked: Cell<bool>,
+    asked_cpus: Cell<bool>,
 }
 
-impl<'a> Case<'a> {
+impl<'a> MachineView<'a> {
     /// A machine before the judge of a rule that reads these patterns.
-    pub fn new(survey: &'a Survey, intent: &'a Intent, reads: &'static [&'static str]) -> Case<'a> {
-        Case { survey, intent, reads, asked: Cell::new(false) }
+    pub fn new(survey: &'a Survey, intent: &'a Intent, reads: &'static [&'static str]) -> MachineView<'a> {
+        MachineView { survey, intent, reads, asked_cpus: Cell::new(false) }
     }
 
     /// What the judge says, unless it is about CPUs of which none is known: of none everything is true.
-    pub fn judged(&self, judge: fn(&Case) -> Judged) -> Judgement {
+    pub fn judge(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
         let judged = judge(self).unwrap_or_else(|early| early);
-        let decided = matches!(judged.verdict, Verdict::Pass | Verdict::Fail);
-        if decided && self.asked.get() && self.intent.cpus.is_empty() {
+        let decided = matches!(judged.verdict, AuditVerdict::Pass | AuditVerdict::Fail);
+        if decided && self.asked_cpus.get() && self.intent.cpus.is_empty() {
             return self.no_cpus();
         }
         judged
@@ -52,12 +53,12 @@ impl<'a> Case<'a> {
 
     /// The CPUs that matter.
     pub fn cpus(&self) -> &'a CpuSet {
-        self.asked.set(true);
+        self.asked_cpus.set(true);
         &self.intent.cpus
     }
 
     /// Whether the machine is for this.
-    pub fn is_for(&self, profile: Profile) -> bool {
+    pub fn has_profile(&self, profile: Profile) -> bool {
         self.intent.profile == profile
     }
 
@@ -67,7 +68,7 @@ impl<'a> Case<'a> {
         match self.survey.texts.all(pattern) {
             Fact::Known(texts) => Ok(texts),
             Fact::Absent => Ok(&[]),
-            other => Err(unread(pattern, &other)),
+            other => Err(unknown_from(pattern, &other)),
         }
     }
 
@@ -83,7 +84,7 @@ impl<'a> Case<'a> {
             let value = text.content.clone().parse(|content| parse(&content));
             match value {
                 Fact::Known(value) => Ok((text.names.as_slice(), value)),
-                other => Err(unread(&text.path, &other)),
+                other => Err(unknown_from(&text.path, &other)),
             }
         };
         self.texts(pattern)?.iter().map(one).collect()
@@ -99,32 +100,32 @@ impl<'a> Case<'a> {
         match self.survey.texts.one(path).parse(parse) {
             Fact::Known(value) => Ok(Some(value)),
             Fact::Absent => Ok(None),
-            other => Err(unread(path, &other)),
+            other => Err(unknown_from(path, &other)),
         }
     }
 
     /// A file of one number; none where it is absent.
-    pub fn number_if_there(&self, path: &str) -> Result<Option<i64>, Judgement> {
+    pub fn number_if_present(&self, path: &str) -> Result<Option<i64>, Judgement> {
         self.parsed(path, parse_i64)
     }
 
     /// A file of one number; unknown where it is absent.
     pub fn number(&self, path: &str) -> Result<i64, Judgement> {
-        self.number_if_there(path)?.ok_or_else(|| absent(path))
+        self.number_if_present(path)?.ok_or_else(|| unknown_absent(path))
     }
 
     /// A file of one line; none where it is absent.
-    pub fn line_if_there(&self, path: &str) -> Result<Option<String>, Judgement> {
+    pub fn line_if_present(&self, path: &str) -> Result<Option<String>, Judgement> {
         self.parsed(path, parse_line)
     }
 
     /// A file of one line; unknown where it is absent.
     pub fn line(&self, path: &str) -> Result<String, Judgement> {
-        self.line_if_there(path)?.ok_or_else(|| absent(path))
+        self.line_if_present(path)?.ok_or_else(|| unknown_absent(path))
     }
 
     /// A file with a list of CPUs; none where it is absent.
-    pub fn cpu_list_if_there(&self, path: &str) -> Result<Option<CpuSet>, Judgement> {
+    pub fn cpu_list_if_present(&self, path: &str) -> Result<Option<CpuSet>, Judgement> {
         self.parsed(path, parse_cpus)
     }
 
@@ -132,8 +133,8 @@ impl<'a> Case<'a> {
     pub fn known<T>(&self, fact: &'a Fact<T>, what: &str) -> Result<&'a T, Judgement> {
         match fact {
             Fact::Known(value) => Ok(value),
-            Fact::Absent => Err(absent(what)),
-            other => Err(unread(what, other)),
+            Fact::Absent => Err(unknown_absent(what)),
+            other => Err(unknown_from(what, other)),
         }
     }
 
@@ -160,10 +161,10 @@ impl<'a> Case<'a> {
     }
 
     /// Goes on only where some CPUs are to be kept from the others' work.
-    pub fn needs_isolation(&self) -> Result<(), Judgement> {
+    pub fn require_isolation(&self) -> Result<(), Judgement> {
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
         match self.intent.chosen {
-            Chosen::Unknown => Err(Judgement::unknown(
+            CpuSelection::Unknown => Err(Judgement::unknown(
                 "which CPUs are isolated could not be read: say with --cpus which ones matter",
             )),
             _ if self.cpus().is_empty() => Err(self.no_cpus()),
@@ -175,15 +176,15 @@ impl<'a> Case<'a> {
     }
 
     /// The online CPUs that neither matter nor are set apart: the rest of the machine's work is theirs.
-    pub fn housekeeping(&self) -> Result<CpuSet, Judgement> {
+    pub fn housekeeping_cpus(&self) -> Result<CpuSet, Judgement> {
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
         let others = online.without(self.cpus());
-        let free = others.without(&isolated(self.survey).unwrap_or_default());
+        let free = others.without(&isolated_cpus(self.survey).unwrap_or_default());
         Ok(if free.is_empty() { others } else { free })
     }
 
     /// Goes on only on x86.
-    pub fn needs_x86(&self) -> Result<(), Judgement> {
+    pub fn require_x86(&self) -> Result<(), Judgement> {
         let machine = self.known(&self.facts().machine, "/proc/sys/kernel/arch")?;
         match machine.as_str() {
             "x86_64" | "i386" | "i486" | "i586" | "i686" => Ok(()),
@@ -193,7 +194,7 @@ impl<'a> Case<'a> {
 
     /// Why no CPU is judged.
     fn no_cpus(&self) -> Judgement {
-        let isolated = isolated(self.survey).filter(|_| self.intent.chosen == Chosen::Isolated);
+        let isolated = isolated_cpus(self.survey).filter(|_| self.intent.chosen == CpuSelection::Isolated);
         let why = match isolated {
             Some(cpus) => format!("the isolated CPUs {cpus} are offline"),
             None => "which CPUs there are could not be read in /sys/devices/system/cpu/online".to_owned(),
@@ -208,34 +209,4 @@ impl<'a> Case<'a> {
             name => Ok(name != "none"),
         }
     }
-}
-
-/// The unknown of a text that is not there.
-pub fn absent(what: &str) -> Judgement {
-    Judgement::unknown(format!("{what} is not there"))
-}
-
-/// The capability that reading takes.
-fn to_read(what: &str) -> &'static str {
-    match what {
-        _ if what.contains("kmsg") || what.contains("kallsyms") => "CAP_SYSLOG",
-        _ if what.starts_with("/proc/") && what[6..].starts_with(|c: char| c.is_ascii_digit()) => {
-            "CAP_SYS_PTRACE"
-        }
-        "/proc" => "CAP_SYS_PTRACE",
-        _ => "CAP_DAC_READ_SEARCH",
-    }
-}
-
-/// The unknown of a text that was refused or malformed, with what would help.
-pub fn unread<T>(what: &str, fact: &Fact<T>) -> Judgement {
-    Judgement::unknown(match fact {
-        Fact::Refused(errno @ (libc::EACCES | libc::EPERM)) => {
-            format!("{what} may not be read ({}): {}", errno_name(*errno), run_with(to_read(what)))
-        }
-        Fact::Refused(libc::ENODATA) => format!("{what} is not in this capture: take a new one"),
-        Fact::Refused(errno) => format!("{what} cannot be read ({})", errno_name(*errno)),
-        Fact::Malformed(why) => format!("{what} is not understood: {why}"),
-        Fact::Absent | Fact::Known(_) => format!("{what} is not there"),
-    })
 }

@@ -8,11 +8,11 @@
 mod tests {
     #![allow(clippy::disallowed_methods)] // The corpus is files, and so is the source.
 
-    use crate::Knob;
     use crate::audit::finding;
     use crate::corpus::tests::{machine, machines};
     use crate::fixture::Machine;
-    use crate::judgement::Verdict;
+    use crate::judgement::AuditVerdict;
+    use crate::knob::Knob;
     use crate::knobs;
     use facts::survey::Survey;
     use host::record::Seen;
@@ -24,7 +24,7 @@ mod tests {
     struct Judged {
         machine: Machine,
         survey: Survey,
-        verdicts: BTreeMap<&'static str, Verdict>,
+        verdicts: BTreeMap<&'static str, AuditVerdict>,
     }
 
     impl Judged {
@@ -45,9 +45,9 @@ mod tests {
                 all || knob.reads.iter().any(|text| self.survey.texts.all(text) != survey.texts.all(text))
             };
             let passes = |knob: &&&'static Knob| {
-                matches!(self.verdicts[knob.id], Verdict::Fail | Verdict::Unknown)
+                matches!(self.verdicts[knob.id], AuditVerdict::Fail | AuditVerdict::Unknown)
                     && sees(knob)
-                    && finding(knob, &survey, &intent).verdict == Verdict::Pass
+                    && finding(knob, &survey, &intent).verdict == AuditVerdict::Pass
             };
             knobs::ALL.iter().filter(passes).map(|knob| knob.id).collect()
         }
@@ -267,7 +267,7 @@ mod tests {
             let knob = crate::find(rule).unwrap();
             let found = machine.finding(knob);
             tried += 1;
-            if found.verdict == Verdict::Pass {
+            if found.verdict == AuditVerdict::Pass {
                 wrong.push(format!("{rule} passes with {edits}: {}", found.value));
             }
         }

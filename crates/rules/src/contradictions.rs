@@ -3,7 +3,7 @@
 use super::audit::audit;
 use super::change::Change;
 use super::intent::Intent;
-use super::judgement::Verdict;
+use super::judgement::AuditVerdict;
 use super::remedy::Remedy;
 use facts::survey::Survey;
 use std::collections::BTreeSet;
@@ -44,7 +44,8 @@ impl Wish {
 
 /// Each two rules that fail on a machine and ask for opposites, the first way of each remedy taken.
 pub fn contradictions(survey: &Survey, intent: &Intent) -> Vec<String> {
-    let failing = audit(survey, intent).findings.into_iter().filter(|found| found.verdict == Verdict::Fail);
+    let failing =
+        audit(survey, intent).findings.into_iter().filter(|found| found.verdict == AuditVerdict::Fail);
     let wishes: Vec<(&str, String, BTreeSet<Wish>)> =
         failing.map(|found| (found.rule, found.fix.clone(), wishes(&found.remedy))).collect();
     let mut clashes = Vec::new();
@@ -59,15 +60,15 @@ pub fn contradictions(survey: &Survey, intent: &Intent) -> Vec<String> {
 }
 
 fn wishes(remedy: &Remedy) -> BTreeSet<Wish> {
-    let first = remedy.parts.iter().filter_map(|part| part.ways.first());
-    first.flat_map(|way| way.now.iter().chain(&way.keep)).flat_map(of_change).collect()
+    let first = remedy.parts.iter().filter_map(|part| part.alternatives.first());
+    first.flat_map(|way| way.changes.iter().chain(&way.persist)).flat_map(of_change).collect()
 }
 
 fn of_change(change: &Change) -> Vec<Wish> {
     match change {
-        Change::Boot { word } => vec![Wish::parameter(word, true)],
-        Change::BootWithout { word } => vec![Wish::parameter(word, false)],
-        Change::Config { option, value } => vec![Wish::of(format!("CONFIG_{option}"), value, true)],
+        Change::CmdlineAdd { word } => vec![Wish::parameter(word, true)],
+        Change::CmdlineRemove { word } => vec![Wish::parameter(word, false)],
+        Change::Kconfig { option, value } => vec![Wish::of(format!("CONFIG_{option}"), value, true)],
         Change::Disable { program, .. } => vec![Wish::of(format!("program {program}"), "", false)],
         Change::Advice { words, .. } => of_words(words),
         Change::Sysctl { .. } | Change::Write { .. } => {

@@ -2,39 +2,40 @@
 
 use std::collections::BTreeMap;
 
-use super::group::Group;
-use super::{Culprit, who};
+use super::group::CulpritGroup;
+use super::names;
+use super::rule::CulpritRule;
 use model::keyword::Word;
 use model::run;
 use model::slice::SliceKind;
 use model::units::Nanos;
 
 /// Threads that are told apart of what is only judged when the run is over.
-const MOST: usize = 16;
+const MAX_GROUPS: usize = 16;
 /// The name of those that are not told apart any more.
 pub(super) const POOLED: &str = "many others";
 
 /// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.
-pub type Key = (&'static str, Word<SliceKind>, String);
+pub type GroupKey = (&'static str, Word<SliceKind>, String);
 
 /// Culprits by what makes them.
-pub type Groups = BTreeMap<Key, Group>;
+pub type GroupMap = BTreeMap<GroupKey, CulpritGroup>;
 
 /// The rule that knows a slice, and what matched.
-pub type Found = Option<(&'static Culprit, String)>;
+pub type Match = Option<(&'static CulpritRule, String)>;
 
 /// What a place took that is not certain to be its own.
 #[derive(Default)]
-pub struct Held {
+pub struct Deferred {
     total: i64,
-    groups: Groups,
+    groups: GroupMap,
 }
 
-impl Held {
+impl Deferred {
     /// Adds a slice of the spike of that number; how many culprits found no room.
-    pub fn add(&mut self, spike: u64, slice: &run::Slice, found: Found, at: Nanos) -> u64 {
+    pub fn add(&mut self, spike: u64, slice: &run::Slice, found: Match, at: Nanos) -> u64 {
         self.total = self.total.saturating_add(slice.ns.0.max(0));
-        count_in(&mut self.groups, MOST, spike, slice, found, at)
+        count_slice(&mut self.groups, MAX_GROUPS, spike, slice, found, at)
     }
 
     /// What it took.
@@ -43,10 +44,10 @@ impl Held {
     }
 
     /// Counts it after all.
-    pub fn join(&self, groups: &mut Groups) {
+    pub fn merge_into(&self, groups: &mut GroupMap) {
         for (key, group) in &self.groups {
             match groups.get_mut(key) {
-                Some(there) => there.absorb(group),
+                Some(there) => there.merge(group),
                 None => drop(groups.insert(key.clone(), group.clone())),
             }
         }
@@ -54,28 +55,28 @@ impl Held {
 }
 
 /// Counts a slice of the spike of that number, which ended at `at`; how many culprits found no room.
-pub fn count_in(
-    groups: &mut Groups,
+pub fn count_slice(
+    groups: &mut GroupMap,
     most: usize,
     spike: u64,
     slice: &run::Slice,
-    found: Found,
+    found: Match,
     at: Nanos,
 ) -> u64 {
     let key = match &found {
-        Some((rule, _)) => (rule.id, Word::default(), who::apart(rule.apart, slice)),
-        None => ("", slice.kind.clone(), who::most_telling(slice)),
+        Some((rule, _)) => (rule.id, Word::default(), names::group_name(rule.grouping, slice)),
+        None => ("", slice.kind.clone(), names::fallback_name(slice)),
     };
     let (rule, evidence) = found.unzip();
     let room = groups.len() < most || groups.contains_key(&key);
     let key = if room { key } else { pool(key, &slice.kind) };
-    let group = groups.entry(key).or_insert_with(|| Group::new(rule));
+    let group = groups.entry(key).or_insert_with(|| CulpritGroup::new(rule));
     group.add(spike, slice, evidence.unwrap_or_else(|| slice.evidence.clone()), at);
     u64::from(!room)
 }
 
 /// The key of those that found no room.
-fn pool(key: Key, kind: &Word<SliceKind>) -> Key {
+fn pool(key: GroupKey, kind: &Word<SliceKind>) -> GroupKey {
     match key.0 {
         // A bundle's kinds are words from outside: what is no kind has no pool of its own.
         "" if kind.known().is_some() => ("", kind.clone(), POOLED.to_owned()),

@@ -1,0 +1,112 @@
+//! What a culprit's rule sees: a slice of a spike, the run it is of, and what shows over many spikes.
+
+use super::names;
+use super::patterns::Patterns;
+use model::run;
+use model::slice::SliceKind;
+use model::units::{Cpu, Nanos};
+
+/// The machine and the run that spikes are of.
+#[derive(Clone, Copy)]
+pub struct RunContext<'a> {
+    /// The machine.
+    pub host: &'a run::Host,
+    /// What stood in the way of a fair measurement.
+    pub integrity: &'a [run::Integrity],
+    /// The measured CPUs.
+    pub cpus: &'a [Cpu],
+    /// The period of the measuring threads.
+    pub interval: Option<Nanos>,
+    /// Seconds in which the hypervisor took time, as it counts that itself; empty where it is not known.
+    pub steal: &'a [StealInterval],
+}
+
+impl<'a> RunContext<'a> {
+    /// Of a run that goes on: the machine alone.
+    pub fn of_machine(host: &'a run::Host) -> RunContext<'a> {
+        RunContext { host, integrity: &[], cpus: &[], interval: None, steal: &[] }
+    }
+
+    /// Of a run that is over, or of its last checkpoint, without the hypervisor's own account.
+    pub fn of_run(run: &'a run::Run) -> RunContext<'a> {
+        let interval = run.plan.interval_ns;
+        RunContext { host: &run.host, integrity: &run.integrity, cpus: &run.plan.cpus, interval, steal: &[] }
+    }
+}
+
+/// A stretch, usually of a second, in which the hypervisor took time from a CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StealInterval {
+    /// Which CPU.
+    pub cpu: Cpu,
+    /// Its begin.
+    pub from: Nanos,
+    /// Its end.
+    pub to: Nanos,
+    /// How much, in ticks of 10 ms.
+    pub ns: Nanos,
+}
+
+impl StealInterval {
+    /// What a second's record says; nothing where no time was taken, or that is not counted.
+    pub fn of(block: &run::Block) -> Option<StealInterval> {
+        let ns = block.steal_ns.filter(|ns| ns.0 > 0)?;
+        let length = block.span_ns.unwrap_or(Nanos::SECOND).0.max(0);
+        let to = Nanos(block.mono_ns.0.saturating_add(length));
+        Some(StealInterval { cpu: block.cpu, from: block.mono_ns, to, ns })
+    }
+}
+
+/// A slice as a rule sees it. Unexplained time is seen as a slice of the kind `unexplained`.
+pub struct SliceContext<'a> {
+    /// The spike; of unexplained time only its times and its CPU.
+    pub spike: &'a run::Spike,
+    /// The slice.
+    pub slice: &'a run::Slice,
+    /// The machine and the run; of the run nothing is known while it goes on, all when unexplained time is judged.
+    pub run: &'a RunContext<'a>,
+    /// What is seen over many spikes; empty while the run goes on, known when unexplained time is judged.
+    pub patterns: &'a Patterns,
+}
+
+impl SliceContext<'_> {
+    /// The function, if it is one of these.
+    pub fn function_in(&self, names: &[&str]) -> Option<&str> {
+        let function = self.slice.who.function.as_str();
+        names.contains(&function).then_some(function)
+    }
+
+    /// Whether the slice is of the thread that came late.
+    pub fn is_victim(&self) -> bool {
+        self.slice.who.pid != 0 && self.slice.who.pid == self.spike.victim.pid
+    }
+
+    /// That another thread of higher or equal priority ran, in words.
+    pub fn higher_priority_thread(&self) -> Option<String> {
+        let (who, victim) = (&self.slice.who, &self.spike.victim);
+        let first = !who.comm.is_empty() && !self.is_victim() && who.prio <= victim.prio;
+        first.then(|| {
+            format!("{} ran before {}", names::thread_with_priority(who), names::thread_with_priority(victim))
+        })
+    }
+
+    /// The function of a timer that expired, if it is one's time.
+    pub fn timer_function(&self) -> Option<&str> {
+        let who = &self.slice.who;
+        let of_timers = ["HRTIMER", "TIMER", "arch_timer", "local_timer"].contains(&who.irq.as_str());
+        Some(who.function.as_str()).filter(|function| of_timers && !function.is_empty())
+    }
+
+    /// The work item that a kernel worker was at, if it is one of these: by the stack where it was not preempted.
+    pub fn work_item_in(&self, names: &[&str]) -> Option<&str> {
+        let worker = self.slice.who.comm.starts_with("kworker/");
+        let unpreempted = worker && self.slice.kind == SliceKind::PreemptOff;
+        if unpreempted { self.stack_function_in(names) } else { self.function_in(names) }
+    }
+
+    /// The first of these functions that the CPU was in, by the slice's function and stack.
+    pub fn stack_function_in(&self, names: &[&str]) -> Option<&str> {
+        let frames = std::iter::once(&self.slice.who.function).chain(&self.slice.stack);
+        frames.map(|frame| names::bare_function(frame)).find(|frame| names.contains(frame))
+    }
+}

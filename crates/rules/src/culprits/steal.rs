@@ -1,0 +1,102 @@
+//! Steal, as the hypervisor counts it: which spikes of its seconds it accounts for, and which seconds are kept.
+
+use std::collections::BTreeMap;
+
+use super::context::{RunContext, SliceContext, StealInterval};
+use super::hypervisor_steal;
+use super::patterns::{Patterns, SpikeSpan};
+use model::run::{Host, Slice, Spike};
+use model::units::{Cpu, Nanos};
+use trace::timeline;
+
+/// Attributes a spike's unexplained time to the hypervisor where its steal counter shows it, once the run is over.
+pub fn attribute(host: &Host, steal: &[StealInterval], spike: &mut Spike) {
+    let run = RunContext { steal, ..RunContext::of_machine(host) };
+    let (slice, patterns) = (Slice::default(), Patterns::default());
+    let counted = {
+        let context = SliceContext { spike, slice: &slice, run: &run, patterns: &patterns };
+        (hypervisor_steal::CULPRIT.matches)(&context).is_some()
+    };
+    if counted {
+        timeline::steal(spike);
+    }
+}
+
+/// Further than this from a spike a second's steal is not of it: more than any rule looks.
+const NEAR: i64 = Nanos::SECOND.0;
+
+/// Drops steal that is near none of the spikes and ended before `recent`.
+pub fn retain_near<'a>(
+    steal: &mut Vec<StealInterval>,
+    spans: impl Iterator<Item = &'a SpikeSpan>,
+    recent: Nanos,
+) {
+    let mut near: BTreeMap<Cpu, Vec<(i64, i64)>> = BTreeMap::new();
+    for span in spans {
+        let around = (span.from.0.saturating_sub(NEAR), span.to.0.saturating_add(NEAR));
+        near.entry(span.cpu).or_default().push(around);
+    }
+    for spans in near.values_mut() {
+        spans.sort_unstable();
+        // Those that overlap are one, so that the last that begins before a time is the only one to ask.
+        spans.dedup_by(|next, kept| {
+            let one = next.0 <= kept.1;
+            if one {
+                kept.1 = kept.1.max(next.1);
+            }
+            one
+        });
+    }
+    steal.retain(|steal| {
+        let spans = near.get(&steal.cpu).map_or(&[][..], Vec::as_slice);
+        let before = spans.partition_point(|span| span.0 <= steal.to.0);
+        steal.to >= recent || before.checked_sub(1).is_some_and(|at| spans[at].1 >= steal.from.0)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_hypervisor_counts_is_no_longer_what_cannot_be_told() {
+        let host = Host { virtualization: "kvm".into(), ..Host::default() };
+        let told = |ns: i64| {
+            let steal =
+                StealInterval { cpu: Cpu(1), from: Nanos(0), to: Nanos(1_000_000_000), ns: Nanos(ns) };
+            let mut spike = Spike {
+                cpu: Cpu(1),
+                expected_ns: Nanos(500_000_000),
+                actual_ns: Nanos(540_000_000),
+                unexplained_ns: Nanos(40_000_000),
+                unexplained_why: "it cannot be told: x".into(),
+                ..Spike::default()
+            };
+            attribute(&host, &[steal], &mut spike);
+            timeline::is_outside(&spike.unexplained_why)
+        };
+        assert!(told(40_000_000) && !told(10_000_000));
+    }
+
+    #[test]
+    fn what_is_near_a_spike_of_its_cpu_or_recent_stays() {
+        let second = |cpu, from: i64| StealInterval {
+            cpu: Cpu(cpu),
+            from: Nanos(from * NEAR),
+            to: Nanos((from + 1) * NEAR),
+            ns: Nanos(1),
+        };
+        let span = |from: i64, to: i64| SpikeSpan {
+            cpu: Cpu(0),
+            from: Nanos(from * NEAR),
+            to: Nanos(to * NEAR),
+            unexplained: Nanos(1),
+        };
+        let mut steal: Vec<StealInterval> = (0..40).flat_map(|at| [second(0, at), second(1, at)]).collect();
+        retain_near(&mut steal, [span(20, 21), span(10, 13), span(11, 12)].iter(), Nanos(39 * NEAR));
+        let left: Vec<(u32, i64)> = steal.iter().map(|one| (one.cpu.0, one.from.0 / NEAR)).collect();
+        let of_spikes = (8..=14).chain(18..=22).map(|at| (0, at));
+        let recent = [(0, 38), (1, 38), (0, 39), (1, 39)];
+        assert_eq!(left, of_spikes.chain(recent).collect::<Vec<_>>());
+    }
+}

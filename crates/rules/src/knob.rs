@@ -1,0 +1,119 @@
+//! A knob's record: a setting that can be judged, with everything that is known of it.
+
+use serde::Serialize;
+
+use crate::change::Persistence;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::remedy::Remedy;
+use crate::view::MachineView;
+use model::slice::SliceKind;
+
+/// A setting that can be judged.
+pub struct Knob {
+    /// Names the setting, in kebab case; the file's name with `-` for `_`.
+    pub id: &'static str,
+    /// A few words, lower case, no full stop: `real-time throttling`.
+    pub title: &'static str,
+    /// What it is: one to four sentences.
+    pub description: &'static str,
+    /// Why it matters for latency; findings that fail carry it.
+    pub rationale: &'static str,
+    /// How onbeat tells, and what it cannot see.
+    pub detection: &'static str,
+    /// What changing it costs, and what can go wrong.
+    pub side_effects: &'static str,
+    /// What it should be, unless the judgement says it more exactly.
+    pub wanted: &'static str,
+    /// What to do, unless the judgement says it more exactly: changes as data ([`crate::change`]), or words.
+    pub fix: fn() -> Remedy,
+    /// How bad it is, unless the judgement says otherwise.
+    pub severity: Severity,
+    /// How it is known that it matters.
+    pub evidence: EvidenceKind,
+    /// What experts disagree about, and the measurement that settles it; empty if nothing.
+    pub disputed: &'static str,
+    /// How long a change lasts, as follows from the usual remedy where that is no words alone.
+    pub persistence: Persistence,
+    /// Where it is written, most authoritative first.
+    pub sources: &'static [Source],
+    /// What it takes time from a task as, in the words of a spike's slices.
+    pub cures: &'static [SliceKind],
+    /// Knobs that have to be set before this one, and undone after it.
+    pub after: &'static [&'static str],
+    /// Knobs that it must not be combined with.
+    pub conflicts: &'static [&'static str],
+    /// Patterns of the texts that it reads (see [`facts::texts`]).
+    pub reads: &'static [&'static str],
+    /// Facts that it reads besides: the kernel's texts they come from, for the documentation.
+    pub facts: &'static [&'static str],
+    /// Programs that it looks for, by the names that the kernel gives them.
+    pub programs: &'static [&'static str],
+    /// Judges a machine.
+    pub judge: fn(&MachineView) -> Judged,
+    /// Machines that show what it does.
+    pub examples: Examples,
+}
+
+impl Knob {
+    /// The fields that a record does not name: a new field is edited in here and in the records that use it.
+    ///
+    /// Severity and evidence claim the least; a record without words, sources or a judge fails the tests.
+    pub const DEFAULT: Knob = Knob {
+        id: "",
+        title: "",
+        description: "",
+        rationale: "",
+        detection: "",
+        side_effects: "",
+        wanted: "",
+        fix: Remedy::default,
+        severity: Severity::Info,
+        evidence: EvidenceKind::Practice,
+        disputed: "",
+        persistence: Persistence::Runtime,
+        sources: &[],
+        cures: &[],
+        after: &[],
+        conflicts: &[],
+        reads: &[],
+        facts: &[],
+        programs: &[],
+        judge: |_| Err(Judgement::unknown("this rule has no judge")),
+        examples: Examples { fires: "", silent: "", unknown: "" },
+    };
+}
+
+/// Changes to a well-set machine (`src/rules/base`) that show what a rule does.
+///
+/// A line is `/path: text`, `| more text`, `/path refused`, `/path absent` (with all below it), `CONFIG_A=y`,
+/// `cmdline + word`, `cmdline - word`, `program + NAME` (it runs), `--profile NAME` or `--cpus LIST`.
+pub struct Examples {
+    /// After these it fails.
+    pub fires: &'static str,
+    /// After these it passes; none where the machine is well set as it is.
+    pub silent: &'static str,
+    /// After these it cannot tell.
+    pub unknown: &'static str,
+}
+
+/// Where something is written.
+pub struct Source {
+    /// The document, and the place in it.
+    pub title: &'static str,
+    /// Where it can be opened.
+    pub url: &'static str,
+}
+
+/// How it is known that a setting matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EvidenceKind {
+    /// The kernel's own documentation, or that of the part concerned, says so.
+    Documented,
+    /// Read in the source.
+    Source,
+    /// Seen on a real kernel.
+    Observed,
+    /// What practitioners do: measure before relying on it.
+    Practice,
+}

@@ -1,0 +1,52 @@
+//! Which of the audited CPUs are still part of load balancing, and how they are taken out of it at boot.
+
+use crate::change::Change;
+use crate::isolation::{isolated_by_cgroup, readable};
+use crate::judgement::Judgement;
+use crate::remedy::Remedy;
+use crate::unknown::unknown_from;
+use crate::view::MachineView;
+use facts::Fact;
+use model::units::CpuSet;
+
+/// Those of the CPUs that matter over which load is balanced; unknown where that could be any of them.
+pub fn balanced_cpus(machine: &MachineView) -> Result<CpuSet, Judgement> {
+    const BOOT: &str = "/sys/devices/system/cpu/isolated";
+    let survey = machine.survey;
+    let boot = survey.facts.isolated.known().cloned().unwrap_or_default();
+    let grouped = isolated_by_cgroup(survey);
+    let exposed = machine.cpus().without(&boot.or(&grouped));
+    if exposed.is_empty() {
+        return Ok(exposed);
+    }
+    machine.known(&survey.facts.isolated, BOOT)?;
+    match &survey.groups {
+        Fact::Absent => {}
+        Fact::Known(groups) => readable(groups)?,
+        other => return Err(unknown_from("/sys/fs/cgroup", other)),
+    }
+    Ok(exposed)
+}
+
+/// The CPUs that matter isolated from the boot on, and no interrupt sent there by another word.
+pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
+    let boot = Remedy::from(Change::cmdline_add(isolcpus(machine)));
+    let asked = machine.facts().cmdline.known().and_then(|cmdline| cmdline.value("irqaffinity"));
+    let crosses = asked
+        .and_then(|list| CpuSet::parse(list).ok())
+        .is_some_and(|list| !list.and(machine.cpus()).is_empty());
+    match machine.housekeeping_cpus() {
+        Ok(rest) if crosses => boot.and(Change::cmdline_add(format!("irqaffinity={rest}"))),
+        _ => boot,
+    }
+}
+
+/// The word that isolates the CPUs that matter, beside those that are isolated, with the flags that are given.
+fn isolcpus(machine: &MachineView) -> String {
+    let facts = machine.facts();
+    let given = facts.cmdline.known().and_then(|cmdline| cmdline.values("isolcpus").next());
+    let ticks = given.is_some_and(|value| value.split(',').any(|flag| flag == "nohz"));
+    let isolated = facts.isolated.known().filter(|_| given.is_some()).cloned().unwrap_or_default();
+    let flags = if ticks { "nohz,managed_irq,domain" } else { "managed_irq,domain" };
+    format!("isolcpus={flags},{}", machine.cpus().or(&isolated))
+}

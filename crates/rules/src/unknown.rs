@@ -1,0 +1,36 @@
+//! Unknown as a judgement: why a text that a rule needs is not known, and what would help.
+
+use crate::judgement::Judgement;
+use facts::Fact;
+use model::error::run_with;
+use model::fact::errno_name;
+
+/// The unknown judgement for a text that is not there.
+pub fn unknown_absent(what: &str) -> Judgement {
+    Judgement::unknown(format!("{what} is not there"))
+}
+
+/// The capability that reading a text takes.
+fn capability_for(what: &str) -> &'static str {
+    match what {
+        _ if what.contains("kmsg") || what.contains("kallsyms") => "CAP_SYSLOG",
+        _ if what.starts_with("/proc/") && what[6..].starts_with(|c: char| c.is_ascii_digit()) => {
+            "CAP_SYS_PTRACE"
+        }
+        "/proc" => "CAP_SYS_PTRACE",
+        _ => "CAP_DAC_READ_SEARCH",
+    }
+}
+
+/// The unknown judgement for a text that was refused or malformed, with what would help.
+pub fn unknown_from<T>(what: &str, fact: &Fact<T>) -> Judgement {
+    Judgement::unknown(match fact {
+        Fact::Refused(errno @ (libc::EACCES | libc::EPERM)) => {
+            format!("{what} may not be read ({}): {}", errno_name(*errno), run_with(capability_for(what)))
+        }
+        Fact::Refused(libc::ENODATA) => format!("{what} is not in this capture: take a new one"),
+        Fact::Refused(errno) => format!("{what} cannot be read ({})", errno_name(*errno)),
+        Fact::Malformed(why) => format!("{what} is not understood: {why}"),
+        Fact::Absent | Fact::Known(_) => format!("{what} is not there"),
+    })
+}
