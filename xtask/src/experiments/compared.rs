@@ -3,12 +3,12 @@
 use model::units::Nanos;
 use stats::compare::{Compared, Metric, Question, compare};
 use stats::dice::{Dice, SEED};
-use stats::pair::experiments::{self as pair, Frozen, Null, RatePairs};
 use stats::pair::flip;
 use stats::pair::verdict::Design;
 use stats::series::{BLOCK, Series};
 
 use super::line::Line;
+use super::pairs::{self as pair, Frozen, Null, RatePairs};
 use super::{Experiment, Length};
 
 /// All of them, the longest first.

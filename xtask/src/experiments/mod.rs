@@ -6,9 +6,11 @@
 mod combs;
 mod compared;
 mod disturbed;
+mod fits;
 mod gates;
 mod hidden;
 mod line;
+mod pairs;
 mod printed;
 mod rates;
 mod tails;

@@ -1,8 +1,8 @@
 //! Fitted tails: how often bounds hold, what recording in steps does, how often the gates of the fit are wrong.
 
 use stats::dice::SEED;
-use stats::tail::experiments::{self as tail, Mode};
 
+use super::fits::{self as tail, Mode};
 use super::line::Line;
 use super::{Experiment, Length};
 

@@ -3,7 +3,6 @@
 pub mod baseline;
 pub mod conditional;
 pub mod early;
-pub mod experiments;
 pub mod flip;
 pub mod harrell_davis;
 pub mod inversion;

@@ -1,7 +1,6 @@
 //! The tail beyond what was seen: extreme value laws fitted to values that were recorded in steps, with profile bounds.
 
 pub mod determined;
-pub mod experiments;
 pub mod fit_test;
 pub mod gap;
 pub mod gev;

@@ -90,7 +90,7 @@ pub fn mean_cluster_size(theta: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiments::poisson_counts;
+    use super::super::fixture::poisson_counts;
     use super::*;
     use crate::dice::{Dice, SEED};
     use proptest::prelude::*;

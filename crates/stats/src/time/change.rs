@@ -99,7 +99,7 @@ fn sharpen(cuts: &mut [usize], sums: &[u64], merged: usize, shortest: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiments::poisson_counts;
+    use super::super::fixture::poisson_counts;
     use super::*;
     use crate::dice::{Dice, SEED};
     use proptest::prelude::*;

@@ -4,7 +4,8 @@ pub mod burst;
 pub mod change;
 pub mod cluster;
 pub mod epochs;
-pub mod experiments;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 pub mod fold;
 pub mod lags;
 pub mod mixture;

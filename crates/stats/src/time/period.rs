@@ -187,7 +187,7 @@ pub fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64)
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiments::{Recipe, period_claims, period_found};
+    use super::super::fixture::{Recipe, period_claims, period_found};
     use super::*;
     use crate::dice::{Dice, SEED};
     use proptest::prelude::*;

@@ -107,7 +107,7 @@ fn seconds(time: i64, origin: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiments::{Recipe, schuster_claims};
+    use super::super::fixture::Recipe;
     use super::*;
     use crate::dice::{Dice, SEED};
 
@@ -152,7 +152,11 @@ mod tests {
     fn events_at_random_rarely_have_one() {
         // The peak between independent frequencies is higher than on them: the formula's M is too small by two or
         // three, and an alarm at 0.01 is one in fifty. Four standard deviations above that.
-        assert!(schuster_claims(50, 0.1, 60, SEED) <= 5);
+        let mut dice = Dice::new(SEED);
+        let recipe = Recipe { random: 50, ..Recipe::HOUR };
+        let mut line = || search(&recipe.events(&mut dice), recipe.span_ns, (0.002, 0.1));
+        let claims = (0..60).filter(|_| line().is_some_and(|line| line.false_alarm < 0.01)).count();
+        assert!(claims <= 5, "{claims}");
     }
 
     #[test]

@@ -1,11 +1,6 @@
-//! Experiments with known answers: how often the methods of this room err, by simulation from a seed.
-//!
-//! The unit tests run short forms; the long forms give the numbers of the tables.
+//! Drawn events with a known period or none, for the tests here and for `cargo xtask experiments`.
 
-use super::cluster::{theta_intervals, theta_k_gaps};
 use super::period::{ALPHA, Comb, combs};
-#[cfg(test)]
-use super::schuster;
 use crate::dice::Dice;
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -91,39 +86,6 @@ pub fn period_found(recipe: &Recipe, within_ns: f64, reps: usize, seed: u64) -> 
     let mut dice = Dice::new(seed);
     let found = |comb: &Comb| (comb.period_ns - recipe.period_ns).abs() < within_ns;
     (0..reps).filter(|_| recipe.search(&mut dice).first().is_some_and(found)).count()
-}
-
-/// In how many repetitions `n` events at random within an hour had a line below `to_hz` at the level 0.01.
-#[cfg(test)]
-pub fn schuster_claims(n: usize, to_hz: f64, reps: usize, seed: u64) -> usize {
-    let mut dice = Dice::new(seed);
-    let recipe = Recipe { random: n, ..Recipe::HOUR };
-    let line = |times: Vec<i64>| schuster::search(&times, recipe.span_ns, (0.002, to_hz));
-    (0..reps).filter(|_| line(recipe.events(&mut dice)).is_some_and(|line| line.false_alarm < 0.01)).count()
-}
-
-/// The mean estimates of the extremal index, by intervals and by K-gaps with K = 1, of series of length `n` with a
-/// known one: `X_i = max((1 - theta) X_(i-1), theta Z_i)`, Z unit Frechet, above its 98 % quantile.
-pub fn max_ar(theta: f64, n: usize, reps: usize, seed: u64) -> (f64, f64) {
-    let mut dice = Dice::new(seed);
-    let mut sums = (0.0, 0.0);
-    for _ in 0..reps {
-        let mut x = 1.0 / dice.exponential();
-        let series: Vec<f64> = (0..n)
-            .map(|_| {
-                x = ((1.0 - theta) * x).max(theta / dice.exponential());
-                x
-            })
-            .collect();
-        let mut sorted = series.clone();
-        sorted.sort_by(f64::total_cmp);
-        let level = sorted.get(n * 98 / 100).copied().unwrap_or(f64::INFINITY);
-        let above: Vec<u64> = (0u64..).zip(&series).filter(|(_, x)| **x > level).map(|(i, _)| i).collect();
-        let share = above.len() as f64 / n.max(1) as f64;
-        sums.0 += theta_intervals(&above).unwrap_or(f64::NAN);
-        sums.1 += theta_k_gaps(&above, share, 1).unwrap_or(f64::NAN);
-    }
-    (sums.0 / reps as f64, sums.1 / reps as f64)
 }
 
 /// Poisson counts by the waiting times between events.

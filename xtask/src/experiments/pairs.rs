@@ -4,12 +4,12 @@
 //! (boot to boot), and spikes far above come as a Poisson process. Assumes what it simulates: the sizes
 //! found here hold for such data. Times are microseconds here, as the published sizes are.
 
-use super::conditional::{Exposure, p_two_sided};
-use super::harrell_davis::{Weights, sorted};
-use super::limit;
-use super::verdict::{Design, Verdict, compare, compare_rates};
-use crate::dice::Dice;
-use crate::law;
+use stats::dice::Dice;
+use stats::law;
+use stats::pair::conditional::{Exposure, p_two_sided};
+use stats::pair::harrell_davis::{Weights, sorted};
+use stats::pair::limit;
+use stats::pair::verdict::{Design, Verdict, compare, compare_rates};
 
 /// Gumbel scale in us, for a standard deviation of 2.565 us.
 const SCALE: f64 = 2.0;
@@ -68,6 +68,7 @@ impl Null {
             let limit = match frozen {
                 Frozen::Pilot => limit::frozen(side().concat()),
                 Frozen::Both => limit::frozen(a.iter().chain(&b).flatten().copied()),
+                #[cfg(test)]
                 Frozen::Compared => limit::frozen(a.concat()),
             };
             let count = |side: &[Vec<i64>]| -> Vec<Exposure> {
@@ -88,6 +89,7 @@ pub enum Frozen {
     /// From the compared runs of A and B together.
     Both,
     /// From the compared runs of A alone.
+    #[cfg(test)]
     Compared,
 }
 

@@ -1,14 +1,14 @@
-//! How often the bounds hold and the gates are wrong, on drawn data: the experiments that the methods are accepted by.
+//! How often the bounds of a fitted tail hold and its gates are wrong, on drawn data.
 //!
 //! Coles (2001), section 2.6.6, has the theory that the coverage is checked against. Every experiment is a function
-//! of its seed and number of repetitions; short forms are tests here, long ones are for a run of their own.
+//! of its seed and number of repetitions; the tests are short forms, `tails` has the long ones.
 
-use super::fit_test;
-use super::gap;
-use super::gev::{self, Gev, Shape};
-use super::profile::{self, Level, ONE_SIDED_95, TWO_SIDED_95};
-use super::steps::Steps;
-use crate::dice::Dice;
+use stats::dice::Dice;
+use stats::tail::fit_test;
+use stats::tail::gap;
+use stats::tail::gev::{self, Gev, Shape};
+use stats::tail::profile::{self, Level, ONE_SIDED_95, TWO_SIDED_95};
+use stats::tail::steps::Steps;
 
 /// How often bounds of a level held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -163,7 +163,7 @@ pub fn gates(mode: Mode, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::SEED;
+    use stats::dice::SEED;
 
     /// Three standard deviations of a rate around the published one.
     fn near(rate: f64, published: f64, reps: u32) {
