@@ -5,13 +5,13 @@ pub mod bounds;
 pub mod compare;
 pub mod count;
 mod covered;
-pub mod dice;
 pub mod law;
 pub mod levels;
 pub mod modes;
 pub mod pair;
 #[cfg(test)]
 pub mod reference;
+pub mod rng;
 pub mod series;
 pub mod steady;
 pub mod tail;

@@ -2,9 +2,9 @@
 
 use model::units::Nanos;
 use stats::compare::{Compared, Metric, Question, compare};
-use stats::dice::{Dice, SEED};
 use stats::pair::flip;
 use stats::pair::verdict::Design;
+use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 
 use super::line::Line;
@@ -32,11 +32,11 @@ pub fn all() -> Vec<Experiment> {
 /// Eight runs, or pairs, of ten minutes of one configuration, each with a shift of its own, through `compare`.
 fn whole(design: Design, tau: f64, metric: Metric, length: Length) -> Vec<Line> {
     let reps = length.of(200, 40);
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let question = Question { metric, limit: None, design, margin: None };
     let mut verdicts = [0u32; 4];
     for _ in 0..reps {
-        let mut side = || -> Vec<Series> { (0..8).map(|_| run(&mut dice, tau)).collect() };
+        let mut side = || -> Vec<Series> { (0..8).map(|_| run(&mut rng, tau)).collect() };
         let (a, b) = (side(), side());
         verdicts[place(&compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question))] +=
             1;
@@ -55,10 +55,10 @@ fn place(compared: &Compared) -> usize {
 }
 
 /// Gumbel maxima of one second with a standard deviation of 2.57 us.
-fn run(dice: &mut Dice, tau: f64) -> Series {
-    let shift = 20.0 + tau * dice.normal();
-    let maximum = |dice: &mut Dice| Nanos((1e3 * (shift - 2.0 * dice.exponential().ln())) as i64);
-    let list: Vec<Option<Nanos>> = (0..600).map(|_| Some(maximum(dice))).collect();
+fn run(rng: &mut Rng, tau: f64) -> Series {
+    let shift = 20.0 + tau * rng.normal();
+    let maximum = |rng: &mut Rng| Nanos((1e3 * (shift - 2.0 * rng.exponential().ln())) as i64);
+    let list: Vec<Option<Nanos>> = (0..600).map(|_| Some(maximum(rng))).collect();
     Series::of_list(&list, BLOCK, Nanos(1))
 }
 
@@ -107,9 +107,9 @@ fn halved_rate(length: Length) -> Vec<Line> {
 
 fn sign_flip(length: Length) -> Vec<Line> {
     let reps = length.of(20_000, 3000);
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let rejected = (0..reps).filter(|_| {
-        let differences: Vec<f64> = (0..8).map(|_| dice.normal()).collect();
+        let differences: Vec<f64> = (0..8).map(|_| rng.normal()).collect();
         flip::relabelled(&differences).p_two_sided(0.0) <= 0.05
     });
     let rate = rejected.count() as f64 / f64::from(reps);

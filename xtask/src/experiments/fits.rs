@@ -3,7 +3,7 @@
 //! Coles (2001), section 2.6.6, has the theory that the coverage is checked against. Every experiment is a function
 //! of its seed and number of repetitions; the tests are short forms, `tails` has the long ones.
 
-use stats::dice::Dice;
+use stats::rng::Rng;
 use stats::tail::fit_test;
 use stats::tail::gap;
 use stats::tail::gev::{self, Gev, Shape};
@@ -21,8 +21,8 @@ pub struct Coverage {
     pub guarded: f64,
 }
 
-fn maxima(law: &Gev, n: usize, dice: &mut Dice) -> Vec<f64> {
-    (0..n).map(|_| law.level_of_rate(dice.exponential())).collect()
+fn maxima(law: &Gev, n: usize, rng: &mut Rng) -> Vec<f64> {
+    (0..n).map(|_| law.level_of_rate(rng.exponential())).collect()
 }
 
 fn not_below(bound: Option<f64>, level: f64) -> bool {
@@ -34,10 +34,10 @@ pub fn level_coverage(n: usize, xi: f64, reps: u32, seed: u64) -> Coverage {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
     let level = Level { blocks: 1.0, probability: 1.0 - 0.1 / n as f64 };
     let truth = level.of(&law);
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut held = [0u32; 3];
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0);
+        let steps = Steps::new(&maxima(&law, n, &mut rng), 0.0);
         let Some((steps, fit)) =
             steps.and_then(|steps| gev::fit(&steps, Shape::USUAL).map(|fit| (steps, fit)))
         else {
@@ -63,11 +63,11 @@ fn part(count: u32, reps: u32) -> f64 {
 pub fn prediction(n: usize, m: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
     let level = Level { blocks: m, probability: 0.95 };
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut held = [0u32; 2];
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0);
-        let next = law.level_of_rate(dice.exponential() / m);
+        let steps = Steps::new(&maxima(&law, n, &mut rng), 0.0);
+        let next = law.level_of_rate(rng.exponential() / m);
         let Some(steps) = steps else { continue };
         let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
         held[0] += u32::from(level.of(&fit.law) >= next);
@@ -82,10 +82,10 @@ pub fn rounded_coverage(sigma: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 6.3, sigma, xi: 0.05 };
     let level = Level { blocks: 1.0, probability: 1.0 - 1.0 / 6000.0 };
     let truth = level.of(&law);
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut held = [0u32; 2];
     for _ in 0..reps {
-        let values: Vec<f64> = maxima(&law, 600, &mut dice).iter().map(|v| v.floor()).collect();
+        let values: Vec<f64> = maxima(&law, 600, &mut rng).iter().map(|v| v.floor()).collect();
         let middles: Vec<f64> = values.iter().map(|v| v + 0.5).collect();
         for (held, (values, width)) in held.iter_mut().zip([(values, 1.0), (middles, 0.0)]) {
             let Some(steps) = Steps::new(&values, width) else { continue };
@@ -101,16 +101,16 @@ pub fn rounded_coverage(sigma: f64, reps: u32, seed: u64) -> (f64, f64) {
 #[cfg(test)]
 pub fn fit_statistics(n: usize, xi: f64, reps: u32, seed: u64) -> [(f64, f64); 2] {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let (mut a2, mut au2) = (Vec::new(), Vec::new());
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0);
+        let steps = Steps::new(&maxima(&law, n, &mut rng), 0.0);
         let Some((steps, fit)) =
             steps.and_then(|steps| gev::fit(&steps, Shape::USUAL).map(|fit| (steps, fit)))
         else {
             continue;
         };
-        let Some(statistics) = fit_test::statistics(&steps, &fit.law, &mut dice) else { continue };
+        let Some(statistics) = fit_test::statistics(&steps, &fit.law, &mut rng) else { continue };
         a2.push(statistics.0);
         au2.push(statistics.1);
     }
@@ -136,24 +136,24 @@ pub enum Mode {
 /// higher: (gap at 0.01, A^2 or AU^2 beyond their approximate 99 % points 0.80 and 0.46).
 pub fn gates(mode: Mode, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 20.0, sigma: 2.0, xi };
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut stopped = [0u32; 2];
     for _ in 0..reps {
-        let mut values = maxima(&law, 600, &mut dice);
+        let mut values = maxima(&law, 600, &mut rng);
         for (block, value) in values.iter_mut().enumerate() {
             let carries = match mode {
                 Mode::Clean => false,
                 Mode::Every(blocks) => block % blocks.max(1) == 0,
-                Mode::Share(share) => dice.even() < share,
+                Mode::Share(share) => rng.uniform() < share,
             };
             *value += if carries { shift } else { 0.0 };
         }
         let Some(steps) = Steps::new(&values, 1.0) else { continue };
         let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
         // Not used: with it the draws that follow are those of the accepted rates.
-        dice.bits();
+        rng.next_u64();
         let gap = gap::widest_gap(&steps, &fit.law);
-        let statistics = fit_test::statistics(&steps, &fit.law, &mut dice);
+        let statistics = fit_test::statistics(&steps, &fit.law, &mut rng);
         stopped[0] += u32::from(gap.is_some_and(|gap| gap.p < 0.01));
         stopped[1] += u32::from(statistics.is_some_and(|(a2, au2)| a2 > 0.80 || au2 > 0.46));
     }
@@ -163,7 +163,7 @@ pub fn gates(mode: Mode, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stats::dice::SEED;
+    use stats::rng::SEED;
 
     /// Three standard deviations of a rate around the published one.
     fn near(rate: f64, published: f64, reps: u32) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use model::units::Nanos;
 use stats::bounds::{Bounds, Evidence, Question, REACH, bounds, gates};
-use stats::dice::{Dice, SEED};
+use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
 
@@ -59,22 +59,22 @@ pub fn all() -> Vec<Experiment> {
 }
 
 impl Kind {
-    fn maxima(self, n: usize, dice: &mut Dice) -> Vec<f64> {
+    fn maxima(self, n: usize, rng: &mut Rng) -> Vec<f64> {
         let xi = if let Kind::Clean(xi) = self { xi } else { 0.0 };
         let law = Gev { mu: 20.0, sigma: 2.0, xi };
-        let mut x: Vec<f64> = (0..n).map(|_| law.level_of_rate(dice.exponential())).collect();
+        let mut x: Vec<f64> = (0..n).map(|_| law.level_of_rate(rng.exponential())).collect();
         match self {
             Kind::Clean(_) => {}
             Kind::Shift(us) => x[n / 2..].iter_mut().for_each(|x| *x += us),
             Kind::Drift(us) => x.iter_mut().enumerate().for_each(|(i, x)| *x += us * i as f64 / n as f64),
             Kind::Memory(rho) => (1..n).for_each(|i| x[i] += rho * (x[i - 1] - law.mu)),
             Kind::Burst(us) => {
-                let from = dice.below(n - 30);
+                let from = rng.below(n - 30);
                 x[from..from + 30].iter_mut().for_each(|x| *x += us);
             }
             Kind::Minute(us) => x.iter_mut().step_by(60).for_each(|x| *x += us),
             Kind::Mode(part, us) => {
-                x.iter_mut().for_each(|x| *x += if dice.even() < part { us } else { 0.0 })
+                x.iter_mut().for_each(|x| *x += if rng.uniform() < part { us } else { 0.0 })
             }
         }
         x
@@ -100,11 +100,11 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<Line> {
     if reps == 0 {
         return Vec::new();
     }
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let (mut refused, mut wide, mut enlarged) = (0u32, 0u32, 0u32);
     let (mut named, mut refusing) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..reps {
-        let answer = answer(&kind.maxima(n, &mut dice), Nanos(24 * 3600 * Nanos::SECOND.0));
+        let answer = answer(&kind.maxima(n, &mut rng), Nanos(24 * 3600 * Nanos::SECOND.0));
         if answer.extrapolation.status == "ok" {
             enlarged += u32::from(answer.extrapolation.block_ns > Some(BLOCK));
             continue;

@@ -1,7 +1,7 @@
 //! What no statistic removes: a mechanism that did not occur during the test. Half an hour is measured, a day follows.
 
 use model::units::Nanos;
-use stats::dice::{Dice, SEED};
+use stats::rng::{Rng, SEED};
 use stats::tail::gev::{self, Gev, Shape};
 use stats::tail::profile::{self, Level, ONE_SIDED_95};
 use stats::tail::steps::Steps;
@@ -36,10 +36,10 @@ struct Counts {
 /// The mechanism comes with this probability in each second.
 fn mode(per_second: f64, length: Length) -> Vec<Line> {
     let reps = length.of(300, 40);
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let mut counts = Counts::default();
     for _ in 0..reps {
-        once(per_second, &mut dice, &mut counts);
+        once(per_second, &mut rng, &mut counts);
     }
     let name = match per_second {
         0.0 => "no hidden mode",
@@ -71,22 +71,22 @@ fn mode(per_second: f64, length: Length) -> Vec<Line> {
     }
 }
 
-fn once(per_second: f64, dice: &mut Dice, counts: &mut Counts) {
+fn once(per_second: f64, rng: &mut Rng, counts: &mut Counts) {
     let law = Gev { mu: 20.0, sigma: 2.0, xi: 0.0 };
     let mut events = 0u32;
     let trained: Vec<f64> = (0..TRAINED)
         .map(|_| {
-            let fires = dice.even() < per_second;
+            let fires = rng.uniform() < per_second;
             events += u32::from(fires);
-            law.level_of_rate(dice.exponential()) + if fires { HEIGHT } else { 0.0 }
+            law.level_of_rate(rng.exponential()) + if fires { HEIGHT } else { 0.0 }
         })
         .collect();
     counts.seen += u32::from(events > 0);
-    let mut largest = law.level_of_rate(dice.exponential() / DAY);
-    let mut at = dice.exponential();
+    let mut largest = law.level_of_rate(rng.exponential() / DAY);
+    let mut at = rng.exponential();
     while at < per_second * DAY {
-        largest = largest.max(law.level_of_rate(dice.exponential()) + HEIGHT);
-        at += dice.exponential();
+        largest = largest.max(law.level_of_rate(rng.exponential()) + HEIGHT);
+        at += rng.exponential();
     }
     counts.holds += u32::from(fitted_bound(&trained).is_none_or(|bound| bound >= largest));
     let answer = answer(&trained, Nanos(DAY as i64 * Nanos::SECOND.0));

@@ -7,7 +7,7 @@
 
 use model::units::Nanos;
 use stats::bounds::{Bounds, Evidence, Question, REACH, bounds};
-use stats::dice::{Dice, SEED};
+use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
 use stats::tail::profile::Level;
@@ -103,12 +103,12 @@ impl Tally {
         let truth = 1e3 * ahead.of(&cell.law);
         // Of its own: cells that share their draws would be wrong together.
         let (n, xi) = (cell.n as u64, (1e3 * cell.law.xi) as i64 as u64);
-        let mut dice =
-            Dice::new(SEED.wrapping_add(n << 32).wrapping_add(xi << 16).wrapping_add(cell.step.0 as u64));
+        let mut rng =
+            Rng::new(SEED.wrapping_add(n << 32).wrapping_add(xi << 16).wrapping_add(cell.step.0 as u64));
         let mut tally = Tally::default();
         while tally.printed < printed && tally.runs < most {
             tally.runs += 1;
-            let beyond = cell.answer(&mut dice).extrapolation;
+            let beyond = cell.answer(&mut rng).extrapolation;
             let (Some(upper), Some(guarded)) = (beyond.upper_ns, beyond.guarded_upper_ns) else { continue };
             tally.printed += 1;
             tally.upper += u32::from(upper >= truth);
@@ -125,10 +125,10 @@ impl Tally {
 }
 
 impl Cell {
-    fn answer(&self, dice: &mut Dice) -> Bounds {
+    fn answer(&self, rng: &mut Rng) -> Bounds {
         let recorded = |us: f64| Nanos((1e3 * us).floor() as i64).0.div_euclid(self.step.0) * self.step.0;
-        let maximum = |dice: &mut Dice| Nanos(recorded(self.law.level_of_rate(dice.exponential())));
-        let list: Vec<Option<Nanos>> = (0..self.n).map(|_| Some(maximum(dice))).collect();
+        let maximum = |rng: &mut Rng| Nanos(recorded(self.law.level_of_rate(rng.exponential())));
+        let list: Vec<Option<Nanos>> = (0..self.n).map(|_| Some(maximum(rng))).collect();
         let series = Series::of_list(&list, BLOCK, self.step);
         let horizon = Nanos((self.reach * self.n as f64) as i64 * BLOCK.0);
         let reach = self.reach.max(REACH);

@@ -1,7 +1,7 @@
 //! Events in time: the extremal index, periods, and tests that are watched while they run.
 
 use stats::count::sequential::{Decision, decision, passing_time};
-use stats::dice::{Dice, SEED};
+use stats::rng::{Rng, SEED};
 use stats::time::cluster::{theta_intervals, theta_k_gaps};
 use stats::time::fixture::{self as time, Recipe};
 
@@ -67,8 +67,8 @@ fn comb(length: Length) -> Vec<Line> {
 /// How often a process that is just as bad as the target passes while it is watched.
 fn watched(length: Length) -> Vec<Line> {
     let reps = length.of(40_000, 4000);
-    let mut dice = Dice::new(SEED);
-    let passed = (0..reps).filter(|_| passes(&mut dice)).count();
+    let mut rng = Rng::new(SEED);
+    let passed = (0..reps).filter(|_| passes(&mut rng)).count();
     vec![
         Line::rate("sequential test at the target rate: passes", part(passed, reps), reps)
             .near(0.05, 4000)
@@ -76,10 +76,10 @@ fn watched(length: Length) -> Vec<Line> {
     ]
 }
 
-fn passes(dice: &mut Dice) -> bool {
+fn passes(rng: &mut Rng) -> bool {
     let (mut events, mut at) = (0, 0.0);
     loop {
-        at += dice.exponential();
+        at += rng.exponential();
         if at >= passing_time(events, 1.0) {
             return true;
         }
@@ -94,13 +94,13 @@ fn passes(dice: &mut Dice) -> bool {
 /// The mean estimates of the extremal index, by intervals and by K-gaps with K = 1, of series of length `n` with a
 /// known one: `X_i = max((1 - theta) X_(i-1), theta Z_i)`, Z unit Frechet, above its 98 % quantile.
 fn max_ar(theta: f64, n: usize, reps: usize, seed: u64) -> (f64, f64) {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut sums = (0.0, 0.0);
     for _ in 0..reps {
-        let mut x = 1.0 / dice.exponential();
+        let mut x = 1.0 / rng.exponential();
         let series: Vec<f64> = (0..n)
             .map(|_| {
-                x = ((1.0 - theta) * x).max(theta / dice.exponential());
+                x = ((1.0 - theta) * x).max(theta / rng.exponential());
                 x
             })
             .collect();

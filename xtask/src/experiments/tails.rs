@@ -1,6 +1,6 @@
 //! Fitted tails: how often bounds hold, what recording in steps does, how often the gates of the fit are wrong.
 
-use stats::dice::SEED;
+use stats::rng::SEED;
 
 use super::fits::{self as tail, Mode};
 use super::line::Line;

@@ -293,16 +293,16 @@ pub fn sentence(compared: &Compared) -> String {
 mod tests {
     use super::*;
     use stats::compare::{Metric, Question, compare};
-    use stats::dice::Dice;
     use stats::pair::verdict::Design;
+    use stats::rng::Rng;
     use stats::series::{BLOCK, Series};
 
     /// Runs of ten minutes of which the i-th has so many late blocks.
     fn runs(late: &[usize], seed: u64) -> Vec<Series> {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let mut run = |late: &usize| {
             let max = |i: usize| {
-                if i % 7 == 3 && i / 7 < *late { 80_000 } else { 20_000 + dice.below(5_000) as i64 }
+                if i % 7 == 3 && i / 7 < *late { 80_000 } else { 20_000 + rng.below(5_000) as i64 }
             };
             let list: Vec<Option<Nanos>> = (0..600).map(max).map(|ns| Some(Nanos(ns))).collect();
             Series::of_list(&list, BLOCK, Nanos(1))

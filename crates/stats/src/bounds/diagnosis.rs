@@ -193,14 +193,14 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     #[test]
     fn a_climb_of_few_blocks_is_no_step_and_a_step_is_one() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for n in [12, 20, 30, 60] {
             let mut values = |shape: &dyn Fn(f64) -> f64| -> Vec<f64> {
-                (0..n).map(|i| shape((f64::from(i) + 0.5) / f64::from(n)) - dice.exponential().ln()).collect()
+                (0..n).map(|i| shape((f64::from(i) + 0.5) / f64::from(n)) - rng.exponential().ln()).collect()
             };
             let (mut climbs, mut steps) = (0, 0);
             for _ in 0..20 {

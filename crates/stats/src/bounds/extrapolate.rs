@@ -288,13 +288,13 @@ impl Levels {
 mod tests {
     use super::super::structure::structure;
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::series::BLOCK;
 
     fn answer(tail: impl Fn(f64) -> f64, n: usize) -> Extrapolation {
-        let mut dice = Dice::new(4);
+        let mut rng = Rng::new(4);
         let list: Vec<Option<Nanos>> =
-            (0..n).map(|_| Some(Nanos((20_000.0 + 1_000.0 * tail(dice.exponential())) as i64))).collect();
+            (0..n).map(|_| Some(Nanos((20_000.0 + 1_000.0 * tail(rng.exponential())) as i64))).collect();
         let series = Series::of_list(&list, BLOCK, Nanos(1));
         let evidence = Evidence { missed: 1, ..Evidence::of(&series) };
         let question = Question { limit: None, horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
@@ -318,11 +318,11 @@ mod tests {
     fn what_is_printed_of_a_heavy_tail_holds() {
         let law = gev::Gev { mu: 20_000.0, sigma: 2_000.0, xi: 0.3 };
         let truth = Level { blocks: 600.0, probability: BOUND }.of(&law);
-        let mut dice = Dice::new(7);
+        let mut rng = Rng::new(7);
         let runs = 16;
         let mut run = || {
             let list: Vec<Option<Nanos>> =
-                (0..60).map(|_| Some(Nanos(law.level_of_rate(dice.exponential()) as i64))).collect();
+                (0..60).map(|_| Some(Nanos(law.level_of_rate(rng.exponential()) as i64))).collect();
             let series = Series::of_list(&list, BLOCK, Nanos(1));
             let horizon = Nanos(600 * Nanos::SECOND.0);
             let question = Question { limit: None, horizon, chosen: true, reach: 10.0 };

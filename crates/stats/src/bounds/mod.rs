@@ -160,7 +160,7 @@ fn verdict(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::series::BLOCK;
     use proptest::prelude::*;
 
@@ -170,8 +170,8 @@ mod tests {
     }
 
     fn gumbel(n: usize, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..n).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect()
+        let mut rng = Rng::new(seed);
+        (0..n).map(|_| 20.0 - 2.0 * rng.exponential().ln()).collect()
     }
 
     fn ask(limit: Option<i64>, horizon_s: i64) -> Question {

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::bounds::events::reached;
     use crate::bounds::{Bounds, Question, REACH, bounds};
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use crate::series::Series;
     use model::histogram::Bucket;
 
@@ -171,8 +171,8 @@ mod tests {
     }
 
     fn at_random(n: usize) -> Vec<i64> {
-        let mut dice = Dice::new(SEED);
-        let mut times: Vec<i64> = (0..n).map(|_| dice.below(600_000) as i64 * MILLI).collect();
+        let mut rng = Rng::new(SEED);
+        let mut times: Vec<i64> = (0..n).map(|_| rng.below(600_000) as i64 * MILLI).collect();
         times.sort_unstable();
         times
     }

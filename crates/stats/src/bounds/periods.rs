@@ -294,26 +294,26 @@ mod tests {
     use super::super::structure::structure;
     use super::super::{Question, REACH, bounds};
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::series::{BLOCK, Block, Blocks, Series};
 
     /// An hour of a run at 1 ms: Gumbel maxima about 20 us at random times, and combs of (period s, phase s, us, kept).
     fn hour(combs: &[(f64, f64, i64, f64)], seed: u64) -> Series {
-        let mut dice = Dice::new(seed);
-        let us: Vec<f64> = (0..3_600).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect();
+        let mut rng = Rng::new(seed);
+        let us: Vec<f64> = (0..3_600).map(|_| 20.0 - 2.0 * rng.exponential().ln()).collect();
         let list: Vec<Option<Nanos>> = us.iter().map(|us| Some(Nanos((us * 1_000.0) as i64))).collect();
         let mut series = Series { tick: Nanos(1_000_000), ..Series::of_list(&list, BLOCK, Nanos(1)) };
         let mut edited: Vec<Block> = series.blocks.iter().collect();
         for block in &mut edited {
-            block.at.0 += dice.below(1_000) as i64 * 1_000_000;
+            block.at.0 += rng.below(1_000) as i64 * 1_000_000;
         }
         for &(period, phase, us, kept) in combs {
             let due = (0..).map(|n| phase + f64::from(n) * period).take_while(|&due| due < 3_600.0);
             for due in due.collect::<Vec<_>>() {
                 let block = &mut edited[due as usize];
-                if dice.even() < kept && block.max.0 < us * 1_000 {
+                if rng.uniform() < kept && block.max.0 < us * 1_000 {
                     (block.max, block.at) =
-                        (Nanos(us * 1_000 + dice.below(900) as i64), Nanos((due * 1e9) as i64));
+                        (Nanos(us * 1_000 + rng.below(900) as i64), Nanos((due * 1e9) as i64));
                 }
             }
         }
@@ -374,14 +374,14 @@ mod tests {
     fn teeth_that_are_late_or_missing_do_not_make_a_multiple_of_the_period() {
         for (period, kept) in [(20.3, 0.3), (20.3, 0.6), (7.3, 0.4), (4.1, 0.5)] {
             for seed in 0..2 {
-                let mut dice = Dice::new(seed);
+                let mut rng = Rng::new(seed);
                 let mut us: Vec<i64> =
-                    (0..3_600).map(|_| 20_000 - (2e3 * dice.exponential().ln()) as i64).collect();
-                let mut due = dice.even() * period;
+                    (0..3_600).map(|_| 20_000 - (2e3 * rng.exponential().ln()) as i64).collect();
+                let mut due = rng.uniform() * period;
                 while due < 3_600.0 {
-                    let at = (due + 0.5 * dice.normal()).floor();
-                    if dice.even() < kept && (0.0..3_600.0).contains(&at) {
-                        us[at as usize] = 50_000 + (2e3 * dice.exponential()) as i64;
+                    let at = (due + 0.5 * rng.normal()).floor();
+                    if rng.uniform() < kept && (0.0..3_600.0).contains(&at) {
+                        us[at as usize] = 50_000 + (2e3 * rng.exponential()) as i64;
                     }
                     due += period;
                 }

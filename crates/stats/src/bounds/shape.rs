@@ -3,8 +3,8 @@
 use super::extrapolate::{Levels, Sample};
 use super::gates::{ALPHA, Gate};
 use super::words::p_value;
-use crate::dice::SEED;
 use crate::law;
+use crate::rng::SEED;
 use crate::tail::determined;
 use crate::tail::fit_test::{self, REFITS};
 use crate::tail::gap;

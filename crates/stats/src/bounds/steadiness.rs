@@ -281,12 +281,12 @@ fn placed<'a>(series: &Series, scores: &'a Scores) -> std::borrow::Cow<'a, [f64]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::series::BLOCK;
 
     fn clean(seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..600).map(|_| 20_000.0 - 2_000.0 * dice.exponential().ln()).collect()
+        let mut rng = Rng::new(seed);
+        (0..600).map(|_| 20_000.0 - 2_000.0 * rng.exponential().ln()).collect()
     }
 
     /// G1 to G3 of maxima in ns.

@@ -26,7 +26,7 @@ pub fn ln_e_value(events_a: u64, events_b: u64, share_a: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
 
     fn may_stop(events_a: u64, events_b: u64, share_a: f64) -> bool {
         ln_e_value(events_a, events_b, share_a) >= STOP_AT.ln()
@@ -62,12 +62,12 @@ mod tests {
 
     #[test]
     fn looking_after_every_event_keeps_five_percent() {
-        let mut dice = Dice::new(11);
+        let mut rng = Rng::new(11);
         let mut stopped = 0;
         for _ in 0..300 {
             let (mut a, mut b) = (0, 0);
             let stops = (0..150).any(|_| {
-                if dice.even() < 0.3 {
+                if rng.uniform() < 0.3 {
                     a += 1
                 } else {
                     b += 1

@@ -5,9 +5,9 @@
 //! other to be a large one. A mechanism that recurs evenly passes.
 
 use super::ranks;
-use crate::dice::{Dice, SEED};
 use crate::law;
 use crate::levels::Levels;
+use crate::rng::{Rng, SEED};
 
 /// Into how many windows the run is cut.
 pub const WINDOWS: usize = 10;
@@ -119,7 +119,7 @@ fn dispersion(counts: &[u64; WINDOWS], sizes: &[u64; WINDOWS]) -> f64 {
 
 /// The p-value of the dispersion from drawn placements: (as far or further + 1) / (drawn + 1).
 fn drawn_p(observed: f64, large: usize, n: usize, sizes: &[u64; WINDOWS]) -> f64 {
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let mut reached = 0;
     let mut taken = Vec::with_capacity(large);
     for _ in 0..DRAWS {
@@ -127,7 +127,7 @@ fn drawn_p(observed: f64, large: usize, n: usize, sizes: &[u64; WINDOWS]) -> f64
         taken.clear();
         // Floyd (1987): distinct places, each set of them as likely as any other.
         for last in n - large..n {
-            let place = dice.below(last + 1);
+            let place = rng.below(last + 1);
             let place = if taken.contains(&place) { last } else { place };
             taken.push(place);
             counts[window_of(place, n)] += 1;

@@ -42,8 +42,8 @@ pub fn most_likely(x: &[f64]) -> Option<Shift> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
     use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     #[test]
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn a_shift_in_a_day_of_seconds_is_placed() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let rise = |i: i32| if i < 30_000 { 0.0 } else { 0.5 };
-        let x: Vec<f64> = (0..86_400).map(|i| dice.exponential() + rise(i)).collect();
+        let x: Vec<f64> = (0..86_400).map(|i| rng.exponential() + rise(i)).collect();
         let shift = most_likely(&x).unwrap();
         assert!(shift.first_after.abs_diff(30_000) < 100 && shift.p < 1e-12, "{shift:?}");
         assert!((shift.after - shift.before - 0.5).abs() < 0.05);

@@ -117,32 +117,32 @@ fn overshoot(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     /// Gumbel maxima with a stretch that is larger by three scales.
-    fn with(n: usize, stretch: std::ops::Range<usize>, dice: &mut Dice) -> Option<Window> {
-        let mut x: Vec<f64> = (0..n).map(|_| -dice.exponential().ln()).collect();
+    fn with(n: usize, stretch: std::ops::Range<usize>, rng: &mut Rng) -> Option<Window> {
+        let mut x: Vec<f64> = (0..n).map(|_| -rng.exponential().ln()).collect();
         x[stretch].iter_mut().for_each(|x| *x += 3.0);
         fullest(&Scores::of(&x)?)
     }
 
     #[test]
     fn stretches_are_found_wherever_they_lie() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for (n, first, blocks) in
             [(600, 100, 30), (600, 0, 12), (600, 588, 12), (600, 300, 300), (3_600, 1_777, 30), (60, 20, 12)]
         {
-            let window = with(n, first..first + blocks, &mut dice).unwrap();
+            let window = with(n, first..first + blocks, &mut rng).unwrap();
             assert!(window.p < 0.02, "{window:?}");
             assert!(window.first.abs_diff(first) <= 3 + blocks / 4, "{window:?} for {first}");
             assert!((0.6..1.6).contains(&(window.blocks as f64 / blocks as f64)), "{window:?} for {blocks}");
         }
     }
 
-    fn alarms(mut value: impl FnMut(&mut Dice) -> f64) -> usize {
-        let mut dice = Dice::new(SEED);
+    fn alarms(mut value: impl FnMut(&mut Rng) -> f64) -> usize {
+        let mut rng = Rng::new(SEED);
         let mut alarm = || {
-            let x: Vec<f64> = (0..600).map(|_| value(&mut dice)).collect();
+            let x: Vec<f64> = (0..600).map(|_| value(&mut rng)).collect();
             Scores::of(&x).and_then(|scores| fullest(&scores)).is_some_and(|window| window.p < 0.02)
         };
         (0..100).filter(|_| alarm()).count()
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn noise_memory_and_few_values_have_none() {
-        let noise = alarms(|dice| -dice.exponential().ln());
-        let two = alarms(|dice| f64::from(u8::from(dice.even() < 0.05)));
+        let noise = alarms(|rng| -rng.exponential().ln());
+        let two = alarms(|rng| f64::from(u8::from(rng.uniform() < 0.05)));
         let mut last = 0.0;
-        let memory = alarms(|dice| {
-            last = 0.4 * last - dice.exponential().ln();
+        let memory = alarms(|rng| {
+            last = 0.4 * last - rng.exponential().ln();
             last
         });
         assert!(noise <= 4 && two <= 4 && memory <= 9, "{noise} {two} {memory} of 100");

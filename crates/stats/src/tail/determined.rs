@@ -45,16 +45,16 @@ pub fn times(bound: Option<f64>, largest: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::tail::gev::{Gev, Shape};
     use crate::tail::profile::{Level, ONE_SIDED_95, level_upper};
 
     #[test]
     fn heavy_tails_and_missing_bounds_are_not_enough() {
-        let mut dice = Dice::new(4);
+        let mut rng = Rng::new(4);
         let mut drawn = |xi: f64| {
             let law = Gev { mu: 20.0, sigma: 2.0, xi };
-            let values: Vec<f64> = (0..300).map(|_| law.level_of_rate(dice.exponential())).collect();
+            let values: Vec<f64> = (0..300).map(|_| law.level_of_rate(rng.exponential())).collect();
             let steps = Steps::new(&values, 0.0).unwrap();
             let fit = gev::fit(&steps, Shape::USUAL).unwrap();
             (steps, fit)

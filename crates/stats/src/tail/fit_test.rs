@@ -7,7 +7,7 @@
 
 use super::gev::{self, Fit, Gev};
 use super::steps::{Step, Steps};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Refits of a bootstrap.
 pub const REFITS: u32 = 499;
@@ -31,14 +31,14 @@ pub struct Placed {
 
 /// The values' probabilities under a law, ascending, each drawn within its step: under the law they are uniform.
 /// Empty for more than two million values or with an open step.
-pub fn placed(steps: &Steps, law: impl Fn(f64) -> (f64, f64), dice: &mut Dice) -> Vec<Placed> {
+pub fn placed(steps: &Steps, law: impl Fn(f64) -> (f64, f64), rng: &mut Rng) -> Vec<Placed> {
     if steps.n() > TOO_MANY || steps.all().iter().any(|s| s.high.is_infinite()) {
         return Vec::new();
     }
     let mut all = Vec::with_capacity(steps.n() as usize);
     for step in steps.all() {
         let ((below, above), (below_high, above_high)) = (law(step.low), law(step.high));
-        let mut parts: Vec<f64> = (0..step.count as usize).map(|_| dice.even()).collect();
+        let mut parts: Vec<f64> = (0..step.count as usize).map(|_| rng.uniform()).collect();
         parts.sort_by(f64::total_cmp);
         all.extend(parts.into_iter().map(|part| Placed {
             low: step.low,
@@ -129,12 +129,12 @@ pub struct FitTest {
 /// The bootstrap ends early where neither verdict can change any more; the p-values are then those of fewer refits,
 /// on the same side of alpha.
 pub fn of_maxima(steps: &Steps, fit: &Fit, alpha: f64, refits: u32, seed: u64) -> Option<FitTest> {
-    let mut dice = Dice::new(seed);
-    let (a2, au2) = statistics(steps, &fit.law, &mut dice)?;
+    let mut rng = Rng::new(seed);
+    let (a2, au2) = statistics(steps, &fit.law, &mut rng)?;
     let n = (steps.n() as usize).min(DRAWN);
     let (mut a2_tally, mut au2_tally) = (Tally::new(refits), Tally::new(refits));
     while a2_tally.done < refits && !(a2_tally.is_certain(alpha) && au2_tally.is_certain(alpha)) {
-        let drawn = refitted(steps, fit, n, &mut dice);
+        let drawn = refitted(steps, fit, n, &mut rng);
         // Drawn data that cannot be fitted show no statistic as large: that can only cost a run its extrapolation.
         a2_tally.count(drawn.is_some_and(|drawn| drawn.0 >= a2));
         au2_tally.count(drawn.is_some_and(|drawn| drawn.1 >= au2));
@@ -143,16 +143,16 @@ pub fn of_maxima(steps: &Steps, fit: &Fit, alpha: f64, refits: u32, seed: u64) -
 }
 
 /// (A^2, AU^2) of steps under a law of maxima.
-pub fn statistics(steps: &Steps, law: &Gev, dice: &mut Dice) -> Option<(f64, f64)> {
-    let placed = placed(steps, |x| (law.cdf(x), law.sf(x)), dice);
+pub fn statistics(steps: &Steps, law: &Gev, rng: &mut Rng) -> Option<(f64, f64)> {
+    let placed = placed(steps, |x| (law.cdf(x), law.sf(x)), rng);
     (placed.len() >= 3).then(|| (anderson_darling(&placed), upper_tail(&placed)))
 }
 
-fn refitted(steps: &Steps, fit: &Fit, n: usize, dice: &mut Dice) -> Option<(f64, f64)> {
-    let values: Vec<f64> = (0..n).map(|_| fit.law.level_of_rate(dice.exponential())).collect();
+fn refitted(steps: &Steps, fit: &Fit, n: usize, rng: &mut Rng) -> Option<(f64, f64)> {
+    let values: Vec<f64> = (0..n).map(|_| fit.law.level_of_rate(rng.exponential())).collect();
     let drawn = on_the_grid_of(steps.all().first()?, values)?;
     let law = gev::fit_from(&drawn.standard_with(COARSE)?, &fit.law, fit.shape)?;
-    statistics(&drawn, &law, dice)
+    statistics(&drawn, &law, rng)
 }
 
 /// Values recorded as the data were: in steps as wide as this one, with an edge at its lower edge.
@@ -176,8 +176,8 @@ fn on_the_grid_of(step: &Step, mut values: Vec<f64>) -> Option<Steps> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::SEED;
     use crate::reference::{PORT_PIRIE_M, RAIN_OVER_30_MM};
+    use crate::rng::SEED;
     use crate::tail::gev::Shape;
 
     fn tested(values: &[f64], width: f64) -> FitTest {
@@ -187,8 +187,8 @@ mod tests {
     }
 
     fn gumbel(n: usize, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..n).map(|_| Gev { mu: 20.0, sigma: 2.0, xi: 0.0 }.level_of_rate(dice.exponential())).collect()
+        let mut rng = Rng::new(seed);
+        (0..n).map(|_| Gev { mu: 20.0, sigma: 2.0, xi: 0.0 }.level_of_rate(rng.exponential())).collect()
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         // The generalised Pareto law that Coles (2001), example 4.4.1, fits to the excesses.
         let (sigma, xi) = (7.440_269_f64, 0.184_499_04_f64);
         let above = |mm: f64| (1.0 + xi * (mm - 30.0) / sigma).powf(-1.0 / xi);
-        let placed = placed(&rain, |mm| (1.0 - above(mm), above(mm)), &mut Dice::new(1));
+        let placed = placed(&rain, |mm| (1.0 - above(mm), above(mm)), &mut Rng::new(1));
         assert!((anderson_darling(&placed) - 0.391_368_81).abs() < 1e-4, "{}", anderson_darling(&placed));
         assert!((cramer_von_mises(&placed) - 0.038_087_882).abs() < 1e-5);
     }
@@ -250,7 +250,7 @@ mod tests {
         let flood = [Step { low: 0.0, high: 1.0, count: 1e12 }];
         for steps in [&open[..], &flood[..]] {
             let steps = Steps::of_steps(steps.to_vec()).unwrap();
-            assert!(placed(&steps, |_| (0.5, 0.5), &mut Dice::new(1)).is_empty());
+            assert!(placed(&steps, |_| (0.5, 0.5), &mut Rng::new(1)).is_empty());
         }
     }
 }

@@ -99,7 +99,7 @@ pub fn fisher_tail(x: f64, k: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::tail::gev::{self, Shape};
 
     fn gap_of(values: &[f64]) -> Option<Gap> {
@@ -108,8 +108,8 @@ mod tests {
     }
 
     fn gumbel(n: usize, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..n).map(|_| 20.0 + 2.0 * -dice.exponential().ln()).collect()
+        let mut rng = Rng::new(seed);
+        (0..n).map(|_| 20.0 + 2.0 * -rng.exponential().ln()).collect()
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
     fn coarse_steps_make_no_gap() {
         let law = Gev { mu: 20.0, sigma: 2.0, xi: -0.3 };
         let clean = |seed| {
-            let mut dice = Dice::new(seed);
-            let values: Vec<f64> = (0..600).map(|_| law.level_of_rate(dice.exponential()).floor()).collect();
+            let mut rng = Rng::new(seed);
+            let values: Vec<f64> = (0..600).map(|_| law.level_of_rate(rng.exponential()).floor()).collect();
             gap_of(&values).unwrap()
         };
         assert_eq!((0..12).filter(|&seed| clean(seed).p < 0.01).count(), 0);

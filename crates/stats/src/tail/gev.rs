@@ -248,8 +248,8 @@ pub fn standard_errors(steps: &Steps, fit: &Fit) -> Option<[f64; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
     use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::rng::Rng;
     use proptest::prelude::*;
 
     fn near(value: f64, expected: f64, tolerance: f64) {
@@ -261,8 +261,8 @@ mod tests {
     }
 
     fn drawn(law: Gev, n: usize, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..n).map(|_| law.level_of_rate(dice.exponential())).collect()
+        let mut rng = Rng::new(seed);
+        (0..n).map(|_| law.level_of_rate(rng.exponential())).collect()
     }
 
     #[test]

@@ -225,8 +225,8 @@ impl LevelProfile<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
     use crate::reference::PORT_PIRIE_M;
+    use crate::rng::Rng;
 
     fn port_pirie() -> (Steps, Fit) {
         let steps = Steps::new(&PORT_PIRIE_M, 0.0).unwrap();
@@ -288,10 +288,10 @@ mod tests {
 
     #[test]
     fn printed_bounds_allow_more_for_few_and_for_coarse_values() {
-        let mut dice = Dice::new(12);
+        let mut rng = Rng::new(12);
         let law = Gev { mu: 20.0, sigma: 2.0, xi: 0.0 };
         let mut drop = |n: usize, width: f64| {
-            let values: Vec<f64> = (0..n).map(|_| law.level_of_rate(dice.exponential())).collect();
+            let values: Vec<f64> = (0..n).map(|_| law.level_of_rate(rng.exponential())).collect();
             printed_drop(&Steps::new(&values, width).unwrap())
         };
         let [few, more, many] = [60, 600, 36_000].map(|n| drop(n, 0.0));
@@ -313,9 +313,9 @@ mod tests {
 
     #[test]
     fn the_bound_depends_on_the_unit_as_the_values_do() {
-        let mut dice = Dice::new(11);
+        let mut rng = Rng::new(11);
         let law = Gev { mu: 20.0, sigma: 2.0, xi: 0.1 };
-        let values: Vec<f64> = (0..120).map(|_| law.level_of_rate(dice.exponential())).collect();
+        let values: Vec<f64> = (0..120).map(|_| law.level_of_rate(rng.exponential())).collect();
         let level = Level { blocks: 1200.0, probability: 0.95 };
         let bound = |unit: f64| {
             let values: Vec<f64> = values.iter().map(|v| v * unit).collect();

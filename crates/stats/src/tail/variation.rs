@@ -84,8 +84,8 @@ fn band(k: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
     use crate::reference::RAIN_OVER_30_MM;
+    use crate::rng::Rng;
 
     #[test]
     fn rain_varies_as_published() {
@@ -112,10 +112,10 @@ mod tests {
     fn bands_hold_the_simulated_points() {
         assert!((band(50.0).0 - 0.759_95).abs() < 1e-9 && (band(100.0).1 - 1.190_12).abs() < 1e-9);
         assert!((band(1e6).1 - 1.001_96).abs() < 1e-5 && band(3.0) == band(10.0));
-        let mut dice = Dice::new(5);
+        let mut rng = Rng::new(5);
         let mut inside = 0;
         for _ in 0..400 {
-            let values: Vec<f64> = (0..30).map(|_| dice.exponential()).collect();
+            let values: Vec<f64> = (0..30).map(|_| rng.exponential()).collect();
             let cv = variation_of(&Steps::new(&values, 0.0).unwrap()).unwrap();
             inside += i32::from(band(30.0).0 < cv && cv < band(30.0).1);
         }

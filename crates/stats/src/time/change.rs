@@ -101,7 +101,7 @@ fn sharpen(cuts: &mut [usize], sums: &[u64], merged: usize, shortest: usize) {
 mod tests {
     use super::super::fixture::poisson_counts;
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     /// The optimum without pruning.
@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn a_change_of_rate_is_found_where_it_is() {
-        let mut dice = Dice::new(SEED);
-        let mut counts = poisson_counts(0.2, 300, &mut dice);
-        counts.extend(poisson_counts(3.0, 40, &mut dice));
-        counts.extend(poisson_counts(0.2, 260, &mut dice));
+        let mut rng = Rng::new(SEED);
+        let mut counts = poisson_counts(0.2, 300, &mut rng);
+        counts.extend(poisson_counts(3.0, 40, &mut rng));
+        counts.extend(poisson_counts(0.2, 260, &mut rng));
         let found = segments(&counts, 3);
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[1].from.abs_diff(300) <= 2 && found[1].to.abs_diff(340) <= 2, "{found:?}");
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn one_rate_is_one_segment() {
-        let mut dice = Dice::new(SEED);
-        let none = (0..60).filter(|_| segments(&poisson_counts(0.3, 360, &mut dice), 1).len() == 1).count();
+        let mut rng = Rng::new(SEED);
+        let none = (0..60).filter(|_| segments(&poisson_counts(0.3, 360, &mut rng), 1).len() == 1).count();
         assert!(none >= 58, "{none} of 60");
         assert_eq!(segments(&[0; 500], 1), [Segment { from: 0, to: 500, events: 0 }]);
         assert_eq!(segments(&[], 1), []);

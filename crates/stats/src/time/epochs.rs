@@ -169,12 +169,12 @@ fn remembered(memory: f64, period: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     /// The comb of Gumbel maxima of which those with a tooth are so many scales larger.
-    fn found(n: usize, period: f64, by: f64, step: f64, dice: &mut Dice) -> Option<Recurring> {
-        let mut x: Vec<f64> = (0..n).map(|_| -dice.exponential().ln()).collect();
-        let mut at = dice.even() * period;
+    fn found(n: usize, period: f64, by: f64, step: f64, rng: &mut Rng) -> Option<Recurring> {
+        let mut x: Vec<f64> = (0..n).map(|_| -rng.exponential().ln()).collect();
+        let mut at = rng.uniform() * period;
         while at < n as f64 {
             x[at as usize] += by;
             at += period;
@@ -187,19 +187,18 @@ mod tests {
 
     #[test]
     fn combs_just_off_a_round_period_are_found() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for (period, by, least) in [(61.7, 3.0, 13), (60.3, 3.0, 13), (59.94, 4.0, 18)] {
-            let found = (0..20).filter(|_| found(600, period, by, 0.01, &mut dice).is_some()).count();
+            let found = (0..20).filter(|_| found(600, period, by, 0.01, &mut rng).is_some()).count();
             assert!(found >= least, "{period}: {found} of 20");
         }
     }
 
     #[test]
     fn combs_below_the_largest_blocks_are_found() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for (period, by) in [(60.0, 3.0), (7.0, 3.0), (45.0, 3.0), (20.3, 3.0), (97.0, 5.0), (120.0, 6.0)] {
-            let all: Vec<Option<Recurring>> =
-                (0..4).map(|_| found(600, period, by, 0.5, &mut dice)).collect();
+            let all: Vec<Option<Recurring>> = (0..4).map(|_| found(600, period, by, 0.5, &mut rng)).collect();
             let right = |comb: &&Recurring| (comb.period - period).abs() < 0.02 * period;
             assert!(all.iter().flatten().filter(right).count() >= 3, "{period}: {all:?}");
         }
@@ -207,20 +206,20 @@ mod tests {
 
     #[test]
     fn noise_has_no_comb_however_coarsely_it_is_recorded() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for step in [0.01, 1.0, 4.0] {
-            let alarms = (0..20).filter(|_| found(600, 1e9, 0.0, step, &mut dice).is_some()).count();
+            let alarms = (0..20).filter(|_| found(600, 1e9, 0.0, step, &mut rng).is_some()).count();
             assert!(alarms <= 2, "{alarms} of 20 in steps of {step}");
         }
     }
 
     #[test]
     fn short_memory_is_no_comb() {
-        let (mut dice, mut alarms) = (Dice::new(SEED), 0);
+        let (mut rng, mut alarms) = (Rng::new(SEED), 0);
         for _ in 0..20 {
             let mut last = 0.0;
             let mut next = || {
-                last = 0.6 * last - dice.exponential().ln();
+                last = 0.6 * last - rng.exponential().ln();
                 last
             };
             let x: Vec<f64> = (0..600).map(|_| next()).collect();

@@ -1,7 +1,7 @@
 //! Drawn events with a known period or none, for the tests here and for `cargo xtask experiments`.
 
 use super::period::{ALPHA, Comb, combs};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 const HOUR: i64 = 3_600_000_000_000;
 
@@ -52,51 +52,51 @@ impl Recipe {
     };
 
     /// Makes the events, ns from 0; those of the comb come first.
-    pub fn events(&self, dice: &mut Dice) -> Vec<i64> {
+    pub fn events(&self, rng: &mut Rng) -> Vec<i64> {
         let mut times = Vec::new();
         if self.period_ns > 0.0 {
-            let mut tooth = dice.even() * self.period_ns;
+            let mut tooth = rng.uniform() * self.period_ns;
             while tooth < self.span_ns as f64 {
-                if dice.even() >= self.missing {
-                    times.push((tooth + self.jitter_ns * dice.normal()) as i64);
+                if rng.uniform() >= self.missing {
+                    times.push((tooth + self.jitter_ns * rng.normal()) as i64);
                 }
                 // A walk that steps back further than a period must not keep this from ending.
-                tooth += (self.period_ns + self.walk_ns * dice.normal()).max(0.1 * self.period_ns);
+                tooth += (self.period_ns + self.walk_ns * rng.normal()).max(0.1 * self.period_ns);
             }
         }
-        times.extend((0..self.random).map(|_| (dice.even() * self.span_ns as f64) as i64));
+        times.extend((0..self.random).map(|_| (rng.uniform() * self.span_ns as f64) as i64));
         let step = self.resolution_ns.max(1);
         times.iter().map(|time| (time / step) * step).collect()
     }
 
     /// Makes the events and looks for periods.
-    pub fn search(&self, dice: &mut Dice) -> Vec<Comb> {
-        combs(&self.events(dice), (0, self.span_ns), self.resolution_ns, ALPHA)
+    pub fn search(&self, rng: &mut Rng) -> Vec<Comb> {
+        combs(&self.events(rng), (0, self.span_ns), self.resolution_ns, ALPHA)
     }
 }
 
 /// In how many repetitions any period was claimed.
 pub fn period_claims(recipe: &Recipe, reps: usize, seed: u64) -> usize {
-    let mut dice = Dice::new(seed);
-    (0..reps).filter(|_| !recipe.search(&mut dice).is_empty()).count()
+    let mut rng = Rng::new(seed);
+    (0..reps).filter(|_| !recipe.search(&mut rng).is_empty()).count()
 }
 
 /// In how many repetitions the recipe's period was found first, to within `within_ns`.
 pub fn period_found(recipe: &Recipe, within_ns: f64, reps: usize, seed: u64) -> usize {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let found = |comb: &Comb| (comb.period_ns - recipe.period_ns).abs() < within_ns;
-    (0..reps).filter(|_| recipe.search(&mut dice).first().is_some_and(found)).count()
+    (0..reps).filter(|_| recipe.search(&mut rng).first().is_some_and(found)).count()
 }
 
 /// Poisson counts by the waiting times between events.
 #[cfg(test)]
-pub fn poisson_counts(mean: f64, n: usize, dice: &mut Dice) -> Vec<u64> {
-    let mut left = dice.exponential() / mean;
+pub fn poisson_counts(mean: f64, n: usize, rng: &mut Rng) -> Vec<u64> {
+    let mut left = rng.exponential() / mean;
     let mut count = || {
         let mut events = 0;
         while left < 1.0 && events < 1_000_000 {
             events += 1;
-            left += dice.exponential() / mean;
+            left += rng.exponential() / mean;
         }
         left -= 1.0;
         events

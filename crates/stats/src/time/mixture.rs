@@ -189,21 +189,21 @@ fn candidates(fit: &Fit, times: &[i64], Place { span, step, besides }: Place) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     const SPAN: f64 = 3_600e9;
     const STEP: f64 = 1e9;
 
     /// Events in blocks of a second: a comb with jitter of which this share comes, and so many others; in s.
-    fn events(period: f64, jitter: f64, kept: f64, others: usize, dice: &mut Dice) -> Vec<i64> {
+    fn events(period: f64, jitter: f64, kept: f64, others: usize, rng: &mut Rng) -> Vec<i64> {
         let due = (0..).map(|n| 1.5 + f64::from(n) * period).take_while(|due| *due < SPAN / 1e9);
         let mut at: Vec<i64> = Vec::new();
         for due in due {
-            if dice.even() < kept {
-                at.push((due + jitter * dice.normal()).max(0.0) as i64);
+            if rng.uniform() < kept {
+                at.push((due + jitter * rng.normal()).max(0.0) as i64);
             }
         }
-        at.extend((0..others).map(|_| dice.below(3_600) as i64));
+        at.extend((0..others).map(|_| rng.below(3_600) as i64));
         at.sort_unstable();
         at.dedup();
         at.into_iter().map(|second| second * STEP as i64).collect()
@@ -219,17 +219,17 @@ mod tests {
 
     #[test]
     fn multiples_and_parts_lead_to_the_period() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for (period, jitter, kept) in [(20.3, 0.5, 0.3), (20.3, 0.5, 0.6), (7.3, 0.5, 0.4), (5.2, 0.3, 0.3)] {
             for times in [1.0, 2.0, 3.0, 5.0] {
-                let (found, others) = named(&events(period, jitter, kept, 60, &mut dice), times * period);
+                let (found, others) = named(&events(period, jitter, kept, 60, &mut rng), times * period);
                 assert!(
                     (found / period - 1.0).abs() < 0.005 && others.is_empty(),
                     "{period}: {found} {others:?}"
                 );
             }
         }
-        let (found, _) = named(&events(20.3, 0.5, 0.6, 40, &mut dice), 20.3 / 4.0);
+        let (found, _) = named(&events(20.3, 0.5, 0.6, 40, &mut rng), 20.3 / 4.0);
         assert!((found - 20.3).abs() < 0.1, "{found}");
     }
 

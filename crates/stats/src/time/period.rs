@@ -189,7 +189,7 @@ pub fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64)
 mod tests {
     use super::super::fixture::{Recipe, period_claims, period_found};
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     const S: f64 = 1e9;
@@ -243,11 +243,11 @@ mod tests {
 
     #[test]
     fn two_combs_are_two_and_their_difference_none() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for _ in 0..3 {
             let minute = Recipe { random: 60, period_ns: 60.0 * S, jitter_ns: 2e6, missing: 0.2, ..HOUR };
-            let mut times = minute.events(&mut dice);
-            times.extend(Recipe { random: 0, period_ns: 300.0 * S, ..minute }.events(&mut dice));
+            let mut times = minute.events(&mut rng);
+            times.extend(Recipe { random: 0, period_ns: 300.0 * S, ..minute }.events(&mut rng));
             let found = combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA);
             let periods: Vec<f64> = found.iter().map(|comb| (comb.period_ns / 1e8).round() / 10.0).collect();
             assert_eq!(periods[0], 60.0, "{periods:?}");
@@ -257,12 +257,12 @@ mod tests {
 
     #[test]
     fn a_fit_says_what_it_knows() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let recipe = Recipe { random: 20, period_ns: 60.0 * S, jitter_ns: 5e6, missing: 0.3, ..HOUR };
         for walk_ns in [0.0, 20e6] {
             let mut outside = 0;
             for _ in 0..10 {
-                let times = Recipe { walk_ns, ..recipe }.events(&mut dice);
+                let times = Recipe { walk_ns, ..recipe }.events(&mut rng);
                 let comb = combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA).remove(0);
                 let made = times.len() - 20;
                 outside += usize::from((comb.period_ns - 60.0 * S).abs() > 3.0 * comb.period_se_ns);
@@ -279,10 +279,10 @@ mod tests {
 
     #[test]
     fn what_is_bunched_is_not_periodic() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for _ in 0..20 {
-            let mut times = Recipe { random: 20, ..HOUR }.events(&mut dice);
-            times.extend(Recipe { random: 80, span_ns: HOUR.span_ns / 10, ..HOUR }.events(&mut dice));
+            let mut times = Recipe { random: 20, ..HOUR }.events(&mut rng);
+            times.extend(Recipe { random: 80, span_ns: HOUR.span_ns / 10, ..HOUR }.events(&mut rng));
             assert_eq!(combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA), []);
         }
     }

@@ -109,7 +109,7 @@ fn seconds(time: i64, origin: i64) -> f64 {
 mod tests {
     use super::super::fixture::Recipe;
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     #[test]
     fn powers_by_hand() {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn many_weak_events_give_the_line_away() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let weak = Recipe {
             span_ns: 600_000_000_000,
             random: 150,
@@ -133,7 +133,7 @@ mod tests {
             missing: 0.4,
             ..Recipe::HOUR
         };
-        let times = weak.events(&mut dice);
+        let times = weak.events(&mut rng);
         let line = search(&times, weak.span_ns, (0.1, 1.0)).expect("events");
         assert!((line.hz - 1.0 / 3.7).abs() < 0.3 / 600.0 && line.false_alarm < 1e-6, "{line:?}");
         assert!(confirm(&times, weak.span_ns, 3.7e9).expect("events").false_alarm < line.false_alarm);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_grid_agrees_with_the_sum() {
-        let times = Recipe { random: 40, ..Recipe::HOUR }.events(&mut Dice::new(SEED));
+        let times = Recipe { random: 40, ..Recipe::HOUR }.events(&mut Rng::new(SEED));
         let (hz, found) = grid_peak(&times, 0.01, 1e-5, 1500);
         assert!((found - power(&times, hz)).abs() < 1e-6 * found, "{found}");
         assert!((0..1500).all(|k| power(&times, 0.01 + 1e-5 * f64::from(k)) < found * (1.0 + 1e-6)));
@@ -152,9 +152,9 @@ mod tests {
     fn events_at_random_rarely_have_one() {
         // The peak between independent frequencies is higher than on them: the formula's M is too small by two or
         // three, and an alarm at 0.01 is one in fifty. Four standard deviations above that.
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let recipe = Recipe { random: 50, ..Recipe::HOUR };
-        let mut line = || search(&recipe.events(&mut dice), recipe.span_ns, (0.002, 0.1));
+        let mut line = || search(&recipe.events(&mut rng), recipe.span_ns, (0.002, 0.1));
         let claims = (0..60).filter(|_| line().is_some_and(|line| line.false_alarm < 0.01)).count();
         assert!(claims <= 5, "{claims}");
     }

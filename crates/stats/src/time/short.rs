@@ -126,17 +126,17 @@ fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
 
     const STEP: i64 = 1_000_000_000;
     const BLOCKS: usize = 3_600;
 
     /// Of 3600 blocks those with a tooth, less the missing ones, and so many others.
     fn events(period: f64, kept: f64, others: usize, seed: u64) -> Vec<i64> {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let teeth = (0..).map(|n| (n as f64 * period) as usize).take_while(|&at| at < BLOCKS);
-        let mut blocks: Vec<usize> = teeth.filter(|_| dice.even() < kept).collect();
-        blocks.extend((0..others).map(|_| dice.below(BLOCKS)));
+        let mut blocks: Vec<usize> = teeth.filter(|_| rng.uniform() < kept).collect();
+        blocks.extend((0..others).map(|_| rng.below(BLOCKS)));
         blocks.sort_unstable();
         blocks.dedup();
         blocks.into_iter().map(|block| block as i64 * STEP).collect()
