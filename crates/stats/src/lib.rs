@@ -4,7 +4,7 @@ pub mod blocks;
 pub mod bounds;
 pub mod compare;
 pub mod count;
-mod covered;
+mod cpu_coverage;
 pub mod law;
 pub mod levels;
 pub mod modes;

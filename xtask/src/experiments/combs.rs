@@ -7,7 +7,7 @@ use stats::bounds::structure::structure;
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 /// A list: Gumbel maxima about 20 us, and a comb in s above them.
@@ -89,7 +89,7 @@ fn periods(us: &[f64]) -> Vec<Period> {
 }
 
 /// How often another period is claimed as the one, and how often the right one is among what is named.
-fn named(recipe: Recipe, least: f64, length: Length) -> Vec<Line> {
+fn named(recipe: Recipe, least: f64, length: Length) -> Vec<ResultLine> {
     let reps = length.of(400, 20);
     let mut rng = Rng::new(SEED);
     let (mut wrong, mut right, mut alone) = (0, 0, 0);
@@ -114,15 +114,15 @@ fn named(recipe: Recipe, least: f64, length: Length) -> Vec<Line> {
         recipe.above.1
     );
     vec![
-        Line::rate(format!("{what}: wrong"), share(wrong), reps).at_most(0.05),
-        Line::rate(format!("{what}: named"), share(right), reps)
+        ResultLine::rate(format!("{what}: wrong"), share(wrong), reps).at_most(0.05),
+        ResultLine::rate(format!("{what}: named"), share(right), reps)
             .at_least(least)
             .note(format!("{:.3} without another beside it", share(alone))),
     ]
 }
 
 /// How often a period is claimed where there is none.
-fn none(what: &str, spoil: fn(&mut [f64], &mut Rng), length: Length) -> Vec<Line> {
+fn none(what: &str, spoil: fn(&mut [f64], &mut Rng), length: Length) -> Vec<ResultLine> {
     let reps = length.of(1_000, 60);
     let mut rng = Rng::new(SEED);
     let mut claimed = 0;
@@ -132,7 +132,7 @@ fn none(what: &str, spoil: fn(&mut [f64], &mut Rng), length: Length) -> Vec<Line
         claimed += u32::from(!periods(&us).is_empty());
     }
     let share = f64::from(claimed) / f64::from(reps);
-    vec![Line::rate(format!("list of an hour, {what}: a period claimed"), share, reps).at_most(0.02)]
+    vec![ResultLine::rate(format!("list of an hour, {what}: a period claimed"), share, reps).at_most(0.02)]
 }
 
 fn at_random(us: &mut [f64], rng: &mut Rng) {

@@ -4,12 +4,12 @@
 //! the horizon a quarter of the run: were the blocks alike, counting would support each claim.
 
 use model::units::Nanos;
-use stats::bounds::{Evidence, Question, REACH, bounds};
+use stats::bounds::{DEFAULT_REACH, Evidence, Question, bounds};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
 
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 const SIGMA: f64 = 2.0;
@@ -97,11 +97,12 @@ fn wrong(maxima: &[f64]) -> (bool, bool) {
     let series = Series::of_list(&list, BLOCK, Nanos::MICRO);
     let limit = list.iter().flatten().max().map(|max| Nanos(max.0 + 100_000));
     let horizon = Nanos(series.observed.0 / 4);
-    let answer = bounds(&Evidence::of(&series), &Question { limit, horizon, chosen: true, reach: REACH });
+    let answer =
+        bounds(&Evidence::of(&series), &Question { limit, horizon, chosen: true, reach: DEFAULT_REACH });
     (answer.extrapolation.status == "ok", answer.verdict == "supported")
 }
 
-fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length: Length) -> Vec<Line> {
+fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length: Length) -> Vec<ResultLine> {
     let reps = if law.1 > 1000 { length.of(60, 0) } else { length.of(200, 10) };
     if reps == 0 {
         return Vec::new();
@@ -118,7 +119,7 @@ fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length:
     let line = |what: &str, of: fn(&(f64, f64)) -> f64| {
         let each = rates.iter().map(|rates| format!("{:.3}", of(rates))).collect::<Vec<_>>().join(" ");
         let most = rates.iter().map(of).fold(0.0, f64::max);
-        Line::rate(format!("{name}, n {}: {what}", law.1), most, reps)
+        ResultLine::rate(format!("{name}, n {}: {what}", law.1), most, reps)
             .at_most(0.05)
             .note(format!("3, 4, 5, 6 sigma: {each}; documented {documented:.3}"))
     };

@@ -7,8 +7,8 @@ use stats::rng::Rng;
 use stats::tail::fit_test;
 use stats::tail::gap;
 use stats::tail::gev::{self, Gev, Shape};
+use stats::tail::grouped_sample::GroupedSample;
 use stats::tail::profile::{self, Level, ONE_SIDED_95, TWO_SIDED_95};
-use stats::tail::steps::Steps;
 
 /// How often bounds of a level held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,7 +37,7 @@ pub fn level_coverage(n: usize, xi: f64, reps: u32, seed: u64) -> Coverage {
     let mut rng = Rng::new(seed);
     let mut held = [0u32; 3];
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut rng), 0.0);
+        let steps = GroupedSample::new(&maxima(&law, n, &mut rng), 0.0);
         let Some((steps, fit)) =
             steps.and_then(|steps| gev::fit(&steps, Shape::USUAL).map(|fit| (steps, fit)))
         else {
@@ -45,7 +45,7 @@ pub fn level_coverage(n: usize, xi: f64, reps: u32, seed: u64) -> Coverage {
         };
         let both = profile::level_interval(&steps, &fit, level, TWO_SIDED_95);
         let upper = profile::level_upper(&steps, &fit, level, ONE_SIDED_95);
-        let guarded = gev::fit(&steps, Shape::GUARDED)
+        let guarded = gev::fit(&steps, Shape::NON_NEGATIVE)
             .and_then(|fit| profile::level_upper(&steps, &fit, level, ONE_SIDED_95));
         held[0] += u32::from(not_below(both.high, truth) && both.low.is_none_or(|low| low <= truth));
         held[1] += u32::from(not_below(upper, truth));
@@ -66,7 +66,7 @@ pub fn prediction(n: usize, m: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64)
     let mut rng = Rng::new(seed);
     let mut held = [0u32; 2];
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut rng), 0.0);
+        let steps = GroupedSample::new(&maxima(&law, n, &mut rng), 0.0);
         let next = law.level_of_rate(rng.exponential() / m);
         let Some(steps) = steps else { continue };
         let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
@@ -88,7 +88,7 @@ pub fn rounded_coverage(sigma: f64, reps: u32, seed: u64) -> (f64, f64) {
         let values: Vec<f64> = maxima(&law, 600, &mut rng).iter().map(|v| v.floor()).collect();
         let middles: Vec<f64> = values.iter().map(|v| v + 0.5).collect();
         for (held, (values, width)) in held.iter_mut().zip([(values, 1.0), (middles, 0.0)]) {
-            let Some(steps) = Steps::new(&values, width) else { continue };
+            let Some(steps) = GroupedSample::new(&values, width) else { continue };
             let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
             let both = profile::level_interval(&steps, &fit, level, TWO_SIDED_95);
             *held += u32::from(not_below(both.high, truth) && both.low.is_none_or(|low| low <= truth));
@@ -104,7 +104,7 @@ pub fn fit_statistics(n: usize, xi: f64, reps: u32, seed: u64) -> [(f64, f64); 2
     let mut rng = Rng::new(seed);
     let (mut a2, mut au2) = (Vec::new(), Vec::new());
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut rng), 0.0);
+        let steps = GroupedSample::new(&maxima(&law, n, &mut rng), 0.0);
         let Some((steps, fit)) =
             steps.and_then(|steps| gev::fit(&steps, Shape::USUAL).map(|fit| (steps, fit)))
         else {
@@ -123,7 +123,7 @@ pub fn fit_statistics(n: usize, xi: f64, reps: u32, seed: u64) -> [(f64, f64); 2
 
 /// Which blocks carry a second mechanism.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mode {
+pub enum Contamination {
     /// None does.
     Clean,
     /// Every so many blocks one.
@@ -134,7 +134,7 @@ pub enum Mode {
 
 /// How often gates stop 600 Gumbel maxima (sigma 2, steps of 1, or law of shape xi) with a second mechanism `shift`
 /// higher: (gap at 0.01, A^2 or AU^2 beyond their approximate 99 % points 0.80 and 0.46).
-pub fn gates(mode: Mode, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
+pub fn gates(mode: Contamination, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 20.0, sigma: 2.0, xi };
     let mut rng = Rng::new(seed);
     let mut stopped = [0u32; 2];
@@ -142,13 +142,13 @@ pub fn gates(mode: Mode, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64
         let mut values = maxima(&law, 600, &mut rng);
         for (block, value) in values.iter_mut().enumerate() {
             let carries = match mode {
-                Mode::Clean => false,
-                Mode::Every(blocks) => block % blocks.max(1) == 0,
-                Mode::Share(share) => rng.uniform() < share,
+                Contamination::Clean => false,
+                Contamination::Every(blocks) => block % blocks.max(1) == 0,
+                Contamination::Share(share) => rng.uniform() < share,
             };
             *value += if carries { shift } else { 0.0 };
         }
-        let Some(steps) = Steps::new(&values, 1.0) else { continue };
+        let Some(steps) = GroupedSample::new(&values, 1.0) else { continue };
         let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
         // Not used: with it the draws that follow are those of the accepted rates.
         rng.next_u64();
@@ -213,14 +213,14 @@ mod tests {
 
     #[test]
     fn gates_stop_a_second_mechanism_and_let_one_law_pass() {
-        let (gap, statistic) = gates(Mode::Clean, 0.0, 0.0, 60, SEED);
+        let (gap, statistic) = gates(Contamination::Clean, 0.0, 0.0, 60, SEED);
         near(gap, 0.02, 60);
         near(statistic, 0.01, 60);
-        let (gap, statistic) = gates(Mode::Every(60), 30.0, 0.0, 20, SEED);
+        let (gap, statistic) = gates(Contamination::Every(60), 30.0, 0.0, 20, SEED);
         near(gap, 1.0, 20);
         near(statistic, 1.0, 20);
-        near(gates(Mode::Share(0.005), 50.0, 0.0, 40, SEED).0, 0.915, 40);
-        let (gap, statistic) = gates(Mode::Share(0.05), 15.0, 0.0, 40, SEED);
+        near(gates(Contamination::Share(0.005), 50.0, 0.0, 40, SEED).0, 0.915, 40);
+        let (gap, statistic) = gates(Contamination::Share(0.05), 15.0, 0.0, 40, SEED);
         near(gap, 0.36, 40);
         near(statistic, 0.956, 40);
     }

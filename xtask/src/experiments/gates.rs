@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
-use stats::bounds::{Bounds, Evidence, Question, REACH, bounds, gates};
+use stats::bounds::{Bounds, DEFAULT_REACH, Evidence, Question, bounds, gates};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
 
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 /// What the blocks are.
@@ -86,10 +86,10 @@ pub fn answer(maxima: &[f64], horizon: Nanos) -> Bounds {
     let list: Vec<Option<Nanos>> = maxima.iter().map(|us| Some(Nanos(us.floor() as i64 * 1000))).collect();
     let series = Series::of_list(&list, BLOCK, Nanos::MICRO);
     let evidence = Evidence::of(&series);
-    bounds(&evidence, &Question { limit: None, horizon, chosen: false, reach: REACH })
+    bounds(&evidence, &Question { limit: None, horizon, chosen: false, reach: DEFAULT_REACH })
 }
 
-fn battery((name, n, kind, published): Row, length: Length) -> Vec<Line> {
+fn battery((name, n, kind, published): Row, length: Length) -> Vec<ResultLine> {
     let clean = matches!(kind, Kind::Clean(_));
     let reps = match (clean, n > 1000) {
         (true, false) => length.of(300, 60),
@@ -129,7 +129,7 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<Line> {
         counts(&refusing)
     );
     let rate = |count: u32| f64::from(count) / f64::from(reps);
-    let line = |what: &str, count: u32| Line::rate(format!("{name}: {what}"), rate(count), reps);
+    let line = |what: &str, count: u32| ResultLine::rate(format!("{name}: {what}"), rate(count), reps);
     let judged = match kind {
         Kind::Clean(_) => line("refused", refused).at_most(0.08),
         Kind::Memory(_) => line("refused, or longer blocks", refused + enlarged).at_least(0.97),
@@ -137,7 +137,7 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<Line> {
         _ => line("refused", refused).at_least(0.97),
     };
     // A heavy tail is not determined ten times as far ahead as was measured: to say so is no false alarm.
-    let width = clean.then(|| Line::rate(format!("{name}: refused by width alone"), rate(wide), reps));
+    let width = clean.then(|| ResultLine::rate(format!("{name}: refused by width alone"), rate(wide), reps));
     [Some(judged.note(note)), width].into_iter().flatten().collect()
 }
 

@@ -3,11 +3,11 @@
 use model::units::Nanos;
 use stats::rng::{Rng, SEED};
 use stats::tail::gev::{self, Gev, Shape};
+use stats::tail::grouped_sample::GroupedSample;
 use stats::tail::profile::{self, Level, ONE_SIDED_95};
-use stats::tail::steps::Steps;
 
 use super::gates::answer;
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 const TRAINED: usize = 1800;
@@ -34,7 +34,7 @@ struct Counts {
 }
 
 /// The mechanism comes with this probability in each second.
-fn mode(per_second: f64, length: Length) -> Vec<Line> {
+fn mode(per_second: f64, length: Length) -> Vec<ResultLine> {
     let reps = length.of(300, 40);
     let mut rng = Rng::new(SEED);
     let mut counts = Counts::default();
@@ -47,7 +47,7 @@ fn mode(per_second: f64, length: Length) -> Vec<Line> {
         _ => "1 per 10 min at +50 us",
     };
     let line = |what: &str, count: u32| {
-        Line::rate(format!("{name}: {what}"), f64::from(count) / f64::from(reps), reps)
+        ResultLine::rate(format!("{name}: {what}"), f64::from(count) / f64::from(reps), reps)
     };
     let holds = line("the fitted bound holds a day", counts.holds);
     let seen = line("seen in half an hour", counts.seen);
@@ -97,7 +97,7 @@ fn once(per_second: f64, rng: &mut Rng, counts: &mut Counts) {
 
 /// The bound for a day, whatever the gates say.
 fn fitted_bound(maxima: &[f64]) -> Option<f64> {
-    let steps = Steps::new(maxima, 0.0)?;
+    let steps = GroupedSample::new(maxima, 0.0)?;
     let fit = gev::fit(&steps, Shape::USUAL)?;
     profile::level_upper(&steps, &fit, Level { blocks: DAY, probability: 0.95 }, ONE_SIDED_95)
 }

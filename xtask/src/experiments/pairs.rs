@@ -5,7 +5,7 @@
 //! found here hold for such data. Times are microseconds here, as the published sizes are.
 
 use stats::law;
-use stats::pair::conditional::{Exposure, p_two_sided};
+use stats::pair::conditional_binomial::{Exposure, p_two_sided};
 use stats::pair::harrell_davis::{Weights, sorted};
 use stats::pair::limit;
 use stats::pair::verdict::{Design, Verdict, compare, compare_rates};
@@ -118,7 +118,7 @@ fn poisson(rng: &mut Rng, mean: f64) -> u64 {
 
 /// How often each way of comparing finds a spike rate that was halved, from one segment of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct HalvedRateFound {
     /// The conditional binomial test of the exceedances at 5 %.
     pub conditional: f64,
     /// Mann and Whitney's test of the block maxima at 5 %.
@@ -128,7 +128,7 @@ pub struct Found {
 }
 
 /// One segment of A with one spike per minute, one of B with half of that, each this long.
-pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> Found {
+pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> HalvedRateFound {
     let mut rng = Rng::new(seed);
     let mut found = [0usize; 3];
     for _ in 0..reps {
@@ -152,7 +152,7 @@ pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> Found {
         found[2] += usize::from(largest(&a) > largest(&b));
     }
     let [conditional, mann_whitney, larger_maximum] = found.map(|times| times as f64 / reps.max(1) as f64);
-    Found { conditional, mann_whitney, larger_maximum }
+    HalvedRateFound { conditional, mann_whitney, larger_maximum }
 }
 
 /// Mann and Whitney's p by the normal law, for values without ties: what the comparison does not use.

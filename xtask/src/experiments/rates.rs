@@ -5,7 +5,7 @@ use stats::rng::{Rng, SEED};
 use stats::time::cluster::{theta_intervals, theta_k_gaps};
 use stats::time::fixture::{self as time, Recipe};
 
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length, combs};
 
 /// All of them.
@@ -24,12 +24,12 @@ pub fn all() -> Vec<Experiment> {
     all
 }
 
-fn extremal_index(theta: f64, published: [f64; 2], length: Length) -> Vec<Line> {
+fn extremal_index(theta: f64, published: [f64; 2], length: Length) -> Vec<ResultLine> {
     let reps = length.of(100, 20);
     let (intervals, k_gaps) = max_ar(theta, 20_000, reps as usize, SEED);
     let line = |name: &str, mean: f64, published: f64| {
         let bounds = [theta - 0.03, theta + 0.03].map(|end| (end * 1e3).round() / 1e3);
-        Line::rate(format!("theta {theta}: {name} (published {published})"), mean, reps)
+        ResultLine::rate(format!("theta {theta}: {name} (published {published})"), mean, reps)
             .at_least(bounds[0])
             .at_most(bounds[1])
     };
@@ -40,37 +40,38 @@ fn part(count: usize, reps: u32) -> f64 {
     count as f64 / f64::from(reps.max(1))
 }
 
-fn no_period(length: Length) -> Vec<Line> {
+fn no_period(length: Length) -> Vec<ResultLine> {
     let reps = length.of(1000, 200);
     let claims = time::period_claims(&Recipe::AT_RANDOM, reps as usize, SEED);
     vec![
-        Line::rate("100 spikes at random in 1 h: a period claimed", part(claims, reps), reps)
+        ResultLine::rate("100 spikes at random in 1 h: a period claimed", part(claims, reps), reps)
             .near(0.0, 400)
             .at_most(0.02),
     ]
 }
 
-fn comb(length: Length) -> Vec<Line> {
+fn comb(length: Length) -> Vec<ResultLine> {
     let reps = length.of(500, 100);
     let found = |recipe: &Recipe| part(time::period_found(recipe, 10e6, reps as usize, SEED), reps);
-    let minute = Line::rate("60 s comb, 2 ms jitter, 60 at random: found", found(&Recipe::MINUTE), reps);
+    let minute =
+        ResultLine::rate("60 s comb, 2 ms jitter, 60 at random: found", found(&Recipe::MINUTE), reps);
     let top = Recipe::TOP_12;
     let top_12 = part(time::period_found(&top, 1e9, reps as usize, SEED), reps);
     vec![
         minute.near(1.0, 100).at_least(0.95),
-        Line::rate("10 of the top 12 of 600 s a minute apart: found", top_12, reps)
+        ResultLine::rate("10 of the top 12 of 600 s a minute apart: found", top_12, reps)
             .near(1.0, 200)
             .at_least(0.95),
     ]
 }
 
 /// How often a process that is just as bad as the target passes while it is watched.
-fn watched(length: Length) -> Vec<Line> {
+fn watched(length: Length) -> Vec<ResultLine> {
     let reps = length.of(40_000, 4000);
     let mut rng = Rng::new(SEED);
     let passed = (0..reps).filter(|_| passes(&mut rng)).count();
     vec![
-        Line::rate("sequential test at the target rate: passes", part(passed, reps), reps)
+        ResultLine::rate("sequential test at the target rate: passes", part(passed, reps), reps)
             .near(0.05, 4000)
             .at_most(0.06),
     ]

@@ -143,10 +143,10 @@ impl Args {
         }
     }
 
-    fn question(&self) -> Outcome<Question> {
+    fn question(&self) -> Outcome<CompareQuestion> {
         let metric = metric(&self.metric)?;
         let margin = self.margin.as_deref().map(|text| margin(text, metric)).transpose()?;
-        Ok(Question {
+        Ok(CompareQuestion {
             metric,
             limit: self.limit.as_deref().map(limit).transpose()?,
             design: if self.paired { Design::Paired } else { Design::Unpaired },

@@ -15,8 +15,8 @@ fn run(rng: &mut Rng, shift: f64, spikes: usize) -> Series {
     Series::of_list(&list, BLOCK, Nanos(1))
 }
 
-fn question(design: Design) -> Question {
-    Question { metric: Metric::Rate, limit: Some(Nanos(50_000)), design, margin: None }
+fn question(design: Design) -> CompareQuestion {
+    CompareQuestion { metric: Metric::Rate, limit: Some(Nanos(50_000)), design, margin: None }
 }
 
 fn answer(spikes: (usize, usize), runs: (usize, usize), design: Design) -> Compared {
@@ -56,7 +56,7 @@ fn a_baseline_is_of_the_metric() {
     let mut rng = Rng::new(9);
     let past: Vec<Series> = (0..20).map(|_| run(&mut rng, 0.0, 3)).collect();
     let (same, slow) = (run(&mut rng, 0.0, 30), run(&mut rng, 3.0, 0));
-    let asked = Question { metric: Metric::Quantile(0.5), ..question(Design::Unpaired) };
+    let asked = CompareQuestion { metric: Metric::Quantile(0.5), ..question(Design::Unpaired) };
     let against = |new: &Series| compare(&past.iter().collect::<Vec<_>>(), &[new], &asked).verdict;
     assert_eq!((against(&same), against(&slow)), ("inconclusive", "worse"));
 }
@@ -89,7 +89,7 @@ fn the_pooled_limit_does_not_depend_on_who_is_called_a() {
     let mut rng = Rng::new(3);
     let runs: Vec<Series> = (0..8).map(|_| run(&mut rng, 0.0, 3)).collect();
     let all: Vec<&Series> = runs.iter().collect();
-    let open = Question { limit: None, ..question(Design::Unpaired) };
+    let open = CompareQuestion { limit: None, ..question(Design::Unpaired) };
     let (ab, ba) = (compare(&all[..4], &all[4..], &open), compare(&all[4..], &all[..4], &open));
     assert_eq!((ab.limit_ns, ab.limit_given), (ba.limit_ns, false));
     assert!((ab.rate_ratio.expect("a ratio") * ba.rate_ratio.expect("a ratio") - 1.0).abs() < 1e-9);
@@ -100,7 +100,7 @@ fn a_shift_of_the_median_is_found_by_the_quantile() {
     let mut rng = Rng::new(5);
     let (a, b): (Vec<Series>, Vec<Series>) =
         (0..8).map(|_| (run(&mut rng, 0.0, 0), run(&mut rng, 4.0, 0))).unzip();
-    let asked = Question { metric: Metric::Quantile(0.5), ..question(Design::Paired) };
+    let asked = CompareQuestion { metric: Metric::Quantile(0.5), ..question(Design::Paired) };
     let found = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &asked);
     assert_eq!((found.verdict, found.metric.as_str()), ("worse", "block-maximum-p50"));
     assert!((found.difference_ns.expect("a difference") - 4_000.0).abs() < 300.0);
@@ -122,7 +122,7 @@ fn what_a_run_without_blocks_did_is_not_known() {
     for metric in [Metric::Rate, Metric::Quantile(0.99)] {
         for (a, b) in [(vec![&lists[0]], vec![&import]), (lists.iter().collect(), vec![&import])] {
             for (a, b) in [(&a, &b), (&b, &a)] {
-                let found = compare(a, b, &Question { metric, ..question(Design::Unpaired) });
+                let found = compare(a, b, &CompareQuestion { metric, ..question(Design::Unpaired) });
                 assert_eq!(found.verdict, "inconclusive");
                 let numbers = (found.rate_ratio, found.ci, found.p_value, found.event_p_value);
                 assert_eq!(numbers, (None, None, None, None), "{metric:?}");

@@ -7,7 +7,7 @@
 use crate::law;
 
 /// From so many past runs on there is a spread to speak of.
-const FEWEST: usize = 5;
+const MIN_PAST_RUNS: usize = 5;
 
 /// What past runs say of a new one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,8 +53,8 @@ pub fn standing(past: &[f64], new: f64, least: f64, alpha: f64) -> Standing {
         let as_large = past.iter().filter(|&&value| value >= new).count();
         return Standing::Rank { p: (1.0 + as_large as f64) / (runs + 1.0) };
     }
-    if past.len() < FEWEST {
-        return Standing::NoSpread { needed: FEWEST };
+    if past.len() < MIN_PAST_RUNS {
+        return Standing::NoSpread { needed: MIN_PAST_RUNS };
     }
     let mean = past.iter().sum::<f64>() / runs;
     let variance = past.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (runs - 1.0);

@@ -7,7 +7,7 @@ use super::ranks;
 
 /// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shift {
+pub struct MedianShift {
     /// The first block after the change, counted from 0.
     pub first_after: usize,
     /// Of the pairs across the change: those that fall minus those that rise; negative where the level rose.
@@ -21,7 +21,7 @@ pub struct Shift {
 }
 
 /// The most likely change, whether significant or not; the earliest of equally likely ones.
-pub fn most_likely(x: &[f64]) -> Option<Shift> {
+pub fn most_likely(x: &[f64]) -> Option<MedianShift> {
     if !ranks::varies(x) {
         return None;
     }
@@ -36,7 +36,7 @@ pub fn most_likely(x: &[f64]) -> Option<Shift> {
     }
     let p = (2.0 * (-6.0 * u * u / (n * n * (n + 1.0))).exp()).min(1.0);
     let (before, after) = (ranks::median(&x[..first_after])?, ranks::median(&x[first_after..])?);
-    Some(Shift { first_after, u, p, before, after })
+    Some(MedianShift { first_after, u, p, before, after })
 }
 
 #[cfg(test)]

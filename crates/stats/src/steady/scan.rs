@@ -18,11 +18,11 @@ const BESIDE: usize = 64;
 /// Below this a maximum is chance whatever the number of windows.
 const CHANCE: f64 = 3.0;
 /// Fewer blocks have no stretches.
-const FEWEST: usize = 20;
+const MIN_BLOCKS: usize = 20;
 
 /// The window that stands out most.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
+pub struct ScanWindow {
     /// Its first block, counted from 0.
     pub first: usize,
     /// How many blocks it has.
@@ -34,9 +34,9 @@ pub struct Window {
 }
 
 /// The window with the smallest p; up to three quarters of the run long.
-pub fn fullest(scores: &Scores) -> Option<Window> {
+pub fn fullest(scores: &Scores) -> Option<ScanWindow> {
     let n = scores.all.len();
-    if n < FEWEST {
+    if n < MIN_BLOCKS {
         return None;
     }
     let mut sums = Vec::with_capacity(n + 1);
@@ -45,7 +45,7 @@ pub fn fullest(scores: &Scores) -> Option<Window> {
         sums.push(sums[sums.len() - 1] + score);
     }
     let (mut width, mut spread) = (SHORTEST, 1.0);
-    let mut best: Option<Window> = None;
+    let mut best: Option<ScanWindow> = None;
     while 4 * width <= 3 * n {
         if width * BESIDE <= n {
             spread = spread_of(&sums, width);
@@ -58,11 +58,11 @@ pub fn fullest(scores: &Scores) -> Option<Window> {
         let drawn = sum / (1.0 - width as f64 / n as f64).sqrt();
         let z = if z < CHANCE { z } else { z.min(quantile(scores.tail(width, drawn))) };
         if best.is_none_or(|best| z > best.z) {
-            best = Some(Window { first, blocks: width, z, p: 1.0 });
+            best = Some(ScanWindow { first, blocks: width, z, p: 1.0 });
         }
         width = (width + 1).max((width as f64 * RATIO) as usize);
     }
-    best.map(|best| Window { p: some_window(best.z, n), ..best })
+    best.map(|best| ScanWindow { p: some_window(best.z, n), ..best })
 }
 
 /// Standard deviation of the sum of so many of n scores.
@@ -120,7 +120,7 @@ mod tests {
     use crate::rng::{Rng, SEED};
 
     /// Gumbel maxima with a stretch that is larger by three scales.
-    fn with(n: usize, stretch: std::ops::Range<usize>, rng: &mut Rng) -> Option<Window> {
+    fn with(n: usize, stretch: std::ops::Range<usize>, rng: &mut Rng) -> Option<ScanWindow> {
         let mut x: Vec<f64> = (0..n).map(|_| -rng.exponential().ln()).collect();
         x[stretch].iter_mut().for_each(|x| *x += 3.0);
         fullest(&Scores::of(&x)?)

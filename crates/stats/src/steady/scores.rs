@@ -10,13 +10,13 @@ use crate::law;
 use crate::levels::Levels;
 
 /// More different scores than this are joined for the law of their sum.
-const MOST_SCORES: usize = 512;
+const MAX_SCORES: usize = 512;
 /// Joined scores are this far apart at most.
 const JOINED: f64 = 1.0 / 64.0;
 /// By how many scales what is looked for is later, and which part of it is not.
 const LATER: f64 = 2.5;
 const AMISS: f64 = 0.2;
-/// Steps of the search for the saddlepoint.
+/// GroupedSample of the search for the saddlepoint.
 const STEPS: u32 = 60;
 
 /// The scores of a series.
@@ -115,7 +115,7 @@ impl Scores {
 
 /// Neighbouring scores as one where there are many.
 fn joined(law: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    if law.len() <= MOST_SCORES {
+    if law.len() <= MAX_SCORES {
         return law;
     }
     let mut few: Vec<(f64, f64)> = Vec::new();

@@ -2,11 +2,11 @@
 //!
 //! PELT (Killick, Fearnhead and Eckley 2012) with the Poisson cost `S - S ln(S / n)` of a segment of n windows
 //! with S events and the penalty `3 ln n` per change. Assumes that the counts of a segment are independent and
-//! Poisson: decluster first. The result is the exact optimum, up to [`MOST_STEPS`] windows; more are merged by
+//! Poisson: decluster first. The result is the exact optimum, up to [`MAX_WINDOWS`] windows; more are merged by
 //! equal numbers for the search, and each change is then moved to the best window nearby.
 
 /// The search is over at most so many windows: where nothing changes, nothing can be pruned either.
-pub const MOST_STEPS: usize = 3000;
+pub const MAX_WINDOWS: usize = 3000;
 
 /// Windows of one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub fn segments(counts: &[u64], shortest: usize) -> Vec<Segment> {
     for &count in counts {
         sums.push(sums[sums.len() - 1].saturating_add(count));
     }
-    let merged = counts.len().div_ceil(MOST_STEPS);
+    let merged = counts.len().div_ceil(MAX_WINDOWS);
     let mut edges: Vec<usize> = (0..counts.len()).step_by(merged).collect();
     edges.push(counts.len());
     let shortest = shortest.max(1);

@@ -18,14 +18,14 @@ const ROUND_PART: f64 = 0.17;
 const WHOLE_PART: f64 = 0.13;
 const BETWEEN_PART: f64 = 0.7;
 /// A comb has at least so many teeth: round ones fewer, for they are fewer to choose from.
-const FEWEST_ROUND: usize = 3;
-const FEWEST: usize = 5;
+const MIN_TEETH_ROUND: usize = 3;
+const MIN_TEETH: usize = 5;
 /// Longer whole periods than this are not folded, nor are longer stretches for those between.
 const LONGEST: usize = 3600;
 /// Of a longer series so many stretches are folded for those between.
 const STRETCHES: usize = 4;
 /// Fewer blocks have no period.
-const LEAST: usize = 20;
+const MIN_BLOCKS: usize = 20;
 /// From so many phases on their spread is known.
 const PHASES: usize = 16;
 
@@ -64,7 +64,7 @@ pub type Placed<'a> = (&'a [f64], &'a Scores);
 /// The comb with the smallest p below alpha, of normal scores and those for late blocks, of blocks of this length.
 pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Option<Recurring> {
     let n = x.len();
-    if n < LEAST {
+    if n < MIN_BLOCKS {
         return None;
     }
     let memory = memory(x);
@@ -78,11 +78,11 @@ pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Opti
         .iter()
         .filter(|&&s| s * Nanos::SECOND.0 % length == 0)
         .map(|s| (s * Nanos::SECOND.0 / length) as usize)
-        .filter(|&period| period >= 2 && period * FEWEST_ROUND <= n)
+        .filter(|&period| period >= 2 && period * MIN_TEETH_ROUND <= n)
         .collect();
     let search = Search::new(round.iter().sum::<usize>() as f64, ROUND_PART, alpha);
     round.iter().for_each(|&period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
-    let longest = (n / FEWEST).min(LONGEST);
+    let longest = (n / MIN_TEETH).min(LONGEST);
     let search = Search::new((2..=longest).sum::<usize>() as f64, WHOLE_PART, alpha);
     (2..=longest).for_each(|period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
     between(late, memory, alpha, &mut keep);
@@ -95,7 +95,7 @@ fn between((x, scores): Placed, memory: f64, alpha: f64, keep: &mut impl FnMut(O
     let (stretches, length) = if n <= LONGEST { (1, n) } else { ((n / LONGEST).min(STRETCHES), LONGEST) };
     // Half blocks where the teeth are few; where they are many there is enough of them.
     let fine = if length <= 1200 { 0.5 } else { 1.0 };
-    let longest = length as f64 / FEWEST as f64;
+    let longest = length as f64 / MIN_TEETH as f64;
     let mut periods = Vec::new();
     let mut period = 2.0;
     while period < longest {

@@ -10,13 +10,13 @@ use std::f64::consts::TAU;
 /// Frequencies looked at per resolvable line.
 const OVERSAMPLING: f64 = 8.0;
 /// At most so many terms are summed in one search: a longer one ends at a lower frequency, and says so.
-const MOST_TERMS: f64 = 3e7;
+const MAX_TERMS: f64 = 3e7;
 /// After so many steps a rotating phase is computed anew.
 const RENEW: usize = 512;
 
 /// The strongest line of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct SpectralLine {
     /// Its frequency, Hz.
     pub hz: f64,
     /// Its power in units of the mean under events at random.
@@ -42,13 +42,13 @@ pub fn false_alarm(power: f64, independent: f64) -> f64 {
 }
 
 /// Searches events in ns, watched over `span_ns`, for the strongest frequency between two in Hz.
-pub fn search(times: &[i64], span_ns: i64, (from, to): (f64, f64)) -> Option<Line> {
+pub fn search(times: &[i64], span_ns: i64, (from, to): (f64, f64)) -> Option<SpectralLine> {
     let span = span_ns as f64 / 1e9;
     if times.len() < 2 || span_ns <= 0 || !(from > 0.0 && to > from && to.is_finite()) {
         return None;
     }
     let step = 1.0 / (OVERSAMPLING * span);
-    let affordable = (MOST_TERMS / times.len() as f64).floor().max(2.0);
+    let affordable = (MAX_TERMS / times.len() as f64).floor().max(2.0);
     let steps = ((to - from) / step).ceil().min(affordable);
     let to = to.min(from + steps * step);
     let (mut hz, at_grid) = grid_peak(times, from, step, steps as usize + 1);
@@ -64,11 +64,11 @@ pub fn search(times: &[i64], span_ns: i64, (from, to): (f64, f64)) -> Option<Lin
         reach *= 0.7;
     }
     let false_alarm = false_alarm(best, span * (to - from));
-    Some(Line { hz, power: best, false_alarm, searched_to_hz: to })
+    Some(SpectralLine { hz, power: best, false_alarm, searched_to_hz: to })
 }
 
 /// The false alarm probability of one given period, ns, whose error is at most one line's width.
-pub fn confirm(times: &[i64], span_ns: i64, period_ns: f64) -> Option<Line> {
+pub fn confirm(times: &[i64], span_ns: i64, period_ns: f64) -> Option<SpectralLine> {
     let (hz, width) = (1e9 / period_ns, 0.5e9 / span_ns as f64);
     search(times, span_ns, ((hz - width).max(width * 1e-3), hz + width))
 }

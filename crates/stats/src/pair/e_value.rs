@@ -11,7 +11,7 @@ use crate::law;
 pub const STOP_AT: f64 = 20.0;
 
 /// Where the counts of runs of one side spread more times as much as chance alone, there is no e-value to stop by.
-pub const MOST_SPREAD: f64 = 2.0;
+pub const MAX_OVERDISPERSION: f64 = 2.0;
 
 /// ln of the e-value against equal rates; `share_a` is A's share of the observed time, 0 to 1.
 pub fn ln_e_value(events_a: u64, events_b: u64, share_a: f64) -> f64 {
