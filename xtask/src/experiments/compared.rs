@@ -110,7 +110,7 @@ fn sign_flip(length: Length) -> Vec<ResultLine> {
     let mut rng = Rng::new(SEED);
     let rejected = (0..reps).filter(|_| {
         let differences: Vec<f64> = (0..8).map(|_| rng.normal()).collect();
-        flip::relabelled(&differences).p_two_sided(0.0) <= 0.05
+        sign_flip::relabelled(&differences).p_two_sided(0.0) <= 0.05
     });
     let rate = rejected.count() as f64 / f64::from(reps);
     // Exactly 12 of 256.

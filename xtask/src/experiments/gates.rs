@@ -115,7 +115,7 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<ResultLine> {
             continue;
         }
         refused += 1;
-        let first = gates::foremost(&answer.gates).map_or("none", |gate| gate.id);
+        let first = gates::most_informative(&answer.gates).map_or("none", |gate| gate.id);
         *named.entry(first).or_insert(0u32) += 1;
         answer
             .gates
