@@ -2,7 +2,7 @@
 //!
 //! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] what can come of reading
 //! something. [`run`] and [`spike`] are the documents of the contract (docs/bundle.md), [`check`] says whether their
-//! numbers agree. [`histogram`] holds samples, [`column`] long lists of numbers. [`text`] makes foreign words harmless.
+//! numbers agree. [`histogram`] holds samples, [`column`] long lists of numbers. [`rng`] draws dithered schedules. [`text`] makes foreign words harmless.
 
 pub mod check;
 pub mod column;
@@ -10,6 +10,7 @@ pub mod error;
 pub mod fact;
 pub mod histogram;
 pub mod keyword;
+pub mod rng;
 pub mod run;
 pub mod slice;
 pub mod spike;

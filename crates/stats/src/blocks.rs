@@ -1,11 +1,11 @@
-//! Block maxima in columns: those of months are millions.
+//! BlockMaximum maxima in columns: those of months are millions.
 
 use model::column::Column;
 use model::units::{Cpu, Nanos};
 
 /// One block: its place in time and its largest latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct BlockMaximum {
     /// The block's number on the grid of the first one.
     pub index: i64,
     /// The largest latency in it, over all CPUs.
@@ -41,7 +41,7 @@ impl Blocks {
     }
 
     /// Adds a block.
-    pub fn push(&mut self, block: Block) {
+    pub fn push(&mut self, block: BlockMaximum) {
         self.index.push(block.index.wrapping_sub(self.len() as i64));
         self.max.push(block.max.0);
         self.at.push(block.at.0.wrapping_sub(block.index.wrapping_mul(self.length)));
@@ -60,10 +60,10 @@ impl Blocks {
     }
 
     /// The block at a place that there is.
-    pub fn get(&self, place: usize) -> Block {
+    pub fn get(&self, place: usize) -> BlockMaximum {
         let index = self.index.get(place).wrapping_add(place as i64);
         let cpu = self.cpu.get(place) as u64;
-        Block {
+        BlockMaximum {
             index,
             max: Nanos(self.max.get(place)),
             at: Nanos(self.at.get(place).wrapping_add(index.wrapping_mul(self.length))),
@@ -74,12 +74,12 @@ impl Blocks {
     }
 
     /// The first one.
-    pub fn first(&self) -> Option<Block> {
+    pub fn first(&self) -> Option<BlockMaximum> {
         (!self.is_empty()).then(|| self.get(0))
     }
 
     /// All of them, in order.
-    pub fn iter(&self) -> impl Iterator<Item = Block> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = BlockMaximum> + '_ {
         (0..self.len()).map(|place| self.get(place))
     }
 
@@ -90,7 +90,7 @@ impl Blocks {
 
     /// The same with each changed.
     #[cfg(test)]
-    pub fn edited(&self, mut edit: impl FnMut(&mut Block)) -> Blocks {
+    pub fn edited(&self, mut edit: impl FnMut(&mut BlockMaximum)) -> Blocks {
         let mut blocks = Blocks::new(Nanos(self.length));
         for mut block in self.iter() {
             edit(&mut block);
@@ -108,8 +108,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_goes_in_comes_out(made in proptest::collection::vec((any::<i64>(), any::<i64>(), any::<i64>(), any::<u32>(), any::<u64>(), any::<u32>()), 0..40), length: i64) {
-            let of = |(index, max, at, cpu, n, cpus)| Block { index, max: Nanos(max), at: Nanos(at), cpu: Cpu(cpu), n, cpus };
-            let made: Vec<Block> = made.into_iter().map(of).collect();
+            let of = |(index, max, at, cpu, n, cpus)| BlockMaximum { index, max: Nanos(max), at: Nanos(at), cpu: Cpu(cpu), n, cpus };
+            let made: Vec<BlockMaximum> = made.into_iter().map(of).collect();
             let mut blocks = Blocks::new(Nanos(length));
             made.iter().for_each(|block| blocks.push(*block));
             prop_assert!(blocks.iter().eq(made.iter().copied()));

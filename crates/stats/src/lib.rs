@@ -4,14 +4,14 @@ pub mod blocks;
 pub mod bounds;
 pub mod compare;
 pub mod count;
-mod covered;
-pub mod dice;
+mod cpu_coverage;
 pub mod law;
 pub mod levels;
 pub mod modes;
 pub mod pair;
 #[cfg(test)]
 pub mod reference;
+pub mod rng;
 pub mod series;
 pub mod steady;
 pub mod tail;

@@ -126,8 +126,8 @@ fn top(buckets: &[Bucket], lower: f64, upper: f64) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
     use crate::reference::RPI2_HIST_US;
+    use crate::rng::Rng;
     use model::histogram::{Counts, bucket_of, buckets_of};
     use proptest::prelude::*;
 
@@ -153,10 +153,10 @@ mod tests {
     #[test]
     fn one_smooth_law_has_one_mode() {
         for seed in 0..20 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             for n in [30, 3_000, 30_000] {
                 let found = modes(&buckets(
-                    (0..n).map(|_| 4_000.0 + 3_000.0 * dice.exponential() + 800.0 * dice.exponential()),
+                    (0..n).map(|_| 4_000.0 + 3_000.0 * rng.exponential() + 800.0 * rng.exponential()),
                 ));
                 assert_eq!(found.len(), 1, "{seed} {n} {found:?}");
             }
@@ -165,10 +165,10 @@ mod tests {
 
     #[test]
     fn steps_of_a_clock_are_no_modes() {
-        let mut dice = Dice::new(1);
+        let mut rng = Rng::new(1);
         let step = 1e9 / 19.2e6;
         let sample =
-            |_| ((1_500.0 + 900.0 * dice.exponential() + 400.0 * dice.exponential()) / step).floor() * step;
+            |_| ((1_500.0 + 900.0 * rng.exponential() + 400.0 * rng.exponential()) / step).floor() * step;
         let found = modes(&buckets((0..100_000).map(sample)));
         assert_eq!(found.len(), 1, "{found:?}");
     }
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn few_spikes_are_none_and_many_alike_are_one() {
         for (spikes, expected) in [(10, 1), (40, 2)] {
-            let mut dice = Dice::new(5);
-            let bulk: Vec<f64> = (0..5_000).map(|_| 4_000.0 + 1_000.0 * dice.exponential()).collect();
+            let mut rng = Rng::new(5);
+            let bulk: Vec<f64> = (0..5_000).map(|_| 4_000.0 + 1_000.0 * rng.exponential()).collect();
             let late = (0..spikes).map(|i| 50_000.0 + f64::from(i) * 10.0);
             let found = modes(&buckets(bulk.into_iter().chain(late)));
             assert_eq!(found.len(), expected, "{found:?}");

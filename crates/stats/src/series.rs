@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-pub use super::blocks::{Block, Blocks};
-use super::covered::Lane;
+pub use super::blocks::{BlockMaximum, Blocks};
+use super::cpu_coverage::CpuCoverage;
 use model::run::Peak;
 use model::units::{Cpu, Nanos};
 
@@ -56,7 +56,8 @@ impl Series {
         let (mut blocks, mut count) = (Blocks::new(block), 0);
         for max in maxima {
             let (index, at) = (count, at(count));
-            max.into_iter().for_each(|max| blocks.push(Block { index, max, at, cpu: Cpu(0), n: 0, cpus: 1 }));
+            max.into_iter()
+                .for_each(|max| blocks.push(BlockMaximum { index, max, at, cpu: Cpu(0), n: 0, cpus: 1 }));
             count += 1;
         }
         Series { block, step, tick: block, blocks, observed: at(count), ..Series::default() }
@@ -75,7 +76,7 @@ impl Series {
     }
 
     /// Each block there is, whole or not, in the order of time.
-    pub fn every(&self) -> impl Iterator<Item = Block> + '_ {
+    pub fn every(&self) -> impl Iterator<Item = BlockMaximum> + '_ {
         let (whole, all) = (self.blocks.len(), self.blocks.len() + self.partial.len());
         let block =
             move |at: usize| if at < whole { self.blocks.get(at) } else { self.partial.get(at - whole) };
@@ -91,7 +92,7 @@ impl Series {
     }
 
     /// The block with the largest latency of all; the first where several are equal.
-    pub fn worst(&self) -> Option<Block> {
+    pub fn worst(&self) -> Option<BlockMaximum> {
         let all = self.blocks.iter().chain(self.partial.iter());
         all.max_by_key(|block| (block.max, std::cmp::Reverse(block.at)))
     }
@@ -136,11 +137,11 @@ pub struct Collector {
     origin: Option<Nanos>,
     /// Those that no near line can add to any more, and those it may.
     blocks: Blocks,
-    near: VecDeque<Block>,
-    late: Vec<Block>,
-    short: Vec<Block>,
+    near: VecDeque<BlockMaximum>,
+    late: Vec<BlockMaximum>,
+    short: Vec<BlockMaximum>,
     joined: u64,
-    lanes: BTreeMap<Cpu, Lane>,
+    lanes: BTreeMap<Cpu, CpuCoverage>,
     /// Where long stretches without a wake-up begin and end: by block, how many CPUs more or less are in one.
     silent: BTreeMap<i64, i64>,
 }
@@ -174,7 +175,7 @@ impl Collector {
         if fresh {
             lane.span = lane.span.saturating_add(span);
         }
-        let block = Block { index, max, at, cpu: line.cpu, n: line.n, cpus: u32::from(fresh) };
+        let block = BlockMaximum { index, max, at, cpu: line.cpu, n: line.n, cpus: u32::from(fresh) };
         if span < BLOCK.0 / 2 { self.short.push(block) } else { self.place(block) }
     }
 
@@ -200,7 +201,7 @@ impl Collector {
         if taken > BLOCK.0 / 2 * 3 { Nanos(taken) } else { BLOCK }
     }
 
-    fn place(&mut self, block: Block) {
+    fn place(&mut self, block: BlockMaximum) {
         if self.near.back().is_none_or(|last| last.index < block.index) {
             self.near.push_back(block);
             if self.near.len() > NEAR {
@@ -263,11 +264,11 @@ impl Collector {
 }
 
 /// The blocks in order, with lines that came long after those of their time.
-fn with_late(blocks: &Blocks, late: &mut Vec<Block>) -> Blocks {
+fn with_late(blocks: &Blocks, late: &mut Vec<BlockMaximum>) -> Blocks {
     late.sort_by_key(|block| block.index);
     let (mut known, mut late) = (blocks.iter().peekable(), late.drain(..).peekable());
     let mut all = Blocks::new(BLOCK);
-    let mut open: Option<Block> = None;
+    let mut open: Option<BlockMaximum> = None;
     loop {
         let next = match (known.peek(), late.peek()) {
             (Some(a), Some(b)) if b.index < a.index => late.next(),
@@ -285,7 +286,7 @@ fn with_late(blocks: &Blocks, late: &mut Vec<Block>) -> Blocks {
 }
 
 /// Puts blocks in order, and makes one of those of the same time.
-fn join_by_index(blocks: &mut Vec<Block>) {
+fn join_by_index(blocks: &mut Vec<BlockMaximum>) {
     blocks.sort_by_key(|block| block.index);
     blocks.dedup_by(|next, kept| {
         let same = next.index == kept.index;
@@ -296,8 +297,8 @@ fn join_by_index(blocks: &mut Vec<Block>) {
     });
 }
 
-impl Block {
-    fn join(&mut self, other: &Block) {
+impl BlockMaximum {
+    fn join(&mut self, other: &BlockMaximum) {
         if other.max > self.max {
             (self.max, self.at, self.cpu) = (other.max, other.at, other.cpu);
         }

@@ -3,7 +3,7 @@
 use model::error::{Outcome, Trouble};
 use model::run::CpuRun;
 use model::text::quoted;
-use stats::bounds::overflows::Listed;
+use stats::bounds::overflows::ListedOverflows;
 use stats::bounds::{self, Bounds, Evidence, Question};
 
 use crate::measurement::Measurement;
@@ -27,7 +27,7 @@ pub fn bounds(measurement: &Measurement, question: &Question) -> Outcome<Bounds>
         series: &measurement.series,
         rows: &rows,
         overflows: measurement.overflows(),
-        listed: Listed {
+        listed: ListedOverflows {
             lists: &lists,
             cycles: measurement.cpus().map(|cpu| cpu.listed_overflows().count() as u64).sum(),
             from: measurement.cpus().filter_map(CpuRun::beyond_from).min(),

@@ -4,7 +4,7 @@ use bundle::read::host_files;
 use facts::differences::{Difference, Settings, differences};
 use model::error::{Outcome, Trouble};
 use serde::Serialize;
-use stats::compare::{Compared, Question, compare as compare_series, design};
+use stats::compare::{CompareQuestion, Compared, compare as compare_series, design};
 use stats::pair::verdict::Design;
 use stats::series::Series;
 
@@ -44,7 +44,7 @@ impl Comparison {
 pub fn compare(
     a: &mut [Measurement],
     b: &mut [Measurement],
-    question: &Question,
+    question: &CompareQuestion,
     pairing: Pairing,
 ) -> Comparison {
     let differing = differing(a, b);

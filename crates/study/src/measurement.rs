@@ -11,7 +11,7 @@ use model::run::{CpuRun, Run};
 use model::histogram::Bucket;
 use model::text::{quoted, several};
 use model::units::{CpuSet, Nanos};
-use stats::bounds::overflows::List;
+use stats::bounds::overflows::OverflowList;
 use stats::series::{BLOCK, Collector, Series};
 
 /// Values that are looked at for repetition.
@@ -86,7 +86,7 @@ impl Measurement {
 
     /// When the listed samples beyond an imported histogram's end were, a list per CPU: cyclictest gives their cycle
     /// numbers, and the interval makes times of them.
-    pub fn overflow_lists(&self) -> Vec<List> {
+    pub fn overflow_lists(&self) -> Vec<OverflowList> {
         let planned = self.run.as_ref().and_then(|run| run.plan.interval_ns);
         let of_cpu = |cpu: &CpuRun| {
             let interval = cpu.interval_ns.or(planned)?;
@@ -95,7 +95,7 @@ impl Measurement {
             times.sort_unstable();
             let cut = cpu.overflows.is_some_and(|all| all > times.len() as u64);
             let until = times.last().copied().filter(|_| cut);
-            (!times.is_empty()).then_some(List { times, until })
+            (!times.is_empty()).then_some(OverflowList { times, until })
         };
         self.cpus().filter_map(of_cpu).collect()
     }

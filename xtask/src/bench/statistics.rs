@@ -13,7 +13,7 @@ use model::histogram::Bucket;
 use model::run::{Block, CpuRun, Plan, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{Command, Ended};
-use stats::dice::{Dice, SEED};
+use stats::rng::{Rng, SEED};
 
 use super::program::timed;
 use super::{Folder, Row, Rows, ratio};
@@ -169,14 +169,14 @@ impl Records {
         println!("  making block records of {hours} h on {CPUS} CPUs");
         let fault = |error: std::io::Error| format!("{}: {error}", path.display());
         let mut file = BufWriter::with_capacity(1 << 20, File::create(path).map_err(fault)?);
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let (mut begins, mut largest, mut at) = (vec![0], Vec::new(), 0u64);
         let mut line = Vec::new();
         for hour in 0..hours {
             let mut most = vec![0; CPUS as usize];
             for second in hour * HOUR..(hour + 1) * HOUR {
                 for (cpu, most) in (0..CPUS).zip(&mut most) {
-                    let block = block(Cpu(cpu), START + second * SECOND, &mut dice);
+                    let block = block(Cpu(cpu), START + second * SECOND, &mut rng);
                     *most = block.max_ns.map_or(*most, |max| max.0.max(*most));
                     line.clear();
                     serde_json::to_writer(&mut line, &block).map_err(|error| error.to_string())?;
@@ -223,9 +223,9 @@ impl Records {
 }
 
 /// A second of a CPU whose maxima are Gumbel's about 20 us.
-fn block(cpu: Cpu, start: i64, dice: &mut Dice) -> Block {
-    let max = (1e3 * (20.0 - 2.0 * dice.exponential().ln())).max(6_000.0);
-    let mut top: Vec<i64> = (0..7).map(|_| (max * (0.5 + 0.4 * dice.even())) as i64).collect();
+fn block(cpu: Cpu, start: i64, rng: &mut Rng) -> Block {
+    let max = (1e3 * (20.0 - 2.0 * rng.exponential().ln())).max(6_000.0);
+    let mut top: Vec<i64> = (0..7).map(|_| (max * (0.5 + 0.4 * rng.uniform())) as i64).collect();
     top.sort_unstable_by(|a, b| b.cmp(a));
     let max = max as i64;
     let over = |level: i64| top.iter().chain([&max]).filter(|ns| **ns >= level).count() as u64;
@@ -235,7 +235,7 @@ fn block(cpu: Cpu, start: i64, dice: &mut Dice) -> Block {
         span_ns: Some(Nanos(SECOND)),
         n: (SECOND / INTERVAL.0) as u64,
         max_ns: Some(Nanos(max)),
-        max_mono_ns: Some(Nanos(start + dice.below(1000) as i64 * INTERVAL.0 + max)),
+        max_mono_ns: Some(Nanos(start + rng.below(1000) as i64 * INTERVAL.0 + max)),
         over: LEVELS.map(|level| (Nanos(level), over(level))).to_vec(),
         top_ns: top.into_iter().map(Nanos).collect(),
         steal_ns: Some(Nanos(0)),
@@ -302,7 +302,7 @@ mod tests {
         let run = run("a", &(8..32), &[60_000; CPUS as usize]);
         assert_eq!(run.check(), Ok(()));
         assert_eq!(run.elapsed_ns, Some(Nanos(24 * HOUR * SECOND)));
-        let text = serde_json::to_vec(&block(Cpu(7), START, &mut Dice::new(1))).unwrap();
+        let text = serde_json::to_vec(&block(Cpu(7), START, &mut Rng::new(1))).unwrap();
         let back: Block = serde_json::from_slice(&text).unwrap();
         assert!(back.max_ns > back.top_ns.first().copied() && text.len() > 300, "{back:?}");
     }

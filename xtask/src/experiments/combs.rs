@@ -4,10 +4,10 @@ use model::units::Nanos;
 use stats::bounds::Evidence;
 use stats::bounds::periods::Period;
 use stats::bounds::structure::structure;
-use stats::dice::{Dice, SEED};
+use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 /// A list: Gumbel maxima about 20 us, and a comb in s above them.
@@ -56,18 +56,18 @@ pub fn all() -> Vec<Experiment> {
     all
 }
 
-fn noise(blocks: usize, dice: &mut Dice) -> Vec<f64> {
-    (0..blocks).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect()
+fn noise(blocks: usize, rng: &mut Rng) -> Vec<f64> {
+    (0..blocks).map(|_| 20.0 - 2.0 * rng.exponential().ln()).collect()
 }
 
 impl Recipe {
-    fn list(&self, dice: &mut Dice) -> Vec<f64> {
-        let mut us = noise(self.blocks, dice);
-        let mut due = dice.even() * self.period;
+    fn list(&self, rng: &mut Rng) -> Vec<f64> {
+        let mut us = noise(self.blocks, rng);
+        let mut due = rng.uniform() * self.period;
         while due < self.blocks as f64 {
-            if dice.even() < self.kept {
-                let at = (due + self.jitter * dice.normal()).floor();
-                let value = 20.0 + self.above.0 + self.above.1 * dice.exponential();
+            if rng.uniform() < self.kept {
+                let at = (due + self.jitter * rng.normal()).floor();
+                let value = 20.0 + self.above.0 + self.above.1 * rng.exponential();
                 if let Some(block) = us.get_mut(at.max(0.0) as usize).filter(|_| at >= 0.0) {
                     *block = block.max(value);
                 }
@@ -89,12 +89,12 @@ fn periods(us: &[f64]) -> Vec<Period> {
 }
 
 /// How often another period is claimed as the one, and how often the right one is among what is named.
-fn named(recipe: Recipe, least: f64, length: Length) -> Vec<Line> {
+fn named(recipe: Recipe, least: f64, length: Length) -> Vec<ResultLine> {
     let reps = length.of(400, 20);
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let (mut wrong, mut right, mut alone) = (0, 0, 0);
     for _ in 0..reps {
-        let found = periods(&recipe.list(&mut dice));
+        let found = periods(&recipe.list(&mut rng));
         let fits = |period: &Period| {
             let mut others = period.or_s.iter();
             recipe.is(period.period_s, period.se_s) || others.any(|&other| recipe.is(other, period.se_s))
@@ -114,46 +114,46 @@ fn named(recipe: Recipe, least: f64, length: Length) -> Vec<Line> {
         recipe.above.1
     );
     vec![
-        Line::rate(format!("{what}: wrong"), share(wrong), reps).at_most(0.05),
-        Line::rate(format!("{what}: named"), share(right), reps)
+        ResultLine::rate(format!("{what}: wrong"), share(wrong), reps).at_most(0.05),
+        ResultLine::rate(format!("{what}: named"), share(right), reps)
             .at_least(least)
             .note(format!("{:.3} without another beside it", share(alone))),
     ]
 }
 
 /// How often a period is claimed where there is none.
-fn none(what: &str, spoil: fn(&mut [f64], &mut Dice), length: Length) -> Vec<Line> {
+fn none(what: &str, spoil: fn(&mut [f64], &mut Rng), length: Length) -> Vec<ResultLine> {
     let reps = length.of(1_000, 60);
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let mut claimed = 0;
     for _ in 0..reps {
-        let mut us = noise(HOUR.blocks, &mut dice);
-        spoil(&mut us, &mut dice);
+        let mut us = noise(HOUR.blocks, &mut rng);
+        spoil(&mut us, &mut rng);
         claimed += u32::from(!periods(&us).is_empty());
     }
     let share = f64::from(claimed) / f64::from(reps);
-    vec![Line::rate(format!("list of an hour, {what}: a period claimed"), share, reps).at_most(0.02)]
+    vec![ResultLine::rate(format!("list of an hour, {what}: a period claimed"), share, reps).at_most(0.02)]
 }
 
-fn at_random(us: &mut [f64], dice: &mut Dice) {
+fn at_random(us: &mut [f64], rng: &mut Rng) {
     for _ in 0..us.len() / 50 {
-        us[dice.below(us.len())] = 50.0 + 2.0 * dice.exponential();
+        us[rng.below(us.len())] = 50.0 + 2.0 * rng.exponential();
     }
 }
 
-fn bursts(us: &mut [f64], dice: &mut Dice) {
+fn bursts(us: &mut [f64], rng: &mut Rng) {
     for _ in 0..6 {
-        let start = dice.below(us.len());
+        let start = rng.below(us.len());
         for _ in 0..15 {
-            let at = start + (30.0 * dice.exponential()) as usize;
+            let at = start + (30.0 * rng.exponential()) as usize;
             if let Some(block) = us.get_mut(at) {
-                *block = 50.0 + 2.0 * dice.exponential();
+                *block = 50.0 + 2.0 * rng.exponential();
             }
         }
     }
 }
 
-fn climb(us: &mut [f64], _: &mut Dice) {
+fn climb(us: &mut [f64], _: &mut Rng) {
     let blocks = us.len() as f64;
     us.iter_mut().enumerate().for_each(|(at, block)| *block += 10.0 * at as f64 / blocks);
 }

@@ -1,14 +1,14 @@
 //! Comparisons: how often equal configurations are called different, by the tests and by the whole of `compare`.
 
 use model::units::Nanos;
-use stats::compare::{Compared, Metric, Question, compare};
-use stats::dice::{Dice, SEED};
-use stats::pair::experiments::{self as pair, Frozen, Null, RatePairs};
-use stats::pair::flip;
+use stats::compare::{CompareQuestion, Compared, Metric, compare};
+use stats::pair::sign_flip;
 use stats::pair::verdict::Design;
+use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 
-use super::line::Line;
+use super::line::ResultLine;
+use super::pairs::{self as pair, Frozen, Null, RatePairs};
 use super::{Experiment, Length};
 
 /// All of them, the longest first.
@@ -30,13 +30,13 @@ pub fn all() -> Vec<Experiment> {
 }
 
 /// Eight runs, or pairs, of ten minutes of one configuration, each with a shift of its own, through `compare`.
-fn whole(design: Design, tau: f64, metric: Metric, length: Length) -> Vec<Line> {
+fn whole(design: Design, tau: f64, metric: Metric, length: Length) -> Vec<ResultLine> {
     let reps = length.of(200, 40);
-    let mut dice = Dice::new(SEED);
-    let question = Question { metric, limit: None, design, margin: None };
+    let mut rng = Rng::new(SEED);
+    let question = CompareQuestion { metric, limit: None, design, margin: None };
     let mut verdicts = [0u32; 4];
     for _ in 0..reps {
-        let mut side = || -> Vec<Series> { (0..8).map(|_| run(&mut dice, tau)).collect() };
+        let mut side = || -> Vec<Series> { (0..8).map(|_| run(&mut rng, tau)).collect() };
         let (a, b) = (side(), side());
         verdicts[place(&compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question))] +=
             1;
@@ -47,7 +47,7 @@ fn whole(design: Design, tau: f64, metric: Metric, length: Length) -> Vec<Line> 
     let rate = f64::from(better + worse) / f64::from(reps);
     let note =
         format!("{better} better, {worse} worse, {equivalent} equivalent, {inconclusive} inconclusive");
-    vec![Line::rate(what, rate, reps).at_most(0.08).note(note)]
+    vec![ResultLine::rate(what, rate, reps).at_most(0.08).note(note)]
 }
 
 fn place(compared: &Compared) -> usize {
@@ -55,22 +55,22 @@ fn place(compared: &Compared) -> usize {
 }
 
 /// Gumbel maxima of one second with a standard deviation of 2.57 us.
-fn run(dice: &mut Dice, tau: f64) -> Series {
-    let shift = 20.0 + tau * dice.normal();
-    let maximum = |dice: &mut Dice| Nanos((1e3 * (shift - 2.0 * dice.exponential().ln())) as i64);
-    let list: Vec<Option<Nanos>> = (0..600).map(|_| Some(maximum(dice))).collect();
+fn run(rng: &mut Rng, tau: f64) -> Series {
+    let shift = 20.0 + tau * rng.normal();
+    let maximum = |rng: &mut Rng| Nanos((1e3 * (shift - 2.0 * rng.exponential().ln())) as i64);
+    let list: Vec<Option<Nanos>> = (0..600).map(|_| Some(maximum(rng))).collect();
     Series::of_list(&list, BLOCK, Nanos(1))
 }
 
-fn run_effects(tau: f64, published: [f64; 2], length: Length) -> Vec<Line> {
+fn run_effects(tau: f64, published: [f64; 2], length: Length) -> Vec<ResultLine> {
     let reps = length.of(1000, 100);
     let nulls = [("5 v 5 runs", Null::five_runs(tau)), ("8 pairs", Null::eight_pairs(tau))];
-    let mut lines: Vec<Line> = nulls
+    let mut lines: Vec<ResultLine> = nulls
         .iter()
         .zip(published)
         .map(|((name, null), published)| {
             let rate = null.quantile_alarms(0.5, reps as usize, SEED);
-            Line::rate(format!("A/A, {name}, shift {tau} us, median: declared"), rate, reps)
+            ResultLine::rate(format!("A/A, {name}, shift {tau} us, median: declared"), rate, reps)
                 .near(published, 200)
                 .at_most(0.08)
         })
@@ -80,42 +80,42 @@ fn run_effects(tau: f64, published: [f64; 2], length: Length) -> Vec<Line> {
             let reps = length.of(400, 40);
             let rate = null.rate_alarms(frozen, reps as usize, SEED);
             let what = format!("A/A, {name}, shift {tau} us, limit of {frozen:?}: declared");
-            lines.push(Line::rate(what, rate, reps).at_most(0.08));
+            lines.push(ResultLine::rate(what, rate, reps).at_most(0.08));
         }
     }
     lines
 }
 
-fn halved_rate(length: Length) -> Vec<Line> {
+fn halved_rate(length: Length) -> Vec<ResultLine> {
     let reps = length.of(2000, 300);
     let found = pair::halved_rate(30, reps as usize, SEED);
     let pairs = RatePairs::halved().found_better(reps as usize, SEED);
     vec![
         // From the two Poisson laws: 0.5627; the larger maximum is A's in proportion to the rates.
-        Line::rate("1 spike a minute halved, 30 min: binomial finds it", found.conditional, reps)
+        ResultLine::rate("1 spike a minute halved, 30 min: binomial finds it", found.conditional, reps)
             .near(0.56, 200)
             .at_least(0.53),
-        Line::rate("the same: Mann-Whitney finds it", found.mann_whitney, reps)
+        ResultLine::rate("the same: Mann-Whitney finds it", found.mann_whitney, reps)
             .near(0.08, 200)
             .note("not used"),
-        Line::rate("the same: A had the larger maximum", found.larger_maximum, reps)
+        ResultLine::rate("the same: A had the larger maximum", found.larger_maximum, reps)
             .near(2.0 / 3.0, 100_000)
             .note("no test; published 0.745 of 200"),
-        Line::rate("the same: 8 pairs find it", pairs, reps).at_least(0.97),
+        ResultLine::rate("the same: 8 pairs find it", pairs, reps).at_least(0.97),
     ]
 }
 
-fn sign_flip(length: Length) -> Vec<Line> {
+fn sign_flip(length: Length) -> Vec<ResultLine> {
     let reps = length.of(20_000, 3000);
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let rejected = (0..reps).filter(|_| {
-        let differences: Vec<f64> = (0..8).map(|_| dice.normal()).collect();
-        flip::relabelled(&differences).p_two_sided(0.0) <= 0.05
+        let differences: Vec<f64> = (0..8).map(|_| rng.normal()).collect();
+        sign_flip::relabelled(&differences).p_two_sided(0.0) <= 0.05
     });
     let rate = rejected.count() as f64 / f64::from(reps);
     // Exactly 12 of 256.
     vec![
-        Line::rate("8 pairs, no effect: sign-flip p <= 0.05", rate, reps)
+        ResultLine::rate("8 pairs, no effect: sign-flip p <= 0.05", rate, reps)
             .near(0.0513, 3000)
             .at_least(0.042)
             .at_most(0.052),

@@ -4,12 +4,12 @@
 //! the horizon a quarter of the run: were the blocks alike, counting would support each claim.
 
 use model::units::Nanos;
-use stats::bounds::{Evidence, Question, REACH, bounds};
-use stats::dice::{Dice, SEED};
+use stats::bounds::{DEFAULT_REACH, Evidence, Question, bounds};
+use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
 
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 const SIGMA: f64 = 2.0;
@@ -62,10 +62,10 @@ pub fn all() -> Vec<Experiment> {
 }
 
 impl Kind {
-    fn maxima(self, (xi, n): (f64, usize), size: f64, dice: &mut Dice) -> Vec<f64> {
+    fn maxima(self, (xi, n): (f64, usize), size: f64, rng: &mut Rng) -> Vec<f64> {
         let law = Gev { mu: 20.0, sigma: SIGMA, xi };
         let by = size * SIGMA;
-        let mut x: Vec<f64> = (0..n).map(|_| law.level_of_rate(dice.exponential())).collect();
+        let mut x: Vec<f64> = (0..n).map(|_| law.level_of_rate(rng.exponential())).collect();
         match self {
             Kind::Drift(part) => {
                 let from = (1.0 - part) * n as f64;
@@ -74,7 +74,7 @@ impl Kind {
             }
             Kind::Step(from) => x[(from * n as f64) as usize..].iter_mut().for_each(|x| *x += by),
             Kind::Comb(period) => {
-                let mut at = dice.even() * period;
+                let mut at = rng.uniform() * period;
                 while at < n as f64 {
                     x[at as usize] += by;
                     at += period;
@@ -82,7 +82,7 @@ impl Kind {
             }
             Kind::Burst(blocks, times) => {
                 for _ in 0..times {
-                    let from = dice.below(n - blocks);
+                    let from = rng.below(n - blocks);
                     x[from..from + blocks].iter_mut().for_each(|x| *x += by);
                 }
             }
@@ -97,18 +97,19 @@ fn wrong(maxima: &[f64]) -> (bool, bool) {
     let series = Series::of_list(&list, BLOCK, Nanos::MICRO);
     let limit = list.iter().flatten().max().map(|max| Nanos(max.0 + 100_000));
     let horizon = Nanos(series.observed.0 / 4);
-    let answer = bounds(&Evidence::of(&series), &Question { limit, horizon, chosen: true, reach: REACH });
+    let answer =
+        bounds(&Evidence::of(&series), &Question { limit, horizon, chosen: true, reach: DEFAULT_REACH });
     (answer.extrapolation.status == "ok", answer.verdict == "supported")
 }
 
-fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length: Length) -> Vec<Line> {
+fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length: Length) -> Vec<ResultLine> {
     let reps = if law.1 > 1000 { length.of(60, 0) } else { length.of(200, 10) };
     if reps == 0 {
         return Vec::new();
     }
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let mut rate = |size: f64| {
-        let found: Vec<(bool, bool)> = (0..reps).map(|_| wrong(&kind.maxima(law, size, &mut dice))).collect();
+        let found: Vec<(bool, bool)> = (0..reps).map(|_| wrong(&kind.maxima(law, size, &mut rng))).collect();
         let part = |of: fn(&(bool, bool)) -> bool| {
             found.iter().filter(|one| of(one)).count() as f64 / f64::from(reps)
         };
@@ -118,7 +119,7 @@ fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length:
     let line = |what: &str, of: fn(&(f64, f64)) -> f64| {
         let each = rates.iter().map(|rates| format!("{:.3}", of(rates))).collect::<Vec<_>>().join(" ");
         let most = rates.iter().map(of).fold(0.0, f64::max);
-        Line::rate(format!("{name}, n {}: {what}", law.1), most, reps)
+        ResultLine::rate(format!("{name}, n {}: {what}", law.1), most, reps)
             .at_most(0.05)
             .note(format!("3, 4, 5, 6 sigma: {each}; documented {documented:.3}"))
     };

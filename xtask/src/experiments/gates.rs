@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
-use stats::bounds::{Bounds, Evidence, Question, REACH, bounds, gates};
-use stats::dice::{Dice, SEED};
+use stats::bounds::{Bounds, DEFAULT_REACH, Evidence, Question, bounds, gates};
+use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
 
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 /// What the blocks are.
@@ -59,22 +59,22 @@ pub fn all() -> Vec<Experiment> {
 }
 
 impl Kind {
-    fn maxima(self, n: usize, dice: &mut Dice) -> Vec<f64> {
+    fn maxima(self, n: usize, rng: &mut Rng) -> Vec<f64> {
         let xi = if let Kind::Clean(xi) = self { xi } else { 0.0 };
         let law = Gev { mu: 20.0, sigma: 2.0, xi };
-        let mut x: Vec<f64> = (0..n).map(|_| law.level_of_rate(dice.exponential())).collect();
+        let mut x: Vec<f64> = (0..n).map(|_| law.level_of_rate(rng.exponential())).collect();
         match self {
             Kind::Clean(_) => {}
             Kind::Shift(us) => x[n / 2..].iter_mut().for_each(|x| *x += us),
             Kind::Drift(us) => x.iter_mut().enumerate().for_each(|(i, x)| *x += us * i as f64 / n as f64),
             Kind::Memory(rho) => (1..n).for_each(|i| x[i] += rho * (x[i - 1] - law.mu)),
             Kind::Burst(us) => {
-                let from = dice.below(n - 30);
+                let from = rng.below(n - 30);
                 x[from..from + 30].iter_mut().for_each(|x| *x += us);
             }
             Kind::Minute(us) => x.iter_mut().step_by(60).for_each(|x| *x += us),
             Kind::Mode(part, us) => {
-                x.iter_mut().for_each(|x| *x += if dice.even() < part { us } else { 0.0 })
+                x.iter_mut().for_each(|x| *x += if rng.uniform() < part { us } else { 0.0 })
             }
         }
         x
@@ -86,10 +86,10 @@ pub fn answer(maxima: &[f64], horizon: Nanos) -> Bounds {
     let list: Vec<Option<Nanos>> = maxima.iter().map(|us| Some(Nanos(us.floor() as i64 * 1000))).collect();
     let series = Series::of_list(&list, BLOCK, Nanos::MICRO);
     let evidence = Evidence::of(&series);
-    bounds(&evidence, &Question { limit: None, horizon, chosen: false, reach: REACH })
+    bounds(&evidence, &Question { limit: None, horizon, chosen: false, reach: DEFAULT_REACH })
 }
 
-fn battery((name, n, kind, published): Row, length: Length) -> Vec<Line> {
+fn battery((name, n, kind, published): Row, length: Length) -> Vec<ResultLine> {
     let clean = matches!(kind, Kind::Clean(_));
     let reps = match (clean, n > 1000) {
         (true, false) => length.of(300, 60),
@@ -100,11 +100,11 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<Line> {
     if reps == 0 {
         return Vec::new();
     }
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let (mut refused, mut wide, mut enlarged) = (0u32, 0u32, 0u32);
     let (mut named, mut refusing) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..reps {
-        let answer = answer(&kind.maxima(n, &mut dice), Nanos(24 * 3600 * Nanos::SECOND.0));
+        let answer = answer(&kind.maxima(n, &mut rng), Nanos(24 * 3600 * Nanos::SECOND.0));
         if answer.extrapolation.status == "ok" {
             enlarged += u32::from(answer.extrapolation.block_ns > Some(BLOCK));
             continue;
@@ -115,7 +115,7 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<Line> {
             continue;
         }
         refused += 1;
-        let first = gates::foremost(&answer.gates).map_or("none", |gate| gate.id);
+        let first = gates::most_informative(&answer.gates).map_or("none", |gate| gate.id);
         *named.entry(first).or_insert(0u32) += 1;
         answer
             .gates
@@ -129,7 +129,7 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<Line> {
         counts(&refusing)
     );
     let rate = |count: u32| f64::from(count) / f64::from(reps);
-    let line = |what: &str, count: u32| Line::rate(format!("{name}: {what}"), rate(count), reps);
+    let line = |what: &str, count: u32| ResultLine::rate(format!("{name}: {what}"), rate(count), reps);
     let judged = match kind {
         Kind::Clean(_) => line("refused", refused).at_most(0.08),
         Kind::Memory(_) => line("refused, or longer blocks", refused + enlarged).at_least(0.97),
@@ -137,7 +137,7 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<Line> {
         _ => line("refused", refused).at_least(0.97),
     };
     // A heavy tail is not determined ten times as far ahead as was measured: to say so is no false alarm.
-    let width = clean.then(|| Line::rate(format!("{name}: refused by width alone"), rate(wide), reps));
+    let width = clean.then(|| ResultLine::rate(format!("{name}: refused by width alone"), rate(wide), reps));
     [Some(judged.note(note)), width].into_iter().flatten().collect()
 }
 

@@ -1,13 +1,13 @@
 //! What no statistic removes: a mechanism that did not occur during the test. Half an hour is measured, a day follows.
 
 use model::units::Nanos;
-use stats::dice::{Dice, SEED};
+use stats::rng::{Rng, SEED};
 use stats::tail::gev::{self, Gev, Shape};
+use stats::tail::grouped_sample::GroupedSample;
 use stats::tail::profile::{self, Level, ONE_SIDED_95};
-use stats::tail::steps::Steps;
 
 use super::gates::answer;
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 const TRAINED: usize = 1800;
@@ -34,12 +34,12 @@ struct Counts {
 }
 
 /// The mechanism comes with this probability in each second.
-fn mode(per_second: f64, length: Length) -> Vec<Line> {
+fn mode(per_second: f64, length: Length) -> Vec<ResultLine> {
     let reps = length.of(300, 40);
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let mut counts = Counts::default();
     for _ in 0..reps {
-        once(per_second, &mut dice, &mut counts);
+        once(per_second, &mut rng, &mut counts);
     }
     let name = match per_second {
         0.0 => "no hidden mode",
@@ -47,7 +47,7 @@ fn mode(per_second: f64, length: Length) -> Vec<Line> {
         _ => "1 per 10 min at +50 us",
     };
     let line = |what: &str, count: u32| {
-        Line::rate(format!("{name}: {what}"), f64::from(count) / f64::from(reps), reps)
+        ResultLine::rate(format!("{name}: {what}"), f64::from(count) / f64::from(reps), reps)
     };
     let holds = line("the fitted bound holds a day", counts.holds);
     let seen = line("seen in half an hour", counts.seen);
@@ -71,22 +71,22 @@ fn mode(per_second: f64, length: Length) -> Vec<Line> {
     }
 }
 
-fn once(per_second: f64, dice: &mut Dice, counts: &mut Counts) {
+fn once(per_second: f64, rng: &mut Rng, counts: &mut Counts) {
     let law = Gev { mu: 20.0, sigma: 2.0, xi: 0.0 };
     let mut events = 0u32;
     let trained: Vec<f64> = (0..TRAINED)
         .map(|_| {
-            let fires = dice.even() < per_second;
+            let fires = rng.uniform() < per_second;
             events += u32::from(fires);
-            law.level_of_rate(dice.exponential()) + if fires { HEIGHT } else { 0.0 }
+            law.level_of_rate(rng.exponential()) + if fires { HEIGHT } else { 0.0 }
         })
         .collect();
     counts.seen += u32::from(events > 0);
-    let mut largest = law.level_of_rate(dice.exponential() / DAY);
-    let mut at = dice.exponential();
+    let mut largest = law.level_of_rate(rng.exponential() / DAY);
+    let mut at = rng.exponential();
     while at < per_second * DAY {
-        largest = largest.max(law.level_of_rate(dice.exponential()) + HEIGHT);
-        at += dice.exponential();
+        largest = largest.max(law.level_of_rate(rng.exponential()) + HEIGHT);
+        at += rng.exponential();
     }
     counts.holds += u32::from(fitted_bound(&trained).is_none_or(|bound| bound >= largest));
     let answer = answer(&trained, Nanos(DAY as i64 * Nanos::SECOND.0));
@@ -97,7 +97,7 @@ fn once(per_second: f64, dice: &mut Dice, counts: &mut Counts) {
 
 /// The bound for a day, whatever the gates say.
 fn fitted_bound(maxima: &[f64]) -> Option<f64> {
-    let steps = Steps::new(maxima, 0.0)?;
+    let steps = GroupedSample::new(maxima, 0.0)?;
     let fit = gev::fit(&steps, Shape::USUAL)?;
     profile::level_upper(&steps, &fit, Level { blocks: DAY, probability: 0.95 }, ONE_SIDED_95)
 }

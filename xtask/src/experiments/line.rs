@@ -10,7 +10,7 @@ pub fn head() -> String {
 
 /// One result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct ResultLine {
     what: String,
     /// What came out: a rate, or a mean.
     pub result: f64,
@@ -22,10 +22,10 @@ pub struct Line {
     note: String,
 }
 
-impl Line {
+impl ResultLine {
     /// A rate of so many repetitions.
-    pub fn rate(what: impl Into<String>, result: f64, reps: u32) -> Line {
-        Line {
+    pub fn rate(what: impl Into<String>, result: f64, reps: u32) -> ResultLine {
+        ResultLine {
             what: what.into(),
             result,
             reps,
@@ -37,25 +37,25 @@ impl Line {
     }
 
     /// It is to be this published rate, up to three standard deviations of chance.
-    pub fn near(mut self, rate: f64, reps: u32) -> Line {
+    pub fn near(mut self, rate: f64, reps: u32) -> ResultLine {
         self.published = Some((rate, reps));
         self
     }
 
     /// It is to be this or more.
-    pub fn at_least(mut self, least: f64) -> Line {
+    pub fn at_least(mut self, least: f64) -> ResultLine {
         self.least = Some(least);
         self
     }
 
     /// It is to be this or less.
-    pub fn at_most(mut self, most: f64) -> Line {
+    pub fn at_most(mut self, most: f64) -> ResultLine {
         self.most = Some(most);
         self
     }
 
     /// Words behind the line.
-    pub fn note(mut self, note: impl Into<String>) -> Line {
+    pub fn note(mut self, note: impl Into<String>) -> ResultLine {
         self.note = note.into();
         self
     }
@@ -101,22 +101,22 @@ mod tests {
 
     #[test]
     fn a_rate_is_held_against_what_was_published_and_against_its_bounds() {
-        assert!(Line::rate("a", 0.93, 1000).near(0.945, 1000).at_least(0.92).holds(false));
-        assert!(!Line::rate("a", 0.90, 1000).near(0.945, 1000).holds(false), "beyond chance");
-        assert!(!Line::rate("a", 0.93, 1000).at_least(0.94).holds(false), "below the bound");
-        assert!(Line::rate("a", 0.93, 100).at_least(0.94).holds(true), "of a hundred that is chance");
-        assert!(!Line::rate("a", 0.81, 100).at_least(0.94).holds(true));
-        assert!(!Line::rate("a", 0.09, 300).at_most(0.08).holds(false));
+        assert!(ResultLine::rate("a", 0.93, 1000).near(0.945, 1000).at_least(0.92).holds(false));
+        assert!(!ResultLine::rate("a", 0.90, 1000).near(0.945, 1000).holds(false), "beyond chance");
+        assert!(!ResultLine::rate("a", 0.93, 1000).at_least(0.94).holds(false), "below the bound");
+        assert!(ResultLine::rate("a", 0.93, 100).at_least(0.94).holds(true), "of a hundred that is chance");
+        assert!(!ResultLine::rate("a", 0.81, 100).at_least(0.94).holds(true));
+        assert!(!ResultLine::rate("a", 0.09, 300).at_most(0.08).holds(false));
         assert!(
-            Line::rate("a", 0.99, 100).near(1.0, 100).holds(false)
-                && !Line::rate("a", f64::NAN, 9).at_most(1.0).holds(true)
+            ResultLine::rate("a", 0.99, 100).near(1.0, 100).holds(false)
+                && !ResultLine::rate("a", f64::NAN, 9).at_most(1.0).holds(true)
         );
     }
 
     #[test]
     fn a_line_says_its_bounds_and_its_verdict() {
-        let line = Line::rate("a", 0.5, 10).at_most(0.1).note("why").print("b", false);
+        let line = ResultLine::rate("a", 0.5, 10).at_most(0.1).note("why").print("b", false);
         assert!(line.contains("<= 0.1") && line.ends_with("BROKEN  why"), "{line}");
-        assert!(Line::rate("a", 0.5, 10).print("b", false).ends_with("ok"));
+        assert!(ResultLine::rate("a", 0.5, 10).print("b", false).ends_with("ok"));
     }
 }

@@ -6,9 +6,11 @@
 mod combs;
 mod compared;
 mod disturbed;
+mod fits;
 mod gates;
 mod hidden;
 mod line;
+mod pairs;
 mod printed;
 mod rates;
 mod tails;
@@ -18,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::tools::{Result, Tool, root};
-use line::Line;
+use line::ResultLine;
 
 /// What is run, and for how long.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,7 +67,7 @@ impl Length {
 }
 
 /// An experiment: its name, and what makes its lines.
-type Experiment = (&'static str, Box<dyn Fn(Length) -> Vec<Line> + Send + Sync>);
+type Experiment = (&'static str, Box<dyn Fn(Length) -> Vec<ResultLine> + Send + Sync>);
 
 /// Runs the experiments in a fast build, prints their table, and names the bounds that are broken.
 pub fn run(options: &Options) -> Result<()> {
@@ -104,9 +106,9 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// The lines of each, made by as many threads as there are CPUs.
-fn side_by_side(experiments: &[Experiment], length: Length) -> Vec<Vec<Line>> {
+fn side_by_side(experiments: &[Experiment], length: Length) -> Vec<Vec<ResultLine>> {
     let next = AtomicUsize::new(0);
-    let slots: Vec<Mutex<Vec<Line>>> = experiments.iter().map(|_| Mutex::new(Vec::new())).collect();
+    let slots: Vec<Mutex<Vec<ResultLine>>> = experiments.iter().map(|_| Mutex::new(Vec::new())).collect();
     let work = || {
         while let Some((at, (_, make))) =
             Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, experiments.get(at)?)))
@@ -138,7 +140,7 @@ mod tests {
     #[test]
     fn every_experiment_has_its_lines_in_its_place() {
         let experiment =
-            |n: u32| -> Experiment { ("a", Box::new(move |_| vec![Line::rate("x", f64::from(n), 1)])) };
+            |n: u32| -> Experiment { ("a", Box::new(move |_| vec![ResultLine::rate("x", f64::from(n), 1)])) };
         let made = side_by_side(&[experiment(1), experiment(0), experiment(1)], Length { quick: true });
         let results: Vec<f64> = made.into_iter().flatten().map(|line| line.result).collect();
         assert_eq!(results, [1.0, 0.0, 1.0]);

@@ -6,13 +6,13 @@
 //! be recorded of it: the stricter reading, as no recorded value is above its latency.
 
 use model::units::Nanos;
-use stats::bounds::{Bounds, Evidence, Question, REACH, bounds};
-use stats::dice::{Dice, SEED};
+use stats::bounds::{Bounds, DEFAULT_REACH, Evidence, Question, bounds};
+use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
 use stats::tail::profile::Level;
 
-use super::line::Line;
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 /// So many printed sentences decide about a cell.
@@ -76,7 +76,7 @@ pub fn all() -> Vec<Experiment> {
     let mut all: Vec<Experiment> = Vec::new();
     for (n, step, printed, held) in ROWS {
         for ((xi, printed), held) in SHAPES.into_iter().zip(printed).zip(held) {
-            let cell = Cell { n, law: Gev { xi, ..USUAL }, step, reach: REACH };
+            let cell = Cell { n, law: Gev { xi, ..USUAL }, step, reach: DEFAULT_REACH };
             all.push(("printed", Box::new(move |length| lines(cell, Some([printed, held]), length))));
         }
     }
@@ -103,13 +103,15 @@ impl Tally {
         let truth = 1e3 * ahead.of(&cell.law);
         // Of its own: cells that share their draws would be wrong together.
         let (n, xi) = (cell.n as u64, (1e3 * cell.law.xi) as i64 as u64);
-        let mut dice =
-            Dice::new(SEED.wrapping_add(n << 32).wrapping_add(xi << 16).wrapping_add(cell.step.0 as u64));
+        let mut rng =
+            Rng::new(SEED.wrapping_add(n << 32).wrapping_add(xi << 16).wrapping_add(cell.step.0 as u64));
         let mut tally = Tally::default();
         while tally.printed < printed && tally.runs < most {
             tally.runs += 1;
-            let beyond = cell.answer(&mut dice).extrapolation;
-            let (Some(upper), Some(guarded)) = (beyond.upper_ns, beyond.guarded_upper_ns) else { continue };
+            let beyond = cell.answer(&mut rng).extrapolation;
+            let (Some(upper), Some(guarded)) = (beyond.upper_ns, beyond.upper_nonneg_shape_ns) else {
+                continue;
+            };
             tally.printed += 1;
             tally.upper += u32::from(upper >= truth);
             tally.guarded += u32::from(guarded >= truth);
@@ -125,18 +127,18 @@ impl Tally {
 }
 
 impl Cell {
-    fn answer(&self, dice: &mut Dice) -> Bounds {
+    fn answer(&self, rng: &mut Rng) -> Bounds {
         let recorded = |us: f64| Nanos((1e3 * us).floor() as i64).0.div_euclid(self.step.0) * self.step.0;
-        let maximum = |dice: &mut Dice| Nanos(recorded(self.law.level_of_rate(dice.exponential())));
-        let list: Vec<Option<Nanos>> = (0..self.n).map(|_| Some(maximum(dice))).collect();
+        let maximum = |rng: &mut Rng| Nanos(recorded(self.law.level_of_rate(rng.exponential())));
+        let list: Vec<Option<Nanos>> = (0..self.n).map(|_| Some(maximum(rng))).collect();
         let series = Series::of_list(&list, BLOCK, self.step);
         let horizon = Nanos((self.reach * self.n as f64) as i64 * BLOCK.0);
-        let reach = self.reach.max(REACH);
+        let reach = self.reach.max(DEFAULT_REACH);
         bounds(&Evidence::of(&series), &Question { limit: None, horizon, chosen: true, reach })
     }
 }
 
-fn lines(cell: Cell, documented: Option<[f64; 2]>, length: Length) -> Vec<Line> {
+fn lines(cell: Cell, documented: Option<[f64; 2]>, length: Length) -> Vec<ResultLine> {
     // A quick run takes the shortest of the rows, heavy tails among them: what fails there fails first.
     let quick = cell.n <= 120 && cell.step == NS && cell.law.xi > 0.15;
     let few = if quick { 30 } else { 0 };
@@ -146,10 +148,10 @@ fn lines(cell: Cell, documented: Option<[f64; 2]>, length: Length) -> Vec<Line> 
     }
     let Gev { mu, sigma, xi } = cell.law;
     let law = if documented.is_some() { String::new() } else { format!(", mu {mu}, sigma {sigma}") };
-    let ahead = if cell.reach == REACH { String::new() } else { format!(", next {} n", cell.reach) };
+    let ahead = if cell.reach == DEFAULT_REACH { String::new() } else { format!(", next {} n", cell.reach) };
     let name = format!("n {}, xi {xi}{law}, steps of {}{ahead}", cell.n, cell.step);
     let rate = |what: &str, count: u32, of: u32| {
-        Line::rate(format!("{name}: {what}"), f64::from(count) / f64::from(of), of)
+        ResultLine::rate(format!("{name}: {what}"), f64::from(count) / f64::from(of), of)
     };
     // Twice the error of the simulation.
     let least = 0.95 - 2.0 * (0.95 * 0.05 / f64::from(tally.printed)).sqrt();

@@ -1,9 +1,9 @@
 //! Fitted tails: how often bounds hold, what recording in steps does, how often the gates of the fit are wrong.
 
-use stats::dice::SEED;
-use stats::tail::experiments::{self as tail, Mode};
+use stats::rng::SEED;
 
-use super::line::Line;
+use super::fits::{self as tail, Contamination};
+use super::line::ResultLine;
 use super::{Experiment, Length};
 
 /// All of them, the longest first.
@@ -34,11 +34,12 @@ const LEVELS: [(usize, f64, [f64; 3]); 6] = [
     (60, 0.2, [0.944, 0.934, 0.96]),
 ];
 
-fn coverage(n: usize, xi: f64, [two_sided, upper, guarded]: [f64; 3], length: Length) -> Vec<Line> {
+fn coverage(n: usize, xi: f64, [two_sided, upper, guarded]: [f64; 3], length: Length) -> Vec<ResultLine> {
     let reps = length.of(1000, if n > 100 { 100 } else { 150 });
     let held = tail::level_coverage(n, xi, reps, SEED);
-    let line =
-        |what: &str, rate: f64| Line::rate(format!("1-in-10n level, n {n}, xi {xi}: {what}"), rate, reps);
+    let line = |what: &str, rate: f64| {
+        ResultLine::rate(format!("1-in-10n level, n {n}, xi {xi}: {what}"), rate, reps)
+    };
     vec![
         line("95 % interval", held.two_sided).near(two_sided, 1000).at_least(0.92).at_most(0.98),
         line("upper bound", held.upper).near(upper, 1000).at_least(0.89),
@@ -59,10 +60,11 @@ const PREDICTIONS: [(usize, f64, f64, Published); 6] = [
     (300, 3000.0, 0.1, (0.84, 0.965, 200)),
 ];
 
-fn prediction(n: usize, m: f64, xi: f64, (plain, bound, of): Published, length: Length) -> Vec<Line> {
+fn prediction(n: usize, m: f64, xi: f64, (plain, bound, of): Published, length: Length) -> Vec<ResultLine> {
     let reps = if n > 1000 { length.of(200, 20) } else { length.of(1000, 100) };
     let held = tail::prediction(n, m, xi, reps, SEED);
-    let line = |what: &str, rate: f64| Line::rate(format!("next {m} of n {n}, xi {xi}: {what}"), rate, reps);
+    let line =
+        |what: &str, rate: f64| ResultLine::rate(format!("next {m} of n {n}, xi {xi}: {what}"), rate, reps);
     vec![
         line("bound", held.1).near(bound, of).at_least(0.93),
         line("estimate", held.0).near(plain, of).note("why the estimate is not the bound"),
@@ -72,11 +74,12 @@ fn prediction(n: usize, m: f64, xi: f64, (plain, bound, of): Published, length: 
 /// Sigma in steps, and the published coverage by steps and by densities at their middles.
 const STEPS: [(f64, f64, f64); 3] = [(0.4, 0.9133, 0.0267), (1.0, 0.96, 0.9067), (2.0, 0.9733, 0.9733)];
 
-fn rounded(sigma: f64, grouped: f64, middles: f64, length: Length) -> Vec<Line> {
+fn rounded(sigma: f64, grouped: f64, middles: f64, length: Length) -> Vec<ResultLine> {
     let reps = length.of(300, 50);
     let held = tail::rounded_coverage(sigma, reps, SEED);
-    let line =
-        |what: &str, rate: f64| Line::rate(format!("maxima in steps, sigma {sigma}: {what}"), rate, reps);
+    let line = |what: &str, rate: f64| {
+        ResultLine::rate(format!("maxima in steps, sigma {sigma}: {what}"), rate, reps)
+    };
     vec![
         line("by steps", held.0).near(grouped, 150).at_least(0.89),
         line("by middles", held.1).near(middles, 150).note("not used"),
@@ -84,23 +87,23 @@ fn rounded(sigma: f64, grouped: f64, middles: f64, length: Length) -> Vec<Line> 
 }
 
 /// A second mechanism's blocks, its height, the shape, and the published rates of G5 and, where there is one, of G4.
-type ModeRow = (&'static str, Mode, f64, f64, f64, Option<f64>);
+type ModeRow = (&'static str, Contamination, f64, f64, f64, Option<f64>);
 
 const MODES: [ModeRow; 6] = [
-    ("clean, xi 0", Mode::Clean, 0.0, 0.0, 0.02, None),
-    ("clean, xi 0.2", Mode::Clean, 0.0, 0.2, 0.015, None),
-    ("clean, xi -0.2", Mode::Clean, 0.0, -0.2, 0.03, None),
-    ("+30 us every 60 s", Mode::Every(60), 30.0, 0.0, 1.0, Some(1.0)),
-    ("0.5 % at +50 us", Mode::Share(0.005), 50.0, 0.0, 0.915, Some(0.78)),
-    ("5 % at +15 us", Mode::Share(0.05), 15.0, 0.0, 0.36, Some(1.0)),
+    ("clean, xi 0", Contamination::Clean, 0.0, 0.0, 0.02, None),
+    ("clean, xi 0.2", Contamination::Clean, 0.0, 0.2, 0.015, None),
+    ("clean, xi -0.2", Contamination::Clean, 0.0, -0.2, 0.03, None),
+    ("+30 us every 60 s", Contamination::Every(60), 30.0, 0.0, 1.0, Some(1.0)),
+    ("0.5 % at +50 us", Contamination::Share(0.005), 50.0, 0.0, 0.915, Some(0.78)),
+    ("5 % at +15 us", Contamination::Share(0.05), 15.0, 0.0, 0.36, Some(1.0)),
 ];
 
-fn fit_gates((name, mode, shift, xi, gap, fit): ModeRow, length: Length) -> Vec<Line> {
+fn fit_gates((name, mode, shift, xi, gap, fit): ModeRow, length: Length) -> Vec<ResultLine> {
     let reps = length.of(400, 80);
     let stopped = tail::gates(mode, shift, xi, reps, SEED);
-    let fits = Line::rate(format!("{name}: fit stops it"), stopped.1, reps);
+    let fits = ResultLine::rate(format!("{name}: fit stops it"), stopped.1, reps);
     vec![
-        Line::rate(format!("{name}: gap stops it"), stopped.0, reps).near(gap, 200),
+        ResultLine::rate(format!("{name}: gap stops it"), stopped.0, reps).near(gap, 200),
         match fit {
             Some(rate) => fits.near(rate, 100),
             None => fits.at_most(0.04),

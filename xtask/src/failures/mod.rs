@@ -12,7 +12,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use stats::dice::Dice;
+use stats::rng::Rng;
 
 use crate::debian::{self, Need};
 use crate::tally::{Outcome, Tally};
@@ -163,10 +163,10 @@ fn remove(path: &Path) {
 
 /// Leaves one of every kind first, then whichever the seed draws.
 fn thin_out(faults: &mut Vec<Fault>, tries: usize, seed: u64) {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     // A shuffle, and then the first of each call and error goes to the front.
     for at in (1..faults.len()).rev() {
-        faults.swap(at, dice.below(at + 1));
+        faults.swap(at, rng.below(at + 1));
     }
     let mut seen = std::collections::BTreeSet::new();
     let (mut kept, rest): (Vec<Fault>, Vec<Fault>) =

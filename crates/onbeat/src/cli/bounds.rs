@@ -9,7 +9,7 @@ use super::read_flags::{ReadFlags, print_remarks};
 use model::error::{Exit, Outcome, Trouble};
 use model::units::{Bare, Nanos};
 use report::bounds::text;
-use stats::bounds::{LARGEST_REACH, Question, REACH};
+use stats::bounds::{MAX_REACH, Question, DEFAULT_REACH};
 
 /// Say what a run supports, and what it cannot have seen
 ///
@@ -31,7 +31,7 @@ pub struct Args {
     #[command(flatten)]
     asked: Asked,
     /// How many times the run's length an extrapolation may reach, at most 100
-    #[arg(long, value_name = "N", default_value_t = REACH)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_REACH)]
     reach: f64,
     #[command(flatten)]
     read: ReadFlags,
@@ -95,9 +95,9 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 
 impl Args {
     fn question(&self) -> Outcome<Question> {
-        if !(self.reach > 0.0 && self.reach <= LARGEST_REACH) {
+        if !(self.reach > 0.0 && self.reach <= MAX_REACH) {
             return Err(Trouble::usage(format!(
-                "--reach: expected more than 0 and at most {LARGEST_REACH} times the run's length"
+                "--reach: expected more than 0 and at most {MAX_REACH} times the run's length"
             )));
         }
         self.asked.question(self.reach)

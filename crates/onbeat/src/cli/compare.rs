@@ -11,7 +11,7 @@ use model::error::{Exit, Outcome, Trouble, json};
 use model::units::Bare;
 use report::compare::page::{self, Versus};
 use report::compare::text;
-use stats::compare::{Metric, Question};
+use stats::compare::{Metric, CompareQuestion};
 use stats::pair::verdict::Design;
 use study::compare::{Pairing, Remarks, check_comparable, compare, differing, remarks, series};
 
@@ -143,10 +143,10 @@ impl Args {
         }
     }
 
-    fn question(&self) -> Outcome<Question> {
+    fn question(&self) -> Outcome<CompareQuestion> {
         let metric = metric(&self.metric)?;
         let margin = self.margin.as_deref().map(|text| margin(text, metric)).transpose()?;
-        Ok(Question {
+        Ok(CompareQuestion {
             metric,
             limit: self.limit.as_deref().map(limit).transpose()?,
             design: if self.paired { Design::Paired } else { Design::Unpaired },

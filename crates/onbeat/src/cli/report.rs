@@ -15,7 +15,7 @@ use model::vocabulary::Command;
 use report::run::table;
 use report::{Format, Input, hunt};
 use rules::intent::Profile;
-use stats::bounds::REACH;
+use stats::bounds::DEFAULT_REACH;
 use study::audit::{Machine, judge};
 use study::page::Page;
 
@@ -70,7 +70,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     if args.bundles.iter().any(|path| is_capture(path)) {
         return args.of_capture(format, outputs);
     }
-    let question = args.asked.question(REACH)?;
+    let question = args.asked.question(DEFAULT_REACH)?;
     let mut pages = Vec::new();
     for path in &args.bundles {
         let mut page = Page::open(path)?;

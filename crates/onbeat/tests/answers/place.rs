@@ -7,7 +7,7 @@ use model::histogram::Bucket;
 use model::run::{Block, CpuRun, Run, SCHEMA, Worst};
 use model::units::{Cpu, Nanos};
 use serde_json::Value;
-use stats::dice::Dice;
+use stats::rng::Rng;
 use tempfile::TempDir;
 
 pub const SECOND: i64 = 1_000_000_000;
@@ -38,8 +38,8 @@ pub fn refused(args: &[&str], expected: i32) -> String {
 
 /// Block maxima in us: Gumbel about 20 us.
 pub fn gumbel(n: usize, seed: u64) -> Vec<f64> {
-    let mut dice = Dice::new(seed);
-    (0..n).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect()
+    let mut rng = Rng::new(seed);
+    (0..n).map(|_| 20.0 - 2.0 * rng.exponential().ln()).collect()
 }
 
 pub struct Place(TempDir);

@@ -11,6 +11,6 @@ pub fn bounds(run: &Run, series: &Series, limit: Option<Nanos>) -> Option<Bounds
     let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
     let evidence = Evidence { rows: &rows, ..Evidence::of(series) };
     let question =
-        Question { limit, horizon: Nanos(86_400_000_000_000), chosen: false, reach: bounds::REACH };
+        Question { limit, horizon: Nanos(86_400_000_000_000), chosen: false, reach: bounds::DEFAULT_REACH };
     series.worst().map(|_| bounds::bounds(&evidence, &question))
 }

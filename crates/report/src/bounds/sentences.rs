@@ -2,8 +2,8 @@
 
 use crate::words::{clean, duration, per_hour, percent, rounded_up, seconds, several, span};
 use model::units::Nanos;
+use stats::bounds::numbers::digits;
 use stats::bounds::shape::WIDE;
-use stats::bounds::words::digits;
 use stats::bounds::{Bounds, Claim, Counting, Extrapolation, Gate};
 
 /// What there was to answer with.
@@ -172,13 +172,13 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
             format!(
                 "With 95 % confidence there is at most a 5 % chance of exceeding {} ({} if the tail is not allowed an upper limit).{}",
                 bound(beyond.upper_ns),
-                bound(beyond.guarded_upper_ns),
+                bound(beyond.upper_nonneg_shape_ns),
                 beyond.times_seen.filter(|times| *times > WIDE).map_or_else(String::new, wide)
             ),
         ];
         let seen = bounds.counting.observed_max_ns;
         if let Some(seen) =
-            seen.filter(|seen| beyond.guarded_upper_ns.is_some_and(|upper| upper < seen.0 as f64))
+            seen.filter(|seen| beyond.upper_nonneg_shape_ns.is_some_and(|upper| upper < seen.0 as f64))
         {
             lines.push(format!(
                 "{} was seen already, which is later than that: plan with what was seen.",

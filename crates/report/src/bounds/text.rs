@@ -75,17 +75,18 @@ mod tests {
     use crate::words::{rounded_up, span};
     use model::units::Nanos;
     use stats::bounds::Extrapolation;
-    use stats::bounds::{Evidence, Question, REACH, bounds};
-    use stats::dice::Dice;
+    use stats::bounds::{DEFAULT_REACH, Evidence, Question, bounds};
+    use stats::rng::Rng;
     use stats::series::{BLOCK, Series};
 
     fn asked(slope: f64, limit: Option<Nanos>) -> Bounds {
-        let mut dice = Dice::new(3);
-        let us = |i: i64| 20.0 - 2.0 * dice.exponential().ln() + slope * i as f64;
+        let mut rng = Rng::new(3);
+        let us = |i: i64| 20.0 - 2.0 * rng.exponential().ln() + slope * i as f64;
         let list: Vec<Option<Nanos>> =
             (0..600).map(us).map(|us| Some(Nanos((us * 1_000.0) as i64))).collect();
         let series = Series::of_list(&list, BLOCK, Nanos(1));
-        let question = Question { limit, horizon: Nanos(150 * Nanos::SECOND.0), chosen: true, reach: REACH };
+        let question =
+            Question { limit, horizon: Nanos(150 * Nanos::SECOND.0), chosen: true, reach: DEFAULT_REACH };
         bounds(&Evidence::of(&series), &question)
     }
 
@@ -145,7 +146,7 @@ mod tests {
         bounds.extrapolation = Extrapolation {
             status: "ok",
             upper_ns: Some(260_000.0),
-            guarded_upper_ns: Some(262_100.0),
+            upper_nonneg_shape_ns: Some(262_100.0),
             times_seen: Some(13.1),
             ..Extrapolation::default()
         };

@@ -13,7 +13,7 @@ use crate::prose::prose;
 use crate::words::{clean, or_dash, us};
 use facts::differences::Difference;
 use model::units::Nanos;
-use stats::bounds::words::digits;
+use stats::bounds::numbers::digits;
 use stats::compare::{Compared, Unit};
 use stats::series::Series;
 
@@ -141,14 +141,15 @@ fn quantiles(compared: &Compared) -> Markup {
 mod tests {
     use super::*;
     use crate::fixture;
-    use stats::compare::{Metric, Question, compare};
+    use stats::compare::{CompareQuestion, Metric, compare};
     use stats::pair::verdict::Design;
 
     #[test]
     fn the_verdict_comes_first_and_attacks_stay_text() {
         const ATTACK: &str = "</script><img src=x onerror=\"alert(1)\">\u{1b}[2J";
         let (a, b) = (fixture::quiet(), fixture::eight());
-        let question = Question { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
+        let question =
+            CompareQuestion { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
         let mut compared = compare(&[&a.series], &[&b.series], &question);
         compared.a[0].title = ATTACK.into();
         let differing = [Difference { what: ATTACK.into(), a: String::new(), b: ATTACK.into() }];

@@ -6,9 +6,9 @@ use crate::palette::{BOLD, GREEN, Ink, RED};
 use crate::words::{UNKNOWN, clean, duration, or_dash, signed, span, us_or_dash, wrapped};
 use facts::differences::Difference;
 use model::units::Nanos;
-use stats::bounds::words::p_value;
+use stats::bounds::numbers::p_value;
 use stats::compare::{Compared, Unit};
-use stats::pair::early::{MOST_SPREAD, STOP_AT};
+use stats::pair::e_value::{MAX_OVERDISPERSION, STOP_AT};
 
 /// More differing conditions than these are counted; the JSON has them all.
 pub const MOST_SHOWN: usize = 24;
@@ -224,7 +224,7 @@ fn design(compared: &Compared) -> String {
 fn counts(compared: &Compared) -> Option<String> {
     let e = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2)?;
     let value = format!("e-value of the counts {}", factor(e));
-    if let Some(spread) = compared.overdispersion.filter(|spread| *spread > MOST_SPREAD) {
+    if let Some(spread) = compared.overdispersion.filter(|spread| *spread > MAX_OVERDISPERSION) {
         return Some(format!(
             "{value}: no reason to stop, for it does not hold here: the counts of runs of one side spread {spread:.1} times as much as chance alone."
         ));
@@ -246,7 +246,7 @@ fn quantiles(page: &mut String, compared: &Compared) {
         let ci = one.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", signed(ci[0]), signed(ci[1])));
         let p = if one.ci.is_some() { format!("  p {}", p_value(one.p_holm)) } else { String::new() };
         let at = |ns: f64| span(Nanos(ns as i64));
-        let q = stats::bounds::words::digits(one.q * 100.0);
+        let q = stats::bounds::numbers::digits(one.q * 100.0);
         let _ = writeln!(
             page,
             "  p{q:<5} {:>10} -> {:>10}  {}{ci}{p}",
@@ -292,17 +292,17 @@ pub fn sentence(compared: &Compared) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stats::compare::{Metric, Question, compare};
-    use stats::dice::Dice;
+    use stats::compare::{CompareQuestion, Metric, compare};
     use stats::pair::verdict::Design;
+    use stats::rng::Rng;
     use stats::series::{BLOCK, Series};
 
     /// Runs of ten minutes of which the i-th has so many late blocks.
     fn runs(late: &[usize], seed: u64) -> Vec<Series> {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let mut run = |late: &usize| {
             let max = |i: usize| {
-                if i % 7 == 3 && i / 7 < *late { 80_000 } else { 20_000 + dice.below(5_000) as i64 }
+                if i % 7 == 3 && i / 7 < *late { 80_000 } else { 20_000 + rng.below(5_000) as i64 }
             };
             let list: Vec<Option<Nanos>> = (0..600).map(max).map(|ns| Some(Nanos(ns))).collect();
             Series::of_list(&list, BLOCK, Nanos(1))
@@ -313,7 +313,8 @@ mod tests {
     fn said(a: &[usize], b: &[usize]) -> String {
         let (a, b) = (runs(a, 1), runs(b, 2));
         let limit = Some(Nanos(50_000));
-        let question = Question { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
+        let question =
+            CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
         let compared = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question);
         text(&compared, None, &[], 10_000, false)
     }

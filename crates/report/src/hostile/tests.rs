@@ -20,7 +20,7 @@ use facts::differences::Difference;
 use model::run::Run;
 use model::text::{harmless, steers};
 use rules::audit::audit as judged;
-use stats::compare::{Metric, Question, compare as compared};
+use stats::compare::{CompareQuestion, Metric, compare as compared};
 use stats::pair::verdict::Design;
 use trace::window::Window;
 
@@ -146,7 +146,8 @@ fn answers_through_every_form() {
     let found = sample.bounds.as_ref().unwrap();
     assert_harmless("bounds", &bounds::text(ATTACK, found, &remarks, 80, false));
     assert_harmless("brief bounds", &bounds::brief(ATTACK, found, 80, false));
-    let question = Question { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
+    let question =
+        CompareQuestion { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
     let mut answer = compared(&[&sample.series], &[&sample.series], &question);
     answer.a[0].title = ATTACK.into();
     answer.b[0].title = ATTACK.into();

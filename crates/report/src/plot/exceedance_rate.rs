@@ -27,7 +27,7 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
     let beyond = &bounds.extrapolation;
     let limit = bounds.claim.map(|claim| claim.limit_ns);
     let (low, worst) = curve.extent();
-    let seen = [beyond.guarded_upper_ns, beyond.upper_ns].into_iter().flatten().fold(worst, f64::max);
+    let seen = [beyond.upper_nonneg_shape_ns, beyond.upper_ns].into_iter().flatten().fold(worst, f64::max);
     let shown = limit.filter(|limit| limit.0 as f64 / 4.0 <= seen);
     let furthest = shown.map_or(seen, |limit| seen.max(limit.0 as f64));
     let horizon = beyond.horizon_ns.unwrap_or(bounds.counting.horizon_ns);
@@ -155,7 +155,7 @@ impl Sketch<'_> {
     /// The levels that are said of the horizon, on its line: each has a height of its own for its name.
     fn levels(&self, bounds: &Bounds) -> Markup {
         let beyond = &bounds.extrapolation;
-        let guarded = beyond.guarded_upper_ns.filter(|guarded| {
+        let guarded = beyond.upper_nonneg_shape_ns.filter(|guarded| {
             beyond.upper_ns.is_none_or(|upper| self.x.at(*guarded) - self.x.at(upper) > 4.0)
         });
         let marks = [

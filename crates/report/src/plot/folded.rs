@@ -11,7 +11,7 @@ use super::theme::Theme;
 use crate::words::{several, span};
 use model::units::Nanos;
 use stats::bounds::periods::Period;
-use stats::series::{Block, Series};
+use stats::series::{BlockMaximum, Series};
 use stats::time::fold::fold;
 
 /// So many of the other blocks are drawn, the largest.
@@ -77,8 +77,8 @@ pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Opti
 }
 
 /// The members, and the largest of the others.
-fn chosen(period: &Period, series: &Series) -> Vec<Block> {
-    let (members, mut others): (Vec<Block>, Vec<Block>) =
+fn chosen(period: &Period, series: &Series) -> Vec<BlockMaximum> {
+    let (members, mut others): (Vec<BlockMaximum>, Vec<BlockMaximum>) =
         series.every().partition(|block| period.at_ns.binary_search(&block.at).is_ok());
     others.sort_by_key(|block| (std::cmp::Reverse(block.max), block.at));
     others.truncate(OTHERS);

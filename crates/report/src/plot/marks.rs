@@ -9,7 +9,7 @@ use super::theme::Theme;
 use crate::words::{duration, per_hour};
 use model::text::several;
 use stats::bounds::periods;
-use stats::bounds::structure::{Stretch, Structure};
+use stats::bounds::structure::{RateEpoch, Structure};
 
 /// More stretches than this are not told apart.
 const MOST_STRETCHES: usize = 60;
@@ -23,7 +23,7 @@ const RING: f64 = 5.0;
 pub struct Marks<'a>(pub Option<&'a Structure>);
 
 impl<'a> Marks<'a> {
-    fn stretches(&self) -> &'a [Stretch] {
+    fn stretches(&self) -> &'a [RateEpoch] {
         let all = self.0.map_or(&[][..], |found| found.stretches.as_slice());
         if all.len() < 2 { &[] } else { &all[..all.len().min(MOST_STRETCHES)] }
     }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn stretches_are_shaded_in_turns_and_told() {
-        let stretch = |from: i64, per_hour| Stretch {
+        let stretch = |from: i64, per_hour| RateEpoch {
             from_ns: Nanos(from * 2_000_000_000),
             to_ns: Nanos((from + 60) * 2_000_000_000),
             spikes: 1,

@@ -8,7 +8,7 @@ use super::svg::stroke;
 use super::svg::{Path, Picture, Plot, Px, Size, text_over};
 use super::theme::Theme;
 use crate::words::signed;
-use stats::bounds::words::digits;
+use stats::bounds::numbers::digits;
 use stats::compare::secondary::QuantileShift;
 
 /// Half the width of the ends of an interval.

@@ -4,7 +4,7 @@
 //! those of `stats::time::period`.
 
 use model::units::{Cpu, Nanos};
-use stats::time::{name, period};
+use stats::time::{period, period_name};
 
 /// At most so many spikes are compared with each other.
 pub const MAX_SPIKES: usize = 4096;
@@ -61,7 +61,7 @@ pub struct Recurrence {
 impl Recurrence {
     /// For people: `32 of 40 recur every 1.000 s`.
     pub fn sentence(&self) -> String {
-        let every = name::spoken(self.period_s, self.se_s);
+        let every = period_name::spoken(self.period_s, self.se_s);
         let first = if self.cut { "the first " } else { "" };
         format!("{} of {first}{} recur every {every}", self.members, self.among)
     }

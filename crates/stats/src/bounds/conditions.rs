@@ -2,17 +2,17 @@
 
 use super::gates::Gate;
 use super::structure::Structure;
-use super::{Evidence, LARGEST_REACH, Question};
+use super::{Evidence, MAX_REACH, Question};
 use crate::series::Series;
 use model::text::several;
 use model::units::Nanos;
 
 /// Fewer blocks carry no tail.
-pub const FEWEST_BLOCKS: usize = 60;
+pub const MIN_FIT_BLOCKS: usize = 60;
 /// Fewer different values do not show a shape.
-const FEWEST_VALUES: usize = 5;
+const MIN_DISTINCT_VALUES: usize = 5;
 /// More blocks than this part left out, and what is left is a selection.
-const MOST_LEFT_OUT: f64 = 0.01;
+const MAX_PARTIAL_SHARE: f64 = 0.01;
 
 /// What to do about a mechanism with a period.
 pub const TREAT: &str = "Treat them as a mechanism: fix it or budget for it, then measure again.";
@@ -46,15 +46,15 @@ pub fn enough(n: usize, values: usize, resolution: Nanos) -> Gate {
     const NAME: &str = "enough data";
     let blocks = several(n as u64, "block", "blocks");
     let detail = format!(
-        "{blocks} (at least {FEWEST_BLOCKS}), {} in steps of {} (at least {FEWEST_VALUES})",
+        "{blocks} (at least {MIN_FIT_BLOCKS}), {} in steps of {} (at least {MIN_DISTINCT_VALUES})",
         several(values as u64, "different value", "different values"),
         resolution.spoken()
     );
-    if n >= FEWEST_BLOCKS && values >= FEWEST_VALUES {
+    if n >= MIN_FIT_BLOCKS && values >= MIN_DISTINCT_VALUES {
         return Gate::passed("G7", NAME, detail);
     }
-    let (refusal, remedy) = if n < FEWEST_BLOCKS {
-        (format!("Too little data: {blocks} where {FEWEST_BLOCKS} are the least."), "Measure for longer.")
+    let (refusal, remedy) = if n < MIN_FIT_BLOCKS {
+        (format!("Too little data: {blocks} where {MIN_FIT_BLOCKS} are the least."), "Measure for longer.")
     } else if values == 1 {
         (
             "Too little data: all maxima are the same value.".into(),
@@ -88,7 +88,7 @@ pub fn horizon(question: &Question, observed: Nanos) -> Gate {
 
 /// How far an extrapolation from this length may go.
 pub fn farthest(question: &Question, observed: Nanos) -> Nanos {
-    Nanos((observed.0 as f64 * question.reach.clamp(0.0, LARGEST_REACH)) as i64)
+    Nanos((observed.0 as f64 * question.reach.clamp(0.0, MAX_REACH)) as i64)
 }
 
 /// G11: nothing spoiled the run, nothing much is missing from it.
@@ -104,7 +104,7 @@ pub fn integrity(evidence: &Evidence) -> Gate {
     }
     let left_out = series.partial.len();
     let share = left_out as f64 / (left_out + series.blocks.len()).max(1) as f64;
-    if share > MOST_LEFT_OUT && left_out > 1 {
+    if share > MAX_PARTIAL_SHARE && left_out > 1 {
         reasons.push(format!("{left_out} blocks lack a CPU or are cut short"));
     }
     reasons.extend(series.lost());

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::alike::Alike;
 use super::events::reached;
+use super::exchangeability::Exchangeability;
 use super::{CONFIDENCE, Evidence, Question};
 use crate::count::{climb, order, rate, record, sequential};
 use model::units::Nanos;
@@ -11,7 +11,7 @@ use model::units::Nanos;
 const HOUR: f64 = 3600.0;
 
 /// A claim of one event per horizon takes one of so many blocks.
-const FEWEST_BLOCKS: i64 = 10;
+const MIN_HORIZON_BLOCKS: i64 = 10;
 
 /// Quantiles of the block maxima that are bounded.
 const QUANTILES: &[f64] = &[0.5, 0.9, 0.99, 0.999, 0.9999];
@@ -191,7 +191,7 @@ fn records(evidence: &Evidence) -> Option<Records> {
 }
 
 /// Judges the claim that the limit is reached at most once per horizon, of blocks that may not be alike.
-pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos, alike: &Alike) -> Claim {
+pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos, alike: &Exchangeability) -> Claim {
     let reached = reached(evidence, limit);
     let series = evidence.series;
     let (seconds, horizon) = (series.observed.as_secs(), question.horizon.as_secs());
@@ -199,7 +199,7 @@ pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos, alike: &Ali
     let seconds_needed = rate::time_needed(most, horizon, CONFIDENCE);
     // A block holds one event at most: a claim per few blocks is about what blocks cannot show. Where recorded blocks
     // have memory, so is one per few of those that have none: what reaches the limit then does so in a row.
-    let fine = series.blocks.is_empty() || question.horizon.0 / FEWEST_BLOCKS >= alike.block_ns.0;
+    let fine = series.blocks.is_empty() || question.horizon.0 / MIN_HORIZON_BLOCKS >= alike.block_ns.0;
     let by_counting = if seconds <= 0.0 {
         "inconclusive"
     } else if seconds >= seconds_needed {

@@ -1,15 +1,15 @@
 //! What became of the level where a gate refuses: a climb, a change, a stretch that stands out. A climb is no burst.
 
 use super::gates::{ALPHA, BUNCHED};
-use crate::steady::homogeneity::{Homogeneity, Stretch};
-use crate::steady::scan::Window;
+use crate::steady::homogeneity::{BusyStretch, Homogeneity};
+use crate::steady::scan::ScanWindow;
 use crate::steady::scores::Scores;
 use crate::steady::{kpss, mann_kendall, median_shift, ranks};
 use model::units::Nanos;
 
 const HOUR: f64 = 3.6e12;
 /// Fewer blocks show no trend of their own.
-const FEWEST: usize = 10;
+const MIN_TREND_BLOCKS: usize = 10;
 
 /// What the maxima do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub enum Course {
     /// From this block on they are others: typically before, and after.
     Changed(usize, f64, f64),
     /// They are larger in one stretch.
-    Bunched(Stretch),
+    Bunched(BusyStretch),
     /// The largest of them come ever more often, or ever less.
     Spreading(bool),
     /// They move, and not in one direction.
@@ -27,13 +27,14 @@ pub enum Course {
 }
 
 /// What the maxima do, of which some test says that they are not one series.
-pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&Window>) -> Course {
+pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&ScanWindow>) -> Course {
     let n = values.len();
-    let of_window = |window: &Window| Stretch { first: window.first, blocks: window.blocks, large: 0 };
+    let of_window =
+        |window: &ScanWindow| BusyStretch { first: window.first, blocks: window.blocks, large: 0 };
     let stretch = window.map(of_window).or(found.map(|found| found.stretch));
     let trend = |values: &[f64]| {
         mann_kendall::trend(values)
-            .filter(|trend| values.len() >= FEWEST && trend.p < ALPHA)
+            .filter(|trend| values.len() >= MIN_TREND_BLOCKS && trend.p < ALPHA)
             .map(|trend| trend.z)
     };
     let moves = |values: &[f64]| {
@@ -75,7 +76,7 @@ pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&Windo
 }
 
 /// Whether the largest blocks come ever more often, without a stretch that holds them.
-fn spreading(n: usize, found: Option<&Homogeneity>, window: Option<&Window>) -> Option<Course> {
+fn spreading(n: usize, found: Option<&Homogeneity>, window: Option<&ScanWindow>) -> Option<Course> {
     let found = found.filter(|found| found.halves_p < ALPHA && 8 * found.stretch.blocks >= n)?;
     window.is_none().then_some(Course::Spreading(2 * found.first_half < found.large))
 }
@@ -193,14 +194,14 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     #[test]
     fn a_climb_of_few_blocks_is_no_step_and_a_step_is_one() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for n in [12, 20, 30, 60] {
             let mut values = |shape: &dyn Fn(f64) -> f64| -> Vec<f64> {
-                (0..n).map(|i| shape((f64::from(i) + 0.5) / f64::from(n)) - dice.exponential().ln()).collect()
+                (0..n).map(|i| shape((f64::from(i) + 0.5) / f64::from(n)) - rng.exponential().ln()).collect()
             };
             let (mut climbs, mut steps) = (0, 0);
             for _ in 0..20 {

@@ -1,7 +1,7 @@
 //! Exceedances of a level as events: what came at once is one.
 
 use super::{Evidence, overflows};
-use crate::series::{Block, Series};
+use crate::series::{BlockMaximum, Series};
 use crate::time::cluster;
 use model::histogram::Bucket;
 use model::units::{Cpu, Nanos};
@@ -39,7 +39,7 @@ pub fn of_series_on(series: &Series, level: Nanos, cpu: Cpu) -> u64 {
     count(series, |block| block.max >= level && block.cpu == cpu)
 }
 
-fn count(series: &Series, counts: impl Fn(&Block) -> bool) -> u64 {
+fn count(series: &Series, counts: impl Fn(&BlockMaximum) -> bool) -> u64 {
     let all = series.blocks.iter().chain(series.partial.iter());
     let mut times: Vec<i64> = all.filter(|block| counts(block)).map(|block| block.at.0).collect();
     times.sort_unstable();

@@ -2,24 +2,24 @@
 
 use serde::Serialize;
 
-use super::conditions::{self, FEWEST_BLOCKS, farthest};
-use super::gates::{Gate, all_pass, foremost};
+use super::conditions::{self, MIN_FIT_BLOCKS, farthest};
+use super::gates::{Gate, all_pass, most_informative};
 use super::steadiness::{self, Steadiness};
 use super::structure::Structure;
 use super::{Evidence, Question, histogram, shape};
 use crate::levels;
 use crate::series::Series;
 use crate::tail::determined;
-use crate::tail::gev::{self, Fit, Shape};
+use crate::tail::gev::{self, GevFit, Shape};
+use crate::tail::grouped_sample::GroupedSample;
 use crate::tail::profile::{self, Level};
-use crate::tail::steps::Steps;
 use crate::tail::variation::{self, Variation};
 use model::units::Nanos;
 
 /// Block lengths tried, as multiples of the recorded one.
 const MULTIPLES: [u32; 6] = [1, 2, 5, 10, 30, 60];
 /// A block's maximum is one of at least so many samples, where their number is known.
-const FEWEST_SAMPLES: u64 = 500;
+const MIN_SAMPLES_PER_BLOCK: u64 = 500;
 /// So many of the largest maxima, or somewhat fewer, show the class of the tail.
 const TAIL: usize = 50;
 /// The chance that the bound is allowed to be exceeded in the horizon is one minus this.
@@ -53,7 +53,8 @@ pub struct Extrapolation {
     /// With 95 % confidence the largest latency in the horizon exceeds this with at most 5 %.
     pub upper_ns: Option<f64>,
     /// The same where the tail is not allowed an upper end.
-    pub guarded_upper_ns: Option<f64>,
+    #[serde(rename = "guarded_upper_ns")]
+    pub upper_nonneg_shape_ns: Option<f64>,
     /// That over the largest latency of the fit; a bound of many times as much says that the run hardly determines
     /// its tail.
     pub times_seen: Option<f64>,
@@ -96,9 +97,9 @@ pub struct Sample {
     /// Length of a block.
     pub block: Nanos,
     /// As data of a fit.
-    pub steps: Option<Steps>,
+    pub steps: Option<GroupedSample>,
     /// The fit.
-    pub fit: Option<Fit>,
+    pub fit: Option<GevFit>,
     /// Step of the values.
     pub step: Nanos,
 }
@@ -107,18 +108,18 @@ impl Sample {
     /// The maxima of a series in blocks of a multiple of its own.
     pub fn of(series: &Series, times: u32) -> Sample {
         let values = if times == 1 { series.values() } else { series.coarser(times) };
-        let steps = Steps::new(&values, series.step.0 as f64);
+        let steps = GroupedSample::new(&values, series.step.0 as f64);
         let fit = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::WIDE));
         let block = Nanos(series.block.0.saturating_mul(i64::from(times)));
         Sample { values, block, steps, fit, step: series.step }
     }
 
     /// The fit that the tests of the fit are about, of the usual shapes alone.
-    pub fn usual_fit(&self) -> Option<Fit> {
+    pub fn usual_fit(&self) -> Option<GevFit> {
         let fit = self.fit?;
         // A maximum within the usual shapes is the maximum of them.
         match Shape::USUAL.holds(fit.law.xi) {
-            true => Some(Fit { shape: Shape::USUAL, ..fit }),
+            true => Some(GevFit { shape: Shape::USUAL, ..fit }),
             false => gev::fit(self.steps.as_ref()?, Shape::USUAL),
         }
     }
@@ -134,11 +135,12 @@ impl Sample {
 /// where none is, the smallest whose maxima are of enough samples.
 fn block_size(series: &Series) -> u32 {
     let per_block = series.samples_per_block();
-    let filled = |times: u32| per_block.is_none_or(|n| n.saturating_mul(u64::from(times)) >= FEWEST_SAMPLES);
+    let filled =
+        |times: u32| per_block.is_none_or(|n| n.saturating_mul(u64::from(times)) >= MIN_SAMPLES_PER_BLOCK);
     let candidates: Vec<u32> = MULTIPLES.into_iter().filter(|&times| filled(times)).collect();
     let forgetful = |times: u32| {
         let values = series.coarser(times);
-        values.len() >= FEWEST_BLOCKS && steadiness::forgets(&values)
+        values.len() >= MIN_FIT_BLOCKS && steadiness::forgets(&values)
     };
     let first = candidates.first().copied().unwrap_or(MULTIPLES[MULTIPLES.len() - 1]);
     candidates.into_iter().find(|&times| forgetful(times)).unwrap_or(first)
@@ -193,7 +195,7 @@ pub fn extrapolate(
         (Some(levels), true) => {
             beyond.typical_ns = Some(levels.typical);
             beyond.upper_ns = levels.upper;
-            beyond.guarded_upper_ns = levels.guarded;
+            beyond.upper_nonneg_shape_ns = levels.guarded;
             beyond.times_seen = sample
                 .steps
                 .as_ref()
@@ -224,7 +226,7 @@ fn without_blocks(
 /// Names the gate that says most.
 fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
     beyond.status = "refused";
-    let (reason, remedy) = match foremost(gates) {
+    let (reason, remedy) = match most_informative(gates) {
         Some(gate) => (gate.refusal.clone(), gate.remedy.clone()),
         None => {
             let open: Vec<&str> = gates.iter().filter(|gate| !gate.judged).map(|gate| gate.name).collect();
@@ -242,14 +244,14 @@ fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
 
 impl TailClass {
     /// The lowest candidate: it has the most excesses. None where no value has 10 to 50 above it.
-    fn of(steps: &Steps) -> Option<TailClass> {
+    fn of(steps: &GroupedSample) -> Option<TailClass> {
         let Variation { k, over, cv, band } = *variation::variations(steps, TAIL).first()?;
         Some(TailClass { excesses: k as u64, over_ns: over, cv, band: [band.0, band.1] })
     }
 }
 
 impl Law {
-    fn of(steps: &Steps, fit: &Fit) -> Law {
+    fn of(steps: &GroupedSample, fit: &GevFit) -> Law {
         let gev::Gev { mu, sigma, xi } = fit.law;
         Law { mu, sigma, xi, nllh: fit.nllh, se: gev::standard_errors(steps, fit) }
     }
@@ -272,8 +274,9 @@ impl Levels {
             return None;
         }
         let drop = profile::printed_drop(steps);
-        let upper = |fit: &Fit| profile::level_upper(steps, fit, Level { blocks, probability: BOUND }, drop);
-        let guarded = gev::fit(steps, Shape::GUARDED).and_then(|fit| upper(&fit));
+        let upper =
+            |fit: &GevFit| profile::level_upper(steps, fit, Level { blocks, probability: BOUND }, drop);
+        let guarded = gev::fit(steps, Shape::NON_NEGATIVE).and_then(|fit| upper(&fit));
         let upper = upper(&fit);
         Some(Levels {
             typical: Level { blocks, probability: 0.5 }.of(&fit.law),
@@ -288,13 +291,13 @@ impl Levels {
 mod tests {
     use super::super::structure::structure;
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::series::BLOCK;
 
     fn answer(tail: impl Fn(f64) -> f64, n: usize) -> Extrapolation {
-        let mut dice = Dice::new(4);
+        let mut rng = Rng::new(4);
         let list: Vec<Option<Nanos>> =
-            (0..n).map(|_| Some(Nanos((20_000.0 + 1_000.0 * tail(dice.exponential())) as i64))).collect();
+            (0..n).map(|_| Some(Nanos((20_000.0 + 1_000.0 * tail(rng.exponential())) as i64))).collect();
         let series = Series::of_list(&list, BLOCK, Nanos(1));
         let evidence = Evidence { missed: 1, ..Evidence::of(&series) };
         let question = Question { limit: None, horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
@@ -318,11 +321,11 @@ mod tests {
     fn what_is_printed_of_a_heavy_tail_holds() {
         let law = gev::Gev { mu: 20_000.0, sigma: 2_000.0, xi: 0.3 };
         let truth = Level { blocks: 600.0, probability: BOUND }.of(&law);
-        let mut dice = Dice::new(7);
+        let mut rng = Rng::new(7);
         let runs = 16;
         let mut run = || {
             let list: Vec<Option<Nanos>> =
-                (0..60).map(|_| Some(Nanos(law.level_of_rate(dice.exponential()) as i64))).collect();
+                (0..60).map(|_| Some(Nanos(law.level_of_rate(rng.exponential()) as i64))).collect();
             let series = Series::of_list(&list, BLOCK, Nanos(1));
             let horizon = Nanos(600 * Nanos::SECOND.0);
             let question = Question { limit: None, horizon, chosen: true, reach: 10.0 };
@@ -334,7 +337,8 @@ mod tests {
             answers.iter().filter(|(_, beyond)| beyond.status == "ok").collect();
         assert!(printed.len() >= 13, "{} of {runs} print", printed.len());
         let holds = |beyond: &Extrapolation| {
-            beyond.upper_ns.is_some_and(|upper| upper >= truth) && beyond.guarded_upper_ns >= beyond.upper_ns
+            beyond.upper_ns.is_some_and(|upper| upper >= truth)
+                && beyond.upper_nonneg_shape_ns >= beyond.upper_ns
         };
         let failed = printed.iter().filter(|(_, beyond)| !holds(beyond)).count();
         assert!(failed <= 2, "{failed} of {} fail", printed.len());

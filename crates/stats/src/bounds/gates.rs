@@ -100,7 +100,7 @@ pub fn all_pass(gates: &[Gate]) -> bool {
 }
 
 /// The gate whose refusal says most, if any refuses.
-pub fn foremost(gates: &[Gate]) -> Option<&Gate> {
+pub fn most_informative(gates: &[Gate]) -> Option<&Gate> {
     let refusing =
         |id: &str| gates.iter().find(|gate| gate.id == id && !gate.passed && !gate.refusal.is_empty());
     ORDER.iter().find_map(|id| refusing(id))

@@ -1,25 +1,25 @@
 //! What a run supports: counting bounds first, an extrapolation only behind gates that can say no.
 
-pub mod alike;
 pub mod conditions;
 pub mod counting;
 pub mod diagnosis;
 pub mod events;
+pub mod exchangeability;
 pub mod extrapolate;
 pub mod gates;
 pub mod histogram;
+pub mod numbers;
 pub mod overflows;
 pub mod periods;
 pub mod shape;
 pub mod steadiness;
 pub mod structure;
-pub mod words;
 
 use serde::Serialize;
 
 use super::series::Series;
-pub use alike::Alike;
 pub use counting::{Claim, Counting};
+pub use exchangeability::Exchangeability;
 pub use extrapolate::Extrapolation;
 pub use gates::Gate;
 use model::histogram::Bucket;
@@ -33,9 +33,9 @@ pub const SCHEMA: &str = "onbeat.bounds/1";
 pub const CONFIDENCE: f64 = 0.95;
 
 /// How many times its own length an extrapolation reaches unless more is asked for, and at most.
-pub const REACH: f64 = 10.0;
+pub const DEFAULT_REACH: f64 = 10.0;
 /// Beyond this no fit carries.
-pub const LARGEST_REACH: f64 = 100.0;
+pub const MAX_REACH: f64 = 100.0;
 
 /// What is asked of a run.
 #[derive(Clone, Copy, Debug)]
@@ -60,10 +60,10 @@ pub struct Evidence<'a> {
     /// Samples beyond the histogram's end, whose value is not known.
     pub overflows: u64,
     /// What is known of those: which the first ones were, and how late they are at least.
-    pub listed: overflows::Listed<'a>,
+    pub listed: overflows::ListedOverflows<'a>,
     /// The largest latency, where it is known beyond the blocks.
     pub max: Option<Nanos>,
-    /// What spoiled the measurement, each in words.
+    /// What spoiled the measurement, each in numbers.
     pub spoiled: &'a [String],
     /// Wake-ups of all CPUs.
     pub cycles: u64,
@@ -80,7 +80,7 @@ impl<'a> Evidence<'a> {
             series,
             rows: &[],
             overflows: 0,
-            listed: overflows::Listed::default(),
+            listed: overflows::ListedOverflows::default(),
             max: None,
             spoiled: &[],
             cycles: 0,
@@ -99,7 +99,7 @@ pub struct Bounds {
     #[serde(flatten)]
     pub counting: Counting,
     /// Whether the blocks are alike, which counting takes for granted.
-    pub exchangeable: Alike,
+    pub exchangeable: Exchangeability,
     /// The claim about the limit; null without one.
     pub claim: Option<Claim>,
     /// All gates, in the order of their numbers.
@@ -122,7 +122,7 @@ pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
     let mut structure = structure::structure(evidence);
     let (gates, extrapolation) = extrapolate::extrapolate(evidence, question, &structure);
     structure.explained(&gates);
-    let exchangeable = Alike::of(&gates, evidence.series, &extrapolation);
+    let exchangeable = Exchangeability::of(&gates, evidence.series, &extrapolation);
     let claim = question.limit.map(|limit| counting::claim(evidence, question, limit, &exchangeable));
     let (verdict, basis) = verdict(evidence, claim.as_ref(), &exchangeable, &extrapolation, question);
     Bounds { schema: SCHEMA, counting, exchangeable, claim, gates, extrapolation, structure, verdict, basis }
@@ -134,7 +134,7 @@ pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
 fn verdict(
     evidence: &Evidence,
     claim: Option<&Claim>,
-    exchangeable: &Alike,
+    exchangeable: &Exchangeability,
     beyond: &Extrapolation,
     question: &Question,
 ) -> (&'static str, &'static str) {
@@ -149,7 +149,7 @@ fn verdict(
         return ("inconclusive", "steadiness");
     }
     let reaches = beyond.horizon_ns.is_some_and(|reach| reach >= question.horizon);
-    let below = beyond.guarded_upper_ns.is_some_and(|upper| upper < limit.0 as f64);
+    let below = beyond.upper_nonneg_shape_ns.is_some_and(|upper| upper < limit.0 as f64);
     if beyond.status == "ok" && reaches && below && claim.exceedances == 0 {
         ("supported", "extrapolation")
     } else {
@@ -160,7 +160,7 @@ fn verdict(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::series::BLOCK;
     use proptest::prelude::*;
 
@@ -170,13 +170,13 @@ mod tests {
     }
 
     fn gumbel(n: usize, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..n).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect()
+        let mut rng = Rng::new(seed);
+        (0..n).map(|_| 20.0 - 2.0 * rng.exponential().ln()).collect()
     }
 
     fn ask(limit: Option<i64>, horizon_s: i64) -> Question {
         let horizon = Nanos(horizon_s * Nanos::SECOND.0);
-        Question { limit: limit.map(Nanos), horizon, chosen: true, reach: REACH }
+        Question { limit: limit.map(Nanos), horizon, chosen: true, reach: DEFAULT_REACH }
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
         ) {
             let list: Vec<Option<Nanos>> = values.into_iter().map(|value| value.map(Nanos)).collect();
             let series = Series::of_list(&list, BLOCK, Nanos(step));
-            let question = Question { limit: Some(Nanos(limit)), horizon: Nanos(horizon), chosen: horizon % 2 == 0, reach: REACH };
+            let question = Question { limit: Some(Nanos(limit)), horizon: Nanos(horizon), chosen: horizon % 2 == 0, reach: DEFAULT_REACH };
             let found = bounds(&Evidence::of(&series), &question);
             prop_assert_eq!(found.gates.len(), 11);
             prop_assert!(found.extrapolation.status == "ok" || !found.extrapolation.reason.is_empty());

@@ -7,7 +7,7 @@
 use super::conditions::{ONCE, TREAT};
 use super::events::TOGETHER;
 use super::gates::Gate;
-use super::periods::{self, FEWEST, MOST_SPIKES, Period};
+use super::periods::{self, MAX_SPIKES, MIN_SPIKES, Period};
 use super::structure::Structure;
 use super::{Evidence, histogram};
 use crate::time::{cluster, period};
@@ -16,11 +16,11 @@ use model::units::Nanos;
 
 const NAME: &str = "periodicity";
 /// No more CPUs are searched each by itself.
-const MOST_LISTS: usize = 16;
+const MAX_LISTS: usize = 16;
 
 /// Those that one CPU's list has.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct List {
+pub struct OverflowList {
     /// When they were, in ns after the start, ascending.
     pub times: Vec<i64>,
     /// Up to when the list is whole; None where it is to the end.
@@ -29,9 +29,9 @@ pub struct List {
 
 /// What is known of the samples beyond a histogram's end besides their number.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Listed<'a> {
+pub struct ListedOverflows<'a> {
     /// A list per CPU that has one with times.
-    pub lists: &'a [List],
+    pub lists: &'a [OverflowList],
     /// How many are listed, with a time or without.
     pub cycles: u64,
     /// How late each is at least.
@@ -39,7 +39,7 @@ pub struct Listed<'a> {
 }
 
 /// The events of some lists together, and the time in which none is missing.
-fn events(lists: &[List], evidence: &Evidence) -> (Vec<i64>, i64) {
+fn events(lists: &[OverflowList], evidence: &Evidence) -> (Vec<i64>, i64) {
     let observed = evidence.series.observed.0.max(0);
     let mut until = lists.iter().filter_map(|list| list.until).min().unwrap_or(observed);
     let mut all: Vec<i64> = lists.iter().flat_map(|list| &list.times).copied().collect();
@@ -49,9 +49,9 @@ fn events(lists: &[List], evidence: &Evidence) -> (Vec<i64>, i64) {
     // What was late on several CPUs at once, or several times in a row, is one event.
     let gap = evidence.series.tick.0.saturating_mul(TOGETHER);
     cluster::peaks(all.into_iter().map(|at| (at, 0)), gap, |event| times.push(event.0));
-    if let Some(&next) = times.get(MOST_SPIKES) {
+    if let Some(&next) = times.get(MAX_SPIKES) {
         until = next;
-        times.truncate(MOST_SPIKES);
+        times.truncate(MAX_SPIKES);
     }
     (times, until)
 }
@@ -71,13 +71,13 @@ pub fn structure(evidence: &Evidence) -> Structure {
     let mut found = Structure::default();
     let lists = evidence.listed.lists;
     // A CPU whose list was full early must not hide what another's shows: each by itself, then all together.
-    let alone = lists.chunks(1).take(if lists.len() > 1 { MOST_LISTS } else { 0 });
-    let sets: Vec<&[List]> = alone.chain(std::iter::once(lists)).collect();
+    let alone = lists.chunks(1).take(if lists.len() > 1 { MAX_LISTS } else { 0 });
+    let sets: Vec<&[OverflowList]> = alone.chain(std::iter::once(lists)).collect();
     let alpha = period::ALPHA / sets.len() as f64;
     let tick = Nanos(evidence.series.tick.0.max(1));
     for (times, until) in sets.into_iter().map(|lists| events(lists, evidence)) {
         found.spikes_looked_at = found.spikes_looked_at.max(times.len());
-        if times.len() >= FEWEST {
+        if times.len() >= MIN_SPIKES {
             for comb in period::combs(&times, (0, until), tick.0, alpha) {
                 let new = periods::of_overflows(evidence, &comb, &times, until);
                 periods::keep(&mut found.periods, new, tick);
@@ -120,7 +120,7 @@ pub fn period(evidence: &Evidence, structure: &Structure) -> Gate {
         (_, true) => format!(
             "without the interval the {samples} beyond the histogram's end have no times: import with -i"
         ),
-        _ if structure.spikes_looked_at < FEWEST => {
+        _ if structure.spikes_looked_at < MIN_SPIKES => {
             format!(
                 "{samples} beyond the histogram's end came at {} different times, which is too few",
                 structure.spikes_looked_at
@@ -144,26 +144,26 @@ pub fn recur(members: usize, among: usize, at_least: Option<Nanos>, every: &str)
 mod tests {
     use super::*;
     use crate::bounds::events::reached;
-    use crate::bounds::{Bounds, Question, REACH, bounds};
-    use crate::dice::{Dice, SEED};
+    use crate::bounds::{Bounds, DEFAULT_REACH, Question, bounds};
+    use crate::rng::{Rng, SEED};
     use crate::series::Series;
     use model::histogram::Bucket;
 
     const MILLI: i64 = 1_000_000;
 
     /// What ten minutes at 1 ms say whose histogram ends at 60 us, the last sample with a row at 24 us.
-    fn answer(lists: &[List], cycles: u64, overflows: u64) -> Bounds {
+    fn answer(lists: &[OverflowList], cycles: u64, overflows: u64) -> Bounds {
         let rows = [
             Bucket::new(Nanos(10_000), Nanos(11_000), 500_000),
             Bucket::new(Nanos(23_000), Nanos(24_000), 90_000),
         ];
         let series =
             Series { observed: Nanos(600 * Nanos::SECOND.0), tick: Nanos(MILLI), ..Series::default() };
-        let listed = Listed { lists, cycles, from: Some(Nanos(60_000)) };
+        let listed = ListedOverflows { lists, cycles, from: Some(Nanos(60_000)) };
         let evidence =
             Evidence { rows: &rows, overflows, listed, max: Some(Nanos(380_000)), ..Evidence::of(&series) };
         let horizon = Nanos(3_600 * Nanos::SECOND.0);
-        bounds(&evidence, &Question { limit: None, horizon, chosen: true, reach: REACH })
+        bounds(&evidence, &Question { limit: None, horizon, chosen: true, reach: DEFAULT_REACH })
     }
 
     fn every(n: i64, step_us: i64) -> Vec<i64> {
@@ -171,8 +171,8 @@ mod tests {
     }
 
     fn at_random(n: usize) -> Vec<i64> {
-        let mut dice = Dice::new(SEED);
-        let mut times: Vec<i64> = (0..n).map(|_| dice.below(600_000) as i64 * MILLI).collect();
+        let mut rng = Rng::new(SEED);
+        let mut times: Vec<i64> = (0..n).map(|_| rng.below(600_000) as i64 * MILLI).collect();
         times.sort_unstable();
         times
     }
@@ -183,9 +183,10 @@ mod tests {
 
     #[test]
     fn what_is_listed_is_known_to_have_come() {
-        let lists = [every(25, 4_873_000), every(25, 4_873_000)].map(|times| List { times, until: None });
+        let lists =
+            [every(25, 4_873_000), every(25, 4_873_000)].map(|times| OverflowList { times, until: None });
         let series = Series { tick: Nanos(MILLI), ..Series::default() };
-        let listed = Listed { lists: &lists, cycles: 50, from: Some(Nanos(60_000)) };
+        let listed = ListedOverflows { lists: &lists, cycles: 50, from: Some(Nanos(60_000)) };
         let evidence = Evidence { overflows: 92, listed, ..Evidence::of(&series) };
         let at_least = |us: i64| reached(&evidence, Nanos(us * 1_000)).at_least;
         assert_eq!((at_least(60), at_least(61)), (25, 0), "on two CPUs at once is one event");
@@ -196,7 +197,7 @@ mod tests {
     fn the_first_of_a_comb_have_its_period_and_neither_a_value_nor_a_rank() {
         let times = every(60, 487_310);
         let until = times.last().copied();
-        let found = answer(&[List { times, until }], 60, 1_232);
+        let found = answer(&[OverflowList { times, until }], 60, 1_232);
         let period = &found.structure.periods[0];
         assert!((period.period_s - 0.48731).abs() < 1e-5, "{period:?}");
         assert_eq!((period.from_ns, period.to_ns, period.at_least_ns), (None, None, Some(Nanos(60_000))));
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn that_none_was_found_proves_nothing() {
-        let lists = |times: Vec<i64>| [List { times, until: None }];
+        let lists = |times: Vec<i64>| [OverflowList { times, until: None }];
         for (found, why) in [
             (answer(&lists(at_random(40)), 40, 40), "no period among the 40 listed samples"),
             (answer(&lists(at_random(3)), 3, 3), "too few"),
@@ -231,12 +232,13 @@ mod tests {
     fn a_list_that_was_full_early_hides_no_other() {
         let early: Vec<i64> = at_random(40).iter().map(|at| at / 300).collect();
         let until = early.last().copied();
-        let lists = [List { times: early, until }, List { times: every(60, 9_700_000), until: None }];
+        let lists =
+            [OverflowList { times: early, until }, OverflowList { times: every(60, 9_700_000), until: None }];
         let found = answer(&lists, 100, 5_000).structure.periods;
         assert!((found[0].period_s - 9.7).abs() < 1e-3 && found.len() == 1, "{found:?}");
         let both = [
-            List { times: every(60, 9_700_000), until: None },
-            List { times: every(60, 9_700_000), until: None },
+            OverflowList { times: every(60, 9_700_000), until: None },
+            OverflowList { times: every(60, 9_700_000), until: None },
         ];
         let found = answer(&both, 120, 120).structure.periods;
         assert_eq!((found.len(), found[0].members), (1, 60), "what was late on both at once is one event");

@@ -7,24 +7,24 @@ use serde::Serialize;
 use super::{Evidence, overflows};
 use crate::series::Series;
 use crate::time::period::{self, Comb};
-use crate::time::{name, schuster, short};
+use crate::time::{period_name, schuster, short_period};
 use model::units::Nanos;
 
 /// How many of the largest blocks are looked at: few show a rare comb, many a frequent one.
-const SELECTIONS: [usize; 5] = [15, 60, 250, 1000, MOST_SPIKES];
+const SELECTIONS: [usize; 5] = [15, 60, 250, 1000, MAX_SPIKES];
 /// No more spikes are searched for periods.
-pub const MOST_SPIKES: usize = 2000;
+pub const MAX_SPIKES: usize = 2000;
 /// Spikes are at most this part of the blocks.
 const PART: usize = 10;
 /// Fewer are no series.
-pub const FEWEST: usize = 8;
+pub const MIN_SPIKES: usize = 8;
 /// The worst of which it is said how many belong to a period.
 const WORST: usize = 15;
 /// More periods than these are not told.
-const MOST: usize = 8;
+const MAX_PERIODS: usize = 8;
 
 /// A spike: when it was, and how late, in ns.
-pub type Spike = (i64, i64);
+pub type SeriesSpike = (i64, i64);
 
 /// Spikes that recur.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -69,13 +69,14 @@ pub struct Period {
 impl Period {
     /// The period with the digits that it has, and what it may be instead.
     pub fn every(&self) -> String {
-        let one = name::spoken(self.period_s, self.se_s);
+        let one = period_name::spoken(self.period_s, self.se_s);
         if self.or_s.is_empty() {
             return one;
         }
         let part = |other: f64| self.period_s / other;
         let whole = |other: &f64| (part(*other) - part(*other).round()).abs() < 0.02 * part(*other);
-        let others: Vec<String> = self.or_s.iter().map(|other| name::spoken(*other, self.se_s)).collect();
+        let others: Vec<String> =
+            self.or_s.iter().map(|other| period_name::spoken(*other, self.se_s)).collect();
         let what = if self.or_s.iter().all(whole) { "a fraction of it: " } else { "" };
         format!("{one} or {what}{} (the blocks are too coarse to tell)", others.join(" or "))
     }
@@ -150,7 +151,7 @@ impl Period {
 }
 
 /// The largest so many; where equal ones would have to be parted, none of them.
-pub fn largest(spikes: &[Spike], most: usize) -> Vec<Spike> {
+pub fn largest(spikes: &[SeriesSpike], most: usize) -> Vec<SeriesSpike> {
     let mut sorted = spikes.to_vec();
     sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
     let Some(next) = sorted.get(most).map(|spike| spike.1) else { return sorted };
@@ -176,7 +177,7 @@ pub fn tick(series: &Series) -> Nanos {
 /// The periods, those of the worst events first, and how many spikes the largest selection had.
 pub fn periods(
     evidence: &Evidence,
-    spikes: &[Spike],
+    spikes: &[SeriesSpike],
     blocks: usize,
     span: (i64, i64),
     tick: Nanos,
@@ -184,11 +185,11 @@ pub fn periods(
     let alpha = period::ALPHA / SELECTIONS.len() as f64;
     let worst = worst(spikes);
     let mut found: Vec<Period> = Vec::new();
-    let most = if blocks == 0 { usize::MAX } else { (blocks / PART).max(FEWEST) };
+    let most = if blocks == 0 { usize::MAX } else { (blocks / PART).max(MIN_SPIKES) };
     let mut seen = 0;
     for count in SELECTIONS.map(|count| count.min(most)) {
         let selected = largest(spikes, count);
-        if selected.len() < FEWEST || selected.len() == seen {
+        if selected.len() < MIN_SPIKES || selected.len() == seen {
             continue;
         }
         seen = selected.len();
@@ -200,7 +201,7 @@ pub fn periods(
             let left: Vec<usize> =
                 (0..times.len()).filter(|at| !combs.iter().any(|comb| comb.members.contains(at))).collect();
             let rest: Vec<i64> = left.iter().map(|&at| times[at]).collect();
-            combs.extend(short::comb(&rest, span, resolution, alpha).map(|mut comb| {
+            combs.extend(short_period::comb(&rest, span, resolution, alpha).map(|mut comb| {
                 comb.members.iter_mut().for_each(|at| *at = left[*at]);
                 comb
             }));
@@ -214,7 +215,7 @@ pub fn periods(
 }
 
 /// The worst spikes, more of them where several are as bad as the last.
-fn worst(spikes: &[Spike]) -> Vec<Spike> {
+fn worst(spikes: &[SeriesSpike]) -> Vec<SeriesSpike> {
     let mut sorted = spikes.to_vec();
     sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
     let last = sorted.get(WORST - 1).map_or(i64::MIN, |spike| spike.1);
@@ -234,14 +235,14 @@ pub fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
         return;
     }
     found.retain(|old| !related(old));
-    if found.len() < MOST {
+    if found.len() < MAX_PERIODS {
         found.push(new);
     }
 }
 
 /// Of a comb among events beyond a histogram's end, which have times and no latencies.
 pub fn of_overflows(evidence: &Evidence, comb: &Comb, times: &[i64], until: i64) -> Period {
-    let spikes: Vec<Spike> = times.iter().map(|&at| (at, 0)).collect();
+    let spikes: Vec<SeriesSpike> = times.iter().map(|&at| (at, 0)).collect();
     let found = describe(evidence, comb, &spikes, (&[], (0, until)));
     Period {
         misses: Some(comb.misses),
@@ -255,8 +256,8 @@ pub fn of_overflows(evidence: &Evidence, comb: &Comb, times: &[i64], until: i64)
 fn describe(
     evidence: &Evidence,
     comb: &Comb,
-    selected: &[Spike],
-    (worst, span): (&[Spike], (i64, i64)),
+    selected: &[SeriesSpike],
+    (worst, span): (&[SeriesSpike], (i64, i64)),
 ) -> Period {
     let latencies = || comb.members.iter().filter_map(|&i| selected.get(i)).map(|spike| spike.1);
     let members: BTreeSet<i64> =
@@ -282,7 +283,7 @@ fn describe(
         worst: worst.len(),
         // What may be another period has no name.
         compatible_with: match comb.or_ns.is_empty() {
-            true => name::compatible(comb.period_ns, comb.period_se_ns, evidence.hz),
+            true => period_name::compatible(comb.period_ns, comb.period_se_ns, evidence.hz),
             false => Vec::new(),
         },
         at_ns: members.into_iter().map(Nanos).collect(),
@@ -292,28 +293,28 @@ fn describe(
 #[cfg(test)]
 mod tests {
     use super::super::structure::structure;
-    use super::super::{Question, REACH, bounds};
+    use super::super::{DEFAULT_REACH, Question, bounds};
     use super::*;
-    use crate::dice::Dice;
-    use crate::series::{BLOCK, Block, Blocks, Series};
+    use crate::rng::Rng;
+    use crate::series::{BLOCK, BlockMaximum, Blocks, Series};
 
     /// An hour of a run at 1 ms: Gumbel maxima about 20 us at random times, and combs of (period s, phase s, us, kept).
     fn hour(combs: &[(f64, f64, i64, f64)], seed: u64) -> Series {
-        let mut dice = Dice::new(seed);
-        let us: Vec<f64> = (0..3_600).map(|_| 20.0 - 2.0 * dice.exponential().ln()).collect();
+        let mut rng = Rng::new(seed);
+        let us: Vec<f64> = (0..3_600).map(|_| 20.0 - 2.0 * rng.exponential().ln()).collect();
         let list: Vec<Option<Nanos>> = us.iter().map(|us| Some(Nanos((us * 1_000.0) as i64))).collect();
         let mut series = Series { tick: Nanos(1_000_000), ..Series::of_list(&list, BLOCK, Nanos(1)) };
-        let mut edited: Vec<Block> = series.blocks.iter().collect();
+        let mut edited: Vec<BlockMaximum> = series.blocks.iter().collect();
         for block in &mut edited {
-            block.at.0 += dice.below(1_000) as i64 * 1_000_000;
+            block.at.0 += rng.below(1_000) as i64 * 1_000_000;
         }
         for &(period, phase, us, kept) in combs {
             let due = (0..).map(|n| phase + f64::from(n) * period).take_while(|&due| due < 3_600.0);
             for due in due.collect::<Vec<_>>() {
                 let block = &mut edited[due as usize];
-                if dice.even() < kept && block.max.0 < us * 1_000 {
+                if rng.uniform() < kept && block.max.0 < us * 1_000 {
                     (block.max, block.at) =
-                        (Nanos(us * 1_000 + dice.below(900) as i64), Nanos((due * 1e9) as i64));
+                        (Nanos(us * 1_000 + rng.below(900) as i64), Nanos((due * 1e9) as i64));
                 }
             }
         }
@@ -374,14 +375,14 @@ mod tests {
     fn teeth_that_are_late_or_missing_do_not_make_a_multiple_of_the_period() {
         for (period, kept) in [(20.3, 0.3), (20.3, 0.6), (7.3, 0.4), (4.1, 0.5)] {
             for seed in 0..2 {
-                let mut dice = Dice::new(seed);
+                let mut rng = Rng::new(seed);
                 let mut us: Vec<i64> =
-                    (0..3_600).map(|_| 20_000 - (2e3 * dice.exponential().ln()) as i64).collect();
-                let mut due = dice.even() * period;
+                    (0..3_600).map(|_| 20_000 - (2e3 * rng.exponential().ln()) as i64).collect();
+                let mut due = rng.uniform() * period;
                 while due < 3_600.0 {
-                    let at = (due + 0.5 * dice.normal()).floor();
-                    if dice.even() < kept && (0.0..3_600.0).contains(&at) {
-                        us[at as usize] = 50_000 + (2e3 * dice.exponential()) as i64;
+                    let at = (due + 0.5 * rng.normal()).floor();
+                    if rng.uniform() < kept && (0.0..3_600.0).contains(&at) {
+                        us[at as usize] = 50_000 + (2e3 * rng.exponential()) as i64;
                     }
                     due += period;
                 }
@@ -418,7 +419,7 @@ mod tests {
     #[test]
     fn what_recurs_less_than_each_block_is_never_extrapolated() {
         let question =
-            Question { limit: None, horizon: Nanos(3_600_000_000_000), chosen: true, reach: REACH };
+            Question { limit: None, horizon: Nanos(3_600_000_000_000), chosen: true, reach: DEFAULT_REACH };
         for (period, kept) in [(2.0, 1.0), (10.0, 0.5)] {
             let asked = bounds(&Evidence::of(&hour(&[(period, 0.4, 50, kept)], 9)), &question);
             assert_eq!(asked.extrapolation.status, "refused", "{period}");

@@ -2,15 +2,15 @@
 
 use super::extrapolate::{Levels, Sample};
 use super::gates::{ALPHA, Gate};
-use super::words::p_value;
-use crate::dice::SEED;
+use super::numbers::p_value;
 use crate::law;
+use crate::rng::SEED;
 use crate::tail::determined;
 use crate::tail::fit_test::{self, REFITS};
 use crate::tail::gap;
-use crate::tail::gev::{self, Fit, Shape};
+use crate::tail::gev::{self, GevFit, Shape};
+use crate::tail::grouped_sample::GroupedSample;
 use crate::tail::profile::{self, Level, TWO_SIDED_95};
-use crate::tail::steps::Steps;
 use model::text::several;
 use model::units::Nanos;
 
@@ -67,13 +67,13 @@ pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
 
 /// Whether the intervals of the typical worst overlap; none where blocks of twice the length are too few to say.
 fn overlap<'a>(sample: &'a Sample, doubled: &'a Sample, blocks: f64) -> Option<bool> {
-    let fitted = |sample: &'a Sample, blocks: f64| -> Option<(&'a Steps, Fit, Level)> {
+    let fitted = |sample: &'a Sample, blocks: f64| -> Option<(&'a GroupedSample, GevFit, Level)> {
         let enough = sample.values.len() >= 30 && blocks > 0.0;
         let level = Level { blocks, probability: 0.5 };
         Some((sample.steps.as_ref().filter(|_| enough)?, sample.usual_fit()?, level))
     };
     let (one, two) = (fitted(sample, blocks)?, fitted(doubled, blocks / 2.0)?);
-    let typical = |(_, fit, level): &(&Steps, Fit, Level)| level.of(&fit.law);
+    let typical = |(_, fit, level): &(&GroupedSample, GevFit, Level)| level.of(&fit.law);
     let (lower, upper) = if typical(&one) <= typical(&two) { (one, two) } else { (two, one) };
     // They overlap if the upper end of the lower one lies within the other, or above its estimate.
     let Some(end) = profile::level_upper(lower.0, &lower.1, lower.2, TWO_SIDED_95) else { return Some(true) };
@@ -146,7 +146,7 @@ pub fn width(sample: &Sample, levels: Option<&Levels>) -> Gate {
 pub fn back_test(sample: &Sample) -> Gate {
     const NAME: &str = "back-test";
     let (first, second) = sample.values.split_at(sample.values.len() / 2);
-    let steps = Steps::new(first, sample.step.0 as f64);
+    let steps = GroupedSample::new(first, sample.step.0 as f64);
     let Some(fit) = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::USUAL)) else {
         return Gate::not_judged("G10", NAME, "the first half is too short, or all alike");
     };

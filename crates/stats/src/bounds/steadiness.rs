@@ -4,14 +4,14 @@
 use super::conditions::{ONCE, TREAT};
 use super::diagnosis::{self, Course};
 use super::gates::{ALPHA, Gate};
-use super::words::p_value;
+use super::numbers::p_value;
 use crate::series::Series;
-use crate::steady::homogeneity::{self, Homogeneity, Stretch};
-use crate::steady::scan::{self, Window};
+use crate::steady::homogeneity::{self, BusyStretch, Homogeneity};
+use crate::steady::scan::{self, ScanWindow};
 use crate::steady::scores::Scores;
 use crate::steady::{kpss, ljung_box, mann_kendall, ranks, runs};
 use crate::time::epochs::{self, Recurring};
-use crate::time::name;
+use crate::time::period_name;
 use model::text::several;
 use model::units::Nanos;
 
@@ -23,7 +23,7 @@ const REMEDY: &str = "Find what changed, let the machine settle, or judge the st
 /// Lags of the test of dependence.
 const LAGS: usize = 10;
 /// Fewer blocks show neither a trend nor memory.
-pub const FEWEST: usize = 10;
+pub const MIN_BLOCKS: usize = 10;
 /// Of two tests in one gate each has half of its level; of the three of G3 the counts have a quarter each.
 const HALF: f64 = ALPHA / 2.0;
 const QUARTER: f64 = ALPHA / 4.0;
@@ -43,7 +43,7 @@ pub struct Steadiness<'a> {
     block: Nanos,
     scores: Option<Scores>,
     homogeneity: Option<Homogeneity>,
-    window: Option<Window>,
+    window: Option<ScanWindow>,
 }
 
 impl<'a> Steadiness<'a> {
@@ -68,7 +68,7 @@ impl<'a> Steadiness<'a> {
     }
 
     /// The window that stands out, if any does.
-    fn standing_out(&self) -> Option<&Window> {
+    fn standing_out(&self) -> Option<&ScanWindow> {
         self.window.as_ref().filter(|window| window.p < WINDOW)
     }
 
@@ -90,7 +90,8 @@ impl<'a> Steadiness<'a> {
     fn level(&self) -> Gate {
         const NAME: &str = "level";
         let (values, _) = self.judged();
-        let tests = kpss::level(values).zip(mann_kendall::trend(values)).filter(|_| values.len() >= FEWEST);
+        let tests =
+            kpss::level(values).zip(mann_kendall::trend(values)).filter(|_| values.len() >= MIN_BLOCKS);
         let Some((kpss, trend)) = tests else { return Gate::not_judged("G1", NAME, self.why()) };
         let fine = kpss::level(self.finest).unwrap_or(kpss);
         let statistic = kpss.statistic.max(fine.statistic);
@@ -109,7 +110,7 @@ impl<'a> Steadiness<'a> {
     fn dependence(&self) -> Gate {
         const NAME: &str = "dependence";
         let (values, block) = self.judged();
-        let memory = ljung_box::test(values, LAGS).filter(|_| values.len() >= FEWEST);
+        let memory = ljung_box::test(values, LAGS).filter(|_| values.len() >= MIN_BLOCKS);
         let Some(memory) = memory else { return Gate::not_judged("G2", NAME, self.why()) };
         // Where more than half share one value there may be nothing on one side of the median.
         let runs = runs::about_median(values)
@@ -138,7 +139,7 @@ impl<'a> Steadiness<'a> {
 
     /// The blocks of the fit; the recorded ones where those are too few or all alike, for then nothing is known of them.
     fn judged(&self) -> (&'a [f64], Nanos) {
-        if self.values.len() >= FEWEST && ranks::varies(self.values) {
+        if self.values.len() >= MIN_BLOCKS && ranks::varies(self.values) {
             return (self.values, self.block);
         }
         (self.finest, self.series.block)
@@ -146,7 +147,7 @@ impl<'a> Steadiness<'a> {
 
     /// Why a test could not be done of the recorded blocks.
     fn why(&self) -> &'static str {
-        match (self.finest.len() >= FEWEST, ranks::varies(self.finest)) {
+        match (self.finest.len() >= MIN_BLOCKS, ranks::varies(self.finest)) {
             (false, _) => TOO_FEW,
             (true, false) => ALIKE,
             (true, true) => SHARED,
@@ -208,7 +209,7 @@ impl<'a> Steadiness<'a> {
         // Each tooth is known to a block; the error of their slope.
         let k = found.teeth as f64;
         let error = block / (k * (k * k - 1.0)).sqrt();
-        let period = name::spoken(found.period * block, error);
+        let period = period_name::spoken(found.period * block, error);
         let detail = format!(
             "folded at {period}: {} from {at} on stand out by {:.1} standard deviations (p {})",
             several(found.teeth as u64, "block", "blocks"),
@@ -248,7 +249,7 @@ pub fn remember(values: &[f64]) -> bool {
 
 /// Whether blocks are known to have no memory: of blocks that are all alike, or few, it is not.
 pub fn forgets(values: &[f64]) -> bool {
-    values.len() >= FEWEST && ranks::varies(values) && !remember(values)
+    values.len() >= MIN_BLOCKS && ranks::varies(values) && !remember(values)
 }
 
 /// What was found in longer blocks, its stretch in recorded ones.
@@ -256,7 +257,7 @@ fn of_longer(found: Homogeneity, recorded: Nanos, longer: Nanos, n: usize) -> Ho
     let times = (longer.0 / recorded.0.max(1)).max(1) as usize;
     let first = (found.stretch.first * times).min(n.saturating_sub(1));
     let blocks = (found.stretch.blocks * times).min(n - first);
-    Homogeneity { stretch: Stretch { first, blocks, ..found.stretch }, ..found }
+    Homogeneity { stretch: BusyStretch { first, blocks, ..found.stretch }, ..found }
 }
 
 /// The scores at their places in time: blocks that are missing count as ordinary ones.
@@ -281,12 +282,12 @@ fn placed<'a>(series: &Series, scores: &'a Scores) -> std::borrow::Cow<'a, [f64]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::series::BLOCK;
 
     fn clean(seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..600).map(|_| 20_000.0 - 2_000.0 * dice.exponential().ln()).collect()
+        let mut rng = Rng::new(seed);
+        (0..600).map(|_| 20_000.0 - 2_000.0 * rng.exponential().ln()).collect()
     }
 
     /// G1 to G3 of maxima in ns.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::gates::Gate;
-use super::periods::{self, FEWEST, Period, Spike, largest};
+use super::periods::{self, MIN_SPIKES, Period, SeriesSpike, largest};
 use super::{Evidence, events, overflows};
 use crate::time::{burst, change, cluster};
 use model::units::Nanos;
@@ -11,7 +11,7 @@ use model::units::Nanos;
 /// Windows of so many blocks are counted for changes of the rate.
 const WINDOW: i64 = 10;
 /// More windows are joined.
-const MOST_WINDOWS: i64 = 20_000;
+const MAX_WINDOWS: i64 = 20_000;
 /// Spikes of smaller clusters are as good as single.
 const CLUSTERED: f64 = 1.5;
 
@@ -23,7 +23,7 @@ pub struct Structure {
     /// How unevenly the spikes come; null where there are too few.
     pub bursts: Option<Bursts>,
     /// Stretches with another rate of spikes each; one where it did not change.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<RateEpoch>,
     /// All of it in sentences.
     pub sentences: Vec<String>,
     /// How many of the largest blocks could be told apart and were looked at; too few show no period.
@@ -51,7 +51,7 @@ pub struct Bursts {
 
 /// A stretch of the run with one rate of spikes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Stretch {
+pub struct RateEpoch {
     /// When it began, after the start of the run.
     pub from_ns: Nanos,
     /// When it ended.
@@ -78,7 +78,7 @@ pub fn structure(evidence: &Evidence) -> Structure {
     let (bursts, stretches) = rates(&large, span, series.block.0);
     let mut found = Structure { periods, bursts, stretches, sentences: Vec::new(), spikes_looked_at };
     found.sentences = sentences(&found);
-    if tick > series.tick && blocks >= FEWEST {
+    if tick > series.tick && blocks >= MIN_SPIKES {
         found.sentences.push(
             "Nearly every block has its largest latency at the same time of the block: something does it each time, or the times are no finer than blocks.".into(),
         );
@@ -88,12 +88,12 @@ pub fn structure(evidence: &Evidence) -> Structure {
 
 /// The largest peaks of clusters of block maxima, as many as are looked at: two blocks may share one event at their
 /// common edge.
-fn peaks(evidence: &Evidence) -> Vec<Spike> {
+fn peaks(evidence: &Evidence) -> Vec<SeriesSpike> {
     let series = evidence.series;
     let blocks = series.blocks.len() + series.partial.len();
     // One more than is chosen, to see where equal ones would have to be parted.
-    let most = periods::MOST_SPIKES.max(blocks / 50) + 1;
-    let mut peaks: Vec<Spike> = Vec::new();
+    let most = periods::MAX_SPIKES.max(blocks / 50) + 1;
+    let mut peaks: Vec<SeriesSpike> = Vec::new();
     let maxima = series.every().map(|block| (block.at.0, block.max.0));
     cluster::peaks(maxima, events::gap(series), |peak| {
         peaks.push(peak);
@@ -106,11 +106,11 @@ fn peaks(evidence: &Evidence) -> Vec<Spike> {
     peaks
 }
 
-fn rates(large: &[Spike], (start, end): (i64, i64), block: i64) -> (Option<Bursts>, Vec<Stretch>) {
+fn rates(large: &[SeriesSpike], (start, end): (i64, i64), block: i64) -> (Option<Bursts>, Vec<RateEpoch>) {
     let length = end.saturating_sub(start).max(0);
-    let window = block.saturating_mul(WINDOW).max(length / MOST_WINDOWS).max(1);
+    let window = block.saturating_mul(WINDOW).max(length / MAX_WINDOWS).max(1);
     let windows = length / window;
-    if windows < 10 || large.len() < FEWEST {
+    if windows < 10 || large.len() < MIN_SPIKES {
         return (None, Vec::new());
     }
     let mut counts = vec![0u64; windows as usize];
@@ -118,14 +118,14 @@ fn rates(large: &[Spike], (start, end): (i64, i64), block: i64) -> (Option<Burst
         let place = (at.saturating_sub(start).max(0) / window).min(windows - 1);
         counts[place as usize] += 1;
     }
-    let place = |spike: &Spike| (spike.0.saturating_sub(start).max(0) / block.max(1)) as u64;
+    let place = |spike: &SeriesSpike| (spike.0.saturating_sub(start).max(0) / block.max(1)) as u64;
     let mut places: Vec<u64> = large.iter().map(place).collect();
     places.sort_unstable();
     let at = |edge: usize| Nanos((edge as i64).saturating_mul(window));
     let stretch = |segment: change::Segment| {
         let (from_ns, to_ns) = (at(segment.from), at(segment.to));
         let hours = (to_ns - from_ns).as_secs() / 3600.0;
-        Stretch { from_ns, to_ns, spikes: segment.events, per_hour: segment.events as f64 / hours }
+        RateEpoch { from_ns, to_ns, spikes: segment.events, per_hour: segment.events as f64 / hours }
     };
     let stretches = change::segments(&counts, 3).into_iter().map(stretch).collect();
     let bursts =
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_level_that_moves_leaves_no_burst_and_no_change_of_rate_to_say() {
-        let stretch = |from: i64, spikes| Stretch {
+        let stretch = |from: i64, spikes| RateEpoch {
             from_ns: Nanos(from * Nanos::SECOND.0),
             to_ns: Nanos((from + 300) * Nanos::SECOND.0),
             spikes,

@@ -10,7 +10,7 @@ mod totals;
 use serde::Serialize;
 
 use super::bounds::events;
-use super::pair::conditional::{self, Exposure, total};
+use super::pair::conditional_binomial::{self, Exposure, total};
 use super::pair::verdict::{self, Comparison, Design, Verdict};
 use super::pair::{baseline, harrell_davis, inversion::Interval, limit};
 use super::series::Series;
@@ -37,14 +37,14 @@ impl Metric {
     pub fn name(self) -> String {
         match self {
             Metric::Rate => "exceedance-rate".into(),
-            Metric::Quantile(q) => format!("block-maximum-p{}", super::bounds::words::digits(100.0 * q)),
+            Metric::Quantile(q) => format!("block-maximum-p{}", super::bounds::numbers::digits(100.0 * q)),
         }
     }
 }
 
 /// What is asked, fixed before the data are looked at.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
+pub struct CompareQuestion {
     /// The metric of the verdict.
     pub metric: Metric,
     /// The limit of the rate; none is what one block in 200 of all runs reaches, or 20 blocks: no exchange of runs
@@ -144,7 +144,7 @@ pub struct Baseline {
 }
 
 /// Compares.
-pub fn compare(a: &[&Series], b: &[&Series], question: &Question) -> Compared {
+pub fn compare(a: &[&Series], b: &[&Series], question: &CompareQuestion) -> Compared {
     let pooled = || {
         let maxima = a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
         // On an edge of the coarser recording: within a step it would count one side lower than the other.
@@ -172,7 +172,7 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &Question) -> Compared {
         ci,
         p_value: Some(found.p).filter(|_| judged),
         exact: found.exact,
-        event_p_value: one_each.then(|| conditional::p_two_sided(total(&in_a), total(&in_b))),
+        event_p_value: one_each.then(|| conditional_binomial::p_two_sided(total(&in_a), total(&in_b))),
         units: if question.design == Design::Paired { a.len().min(b.len()) } else { a.len() + b.len() },
         smallest_detectable: found
             .detectable
@@ -214,7 +214,7 @@ impl Numbers {
     fn of(
         (a, b): (&[&Series], &[&Series]),
         (in_a, in_b): (&[Exposure], &[Exposure]),
-        question: &Question,
+        question: &CompareQuestion,
     ) -> Numbers {
         match question.metric {
             Metric::Rate => {
@@ -228,7 +228,7 @@ impl Numbers {
                     scale: Scale::LogRate,
                     margin: question.margin.unwrap_or(verdict::RATE_MARGIN),
                     least: (1.0 / (events + 0.5)).sqrt(),
-                    by_events: conditional::p_more(total(in_a), total(in_b)),
+                    by_events: conditional_binomial::p_more(total(in_a), total(in_b)),
                 }
             }
             Metric::Quantile(q) => {
@@ -300,7 +300,9 @@ fn ratio(
     scale: Scale,
     one_each: bool,
 ) -> (Option<f64>, Option<[f64; 2]>) {
-    let Some(sums) = conditional::rate_ratio(total(a), total(b), 1.0 - ALPHA) else { return (None, None) };
+    let Some(sums) = conditional_binomial::rate_ratio(total(a), total(b), 1.0 - ALPHA) else {
+        return (None, None);
+    };
     let of_events = Some([sums.lower, sums.upper]);
     let finite = Some(sums.ratio).filter(|ratio| ratio.is_finite());
     let both = sums.ratio > 0.0 && sums.ratio.is_finite();

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::ALPHA;
 use crate::bounds::events;
-use crate::pair::conditional::Exposure;
-use crate::pair::many;
+use crate::pair::adjusted_p;
+use crate::pair::conditional_binomial::Exposure;
 use crate::pair::shift::{self, GRID};
 use crate::pair::verdict::{self, Design};
 use crate::series::Series;
@@ -54,7 +54,7 @@ pub fn quantiles(a: &[&Series], b: &[&Series], design: Design) -> Vec<QuantileSh
     let shifts = shift::function(&of_a, &of_b, design, &GRID, 1.0 - ALPHA);
     let shifts: Vec<_> =
         shifts.into_iter().filter(|shift| !shift.a.is_empty() && !shift.b.is_empty()).collect();
-    let adjusted = many::holm(&shifts.iter().map(|shift| shift.p).collect::<Vec<_>>());
+    let adjusted = adjusted_p::holm(&shifts.iter().map(|shift| shift.p).collect::<Vec<_>>());
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let row = |(shift, p_holm): (shift::Shift, f64)| QuantileShift {
         q: shift.q,
@@ -88,7 +88,7 @@ pub fn cpus(a: &[&Series], b: &[&Series], level: Option<Nanos>, design: Design) 
         let p_value = verdict::compare_rates(&in_a, &in_b, design, verdict::RATE_MARGIN, ALPHA).p;
         rows.push(CpuRate { cpu, a: sum(&in_a), b: sum(&in_b), p_value, p_adjusted: 1.0 });
     }
-    let adjusted = many::benjamini_hochberg(&rows.iter().map(|row| row.p_value).collect::<Vec<_>>());
+    let adjusted = adjusted_p::benjamini_hochberg(&rows.iter().map(|row| row.p_value).collect::<Vec<_>>());
     rows.iter_mut().zip(adjusted).for_each(|(row, p)| row.p_adjusted = p);
     rows
 }

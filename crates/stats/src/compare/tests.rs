@@ -1,27 +1,27 @@
 //! Series with known differences, and what is said of them.
 
 use super::*;
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::series::BLOCK;
 
 /// Ten minutes of Gumbel maxima about 20 us, and so many spikes of 60 us.
-fn run(dice: &mut Dice, shift: f64, spikes: usize) -> Series {
+fn run(rng: &mut Rng, shift: f64, spikes: usize) -> Series {
     let mut list: Vec<Option<Nanos>> = (0..600)
-        .map(|_| Some(Nanos((1_000.0 * (20.0 + shift - 2.0 * dice.exponential().ln())) as i64)))
+        .map(|_| Some(Nanos((1_000.0 * (20.0 + shift - 2.0 * rng.exponential().ln())) as i64)))
         .collect();
     for _ in 0..spikes {
-        list[dice.below(600)] = Some(Nanos(60_000 + dice.below(5_000) as i64));
+        list[rng.below(600)] = Some(Nanos(60_000 + rng.below(5_000) as i64));
     }
     Series::of_list(&list, BLOCK, Nanos(1))
 }
 
-fn question(design: Design) -> Question {
-    Question { metric: Metric::Rate, limit: Some(Nanos(50_000)), design, margin: None }
+fn question(design: Design) -> CompareQuestion {
+    CompareQuestion { metric: Metric::Rate, limit: Some(Nanos(50_000)), design, margin: None }
 }
 
 fn answer(spikes: (usize, usize), runs: (usize, usize), design: Design) -> Compared {
-    let mut dice = Dice::new(7);
-    let mut side = |spikes: usize, n: usize| (0..n).map(|_| run(&mut dice, 0.0, spikes)).collect::<Vec<_>>();
+    let mut rng = Rng::new(7);
+    let mut side = |spikes: usize, n: usize| (0..n).map(|_| run(&mut rng, 0.0, spikes)).collect::<Vec<_>>();
     let (a, b) = (side(spikes.0, runs.0), side(spikes.1, runs.1));
     compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question(design))
 }
@@ -53,10 +53,10 @@ fn lengths_alone_decide_nothing() {
 
 #[test]
 fn a_baseline_is_of_the_metric() {
-    let mut dice = Dice::new(9);
-    let past: Vec<Series> = (0..20).map(|_| run(&mut dice, 0.0, 3)).collect();
-    let (same, slow) = (run(&mut dice, 0.0, 30), run(&mut dice, 3.0, 0));
-    let asked = Question { metric: Metric::Quantile(0.5), ..question(Design::Unpaired) };
+    let mut rng = Rng::new(9);
+    let past: Vec<Series> = (0..20).map(|_| run(&mut rng, 0.0, 3)).collect();
+    let (same, slow) = (run(&mut rng, 0.0, 30), run(&mut rng, 3.0, 0));
+    let asked = CompareQuestion { metric: Metric::Quantile(0.5), ..question(Design::Unpaired) };
     let against = |new: &Series| compare(&past.iter().collect::<Vec<_>>(), &[new], &asked).verdict;
     assert_eq!((against(&same), against(&slow)), ("inconclusive", "worse"));
 }
@@ -86,10 +86,10 @@ fn one_new_run_is_held_against_its_baseline() {
 
 #[test]
 fn the_pooled_limit_does_not_depend_on_who_is_called_a() {
-    let mut dice = Dice::new(3);
-    let runs: Vec<Series> = (0..8).map(|_| run(&mut dice, 0.0, 3)).collect();
+    let mut rng = Rng::new(3);
+    let runs: Vec<Series> = (0..8).map(|_| run(&mut rng, 0.0, 3)).collect();
     let all: Vec<&Series> = runs.iter().collect();
-    let open = Question { limit: None, ..question(Design::Unpaired) };
+    let open = CompareQuestion { limit: None, ..question(Design::Unpaired) };
     let (ab, ba) = (compare(&all[..4], &all[4..], &open), compare(&all[4..], &all[..4], &open));
     assert_eq!((ab.limit_ns, ab.limit_given), (ba.limit_ns, false));
     assert!((ab.rate_ratio.expect("a ratio") * ba.rate_ratio.expect("a ratio") - 1.0).abs() < 1e-9);
@@ -97,10 +97,10 @@ fn the_pooled_limit_does_not_depend_on_who_is_called_a() {
 
 #[test]
 fn a_shift_of_the_median_is_found_by_the_quantile() {
-    let mut dice = Dice::new(5);
+    let mut rng = Rng::new(5);
     let (a, b): (Vec<Series>, Vec<Series>) =
-        (0..8).map(|_| (run(&mut dice, 0.0, 0), run(&mut dice, 4.0, 0))).unzip();
-    let asked = Question { metric: Metric::Quantile(0.5), ..question(Design::Paired) };
+        (0..8).map(|_| (run(&mut rng, 0.0, 0), run(&mut rng, 4.0, 0))).unzip();
+    let asked = CompareQuestion { metric: Metric::Quantile(0.5), ..question(Design::Paired) };
     let found = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &asked);
     assert_eq!((found.verdict, found.metric.as_str()), ("worse", "block-maximum-p50"));
     assert!((found.difference_ns.expect("a difference") - 4_000.0).abs() < 300.0);
@@ -116,13 +116,13 @@ fn nothing_to_compare_is_no_verdict() {
 
 #[test]
 fn what_a_run_without_blocks_did_is_not_known() {
-    let mut dice = Dice::new(3);
-    let lists: Vec<Series> = (0..3).map(|_| run(&mut dice, 0.0, 2)).collect();
+    let mut rng = Rng::new(3);
+    let lists: Vec<Series> = (0..3).map(|_| run(&mut rng, 0.0, 2)).collect();
     let import = Series { observed: Nanos(600 * Nanos::SECOND.0), ..Series::of_list(&[], BLOCK, Nanos(1)) };
     for metric in [Metric::Rate, Metric::Quantile(0.99)] {
         for (a, b) in [(vec![&lists[0]], vec![&import]), (lists.iter().collect(), vec![&import])] {
             for (a, b) in [(&a, &b), (&b, &a)] {
-                let found = compare(a, b, &Question { metric, ..question(Design::Unpaired) });
+                let found = compare(a, b, &CompareQuestion { metric, ..question(Design::Unpaired) });
                 assert_eq!(found.verdict, "inconclusive");
                 let numbers = (found.rate_ratio, found.ci, found.p_value, found.event_p_value);
                 assert_eq!(numbers, (None, None, None, None), "{metric:?}");

@@ -1,16 +1,16 @@
 //! Numbers of all runs together, and which of them are not there where a run kept no block records.
 
 use super::Compared;
-use crate::pair::conditional::{Exposure, total};
+use crate::pair::conditional_binomial::{Exposure, total};
 use crate::pair::verdict::Verdict;
-use crate::pair::{early, overdispersion};
+use crate::pair::{e_value, overdispersion};
 
 /// The evidence against equal rates, which may be looked at any time; none without an event.
 pub fn e_value(a: &[Exposure], b: &[Exposure]) -> Option<f64> {
     let (a, b) = (total(a), total(b));
     let share = a.time / (a.time + b.time);
     (a.events + b.events > 0 && share > 0.0 && share < 1.0)
-        .then(|| early::ln_e_value(a.events, b.events, share).exp().min(f64::MAX))
+        .then(|| e_value::ln_e_value(a.events, b.events, share).exp().min(f64::MAX))
 }
 
 /// Of both sides, each by its own rate; the larger.

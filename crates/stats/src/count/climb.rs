@@ -113,7 +113,7 @@ fn power_sum(power: i32, n: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     fn near(value: f64, expected: f64, absolute: f64) {
@@ -187,18 +187,18 @@ mod tests {
 
     #[test]
     fn a_drift_sets_too_many_and_noise_does_not() {
-        let (mut dice, runs) = (Dice::new(SEED), 400);
+        let (mut rng, runs) = (Rng::new(SEED), 400);
         // The first number that is too many at 5 %, and how often noise has to reach it.
         let limit = quantile(0.95, 600) + 1;
         let chance = too_many(limit, 600);
         assert!(chance <= 0.05 && too_many(limit - 1, 600) > 0.05);
         let mut alarm = || {
-            let noise: Vec<f64> = (0..600).map(|_| dice.exponential()).collect();
+            let noise: Vec<f64> = (0..600).map(|_| rng.exponential()).collect();
             u32::from(records(noise) >= limit)
         };
         let alarms = f64::from((0..runs).map(|_| alarm()).sum::<u32>()) / f64::from(runs);
         near(alarms, chance, 3.0 * (chance * (1.0 - chance) / f64::from(runs)).sqrt());
-        let drift: Vec<f64> = (0..600).map(|i| dice.exponential() + 0.1 * f64::from(i)).collect();
+        let drift: Vec<f64> = (0..600).map(|i| rng.exponential() + 0.1 * f64::from(i)).collect();
         assert!(too_many(records(drift), 600) < 1e-6);
     }
 

@@ -71,7 +71,7 @@ fn first(n: u64, holds: impl Fn(u64) -> bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     #[test]
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn the_interval_covers_as_often_as_it_says() {
         let ranks = interval(60, 0.9, 0.9).unwrap();
-        let (mut dice, mut held) = (Dice::new(SEED), 0);
+        let (mut rng, mut held) = (Rng::new(SEED), 0);
         for _ in 0..2000 {
-            let mut x: Vec<f64> = (0..60).map(|_| dice.even()).collect();
+            let mut x: Vec<f64> = (0..60).map(|_| rng.uniform()).collect();
             x.sort_by(f64::total_cmp);
             let holds = x[ranks.lower as usize - 1] <= 0.9 && 0.9 <= x[ranks.upper as usize - 1];
             held += u32::from(holds);

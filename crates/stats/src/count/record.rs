@@ -59,7 +59,7 @@ pub fn blocks_covered(n: f64, confidence: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     #[test]
@@ -92,11 +92,11 @@ mod tests {
 
     #[test]
     fn drawn_blocks_agree() {
-        let (mut dice, mut beaten) = (Dice::new(SEED), 0);
+        let (mut rng, mut beaten) = (Rng::new(SEED), 0);
         for _ in 0..4000 {
-            let mut seen: Vec<f64> = (0..12).map(|_| dice.even()).collect();
+            let mut seen: Vec<f64> = (0..12).map(|_| rng.uniform()).collect();
             seen.sort_by(f64::total_cmp);
-            beaten += u32::from((0..4).any(|_| dice.even() > seen[10]));
+            beaten += u32::from((0..4).any(|_| rng.uniform() > seen[10]));
         }
         // k = 2: 1 - (12 * 11) / (16 * 15) = 0.45, plus or minus three standard errors.
         assert!((f64::from(beaten) / 4000.0 - 0.45).abs() < 0.0236, "{beaten}");

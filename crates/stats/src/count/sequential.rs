@@ -59,7 +59,7 @@ pub fn decision(k: u64, observed: f64, per_time: f64) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     #[test]
@@ -78,10 +78,10 @@ mod tests {
     }
 
     /// Watches a Poisson process of a rate per target time until it is decided.
-    fn watch(dice: &mut Dice, rate: f64) -> Decision {
+    fn watch(rng: &mut Rng, rate: f64) -> Decision {
         let (mut k, mut t) = (0, 0.0);
         loop {
-            t += dice.exponential() / rate;
+            t += rng.exponential() / rate;
             // It may pass at any moment before the next event.
             if t >= passing_time(k, 1.0) {
                 return Decision::Pass;
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn watching_does_not_pass_what_it_should_not() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let reps = 4000;
-        let mut passes = |rate| (0..reps).filter(|_| watch(&mut dice, rate) == Decision::Pass).count() as f64;
+        let mut passes = |rate| (0..reps).filter(|_| watch(&mut rng, rate) == Decision::Pass).count() as f64;
         let at_target = passes(1.0) / f64::from(reps);
         let error = 3.0 * (0.05 * 0.95 / f64::from(reps)).sqrt();
         assert!((at_target - 0.05).abs() < error, "{at_target}");

@@ -7,7 +7,7 @@
 use crate::law;
 
 /// From so many past runs on there is a spread to speak of.
-const FEWEST: usize = 5;
+const MIN_PAST_RUNS: usize = 5;
 
 /// What past runs say of a new one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,8 +53,8 @@ pub fn standing(past: &[f64], new: f64, least: f64, alpha: f64) -> Standing {
         let as_large = past.iter().filter(|&&value| value >= new).count();
         return Standing::Rank { p: (1.0 + as_large as f64) / (runs + 1.0) };
     }
-    if past.len() < FEWEST {
-        return Standing::NoSpread { needed: FEWEST };
+    if past.len() < MIN_PAST_RUNS {
+        return Standing::NoSpread { needed: MIN_PAST_RUNS };
     }
     let mean = past.iter().sum::<f64>() / runs;
     let variance = past.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (runs - 1.0);
@@ -74,7 +74,7 @@ pub fn standing(past: &[f64], new: f64, least: f64, alpha: f64) -> Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
 
     #[test]
     fn nineteen_past_runs_rank_the_new_one() {
@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn a_run_like_the_past_is_rarely_a_regression() {
-        let mut dice = Dice::new(12);
+        let mut rng = Rng::new(12);
         for (runs, allowed) in [(6, 40), (19, 40)] {
             let alarms = (0..400).filter(|_| {
-                let past: Vec<f64> = (0..runs).map(|_| dice.normal()).collect();
-                standing(&past, dice.normal(), 0.0, 0.05).is_regression(0.05)
+                let past: Vec<f64> = (0..runs).map(|_| rng.normal()).collect();
+                standing(&past, rng.normal(), 0.0, 0.05).is_regression(0.05)
             });
             let alarms = alarms.count();
             // 20 of 400 are expected; three standard deviations are 13.

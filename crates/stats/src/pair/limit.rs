@@ -4,14 +4,14 @@
 //! (`experiments`, 2 % to 4 % at 5 %), as it does with one taken from a pilot.
 
 /// Blocks that reach the limit, at the least: of fewer nothing can be compared.
-const FEWEST: usize = 20;
+const MIN_EXCEEDING_BLOCKS: usize = 20;
 
 /// The least limit that no more than one block in 200 reaches, or 20 blocks, or half of them, whichever is more: one above
 /// the 99.5 % block maximum by nearest rank, in the values' unit. `None` without blocks.
 pub fn frozen(maxima: impl IntoIterator<Item = i64>) -> Option<i64> {
     let mut sorted: Vec<i64> = maxima.into_iter().collect();
     sorted.sort_unstable();
-    let above = (sorted.len() / 200).max(FEWEST).min(sorted.len() / 2);
+    let above = (sorted.len() / 200).max(MIN_EXCEEDING_BLOCKS).min(sorted.len() / 2);
     let rank = sorted.len() - above;
     sorted.get(rank.checked_sub(1)?).map(|maximum| maximum.saturating_add(1))
 }

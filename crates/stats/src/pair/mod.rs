@@ -1,16 +1,15 @@
 //! Whether one set of runs is better than another: the run, or an interleaved segment, is the unit.
 
+pub mod adjusted_p;
 pub mod baseline;
-pub mod conditional;
-pub mod early;
-pub mod experiments;
-pub mod flip;
+pub mod conditional_binomial;
+pub mod e_value;
 pub mod harrell_davis;
 pub mod inversion;
 pub mod limit;
-pub mod many;
 pub mod overdispersion;
 pub mod permutation;
 pub mod power;
 pub mod shift;
+pub mod sign_flip;
 pub mod verdict;

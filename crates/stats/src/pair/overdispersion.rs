@@ -4,7 +4,7 @@
 //! mean, phi estimated by Pearson's statistic over its degrees of freedom. Assumes independent units and one
 //! phi for all. About 1 for Poisson events, larger where spikes come in bursts or runs differ.
 
-use super::conditional::{Exposure, total};
+use super::conditional_binomial::{Exposure, total};
 
 /// Pearson's statistic of units that share one rate; `None` without events or where a time is not positive.
 fn pearson(units: &[Exposure]) -> Option<f64> {

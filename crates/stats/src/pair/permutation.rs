@@ -7,7 +7,7 @@
 //! twice the smaller one-sided p, also for groups of unequal size, so that it agrees with the interval.
 
 use super::inversion::{Relabelled, draws_for};
-use crate::dice::{Dice, SEED};
+use crate::rng::{Rng, SEED};
 
 /// Up to here all splits are gone through.
 const EXACT_SPLITS: u64 = 200_000;
@@ -85,14 +85,14 @@ fn all(pooled: &[f64], runs_a: usize) -> Relabelled {
 }
 
 fn drawn(pooled: &[f64], runs_a: usize, seed: u64) -> Relabelled {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let sum_a = pooled[..runs_a].iter().sum();
     let mut order: Vec<usize> = (0..pooled.len()).collect();
     let draws = draws_for(pooled.len());
     let mut values = Vec::with_capacity(draws);
     for _ in 0..draws {
         for place in 0..runs_a {
-            let other = place + dice.below(order.len() - place);
+            let other = place + rng.below(order.len() - place);
             order.swap(place, other);
         }
         values.extend(typical(pooled, runs_a, sum_a, &order[..runs_a]));
@@ -104,6 +104,7 @@ fn drawn(pooled: &[f64], runs_a: usize, seed: u64) -> Relabelled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
     use proptest::prelude::*;
 
     #[test]
@@ -158,8 +159,8 @@ mod tests {
 
     #[test]
     fn drawn_splits_agree_with_all() {
-        let mut dice = Dice::new(8);
-        let pooled: Vec<f64> = (0..14).map(|run| dice.normal() + if run < 6 { 0.0 } else { 1.0 }).collect();
+        let mut rng = Rng::new(8);
+        let pooled: Vec<f64> = (0..14).map(|run| rng.normal() + if run < 6 { 0.0 } else { 1.0 }).collect();
         let (every, some) = (all(&pooled, 6), drawn(&pooled, 6, 9));
         assert!((every.p_two_sided(0.0) - some.p_two_sided(0.0)).abs() < 0.015);
         let many: Vec<f64> = (0..60).map(|run| f64::from(run % 7)).collect();

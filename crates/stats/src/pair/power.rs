@@ -5,13 +5,13 @@
 //! 2). The exact tests of `flip` and `permutation` lose little against it. Assumes that the spread seen is
 //! the spread there is.
 
-use super::{flip, permutation};
+use super::{permutation, sign_flip};
 use crate::law;
 
 /// The probability with which a difference shall be found.
 const POWER: f64 = 0.8;
 /// More units than this are not worth naming.
-const MOST: f64 = 100_000.0;
+const MAX_UNITS: f64 = 100_000.0;
 
 /// The difference that is found with 80 % probability, in the standard error's unit.
 pub fn detectable(standard_error: f64, freedom: f64, alpha: f64) -> f64 {
@@ -22,7 +22,7 @@ pub fn detectable(standard_error: f64, freedom: f64, alpha: f64) -> f64 {
 /// The pairs that find a mean difference of `target` when differences spread by `deviation`; `None` beyond 100 000.
 pub fn pairs_needed(deviation: f64, target: f64, alpha: f64) -> Option<usize> {
     let seen = |pairs: f64| detectable(deviation / pairs.sqrt(), pairs - 1.0, alpha);
-    smallest(flip::pairs_needed(alpha), (deviation / target).powi(2), target, alpha, seen)
+    smallest(sign_flip::pairs_needed(alpha), (deviation / target).powi(2), target, alpha, seen)
 }
 
 /// The runs in each of A and B that find a shift of `target` when runs spread by `deviation`; `None` beyond 100 000.
@@ -35,7 +35,7 @@ pub fn runs_needed(deviation: f64, target: f64, alpha: f64) -> Option<usize> {
 fn smallest(least: usize, squares: f64, target: f64, alpha: f64, seen: impl Fn(f64) -> f64) -> Option<usize> {
     let normal = law::normal_quantile(1.0 - 0.5 * alpha) + law::normal_quantile(POWER);
     let start = squares * normal * normal;
-    if !(target > 0.0 && start < MOST) {
+    if !(target > 0.0 && start < MAX_UNITS) {
         return None;
     }
     let start = (start as usize).max(least);

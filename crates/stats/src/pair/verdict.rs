@@ -6,9 +6,9 @@
 //! a difference inside it none, however sure. Otherwise, and below the number of units whose smallest
 //! attainable p is alpha, inconclusive. Small values are good: latencies and rates of exceedance.
 
-use super::conditional::{self, Exposure, total};
+use super::conditional_binomial::{self, Exposure, total};
 use super::inversion::{Interval, Relabelled};
-use super::{flip, permutation, power};
+use super::{permutation, power, sign_flip};
 
 /// How the units of A and B belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,9 +108,9 @@ pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64
         Design::Unpaired => (a.len(), b.len()),
     };
     let (sum_a, sum_b) = (total(&a[..used_a]), total(&b[..used_b]));
-    let of_sums = conditional::rate_ratio(sum_a, sum_b, 1.0 - 2.0 * alpha);
+    let of_sums = conditional_binomial::rate_ratio(sum_a, sum_b, 1.0 - 2.0 * alpha);
     let counting = Counting {
-        p: conditional::p_two_sided(sum_a, sum_b),
+        p: conditional_binomial::p_two_sided(sum_a, sum_b),
         interval: of_sums.map_or((f64::NEG_INFINITY, f64::INFINITY), |r| (r.lower.ln(), r.upper.ln())),
         error: poisson_error(sum_a, sum_b),
     };
@@ -149,7 +149,7 @@ fn judge(
 ) -> Comparison {
     let relabelled = of_units(a, b, design);
     let (attainable, enough) = match design {
-        Design::Paired => (flip::smallest_p(a.len().min(b.len())), flip::pairs_needed(alpha)),
+        Design::Paired => (sign_flip::smallest_p(a.len().min(b.len())), sign_flip::pairs_needed(alpha)),
         Design::Unpaired => (permutation::smallest_p(a.len(), b.len()), permutation::runs_needed(alpha)),
     };
     // Of drawn relabellings none shows a smaller p than one in all of them.
@@ -192,7 +192,7 @@ fn judge(
 /// What the relabellings of the units say of B minus A; of pairs without a partner nothing is taken.
 pub fn of_units(a: &[f64], b: &[f64], design: Design) -> Relabelled {
     match design {
-        Design::Paired => flip::relabelled(&differences(a, b)),
+        Design::Paired => sign_flip::relabelled(&differences(a, b)),
         Design::Unpaired => permutation::relabelled(a, b),
     }
 }

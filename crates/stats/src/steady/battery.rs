@@ -3,13 +3,13 @@
 //! The experiment of the design: 600 blocks of Gumbel maxima with a standard deviation of 2.6 us, each test at 1 %.
 
 use super::{homogeneity, kpss, ljung_box, mann_kendall};
-use crate::dice::{Dice, SEED};
+use crate::rng::{Rng, SEED};
 
 const BLOCKS: usize = 600;
 
 /// Gumbel maxima at 40 us with a scale of 2 us.
-fn maxima(dice: &mut Dice) -> Vec<f64> {
-    (0..BLOCKS).map(|_| 40.0 - 2.0 * dice.exponential().ln()).collect()
+fn maxima(rng: &mut Rng) -> Vec<f64> {
+    (0..BLOCKS).map(|_| 40.0 - 2.0 * rng.exponential().ln()).collect()
 }
 
 fn refused(x: &[f64]) -> bool {
@@ -21,11 +21,11 @@ fn refused(x: &[f64]) -> bool {
     level || trend || dependent || bunched
 }
 
-fn refusals(runs: u32, mut change: impl FnMut(&mut [f64], &mut Dice)) -> u32 {
-    let mut dice = Dice::new(SEED);
+fn refusals(runs: u32, mut change: impl FnMut(&mut [f64], &mut Rng)) -> u32 {
+    let mut rng = Rng::new(SEED);
     let mut run = || {
-        let mut x = maxima(&mut dice);
-        change(&mut x, &mut dice);
+        let mut x = maxima(&mut rng);
+        change(&mut x, &mut rng);
         refused(&x)
     };
     (0..runs).map(|_| u32::from(run())).sum()
@@ -49,8 +49,8 @@ fn a_shift_a_drift_a_burst_and_dependence_are_always_refused() {
     let shift = refusals(runs, |x, _| x[300..].iter_mut().for_each(|x| *x += 1.5));
     let drift =
         refusals(runs, |x, _| x.iter_mut().enumerate().for_each(|(i, x)| *x += 2.0 * i as f64 / 600.0));
-    let burst = refusals(runs, |x, dice| {
-        let from = dice.below(570);
+    let burst = refusals(runs, |x, rng| {
+        let from = rng.below(570);
         x[from..from + 30].iter_mut().for_each(|x| *x += 5.0);
     });
     let dependent = refusals(runs, |x, _| (1..x.len()).for_each(|i| x[i] += 0.4 * (x[i - 1] - 40.0)));

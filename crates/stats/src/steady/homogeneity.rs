@@ -5,9 +5,9 @@
 //! other to be a large one. A mechanism that recurs evenly passes.
 
 use super::ranks;
-use crate::dice::{Dice, SEED};
 use crate::law;
 use crate::levels::Levels;
+use crate::rng::{Rng, SEED};
 
 /// Into how many windows the run is cut.
 pub const WINDOWS: usize = 10;
@@ -33,12 +33,12 @@ pub struct Homogeneity {
     /// a fixed seed, and then at least 1/2000.
     pub dispersion_p: f64,
     /// The shortest stretch with at least half of the large blocks.
-    pub stretch: Stretch,
+    pub stretch: BusyStretch,
 }
 
 /// Blocks in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct BusyStretch {
     /// The first block, counted from 0.
     pub first: usize,
     /// How many blocks it has: of n, its share of the time.
@@ -119,7 +119,7 @@ fn dispersion(counts: &[u64; WINDOWS], sizes: &[u64; WINDOWS]) -> f64 {
 
 /// The p-value of the dispersion from drawn placements: (as far or further + 1) / (drawn + 1).
 fn drawn_p(observed: f64, large: usize, n: usize, sizes: &[u64; WINDOWS]) -> f64 {
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     let mut reached = 0;
     let mut taken = Vec::with_capacity(large);
     for _ in 0..DRAWS {
@@ -127,7 +127,7 @@ fn drawn_p(observed: f64, large: usize, n: usize, sizes: &[u64; WINDOWS]) -> f64
         taken.clear();
         // Floyd (1987): distinct places, each set of them as likely as any other.
         for last in n - large..n {
-            let place = dice.below(last + 1);
+            let place = rng.below(last + 1);
             let place = if taken.contains(&place) { last } else { place };
             taken.push(place);
             counts[window_of(place, n)] += 1;
@@ -138,11 +138,11 @@ fn drawn_p(observed: f64, large: usize, n: usize, sizes: &[u64; WINDOWS]) -> f64
     f64::from(reached + 1) / f64::from(DRAWS + 1)
 }
 
-fn shortest_half(places: &[usize]) -> Option<Stretch> {
+fn shortest_half(places: &[usize]) -> Option<BusyStretch> {
     let half = places.len().div_ceil(2);
-    let stretch = |group: &[usize]| -> Option<Stretch> {
+    let stretch = |group: &[usize]| -> Option<BusyStretch> {
         let (first, last) = (*group.first()?, *group.last()?);
-        Some(Stretch { first, blocks: last - first + 1, large: half as u64 })
+        Some(BusyStretch { first, blocks: last - first + 1, large: half as u64 })
     };
     places.windows(half.max(1)).filter_map(stretch).min_by_key(|stretch| stretch.blocks)
 }
@@ -207,7 +207,7 @@ mod tests {
         }
         assert_eq!((of_places(&[], 100), of_places(&[100], 100), of_places(&[0], 9)), (None, None, None));
         let one = of_places(&[99, 99, 1 << 40], 100).unwrap();
-        assert_eq!((one.large, one.stretch), (1, Stretch { first: 99, blocks: 1, large: 1 }));
+        assert_eq!((one.large, one.stretch), (1, BusyStretch { first: 99, blocks: 1, large: 1 }));
         assert!(of_places(&[usize::MAX - 1], usize::MAX).is_some_and(|test| test.windows[9] == 1));
         let all: Vec<usize> = (0..12).collect();
         assert!(of_places(&all, 12).is_some_and(|test| test.dispersion_p == 1.0));

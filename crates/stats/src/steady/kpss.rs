@@ -74,8 +74,8 @@ fn p_of(statistic: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
     use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     #[test]
@@ -106,13 +106,13 @@ mod tests {
 
     #[test]
     fn whole_microseconds_are_not_rejected_for_being_whole() {
-        let (mut dice, mut rejected) = (Dice::new(SEED), 0);
+        let (mut rng, mut rejected) = (Rng::new(SEED), 0);
         for _ in 0..200 {
-            let x: Vec<f64> = (0..200).map(|_| (40.0 + dice.exponential()).floor()).collect();
+            let x: Vec<f64> = (0..200).map(|_| (40.0 + rng.exponential()).floor()).collect();
             rejected += u32::from(level(&x).unwrap().rejects_at_1_percent);
         }
         assert!(rejected <= 6, "{rejected}");
-        let shifted: Vec<f64> = (0..200).map(|i| dice.exponential() + f64::from(i / 100)).collect();
+        let shifted: Vec<f64> = (0..200).map(|i| rng.exponential() + f64::from(i / 100)).collect();
         assert!(level(&shifted).unwrap().rejects_at_1_percent);
     }
 

@@ -42,8 +42,8 @@ pub fn test(x: &[f64], lags: usize) -> Option<LjungBox> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
     use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     #[test]
@@ -63,10 +63,10 @@ mod tests {
 
     #[test]
     fn dependence_is_found_and_its_size_measured() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let mut last = 0.0;
         let mut next = || {
-            last = 0.4 * last + dice.normal();
+            last = 0.4 * last + rng.normal();
             last
         };
         let x: Vec<f64> = (0..2000).map(|_| next()).collect();

@@ -7,7 +7,7 @@ use super::ranks;
 
 /// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shift {
+pub struct MedianShift {
     /// The first block after the change, counted from 0.
     pub first_after: usize,
     /// Of the pairs across the change: those that fall minus those that rise; negative where the level rose.
@@ -21,7 +21,7 @@ pub struct Shift {
 }
 
 /// The most likely change, whether significant or not; the earliest of equally likely ones.
-pub fn most_likely(x: &[f64]) -> Option<Shift> {
+pub fn most_likely(x: &[f64]) -> Option<MedianShift> {
     if !ranks::varies(x) {
         return None;
     }
@@ -36,14 +36,14 @@ pub fn most_likely(x: &[f64]) -> Option<Shift> {
     }
     let p = (2.0 * (-6.0 * u * u / (n * n * (n + 1.0))).exp()).min(1.0);
     let (before, after) = (ranks::median(&x[..first_after])?, ranks::median(&x[first_after..])?);
-    Some(Shift { first_after, u, p, before, after })
+    Some(MedianShift { first_after, u, p, before, after })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
     use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     #[test]
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn a_shift_in_a_day_of_seconds_is_placed() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let rise = |i: i32| if i < 30_000 { 0.0 } else { 0.5 };
-        let x: Vec<f64> = (0..86_400).map(|i| dice.exponential() + rise(i)).collect();
+        let x: Vec<f64> = (0..86_400).map(|i| rng.exponential() + rise(i)).collect();
         let shift = most_likely(&x).unwrap();
         assert!(shift.first_after.abs_diff(30_000) < 100 && shift.p < 1e-12, "{shift:?}");
         assert!((shift.after - shift.before - 0.5).abs() < 0.05);

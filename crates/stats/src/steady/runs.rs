@@ -42,8 +42,8 @@ pub fn about_median(x: &[f64]) -> Option<Runs> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
     use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     #[test]
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn noise_is_let_be() {
-        let (mut dice, mut rejected) = (Dice::new(SEED), 0);
+        let (mut rng, mut rejected) = (Rng::new(SEED), 0);
         for _ in 0..500 {
-            let x: Vec<f64> = (0..100).map(|_| dice.exponential()).collect();
+            let x: Vec<f64> = (0..100).map(|_| rng.exponential()).collect();
             rejected += u32::from(about_median(&x).unwrap().p < 0.05);
         }
         assert!((8..=45).contains(&rejected), "{rejected}");

@@ -18,11 +18,11 @@ const BESIDE: usize = 64;
 /// Below this a maximum is chance whatever the number of windows.
 const CHANCE: f64 = 3.0;
 /// Fewer blocks have no stretches.
-const FEWEST: usize = 20;
+const MIN_BLOCKS: usize = 20;
 
 /// The window that stands out most.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
+pub struct ScanWindow {
     /// Its first block, counted from 0.
     pub first: usize,
     /// How many blocks it has.
@@ -34,9 +34,9 @@ pub struct Window {
 }
 
 /// The window with the smallest p; up to three quarters of the run long.
-pub fn fullest(scores: &Scores) -> Option<Window> {
+pub fn fullest(scores: &Scores) -> Option<ScanWindow> {
     let n = scores.all.len();
-    if n < FEWEST {
+    if n < MIN_BLOCKS {
         return None;
     }
     let mut sums = Vec::with_capacity(n + 1);
@@ -45,7 +45,7 @@ pub fn fullest(scores: &Scores) -> Option<Window> {
         sums.push(sums[sums.len() - 1] + score);
     }
     let (mut width, mut spread) = (SHORTEST, 1.0);
-    let mut best: Option<Window> = None;
+    let mut best: Option<ScanWindow> = None;
     while 4 * width <= 3 * n {
         if width * BESIDE <= n {
             spread = spread_of(&sums, width);
@@ -58,11 +58,11 @@ pub fn fullest(scores: &Scores) -> Option<Window> {
         let drawn = sum / (1.0 - width as f64 / n as f64).sqrt();
         let z = if z < CHANCE { z } else { z.min(quantile(scores.tail(width, drawn))) };
         if best.is_none_or(|best| z > best.z) {
-            best = Some(Window { first, blocks: width, z, p: 1.0 });
+            best = Some(ScanWindow { first, blocks: width, z, p: 1.0 });
         }
         width = (width + 1).max((width as f64 * RATIO) as usize);
     }
-    best.map(|best| Window { p: some_window(best.z, n), ..best })
+    best.map(|best| ScanWindow { p: some_window(best.z, n), ..best })
 }
 
 /// Standard deviation of the sum of so many of n scores.
@@ -117,32 +117,32 @@ fn overshoot(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     /// Gumbel maxima with a stretch that is larger by three scales.
-    fn with(n: usize, stretch: std::ops::Range<usize>, dice: &mut Dice) -> Option<Window> {
-        let mut x: Vec<f64> = (0..n).map(|_| -dice.exponential().ln()).collect();
+    fn with(n: usize, stretch: std::ops::Range<usize>, rng: &mut Rng) -> Option<ScanWindow> {
+        let mut x: Vec<f64> = (0..n).map(|_| -rng.exponential().ln()).collect();
         x[stretch].iter_mut().for_each(|x| *x += 3.0);
         fullest(&Scores::of(&x)?)
     }
 
     #[test]
     fn stretches_are_found_wherever_they_lie() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for (n, first, blocks) in
             [(600, 100, 30), (600, 0, 12), (600, 588, 12), (600, 300, 300), (3_600, 1_777, 30), (60, 20, 12)]
         {
-            let window = with(n, first..first + blocks, &mut dice).unwrap();
+            let window = with(n, first..first + blocks, &mut rng).unwrap();
             assert!(window.p < 0.02, "{window:?}");
             assert!(window.first.abs_diff(first) <= 3 + blocks / 4, "{window:?} for {first}");
             assert!((0.6..1.6).contains(&(window.blocks as f64 / blocks as f64)), "{window:?} for {blocks}");
         }
     }
 
-    fn alarms(mut value: impl FnMut(&mut Dice) -> f64) -> usize {
-        let mut dice = Dice::new(SEED);
+    fn alarms(mut value: impl FnMut(&mut Rng) -> f64) -> usize {
+        let mut rng = Rng::new(SEED);
         let mut alarm = || {
-            let x: Vec<f64> = (0..600).map(|_| value(&mut dice)).collect();
+            let x: Vec<f64> = (0..600).map(|_| value(&mut rng)).collect();
             Scores::of(&x).and_then(|scores| fullest(&scores)).is_some_and(|window| window.p < 0.02)
         };
         (0..100).filter(|_| alarm()).count()
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn noise_memory_and_few_values_have_none() {
-        let noise = alarms(|dice| -dice.exponential().ln());
-        let two = alarms(|dice| f64::from(u8::from(dice.even() < 0.05)));
+        let noise = alarms(|rng| -rng.exponential().ln());
+        let two = alarms(|rng| f64::from(u8::from(rng.uniform() < 0.05)));
         let mut last = 0.0;
-        let memory = alarms(|dice| {
-            last = 0.4 * last - dice.exponential().ln();
+        let memory = alarms(|rng| {
+            last = 0.4 * last - rng.exponential().ln();
             last
         });
         assert!(noise <= 4 && two <= 4 && memory <= 9, "{noise} {two} {memory} of 100");

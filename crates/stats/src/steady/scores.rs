@@ -10,13 +10,13 @@ use crate::law;
 use crate::levels::Levels;
 
 /// More different scores than this are joined for the law of their sum.
-const MOST_SCORES: usize = 512;
+const MAX_SCORES: usize = 512;
 /// Joined scores are this far apart at most.
 const JOINED: f64 = 1.0 / 64.0;
 /// By how many scales what is looked for is later, and which part of it is not.
 const LATER: f64 = 2.5;
 const AMISS: f64 = 0.2;
-/// Steps of the search for the saddlepoint.
+/// GroupedSample of the search for the saddlepoint.
 const STEPS: u32 = 60;
 
 /// The scores of a series.
@@ -115,7 +115,7 @@ impl Scores {
 
 /// Neighbouring scores as one where there are many.
 fn joined(law: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    if law.len() <= MOST_SCORES {
+    if law.len() <= MAX_SCORES {
         return law;
     }
     let mut few: Vec<(f64, f64)> = Vec::new();
@@ -137,7 +137,7 @@ pub fn spread(median: f64, sums: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     #[test]
     fn scores_are_normal_quantiles_of_midranks() {
@@ -169,11 +169,11 @@ mod tests {
 
     #[test]
     fn sums_of_many_scores_have_the_tail_that_draws_have() {
-        let mut dice = Dice::new(SEED);
-        let x: Vec<f64> = (0..900).map(|_| dice.exponential()).collect();
+        let mut rng = Rng::new(SEED);
+        let x: Vec<f64> = (0..900).map(|_| rng.exponential()).collect();
         let scores = Scores::of(&x).unwrap();
-        let sum = |dice: &mut Dice| (0..10).map(|_| scores.all[dice.below(900)]).sum::<f64>();
-        let drawn = (0..20_000).filter(|_| sum(&mut dice) >= 7.0).count() as f64 / 20_000.0;
+        let sum = |rng: &mut Rng| (0..10).map(|_| scores.all[rng.below(900)]).sum::<f64>();
+        let drawn = (0..20_000).filter(|_| sum(&mut rng) >= 7.0).count() as f64 / 20_000.0;
         let tail = scores.tail(10, 7.0);
         assert!((tail / drawn - 1.0).abs() < 0.2, "{tail} for {drawn}");
         assert_eq!((scores.tail(10, -1.0), scores.tail(0, 0.0)), (1.0, 1.0));

@@ -4,8 +4,8 @@
 //! the usual shapes, not the guarded one, which often ends at its own edge.
 
 use super::gev;
-use super::profile::{Interval, TWO_SIDED_95, shape_interval};
-use super::steps::Steps;
+use super::grouped_sample::GroupedSample;
+use super::profile::{ProfileInterval, TWO_SIDED_95, shape_interval};
 
 /// What speaks against printing a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Determined {
     /// Whether the fitted shape stands at an end of those allowed.
     pub at_edge: bool,
     /// The 95 % profile interval of the shape.
-    pub shape: Interval,
+    pub shape: ProfileInterval,
     /// The upper bound over the largest observed value; infinite without a bound.
     pub times_largest: f64,
 }
@@ -29,7 +29,7 @@ impl Determined {
 }
 
 /// For a fit of maxima and the upper bound of a level, in the unit of the values.
-pub fn of_maxima(steps: &Steps, fit: &gev::Fit, bound: Option<f64>) -> Determined {
+pub fn of_maxima(steps: &GroupedSample, fit: &gev::GevFit, bound: Option<f64>) -> Determined {
     Determined {
         at_edge: fit.shape.is_edge(fit.law.xi),
         shape: shape_interval(steps, fit, TWO_SIDED_95),
@@ -45,17 +45,17 @@ pub fn times(bound: Option<f64>, largest: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::tail::gev::{Gev, Shape};
     use crate::tail::profile::{Level, ONE_SIDED_95, level_upper};
 
     #[test]
     fn heavy_tails_and_missing_bounds_are_not_enough() {
-        let mut dice = Dice::new(4);
+        let mut rng = Rng::new(4);
         let mut drawn = |xi: f64| {
             let law = Gev { mu: 20.0, sigma: 2.0, xi };
-            let values: Vec<f64> = (0..300).map(|_| law.level_of_rate(dice.exponential())).collect();
-            let steps = Steps::new(&values, 0.0).unwrap();
+            let values: Vec<f64> = (0..300).map(|_| law.level_of_rate(rng.exponential())).collect();
+            let steps = GroupedSample::new(&values, 0.0).unwrap();
             let fit = gev::fit(&steps, Shape::USUAL).unwrap();
             (steps, fit)
         };

@@ -1,13 +1,13 @@
 //! Whether one fitted tail law describes the data: Anderson-Darling statistics with a parametric bootstrap.
 //!
-//! Stephens (1974), EDF Statistics for Goodness of Fit; the upper-tail form of Ahmad, Sinclair and Spurr (1988),
+//! Stephens (1974), EDF Statistics for Goodness of GevFit; the upper-tail form of Ahmad, Sinclair and Spurr (1988),
 //! Assessment of flood frequency models using empirical distribution function statistics; for grouped data
 //! Choulakian, Lockhart and Stephens (1994), Cramer-von Mises statistics for discrete distributions. Assumes
 //! independent values. The parameters are fitted, so the p-value comes from refits of drawn data.
 
-use super::gev::{self, Fit, Gev};
-use super::steps::{Step, Steps};
-use crate::dice::Dice;
+use super::gev::{self, Gev, GevFit};
+use super::grouped_sample::{GroupedSample, Step};
+use crate::rng::Rng;
 
 /// Refits of a bootstrap.
 pub const REFITS: u32 = 499;
@@ -20,7 +20,7 @@ const TOO_MANY: f64 = 2e6;
 
 /// A value and where a law has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placed {
+pub struct ValueProbability {
     /// The lower edge of the step it was recorded in, in the unit of the values.
     pub low: f64,
     /// P(X <= x).
@@ -31,16 +31,20 @@ pub struct Placed {
 
 /// The values' probabilities under a law, ascending, each drawn within its step: under the law they are uniform.
 /// Empty for more than two million values or with an open step.
-pub fn placed(steps: &Steps, law: impl Fn(f64) -> (f64, f64), dice: &mut Dice) -> Vec<Placed> {
+pub fn placed(
+    steps: &GroupedSample,
+    law: impl Fn(f64) -> (f64, f64),
+    rng: &mut Rng,
+) -> Vec<ValueProbability> {
     if steps.n() > TOO_MANY || steps.all().iter().any(|s| s.high.is_infinite()) {
         return Vec::new();
     }
     let mut all = Vec::with_capacity(steps.n() as usize);
     for step in steps.all() {
         let ((below, above), (below_high, above_high)) = (law(step.low), law(step.high));
-        let mut parts: Vec<f64> = (0..step.count as usize).map(|_| dice.even()).collect();
+        let mut parts: Vec<f64> = (0..step.count as usize).map(|_| rng.uniform()).collect();
         parts.sort_by(f64::total_cmp);
-        all.extend(parts.into_iter().map(|part| Placed {
+        all.extend(parts.into_iter().map(|part| ValueProbability {
             low: step.low,
             below: below + part * (below_high - below),
             above: above_high + (1.0 - part) * (above - above_high),
@@ -50,7 +54,7 @@ pub fn placed(steps: &Steps, law: impl Fn(f64) -> (f64, f64), dice: &mut Dice) -
 }
 
 /// The Anderson-Darling statistic A^2; infinite where a value has no probability.
-pub fn anderson_darling(placed: &[Placed]) -> f64 {
+pub fn anderson_darling(placed: &[ValueProbability]) -> f64 {
     let n = placed.len() as f64;
     let sum: f64 = placed
         .iter()
@@ -62,17 +66,18 @@ pub fn anderson_darling(placed: &[Placed]) -> f64 {
 }
 
 /// The upper-tail form AU^2, which weighs by 1 / P(X > x) alone.
-pub fn upper_tail(placed: &[Placed]) -> f64 {
+pub fn upper_tail(placed: &[ValueProbability]) -> f64 {
     let n = placed.len() as f64;
-    let term = |(i, p): (usize, &Placed)| 2.0 * p.below + (2.0 - (2 * i + 1) as f64 / n) * p.above.ln();
+    let term =
+        |(i, p): (usize, &ValueProbability)| 2.0 * p.below + (2.0 - (2 * i + 1) as f64 / n) * p.above.ln();
     n / 2.0 - placed.iter().enumerate().map(term).sum::<f64>()
 }
 
 /// The statistic W^2 of Cramer and von Mises.
 #[cfg(test)]
-fn cramer_von_mises(placed: &[Placed]) -> f64 {
+fn cramer_von_mises(placed: &[ValueProbability]) -> f64 {
     let n = placed.len() as f64;
-    let term = |(i, p): (usize, &Placed)| (p.below - (2 * i + 1) as f64 / (2.0 * n)).powi(2);
+    let term = |(i, p): (usize, &ValueProbability)| (p.below - (2 * i + 1) as f64 / (2.0 * n)).powi(2);
     1.0 / (12.0 * n) + placed.iter().enumerate().map(term).sum::<f64>()
 }
 
@@ -128,13 +133,13 @@ pub struct FitTest {
 ///
 /// The bootstrap ends early where neither verdict can change any more; the p-values are then those of fewer refits,
 /// on the same side of alpha.
-pub fn of_maxima(steps: &Steps, fit: &Fit, alpha: f64, refits: u32, seed: u64) -> Option<FitTest> {
-    let mut dice = Dice::new(seed);
-    let (a2, au2) = statistics(steps, &fit.law, &mut dice)?;
+pub fn of_maxima(steps: &GroupedSample, fit: &GevFit, alpha: f64, refits: u32, seed: u64) -> Option<FitTest> {
+    let mut rng = Rng::new(seed);
+    let (a2, au2) = statistics(steps, &fit.law, &mut rng)?;
     let n = (steps.n() as usize).min(DRAWN);
     let (mut a2_tally, mut au2_tally) = (Tally::new(refits), Tally::new(refits));
     while a2_tally.done < refits && !(a2_tally.is_certain(alpha) && au2_tally.is_certain(alpha)) {
-        let drawn = refitted(steps, fit, n, &mut dice);
+        let drawn = refitted(steps, fit, n, &mut rng);
         // Drawn data that cannot be fitted show no statistic as large: that can only cost a run its extrapolation.
         a2_tally.count(drawn.is_some_and(|drawn| drawn.0 >= a2));
         au2_tally.count(drawn.is_some_and(|drawn| drawn.1 >= au2));
@@ -143,20 +148,20 @@ pub fn of_maxima(steps: &Steps, fit: &Fit, alpha: f64, refits: u32, seed: u64) -
 }
 
 /// (A^2, AU^2) of steps under a law of maxima.
-pub fn statistics(steps: &Steps, law: &Gev, dice: &mut Dice) -> Option<(f64, f64)> {
-    let placed = placed(steps, |x| (law.cdf(x), law.sf(x)), dice);
+pub fn statistics(steps: &GroupedSample, law: &Gev, rng: &mut Rng) -> Option<(f64, f64)> {
+    let placed = placed(steps, |x| (law.cdf(x), law.sf(x)), rng);
     (placed.len() >= 3).then(|| (anderson_darling(&placed), upper_tail(&placed)))
 }
 
-fn refitted(steps: &Steps, fit: &Fit, n: usize, dice: &mut Dice) -> Option<(f64, f64)> {
-    let values: Vec<f64> = (0..n).map(|_| fit.law.level_of_rate(dice.exponential())).collect();
+fn refitted(steps: &GroupedSample, fit: &GevFit, n: usize, rng: &mut Rng) -> Option<(f64, f64)> {
+    let values: Vec<f64> = (0..n).map(|_| fit.law.level_of_rate(rng.exponential())).collect();
     let drawn = on_the_grid_of(steps.all().first()?, values)?;
     let law = gev::fit_from(&drawn.standard_with(COARSE)?, &fit.law, fit.shape)?;
-    statistics(&drawn, &law, dice)
+    statistics(&drawn, &law, rng)
 }
 
 /// Values recorded as the data were: in steps as wide as this one, with an edge at its lower edge.
-fn on_the_grid_of(step: &Step, mut values: Vec<f64>) -> Option<Steps> {
+fn on_the_grid_of(step: &Step, mut values: Vec<f64>) -> Option<GroupedSample> {
     let width = step.high - step.low;
     if width > 0.0 {
         let cell = |v: f64| ((v - step.low) / width).floor();
@@ -170,43 +175,43 @@ fn on_the_grid_of(step: &Step, mut values: Vec<f64>) -> Option<Steps> {
             _ => steps.push(Step { low, high: low + width, count: 1.0 }),
         }
     }
-    Steps::of_steps(steps)
+    GroupedSample::of_steps(steps)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::SEED;
     use crate::reference::{PORT_PIRIE_M, RAIN_OVER_30_MM};
+    use crate::rng::SEED;
     use crate::tail::gev::Shape;
 
     fn tested(values: &[f64], width: f64) -> FitTest {
-        let steps = Steps::new(values, width).unwrap();
+        let steps = GroupedSample::new(values, width).unwrap();
         let fit = gev::fit(&steps, Shape::USUAL).unwrap();
         of_maxima(&steps, &fit, 0.01, REFITS, SEED).unwrap()
     }
 
     fn gumbel(n: usize, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..n).map(|_| Gev { mu: 20.0, sigma: 2.0, xi: 0.0 }.level_of_rate(dice.exponential())).collect()
+        let mut rng = Rng::new(seed);
+        (0..n).map(|_| Gev { mu: 20.0, sigma: 2.0, xi: 0.0 }.level_of_rate(rng.exponential())).collect()
     }
 
     #[test]
     fn rain_has_the_published_statistics() {
-        let rain = Steps::new(&RAIN_OVER_30_MM, 0.0).unwrap();
+        let rain = GroupedSample::new(&RAIN_OVER_30_MM, 0.0).unwrap();
         // The generalised Pareto law that Coles (2001), example 4.4.1, fits to the excesses.
         let (sigma, xi) = (7.440_269_f64, 0.184_499_04_f64);
         let above = |mm: f64| (1.0 + xi * (mm - 30.0) / sigma).powf(-1.0 / xi);
-        let placed = placed(&rain, |mm| (1.0 - above(mm), above(mm)), &mut Dice::new(1));
+        let placed = placed(&rain, |mm| (1.0 - above(mm), above(mm)), &mut Rng::new(1));
         assert!((anderson_darling(&placed) - 0.391_368_81).abs() < 1e-4, "{}", anderson_darling(&placed));
         assert!((cramer_von_mises(&placed) - 0.038_087_882).abs() < 1e-5);
     }
 
     #[test]
     fn evenly_placed_values_have_known_statistics() {
-        let even: Vec<Placed> = (1..=4)
+        let even: Vec<ValueProbability> = (1..=4)
             .map(|i| f64::from(i) / 5.0)
-            .map(|p| Placed { low: p, below: p, above: 1.0 - p })
+            .map(|p| ValueProbability { low: p, below: p, above: 1.0 - p })
             .collect();
         // By hand: the sums of the definitions for 0.2, 0.4, 0.6, 0.8.
         let ln = |p: f64| p.ln();
@@ -249,8 +254,8 @@ mod tests {
             [Step { low: 0.0, high: 1.0, count: 5.0 }, Step { low: 1.0, high: f64::INFINITY, count: 1.0 }];
         let flood = [Step { low: 0.0, high: 1.0, count: 1e12 }];
         for steps in [&open[..], &flood[..]] {
-            let steps = Steps::of_steps(steps.to_vec()).unwrap();
-            assert!(placed(&steps, |_| (0.5, 0.5), &mut Dice::new(1)).is_empty());
+            let steps = GroupedSample::of_steps(steps.to_vec()).unwrap();
+            assert!(placed(&steps, |_| (0.5, 0.5), &mut Rng::new(1)).is_empty());
         }
     }
 }

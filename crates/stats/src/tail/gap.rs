@@ -5,19 +5,19 @@
 //! scale. Assumes that the fitted law is right below the gap; values recorded in steps are spread within them. A group
 //! of more values than are looked at shows no gap: that is for the test of the fit.
 
-use super::fit_test::Placed;
+use super::fit_test::ValueProbability;
 use super::gev::Gev;
-use super::steps::Steps;
+use super::grouped_sample::GroupedSample;
 use crate::law;
 
 /// At most this many of the largest values are looked at.
-const MOST: usize = 100;
+const MAX_VALUES: usize = 100;
 /// Fewer spacings than this show nothing.
-const FEWEST: usize = 5;
+const MIN_SPACINGS: usize = 5;
 
 /// The widest gap among the largest values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gap {
+pub struct TailGap {
     /// The share of the widest normalised spacing in all of them.
     pub g: f64,
     /// P(a share as large) if one law describes all values.
@@ -29,9 +29,9 @@ pub struct Gap {
 }
 
 /// Looks at the largest tenth of the maxima, at most 100; None for less than 50 maxima.
-pub fn widest_gap(steps: &Steps, law: &Gev) -> Option<Gap> {
-    let k = (steps.n() as usize / 10).min(MOST);
-    if k < FEWEST {
+pub fn widest_gap(steps: &GroupedSample, law: &Gev) -> Option<TailGap> {
+    let k = (steps.n() as usize / 10).min(MAX_VALUES);
+    if k < MIN_SPACINGS {
         return None;
     }
     let top = largest(steps, law, k + 1)?;
@@ -44,14 +44,14 @@ pub fn widest_gap(steps: &Steps, law: &Gev) -> Option<Gap> {
         return None;
     }
     let g = widest / total;
-    Some(Gap { g, p: fisher_tail(g, k), events: at + 1, starts_at: top[at].low })
+    Some(TailGap { g, p: fisher_tail(g, k), events: at + 1, starts_at: top[at].low })
 }
 
 /// The largest values, the largest first, those of one step evenly spread in its probability; None with an open step.
 ///
 /// Drawn at random, and for the sake of repetition from one seed, the same draw would be in every run: of 600 clean
 /// maxima with an upper end (xi -0.3) in steps of half a sigma it made a gap in every third.
-fn largest(steps: &Steps, law: &Gev, most: usize) -> Option<Vec<Placed>> {
+fn largest(steps: &GroupedSample, law: &Gev, most: usize) -> Option<Vec<ValueProbability>> {
     let mut top = Vec::with_capacity(most);
     for step in steps.all().iter().rev() {
         if step.high.is_infinite() {
@@ -60,7 +60,7 @@ fn largest(steps: &Steps, law: &Gev, most: usize) -> Option<Vec<Placed>> {
         let (below, above) = (law.cdf(step.low), law.sf(step.low));
         let (wide, above_high) = (law.cdf(step.high) - below, law.sf(step.high));
         let part = |i: usize| (i as f64 + 0.5) / step.count;
-        top.extend((0..step.count as usize).take(most - top.len()).map(|i| Placed {
+        top.extend((0..step.count as usize).take(most - top.len()).map(|i| ValueProbability {
             low: step.low,
             below: below + (1.0 - part(i)) * wide,
             above: above_high + part(i) * (above - above_high),
@@ -73,7 +73,7 @@ fn largest(steps: &Steps, law: &Gev, most: usize) -> Option<Vec<Placed>> {
 }
 
 /// -ln(-ln F), from the side where the probability is exact.
-fn on_gumbels_scale(place: &Placed) -> f64 {
+fn on_gumbels_scale(place: &ValueProbability) -> f64 {
     let rate = if place.below > 0.5 { -(-place.above).ln_1p() } else { -place.below.ln() };
     -rate.ln()
 }
@@ -99,17 +99,17 @@ pub fn fisher_tail(x: f64, k: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::tail::gev::{self, Shape};
 
-    fn gap_of(values: &[f64]) -> Option<Gap> {
-        let steps = Steps::new(values, 1.0).unwrap();
+    fn gap_of(values: &[f64]) -> Option<TailGap> {
+        let steps = GroupedSample::new(values, 1.0).unwrap();
         widest_gap(&steps, &gev::fit(&steps, Shape::USUAL)?.law)
     }
 
     fn gumbel(n: usize, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..n).map(|_| 20.0 + 2.0 * -dice.exponential().ln()).collect()
+        let mut rng = Rng::new(seed);
+        (0..n).map(|_| 20.0 + 2.0 * -rng.exponential().ln()).collect()
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
     fn coarse_steps_make_no_gap() {
         let law = Gev { mu: 20.0, sigma: 2.0, xi: -0.3 };
         let clean = |seed| {
-            let mut dice = Dice::new(seed);
-            let values: Vec<f64> = (0..600).map(|_| law.level_of_rate(dice.exponential()).floor()).collect();
+            let mut rng = Rng::new(seed);
+            let values: Vec<f64> = (0..600).map(|_| law.level_of_rate(rng.exponential()).floor()).collect();
             gap_of(&values).unwrap()
         };
         assert_eq!((0..12).filter(|&seed| clean(seed).p < 0.01).count(), 0);

@@ -4,9 +4,9 @@
 //! likelihood of the steps in which the maxima were recorded. Assumes independent maxima of one law; the shape xi is
 //! positive for a heavy tail, negative for one with an upper end. Maximum likelihood is regular for xi > -0.5.
 
+use super::grouped_sample::{GroupedSample, Standard, Step};
 use super::lmoments::LMoments;
 use super::search::{self, Minimum};
-use super::steps::{Standard, Step, Steps};
 
 /// A generalised extreme value law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,7 +126,7 @@ impl Shape {
     /// account. Not for a test of the fit: a separate mode can pass for so heavy a tail.
     pub const WIDE: Shape = Shape { low: -0.5, high: 1.5 };
     /// No upper end of the tail.
-    pub const GUARDED: Shape = Shape { low: 0.0, high: 1.5 };
+    pub const NON_NEGATIVE: Shape = Shape { low: 0.0, high: 1.5 };
 
     /// Whether a shape is one of these.
     pub fn holds(&self, xi: f64) -> bool {
@@ -141,7 +141,7 @@ impl Shape {
 
 /// A fitted law.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fit {
+pub struct GevFit {
     /// The law.
     pub law: Gev,
     /// Minus the log-likelihood, natural logarithm: of the steps' probabilities, or of densities for width 0.
@@ -153,7 +153,7 @@ pub struct Fit {
 }
 
 /// Fits by maximum likelihood; None for less than three distinct values or without spread.
-pub fn fit(steps: &Steps, shape: Shape) -> Option<Fit> {
+pub fn fit(steps: &GroupedSample, shape: Shape) -> Option<GevFit> {
     let data = steps.standard()?;
     let least = fit_standard(&data, shape)?;
     Some(natural_fit(&data, &least, steps.n(), shape))
@@ -161,12 +161,12 @@ pub fn fit(steps: &Steps, shape: Shape) -> Option<Fit> {
 
 /// Fits Gumbel's law, xi = 0.
 #[cfg(test)]
-fn fit_gumbel(steps: &Steps) -> Option<Fit> {
+fn fit_gumbel(steps: &GroupedSample) -> Option<GevFit> {
     fit(steps, Shape { low: 0.0, high: 0.0 })
 }
 
-fn natural_fit(data: &Standard, least: &Minimum<3>, n: f64, shape: Shape) -> Fit {
-    Fit { law: Gev::of(&least.at).natural(data), nllh: least.value + data.offset, n, shape }
+fn natural_fit(data: &Standard, least: &Minimum<3>, n: f64, shape: Shape) -> GevFit {
+    GevFit { law: Gev::of(&least.at).natural(data), nllh: least.value + data.offset, n, shape }
 }
 
 /// Fits from one start near the optimum and to fewer digits: for the many fits of a bootstrap.
@@ -230,7 +230,7 @@ pub fn of_shape(data: &Standard, xi: f64, start: [f64; 2]) -> Option<Minimum<3>>
 }
 
 /// Covariance of (mu, sigma, xi) from the observed information; None where the maximum is an edge or flat.
-pub fn covariance(steps: &Steps, fit: &Fit) -> Option<[[f64; 3]; 3]> {
+pub fn covariance(steps: &GroupedSample, fit: &GevFit) -> Option<[[f64; 3]; 3]> {
     let data = steps.standard()?;
     let law = fit.law.standard(&data);
     let f = |&[mu, sigma, xi]: &[f64; 3]| Gev { mu, sigma, xi }.nllh(&data.steps);
@@ -241,28 +241,28 @@ pub fn covariance(steps: &Steps, fit: &Fit) -> Option<[[f64; 3]; 3]> {
 }
 
 /// Standard errors of (mu, sigma, xi).
-pub fn standard_errors(steps: &Steps, fit: &Fit) -> Option<[f64; 3]> {
+pub fn standard_errors(steps: &GroupedSample, fit: &GevFit) -> Option<[f64; 3]> {
     covariance(steps, fit).map(|cov| std::array::from_fn(|i| cov[i][i].sqrt()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
     use crate::reference::{FREMANTLE_M, PORT_PIRIE_M};
+    use crate::rng::Rng;
     use proptest::prelude::*;
 
     fn near(value: f64, expected: f64, tolerance: f64) {
         assert!((value - expected).abs() <= tolerance, "{value} is not {expected}");
     }
 
-    fn continuous(values: &[f64]) -> Steps {
-        Steps::new(values, 0.0).unwrap()
+    fn continuous(values: &[f64]) -> GroupedSample {
+        GroupedSample::new(values, 0.0).unwrap()
     }
 
     fn drawn(law: Gev, n: usize, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
-        (0..n).map(|_| law.level_of_rate(dice.exponential())).collect()
+        let mut rng = Rng::new(seed);
+        (0..n).map(|_| law.level_of_rate(rng.exponential())).collect()
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         let values = drawn(Gev { mu: 12.0, sigma: 1.5, xi: 0.1 }, 300, 3);
         let shape = |unit: f64, width: f64| {
             let values: Vec<f64> = values.iter().map(|v| v * unit).collect();
-            fit(&Steps::new(&values, width * unit).unwrap(), Shape::USUAL).unwrap().law.xi
+            fit(&GroupedSample::new(&values, width * unit).unwrap(), Shape::USUAL).unwrap().law.xi
         };
         for width in [0.0, 0.25] {
             near(shape(1000.0, width), shape(1.0, width), 1e-8);
@@ -314,7 +314,7 @@ mod tests {
     fn putting_values_together_moves_nothing_that_matters() {
         for (n, xi, width) in [(300, -0.4, 1.0), (300, 0.3, 0.0), (300, 0.6, 0.0), (2_000, 0.1, 1.0)] {
             let law = Gev { mu: 20_000.0, sigma: 1_500.0, xi };
-            let steps = Steps::new(&drawn(law, n, 5), width).unwrap();
+            let steps = GroupedSample::new(&drawn(law, n, 5), width).unwrap();
             let (few, all) = (steps.standard().unwrap(), steps.standard_with(0.0).unwrap());
             assert!(few.steps.len() < all.steps.len() / 2);
             let [few, all] = [few, all].map(|data| Gev::of(&fit_standard(&data, Shape::USUAL).unwrap().at));
@@ -335,7 +335,7 @@ mod tests {
             assert!(fit.law.xi == edge && Shape::USUAL.is_edge(fit.law.xi), "{fit:?}");
         }
         assert!(!Shape::USUAL.is_edge(0.3));
-        let guarded = fit(&continuous(&PORT_PIRIE_M), Shape::GUARDED).unwrap();
+        let guarded = fit(&continuous(&PORT_PIRIE_M), Shape::NON_NEGATIVE).unwrap();
         near(guarded.law.mu, 3.869_443_5, 1e-5);
         assert_eq!(guarded.law.xi, 0.0);
     }

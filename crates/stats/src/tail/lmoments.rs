@@ -4,7 +4,7 @@
 //! distribution by the method of probability-weighted moments, equations 14 and 15. Assumes independent values.
 
 use super::gev::Gev;
-use super::steps::Steps;
+use super::grouped_sample::GroupedSample;
 use crate::law;
 
 /// The first three sample L-moments, in the unit of the values.
@@ -20,7 +20,7 @@ pub struct LMoments {
 
 impl LMoments {
     /// Of values that stand at the middles of their steps (an open one: at its edge); None for less than three.
-    pub fn of(steps: &Steps) -> Option<LMoments> {
+    pub fn of(steps: &GroupedSample) -> Option<LMoments> {
         let n = steps.n();
         if n < 3.0 {
             return None;
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn port_pirie_has_the_published_start() {
-        let steps = Steps::new(&PORT_PIRIE_M, 0.0).unwrap();
+        let steps = GroupedSample::new(&PORT_PIRIE_M, 0.0).unwrap();
         let start = LMoments::of(&steps).unwrap().gev();
         for (value, expected) in
             [(start.mu, 3.873_172_4), (start.sigma, 0.203_267_58), (start.xi, -0.051_477_126)]
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn ties_count_as_often_as_they_came() {
-        let tied = Steps::new(&[1.0, 2.0, 2.0, 2.0, 5.0, 9.0], 0.0).unwrap();
+        let tied = GroupedSample::new(&[1.0, 2.0, 2.0, 2.0, 5.0, 9.0], 0.0).unwrap();
         let moments = LMoments::of(&tied).unwrap();
         // By the definition: half the mean distance of two.
         let values = [1.0, 2.0, 2.0, 2.0, 5.0, 9.0f64];
@@ -97,6 +97,6 @@ mod tests {
         let moments = LMoments { l1: 3.0, l2: 2.0, l3: 0.3 };
         let (a, b) = (moments.gev_of_shape(0.0), moments.gev_of_shape(2e-6));
         assert!((a.mu - b.mu).abs() < 1e-4 && (a.sigma - b.sigma).abs() < 1e-4);
-        assert_eq!(LMoments::of(&Steps::new(&[1.0, 2.0], 0.0).unwrap()), None);
+        assert_eq!(LMoments::of(&GroupedSample::new(&[1.0, 2.0], 0.0).unwrap()), None);
     }
 }

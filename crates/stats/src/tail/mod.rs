@@ -1,29 +1,28 @@
 //! The tail beyond what was seen: extreme value laws fitted to values that were recorded in steps, with profile bounds.
 
 pub mod determined;
-pub mod experiments;
 pub mod fit_test;
 pub mod gap;
 pub mod gev;
+pub mod grouped_sample;
 pub mod lmoments;
 pub mod profile;
 pub mod search;
-pub mod steps;
 pub mod variation;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use gev::Shape;
+    use grouped_sample::GroupedSample;
     use profile::{Level, ONE_SIDED_95};
     use proptest::prelude::*;
-    use steps::Steps;
 
     /// Every method on one set of values: whatever they are, it ends.
     fn all_methods(values: &[f64], width: f64) {
-        let Some(steps) = Steps::new(values, width) else { return };
+        let Some(steps) = GroupedSample::new(values, width) else { return };
         let level = Level { blocks: 1e6, probability: 0.95 };
-        for shape in [Shape::USUAL, Shape::GUARDED] {
+        for shape in [Shape::USUAL, Shape::NON_NEGATIVE] {
             let Some(fit) = gev::fit(&steps, shape) else { continue };
             assert!(fit.nllh.is_finite() && fit.law.sigma > 0.0 && shape.holds(fit.law.xi), "{fit:?}");
             let bound = profile::level_upper(&steps, &fit, level, ONE_SIDED_95);

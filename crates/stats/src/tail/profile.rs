@@ -5,9 +5,9 @@
 //! likelihood ratio. Each bound is a search inside a search, and the inner one must begin where the likelihood is
 //! not zero: with the location kept and the scale solved for the level.
 
-use super::gev::{self, Fit, Gev, Shape};
+use super::gev::{self, Gev, GevFit, Shape};
+use super::grouped_sample::{GroupedSample, Standard};
 use super::search::{self, Minimum};
-use super::steps::{Standard, Steps};
 
 /// The 95 % point of chi-squared with one degree of freedom: both bounds of a two-sided 95 % interval.
 pub const TWO_SIDED_95: f64 = 3.841_458_820_694_124;
@@ -28,7 +28,7 @@ const FAR: f64 = 1000.0;
 
 /// The drop for an upper bound that is to hold in 95 % of the cases in which it is printed; more than [`ONE_SIDED_95`],
 /// with which bounds from 60 maxima fail in up to 8 %.
-pub fn printed_drop(steps: &Steps) -> f64 {
+pub fn printed_drop(steps: &GroupedSample) -> f64 {
     let width = steps.all().iter().map(|step| step.high - step.low).fold(0.0, f64::max);
     let coarse = steps.standard().map_or(0.0, |data| (width / data.scale).powi(2));
     (ROOT_ALWAYS + ROOT_MORE / steps.n().max(1.0).sqrt() * (1.0 + ROOT_COARSE * coarse)).powi(2)
@@ -57,7 +57,7 @@ impl Level {
 
 /// An interval; None where the likelihood never falls far enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+pub struct ProfileInterval {
     /// The lower end.
     pub low: Option<f64>,
     /// The upper end.
@@ -65,24 +65,24 @@ pub struct Interval {
 }
 
 /// Both ends of the profile interval of a level, for a drop of twice the log-likelihood such as [`TWO_SIDED_95`].
-pub fn level_interval(steps: &Steps, fit: &Fit, level: Level, drop: f64) -> Interval {
+pub fn level_interval(steps: &GroupedSample, fit: &GevFit, level: Level, drop: f64) -> ProfileInterval {
     let end = |side: f64| level_end(steps, fit, level, drop, side);
-    Interval { low: end(-1.0), high: end(1.0) }
+    ProfileInterval { low: end(-1.0), high: end(1.0) }
 }
 
-/// The upper end alone: with [`ONE_SIDED_95`] the bound to print. For the guarded one give a fit of [`Shape::GUARDED`].
-pub fn level_upper(steps: &Steps, fit: &Fit, level: Level, drop: f64) -> Option<f64> {
+/// The upper end alone: with [`ONE_SIDED_95`] the bound to print. For the guarded one give a fit of [`Shape::NON_NEGATIVE`].
+pub fn level_upper(steps: &GroupedSample, fit: &GevFit, level: Level, drop: f64) -> Option<f64> {
     level_end(steps, fit, level, drop, 1.0)
 }
 
 /// Whether a level lies within the profile interval of that drop.
-pub fn level_within(steps: &Steps, fit: &Fit, level: Level, z: f64, drop: f64) -> Option<bool> {
+pub fn level_within(steps: &GroupedSample, fit: &GevFit, level: Level, z: f64, drop: f64) -> Option<bool> {
     let data = steps.standard()?;
     let profile = LevelProfile::new(&data, fit, level)?;
     Some(root_excess(profile.at((z - data.centre) / data.scale, None).value, profile.least, drop) <= 0.0)
 }
 
-fn level_end(steps: &Steps, fit: &Fit, level: Level, drop: f64, side: f64) -> Option<f64> {
+fn level_end(steps: &GroupedSample, fit: &GevFit, level: Level, drop: f64, side: f64) -> Option<f64> {
     let data = steps.standard()?;
     let profile = LevelProfile::new(&data, fit, level)?;
     let centre = level.of(&profile.hat);
@@ -100,8 +100,8 @@ fn level_end(steps: &Steps, fit: &Fit, level: Level, drop: f64, side: f64) -> Op
 }
 
 /// Both ends of the profile interval of the shape; searched from -1 to 3.
-pub fn shape_interval(steps: &Steps, fit: &Fit, drop: f64) -> Interval {
-    let Some(data) = steps.standard() else { return Interval { low: None, high: None } };
+pub fn shape_interval(steps: &GroupedSample, fit: &GevFit, drop: f64) -> ProfileInterval {
+    let Some(data) = steps.standard() else { return ProfileInterval { low: None, high: None } };
     let hat = fit.law.standard(&data);
     let least = hat.nllh(&data.steps);
     let end = |side: f64| {
@@ -114,7 +114,7 @@ pub fn shape_interval(steps: &Steps, fit: &Fit, drop: f64) -> Interval {
         let far = if side > 0.0 { 3.0 - hat.xi } else { hat.xi + 1.0 };
         outward(&mut excess, hat.xi, side, 0.03, far, drop)
     };
-    Interval { low: end(-1.0), high: end(1.0) }
+    ProfileInterval { low: end(-1.0), high: end(1.0) }
 }
 
 /// The root of twice the drop in log-likelihood, less that of the drop allowed: nearly linear, where a search is quick.
@@ -122,7 +122,7 @@ pub fn root_excess(nllh: f64, least: f64, drop: f64) -> f64 {
     (2.0 * (nllh - least)).max(0.0).sqrt() - drop.sqrt()
 }
 
-/// Steps outward from an estimate until a profile's root excess is positive, then finds where it crosses.
+/// GroupedSample outward from an estimate until a profile's root excess is positive, then finds where it crosses.
 pub fn outward(
     excess: &mut impl FnMut(f64) -> f64,
     centre: f64,
@@ -164,7 +164,7 @@ struct LevelProfile<'a> {
 }
 
 impl LevelProfile<'_> {
-    fn new<'a>(data: &'a Standard, fit: &Fit, level: Level) -> Option<LevelProfile<'a>> {
+    fn new<'a>(data: &'a Standard, fit: &GevFit, level: Level) -> Option<LevelProfile<'a>> {
         let hat = fit.law.standard(data);
         let (least, rate) = (hat.nllh(&data.steps), level.rate());
         let sound = least.is_finite() && rate.is_finite() && rate > 0.0;
@@ -225,11 +225,11 @@ impl LevelProfile<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
     use crate::reference::PORT_PIRIE_M;
+    use crate::rng::Rng;
 
-    fn port_pirie() -> (Steps, Fit) {
-        let steps = Steps::new(&PORT_PIRIE_M, 0.0).unwrap();
+    fn port_pirie() -> (GroupedSample, GevFit) {
+        let steps = GroupedSample::new(&PORT_PIRIE_M, 0.0).unwrap();
         let fit = gev::fit(&steps, Shape::USUAL).unwrap();
         (steps, fit)
     }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn the_guarded_bound_is_no_lower_where_the_shape_is_negative() {
         let (steps, fit) = port_pirie();
-        let guarded = gev::fit(&steps, Shape::GUARDED).unwrap();
+        let guarded = gev::fit(&steps, Shape::NON_NEGATIVE).unwrap();
         let level = Level { blocks: 650.0, probability: 0.95 };
         let bounds = [fit, guarded].map(|fit| level_upper(&steps, &fit, level, ONE_SIDED_95).unwrap());
         assert!(bounds[1] > bounds[0] && bounds[1] < 3.0 * bounds[0], "{bounds:?}");
@@ -288,11 +288,11 @@ mod tests {
 
     #[test]
     fn printed_bounds_allow_more_for_few_and_for_coarse_values() {
-        let mut dice = Dice::new(12);
+        let mut rng = Rng::new(12);
         let law = Gev { mu: 20.0, sigma: 2.0, xi: 0.0 };
         let mut drop = |n: usize, width: f64| {
-            let values: Vec<f64> = (0..n).map(|_| law.level_of_rate(dice.exponential())).collect();
-            printed_drop(&Steps::new(&values, width).unwrap())
+            let values: Vec<f64> = (0..n).map(|_| law.level_of_rate(rng.exponential())).collect();
+            printed_drop(&GroupedSample::new(&values, width).unwrap())
         };
         let [few, more, many] = [60, 600, 36_000].map(|n| drop(n, 0.0));
         assert!((few - 4.19).abs() < 0.01 && few > more && more > many && many > ONE_SIDED_95);
@@ -313,13 +313,13 @@ mod tests {
 
     #[test]
     fn the_bound_depends_on_the_unit_as_the_values_do() {
-        let mut dice = Dice::new(11);
+        let mut rng = Rng::new(11);
         let law = Gev { mu: 20.0, sigma: 2.0, xi: 0.1 };
-        let values: Vec<f64> = (0..120).map(|_| law.level_of_rate(dice.exponential())).collect();
+        let values: Vec<f64> = (0..120).map(|_| law.level_of_rate(rng.exponential())).collect();
         let level = Level { blocks: 1200.0, probability: 0.95 };
         let bound = |unit: f64| {
             let values: Vec<f64> = values.iter().map(|v| v * unit).collect();
-            let steps = Steps::new(&values, unit).unwrap();
+            let steps = GroupedSample::new(&values, unit).unwrap();
             level_upper(&steps, &gev::fit(&steps, Shape::USUAL).unwrap(), level, ONE_SIDED_95).unwrap()
         };
         near(Some(bound(1000.0) / 1000.0), bound(1.0), 1e-4);

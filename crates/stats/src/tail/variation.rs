@@ -4,7 +4,7 @@
 //! exponential tail has 1, a generalised Pareto one CV^2 = 1 / (1 - 2 xi). Assumes independent values. To look at,
 //! not to decide by.
 
-use super::steps::{Step, Steps};
+use super::grouped_sample::{GroupedSample, Step};
 
 /// The coefficient of variation of the excesses over one of the largest values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Variation {
 }
 
 /// The excesses over each distinct recorded value that has at least 10 and at most `most` above it, lowest first.
-pub fn variations(steps: &Steps, most: usize) -> Vec<Variation> {
+pub fn variations(steps: &GroupedSample, most: usize) -> Vec<Variation> {
     let middle = |s: &Step| if s.high.is_finite() { 0.5 * (s.low + s.high) } else { s.low };
     let (mut k, mut sum, mut squares) = (0.0, 0.0, 0.0);
     let mut found = Vec::new();
@@ -46,9 +46,9 @@ pub fn variations(steps: &Steps, most: usize) -> Vec<Variation> {
     found
 }
 
-/// The coefficient of variation of excesses themselves (see [`Steps::above`]); None without any or with an open step.
+/// The coefficient of variation of excesses themselves (see [`GroupedSample::above`]); None without any or with an open step.
 #[cfg(test)]
-fn variation_of(excesses: &Steps) -> Option<f64> {
+fn variation_of(excesses: &GroupedSample) -> Option<f64> {
     let middle = |s: &Step| 0.5 * (s.low + s.high);
     let mean = excesses.all().iter().map(|s| s.count * middle(s)).sum::<f64>() / excesses.n();
     let square =
@@ -84,12 +84,12 @@ fn band(k: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
     use crate::reference::RAIN_OVER_30_MM;
+    use crate::rng::Rng;
 
     #[test]
     fn rain_varies_as_published() {
-        let excesses = Steps::new(&RAIN_OVER_30_MM.map(|mm| mm - 30.0), 0.0).unwrap();
+        let excesses = GroupedSample::new(&RAIN_OVER_30_MM.map(|mm| mm - 30.0), 0.0).unwrap();
         let cv = variation_of(&excesses).unwrap();
         assert!((cv - 1.179_076_2).abs() < 1e-6, "{cv}");
         assert!((152f64.sqrt() * (cv - 1.0) - 2.207_799_5).abs() < 1e-5);
@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn each_threshold_has_its_own_excesses() {
         let values: Vec<f64> = (0..200).map(|i| f64::from(i * i)).collect();
-        let steps = Steps::new(&values, 0.0).unwrap();
+        let steps = GroupedSample::new(&values, 0.0).unwrap();
         let all = variations(&steps, 50);
         assert_eq!((all.first().unwrap().k, all.last().unwrap().k), (50.0, 10.0));
         for one in all {
             let above: Vec<f64> = values.iter().map(|v| v - one.over).filter(|y| *y > 0.0).collect();
-            let direct = variation_of(&Steps::new(&above, 0.0).unwrap()).unwrap();
+            let direct = variation_of(&GroupedSample::new(&above, 0.0).unwrap()).unwrap();
             assert!((direct - one.cv).abs() < 1e-9, "{one:?} {direct}");
         }
     }
@@ -112,11 +112,11 @@ mod tests {
     fn bands_hold_the_simulated_points() {
         assert!((band(50.0).0 - 0.759_95).abs() < 1e-9 && (band(100.0).1 - 1.190_12).abs() < 1e-9);
         assert!((band(1e6).1 - 1.001_96).abs() < 1e-5 && band(3.0) == band(10.0));
-        let mut dice = Dice::new(5);
+        let mut rng = Rng::new(5);
         let mut inside = 0;
         for _ in 0..400 {
-            let values: Vec<f64> = (0..30).map(|_| dice.exponential()).collect();
-            let cv = variation_of(&Steps::new(&values, 0.0).unwrap()).unwrap();
+            let values: Vec<f64> = (0..30).map(|_| rng.exponential()).collect();
+            let cv = variation_of(&GroupedSample::new(&values, 0.0).unwrap()).unwrap();
             inside += i32::from(band(30.0).0 < cv && cv < band(30.0).1);
         }
         assert!((366..395).contains(&inside), "{inside}");
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn without_spread_there_is_none() {
-        let constant = Steps::new(&[2.0; 40], 0.0).unwrap();
+        let constant = GroupedSample::new(&[2.0; 40], 0.0).unwrap();
         assert!(variations(&constant, 100).is_empty());
-        assert_eq!(variation_of(&Steps::new(&[0.0; 40], 0.0).unwrap()), None);
+        assert_eq!(variation_of(&GroupedSample::new(&[0.0; 40], 0.0).unwrap()), None);
     }
 }

@@ -90,9 +90,9 @@ pub fn mean_cluster_size(theta: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiments::poisson_counts;
+    use super::super::fixture::poisson_counts;
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     #[test]
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn events_at_random_are_as_bunched_as_chance_has_it() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for mean in [0.05, 0.7, 4.0] {
-            let found = busiest(&poisson_counts(mean, 20_000, &mut dice)).expect("events");
+            let found = busiest(&poisson_counts(mean, 20_000, &mut rng)).expect("events");
             assert!((found.events - found.by_chance).abs() < 0.03, "{mean}: {found:?}");
         }
         // All with 3 and more of a Poisson law of mean 2: 0.3233 of the windows, 0.5940 of the events.

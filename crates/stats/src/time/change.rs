@@ -2,11 +2,11 @@
 //!
 //! PELT (Killick, Fearnhead and Eckley 2012) with the Poisson cost `S - S ln(S / n)` of a segment of n windows
 //! with S events and the penalty `3 ln n` per change. Assumes that the counts of a segment are independent and
-//! Poisson: decluster first. The result is the exact optimum, up to [`MOST_STEPS`] windows; more are merged by
+//! Poisson: decluster first. The result is the exact optimum, up to [`MAX_WINDOWS`] windows; more are merged by
 //! equal numbers for the search, and each change is then moved to the best window nearby.
 
 /// The search is over at most so many windows: where nothing changes, nothing can be pruned either.
-pub const MOST_STEPS: usize = 3000;
+pub const MAX_WINDOWS: usize = 3000;
 
 /// Windows of one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub fn segments(counts: &[u64], shortest: usize) -> Vec<Segment> {
     for &count in counts {
         sums.push(sums[sums.len() - 1].saturating_add(count));
     }
-    let merged = counts.len().div_ceil(MOST_STEPS);
+    let merged = counts.len().div_ceil(MAX_WINDOWS);
     let mut edges: Vec<usize> = (0..counts.len()).step_by(merged).collect();
     edges.push(counts.len());
     let shortest = shortest.max(1);
@@ -99,9 +99,9 @@ fn sharpen(cuts: &mut [usize], sums: &[u64], merged: usize, shortest: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiments::poisson_counts;
+    use super::super::fixture::poisson_counts;
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     /// The optimum without pruning.
@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn a_change_of_rate_is_found_where_it_is() {
-        let mut dice = Dice::new(SEED);
-        let mut counts = poisson_counts(0.2, 300, &mut dice);
-        counts.extend(poisson_counts(3.0, 40, &mut dice));
-        counts.extend(poisson_counts(0.2, 260, &mut dice));
+        let mut rng = Rng::new(SEED);
+        let mut counts = poisson_counts(0.2, 300, &mut rng);
+        counts.extend(poisson_counts(3.0, 40, &mut rng));
+        counts.extend(poisson_counts(0.2, 260, &mut rng));
         let found = segments(&counts, 3);
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[1].from.abs_diff(300) <= 2 && found[1].to.abs_diff(340) <= 2, "{found:?}");
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn one_rate_is_one_segment() {
-        let mut dice = Dice::new(SEED);
-        let none = (0..60).filter(|_| segments(&poisson_counts(0.3, 360, &mut dice), 1).len() == 1).count();
+        let mut rng = Rng::new(SEED);
+        let none = (0..60).filter(|_| segments(&poisson_counts(0.3, 360, &mut rng), 1).len() == 1).count();
         assert!(none >= 58, "{none} of 60");
         assert_eq!(segments(&[0; 500], 1), [Segment { from: 0, to: 500, events: 0 }]);
         assert_eq!(segments(&[], 1), []);

@@ -18,14 +18,14 @@ const ROUND_PART: f64 = 0.17;
 const WHOLE_PART: f64 = 0.13;
 const BETWEEN_PART: f64 = 0.7;
 /// A comb has at least so many teeth: round ones fewer, for they are fewer to choose from.
-const FEWEST_ROUND: usize = 3;
-const FEWEST: usize = 5;
+const MIN_TEETH_ROUND: usize = 3;
+const MIN_TEETH: usize = 5;
 /// Longer whole periods than this are not folded, nor are longer stretches for those between.
 const LONGEST: usize = 3600;
 /// Of a longer series so many stretches are folded for those between.
 const STRETCHES: usize = 4;
 /// Fewer blocks have no period.
-const LEAST: usize = 20;
+const MIN_BLOCKS: usize = 20;
 /// From so many phases on their spread is known.
 const PHASES: usize = 16;
 
@@ -64,7 +64,7 @@ pub type Placed<'a> = (&'a [f64], &'a Scores);
 /// The comb with the smallest p below alpha, of normal scores and those for late blocks, of blocks of this length.
 pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Option<Recurring> {
     let n = x.len();
-    if n < LEAST {
+    if n < MIN_BLOCKS {
         return None;
     }
     let memory = memory(x);
@@ -78,11 +78,11 @@ pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Opti
         .iter()
         .filter(|&&s| s * Nanos::SECOND.0 % length == 0)
         .map(|s| (s * Nanos::SECOND.0 / length) as usize)
-        .filter(|&period| period >= 2 && period * FEWEST_ROUND <= n)
+        .filter(|&period| period >= 2 && period * MIN_TEETH_ROUND <= n)
         .collect();
     let search = Search::new(round.iter().sum::<usize>() as f64, ROUND_PART, alpha);
     round.iter().for_each(|&period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
-    let longest = (n / FEWEST).min(LONGEST);
+    let longest = (n / MIN_TEETH).min(LONGEST);
     let search = Search::new((2..=longest).sum::<usize>() as f64, WHOLE_PART, alpha);
     (2..=longest).for_each(|period| keep(fold((x, scores), (period as f64, 0.0), memory, &search)));
     between(late, memory, alpha, &mut keep);
@@ -95,7 +95,7 @@ fn between((x, scores): Placed, memory: f64, alpha: f64, keep: &mut impl FnMut(O
     let (stretches, length) = if n <= LONGEST { (1, n) } else { ((n / LONGEST).min(STRETCHES), LONGEST) };
     // Half blocks where the teeth are few; where they are many there is enough of them.
     let fine = if length <= 1200 { 0.5 } else { 1.0 };
-    let longest = length as f64 / FEWEST as f64;
+    let longest = length as f64 / MIN_TEETH as f64;
     let mut periods = Vec::new();
     let mut period = 2.0;
     while period < longest {
@@ -169,12 +169,12 @@ fn remembered(memory: f64, period: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     /// The comb of Gumbel maxima of which those with a tooth are so many scales larger.
-    fn found(n: usize, period: f64, by: f64, step: f64, dice: &mut Dice) -> Option<Recurring> {
-        let mut x: Vec<f64> = (0..n).map(|_| -dice.exponential().ln()).collect();
-        let mut at = dice.even() * period;
+    fn found(n: usize, period: f64, by: f64, step: f64, rng: &mut Rng) -> Option<Recurring> {
+        let mut x: Vec<f64> = (0..n).map(|_| -rng.exponential().ln()).collect();
+        let mut at = rng.uniform() * period;
         while at < n as f64 {
             x[at as usize] += by;
             at += period;
@@ -187,19 +187,18 @@ mod tests {
 
     #[test]
     fn combs_just_off_a_round_period_are_found() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for (period, by, least) in [(61.7, 3.0, 13), (60.3, 3.0, 13), (59.94, 4.0, 18)] {
-            let found = (0..20).filter(|_| found(600, period, by, 0.01, &mut dice).is_some()).count();
+            let found = (0..20).filter(|_| found(600, period, by, 0.01, &mut rng).is_some()).count();
             assert!(found >= least, "{period}: {found} of 20");
         }
     }
 
     #[test]
     fn combs_below_the_largest_blocks_are_found() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for (period, by) in [(60.0, 3.0), (7.0, 3.0), (45.0, 3.0), (20.3, 3.0), (97.0, 5.0), (120.0, 6.0)] {
-            let all: Vec<Option<Recurring>> =
-                (0..4).map(|_| found(600, period, by, 0.5, &mut dice)).collect();
+            let all: Vec<Option<Recurring>> = (0..4).map(|_| found(600, period, by, 0.5, &mut rng)).collect();
             let right = |comb: &&Recurring| (comb.period - period).abs() < 0.02 * period;
             assert!(all.iter().flatten().filter(right).count() >= 3, "{period}: {all:?}");
         }
@@ -207,20 +206,20 @@ mod tests {
 
     #[test]
     fn noise_has_no_comb_however_coarsely_it_is_recorded() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for step in [0.01, 1.0, 4.0] {
-            let alarms = (0..20).filter(|_| found(600, 1e9, 0.0, step, &mut dice).is_some()).count();
+            let alarms = (0..20).filter(|_| found(600, 1e9, 0.0, step, &mut rng).is_some()).count();
             assert!(alarms <= 2, "{alarms} of 20 in steps of {step}");
         }
     }
 
     #[test]
     fn short_memory_is_no_comb() {
-        let (mut dice, mut alarms) = (Dice::new(SEED), 0);
+        let (mut rng, mut alarms) = (Rng::new(SEED), 0);
         for _ in 0..20 {
             let mut last = 0.0;
             let mut next = || {
-                last = 0.6 * last - dice.exponential().ln();
+                last = 0.6 * last - rng.exponential().ln();
                 last
             };
             let x: Vec<f64> = (0..600).map(|_| next()).collect();

@@ -7,15 +7,15 @@
 //! likely. Where the spread is a large part of the period, all of them are alike, and none can be told from the others.
 //! Expectation and maximisation as for any mixture (Dempster, Laird and Rubin 1977).
 
-use super::teeth::Fit;
+use super::comb_fit::CombFit;
 use crate::law;
 
 /// The period over more than this is not asked.
-const MOST_PARTS: u32 = 40;
+const MAX_DIVISOR: u32 = 40;
 /// More than so many times the likeliest part is not asked.
-const MOST_TIMES: u32 = 6;
+const MAX_MULTIPLE: u32 = 6;
 /// A period of fewer steps cannot be told from others on their lattice.
-const FEWEST_STEPS: f64 = 2.0;
+const MIN_PERIOD_STEPS: f64 = 2.0;
 /// What is less likely by less than this, in logarithms, may be it as well.
 const TIE: f64 = 4.0;
 /// Candidates that are fitted, not only tried as they are.
@@ -116,7 +116,7 @@ impl Mixture {
 
 /// Where the likeliest period is sought.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct SearchRange {
     /// How long was watched, ns.
     pub span: f64,
     /// How exact the times are, ns.
@@ -127,7 +127,7 @@ pub struct Place {
 
 /// The period that is the likeliest of the fit's own, its parts and their multiples, as a fit of the same events; with it
 /// the other periods, ns, that are about as likely, the longest first.
-pub fn likeliest(fit: Fit, times: &[i64], place: Place) -> (Fit, Vec<f64>) {
+pub fn likeliest(fit: CombFit, times: &[i64], place: SearchRange) -> (CombFit, Vec<f64>) {
     let (all, step) = (candidates(&fit, times, place), place.step.max(1.0));
     // An image differs by the share of blocks that have a tooth alone, which jitter changes too.
     let tie = |one: &Mixture| {
@@ -152,7 +152,11 @@ pub fn likeliest(fit: Fit, times: &[i64], place: Place) -> (Fit, Vec<f64>) {
 }
 
 /// All that are asked, the likeliest first.
-fn candidates(fit: &Fit, times: &[i64], Place { span, step, besides }: Place) -> Vec<Mixture> {
+fn candidates(
+    fit: &CombFit,
+    times: &[i64],
+    SearchRange { span, step, besides }: SearchRange,
+) -> Vec<Mixture> {
     let at: Vec<f64> = times.iter().map(|&time| time as f64).collect();
     let step = step.max(1.0);
     let jitter = fit.errors(times, step).jitter;
@@ -161,8 +165,8 @@ fn candidates(fit: &Fit, times: &[i64], Place { span, step, besides }: Place) ->
         let start = Mixture { origin, period, sigma: sigma.min(period / 4.0), share: 0.5, gain: 0.0 };
         start.share(&start.heights(&at, step))
     };
-    let parts = (1..=MOST_PARTS).map(|part| fit.period / f64::from(part));
-    let parts = parts.filter(|period| *period == fit.period || *period >= FEWEST_STEPS * step);
+    let parts = (1..=MAX_DIVISOR).map(|part| fit.period / f64::from(part));
+    let parts = parts.filter(|period| *period == fit.period || *period >= MIN_PERIOD_STEPS * step);
     let mut all: Vec<Mixture> = parts
         .map(|period| (fit.origin, period))
         .chain(besides)
@@ -176,7 +180,7 @@ fn candidates(fit: &Fit, times: &[i64], Place { span, step, besides }: Place) ->
     };
     refine(&mut all);
     let best = all[0];
-    for times in 2..=MOST_TIMES {
+    for times in 2..=MAX_MULTIPLE {
         let period = best.period * f64::from(times);
         if period <= span / 6.0 {
             all.extend((0..times).map(|tooth| tried(best.origin + f64::from(tooth) * best.period, period)));
@@ -189,21 +193,21 @@ fn candidates(fit: &Fit, times: &[i64], Place { span, step, besides }: Place) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     const SPAN: f64 = 3_600e9;
     const STEP: f64 = 1e9;
 
     /// Events in blocks of a second: a comb with jitter of which this share comes, and so many others; in s.
-    fn events(period: f64, jitter: f64, kept: f64, others: usize, dice: &mut Dice) -> Vec<i64> {
+    fn events(period: f64, jitter: f64, kept: f64, others: usize, rng: &mut Rng) -> Vec<i64> {
         let due = (0..).map(|n| 1.5 + f64::from(n) * period).take_while(|due| *due < SPAN / 1e9);
         let mut at: Vec<i64> = Vec::new();
         for due in due {
-            if dice.even() < kept {
-                at.push((due + jitter * dice.normal()).max(0.0) as i64);
+            if rng.uniform() < kept {
+                at.push((due + jitter * rng.normal()).max(0.0) as i64);
             }
         }
-        at.extend((0..others).map(|_| dice.below(3_600) as i64));
+        at.extend((0..others).map(|_| rng.below(3_600) as i64));
         at.sort_unstable();
         at.dedup();
         at.into_iter().map(|second| second * STEP as i64).collect()
@@ -211,25 +215,26 @@ mod tests {
 
     /// What is named where this was found, in s.
     fn named(times: &[i64], found: f64) -> (f64, Vec<f64>) {
-        let fit = Fit { origin: 1e9, period: found * 1e9, width: 2e9, tolerance: 2e9, members: Vec::new() };
+        let fit =
+            CombFit { origin: 1e9, period: found * 1e9, width: 2e9, tolerance: 2e9, members: Vec::new() };
         let fit = fit.moved(times, (1e9, found * 1e9), 2e9).expect("a comb");
-        let (fit, others) = likeliest(fit, times, Place { span: SPAN, step: STEP, besides: None });
+        let (fit, others) = likeliest(fit, times, SearchRange { span: SPAN, step: STEP, besides: None });
         (fit.period / 1e9, others.iter().map(|other| other / 1e9).collect())
     }
 
     #[test]
     fn multiples_and_parts_lead_to_the_period() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for (period, jitter, kept) in [(20.3, 0.5, 0.3), (20.3, 0.5, 0.6), (7.3, 0.5, 0.4), (5.2, 0.3, 0.3)] {
             for times in [1.0, 2.0, 3.0, 5.0] {
-                let (found, others) = named(&events(period, jitter, kept, 60, &mut dice), times * period);
+                let (found, others) = named(&events(period, jitter, kept, 60, &mut rng), times * period);
                 assert!(
                     (found / period - 1.0).abs() < 0.005 && others.is_empty(),
                     "{period}: {found} {others:?}"
                 );
             }
         }
-        let (found, _) = named(&events(20.3, 0.5, 0.6, 40, &mut dice), 20.3 / 4.0);
+        let (found, _) = named(&events(20.3, 0.5, 0.6, 40, &mut rng), 20.3 / 4.0);
         assert!((found - 20.3).abs() < 0.1, "{found}");
     }
 
@@ -237,9 +242,9 @@ mod tests {
     fn what_cannot_be_told_apart_is_named_together() {
         // Eight 20 s apart and one in the middle: a stranger, or the only one of seven teeth between that came.
         let times = [0, 20, 40, 50, 60, 80, 100, 120, 140].map(|second| second * STEP as i64);
-        let fit = Fit { origin: 0.0, period: 20e9, width: 2e9, tolerance: 2e9, members: Vec::new() };
+        let fit = CombFit { origin: 0.0, period: 20e9, width: 2e9, tolerance: 2e9, members: Vec::new() };
         let fit = fit.moved(&times, (0.0, 20e9), 2e9).expect("a comb");
-        let (fit, others) = likeliest(fit, &times, Place { span: 3_600e9, step: STEP, besides: None });
+        let (fit, others) = likeliest(fit, &times, SearchRange { span: 3_600e9, step: STEP, besides: None });
         assert!((fit.period / 1e9 - 20.0).abs() < 0.1, "{fit:?}");
         assert!(others.iter().any(|other| (other / 1e9 - 10.0).abs() < 0.1), "{others:?}");
     }
@@ -247,9 +252,9 @@ mod tests {
     #[test]
     fn strange_input_is_answered() {
         let times = [0i64, 1, 2, 3, 4, i64::MAX / 16];
-        let fit = Fit { origin: 0.0, period: 1.0, width: 1.0, tolerance: 0.4, members: Vec::new() };
+        let fit = CombFit { origin: 0.0, period: 1.0, width: 1.0, tolerance: 0.4, members: Vec::new() };
         if let Some(fit) = fit.moved(&times, (0.0, 1.0), 0.4) {
-            likeliest(fit, &times, Place { span: 1e18, step: 0.0, besides: Some((f64::NAN, 1.0)) });
+            likeliest(fit, &times, SearchRange { span: 1e18, step: 0.0, besides: Some((f64::NAN, 1.0)) });
         }
     }
 }

@@ -3,13 +3,14 @@
 pub mod burst;
 pub mod change;
 pub mod cluster;
+pub mod comb_fit;
 pub mod epochs;
-pub mod experiments;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 pub mod fold;
-pub mod lags;
 pub mod mixture;
-pub mod name;
+pub mod pair_differences;
 pub mod period;
+pub mod period_name;
 pub mod schuster;
-pub mod short;
-pub mod teeth;
+pub mod short_period;

@@ -11,14 +11,14 @@
 //! Events must be declustered: the differences inside bursts recur too. Periods above a sixth of the span are
 //! never claimed, nor are combs of fewer than five events.
 
-use super::lags::{Lag, pair_lags, significant};
-use super::mixture::{self, Place};
-use super::teeth::{FEWEST_MEMBERS, Fit};
+use super::comb_fit::{CombFit, MIN_MEMBERS};
+use super::mixture::{self, SearchRange};
+use super::pair_differences::{Lag, pair_lags, significant};
 
 /// More events than this are not looked at: pass the largest 2000.
-pub const MOST_EVENTS: usize = 5000;
+pub const MAX_EVENTS: usize = 5000;
 /// At most so many combs are taken out of the events, one after the other.
-pub const MOST_COMBS: usize = 4;
+pub const MAX_COMBS: usize = 4;
 /// What the pair differences may claim by chance, of all spans without a period.
 pub const ALPHA: f64 = 0.01;
 
@@ -66,13 +66,13 @@ pub fn combs(times: &[i64], span: (i64, i64), resolution_ns: i64, alpha: f64) ->
     let inside = times.iter().enumerate().filter(|&(_, &t)| span.0 <= t && t <= span.1);
     let mut left: Vec<Event> = inside.map(|(i, &t)| (t - span.0, i)).collect();
     left.sort_unstable();
-    let length = left.get(MOST_EVENTS).map_or(length, |event| event.0.max(1));
-    left.truncate(MOST_EVENTS);
+    let length = left.get(MAX_EVENTS).map_or(length, |event| event.0.max(1));
+    left.truncate(MAX_EVENTS);
     let mut found = Vec::new();
-    while found.len() < MOST_COMBS {
+    while found.len() < MAX_COMBS {
         let Some((fit, p)) = fundamental(&left, length, resolution_ns.max(1), alpha) else { break };
         let times: Vec<i64> = left.iter().map(|event| event.0).collect();
-        let place = Place { span: length as f64, step: resolution_ns.max(1) as f64, besides: None };
+        let place = SearchRange { span: length as f64, step: resolution_ns.max(1) as f64, besides: None };
         let (fit, or_ns) = mixture::likeliest(fit, &times, place);
         found.push(Comb { or_ns, ..comb_of(&fit, &left, span.0, resolution_ns.max(1), p) });
         // What is near a tooth and no member would make the same comb again.
@@ -82,19 +82,21 @@ pub fn combs(times: &[i64], span: (i64, i64), resolution_ns: i64, alpha: f64) ->
 }
 
 /// The best fold of the candidates, if the pair differences allow any.
-fn fundamental(events: &[Event], span: i64, resolution: i64, alpha: f64) -> Option<(Fit, f64)> {
-    if events.len() < FEWEST_MEMBERS {
+fn fundamental(events: &[Event], span: i64, resolution: i64, alpha: f64) -> Option<(CombFit, f64)> {
+    if events.len() < MIN_MEMBERS {
         return None;
     }
     let times: Vec<i64> = events.iter().map(|event| event.0).collect();
     let longest = span / 6;
     let lags = pair_lags(&times, longest);
     let frequent = significant(&lags, times.len(), (span, longest), resolution, alpha);
-    let mut best: Option<(f64, Fit, f64)> = None;
+    let mut best: Option<(f64, CombFit, f64)> = None;
     for lag in candidates(frequent) {
         for part in [1, 2, 3] {
             let Some(period) = period_by_multiples(&lags, &lag, part, longest) else { continue };
-            let Some(fit) = Fit::of(&times, period, lag.width_ns as f64, resolution as f64) else { continue };
+            let Some(fit) = CombFit::of(&times, period, lag.width_ns as f64, resolution as f64) else {
+                continue;
+            };
             let score = fit.score(times.len(), span as f64);
             let claim = FOLD_MARGIN + (fit.period / (2.0 * fit.tolerance)).ln().max(0.0);
             let better = best.as_ref().is_none_or(|best| score > best.0);
@@ -110,13 +112,13 @@ fn fundamental(events: &[Event], span: i64, resolution: i64, alpha: f64) -> Opti
 
 /// The fit, or that of a part or multiple of its period whose cycles are so much fuller that it is likelier:
 /// where most teeth are missing, no pair need be fewer than many periods apart.
-fn likeliest(mut fit: Fit, times: &[i64], span: i64, resolution: i64) -> Fit {
+fn likeliest(mut fit: CombFit, times: &[i64], span: i64, resolution: i64) -> CombFit {
     const PARTS: [f64; 8] = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 1.0 / 2.0, 1.0 / 3.0];
-    let score = |fit: &Fit| fit.score(times.len(), span as f64);
+    let score = |fit: &CombFit| fit.score(times.len(), span as f64);
     for _ in 0..PARTS.len() {
         let of_part = |part: &f64| {
             let period = fit.period / part;
-            let other = Fit::of(times, period, fit.tolerance, resolution as f64)?;
+            let other = CombFit::of(times, period, fit.tolerance, resolution as f64)?;
             other.settled(times, resolution as f64).filter(|other| other.period <= span as f64 / 6.0)
         };
         let others = PARTS.iter().filter_map(of_part);
@@ -169,7 +171,7 @@ fn period_by_multiples(lags: &[i64], lag: &Lag, part: u32, longest: i64) -> Opti
 }
 
 /// The residuals and errors of a fit, and its members among the events given.
-pub fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64) -> Comb {
+pub fn comb_of(fit: &CombFit, events: &[Event], start: i64, resolution: i64, p: f64) -> Comb {
     let times: Vec<i64> = events.iter().map(|event| event.0).collect();
     let errors = fit.errors(&times, resolution as f64);
     let (first, last) = (fit.members[0].0, fit.members[fit.members.len() - 1].0);
@@ -187,9 +189,9 @@ pub fn comb_of(fit: &Fit, events: &[Event], start: i64, resolution: i64, p: f64)
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiments::{Recipe, period_claims, period_found};
+    use super::super::fixture::{Recipe, period_claims, period_found};
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
     use proptest::prelude::*;
 
     const S: f64 = 1e9;
@@ -243,11 +245,11 @@ mod tests {
 
     #[test]
     fn two_combs_are_two_and_their_difference_none() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for _ in 0..3 {
             let minute = Recipe { random: 60, period_ns: 60.0 * S, jitter_ns: 2e6, missing: 0.2, ..HOUR };
-            let mut times = minute.events(&mut dice);
-            times.extend(Recipe { random: 0, period_ns: 300.0 * S, ..minute }.events(&mut dice));
+            let mut times = minute.events(&mut rng);
+            times.extend(Recipe { random: 0, period_ns: 300.0 * S, ..minute }.events(&mut rng));
             let found = combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA);
             let periods: Vec<f64> = found.iter().map(|comb| (comb.period_ns / 1e8).round() / 10.0).collect();
             assert_eq!(periods[0], 60.0, "{periods:?}");
@@ -257,12 +259,12 @@ mod tests {
 
     #[test]
     fn a_fit_says_what_it_knows() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let recipe = Recipe { random: 20, period_ns: 60.0 * S, jitter_ns: 5e6, missing: 0.3, ..HOUR };
         for walk_ns in [0.0, 20e6] {
             let mut outside = 0;
             for _ in 0..10 {
-                let times = Recipe { walk_ns, ..recipe }.events(&mut dice);
+                let times = Recipe { walk_ns, ..recipe }.events(&mut rng);
                 let comb = combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA).remove(0);
                 let made = times.len() - 20;
                 outside += usize::from((comb.period_ns - 60.0 * S).abs() > 3.0 * comb.period_se_ns);
@@ -279,10 +281,10 @@ mod tests {
 
     #[test]
     fn what_is_bunched_is_not_periodic() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         for _ in 0..20 {
-            let mut times = Recipe { random: 20, ..HOUR }.events(&mut dice);
-            times.extend(Recipe { random: 80, span_ns: HOUR.span_ns / 10, ..HOUR }.events(&mut dice));
+            let mut times = Recipe { random: 20, ..HOUR }.events(&mut rng);
+            times.extend(Recipe { random: 80, span_ns: HOUR.span_ns / 10, ..HOUR }.events(&mut rng));
             assert_eq!(combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA), []);
         }
     }

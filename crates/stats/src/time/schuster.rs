@@ -10,13 +10,13 @@ use std::f64::consts::TAU;
 /// Frequencies looked at per resolvable line.
 const OVERSAMPLING: f64 = 8.0;
 /// At most so many terms are summed in one search: a longer one ends at a lower frequency, and says so.
-const MOST_TERMS: f64 = 3e7;
+const MAX_TERMS: f64 = 3e7;
 /// After so many steps a rotating phase is computed anew.
 const RENEW: usize = 512;
 
 /// The strongest line of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct SpectralLine {
     /// Its frequency, Hz.
     pub hz: f64,
     /// Its power in units of the mean under events at random.
@@ -42,13 +42,13 @@ pub fn false_alarm(power: f64, independent: f64) -> f64 {
 }
 
 /// Searches events in ns, watched over `span_ns`, for the strongest frequency between two in Hz.
-pub fn search(times: &[i64], span_ns: i64, (from, to): (f64, f64)) -> Option<Line> {
+pub fn search(times: &[i64], span_ns: i64, (from, to): (f64, f64)) -> Option<SpectralLine> {
     let span = span_ns as f64 / 1e9;
     if times.len() < 2 || span_ns <= 0 || !(from > 0.0 && to > from && to.is_finite()) {
         return None;
     }
     let step = 1.0 / (OVERSAMPLING * span);
-    let affordable = (MOST_TERMS / times.len() as f64).floor().max(2.0);
+    let affordable = (MAX_TERMS / times.len() as f64).floor().max(2.0);
     let steps = ((to - from) / step).ceil().min(affordable);
     let to = to.min(from + steps * step);
     let (mut hz, at_grid) = grid_peak(times, from, step, steps as usize + 1);
@@ -64,11 +64,11 @@ pub fn search(times: &[i64], span_ns: i64, (from, to): (f64, f64)) -> Option<Lin
         reach *= 0.7;
     }
     let false_alarm = false_alarm(best, span * (to - from));
-    Some(Line { hz, power: best, false_alarm, searched_to_hz: to })
+    Some(SpectralLine { hz, power: best, false_alarm, searched_to_hz: to })
 }
 
 /// The false alarm probability of one given period, ns, whose error is at most one line's width.
-pub fn confirm(times: &[i64], span_ns: i64, period_ns: f64) -> Option<Line> {
+pub fn confirm(times: &[i64], span_ns: i64, period_ns: f64) -> Option<SpectralLine> {
     let (hz, width) = (1e9 / period_ns, 0.5e9 / span_ns as f64);
     search(times, span_ns, ((hz - width).max(width * 1e-3), hz + width))
 }
@@ -107,9 +107,9 @@ fn seconds(time: i64, origin: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::experiments::{Recipe, schuster_claims};
+    use super::super::fixture::Recipe;
     use super::*;
-    use crate::dice::{Dice, SEED};
+    use crate::rng::{Rng, SEED};
 
     #[test]
     fn powers_by_hand() {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn many_weak_events_give_the_line_away() {
-        let mut dice = Dice::new(SEED);
+        let mut rng = Rng::new(SEED);
         let weak = Recipe {
             span_ns: 600_000_000_000,
             random: 150,
@@ -133,7 +133,7 @@ mod tests {
             missing: 0.4,
             ..Recipe::HOUR
         };
-        let times = weak.events(&mut dice);
+        let times = weak.events(&mut rng);
         let line = search(&times, weak.span_ns, (0.1, 1.0)).expect("events");
         assert!((line.hz - 1.0 / 3.7).abs() < 0.3 / 600.0 && line.false_alarm < 1e-6, "{line:?}");
         assert!(confirm(&times, weak.span_ns, 3.7e9).expect("events").false_alarm < line.false_alarm);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_grid_agrees_with_the_sum() {
-        let times = Recipe { random: 40, ..Recipe::HOUR }.events(&mut Dice::new(SEED));
+        let times = Recipe { random: 40, ..Recipe::HOUR }.events(&mut Rng::new(SEED));
         let (hz, found) = grid_peak(&times, 0.01, 1e-5, 1500);
         assert!((found - power(&times, hz)).abs() < 1e-6 * found, "{found}");
         assert!((0..1500).all(|k| power(&times, 0.01 + 1e-5 * f64::from(k)) < found * (1.0 + 1e-6)));
@@ -152,7 +152,11 @@ mod tests {
     fn events_at_random_rarely_have_one() {
         // The peak between independent frequencies is higher than on them: the formula's M is too small by two or
         // three, and an alarm at 0.01 is one in fifty. Four standard deviations above that.
-        assert!(schuster_claims(50, 0.1, 60, SEED) <= 5);
+        let mut rng = Rng::new(SEED);
+        let recipe = Recipe { random: 50, ..Recipe::HOUR };
+        let mut line = || search(&recipe.events(&mut rng), recipe.span_ns, (0.002, 0.1));
+        let claims = (0..60).filter(|_| line().is_some_and(|line| line.false_alarm < 0.01)).count();
+        assert!(claims <= 5, "{claims}");
     }
 
     #[test]

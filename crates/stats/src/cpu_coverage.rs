@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 /// What one CPU's lines cover.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct CpuCoverage {
     /// Blocks, as stretches from a first one to the one after the last.
     blocks: BTreeMap<i64, i64>,
     /// Sum of the lengths of its lines.
     pub(super) span: i64,
 }
 
-impl Lane {
+impl CpuCoverage {
     /// Notes a block; false if there was a line of it already.
     pub(super) fn is_new(&mut self, index: i64) -> bool {
         let before = self.blocks.range(..=index).next_back().map(|(&from, &to)| (from, to));

@@ -1,14 +1,14 @@
-//! How often the bounds hold and the gates are wrong, on drawn data: the experiments that the methods are accepted by.
+//! How often the bounds of a fitted tail hold and its gates are wrong, on drawn data.
 //!
 //! Coles (2001), section 2.6.6, has the theory that the coverage is checked against. Every experiment is a function
-//! of its seed and number of repetitions; short forms are tests here, long ones are for a run of their own.
+//! of its seed and number of repetitions; the tests are short forms, `tails` has the long ones.
 
-use super::fit_test;
-use super::gap;
-use super::gev::{self, Gev, Shape};
-use super::profile::{self, Level, ONE_SIDED_95, TWO_SIDED_95};
-use super::steps::Steps;
-use crate::dice::Dice;
+use stats::rng::Rng;
+use stats::tail::fit_test;
+use stats::tail::gap;
+use stats::tail::gev::{self, Gev, Shape};
+use stats::tail::grouped_sample::GroupedSample;
+use stats::tail::profile::{self, Level, ONE_SIDED_95, TWO_SIDED_95};
 
 /// How often bounds of a level held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,8 +21,8 @@ pub struct Coverage {
     pub guarded: f64,
 }
 
-fn maxima(law: &Gev, n: usize, dice: &mut Dice) -> Vec<f64> {
-    (0..n).map(|_| law.level_of_rate(dice.exponential())).collect()
+fn maxima(law: &Gev, n: usize, rng: &mut Rng) -> Vec<f64> {
+    (0..n).map(|_| law.level_of_rate(rng.exponential())).collect()
 }
 
 fn not_below(bound: Option<f64>, level: f64) -> bool {
@@ -34,10 +34,10 @@ pub fn level_coverage(n: usize, xi: f64, reps: u32, seed: u64) -> Coverage {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
     let level = Level { blocks: 1.0, probability: 1.0 - 0.1 / n as f64 };
     let truth = level.of(&law);
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut held = [0u32; 3];
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0);
+        let steps = GroupedSample::new(&maxima(&law, n, &mut rng), 0.0);
         let Some((steps, fit)) =
             steps.and_then(|steps| gev::fit(&steps, Shape::USUAL).map(|fit| (steps, fit)))
         else {
@@ -45,7 +45,7 @@ pub fn level_coverage(n: usize, xi: f64, reps: u32, seed: u64) -> Coverage {
         };
         let both = profile::level_interval(&steps, &fit, level, TWO_SIDED_95);
         let upper = profile::level_upper(&steps, &fit, level, ONE_SIDED_95);
-        let guarded = gev::fit(&steps, Shape::GUARDED)
+        let guarded = gev::fit(&steps, Shape::NON_NEGATIVE)
             .and_then(|fit| profile::level_upper(&steps, &fit, level, ONE_SIDED_95));
         held[0] += u32::from(not_below(both.high, truth) && both.low.is_none_or(|low| low <= truth));
         held[1] += u32::from(not_below(upper, truth));
@@ -63,11 +63,11 @@ fn part(count: u32, reps: u32) -> f64 {
 pub fn prediction(n: usize, m: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
     let level = Level { blocks: m, probability: 0.95 };
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut held = [0u32; 2];
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0);
-        let next = law.level_of_rate(dice.exponential() / m);
+        let steps = GroupedSample::new(&maxima(&law, n, &mut rng), 0.0);
+        let next = law.level_of_rate(rng.exponential() / m);
         let Some(steps) = steps else { continue };
         let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
         held[0] += u32::from(level.of(&fit.law) >= next);
@@ -82,13 +82,13 @@ pub fn rounded_coverage(sigma: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 6.3, sigma, xi: 0.05 };
     let level = Level { blocks: 1.0, probability: 1.0 - 1.0 / 6000.0 };
     let truth = level.of(&law);
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut held = [0u32; 2];
     for _ in 0..reps {
-        let values: Vec<f64> = maxima(&law, 600, &mut dice).iter().map(|v| v.floor()).collect();
+        let values: Vec<f64> = maxima(&law, 600, &mut rng).iter().map(|v| v.floor()).collect();
         let middles: Vec<f64> = values.iter().map(|v| v + 0.5).collect();
         for (held, (values, width)) in held.iter_mut().zip([(values, 1.0), (middles, 0.0)]) {
-            let Some(steps) = Steps::new(&values, width) else { continue };
+            let Some(steps) = GroupedSample::new(&values, width) else { continue };
             let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
             let both = profile::level_interval(&steps, &fit, level, TWO_SIDED_95);
             *held += u32::from(not_below(both.high, truth) && both.low.is_none_or(|low| low <= truth));
@@ -101,16 +101,16 @@ pub fn rounded_coverage(sigma: f64, reps: u32, seed: u64) -> (f64, f64) {
 #[cfg(test)]
 pub fn fit_statistics(n: usize, xi: f64, reps: u32, seed: u64) -> [(f64, f64); 2] {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let (mut a2, mut au2) = (Vec::new(), Vec::new());
     for _ in 0..reps {
-        let steps = Steps::new(&maxima(&law, n, &mut dice), 0.0);
+        let steps = GroupedSample::new(&maxima(&law, n, &mut rng), 0.0);
         let Some((steps, fit)) =
             steps.and_then(|steps| gev::fit(&steps, Shape::USUAL).map(|fit| (steps, fit)))
         else {
             continue;
         };
-        let Some(statistics) = fit_test::statistics(&steps, &fit.law, &mut dice) else { continue };
+        let Some(statistics) = fit_test::statistics(&steps, &fit.law, &mut rng) else { continue };
         a2.push(statistics.0);
         au2.push(statistics.1);
     }
@@ -123,7 +123,7 @@ pub fn fit_statistics(n: usize, xi: f64, reps: u32, seed: u64) -> [(f64, f64); 2
 
 /// Which blocks carry a second mechanism.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mode {
+pub enum Contamination {
     /// None does.
     Clean,
     /// Every so many blocks one.
@@ -134,26 +134,26 @@ pub enum Mode {
 
 /// How often gates stop 600 Gumbel maxima (sigma 2, steps of 1, or law of shape xi) with a second mechanism `shift`
 /// higher: (gap at 0.01, A^2 or AU^2 beyond their approximate 99 % points 0.80 and 0.46).
-pub fn gates(mode: Mode, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
+pub fn gates(mode: Contamination, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 20.0, sigma: 2.0, xi };
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let mut stopped = [0u32; 2];
     for _ in 0..reps {
-        let mut values = maxima(&law, 600, &mut dice);
+        let mut values = maxima(&law, 600, &mut rng);
         for (block, value) in values.iter_mut().enumerate() {
             let carries = match mode {
-                Mode::Clean => false,
-                Mode::Every(blocks) => block % blocks.max(1) == 0,
-                Mode::Share(share) => dice.even() < share,
+                Contamination::Clean => false,
+                Contamination::Every(blocks) => block % blocks.max(1) == 0,
+                Contamination::Share(share) => rng.uniform() < share,
             };
             *value += if carries { shift } else { 0.0 };
         }
-        let Some(steps) = Steps::new(&values, 1.0) else { continue };
+        let Some(steps) = GroupedSample::new(&values, 1.0) else { continue };
         let Some(fit) = gev::fit(&steps, Shape::USUAL) else { continue };
         // Not used: with it the draws that follow are those of the accepted rates.
-        dice.bits();
+        rng.next_u64();
         let gap = gap::widest_gap(&steps, &fit.law);
-        let statistics = fit_test::statistics(&steps, &fit.law, &mut dice);
+        let statistics = fit_test::statistics(&steps, &fit.law, &mut rng);
         stopped[0] += u32::from(gap.is_some_and(|gap| gap.p < 0.01));
         stopped[1] += u32::from(statistics.is_some_and(|(a2, au2)| a2 > 0.80 || au2 > 0.46));
     }
@@ -163,7 +163,7 @@ pub fn gates(mode: Mode, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::SEED;
+    use stats::rng::SEED;
 
     /// Three standard deviations of a rate around the published one.
     fn near(rate: f64, published: f64, reps: u32) {
@@ -213,14 +213,14 @@ mod tests {
 
     #[test]
     fn gates_stop_a_second_mechanism_and_let_one_law_pass() {
-        let (gap, statistic) = gates(Mode::Clean, 0.0, 0.0, 60, SEED);
+        let (gap, statistic) = gates(Contamination::Clean, 0.0, 0.0, 60, SEED);
         near(gap, 0.02, 60);
         near(statistic, 0.01, 60);
-        let (gap, statistic) = gates(Mode::Every(60), 30.0, 0.0, 20, SEED);
+        let (gap, statistic) = gates(Contamination::Every(60), 30.0, 0.0, 20, SEED);
         near(gap, 1.0, 20);
         near(statistic, 1.0, 20);
-        near(gates(Mode::Share(0.005), 50.0, 0.0, 40, SEED).0, 0.915, 40);
-        let (gap, statistic) = gates(Mode::Share(0.05), 15.0, 0.0, 40, SEED);
+        near(gates(Contamination::Share(0.005), 50.0, 0.0, 40, SEED).0, 0.915, 40);
+        let (gap, statistic) = gates(Contamination::Share(0.05), 15.0, 0.0, 40, SEED);
         near(gap, 0.36, 40);
         near(statistic, 0.956, 40);
     }

@@ -11,7 +11,7 @@ use crate::law;
 pub const STOP_AT: f64 = 20.0;
 
 /// Where the counts of runs of one side spread more times as much as chance alone, there is no e-value to stop by.
-pub const MOST_SPREAD: f64 = 2.0;
+pub const MAX_OVERDISPERSION: f64 = 2.0;
 
 /// ln of the e-value against equal rates; `share_a` is A's share of the observed time, 0 to 1.
 pub fn ln_e_value(events_a: u64, events_b: u64, share_a: f64) -> f64 {
@@ -26,7 +26,7 @@ pub fn ln_e_value(events_a: u64, events_b: u64, share_a: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
 
     fn may_stop(events_a: u64, events_b: u64, share_a: f64) -> bool {
         ln_e_value(events_a, events_b, share_a) >= STOP_AT.ln()
@@ -62,12 +62,12 @@ mod tests {
 
     #[test]
     fn looking_after_every_event_keeps_five_percent() {
-        let mut dice = Dice::new(11);
+        let mut rng = Rng::new(11);
         let mut stopped = 0;
         for _ in 0..300 {
             let (mut a, mut b) = (0, 0);
             let stops = (0..150).any(|_| {
-                if dice.even() < 0.3 {
+                if rng.uniform() < 0.3 {
                     a += 1
                 } else {
                     b += 1

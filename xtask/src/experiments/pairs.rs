@@ -4,12 +4,12 @@
 //! (boot to boot), and spikes far above come as a Poisson process. Assumes what it simulates: the sizes
 //! found here hold for such data. Times are microseconds here, as the published sizes are.
 
-use super::conditional::{Exposure, p_two_sided};
-use super::harrell_davis::{Weights, sorted};
-use super::limit;
-use super::verdict::{Design, Verdict, compare, compare_rates};
-use crate::dice::Dice;
-use crate::law;
+use stats::law;
+use stats::pair::conditional_binomial::{Exposure, p_two_sided};
+use stats::pair::harrell_davis::{Weights, sorted};
+use stats::pair::limit;
+use stats::pair::verdict::{Design, Verdict, compare, compare_rates};
+use stats::rng::Rng;
 
 /// Gumbel scale in us, for a standard deviation of 2.565 us.
 const SCALE: f64 = 2.0;
@@ -38,18 +38,18 @@ impl Null {
         Null { units: 8, design: Design::Paired, tau, blocks: 600 }
     }
 
-    fn run(&self, dice: &mut Dice) -> Vec<f64> {
-        let shift = 20.0 + self.tau * dice.normal();
-        (0..self.blocks).map(|_| shift + gumbel(dice)).collect()
+    fn run(&self, rng: &mut Rng) -> Vec<f64> {
+        let shift = 20.0 + self.tau * rng.normal();
+        (0..self.blocks).map(|_| shift + gumbel(rng)).collect()
     }
 
     /// The fraction of comparisons of a quantile that declare a difference where there is none; no margin is granted.
     pub fn quantile_alarms(&self, q: f64, reps: usize, seed: u64) -> f64 {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let weights = Weights::new(self.blocks, q);
         fraction(reps, || {
             let mut side = || -> Vec<f64> {
-                (0..self.units).filter_map(|_| weights.of_sorted(&sorted(&self.run(&mut dice)))).collect()
+                (0..self.units).filter_map(|_| weights.of_sorted(&sorted(&self.run(&mut rng)))).collect()
             };
             let (a, b) = (side(), side());
             declares(compare(&a, &b, self.design, 0.0, 0.05).verdict)
@@ -58,16 +58,17 @@ impl Null {
 
     /// The same for the exceedance rate at a limit that was frozen in this way.
     pub fn rate_alarms(&self, frozen: Frozen, reps: usize, seed: u64) -> f64 {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         fraction(reps, || {
             let mut side = || -> Vec<Vec<i64>> {
                 let ns = |run: Vec<f64>| run.into_iter().map(|us| (us * 1e3) as i64).collect();
-                (0..self.units).map(|_| ns(self.run(&mut dice))).collect()
+                (0..self.units).map(|_| ns(self.run(&mut rng))).collect()
             };
             let (a, b) = (side(), side());
             let limit = match frozen {
                 Frozen::Pilot => limit::frozen(side().concat()),
                 Frozen::Both => limit::frozen(a.iter().chain(&b).flatten().copied()),
+                #[cfg(test)]
                 Frozen::Compared => limit::frozen(a.concat()),
             };
             let count = |side: &[Vec<i64>]| -> Vec<Exposure> {
@@ -88,6 +89,7 @@ pub enum Frozen {
     /// From the compared runs of A and B together.
     Both,
     /// From the compared runs of A alone.
+    #[cfg(test)]
     Compared,
 }
 
@@ -99,24 +101,24 @@ fn fraction(reps: usize, mut found: impl FnMut() -> bool) -> f64 {
     (0..reps).filter(|_| found()).count() as f64 / reps.max(1) as f64
 }
 
-fn gumbel(dice: &mut Dice) -> f64 {
-    -SCALE * dice.exponential().ln()
+fn gumbel(rng: &mut Rng) -> f64 {
+    -SCALE * rng.exponential().ln()
 }
 
 /// A Poisson number; the mean is at most some thousands.
-fn poisson(dice: &mut Dice, mean: f64) -> u64 {
-    let mut passed = dice.exponential();
+fn poisson(rng: &mut Rng, mean: f64) -> u64 {
+    let mut passed = rng.exponential();
     let mut events = 0;
     while passed < mean && events < 1_000_000 {
         events += 1;
-        passed += dice.exponential();
+        passed += rng.exponential();
     }
     events
 }
 
 /// How often each way of comparing finds a spike rate that was halved, from one segment of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct HalvedRateFound {
     /// The conditional binomial test of the exceedances at 5 %.
     pub conditional: f64,
     /// Mann and Whitney's test of the block maxima at 5 %.
@@ -126,16 +128,16 @@ pub struct Found {
 }
 
 /// One segment of A with one spike per minute, one of B with half of that, each this long.
-pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> Found {
-    let mut dice = Dice::new(seed);
+pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> HalvedRateFound {
+    let mut rng = Rng::new(seed);
     let mut found = [0usize; 3];
     for _ in 0..reps {
         let mut segment = |per_block: f64| -> Vec<f64> {
-            let spike = |dice: &mut Dice| 50.0 + 5.0 * dice.exponential();
+            let spike = |rng: &mut Rng| 50.0 + 5.0 * rng.exponential();
             (0..60 * minutes)
                 .map(|_| {
-                    let base = 10.0 + gumbel(&mut dice);
-                    if dice.even() < per_block { spike(&mut dice) } else { base }
+                    let base = 10.0 + gumbel(&mut rng);
+                    if rng.uniform() < per_block { spike(&mut rng) } else { base }
                 })
                 .collect()
         };
@@ -150,7 +152,7 @@ pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> Found {
         found[2] += usize::from(largest(&a) > largest(&b));
     }
     let [conditional, mann_whitney, larger_maximum] = found.map(|times| times as f64 / reps.max(1) as f64);
-    Found { conditional, mann_whitney, larger_maximum }
+    HalvedRateFound { conditional, mann_whitney, larger_maximum }
 }
 
 /// Mann and Whitney's p by the normal law, for values without ties: what the comparison does not use.
@@ -187,11 +189,11 @@ impl RatePairs {
 
     /// The fraction of comparisons that say "better"; the margin is granted only to equal rates.
     pub fn found_better(&self, reps: usize, seed: u64) -> f64 {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         fraction(reps, || {
             let mut segment = |rate: f64| {
-                let mean = rate * self.minutes * (self.spread * dice.normal()).exp();
-                Exposure { events: poisson(&mut dice, mean), time: self.minutes }
+                let mean = rate * self.minutes * (self.spread * rng.normal()).exp();
+                Exposure { events: poisson(&mut rng, mean), time: self.minutes }
             };
             let a: Vec<Exposure> = (0..self.pairs).map(|_| segment(self.rate)).collect();
             let b: Vec<Exposure> = (0..self.pairs).map(|_| segment(self.rate * self.factor)).collect();
@@ -248,7 +250,7 @@ mod tests {
     }
 
     fn mean_poisson(mean: f64) -> f64 {
-        let mut dice = Dice::new(7);
-        (0..2_000).map(|_| poisson(&mut dice, mean) as f64).sum::<f64>() / 2_000.0
+        let mut rng = Rng::new(7);
+        (0..2_000).map(|_| poisson(&mut rng, mean) as f64).sum::<f64>() / 2_000.0
     }
 }

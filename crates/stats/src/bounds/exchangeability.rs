@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::extrapolate::Extrapolation;
 use super::gates::Gate;
-use super::steadiness::FEWEST;
+use super::steadiness::MIN_BLOCKS;
 use crate::series::Series;
 use model::units::Nanos;
 
@@ -16,7 +16,7 @@ const NEEDED: [&str; 3] = ["G1", "G2", "G3"];
 
 /// Whether the blocks are exchangeable, which counting takes for granted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Alike {
+pub struct Exchangeability {
     /// `yes`, `no`, or `unknown` where there was too little to judge by.
     pub holds: &'static str,
     /// The gates that refuse it.
@@ -33,9 +33,9 @@ pub struct Alike {
     pub open: bool,
 }
 
-impl Alike {
+impl Exchangeability {
     /// What the gates say.
-    pub fn of(gates: &[Gate], series: &Series, beyond: &Extrapolation) -> Alike {
+    pub fn of(gates: &[Gate], series: &Series, beyond: &Extrapolation) -> Exchangeability {
         let gate = |id: &str| gates.iter().find(|gate| gate.id == id);
         let refusing: Vec<&Gate> = GATES
             .iter()
@@ -46,7 +46,7 @@ impl Alike {
         if let Some(first) = refusing.first() {
             let mut ids: Vec<&str> = refusing.iter().map(|gate| gate.id).collect();
             ids.sort_unstable();
-            return Alike {
+            return Exchangeability {
                 holds: "no",
                 condition: format!("{} ({})", first.condition, ids.join(", ")),
                 gates: ids,
@@ -65,8 +65,8 @@ impl Alike {
         let mut maxima = series.blocks.maxima();
         let first = maxima.next();
         let varies = maxima.any(|max| Some(max) != first);
-        let open = open.is_some() && varies && series.blocks.len() >= FEWEST;
-        Alike { holds, reason, block_ns, open, ..Alike::default() }
+        let open = open.is_some() && varies && series.blocks.len() >= MIN_BLOCKS;
+        Exchangeability { holds, reason, block_ns, open, ..Exchangeability::default() }
     }
 
     /// Whether no claim can rest on it: a gate refuses it, or could not judge blocks of which there were enough.

@@ -4,11 +4,11 @@
 //! for a phase that drifts.
 
 /// A comb has at least so many members: three events are two differences, which agree by chance.
-pub const FEWEST_MEMBERS: usize = 5;
+pub const MIN_MEMBERS: usize = 5;
 
 /// A comb fitted to times: `origin + n * period` within the tolerance, all ns.
 #[derive(Clone, Debug)]
-pub struct Fit {
+pub struct CombFit {
     /// Where cycle 0 is, ns.
     pub origin: f64,
     /// From tooth to tooth, ns.
@@ -21,11 +21,11 @@ pub struct Fit {
     pub members: Vec<(i64, usize)>,
 }
 
-impl Fit {
+impl CombFit {
     /// Folds the times on the period, takes the densest phase, and refines both by least squares.
-    pub fn of(times: &[i64], period: f64, width: f64, resolution: f64) -> Option<Fit> {
+    pub fn of(times: &[i64], period: f64, width: f64, resolution: f64) -> Option<CombFit> {
         let origin = densest_phase(times, period, 2.0 * width)?;
-        let mut fit = Fit { origin, period, width, tolerance: width, members: Vec::new() };
+        let mut fit = CombFit { origin, period, width, tolerance: width, members: Vec::new() };
         for _ in 0..3 {
             fit.refine(times, resolution)?;
         }
@@ -33,7 +33,7 @@ impl Fit {
     }
 
     /// Refines until the members stay the same: those that a wrong period left out come in one by one.
-    pub fn settled(mut self, times: &[i64], resolution: f64) -> Option<Fit> {
+    pub fn settled(mut self, times: &[i64], resolution: f64) -> Option<CombFit> {
         for _ in 0..40 {
             let before = self.members.clone();
             self.refine(times, resolution)?;
@@ -55,19 +55,19 @@ impl Fit {
         let (_, median, _) = off.select_nth_unstable_by(middle, f64::total_cmp);
         self.tolerance = (3.5 * 1.4826 * *median).min(4.0 * self.width).max(0.75 * resolution);
         self.members = self.nearest(times);
-        (self.members.len() >= FEWEST_MEMBERS && self.period >= 2.0 * self.tolerance).then_some(())
+        (self.members.len() >= MIN_MEMBERS && self.period >= 2.0 * self.tolerance).then_some(())
     }
 
     /// The comb of another period among the same times: its members within the tolerance, the line through them.
-    pub fn moved(&self, times: &[i64], (origin, period): (f64, f64), tolerance: f64) -> Option<Fit> {
-        let mut fit = Fit { origin, period, tolerance, width: self.width, members: Vec::new() };
+    pub fn moved(&self, times: &[i64], (origin, period): (f64, f64), tolerance: f64) -> Option<CombFit> {
+        let mut fit = CombFit { origin, period, tolerance, width: self.width, members: Vec::new() };
         for _ in 0..3 {
             fit.members = fit.nearest(times);
             (fit.origin, fit.period) = least_squares(times, &fit.members)?;
         }
         fit.members = fit.nearest(times);
         let same = (fit.period / period - 1.0).abs() < 0.01;
-        (same && fit.members.len() >= FEWEST_MEMBERS).then_some(fit)
+        (same && fit.members.len() >= MIN_MEMBERS).then_some(fit)
     }
 
     fn cycle(&self, time: i64) -> f64 {
@@ -194,8 +194,9 @@ mod tests {
         let mut times: Vec<i64> = (0..40).filter(|i| i % 7 != 3).map(|i| 500 + i * 10_007).collect();
         times.extend([4_000, 123_456, 300_001]);
         times.sort_unstable();
-        let fit =
-            Fit::of(&times, 10_010.0, 100.0, 1.0).and_then(|fit| fit.settled(&times, 1.0)).expect("a comb");
+        let fit = CombFit::of(&times, 10_010.0, 100.0, 1.0)
+            .and_then(|fit| fit.settled(&times, 1.0))
+            .expect("a comb");
         assert!((fit.period - 10_007.0).abs() < 1e-6, "{fit:?}");
         assert_eq!(fit.members.len(), 34);
         assert!(fit.errors(&times, 1.0).jitter < 1e-6);
@@ -205,7 +206,7 @@ mod tests {
     #[test]
     fn two_in_a_cycle_are_one_member_the_nearer() {
         let times = [0, 1000, 2000, 2009, 3000, 4000, 5000];
-        let fit = Fit::of(&times, 1000.0, 20.0, 10.0).expect("a comb");
+        let fit = CombFit::of(&times, 1000.0, 20.0, 10.0).expect("a comb");
         assert_eq!(fit.members.iter().map(|member| member.1).collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6]);
     }
 

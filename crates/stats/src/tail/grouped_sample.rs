@@ -20,7 +20,7 @@ pub struct Step {
 
 /// Values in ascending order, equal ones together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Steps {
+pub struct GroupedSample {
     steps: Vec<Step>,
     n: f64,
 }
@@ -30,19 +30,19 @@ const MANY: usize = 120;
 /// How far apart values that are put together may lie, in spreads of the bulk: about a twelfth of a Gumbel sigma.
 const CLOSE: f64 = 0.12;
 /// Values are put together further apart where otherwise more groups than this would be left.
-const MOST_GROUPS: usize = 2000;
+const MAX_GROUPS: usize = 2000;
 /// A step of at most this part of the bulk's spread has the probability of its middle's density times its width, to
 /// a millionth part.
 const NARROW: f64 = 0.01;
 /// Unless it holds more than this part of all values: a density can grow without end where many are equal.
-const MOST_ALIKE: f64 = 0.05;
+const MAX_TIE_SHARE: f64 = 0.05;
 
-impl Steps {
+impl GroupedSample {
     /// Values recorded in steps of `width` (0: continuous), each as the lower edge of its step; None without values or with one that is not finite.
     ///
     /// Values need not have been rounded yet. One less than a millionth of a step below an edge counts as on it:
     /// decimal fractions are not exact in binary.
-    pub fn new(values: &[f64], width: f64) -> Option<Steps> {
+    pub fn new(values: &[f64], width: f64) -> Option<GroupedSample> {
         if values.is_empty() || !values.iter().all(|v| v.is_finite()) || !(width >= 0.0 && width.is_finite())
         {
             return None;
@@ -54,15 +54,15 @@ impl Steps {
         let lows = Levels::of(values.iter().map(edge), values.len());
         let step = |&(low, count): &(f64, u64)| Step { low, high: low + width, count: count as f64 };
         let steps: Vec<Step> = lows.all().iter().map(step).collect();
-        Some(Steps { steps, n: values.len() as f64 })
+        Some(GroupedSample { steps, n: values.len() as f64 })
     }
 
-    /// Steps as they are; None without any, or where they are not in ascending order.
-    pub fn of_steps(steps: Vec<Step>) -> Option<Steps> {
+    /// GroupedSample as they are; None without any, or where they are not in ascending order.
+    pub fn of_steps(steps: Vec<Step>) -> Option<GroupedSample> {
         let n: f64 = steps.iter().map(|step| step.count).sum();
         let ordered = steps.windows(2).all(|pair| pair[0].low < pair[1].low);
         let sound = steps.iter().all(|s| s.low.is_finite() && s.high >= s.low && s.count > 0.0);
-        (!steps.is_empty() && ordered && sound && n.is_finite()).then_some(Steps { steps, n })
+        (!steps.is_empty() && ordered && sound && n.is_finite()).then_some(GroupedSample { steps, n })
     }
 
     /// The steps, ascending.
@@ -144,7 +144,7 @@ impl Steps {
         let mut distance = close * self.bulk_scale(scale) / scale;
         let mut steps = self.scaled(centre, scale, distance);
         for _ in 0..20 {
-            if close == 0.0 || steps.len() <= MOST_GROUPS {
+            if close == 0.0 || steps.len() <= MAX_GROUPS {
                 break;
             }
             distance *= 2.0;
@@ -176,7 +176,7 @@ impl Steps {
     /// Whether every step is so narrow beside the spread of the bulk that a density will do.
     fn are_narrow(&self, scale: f64) -> bool {
         let width = NARROW * self.bulk_scale(scale);
-        self.steps.iter().all(|s| s.high - s.low <= width && s.count <= MOST_ALIKE * self.n)
+        self.steps.iter().all(|s| s.high - s.low <= width && s.count <= MAX_TIE_SHARE * self.n)
     }
 }
 
@@ -229,21 +229,21 @@ mod tests {
 
     #[test]
     fn values_fall_into_their_steps() {
-        let steps = Steps::new(&[0.3, 0.1, 0.25, 0.3], 0.1).unwrap();
+        let steps = GroupedSample::new(&[0.3, 0.1, 0.25, 0.3], 0.1).unwrap();
         let lows: Vec<(i64, f64)> =
             steps.all().iter().map(|s| ((s.low * 100.0).round() as i64, s.count)).collect();
         assert_eq!(lows, [(10, 1.0), (20, 1.0), (30, 2.0)]);
-        assert_eq!(Steps::new(&[2.0, 1.0], 0.0).unwrap().all()[0].high, 1.0);
+        assert_eq!(GroupedSample::new(&[2.0, 1.0], 0.0).unwrap().all()[0].high, 1.0);
     }
 
     #[test]
     fn what_is_no_data_is_none() {
-        assert_eq!(Steps::new(&[], 1.0), None);
-        assert_eq!(Steps::new(&[1.0, f64::NAN], 1.0), None);
-        assert_eq!(Steps::new(&[1.0], -1.0), None);
-        assert_eq!(Steps::of_steps(Vec::new()), None);
+        assert_eq!(GroupedSample::new(&[], 1.0), None);
+        assert_eq!(GroupedSample::new(&[1.0, f64::NAN], 1.0), None);
+        assert_eq!(GroupedSample::new(&[1.0], -1.0), None);
+        assert_eq!(GroupedSample::of_steps(Vec::new()), None);
         for constant in [&[5.0; 9][..], &[1.0, 2.0, 2.0][..], &[7.0][..]] {
-            assert!(Steps::new(constant, 0.0).unwrap().standard().is_none());
+            assert!(GroupedSample::new(constant, 0.0).unwrap().standard().is_none());
         }
     }
 
@@ -251,13 +251,13 @@ mod tests {
     fn narrow_steps_count_by_density_unless_many_are_equal() {
         let values: Vec<f64> = (1..200).map(|i| 1e4 * (1.0 + f64::from(i) / 200.0).ln()).collect();
         let is_narrow = |values: &[f64], width: f64| {
-            let steps = Steps::new(values, width).unwrap().standard().unwrap().steps;
+            let steps = GroupedSample::new(values, width).unwrap().standard().unwrap().steps;
             steps.iter().all(|step| step.low == step.high)
         };
         assert!(is_narrow(&values, 1.0) && is_narrow(&values, 0.0) && !is_narrow(&values, 200.0));
         let alike: Vec<f64> = values.iter().copied().chain([7.0; 20]).collect();
         assert!(!is_narrow(&alike, 1.0));
-        let steps = Steps::new(&values, 1.0).unwrap();
+        let steps = GroupedSample::new(&values, 1.0).unwrap();
         let fit = gev::fit(&steps, gev::Shape::USUAL).unwrap();
         let by_steps = fit.law.nllh(steps.all());
         assert!((fit.nllh - by_steps).abs() < 1e-4, "{} {by_steps}", fit.nllh);
@@ -267,18 +267,18 @@ mod tests {
     fn far_values_do_not_swallow_the_bulk() {
         let mut values: Vec<f64> = (0..500).map(|i| f64::from(i) / 100.0).collect();
         values.extend([1e6, 1e7]);
-        let steps = Steps::new(&values, 0.0).unwrap();
+        let steps = GroupedSample::new(&values, 0.0).unwrap();
         assert!(steps.standard().unwrap().steps.len() > 20);
         let wide: Vec<f64> =
             (0..40_000).map(|i| if i % 4 == 0 { f64::from(i).powi(3) } else { 1.0 }).collect();
-        let steps = Steps::new(&wide, 0.0).unwrap();
-        assert!(steps.standard().unwrap().steps.len() <= MOST_GROUPS);
+        let steps = GroupedSample::new(&wide, 0.0).unwrap();
+        assert!(steps.standard().unwrap().steps.len() <= MAX_GROUPS);
     }
 
     #[test]
     fn putting_together_keeps_count_and_moments() {
         let values: Vec<f64> = (0..5_000).map(|i| f64::from(i * i % 7_919)).collect();
-        let steps = Steps::new(&values, 1.0).unwrap();
+        let steps = GroupedSample::new(&values, 1.0).unwrap();
         let few = steps.standard().unwrap().steps;
         let moment =
             |steps: &[Step], k: i32| steps.iter().map(|s| s.low.powi(k) * s.count).sum::<f64>() / 5_000.0;

@@ -8,7 +8,7 @@
 //! two-sided p is twice the one-sided one, which for all flips equals counting sums at least as far from 0.
 
 use super::inversion::{Relabelled, draws_for};
-use crate::dice::{Dice, SEED};
+use crate::rng::{Rng, SEED};
 
 /// Up to here all flips are gone through.
 const EXACT_PAIRS: usize = 20;
@@ -43,13 +43,13 @@ fn all(differences: &[f64]) -> Relabelled {
 }
 
 fn drawn(differences: &[f64], seed: u64) -> Relabelled {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let draws = draws_for(differences.len());
     let mut means = Vec::with_capacity(draws);
     for _ in 0..draws {
         let (mut sum, mut members) = (0.0, 0u32);
         for some in differences.chunks(64) {
-            let flips = dice.bits();
+            let flips = rng.next_u64();
             for (at, difference) in some.iter().enumerate() {
                 if flips >> at & 1 == 1 {
                     sum += difference;
@@ -68,6 +68,7 @@ fn drawn(differences: &[f64], seed: u64) -> Relabelled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
     use proptest::prelude::*;
 
     /// The same by Gray code: one sign changes at a time, and the sums are counted.
@@ -107,9 +108,9 @@ mod tests {
 
     #[test]
     fn eight_pairs_of_nothing_are_called_different_in_twelve_of_256_cases() {
-        let mut dice = Dice::new(6);
+        let mut rng = Rng::new(6);
         let alarms = (0..3_000).filter(|_| {
-            let differences: Vec<f64> = (0..8).map(|_| dice.normal()).collect();
+            let differences: Vec<f64> = (0..8).map(|_| rng.normal()).collect();
             relabelled(&differences).p_two_sided(0.0) <= 0.05
         });
         let rate = alarms.count() as f64 / 3_000.0;
@@ -130,8 +131,8 @@ mod tests {
 
     #[test]
     fn drawn_flips_agree_with_all() {
-        let mut dice = Dice::new(3);
-        let differences: Vec<f64> = (0..12).map(|_| dice.normal() + 0.5).collect();
+        let mut rng = Rng::new(3);
+        let differences: Vec<f64> = (0..12).map(|_| rng.normal() + 0.5).collect();
         let (every, some) = (all(&differences), drawn(&differences, 4));
         assert!((every.p_two_sided(0.0) - some.p_two_sided(0.0)).abs() < 0.01);
         let (every, some) = (every.interval(0.9).unwrap(), some.interval(0.9).unwrap());
@@ -140,8 +141,8 @@ mod tests {
 
     #[test]
     fn many_pairs_take_bounded_work() {
-        let mut dice = Dice::new(5);
-        let differences: Vec<f64> = (0..300).map(|_| dice.normal() + 1.0).collect();
+        let mut rng = Rng::new(5);
+        let differences: Vec<f64> = (0..300).map(|_| rng.normal() + 1.0).collect();
         let found = relabelled(&differences);
         assert_eq!(found.p_two_sided(0.0), 2.0 / 20_000.0);
         let interval = found.interval(0.95).unwrap();

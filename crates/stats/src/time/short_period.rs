@@ -6,10 +6,10 @@
 
 use std::f64::consts::TAU;
 
-use super::mixture::{self, Place};
+use super::comb_fit::CombFit;
+use super::mixture::{self, SearchRange};
 use super::period::{Comb, comb_of};
 use super::schuster;
-use super::teeth::Fit;
 
 /// Longer periods are seen by the differences of pairs.
 const LONGEST: f64 = 12.0;
@@ -21,14 +21,14 @@ const AS_STRONG: f64 = 0.6;
 const OFF: (f64, f64) = (0.12, 0.4);
 /// A line may be up to this harmonic of another.
 const HARMONICS: u32 = 150;
-const FEWEST: usize = 8;
+const MIN_EVENTS: usize = 8;
 /// A comb of fewer of its cycles than this may be one of a longer period.
 const OCCUPIED: f64 = 0.15;
 
 /// The comb of a short period, times and step in ns; none where chance may have made it.
 pub fn comb(times: &[i64], span: (i64, i64), step: i64, alpha: f64) -> Option<Comb> {
     let length = span.1.checked_sub(span.0).filter(|&length| length > 0 && step > 0)?;
-    if times.len() < FEWEST {
+    if times.len() < MIN_EVENTS {
         return None;
     }
     let second = step as f64 / 1e9;
@@ -62,14 +62,15 @@ fn named(comb: Comb, times: &[i64], length: i64, step: i64) -> Option<Comb> {
     let width = step as f64;
     let reach = (OFF.0 * comb.period_ns).max(OFF.1 * width);
     let (origin, period) = ((comb.phase_ns - first) as f64, comb.period_ns);
-    let start = Fit { origin, period, width, tolerance: reach, members: Vec::new() };
+    let start = CombFit { origin, period, width, tolerance: reach, members: Vec::new() };
     let fit = start.moved(&at, (origin, period), reach)?;
     let own = fit.period;
     // Blocks know a frequency f and 1 - f of a cycle per block only by the sign of the phase.
     let cycles = width / own;
     let image = (-origin * cycles / (1.0 - cycles), width / (1.0 - cycles));
     let besides = Some(image).filter(|image| image.1 < 2.0 * width && own > 2.0 * width);
-    let (fit, or_ns) = mixture::likeliest(fit, &at, Place { span: length as f64, step: width, besides });
+    let (fit, or_ns) =
+        mixture::likeliest(fit, &at, SearchRange { span: length as f64, step: width, besides });
     if (fit.period / own - 1.0).abs() < 0.01 {
         return Some(Comb { or_ns, ..comb });
     }
@@ -98,7 +99,7 @@ fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
         found.iter().map(|member| member.1).sum::<f64>() / n,
     );
     let spread: f64 = found.iter().map(|member| (member.0 - mean_n).powi(2)).sum();
-    if found.len() < FEWEST || spread <= 0.0 {
+    if found.len() < MIN_EVENTS || spread <= 0.0 {
         return None;
     }
     let slope = found.iter().map(|member| (member.0 - mean_n) * (member.1 - mean_t)).sum::<f64>() / spread;
@@ -126,17 +127,17 @@ fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
 
     const STEP: i64 = 1_000_000_000;
     const BLOCKS: usize = 3_600;
 
     /// Of 3600 blocks those with a tooth, less the missing ones, and so many others.
     fn events(period: f64, kept: f64, others: usize, seed: u64) -> Vec<i64> {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let teeth = (0..).map(|n| (n as f64 * period) as usize).take_while(|&at| at < BLOCKS);
-        let mut blocks: Vec<usize> = teeth.filter(|_| dice.even() < kept).collect();
-        blocks.extend((0..others).map(|_| dice.below(BLOCKS)));
+        let mut blocks: Vec<usize> = teeth.filter(|_| rng.uniform() < kept).collect();
+        blocks.extend((0..others).map(|_| rng.below(BLOCKS)));
         blocks.sort_unstable();
         blocks.dedup();
         blocks.into_iter().map(|block| block as i64 * STEP).collect()
