@@ -99,7 +99,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             (follow.run(run, &host, &mut sink), follow.into_spikes())
         }
     };
-    let RunSink { writer, live } = sink;
+    let RunSink { writer, live, .. } = sink;
     drop(live);
     let mut run = match measured {
         Ok(run) => run,

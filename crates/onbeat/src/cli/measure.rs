@@ -48,7 +48,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         prepare(&args.flags, Command::Measure, environment)?;
     let measured = start::measure(plan, run, &core_types, &mut sink, None);
     rt::release_code_pages(); // that of the measuring
-    let RunSink { writer, live } = sink;
+    let RunSink { writer, live, .. } = sink;
     drop(live);
     let mut run = match measured {
         Ok(run) => run,

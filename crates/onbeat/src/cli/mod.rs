@@ -29,6 +29,7 @@ mod measure;
 mod measure_flags;
 mod outputs;
 mod read_flags;
+mod recovery;
 mod report;
 mod rules;
 mod running;

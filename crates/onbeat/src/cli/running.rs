@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use super::Environment;
 use super::live::Live;
 use super::measure_flags::MeasureFlags;
+use super::recovery::RecoveryRecords;
 use crate::measure::integrity::entry;
 use crate::measure::preconditions::Preconditions;
 use crate::measure::sink::{Progress, Sink};
@@ -64,7 +65,7 @@ pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment
     let live = (!flags.quiet && !environment.dumb && io::stderr().is_terminal())
         .then(|| Live::new(&plan, environment));
     let housekeeping = intent.housekeeping;
-    Ok(PreparedRun { plan, machine, housekeeping, run, core_types, before, sink: RunSink { writer, live } })
+    Ok(PreparedRun { plan, machine, housekeeping, run, core_types, before, sink: RunSink { writer, live, recovery: RecoveryRecords::default() } })
 }
 
 /// What a killed hunt left armed costs every wake-up: it goes before anything is measured.
@@ -80,6 +81,7 @@ pub struct RunSink {
     pub writer: Writer,
     /// The screen, if there is one.
     pub live: Option<Live>,
+    pub recovery: RecoveryRecords,
 }
 
 impl Sink for RunSink {
@@ -87,7 +89,7 @@ impl Sink for RunSink {
         if let Some(live) = &mut self.live {
             live.show(tick);
         }
-        self.writer.second(tick.blocks, tick.tails)
+        self.writer.second(tick.blocks, self.recovery.of(tick.closed))
     }
 
     fn checkpoint(&mut self, run: &Run) -> Result<(), String> {

@@ -7,7 +7,7 @@ use super::response::ResponseTime;
 use super::scope::{Scope, buffer_kib};
 use super::source::{Collected, EventSource, RecordingLevel, WantedSpan};
 use super::window::{WindowEvents, WindowRequest, window_events};
-use crate::measure::hunter::LateWakeup;
+use crate::measure::late::LateWakeup;
 use bundle::events::Events;
 use host::clock;
 use model::error::Outcome;

@@ -2,26 +2,26 @@
 
 use super::explainer::{Explainer, LateTask, timer_start};
 use super::followed_blocks::FollowedBlocks;
+use super::followed_cpus::FollowedCpus;
 use super::found_spikes::FoundSpikes;
 use super::hunter::SpikeOptions;
 use super::losses::Losses;
 use super::placement::HousekeepingPlacement;
 use super::source::RecordingLevel;
-use super::steal::StealByCpu;
 use super::threshold::automatic;
 use super::victims::{self, Victim};
 use super::wakeups::{Wakeup, WakeupTracker};
 use crate::measure::block::{BLOCK_LENGTH, LatencySample};
 use crate::measure::cost;
-use crate::measure::hunter::{LateWakeup, POLL_INTERVAL};
+use crate::measure::hunter::POLL_INTERVAL;
 use crate::measure::integrity::entry;
+use crate::measure::late::LateWakeup;
 use crate::measure::sink::{Progress, Sink};
-use crate::measure::total::{Total, block_line, fill_tail, levels};
 use host::rt::{self, Woken};
 use host::{Host, clock};
 use model::error::{Exit, Outcome, Trouble, run_with};
 use model::histogram::{Counts, bucket_of};
-use model::run::{self, Block, Integrity, Run};
+use model::run::{self, Integrity, Run};
 use model::text::several;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{Ended, IntegrityKind};
@@ -59,15 +59,13 @@ pub struct FollowThreads {
     stacks: bool,
     /// Wake-ups before there was a threshold: counted, not looked at.
     first_counts: Counts,
-    blocks: FollowedBlocks,
+    cpus: FollowedCpus,
     /// What the housekeeping thread had run by then, by its own clock.
     used_before: Option<Nanos>,
     /// Events that are younger than what was read of the other CPUs wait here.
     waiting: Vec<Raw>,
     starts: Vec<(i32, u64, u64)>,
     learned: bool,
-    totals: Vec<Total>,
-    steal: StealByCpu,
     placement: HousekeepingPlacement,
     wakeups: u64,
     limit_reached: bool,
@@ -98,13 +96,11 @@ impl FollowThreads {
             over: wanted.over,
             stacks: wanted.stacks,
             first_counts: Counts::default(),
-            blocks: FollowedBlocks::new(Nanos(0)),
+            cpus: FollowedCpus::new(&online, &host.virtualization),
             used_before: None,
             waiting: Vec::new(),
             starts: Vec::new(),
             learned: false,
-            totals: Vec::new(),
-            steal: StealByCpu::new(&online, &host.virtualization),
             placement,
             wakeups: 0,
             limit_reached: false,
@@ -135,7 +131,8 @@ impl FollowThreads {
         }
         let began = clock::monotonic();
         self.used_before = clock::thread_cpu();
-        (self.blocks, self.losses) = (FollowedBlocks::new(began), Losses::new(began));
+        self.cpus.blocks = FollowedBlocks::new(began);
+        self.losses = Losses::new(began);
         run.started = wall_time(began + clock::wall_offset());
         // A kill before the first checkpoint leaves a run that is known to follow threads.
         self.note_storage(sink.checkpoint(&run), &mut run);
@@ -143,7 +140,7 @@ impl FollowThreads {
         if run.ended == Ended::Victim {
             run.integrity.push(self.ended());
         } else if self.wakeups == 0 && !self.losses.any() {
-            let watched = (self.blocks.until() - self.blocks.began()).spoken();
+            let watched = (self.cpus.elapsed()).spoken();
             let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
             run.integrity.push(entry(IntegrityKind::Victim, None, false, detail));
         }
@@ -154,7 +151,7 @@ impl FollowThreads {
 
     /// Goes on until something ends it; which that was.
     fn watch_until_end(&mut self, run: &mut Run, host: &Host, sink: &mut dyn Sink) -> Ended {
-        let began = self.blocks.began();
+        let began = self.cpus.blocks.began();
         let end = self.limits.duration.map(|length| began + length);
         let (mut next, mut seconds) = (began + BLOCK_LENGTH, 0);
         loop {
@@ -182,14 +179,14 @@ impl FollowThreads {
                     seen = self.poll(upto);
                 }
                 self.losses.ended(upto);
-                self.blocks.finish(upto);
+                self.cpus.blocks.finish(upto);
                 self.second(run, sink);
                 return reason;
             }
             if now < next {
                 continue;
             }
-            self.blocks.close_elapsed(seen);
+            self.cpus.blocks.close_elapsed(seen);
             self.second(run, sink);
             let moved = self.place(run, host);
             self.note_storage(
@@ -234,7 +231,7 @@ impl FollowThreads {
     }
 
     fn ended(&self) -> Integrity {
-        let after = (self.blocks.until() - self.blocks.began()).spoken();
+        let after = (self.cpus.elapsed()).spoken();
         let kept =
             if self.wakeups > 0 { "what was seen until then is kept" } else { "no wake-up was recorded" };
         let detail = format!("every thread that was followed has ended after {after}: {kept}");
@@ -286,7 +283,7 @@ impl FollowThreads {
     fn learn(&mut self) {
         if self.learned
             || !self.stacks
-            || clock::monotonic() - self.blocks.began() < BLOCK_LENGTH
+            || clock::monotonic() - self.cpus.blocks.began() < BLOCK_LENGTH
             || self.starts.is_empty()
         {
             return;
@@ -300,7 +297,7 @@ impl FollowThreads {
     fn count(&mut self, wakeup: &Wakeup) -> bool {
         let latency = wakeup.actual - wakeup.expected;
         self.wakeups += 1;
-        self.blocks.add(wakeup.cpu, LatencySample { latency, cycle: 0, time: wakeup.actual });
+        self.cpus.blocks.add(wakeup.cpu, LatencySample { latency, cycle: 0, time: wakeup.actual });
         self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);
         self.threshold(latency).is_some_and(|over| latency >= over)
     }
@@ -312,7 +309,7 @@ impl FollowThreads {
         self.first_counts.add(bucket_of(latency), 1);
         let wait =
             self.limits.duration.map_or(MAX_FIRST_WAIT, |length| Nanos(length.0 / 4).min(MAX_FIRST_WAIT));
-        if self.wakeups >= FIRST_WAKEUPS || clock::monotonic() - self.blocks.began() >= wait {
+        if self.wakeups >= FIRST_WAKEUPS || clock::monotonic() - self.cpus.blocks.began() >= wait {
             let (over, why) = automatic(&self.first_counts);
             let over = self.limits.latency.map_or(over, |limit| over.min(limit));
             (self.over, self.checkpoint_due) = (Some(over), true);
@@ -323,34 +320,16 @@ impl FollowThreads {
 
     /// Hands over the blocks that were closed.
     fn second(&mut self, run: &mut Run, sink: &mut dyn Sink) {
-        let wall = clock::wall_offset();
-        let (mut blocks, mut tails): (Vec<Block>, Vec<_>) = (Vec::new(), Vec::new());
-        self.steal.read();
-        for (cpu, taken) in self.blocks.take() {
-            let mut line = block_line(cpu, &taken, &levels());
-            line.missed = None;
-            line.steal_ns = self.steal.take(cpu, taken.cycles == 0 && taken.start == self.blocks.began());
-            let at = self.totals.partition_point(|total| total.cpu < cpu);
-            if self.totals.get(at).is_none_or(|total| total.cpu != cpu) {
-                let began = self.blocks.began();
-                self.totals.insert(at, Total::new(cpu, String::new(), Nanos(0), began, 0));
-            }
-            self.totals[at].absorb(&taken, wall);
-            blocks.push(line);
-            let mut tail = Default::default();
-            fill_tail(&mut tail, cpu, &taken, wall);
-            tails.push(tail);
-        }
-        self.steal.carry_over(self.totals.iter().map(|total| total.cpu));
+        let (blocks, closed) = self.cpus.second();
         self.explainer.second(&blocks);
-        let tick = Progress {
+        let progress = Progress {
             blocks: &blocks,
-            tails: &tails,
-            totals: &self.totals,
-            elapsed: self.blocks.until() - self.blocks.began(),
+            closed: &closed,
+            totals: self.cpus.totals(),
+            elapsed: self.cpus.elapsed(),
             duration: self.limits.duration,
         };
-        let written = sink.second(&tick);
+        let written = sink.second(&progress);
         self.note_storage(written, run);
     }
 
@@ -363,13 +342,9 @@ impl FollowThreads {
     }
 
     fn fill(&mut self, run: &mut Run, last: bool) {
-        let until = self.blocks.until();
-        (run.elapsed_ns, run.checkpoint_mono_ns) = (Some(until - self.blocks.began()), Some(until));
-        run.cpus = self.totals.iter().map(Total::document).collect();
-        run.cpus.iter_mut().for_each(|cpu| cpu.until_mono_ns = Some(until));
-        run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
+        self.cpus.fill(run);
         run.overhead.max_rss_kib = host::peak_memory_kib();
-        let span = clock::monotonic() - self.blocks.began();
+        let span = clock::monotonic() - self.cpus.blocks.began();
         run.overhead.housekeeping_cpu_share =
             cost::share_between(self.used_before, clock::thread_cpu(), span);
         if last && self.over.is_none() {
@@ -401,7 +376,8 @@ mod tests {
         let mut follow = FollowThreads::new(explainer, Vec::new(), limits, &options, placement, &run.host);
         follow.tracker = WakeupTracker::new([7], 202);
         let start = clock::monotonic().0;
-        (follow.blocks, follow.losses) = (FollowedBlocks::new(Nanos(start)), Losses::new(Nanos(start)));
+        follow.cpus.blocks = FollowedBlocks::new(Nanos(start));
+        follow.losses = Losses::new(Nanos(start));
         let wakeup = |at, ns| vec![switch(at - 100, 0, 7, 3), waking(at, 0, 3, 7), switch(at + ns, 0, 3, 7)];
         script.borrow_mut().events = [wakeup(start + 1_000, 900), wakeup(start + 10_000, 9_000)].concat();
         assert_eq!(follow.poll(Nanos(start + 50_000)), Nanos(start + 50_000));
@@ -413,7 +389,7 @@ mod tests {
         script.borrow_mut().events.extend([switch(start + 80_000, 0, 3, 7)]);
         follow.poll(Nanos(start + 90_000));
         assert_eq!((follow.wakeups, follow.losses.looks), (2, 1));
-        follow.blocks.finish(Nanos(start + 90_000));
+        follow.cpus.blocks.finish(Nanos(start + 90_000));
         follow.fill(&mut run, true);
         assert_eq!(run.recorder.map(|account| (account.looks_lost, account.latency_ns.0)), Some((1, 9_000)));
     }

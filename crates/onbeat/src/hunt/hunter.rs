@@ -9,7 +9,8 @@ use super::found_spikes::FoundSpikes;
 use super::source::RecordingLevel;
 use super::threshold::{automatic, median_noise, quantile};
 use crate::measure::block::DrainedBlock;
-use crate::measure::hunter::{Hunter, LateWakeup, MAX_ROUND_INTERVAL, MeasuringThread};
+use crate::measure::hunter::{MAX_ROUND_INTERVAL, MeasuringThread, OnSpikes, Rounds};
+use crate::measure::late::LateWakeup;
 use crate::plan::MeasurePlan;
 use host::{clock, rt};
 use model::error::Outcome;
@@ -89,9 +90,9 @@ impl Hunt {
             if self.plan.policy == Policy::Other { ordinary() } else { 99 - self.plan.priority as i32 };
         for own in threads {
             let comm = Label::from(format!("onbeat/{}", own.cpu).as_str());
-            self.victims.insert(own.cpu, Task { comm, pid: own.thread, prio });
+            self.victims.insert(own.cpu, Task { comm, pid: own.id, prio });
         }
-        self.explainer.set_threads(threads.iter().map(|own| own.thread).collect(), rt::thread_id());
+        self.explainer.set_threads(threads.iter().map(|own| own.id).collect(), rt::thread_id());
     }
 }
 
@@ -100,7 +101,7 @@ fn ordinary() -> i32 {
     120 + rt::nice().unwrap_or(0)
 }
 
-impl Hunter for Hunt {
+impl Rounds for Hunt {
     fn rounds(&self) -> usize {
         if self.wanted.stacks { ROUNDS.len() } else { ROUNDS.len() - 1 }
     }
@@ -151,7 +152,9 @@ impl Hunter for Hunt {
         self.explainer.arm(level, run)?;
         Ok(threshold)
     }
+}
 
+impl OnSpikes for Hunt {
     fn on_spikes(&mut self, late: &[LateWakeup], lost: u64) {
         self.explainer.set_lost(lost);
         self.explainer.polled();
@@ -222,7 +225,7 @@ mod tests {
         let (script, explainer, mut run) = explainer(&[0, 1], &folder.path().join("run"));
         let options = SpikeOptions { over: None, stacks: true };
         let mut hunt = Hunt::new(explainer, options, plan_of_one_cpu());
-        let threads = [MeasuringThread { cpu: Cpu(0), thread: 7 }];
+        let threads = [MeasuringThread { cpu: Cpu(0), id: 7 }];
         let latencies = [1_000, 1_000, 3_000, 4_000];
         for (round, latency) in latencies.into_iter().enumerate() {
             assert!(hunt.prepare_round(round, &threads).expect("armed") >= MIN_LOOPS);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::measure::integrity::Steal;
+use crate::measure::watch::steal::Steal;
 use model::units::{Cpu, CpuSet, Nanos};
 
 /// What the hypervisor took, by CPU, and when it belongs to.

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
-use super::hunter::LateQueue;
+use super::late::LateQueue;
 use model::histogram::{BUCKETS, bucket_edges, bucket_of};
 use model::units::Nanos;
 
@@ -147,6 +147,22 @@ impl BlockBuffer {
     }
 }
 
+/// The outcome of a block's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockSwap {
+    /// The other block is in use now.
+    Swapped,
+    /// The housekeeping thread still held it: the block in use goes on.
+    Merged,
+}
+
+/// Whether a block was there to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    Block,
+    Nothing,
+}
+
 /// One CPU's pair of blocks and how they change hands.
 pub struct CpuBuffers {
     blocks: [BlockBuffer; 2],
@@ -187,16 +203,16 @@ impl CpuBuffers {
     ///
     /// `used` is what the thread has run since its loop began.
     #[inline(never)]
-    pub fn swap(&self, start: Nanos, used: Nanos) -> bool {
+    pub fn swap(&self, start: Nanos, used: Nanos) -> BlockSwap {
         let published = self.published.load(Relaxed);
         if self.consumed.load(Acquire) != published {
             self.current().note_merged();
-            return false;
+            return BlockSwap::Merged;
         }
         self.current().close(start, used);
         self.published.store(published.wrapping_add(1), Release);
         self.current().open(start);
-        true
+        BlockSwap::Swapped
     }
 
     /// Blocks that the housekeeping thread has taken.
@@ -215,14 +231,14 @@ impl CpuBuffers {
     }
 
     /// Takes a block that was handed over, if there is one, and frees it; for the housekeeping thread only.
-    pub fn take(&self, into: &mut DrainedBlock) -> bool {
+    pub fn take(&self, into: &mut DrainedBlock) -> Drained {
         let consumed = self.consumed.load(Relaxed);
         if self.published.load(Acquire) == consumed {
-            return false;
+            return Drained::Nothing;
         }
         into.take(&self.blocks[(consumed & 1) as usize]);
         self.consumed.store(consumed.wrapping_add(1), Release);
-        true
+        Drained::Block
     }
 
     /// Takes what is left in the block in use, after the measuring thread has ended.
@@ -344,15 +360,19 @@ mod tests {
         };
         let mut taken = DrainedBlock::default();
         put(5);
-        assert!(buffers.swap(Nanos(10), Nanos(4)));
+        assert_eq!(buffers.swap(Nanos(10), Nanos(4)), BlockSwap::Swapped);
         put(6);
-        assert!(!buffers.swap(Nanos(20), Nanos(5)), "the reader still has the first block");
+        assert_eq!(
+            buffers.swap(Nanos(20), Nanos(5)),
+            BlockSwap::Merged,
+            "the reader still has the first block"
+        );
         put(7);
-        assert!(buffers.take(&mut taken));
+        assert_eq!(buffers.take(&mut taken), Drained::Block);
         assert_eq!((taken.cycles, taken.start, taken.end), (1, Nanos(0), Nanos(10)));
-        assert!(!buffers.take(&mut taken));
-        assert!(buffers.swap(Nanos(30), Nanos(6)));
-        assert!(buffers.take(&mut taken));
+        assert_eq!(buffers.take(&mut taken), Drained::Nothing);
+        assert_eq!(buffers.swap(Nanos(30), Nanos(6)), BlockSwap::Swapped);
+        assert_eq!(buffers.take(&mut taken), Drained::Block);
         assert_eq!((taken.cycles, taken.merged, taken.sum), (2, 1, 13));
         assert_eq!((taken.start, taken.end, taken.used), (Nanos(10), Nanos(30), Nanos(6)));
     }

@@ -4,10 +4,10 @@
 use model::vocabulary::Ended;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::block::{BLOCK_LENGTH, CpuBuffers, LatencySample};
+use super::block::{BLOCK_LENGTH, BlockSwap, CpuBuffers, LatencySample};
 use super::schedule::Schedule;
 use super::starvation::StarvationGuard;
-use super::wake::Wake;
+use super::wake::{Sleep, Wake};
 use host::clock;
 use host::rt::CpuReader;
 use model::units::{Cpu, Nanos};
@@ -29,6 +29,22 @@ pub struct LoopParams {
     pub limit: Nanos,
     /// A latency from which on a wake-up is handed to the hunter.
     pub threshold: Nanos,
+}
+
+impl LoopParams {
+    /// A loop that ends by nothing but its stop flag, and has one endless block.
+    pub fn unbounded(cpu: Cpu, start: Nanos) -> LoopParams {
+        let never = Nanos(i64::MAX);
+        LoopParams {
+            cpu,
+            start,
+            block_end: never,
+            end: never,
+            loops: u64::MAX,
+            limit: never,
+            threshold: never,
+        }
+    }
 }
 
 /// What ended the loop.
@@ -139,7 +155,7 @@ fn run_slots<W: Wake, const DITHER: bool>(
             end.ended = EndReason::Duration;
             return end;
         }
-        while !wake.sleep_until(expected) {
+        while wake.sleep_until(expected) == Sleep::Interrupted {
             if stop.load(Relaxed) {
                 end.ended = EndReason::Stopped;
                 return end;
@@ -151,7 +167,7 @@ fn run_slots<W: Wake, const DITHER: bool>(
             // A block holds the slots expected after its start and up to its end, however late they came.
             let boundary = Nanos(expected.0 - 1 - (expected.0 - 1 - block_end.0) % BLOCK_LENGTH.0);
             let ended = end_block(buffers, boundary, began, &mut starvation);
-            if ended.swapped {
+            if ended.swap == BlockSwap::Swapped {
                 block = buffers.current();
                 (min, floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
             }
@@ -191,8 +207,7 @@ fn run_slots<W: Wake, const DITHER: bool>(
 
 /// What came of a block's end.
 struct BlockEnd {
-    /// There is a new block.
-    swapped: bool,
+    swap: BlockSwap,
     /// The run has to end.
     starving: bool,
 }
@@ -207,8 +222,8 @@ fn end_block(
     starvation: &mut StarvationGuard,
 ) -> BlockEnd {
     let used = clock::thread_cpu().unwrap_or_default();
-    let swapped = buffers.swap(boundary, used - began);
-    BlockEnd { swapped, starving: starvation.must_end(clock::monotonic(), used, buffers.consumed()) }
+    let swap = buffers.swap(boundary, used - began);
+    BlockEnd { swap, starving: starvation.must_end(clock::monotonic(), used, buffers.consumed()) }
 }
 
 #[cold]
@@ -222,7 +237,7 @@ fn note_migration(end: &mut LoopEnd, cpu: Cpu, now: Nanos) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::block::DrainedBlock;
+    use super::super::block::{Drained, DrainedBlock};
     use super::*;
 
     /// A wake mechanism whose latencies are given: what the loop does with them is all that is tested.
@@ -232,9 +247,9 @@ mod tests {
     }
 
     impl Wake for Script<'_> {
-        fn sleep_until(&mut self, _instant: Nanos) -> bool {
+        fn sleep_until(&mut self, _instant: Nanos) -> Sleep {
             self.at += 1;
-            true
+            Sleep::Full
         }
 
         fn now(&self, expected: Nanos) -> Nanos {
@@ -252,7 +267,7 @@ mod tests {
             run(&mut Script { latencies, at: 0 }, schedule, &params, &buffers, &CpuReader::new(), &stop);
         let mut blocks = Vec::new();
         let mut taken = DrainedBlock::default();
-        if buffers.take(&mut taken) {
+        if buffers.take(&mut taken) == Drained::Block {
             blocks.push(std::mem::take(&mut taken));
         }
         buffers.take_last(end.last, &mut taken);
@@ -261,17 +276,7 @@ mod tests {
     }
 
     fn params() -> LoopParams {
-        let cpu = host::rt::current_cpu();
-        let never = Nanos(i64::MAX);
-        LoopParams {
-            cpu,
-            start: Nanos(0),
-            block_end: never,
-            end: never,
-            loops: u64::MAX,
-            limit: never,
-            threshold: never,
-        }
+        LoopParams::unbounded(host::rt::current_cpu(), Nanos(0))
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! Read in this order: `schedule` (when a slot is expected), `wake` (how a thread sleeps until then),
 //! `cycle` (the hot loop), `starvation` (when the loop has to end), `block` (what it writes into),
-//! `worker` (the thread around it), `prepare` (what that does first), `total` (the sums), `integrity`
-//! (what may invalidate a run), `preconditions` (what is checked before and after it), `cost` (what a
-//! cycle takes of its interval), `sink` (where results go), `hunter` (what a hunt adds), `rounds` (the
-//! rounds before a hunt), `start` (start and end), `housekeeper` (the housekeeping thread in between).
+//! `late` (what it hands a hunt), `worker` (the thread around it), `prepare` (what that does first),
+//! `total` (the sums), `integrity` and `watch` (what may invalidate a run), `preconditions` (what is
+//! checked before and after it), `cost` (what a cycle takes of its interval), `sink` (where results go),
+//! `hunter` (what a hunt adds), `rounds` (the rounds before a hunt), `start` (start and end),
+//! `housekeeper` (the housekeeping thread in between).
 
 pub mod barrier;
 pub mod block;
@@ -14,7 +15,9 @@ pub mod cycle;
 pub mod housekeeper;
 pub mod hunter;
 pub mod integrity;
-pub mod interrupts;
+pub mod late;
+mod open_run;
+mod overhead;
 pub mod preconditions;
 pub mod prepare;
 pub mod rounds;
@@ -24,4 +27,5 @@ pub mod start;
 pub mod starvation;
 pub mod total;
 pub mod wake;
+pub mod watch;
 pub mod worker;

@@ -1,6 +1,7 @@
 //! What is looked at before and after a run, never during it: competitors, the clocksource, throttling.
 
-use super::integrity::{USER_TICK, entry};
+use super::integrity::entry;
+use super::watch::steal::USER_TICK;
 use facts::clocksource::{self, Quality};
 use facts::tasks::{self, RtPolicy, RtTask};
 use facts::{Facts, cgroup, kmsg};

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::block::{CpuBuffers, DrainedBlock};
 use super::cycle::{self, LoopParams};
 use super::schedule::Schedule;
-use super::wake::{self, Wake};
+use super::wake::{self, Sleep, Wake};
 use crate::plan::{CpuPlan, MeasurePlan};
 use host::clock;
 use host::rt::{self, CpuReader};
@@ -100,7 +100,7 @@ pub fn prepare<W: Wake, const DITHER: bool>(
 /// Sleeps once: a kernel that refuses the system call would have the loop spin.
 fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Outcome<()> {
     // A stray signal may end one sleep early, and hardly three.
-    let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI));
+    let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI) == Sleep::Full);
     let refused =
         || format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name());
     if slept { Ok(()) } else { Err(Trouble::not_supported(refused())) }
@@ -121,19 +121,10 @@ fn cycle_cost<W: Wake, const DITHER: bool>(
         return (first, WARMUP_LOOPS);
     }
     let loops = (TRIAL_LENGTH.0 / own.interval.0.max(1)).clamp(WARMUP_LOOPS as i64, MAX_TRIAL_LOOPS) as u64;
-    let never = Nanos(i64::MAX);
     let mut least = first;
     for _ in 0..TRIALS {
         let start = clock::monotonic();
-        let params = LoopParams {
-            cpu: own.cpu,
-            start,
-            block_end: never,
-            end: never,
-            loops,
-            limit: never,
-            threshold: never,
-        };
+        let params = LoopParams { loops, ..LoopParams::unbounded(own.cpu, start) };
         buffers.begin(start);
         let schedule = Schedule::<DITHER>::new(start, own.interval.min(MAX_WARMUP_INTERVAL), 1);
         let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, &AtomicBool::new(false));
@@ -152,16 +143,8 @@ fn warm_up<W: Wake, const DITHER: bool>(
 ) -> Nanos {
     let interval = Nanos(own.interval.0.min(MAX_WARMUP_INTERVAL.0));
     let late = Nanos(clock::monotonic().0 - interval.0 * 7 / 2);
-    let never = Nanos(i64::MAX);
-    let params = LoopParams {
-        cpu: own.cpu,
-        start: late,
-        block_end: late,
-        end: never,
-        loops: WARMUP_LOOPS,
-        limit: never,
-        threshold: never,
-    };
+    let unbounded = LoopParams::unbounded(own.cpu, late);
+    let params = LoopParams { block_end: late, loops: WARMUP_LOOPS, ..unbounded };
     buffers.begin(late);
     let schedule = Schedule::<DITHER>::new(late, interval, 1);
     let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, &AtomicBool::new(false));
@@ -172,16 +155,7 @@ fn warm_up<W: Wake, const DITHER: bool>(
 
 fn loop_cost(own: &CpuPlan, buffers: &CpuBuffers, cpu_reader: &CpuReader) -> Nanos {
     const LOOPS: u64 = 2_000;
-    let never = Nanos(i64::MAX);
-    let params = LoopParams {
-        cpu: own.cpu,
-        start: Nanos(0),
-        block_end: never,
-        end: never,
-        loops: LOOPS,
-        limit: never,
-        threshold: never,
-    };
+    let params = LoopParams { loops: LOOPS, ..LoopParams::unbounded(own.cpu, Nanos(0)) };
     buffers.begin(Nanos(0));
     let start = clock::monotonic();
     let schedule = Schedule::<false>::new(Nanos(0), Nanos(1_000), 0);

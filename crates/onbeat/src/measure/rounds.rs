@@ -1,42 +1,41 @@
 //! The rounds before a hunt: the loop with nothing recorded and with everything, so that the difference is known.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::block::{CpuBuffers, DrainedBlock};
+use super::block::DrainedBlock;
 use super::hunter::{Hunter, MeasuringThread};
-use super::worker::Shared;
+use super::worker::{ReadyThread, Shared};
 use host::{clock, rt};
 use model::error::Outcome;
 use model::units::Nanos;
 
 /// How often the end of a round is looked for.
-const LOOK: Nanos = Nanos(10_000_000);
+const POLL: Nanos = Nanos(10_000_000);
 
 /// Runs the rounds; none if a signal ended them, else what a cycle of each thread costs with everything recorded.
 ///
-/// A refusal comes while all threads wait at the gate, before a round begins. After a signal the run itself ends at once,
+/// A refusal comes while all threads wait at the barrier, before a round begins. After a signal the run itself ends at once,
 /// too: what rounds are left are passed through.
 pub fn rounds(
     shared: &Shared,
-    buffers: &[(i32, Arc<CpuBuffers>)],
-    threads: &[MeasuringThread],
+    threads: &[ReadyThread],
     hunter: &mut dyn Hunter,
 ) -> Outcome<Option<Vec<Nanos>>> {
+    let measuring: Vec<MeasuringThread> = threads.iter().map(|ready| ready.thread).collect();
     let mut signalled = rt::stop_pending();
     let mut blocks: Vec<DrainedBlock> = Vec::new();
     for round in 0..shared.rounds {
         if signalled {
             shared.stop.store(true, Ordering::Relaxed);
         } else {
-            shared.round_loops.store(hunter.prepare_round(round, threads)?, Ordering::Release);
+            shared.round_loops.store(hunter.prepare_round(round, &measuring)?, Ordering::Release);
         }
         shared.ended.store(0, Ordering::Release);
         shared.start_at.store(0, Ordering::Release);
         shared.barrier.wait();
         let mut slowest = Nanos(0);
-        while !shared.all_have_ended(buffers.len()) {
-            let due = clock::monotonic() + LOOK;
+        while !shared.all_have_ended(threads.len()) {
+            let due = clock::monotonic() + POLL;
             let woken = rt::wait_until(due);
             slowest = slowest.max(clock::monotonic() - due);
             if woken == rt::Woken::Stop {
@@ -44,12 +43,12 @@ pub fn rounds(
                 shared.stop.store(true, Ordering::Relaxed);
             }
             if signalled {
-                threads.iter().for_each(|own| rt::interrupt_sleep(own.thread));
+                measuring.iter().for_each(|thread| rt::interrupt_sleep(thread.id));
             }
         }
-        blocks.resize_with(buffers.len(), DrainedBlock::default);
-        for ((_, buffers), block) in buffers.iter().zip(&mut blocks) {
-            buffers.take_last(clock::monotonic(), block);
+        blocks.resize_with(threads.len(), DrainedBlock::default);
+        for (ready, block) in threads.iter().zip(&mut blocks) {
+            ready.buffers.take_last(clock::monotonic(), block);
         }
         if !signalled {
             hunter.round_done(round, &blocks, slowest);

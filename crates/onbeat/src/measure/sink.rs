@@ -1,16 +1,25 @@
 //! Where results go while a run is on: `measure` knows no more of bundles and screens than this.
 
+use super::block::DrainedBlock;
 use super::total::Total;
-use bundle::tail::Tail;
 use model::run::{Block, Run};
-use model::units::Nanos;
+use model::units::{Cpu, Nanos};
 
-/// What the last second brought.
+/// A block whole, with all that a checkpoint adds up: a killed run is recovered from these.
+#[derive(Default)]
+pub struct ClosedBlock {
+    pub cpu: Cpu,
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC at its time.
+    pub wall_offset: Nanos,
+    pub block: DrainedBlock,
+}
+
+/// The results of the last second.
 pub struct Progress<'a> {
-    /// The blocks taken, for `blocks.jsonl`.
+    /// The records for `blocks.jsonl`.
     pub blocks: &'a [Block],
-    /// The same whole, for `tail`.
-    pub tails: &'a [Tail],
+    /// The same blocks whole.
+    pub closed: &'a [ClosedBlock],
     /// The sums so far.
     pub totals: &'a [Total],
     /// Time since slot 0.
@@ -19,11 +28,11 @@ pub struct Progress<'a> {
     pub duration: Option<Nanos>,
 }
 
-/// Where results go while the run is on.
+/// Takes results; an error says what is lost, and measuring goes on.
 pub trait Sink {
-    /// Takes the blocks of the last second; an error says what is lost, and measuring goes on.
-    fn second(&mut self, tick: &Progress) -> Result<(), String>;
+    /// Takes the blocks of the last second.
+    fn second(&mut self, progress: &Progress) -> Result<(), String>;
 
-    /// Takes all statistics so far; an error says what is lost, and measuring goes on.
+    /// Takes all statistics so far.
     fn checkpoint(&mut self, run: &Run) -> Result<(), String>;
 }

@@ -1,10 +1,8 @@
 //! The start of a run and its end: what must be in place before the measuring threads begin, or refused.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use super::barrier::ThreadBarrier;
-use super::block::CpuBuffers;
 use super::cost;
 use super::housekeeper::Housekeeper;
 use super::hunter::{Hunter, MeasuringThread};
@@ -13,7 +11,7 @@ use super::prepare::ThreadInfo;
 use super::rounds::rounds;
 use super::sink::Sink;
 use super::total::Total;
-use super::worker::{Shared, Worker};
+use super::worker::{ReadyThread, Shared, Worker, cancel, start_all};
 use crate::plan::{CpuPlan, MeasurePlan, expiry};
 use host::{self, Held, clock, rt};
 use model::error::{Exit, Outcome, Trouble, meaning_of, run_with};
@@ -32,6 +30,46 @@ pub fn measure(
     sink: &mut dyn Sink,
     mut hunter: Option<&mut dyn Hunter>,
 ) -> Outcome<Run> {
+    become_housekeeper(&plan)?;
+    let _held = hold_idle(&plan, &mut run)?;
+    rt::release_code_pages(); // what prepared the run
+    let plan = Arc::new(plan);
+    let shared = Arc::new(Shared::new(&plan, hunter.as_ref().map_or(0, |hunter| hunter.rounds())));
+    let workers = start_all(plan.cpus.len(), &shared, |index| Worker::start(&plan, index, &shared))?;
+    shared.barrier.wait();
+    let threads = match collect_ready(&plan, &workers, &mut run).and_then(unless_interrupted) {
+        Ok(threads) => threads,
+        Err(trouble) => return Err(cancel(&shared, workers, trouble)),
+    };
+    lock_program(&mut run);
+    // The start is not agreed on yet: should the run be killed early, its blocks show it.
+    let nothing = |own: &CpuPlan| {
+        let total = Total::new(own.cpu, own.interval, Nanos(0));
+        CpuRun { t0_mono_ns: None, ..total.document() }
+    };
+    run.cpus = plan.cpus.iter().map(nothing).collect();
+    let mut signalled = false;
+    if let Some(hunter) = &mut hunter {
+        match run_rounds(&shared, &plan, &threads, &mut run, &mut **hunter) {
+            Ok(early) => signalled = early,
+            Err(trouble) => return Err(cancel(&shared, workers, trouble)),
+        }
+    }
+    if let Err(what) = sink.checkpoint(&run) {
+        return Err(cancel(&shared, workers, Trouble::internal(what)));
+    }
+    let mut housekeeper = Housekeeper::new(&plan, threads, run, core_types, &workers);
+    shared.start_at.store(0, Ordering::Release);
+    shared.barrier.wait();
+    housekeeper.begin(agreed_start(&shared, plan.cpus.len()), &plan);
+    signalled |= housekeeper.run(&shared, sink, &mut hunter);
+    shared.barrier.wait();
+    let ends: Vec<_> = workers.into_iter().map(Worker::join).collect();
+    Ok(housekeeper.finish(ends, signalled, sink, &mut hunter))
+}
+
+/// The thread that calls this does the housekeeping: signals are kept for it, under SCHED_OTHER on its CPUs.
+fn become_housekeeper(plan: &MeasurePlan) -> Outcome<()> {
     fn failed(what: &str) -> impl Fn(std::io::Error) -> Trouble + '_ {
         move |error| {
             let remedy = run_with("CAP_SYS_NICE") + ", or outside a filter of system calls";
@@ -40,19 +78,12 @@ pub fn measure(
     }
     rt::disable_heap_trimming();
     rt::block_signals().map_err(failed("cannot block signals"))?;
-    // Whatever onbeat was started with, its own thread must not go before anybody.
+    // Whatever policy onbeat was started with, its own thread must not run at real-time priority.
     rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
-    rt::pin(&plan.housekeeping).map_err(failed("cannot move the housekeeping thread"))?;
-    let _held = hold_idle(&plan, &mut run)?;
-    rt::release_code_pages(); // what prepared the run
-    let plan = Arc::new(plan);
-    let shared = Arc::new(shared_state(&plan, hunter.as_ref().map_or(0, |hunter| hunter.rounds())));
-    let workers = start_all(plan.cpus.len(), &shared, |index| Worker::start(&plan, index, &shared))?;
-    shared.barrier.wait();
-    let buffers = match collect_ready(&plan, &workers, &mut run).and_then(unless_interrupted) {
-        Ok(buffers) => buffers,
-        Err(trouble) => return Err(cancel(&shared, workers, trouble)),
-    };
+    rt::pin(&plan.housekeeping).map_err(failed("cannot move the housekeeping thread"))
+}
+
+fn lock_program(run: &mut Run) {
     if let Err(error) = rt::lock_resident_pages() {
         let detail = format!(
             "the program's own pages are not locked ({error}): {}, or raise the limit of locked memory",
@@ -60,77 +91,18 @@ pub fn measure(
         );
         run.integrity.push(entry(IntegrityKind::MemoryLock, None, false, detail));
     }
-    // The start is not agreed on yet: should the run be killed early, its blocks tell.
-    let nothing = |own: &CpuPlan| {
-        let total = Total::new(own.cpu, String::new(), own.interval, Nanos(0), 0);
-        CpuRun { t0_mono_ns: None, ..total.document() }
-    };
-    run.cpus = plan.cpus.iter().map(nothing).collect();
-    let mut signalled = false;
-    if let Some(hunter) = &mut hunter {
-        match run_rounds(&shared, &plan, &buffers, &mut run, &mut **hunter) {
-            Ok(early) => signalled = early,
-            Err(trouble) => return Err(cancel(&shared, workers, trouble)),
-        }
-    }
-    if let Err(what) = sink.checkpoint(&run) {
-        return Err(cancel(&shared, workers, Trouble::internal(what)));
-    }
-    let warmups: Vec<u64> = workers.iter().map(Worker::warmup).collect();
-    let mut housekeeper = Housekeeper::new(&plan, buffers, run, core_types, &warmups);
-    shared.start_at.store(0, Ordering::Release);
-    shared.barrier.wait();
-    let go = loop {
+}
+
+/// When slot 0 of the first CPU is, by what the measuring threads agreed on; now, if all of them died
+/// before that.
+fn agreed_start(shared: &Shared, threads: usize) -> Nanos {
+    loop {
         match shared.start_at.load(Ordering::Acquire) {
-            0 if shared.all_have_ended(plan.cpus.len()) => break clock::monotonic(),
+            0 if shared.all_have_ended(threads) => return clock::monotonic(),
             0 => clock::sleep_for(Nanos::MILLI),
-            go => break Nanos(go),
-        }
-    };
-    housekeeper.begin(go, &plan);
-    signalled |= housekeeper.run(&shared, sink, &mut hunter);
-    shared.barrier.wait();
-    let ends: Vec<_> = workers.into_iter().map(Worker::join).collect();
-    housekeeper.finish(ends, signalled, sink, &mut hunter)
-}
-
-pub(super) fn shared_state(plan: &MeasurePlan, rounds: usize) -> Shared {
-    Shared {
-        stop: AtomicBool::new(false),
-        ended: AtomicUsize::new(0),
-        died: AtomicUsize::new(0),
-        barrier: ThreadBarrier::new(plan.cpus.len() + 1),
-        cancelled: AtomicBool::new(false),
-        start_barrier: ThreadBarrier::new(plan.cpus.len()),
-        start_at: AtomicI64::new(0),
-        rounds,
-        round_loops: AtomicU64::new(0),
-        threshold: AtomicI64::new(i64::MAX),
-        housekeeper: rt::thread_id(),
-    }
-}
-
-/// Starts the threads; where one cannot be had, those that were started end again.
-pub(super) fn start_all(
-    threads: usize,
-    shared: &Shared,
-    start: impl Fn(usize) -> std::io::Result<Worker>,
-) -> Outcome<Vec<Worker>> {
-    let mut workers = Vec::with_capacity(threads);
-    for index in 0..threads {
-        match start(index) {
-            Ok(worker) => workers.push(worker),
-            Err(error) => {
-                let message = format!(
-                    "cannot start a measuring thread ({error}): raise the limits of processes and memory (ulimit -u, -v), or measure fewer CPUs with -a"
-                );
-                shared.leave(threads - index);
-                shared.barrier.wait();
-                return Err(cancel(shared, workers, Trouble::internal(message)));
-            }
+            start_at => return Nanos(start_at),
         }
     }
-    Ok(workers)
 }
 
 /// A signal that came before anything was measured leaves nothing to keep.
@@ -144,30 +116,18 @@ fn unless_interrupted<T>(ready: T) -> Outcome<T> {
     }
 }
 
-/// The rounds, and what they led to; true if a signal came meanwhile.
+/// Runs the rounds, and arms for the run; true if a signal came meanwhile.
 fn run_rounds(
     shared: &Shared,
     plan: &MeasurePlan,
-    buffers: &[(i32, Arc<CpuBuffers>)],
+    threads: &[ReadyThread],
     run: &mut Run,
     hunter: &mut dyn Hunter,
 ) -> Outcome<bool> {
-    let threads = plan.cpus.iter().zip(buffers);
-    let threads: Vec<_> =
-        threads.map(|(own, buffers)| MeasuringThread { cpu: own.cpu, thread: buffers.0 }).collect();
-    let Some(costs) = rounds(shared, buffers, &threads, hunter)? else { return Ok(true) };
+    let Some(costs) = rounds(shared, threads, hunter)? else { return Ok(true) };
     cost::refuse_lockup(plan, effective_policy(run), &costs, "a wake-up that is recorded")?;
     shared.threshold.store(hunter.arm(run)?.0, Ordering::Release);
     Ok(false)
-}
-
-fn cancel(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble {
-    shared.cancelled.store(true, Ordering::Release);
-    shared.barrier.wait();
-    for worker in workers {
-        worker.join();
-    }
-    trouble
 }
 
 /// Holds /dev/cpu_dma_latency at 0, unless the plan leaves the idle states alone.
@@ -196,18 +156,16 @@ fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<Held>> {
     Ok(None)
 }
 
-fn collect_ready(
-    plan: &MeasurePlan,
-    workers: &[Worker],
-    run: &mut Run,
-) -> Outcome<Vec<(i32, Arc<CpuBuffers>)>> {
-    let mut all = Vec::with_capacity(workers.len());
+/// The threads, where all of them can measure; what they found is noted in the run.
+fn collect_ready(plan: &MeasurePlan, workers: &[Worker], run: &mut Run) -> Outcome<Vec<ReadyThread>> {
+    let mut threads = Vec::with_capacity(workers.len());
     let mut found: Vec<ThreadInfo> = Vec::with_capacity(workers.len());
     for (worker, own) in workers.iter().zip(&plan.cpus) {
-        match worker.ready.get() {
-            Some(Ok((ready, buffers))) => {
-                all.push((ready.thread, buffers.clone()));
-                found.push(ready.clone());
+        match worker.prepared.get() {
+            Some(Ok((info, buffers))) => {
+                let thread = MeasuringThread { cpu: own.cpu, id: info.thread };
+                threads.push(ReadyThread { thread, buffers: buffers.clone() });
+                found.push(info.clone());
             }
             Some(Err(trouble)) => return Err(trouble.clone()),
             None => return Err(Trouble::internal(format!("the thread of cpu {} died", own.cpu))),
@@ -229,7 +187,7 @@ fn collect_ready(
         );
         run.integrity.push(entry(IntegrityKind::MemoryLock, None, false, detail));
     }
-    Ok(all)
+    Ok(threads)
 }
 
 /// The policy of the measuring threads as it took effect.

@@ -2,7 +2,6 @@
 
 use super::block::{DrainedBlock, LatencySample, WORST_PER_BLOCK};
 use super::cost;
-use bundle::tail::Tail;
 use model::histogram::{Counts, EARLY_BUCKET, bucket_of, edge_at_or_above, fill_buckets, mean};
 use model::run::{Block, CpuRun, Worst};
 use model::units::{Cpu, Nanos};
@@ -15,6 +14,7 @@ pub fn levels() -> Vec<Nanos> {
 }
 
 /// Everything known of one CPU's samples.
+#[derive(Default)]
 pub struct Total {
     /// The CPU.
     pub cpu: Cpu,
@@ -47,30 +47,15 @@ pub struct Total {
 
 impl Total {
     /// Nothing yet.
-    pub fn new(cpu: Cpu, core_type: String, interval: Nanos, start: Nanos, warmup: u64) -> Total {
-        Total {
-            cpu,
-            core_type,
-            interval,
-            start,
-            warmup,
-            cycles: 0,
-            missed: 0,
-            min: Nanos(i64::MAX),
-            worst: Vec::with_capacity(2 * WORST_PER_BLOCK),
-            switches: None,
-            used: Nanos(0),
-            until: start,
-            rows: Counts::default(),
-            missed_rows: Counts::default(),
-            sum: 0,
-        }
+    pub fn new(cpu: Cpu, interval: Nanos, start: Nanos) -> Total {
+        let worst = Vec::with_capacity(2 * WORST_PER_BLOCK);
+        Total { cpu, interval, start, until: start, min: Nanos(i64::MAX), worst, ..Total::default() }
     }
 
     /// Adds a block; `wall_offset` is CLOCK_REALTIME minus CLOCK_MONOTONIC at its time.
     ///
     /// A block keeps as many of its worst as the run does, so the run's worst are exact.
-    pub fn absorb(&mut self, block: &DrainedBlock, wall_offset: Nanos) {
+    pub fn add_block(&mut self, block: &DrainedBlock, wall_offset: Nanos) {
         block.rows.iter().for_each(|&(row, count)| self.rows.add(row, count));
         block.missed_rows.iter().for_each(|&(row, count)| self.missed_rows.add(row, count));
         self.sum += i128::from(block.sum);
@@ -172,21 +157,10 @@ fn count_over(rows: &[(usize, u64)], levels: &[Nanos]) -> Vec<(Nanos, u64)> {
     over
 }
 
-/// Puts the block into a record of the `tail`, whose buffers are used again.
-pub fn fill_tail(tail: &mut Tail, cpu: Cpu, block: &DrainedBlock, wall_offset: Nanos) {
-    (tail.cpu, tail.start, tail.end, tail.wall_offset) = (cpu, block.start, block.end, wall_offset);
-    (tail.sum, tail.min, tail.missed) = (block.sum, block.min, block.missed);
-    tail.rows.clone_from(&block.rows);
-    tail.missed_rows.clone_from(&block.missed_rows);
-    tail.worst.clear();
-    tail.worst.extend(block.top.iter().map(|sample| (sample.latency, sample.cycle, sample.time)));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::histogram::Bucket;
-    use model::histogram::total_of;
+    use model::histogram::{Bucket, total_of};
 
     fn taken(latencies: &[i64], missed: &[i64]) -> DrainedBlock {
         let buffers = super::super::block::CpuBuffers::new(0);
@@ -207,9 +181,9 @@ mod tests {
 
     #[test]
     fn two_blocks_add_up() {
-        let mut total = Total::new(Cpu(3), String::new(), Nanos(1_000), Nanos(0), 20);
-        total.absorb(&taken(&[-5, 10, 2_000], &[1_000]), Nanos(0));
-        total.absorb(&taken(&[-7, 90_000], &[50, 60]), Nanos(0));
+        let mut total = Total::new(Cpu(3), Nanos(1_000), Nanos(0));
+        total.add_block(&taken(&[-5, 10, 2_000], &[1_000]), Nanos(0));
+        total.add_block(&taken(&[-7, 90_000], &[50, 60]), Nanos(0));
         let cpu = total.document();
         assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled, cpu.early), (5, Some(3), Some(8), Some(2)));
         assert_eq!((cpu.min_ns, cpu.max_ns), (Some(Nanos(-7)), Some(Nanos(90_000))));
@@ -224,15 +198,15 @@ mod tests {
 
     #[test]
     fn no_samples_give_nulls_and_sums_of_zero() {
-        let cpu = Total::new(Cpu(0), String::new(), Nanos(1), Nanos(0), 0).document();
+        let cpu = Total::new(Cpu(0), Nanos(1), Nanos(0)).document();
         assert_eq!((cpu.min_ns, cpu.mean_ns, cpu.max_ns, cpu.p50_ns), (None, None, None, None));
         assert_eq!((cpu.cycles, cpu.scheduled), (0, Some(0)));
     }
 
     #[test]
     fn without_a_schedule_nothing_is_missed_and_no_slot_has_a_number() {
-        let mut total = Total::new(Cpu(0), String::new(), Nanos(0), Nanos(0), 0);
-        total.absorb(&taken(&[10, 20], &[]), Nanos(0));
+        let mut total = Total::new(Cpu(0), Nanos(0), Nanos(0));
+        total.add_block(&taken(&[10, 20], &[]), Nanos(0));
         let cpu = total.document();
         assert_eq!((cpu.cycles, cpu.missed, cpu.scheduled, cpu.interval_ns), (2, None, None, None));
         assert_eq!((cpu.deadline_histogram, cpu.worst[0].cycle), (None, None));

@@ -5,10 +5,26 @@ use std::sync::atomic::AtomicU32;
 use host::{clock, rt};
 use model::units::Nanos;
 
+/// The outcome of a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleep {
+    /// It lasted until its instant.
+    Full,
+    /// A signal ended it early.
+    Interrupted,
+}
+
+impl Sleep {
+    #[inline(always)]
+    fn of(full: bool) -> Sleep {
+        if full { Sleep::Full } else { Sleep::Interrupted }
+    }
+}
+
 /// A way to sleep until an instant of CLOCK_MONOTONIC, and the clock read after it.
 pub trait Wake {
-    /// Sleeps; false if a signal ended the sleep early.
-    fn sleep_until(&mut self, instant: Nanos) -> bool;
+    /// Sleeps until the instant, or until a signal comes.
+    fn sleep_until(&mut self, instant: Nanos) -> Sleep;
 
     /// The time of the wake-up.
     #[inline(always)]
@@ -22,24 +38,24 @@ pub struct Nanosleep;
 
 impl Wake for Nanosleep {
     #[inline(always)]
-    fn sleep_until(&mut self, instant: Nanos) -> bool {
-        clock::nanosleep_until(instant)
+    fn sleep_until(&mut self, instant: Nanos) -> Sleep {
+        Sleep::of(clock::nanosleep_until(instant))
     }
 }
 
 /// A timerfd armed with an absolute time, then read.
 impl Wake for clock::TimerFd {
     #[inline(always)]
-    fn sleep_until(&mut self, instant: Nanos) -> bool {
-        clock::TimerFd::sleep_until(self, instant)
+    fn sleep_until(&mut self, instant: Nanos) -> Sleep {
+        Sleep::of(clock::TimerFd::sleep_until(self, instant))
     }
 }
 
 /// A POSIX timer armed with an absolute time, then sigwaitinfo.
 impl Wake for rt::SignalTimer {
     #[inline(always)]
-    fn sleep_until(&mut self, instant: Nanos) -> bool {
-        rt::SignalTimer::sleep_until(self, instant)
+    fn sleep_until(&mut self, instant: Nanos) -> Sleep {
+        Sleep::of(rt::SignalTimer::sleep_until(self, instant))
     }
 }
 
@@ -61,8 +77,8 @@ impl Default for Futex {
 
 impl Wake for Futex {
     #[inline(always)]
-    fn sleep_until(&mut self, instant: Nanos) -> bool {
-        clock::futex_until(&self.0, instant)
+    fn sleep_until(&mut self, instant: Nanos) -> Sleep {
+        Sleep::of(clock::futex_until(&self.0, instant))
     }
 }
 
@@ -71,8 +87,8 @@ pub struct NoSleep;
 
 impl Wake for NoSleep {
     #[inline(always)]
-    fn sleep_until(&mut self, _instant: Nanos) -> bool {
-        true
+    fn sleep_until(&mut self, _instant: Nanos) -> Sleep {
+        Sleep::Full
     }
 
     #[inline(always)]

@@ -8,14 +8,15 @@ use std::thread::{self, JoinHandle};
 use super::barrier::ThreadBarrier;
 use super::block::{BLOCK_LENGTH, CpuBuffers};
 use super::cycle::{self, EndReason, LoopEnd, LoopParams};
-use super::hunter::{LATE_QUEUE_CAPACITY, MAX_ROUND_INTERVAL};
+use super::hunter::{MAX_ROUND_INTERVAL, MeasuringThread};
+use super::late::LATE_QUEUE_CAPACITY;
 use super::prepare::{ThreadInfo, prepare};
 use super::schedule::Schedule;
 use super::wake::{self, Wake};
-use crate::plan::{CpuPlan, MeasurePlan};
+use crate::plan::MeasurePlan;
 use host::clock;
 use host::rt::{self, CpuReader, Usage};
-use model::error::{Exit, Trouble};
+use model::error::{Exit, Outcome, Trouble};
 use model::units::Nanos;
 use model::vocabulary::{SchedulePhase, WakeMechanism};
 
@@ -52,6 +53,23 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// For the threads of a plan; made by the housekeeping thread.
+    pub fn new(plan: &MeasurePlan, rounds: usize) -> Shared {
+        Shared {
+            stop: AtomicBool::new(false),
+            ended: AtomicUsize::new(0),
+            died: AtomicUsize::new(0),
+            barrier: ThreadBarrier::new(plan.cpus.len() + 1),
+            cancelled: AtomicBool::new(false),
+            start_barrier: ThreadBarrier::new(plan.cpus.len()),
+            start_at: AtomicI64::new(0),
+            rounds,
+            round_loops: AtomicU64::new(0),
+            threshold: AtomicI64::new(i64::MAX),
+            housekeeper: rt::thread_id(),
+        }
+    }
+
     /// Whether so many threads have ended, one way or the other.
     pub fn all_have_ended(&self, threads: usize) -> bool {
         self.ended.load(Ordering::Acquire) + self.died.load(Ordering::Acquire) >= threads
@@ -78,30 +96,36 @@ impl Drop for LeaveOnPanic<'_> {
     }
 }
 
-/// Set once, before the first barrier: what the thread found and its blocks, or why it cannot measure.
+/// A measuring thread that is ready, and what it writes into.
+pub struct ReadyThread {
+    pub thread: MeasuringThread,
+    pub buffers: Arc<CpuBuffers>,
+}
+
+/// Set once, before the first barrier: what the thread found and its buffers, or why it cannot measure.
 pub type Prepared = OnceLock<Result<(ThreadInfo, Arc<CpuBuffers>), Trouble>>;
 
 /// One measuring thread, from the housekeeping thread's side.
 pub struct Worker {
-    /// Empty until the first gate.
-    pub ready: Arc<Prepared>,
+    /// Empty until the first barrier.
+    pub prepared: Arc<Prepared>,
     handle: JoinHandle<Option<(LoopEnd, Usage)>>,
 }
 
 impl Worker {
     /// Starts the thread for the plan's CPU number `index`.
     pub fn start(plan: &Arc<MeasurePlan>, index: usize, shared: &Arc<Shared>) -> io::Result<Worker> {
-        let ready = Arc::new(OnceLock::new());
-        let (plan, shared, prepared) = (plan.clone(), shared.clone(), ready.clone());
+        let prepared = Arc::new(OnceLock::new());
+        let (plan, shared, result) = (plan.clone(), shared.clone(), prepared.clone());
         let name = format!("onbeat/{}", plan.cpus[index].cpu);
         let builder = thread::Builder::new().name(name).stack_size(STACK);
-        let handle = builder.spawn(move || thread_main(&plan, index, &shared, &prepared))?;
-        Ok(Worker { ready, handle })
+        let main = move || Task { plan: &plan, index, shared: &shared, prepared: &result }.thread_main();
+        Ok(Worker { prepared, handle: builder.spawn(main)? })
     }
 
     /// Wake-ups that it left out before the run.
     pub fn warmup(&self) -> u64 {
-        self.ready.get().and_then(|found| found.as_ref().ok()).map_or(0, |(ready, _)| ready.warmup)
+        self.prepared.get().and_then(|found| found.as_ref().ok()).map_or(0, |(info, _)| info.warmup)
     }
 
     /// Waits for the thread's end; none if it never ran the loop.
@@ -110,135 +134,151 @@ impl Worker {
     }
 }
 
-fn thread_main(
-    plan: &MeasurePlan,
-    index: usize,
+/// Starts the threads; where one cannot be had, those that were started end again.
+pub fn start_all(
+    threads: usize,
     shared: &Shared,
-    prepared: &Prepared,
-) -> Option<(LoopEnd, Usage)> {
-    let _leave = LeaveOnPanic(shared);
-    match plan.wake {
-        WakeMechanism::Nanosleep => run_with_schedule(wake::Nanosleep, plan, index, shared, prepared),
-        WakeMechanism::Futex => run_with_schedule(wake::Futex::new(), plan, index, shared, prepared),
-        WakeMechanism::Timerfd => run_with_timer(clock::TimerFd::new(), plan, index, shared, prepared),
-        WakeMechanism::Signal => run_with_timer(rt::SignalTimer::new(), plan, index, shared, prepared),
-    }
-}
-
-fn run_with_timer<W: Wake>(
-    wake: io::Result<W>,
-    plan: &MeasurePlan,
-    index: usize,
-    shared: &Shared,
-    prepared: &Prepared,
-) -> Option<(LoopEnd, Usage)> {
-    match wake {
-        Ok(wake) => run_with_schedule(wake, plan, index, shared, prepared),
-        Err(error) => {
-            let what = format!("cannot make a timer for --wake {}", plan.wake.name());
-            let _ =
-                prepared.set(Err(Trouble::of_call(what, &error, Exit::NotSupported, "try another --wake")));
-            shared.barrier.wait();
-            shared.barrier.wait();
-            None
+    start: impl Fn(usize) -> std::io::Result<Worker>,
+) -> Outcome<Vec<Worker>> {
+    let mut workers = Vec::with_capacity(threads);
+    for index in 0..threads {
+        match start(index) {
+            Ok(worker) => workers.push(worker),
+            Err(error) => {
+                let message = format!(
+                    "cannot start a measuring thread ({error}): raise the limits of processes and memory (ulimit -u, -v), or measure fewer CPUs with -a"
+                );
+                shared.leave(threads - index);
+                shared.barrier.wait();
+                return Err(cancel(shared, workers, Trouble::internal(message)));
+            }
         }
     }
+    Ok(workers)
 }
 
-fn run_with_schedule<W: Wake>(
-    wake: W,
-    plan: &MeasurePlan,
-    index: usize,
-    shared: &Shared,
-    prepared: &Prepared,
-) -> Option<(LoopEnd, Usage)> {
-    if plan.phase == SchedulePhase::Dither {
-        measure::<W, true>(wake, plan, index, shared, prepared)
-    } else {
-        measure::<W, false>(wake, plan, index, shared, prepared)
-    }
-}
-
-fn measure<W: Wake, const DITHER: bool>(
-    mut wake: W,
-    plan: &MeasurePlan,
-    index: usize,
-    shared: &Shared,
-    prepared: &Prepared,
-) -> Option<(LoopEnd, Usage)> {
-    let own = &plan.cpus[index];
-    let cpu_reader = CpuReader::new();
-    let late_capacity = if shared.rounds > 0 { LATE_QUEUE_CAPACITY } else { 0 };
-    let buffers = match prepare::<W, DITHER>(&mut wake, plan, own, &cpu_reader, late_capacity) {
-        Ok((ready, buffers)) => {
-            let _ = prepared.set(Ok((ready, buffers.clone())));
-            Some(buffers)
-        }
-        Err(what) => {
-            let _ = prepared.set(Err(what));
-            None
-        }
-    };
+/// Ends a run that does not take place; returns why.
+pub fn cancel(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble {
+    shared.cancelled.store(true, Ordering::Release);
     shared.barrier.wait();
-    for _ in 0..shared.rounds {
+    for worker in workers {
+        worker.join();
+    }
+    trouble
+}
+
+/// What one measuring thread has to do.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    plan: &'a MeasurePlan,
+    /// Of its CPU in the plan.
+    index: usize,
+    shared: &'a Shared,
+    prepared: &'a Prepared,
+}
+
+impl Task<'_> {
+    fn thread_main(self) -> Option<(LoopEnd, Usage)> {
+        let _leave = LeaveOnPanic(self.shared);
+        match self.plan.wake {
+            WakeMechanism::Nanosleep => self.run_with_schedule(wake::Nanosleep),
+            WakeMechanism::Futex => self.run_with_schedule(wake::Futex::new()),
+            WakeMechanism::Timerfd => self.run_with_timer(clock::TimerFd::new()),
+            WakeMechanism::Signal => self.run_with_timer(rt::SignalTimer::new()),
+        }
+    }
+
+    fn run_with_timer<W: Wake>(self, timer: io::Result<W>) -> Option<(LoopEnd, Usage)> {
+        match timer {
+            Ok(wake) => self.run_with_schedule(wake),
+            Err(error) => {
+                let what = format!("cannot make a timer for --wake {}", self.plan.wake.name());
+                let trouble = Trouble::of_call(what, &error, Exit::NotSupported, "try another --wake");
+                let _ = self.prepared.set(Err(trouble));
+                self.shared.barrier.wait();
+                self.shared.barrier.wait();
+                None
+            }
+        }
+    }
+
+    fn run_with_schedule<W: Wake>(self, wake: W) -> Option<(LoopEnd, Usage)> {
+        if self.plan.phase == SchedulePhase::Dither {
+            self.measure::<W, true>(wake)
+        } else {
+            self.measure::<W, false>(wake)
+        }
+    }
+
+    fn measure<W: Wake, const DITHER: bool>(self, mut wake: W) -> Option<(LoopEnd, Usage)> {
+        let Task { plan, index, shared, prepared } = self;
+        let own = &plan.cpus[index];
+        let cpu_reader = CpuReader::new();
+        let late_capacity = if shared.rounds > 0 { LATE_QUEUE_CAPACITY } else { 0 };
+        let found = prepare::<W, DITHER>(&mut wake, plan, own, &cpu_reader, late_capacity);
+        let buffers = found.as_ref().ok().map(|(_, buffers)| buffers.clone());
+        let _ = prepared.set(found);
+        let planned = |_: &&Arc<CpuBuffers>| !shared.cancelled.load(Ordering::Acquire);
         shared.barrier.wait();
-        let here = buffers.as_ref().filter(|_| !shared.cancelled.load(Ordering::Acquire))?;
-        calibration_round::<W, DITHER>(
-            &mut wake,
-            own,
-            &params(plan, index, shared),
-            here,
-            &cpu_reader,
-            shared,
-        );
+        for _ in 0..shared.rounds {
+            shared.barrier.wait();
+            let buffers = buffers.as_ref().filter(planned)?;
+            self.calibration_round::<W, DITHER>(&mut wake, buffers, &cpu_reader);
+            shared.barrier.wait();
+        }
         shared.barrier.wait();
+        let buffers = buffers.as_ref().filter(planned)?;
+        let params = self.params();
+        let schedule = Schedule::<DITHER>::new(params.start, own.interval, plan.seed ^ index as u64);
+        buffers.begin(params.start);
+        let before = rt::thread_usage();
+        let end = cycle::run(&mut wake, schedule, &params, buffers, &cpu_reader, &shared.stop);
+        let usage = used_since(&before);
+        if matches!(end.ended, EndReason::Limit | EndReason::Starving) {
+            shared.stop.store(true, Ordering::Relaxed);
+        }
+        shared.ended.fetch_add(1, Ordering::Release);
+        rt::notify_housekeeper(shared.housekeeper);
+        // A thread that ends unmaps its stack, which may interrupt those that still measure.
+        shared.barrier.wait();
+        Some((end, usage))
     }
-    shared.barrier.wait();
-    let buffers = buffers.filter(|_| !shared.cancelled.load(Ordering::Acquire))?;
-    let params = params(plan, index, shared);
-    let schedule = Schedule::<DITHER>::new(params.start, own.interval, plan.seed ^ index as u64);
-    buffers.begin(params.start);
-    let before = rt::thread_usage();
-    let end = cycle::run(&mut wake, schedule, &params, &buffers, &cpu_reader, &shared.stop);
-    let after = rt::thread_usage();
-    let used = Usage {
-        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
-        major_faults: after.major_faults.saturating_sub(before.major_faults),
-        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
-        involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
-    };
-    if matches!(end.ended, EndReason::Limit | EndReason::Starving) {
-        shared.stop.store(true, Ordering::Relaxed);
+
+    /// A round of the loop whose samples do not count in the run.
+    fn calibration_round<W: Wake, const DITHER: bool>(
+        self,
+        wake: &mut W,
+        buffers: &CpuBuffers,
+        cpu_reader: &CpuReader,
+    ) {
+        let own = &self.plan.cpus[self.index];
+        let start = agree_on_start(self.shared) + own.offset;
+        let loops = self.shared.round_loops.load(Ordering::Acquire);
+        let params = LoopParams { loops, ..LoopParams::unbounded(own.cpu, start) };
+        let schedule = Schedule::<DITHER>::new(start, own.interval.min(MAX_ROUND_INTERVAL), 1);
+        buffers.begin(start);
+        cycle::run(wake, schedule, &params, buffers, cpu_reader, &self.shared.stop);
+        self.shared.ended.fetch_add(1, Ordering::Release);
     }
-    shared.ended.fetch_add(1, Ordering::Release);
-    rt::notify_housekeeper(shared.housekeeper);
-    // A thread that ends unmaps its stack, which may interrupt those that still measure.
-    shared.barrier.wait();
-    Some((end, used))
+
+    /// The parameters of the loop, from a start that all threads agree on.
+    fn params(self) -> LoopParams {
+        let Task { plan, index, shared, .. } = self;
+        let start = agree_on_start(shared) + plan.cpus[index].offset;
+        let unbounded = LoopParams::unbounded(plan.cpus[index].cpu, start);
+        LoopParams {
+            block_end: start + BLOCK_LENGTH,
+            end: plan.duration.map_or(unbounded.end, |duration| start + duration),
+            loops: plan.loops.unwrap_or(unbounded.loops),
+            limit: plan.limit.unwrap_or(unbounded.limit),
+            threshold: Nanos(shared.threshold.load(Ordering::Acquire)),
+            ..unbounded
+        }
+    }
 }
 
-/// A round of the loop whose samples do not count in the run.
-fn calibration_round<W: Wake, const DITHER: bool>(
-    wake: &mut W,
-    own: &CpuPlan,
-    params: &LoopParams,
-    buffers: &CpuBuffers,
-    cpu_reader: &CpuReader,
-    shared: &Shared,
-) {
-    let never = Nanos(i64::MAX);
-    let loops = shared.round_loops.load(Ordering::Acquire);
-    let params =
-        LoopParams { loops, end: never, block_end: never, limit: never, threshold: never, ..*params };
-    let interval = own.interval.min(MAX_ROUND_INTERVAL);
-    let schedule = Schedule::<DITHER>::new(params.start, interval, 1);
-    buffers.begin(params.start);
-    cycle::run(wake, schedule, &params, buffers, cpu_reader, &shared.stop);
-    shared.ended.fetch_add(1, Ordering::Release);
-}
-
-/// The first of the measuring threads decides once all are there: whatever the housekeeping thread does meanwhile, nobody
-/// comes late to a start that lies ahead of the last one's arrival.
+/// The first of the measuring threads decides once all are there: however late the housekeeping thread
+/// runs, no thread comes late to a start that lies ahead of the last one's arrival.
 fn agree_on_start(shared: &Shared) -> Nanos {
     shared.start_barrier.wait();
     let mine = (clock::monotonic() + START_MARGIN).0;
@@ -246,18 +286,13 @@ fn agree_on_start(shared: &Shared) -> Nanos {
     Nanos(agreed.map_or_else(|first| first, |_| mine))
 }
 
-/// The parameters of the loop for the plan's CPU number `index`, from a start that all threads agree on.
-fn params(plan: &MeasurePlan, index: usize, shared: &Shared) -> LoopParams {
-    let never = Nanos(i64::MAX);
-    let start = agree_on_start(shared) + plan.cpus[index].offset;
-    LoopParams {
-        cpu: plan.cpus[index].cpu,
-        start,
-        block_end: start + BLOCK_LENGTH,
-        end: plan.duration.map_or(never, |duration| start + duration),
-        loops: plan.loops.unwrap_or(u64::MAX),
-        limit: plan.limit.unwrap_or(never),
-        threshold: Nanos(shared.threshold.load(Ordering::Acquire)),
+fn used_since(before: &Usage) -> Usage {
+    let after = rt::thread_usage();
+    Usage {
+        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: after.major_faults.saturating_sub(before.major_faults),
+        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+        involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
     }
 }
 
@@ -299,7 +334,7 @@ mod tests {
         };
         let mut plan = plan::plan(&intent, &machine, 1).expect("a plan");
         plan.cpus.push(plan.cpus[0].clone());
-        let shared = super::super::start::shared_state(&plan, 0);
+        let shared = Shared::new(&plan, 0);
         (Arc::new(plan), Arc::new(shared))
     }
 
@@ -307,10 +342,10 @@ mod tests {
     struct Dying(u32);
 
     impl Wake for Dying {
-        fn sleep_until(&mut self, instant: Nanos) -> bool {
+        fn sleep_until(&mut self, instant: Nanos) -> wake::Sleep {
             self.0 -= 1;
             assert!(self.0 > 0, "dies, as is wanted here");
-            clock::nanosleep_until(instant)
+            wake::Nanosleep.sleep_until(instant)
         }
     }
 
@@ -318,14 +353,15 @@ mod tests {
     fn a_thread_that_dies_in_the_loop_ends_the_run_and_holds_up_nobody() {
         let (plan, shared) = two_threads();
         let prepared = [Prepared::new(), Prepared::new()];
+        let task = |index: usize| Task { plan: &plan, index, shared: &shared, prepared: &prepared[index] };
         let ends = thread::scope(|scope| {
             let living = scope.spawn(|| {
                 let _leave = LeaveOnPanic(&shared);
-                run_with_schedule(wake::Nanosleep, &plan, 0, &shared, &prepared[0])
+                task(0).run_with_schedule(wake::Nanosleep)
             });
             let dying = scope.spawn(|| {
                 let _leave = LeaveOnPanic(&shared);
-                run_with_schedule(Dying(WARMUP_LOOPS as u32 + 20), &plan, 1, &shared, &prepared[1])
+                task(1).run_with_schedule(Dying(WARMUP_LOOPS as u32 + 20))
             });
             shared.barrier.wait();
             shared.barrier.wait();
@@ -343,7 +379,7 @@ mod tests {
     #[test]
     fn a_thread_that_cannot_be_had_leaves_none_of_the_others_behind() {
         let (plan, shared) = two_threads();
-        let refused = super::super::start::start_all(2, &shared, |index| match index {
+        let refused = start_all(2, &shared, |index| match index {
             0 => Worker::start(&plan, 0, &shared),
             _ => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
         });

@@ -1,0 +1,65 @@
+//! What is added up of each CPU on which followed threads ran.
+
+use super::followed_blocks::FollowedBlocks;
+use super::steal::StealByCpu;
+use crate::measure::sink::ClosedBlock;
+use crate::measure::total::{Total, block_line, levels};
+use host::clock;
+use model::run::{Block, Run};
+use model::units::{CpuSet, Nanos};
+
+/// Blocks, sums and steal by CPU.
+pub struct FollowedCpus {
+    pub blocks: FollowedBlocks,
+    /// By CPU, ascending.
+    totals: Vec<Total>,
+    steal: StealByCpu,
+}
+
+impl FollowedCpus {
+    /// No CPU yet.
+    pub fn new(online: &CpuSet, virtualization: &str) -> FollowedCpus {
+        let steal = StealByCpu::new(online, virtualization);
+        FollowedCpus { blocks: FollowedBlocks::new(Nanos(0)), totals: Vec::new(), steal }
+    }
+
+    /// The sums so far.
+    pub fn totals(&self) -> &[Total] {
+        &self.totals
+    }
+
+    /// How long the threads have been followed.
+    pub fn elapsed(&self) -> Nanos {
+        self.blocks.until() - self.blocks.began()
+    }
+
+    /// The blocks that were closed since the last call, as records and whole.
+    pub fn second(&mut self) -> (Vec<Block>, Vec<ClosedBlock>) {
+        let (wall_offset, began) = (clock::wall_offset(), self.blocks.began());
+        let (mut blocks, mut closed) = (Vec::new(), Vec::new());
+        self.steal.read();
+        for (cpu, block) in self.blocks.take() {
+            let mut record = block_line(cpu, &block, &levels());
+            record.missed = None;
+            record.steal_ns = self.steal.take(cpu, block.cycles == 0 && block.start == began);
+            let at = self.totals.partition_point(|total| total.cpu < cpu);
+            if self.totals.get(at).is_none_or(|total| total.cpu != cpu) {
+                self.totals.insert(at, Total::new(cpu, Nanos(0), began));
+            }
+            self.totals[at].add_block(&block, wall_offset);
+            blocks.push(record);
+            closed.push(ClosedBlock { cpu, wall_offset, block });
+        }
+        self.steal.carry_over(self.totals.iter().map(|total| total.cpu));
+        (blocks, closed)
+    }
+
+    /// Puts the sums into the run.
+    pub fn fill(&self, run: &mut Run) {
+        let until = self.blocks.until();
+        (run.elapsed_ns, run.checkpoint_mono_ns) = (Some(self.elapsed()), Some(until));
+        run.cpus = self.totals.iter().map(Total::document).collect();
+        run.cpus.iter_mut().for_each(|cpu| cpu.until_mono_ns = Some(until));
+        run.plan.cpus = self.totals.iter().map(|total| total.cpu).collect();
+    }
+}

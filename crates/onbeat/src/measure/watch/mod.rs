@@ -1,0 +1,78 @@
+//! What is watched while the run is on, once a second: clocks, steal, interrupts, online CPUs.
+//!
+//! Read by the housekeeping thread from files it holds open, into buffers it keeps. Nothing here makes
+//! the kernel interrupt a measured CPU.
+
+pub mod clocks;
+pub mod interrupts;
+pub mod online;
+pub mod steal;
+
+use self::clocks::Clocks;
+use self::interrupts::Interrupts;
+use self::online::Online;
+use self::steal::{Steal, StealSummary};
+use crate::plan::MeasurePlan;
+use model::run::{Block, Host, Integrity};
+use model::units::{CpuSet, Nanos};
+
+/// All watches of a run.
+pub struct Watches {
+    measured: CpuSet,
+    clocks: Clocks,
+    steal: Steal,
+    /// By measured CPU, as the plan has them.
+    steal_summaries: Vec<StealSummary>,
+    online: Online,
+    interrupts: Interrupts,
+}
+
+impl Watches {
+    /// Opens what there is to watch on this machine.
+    pub fn new(plan: &MeasurePlan, host: &Host) -> Watches {
+        let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
+        Watches {
+            clocks: Clocks::read(),
+            steal: Steal::new(measured.iter(), &host.virtualization),
+            steal_summaries: vec![StealSummary::default(); plan.cpus.len()],
+            online: Online::new(),
+            interrupts: Interrupts::new(plan),
+            measured,
+        }
+    }
+
+    /// The run starts: clocks are compared with what they show now.
+    pub fn start(&mut self) {
+        self.clocks = Clocks::read();
+    }
+
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC, as last read.
+    pub fn wall_offset(&self) -> Nanos {
+        self.clocks.wall
+    }
+
+    /// Reads everything, and notes what may invalidate the run.
+    pub fn read(&mut self, mut note: impl FnMut(Integrity)) {
+        self.steal.read();
+        self.interrupts.read();
+        let clocks = Clocks::read();
+        if let Some(happened) = self.clocks.compare(clocks) {
+            note(happened);
+        }
+        self.clocks = clocks;
+        self.online.lost(&self.measured).into_iter().for_each(note);
+    }
+
+    /// Adds what belongs to a block of the plan's CPU number `index`.
+    pub fn fill(&mut self, index: usize, block: &mut Block) {
+        block.steal_ns = self.steal.take(block.cpu);
+        block.irqs = self.interrupts.take(block.cpu);
+        self.steal_summaries[index].add(block.max_ns, block.steal_ns.unwrap_or_default());
+    }
+
+    /// What the hypervisor took in all, by CPU.
+    pub fn steal_entries(&self) -> Vec<Integrity> {
+        let summaries = self.measured.iter().zip(&self.steal_summaries);
+        summaries.filter_map(|(cpu, summary)| summary.entry(cpu)).collect()
+    }
+}
