@@ -99,7 +99,7 @@ impl RecordingAccount {
         }
     }
 
-    /// The trace and the thread's own clock tell of the same wake-up.
+    /// Whether the trace shows the wake-up that the thread's own clock does.
     fn compare(&mut self, spike: &Spike) {
         match spike.switched_ns {
             Some(switched) => {

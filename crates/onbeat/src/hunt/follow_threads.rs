@@ -1,8 +1,10 @@
-//! A hunt that follows somebody else's threads: no measuring thread, the trace itself tells how late they ran.
+//! A hunt that follows threads of other programs: there is no measuring thread, the trace itself shows how
+//! late they ran.
 
-use super::explainer::{Explainer, LateTask, timer_start};
+use super::explainer::{Explainer, LateTask};
 use super::followed_blocks::FollowedBlocks;
 use super::followed_cpus::FollowedCpus;
+use super::followed_events::FollowedEvents;
 use super::found_spikes::FoundSpikes;
 use super::hunter::SpikeOptions;
 use super::losses::Losses;
@@ -26,13 +28,12 @@ use model::text::several;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{Ended, IntegrityKind};
 use model::wall_time::wall_time;
-use trace::event::Raw;
 
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
 const FIRST_WAKEUPS: u64 = 400;
 const MAX_FIRST_WAIT: Nanos = Nanos(2_000_000_000);
 
-/// How long what came before the end is still read. Who ends a run waits for that.
+/// How long what came before the end is still read: the time that Ctrl-C takes at most.
 const MAX_LATE_READING: Nanos = Nanos(300_000_000);
 
 /// `run.json` is replaced this often, in seconds.
@@ -53,24 +54,19 @@ pub struct FollowLimits {
 pub struct FollowThreads {
     explainer: Explainer,
     victims: Vec<Victim>,
-    tracker: WakeupTracker,
+    events: FollowedEvents,
     limits: FollowLimits,
-    over: Option<Nanos>,
+    threshold: Option<Nanos>,
     stacks: bool,
-    /// Wake-ups before there was a threshold: counted, not looked at.
+    /// Wake-ups before there was a threshold.
     first_counts: Counts,
     cpus: FollowedCpus,
     /// What the housekeeping thread had run by then, by its own clock.
     used_before: Option<Nanos>,
-    /// Events that are younger than what was read of the other CPUs wait here.
-    waiting: Vec<Raw>,
-    starts: Vec<(i32, u64, u64)>,
-    learned: bool,
     placement: HousekeepingPlacement,
     wakeups: u64,
     limit_reached: bool,
-    losses: Losses,
-    /// Something that a run has to say though it is killed is new: a threshold, a loss.
+    /// A threshold or a loss is new: a run that is killed has to have it.
     checkpoint_due: bool,
 }
 
@@ -87,24 +83,21 @@ impl FollowThreads {
         // A number of 32 bits on boards of 32 bits.
         #[allow(clippy::unnecessary_cast)]
         let futex = libc::SYS_futex as i64;
+        let tracker = WakeupTracker::new(victims.iter().map(|victim| victim.thread), futex);
         let online = CpuSet::parse(&host.online).unwrap_or_default();
         FollowThreads {
             explainer,
-            tracker: WakeupTracker::new(victims.iter().map(|victim| victim.thread), futex),
+            events: FollowedEvents::new(tracker, wanted.stacks),
             victims,
             limits,
-            over: wanted.over,
+            threshold: wanted.over,
             stacks: wanted.stacks,
             first_counts: Counts::default(),
             cpus: FollowedCpus::new(&online, &host.virtualization),
             used_before: None,
-            waiting: Vec::new(),
-            starts: Vec::new(),
-            learned: false,
             placement,
             wakeups: 0,
             limit_reached: false,
-            losses: Losses::default(),
             checkpoint_due: false,
         }
     }
@@ -122,25 +115,25 @@ impl FollowThreads {
             move |error: std::io::Error| Trouble::of_call(what, &error, Exit::Internal, &remedy)
         };
         rt::block_signals().map_err(failed("cannot block signals"))?;
-        // Whatever onbeat was started with, its own thread must not go before anybody.
+        // Whatever policy onbeat was started with, its own thread must not run at real-time priority.
         rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
         self.place(&mut run, host).map_err(failed("cannot move onbeat's own thread"))?;
-        // Who has ended the run by now waits for no events to be switched on.
+        // After Ctrl-C no events are switched on any more.
         if !rt::stop_pending() {
             self.arm(&mut run)?;
         }
         let began = clock::monotonic();
         self.used_before = clock::thread_cpu();
         self.cpus.blocks = FollowedBlocks::new(began);
-        self.losses = Losses::new(began);
+        self.events.losses = Losses::new(began);
         run.started = wall_time(began + clock::wall_offset());
         // A kill before the first checkpoint leaves a run that is known to follow threads.
         self.note_storage(sink.checkpoint(&run), &mut run);
         run.ended = self.watch_until_end(&mut run, host, sink).into();
         if run.ended == Ended::Victim {
             run.integrity.push(self.ended());
-        } else if self.wakeups == 0 && !self.losses.any() {
-            let watched = (self.cpus.elapsed()).spoken();
+        } else if self.wakeups == 0 && !self.events.losses.any() {
+            let watched = self.cpus.elapsed().spoken();
             let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
             run.integrity.push(entry(IntegrityKind::Victim, None, false, detail));
         }
@@ -149,7 +142,7 @@ impl FollowThreads {
         Ok(run)
     }
 
-    /// Goes on until something ends it; which that was.
+    /// Polls until something ends the hunt; returns what.
     fn watch_until_end(&mut self, run: &mut Run, host: &Host, sink: &mut dyn Sink) -> Ended {
         let began = self.cpus.blocks.began();
         let end = self.limits.duration.map(|length| began + length);
@@ -157,29 +150,15 @@ impl FollowThreads {
         loop {
             let poll = clock::monotonic() + POLL_INTERVAL;
             let woken = rt::wait_until(end.map_or(poll, |end| poll.min(end)));
-            // Asked for before the events are read: what a thread did before it ended is read then.
-            let gone = !self.victims.iter().any(|victim| victim.lives(host));
+            // Checked before the events are read: what a thread did before it ended is read then.
+            let gone = !self.victims.iter().any(|victim| victim.is_alive(host));
             let now = clock::monotonic();
             // What comes after the end is no part of the run.
             let upto = end.map_or(now, |end| now.min(end));
-            let mut seen = self.poll(upto);
-            let reason = match (self.limit_reached, woken) {
-                (true, _) => Some(Ended::Limit),
-                (_, Woken::Stop) => Some(Ended::Signal),
-                _ if self.limits.wakeups.is_some_and(|most| self.wakeups >= most) => Some(Ended::Loops),
-                _ if end.is_some_and(|end| now >= end) => Some(Ended::Duration),
-                _ if gone => Some(Ended::Victim),
-                _ => None,
-            };
-            if let Some(reason) = reason {
-                // Of a flood a look takes a part: the rest came within the run, too, as long as that is soon read.
-                let read_until = clock::monotonic() + MAX_LATE_READING;
-                self.explainer.set_read_limit(read_until);
-                while seen < upto && clock::monotonic() < read_until {
-                    seen = self.poll(upto);
-                }
-                self.losses.ended(upto);
-                self.cpus.blocks.finish(upto);
+            let seen = self.poll(upto);
+            let elapsed = end.is_some_and(|end| now >= end);
+            if let Some(reason) = self.reason_to_end(woken, elapsed, gone) {
+                self.read_the_rest(seen, upto);
                 self.second(run, sink);
                 return reason;
             }
@@ -202,6 +181,28 @@ impl FollowThreads {
         }
     }
 
+    fn reason_to_end(&self, woken: Woken, elapsed: bool, gone: bool) -> Option<Ended> {
+        match (self.limit_reached, woken) {
+            (true, _) => Some(Ended::Limit),
+            (_, Woken::Stop) => Some(Ended::Signal),
+            _ if self.limits.wakeups.is_some_and(|most| self.wakeups >= most) => Some(Ended::Loops),
+            _ if elapsed => Some(Ended::Duration),
+            _ if gone => Some(Ended::Victim),
+            _ => None,
+        }
+    }
+
+    /// Of a flood a poll takes a part: the rest came within the run as well, as long as that is read soon.
+    fn read_the_rest(&mut self, mut seen: Nanos, upto: Nanos) {
+        let read_until = clock::monotonic() + MAX_LATE_READING;
+        self.explainer.set_read_limit(read_until);
+        while seen < upto && clock::monotonic() < read_until {
+            seen = self.poll(upto);
+        }
+        self.events.losses.ended(upto);
+        self.cpus.blocks.finish(upto);
+    }
+
     /// Keeps onbeat's own thread off the CPUs of those that are followed, wherever they may run by now.
     fn place(&mut self, run: &mut Run, host: &Host) -> std::io::Result<()> {
         let masks: Vec<CpuSet> =
@@ -218,102 +219,72 @@ impl FollowThreads {
         let explainer = &mut self.explainer;
         explainer.set_threads(threads, rt::thread_id());
         // Before it is armed: the account is in the run from then on, and all there is of it after a kill.
-        match self.over {
-            Some(over) => explainer.account.set_threshold(Some(over), "as asked".to_owned()),
+        match self.threshold {
+            Some(_) => explainer.account.set_threshold(self.threshold, "as asked".to_owned()),
             None => {
                 explainer.account.set_threshold(None, "the first wake-ups had not given one yet".to_owned())
             }
         }
-        explainer.arm(
-            if self.stacks { RecordingLevel::Victims } else { RecordingLevel::VictimsWithoutStacks },
-            run,
-        )
+        let without = RecordingLevel::VictimsWithoutStacks;
+        explainer.arm(if self.stacks { RecordingLevel::Victims } else { without }, run)
     }
 
     fn ended(&self) -> Integrity {
-        let after = (self.cpus.elapsed()).spoken();
+        let after = self.cpus.elapsed().spoken();
         let kept =
             if self.wakeups > 0 { "what was seen until then is kept" } else { "no wake-up was recorded" };
         let detail = format!("every thread that was followed has ended after {after}: {kept}");
         entry(IntegrityKind::Victim, None, false, detail)
     }
 
-    /// Reads what came, and follows the victims through it; up to when that was all.
+    /// Follows the victims through the events that came; up to when those were all.
     fn poll(&mut self, upto: Nanos) -> Nanos {
-        let (tracker, waiting, starts) = (&self.tracker, &mut self.waiting, &mut self.starts);
-        let learning = self.stacks && !self.learned;
-        let collected = self.explainer.collect_each(&mut |event| {
-            if learning {
-                starts.extend(timer_start(&event));
-            }
-            if tracker.wants(&event) {
-                waiting.push(event);
-            }
-        });
-        if let Some(gap) = collected.lost_before {
-            self.checkpoint_due |= !self.losses.any();
-            self.losses.missed(gap);
-            self.tracker.forget();
-        }
-        // A waking whose switch is lost would make the next switch a spike. Of a CPU that lags behind, what comes later may
-        // still lie before the gap.
-        let gap = self.losses.gap();
-        self.waiting.retain(|event| event.time >= gap);
-        self.waiting.sort_by_key(|event| event.time);
-        let seen = upto.min(collected.complete_until);
-        self.losses.looked(seen);
-        let ready = self.waiting.partition_point(|event| event.time <= seen);
-        let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
-        let wakeups: Vec<Wakeup> = ready.iter().filter_map(|event| self.tracker.observe(event)).collect();
+        let known = self.events.losses.any();
+        let (wakeups, seen) = self.events.poll(&mut self.explainer, upto);
+        self.checkpoint_due |= self.events.losses.any() && !known;
         self.explainer.polled();
-        let mut late = Vec::new();
-        for wakeup in wakeups {
-            if self.count(&wakeup) {
-                let Wakeup { task, cpu, expected, actual } = wakeup;
-                let wakeup = LateWakeup { cpu, cycle: 0, expected, actual };
-                late.push(LateTask { wakeup, cycle: None, victim: task, own: false });
-            }
-        }
+        let late = wakeups.into_iter().filter_map(|wakeup| self.count(wakeup)).collect();
         self.explainer.explain_worst(late);
-        self.learn();
+        self.learn_timers();
         seen
     }
 
-    /// After a second of looking on, stacks are taken where the victims' own timers expire.
-    fn learn(&mut self) {
-        if self.learned
-            || !self.stacks
-            || clock::monotonic() - self.cpus.blocks.began() < BLOCK_LENGTH
-            || self.starts.is_empty()
-        {
+    /// After the first second, stacks are taken where the victims' own timers expire.
+    fn learn_timers(&mut self) {
+        if clock::monotonic() - self.cpus.blocks.began() < BLOCK_LENGTH {
             return;
         }
-        self.learned = true;
-        let starts = std::mem::take(&mut self.starts);
-        self.explainer.learn_timers_from(&starts);
+        if let Some(starts) = self.events.take_timer_starts() {
+            self.explainer.learn_timers_from(&starts);
+        }
     }
 
-    /// Counts a wake-up; whether it is a spike.
-    fn count(&mut self, wakeup: &Wakeup) -> bool {
-        let latency = wakeup.actual - wakeup.expected;
+    /// Counts a wake-up; it is returned if it is a spike.
+    fn count(&mut self, wakeup: Wakeup) -> Option<LateTask> {
+        let Wakeup { task, cpu, expected, actual } = wakeup;
+        let latency = actual - expected;
         self.wakeups += 1;
-        self.cpus.blocks.add(wakeup.cpu, LatencySample { latency, cycle: 0, time: wakeup.actual });
+        self.cpus.blocks.add(cpu, LatencySample { latency, cycle: 0, time: actual });
         self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);
-        self.threshold(latency).is_some_and(|over| latency >= over)
+        let wakeup = LateWakeup { cpu, cycle: 0, expected, actual };
+        let late = LateTask { wakeup, cycle: None, victim: task, own: false };
+        (latency >= self.threshold(latency)?).then_some(late)
     }
 
+    /// The threshold, if there is one; until then wake-ups are counted alone.
     fn threshold(&mut self, latency: Nanos) -> Option<Nanos> {
-        if let Some(over) = self.over {
-            return Some(over);
+        if self.threshold.is_some() {
+            return self.threshold;
         }
         self.first_counts.add(bucket_of(latency), 1);
         let wait =
             self.limits.duration.map_or(MAX_FIRST_WAIT, |length| Nanos(length.0 / 4).min(MAX_FIRST_WAIT));
         if self.wakeups >= FIRST_WAKEUPS || clock::monotonic() - self.cpus.blocks.began() >= wait {
-            let (over, why) = automatic(&self.first_counts);
-            let over = self.limits.latency.map_or(over, |limit| over.min(limit));
-            (self.over, self.checkpoint_due) = (Some(over), true);
-            self.explainer.account.set_threshold(Some(over), why.replace("before the run", "at its begin"));
+            let (threshold, why) = automatic(&self.first_counts);
+            let threshold = self.limits.latency.map_or(threshold, |limit| threshold.min(limit));
+            (self.threshold, self.checkpoint_due) = (Some(threshold), true);
+            let why = why.replace("before the run", "at its begin");
+            self.explainer.account.set_threshold(Some(threshold), why);
         }
         None
     }
@@ -347,15 +318,15 @@ impl FollowThreads {
         let span = clock::monotonic() - self.cpus.blocks.began();
         run.overhead.housekeeping_cpu_share =
             cost::share_between(self.used_before, clock::thread_cpu(), span);
-        if last && self.over.is_none() {
+        if last && self.threshold.is_none() {
             let why = format!(
                 "{} in so short a time give none: name it with --over",
                 several(self.wakeups, "wake-up", "wake-ups")
             );
             self.explainer.account.set_threshold(None, why);
         }
-        self.losses.tell(run);
-        self.explainer.account.set_polls_with_loss(self.losses.looks);
+        self.events.losses.put_into(run);
+        self.explainer.account.set_polls_with_loss(self.events.losses.looks);
         self.explainer.fill(run, last);
     }
 }
@@ -374,21 +345,21 @@ mod tests {
         let online = CpuSet::parse("0-1").expect("a list");
         let placement = HousekeepingPlacement::new(online.clone(), CpuSet::default(), None);
         let mut follow = FollowThreads::new(explainer, Vec::new(), limits, &options, placement, &run.host);
-        follow.tracker = WakeupTracker::new([7], 202);
+        follow.events.tracker = WakeupTracker::new([7], 202);
         let start = clock::monotonic().0;
         follow.cpus.blocks = FollowedBlocks::new(Nanos(start));
-        follow.losses = Losses::new(Nanos(start));
+        follow.events.losses = Losses::new(Nanos(start));
         let wakeup = |at, ns| vec![switch(at - 100, 0, 7, 3), waking(at, 0, 3, 7), switch(at + ns, 0, 3, 7)];
         script.borrow_mut().events = [wakeup(start + 1_000, 900), wakeup(start + 10_000, 9_000)].concat();
         assert_eq!(follow.poll(Nanos(start + 50_000)), Nanos(start + 50_000));
-        assert_eq!((follow.wakeups, follow.losses.any()), (2, false));
+        assert_eq!((follow.wakeups, follow.events.losses.any()), (2, false));
         // A poll that lost events forgets that the thread was woken.
         script.borrow_mut().events.extend([waking(start + 60_000, 0, 3, 7)]);
         follow.poll(Nanos(start + 65_000));
         script.borrow_mut().lost_before = Some(Nanos(start + 70_000));
         script.borrow_mut().events.extend([switch(start + 80_000, 0, 3, 7)]);
         follow.poll(Nanos(start + 90_000));
-        assert_eq!((follow.wakeups, follow.losses.looks), (2, 1));
+        assert_eq!((follow.wakeups, follow.events.losses.looks), (2, 1));
         follow.cpus.blocks.finish(Nanos(start + 90_000));
         follow.fill(&mut run, true);
         assert_eq!(run.recorder.map(|account| (account.looks_lost, account.latency_ns.0)), Some((1, 9_000)));

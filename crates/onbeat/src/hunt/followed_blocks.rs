@@ -1,8 +1,8 @@
-//! The wake-ups of threads that are not onbeat's, in blocks that touch: each begins where the last one of its CPU ended,
+//! The wake-ups of other programs' threads, in blocks without gaps: each begins where the last one of its CPU ended,
 //! the first with the run, and whole ones last a second. Pure.
 //!
 //! A killed run is read as its last checkpoint and the blocks after it; that adds up only if no moment is in two blocks
-//! or in none. So a block's time is told by the seconds of the run, never by when the housekeeping thread came.
+//! or in none. So a block's time is that of the run's seconds, whenever the housekeeping thread runs.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use model::units::{Cpu, Nanos};
 /// The blocks of all CPUs on which a followed thread ran.
 pub struct FollowedBlocks {
     began: Nanos,
-    /// Where the closed blocks end and the open ones begin.
+    /// Where the closed blocks end and the open ones start.
     until: Nanos,
     open: BTreeMap<Cpu, DrainedBlock>,
     closed: Vec<(Cpu, DrainedBlock)>,
 }
 
 impl FollowedBlocks {
-    /// Of a run that begins now.
+    /// Of a run that starts now.
     pub fn new(began: Nanos) -> FollowedBlocks {
         FollowedBlocks { began, until: began, open: BTreeMap::new(), closed: Vec::new() }
     }
@@ -36,12 +36,12 @@ impl FollowedBlocks {
 
     /// Adds a wake-up; they come in order of time.
     ///
-    /// One that is told after its second was closed (another CPU's event may become readable a moment late) goes to the
+    /// One that is reported after its second was closed (another CPU's event may become readable a moment late) goes to the
     /// open block: it is counted once, and its own time is kept with it.
     pub fn add(&mut self, cpu: Cpu, sample: LatencySample) {
         self.close_elapsed(sample.time);
         if !self.open.contains_key(&cpu) && self.until > self.began {
-            // No followed thread was there before: that was watched, too.
+            // No followed thread ran there before: that is known, and a block.
             self.closed
                 .push((cpu, DrainedBlock { start: self.began, end: self.until, ..DrainedBlock::default() }));
         }
@@ -92,13 +92,13 @@ mod tests {
         LatencySample { latency: Nanos(1_000), cycle: 0, time: Nanos(time) }
     }
 
-    fn told(blocks: &[(Cpu, DrainedBlock)]) -> Vec<(u32, i64, i64, u64)> {
+    fn spans(blocks: &[(Cpu, DrainedBlock)]) -> Vec<(u32, i64, i64, u64)> {
         let ms = |time: Nanos| (time.0 - T0) / 1_000_000;
         blocks.iter().map(|(cpu, taken)| (cpu.0, ms(taken.start), ms(taken.end), taken.cycles)).collect()
     }
 
     #[test]
-    fn seconds_are_the_run_s_whenever_they_are_asked_for() {
+    fn seconds_are_the_run_s_whenever_they_are_closed() {
         let mut blocks = FollowedBlocks::new(Nanos(T0));
         let at = |ms: i64| T0 + ms * 1_000_000;
         blocks.add(Cpu(1), sample(at(10)));
@@ -113,7 +113,7 @@ mod tests {
         blocks.finish(Nanos(at(5_300)));
         assert_eq!(blocks.until(), Nanos(at(5_300)));
         assert_eq!(
-            told(&blocks.take()),
+            spans(&blocks.take()),
             [
                 (1, 0, 1_000, 1),
                 (1, 1_000, 2_000, 1),
@@ -134,7 +134,7 @@ mod tests {
         blocks.add(Cpu(0), sample(T0 + 5));
         blocks.finish(Nanos(T0 + 2 * BLOCK_LENGTH.0));
         blocks.finish(Nanos(T0 + 2 * BLOCK_LENGTH.0));
-        assert_eq!(told(&blocks.take()), [(0, 0, 1_000, 1), (0, 1_000, 2_000, 0)]);
+        assert_eq!(spans(&blocks.take()), [(0, 0, 1_000, 1), (0, 1_000, 2_000, 0)]);
     }
 
     proptest! {

@@ -1,4 +1,5 @@
-//! The spikes that a hunt lists when it is over: in their file still, what too few of them show taken back.
+//! The spikes that a hunt lists when it is over: still in their file; what too few of them support is
+//! withdrawn as they are read.
 
 use std::io;
 
@@ -21,7 +22,7 @@ pub struct FoundSpikes {
 }
 
 impl FoundSpikes {
-    /// Of a hunt that is over, with what all its spikes tell.
+    /// Of a hunt that is over, with what all its spikes show together.
     pub fn of(explained: Explained, host: Host, findings: Findings) -> FoundSpikes {
         FoundSpikes { listed: explained.close(), host, findings }
     }
@@ -34,7 +35,7 @@ impl FoundSpikes {
         })
     }
 
-    /// All of them to be counted, the worst to be shown: only those have their slices, as many as are asked for.
+    /// All of them to be counted, the worst to be shown: only `most` of those have their slices.
     pub fn to_show(&self, most: usize) -> Vec<Spike> {
         let mut sizes: Vec<(Nanos, usize)> = Vec::new();
         let _ = self.each(|spike| {

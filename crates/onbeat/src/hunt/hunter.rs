@@ -28,11 +28,11 @@ const ROUNDS: [RecordingLevel; 4] =
 /// A round's length, and the share of the run that it may take.
 const ROUND_LENGTH: Nanos = Nanos(700_000_000);
 const MAX_SHARE_OF_RUN: i64 = 30;
-/// Its least and most wake-ups.
+/// The wake-ups of a round.
 const MIN_LOOPS: u64 = 20;
 const MAX_LOOPS: u64 = 10_000;
 
-/// What the user wants.
+/// What the user asked for.
 #[derive(Clone, Debug)]
 pub struct SpikeOptions {
     /// The threshold; by default from the rounds.
@@ -84,7 +84,7 @@ impl Hunt {
         }
     }
 
-    /// Who measures where, as the trace shows them.
+    /// The measuring threads by CPU, as the trace shows them.
     fn set_threads(&mut self, threads: &[MeasuringThread]) {
         let prio =
             if self.plan.policy == Policy::Other { ordinary() } else { 99 - self.plan.priority as i32 };
@@ -134,7 +134,7 @@ impl Rounds for Hunt {
 
     fn arm(&mut self, run: &mut Run) -> Outcome<Nanos> {
         if run.plan.policy == Policy::Other {
-            // The planned policy was refused: nobody has to make way for these threads.
+            // The planned policy was refused: these threads preempt none.
             self.victims.values_mut().for_each(|own| own.prio = ordinary());
         }
         let (level, place) =

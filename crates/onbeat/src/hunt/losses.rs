@@ -14,7 +14,7 @@ pub struct Losses {
     seen: Nanos,
     /// Where the last gap ended: of what is younger all CPUs' events were read, of what is older some are missing.
     gap: Nanos,
-    /// Looks in which events were missing.
+    /// Polls in which events were missing.
     pub looks: u64,
     /// The time of which events are missing.
     span: Nanos,
@@ -23,24 +23,24 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Of a run that begins now.
+    /// Of a run that starts now.
     pub fn new(began: Nanos) -> Losses {
         Losses { seen: began, gap: began, ..Losses::default() }
     }
 
-    /// A look found events missing before that time.
+    /// A poll found events missing before that time.
     pub fn missed(&mut self, before: Nanos) {
         self.looks += 1;
         self.span = self.span + Nanos((before - self.seen.max(self.gap)).0.max(0));
         self.gap = self.gap.max(before);
     }
 
-    /// Everything up to then has been looked at.
-    pub fn looked(&mut self, seen: Nanos) {
+    /// All events up to then have been read.
+    pub fn read_until(&mut self, seen: Nanos) {
         self.seen = self.seen.max(seen);
     }
 
-    /// The run is over, and there was no time for what came after the last look.
+    /// The run is over, and there was no time for what came after the last poll.
     pub fn ended(&mut self, end: Nanos) {
         // What was read after the end is no part of the run.
         self.span = Nanos((self.span - Nanos((self.gap - end).0.max(0))).0.max(0));
@@ -57,12 +57,12 @@ impl Losses {
         self.looks > 0 || self.unread.0 > 0
     }
 
-    /// Puts it into the run, in the place of what was said before.
-    pub fn tell(&self, run: &mut Run) {
-        let Some(said) = self.entry() else { return };
+    /// Puts it into the run, in place of the entry from before.
+    pub fn put_into(&self, run: &mut Run) {
+        let Some(entry) = self.entry() else { return };
         match run.integrity.iter_mut().find(|known| known.kind == IntegrityKind::Lost) {
-            Some(known) => *known = said,
-            None => run.integrity.push(said),
+            Some(known) => *known = entry,
+            None => run.integrity.push(entry),
         }
     }
 
@@ -92,20 +92,20 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     #[test]
-    fn what_is_missing_is_told_once_and_kept_up_to_date() {
+    fn what_is_missing_is_reported_once_and_kept_up_to_date() {
         let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
-        losses.looked(Nanos(10 * MS));
-        losses.tell(&mut run);
+        losses.read_until(Nanos(10 * MS));
+        losses.put_into(&mut run);
         assert!(!losses.any() && run.integrity.is_empty());
         losses.missed(Nanos(25 * MS));
-        losses.tell(&mut run);
+        losses.put_into(&mut run);
         let first = run.integrity[0].detail.clone();
         assert!(first.contains("in 1 look (about 15"), "{first}");
         // Another CPU's gap within the one that is known adds a look, and no time.
         losses.missed(Nanos(20 * MS));
-        losses.looked(Nanos(30 * MS));
+        losses.read_until(Nanos(30 * MS));
         losses.missed(Nanos(31 * MS));
-        losses.tell(&mut run);
+        losses.put_into(&mut run);
         assert_eq!((losses.gap(), losses.looks), (Nanos(31 * MS), 3));
         assert_eq!(run.integrity.len(), 1);
         let entry = &run.integrity[0];
@@ -116,11 +116,11 @@ mod tests {
     #[test]
     fn what_there_was_no_time_for_at_the_end_is_missing_too() {
         let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
-        losses.looked(Nanos(10 * MS));
+        losses.read_until(Nanos(10 * MS));
         losses.ended(Nanos(10 * MS));
         assert!(!losses.any());
         losses.ended(Nanos(510 * MS));
-        losses.tell(&mut run);
+        losses.put_into(&mut run);
         assert!(run.integrity[0].detail.starts_with("the events of the last 500"), "{:?}", run.integrity);
         assert!(run.integrity[0].invalidates);
     }
@@ -130,7 +130,7 @@ mod tests {
         let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
         losses.missed(Nanos(30 * MS));
         losses.ended(Nanos(20 * MS));
-        losses.tell(&mut run);
+        losses.put_into(&mut run);
         assert!(run.integrity[0].detail.contains("(about 20"), "{:?}", run.integrity);
     }
 }

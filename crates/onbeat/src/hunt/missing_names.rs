@@ -5,11 +5,11 @@ use trace::symbols::NoNames;
 /// What the names of a machine lack, for a note.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MissingNames {
-    /// There are no names: everything stays without one.
+    /// Why there are no names at all.
     pub names: Option<NoNames>,
     /// Lines of the kernel's list that were not understood.
     pub skipped: u64,
-    /// The code cannot be read (errno, 0 where it is no core file): only names tell where interrupts come on.
+    /// The code cannot be read (errno, 0 where it is no core file): only names show where interrupts are re-enabled.
     pub code: Option<i32>,
 }
 

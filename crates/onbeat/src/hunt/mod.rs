@@ -5,7 +5,7 @@
 //! `names` (no address stays), `explainer` (from a late wake-up to an explained spike), `account` (what
 //! `run.json` says of the recording), `threshold` (what a spike is), `hunter` (what the housekeeping
 //! thread calls); `victims`, `wakeups`, `losses`, `followed_blocks`,
-//! `followed_cpus`, `placement`, `steal` and `follow_threads` do the same for threads of other programs, `again` for the
+//! `followed_cpus`, `followed_events`, `placement`, `steal` and `follow_threads` do the same for threads of other programs, `again` for the
 //! windows of a bundle; `findings` is what both count.
 
 mod account;
@@ -13,6 +13,7 @@ pub mod explainer;
 pub mod follow_threads;
 mod followed_blocks;
 mod followed_cpus;
+mod followed_events;
 pub mod found_spikes;
 pub mod hunter;
 mod last_switch;

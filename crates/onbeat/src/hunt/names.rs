@@ -11,7 +11,7 @@ use trace::event::Address;
 use trace::naming::Naming;
 use trace::symbols::{self, NoNames, Symbols};
 
-/// More names are not kept at hand; a kernel calls some thousands.
+/// Names that are cached; a kernel calls some thousands of functions.
 const MAX_CACHED: usize = 1 << 16;
 
 /// More objects in one window share the number 0.
@@ -23,7 +23,7 @@ const MAX_DECODED_BYTES: u64 = 32 << 10;
 /// Reads the kernel's code at an address; false where it cannot.
 pub type ReadCode = Box<dyn Fn(Address, &mut [u8]) -> bool + Send>;
 
-/// Names for addresses, and what is asked of the code there.
+/// Names for addresses, and whether the code there re-enables interrupts.
 pub struct Names {
     symbols: Option<Symbols>,
     /// Strings that events point at, sorted by address.
@@ -31,7 +31,7 @@ pub struct Names {
     code: Code,
     read: Option<ReadCode>,
     cache: HashMap<Address, String>,
-    /// Whether interrupts were let in before an address, as the frame's distance: 0 itself, 1 its caller.
+    /// Whether interrupts were re-enabled before an address, as the frame's distance: 0 itself, 1 its caller.
     verdicts: HashMap<(Address, Address), Option<usize>>,
     objects: HashMap<u64, u64>,
 }
@@ -72,7 +72,7 @@ impl Names {
         (Names::new(symbols, printk_formats, &host::machine(), read), missing)
     }
 
-    /// Begins a window: objects are numbered anew.
+    /// Starts a window: objects are numbered anew.
     pub fn next_window(&mut self) {
         self.objects.clear();
     }
@@ -100,8 +100,8 @@ impl Names {
         name
     }
 
-    /// The frame that had just let interrupts in, from the interrupted one outwards: an interrupt that waited with the timer's
-    /// and was taken before it lets the timer's in on its way out.
+    /// The frame that had just re-enabled interrupts, from the interrupted one outwards: an interrupt that waited with the timer's
+    /// and was taken before it lets the timer's interrupt in as it exits.
     fn enabling(&mut self, frames: &[Address], names: &mut [String], at: usize) -> Option<usize> {
         let mut at = at;
         loop {
@@ -118,7 +118,7 @@ impl Names {
         }
     }
 
-    /// Whether the frame at an address, or its caller, had just let interrupts in.
+    /// Whether the frame at an address, or its caller, had just re-enabled interrupts.
     fn judge(&mut self, at: Address, caller: Address, name: &str) -> Option<usize> {
         let key = (at, caller);
         if let Some(&known) = self.verdicts.get(&key) {
@@ -130,7 +130,7 @@ impl Names {
             Some(0)
         } else {
             match (self.code_up_to(at), self.code_up_to(caller)) {
-                // The first instruction of a function: what called it may have let interrupts in just before.
+                // The first instruction of a function: its caller may have re-enabled interrupts just before.
                 (Some(code), Some(calling)) if code.is_empty() => {
                     self.code.enables_and_calls(&calling).then_some(1)
                 }
@@ -273,7 +273,7 @@ ffffffffc0000000 t driver_poll\t[driver]
         assert_eq!(stack(true, 0xffff_ffff_8100_0a03, do_it + 3), Some(4));
         assert_eq!(stack(false, way + 2, 0xffff_ffff_8100_0210), Some(4));
         assert_eq!(stack(false, way + 2, do_it + 3), None);
-        // Without an interrupt below, nobody.
+        // Without an interrupt below, none.
         assert_eq!(names(true).stack(vec![TIMER[0], TIMER[1], way + 3, do_it + 3]).1, None);
     }
 

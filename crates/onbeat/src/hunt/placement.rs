@@ -27,17 +27,17 @@ pub struct HousekeepingPlacement {
 pub struct Placement {
     /// Where to run.
     pub cpus: CpuSet,
-    /// What is to be said of it.
+    /// The entry of integrity for it, where it is worth one.
     pub entry: Option<Integrity>,
 }
 
 impl HousekeepingPlacement {
-    /// Of these CPUs, rather not of the isolated ones; what the user said (`--housekeeping`) wins.
+    /// Of these CPUs, preferably not the isolated ones; what the user gave (`--housekeeping`) wins.
     pub fn new(usable: CpuSet, isolated: CpuSet, asked: Option<CpuSet>) -> HousekeepingPlacement {
         HousekeepingPlacement { usable, isolated, asked, last: None, entries: 0 }
     }
 
-    /// Where to run beside threads with these masks; none where that has not changed.
+    /// Where to run next to threads with these masks; none where that has not changed.
     pub fn place(&mut self, masks: &[CpuSet]) -> Option<Placement> {
         let taken = masks.iter().fold(CpuSet::default(), |all, mask| all.or(mask));
         let cpus = self.asked.clone().unwrap_or_else(|| self.choose(&taken, masks));

@@ -1,4 +1,4 @@
-//! Whom the recorder looks at more closely: the measuring threads, and the timers they sleep on. Pure.
+//! The threads of interest, and the timers they sleep on: what filters and triggers are made from. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use model::units::Nanos;
 /// A kernel stack is as large and lies at a multiple of it (THREAD_SIZE without KASAN, x86-64 and arm64 with 4 KiB pages).
 const STACK_SIZE: u64 = 16 << 10;
 
-/// More terms make a filter slower than what it saves; then what it asks is asked more loosely.
+/// More terms make a filter slower than what it saves; then it is made wider.
 const MAX_TERMS: usize = 24;
 
 /// Threads, and the addresses of their timers.
@@ -28,7 +28,7 @@ impl Scope {
         Scope { threads, housekeeping, timers: Vec::new() }
     }
 
-    /// The same with onbeat's own thread, whose pulse tells that its CPU lives.
+    /// The same with onbeat's own thread, whose timer shows that its CPU runs.
     pub fn with_housekeeping(&self) -> Scope {
         let threads = self.threads.iter().copied().chain([self.housekeeping]).collect();
         Scope::new(threads, self.housekeeping)
@@ -71,7 +71,7 @@ impl Scope {
     /// Learns from `hrtimer_start` events which timers the threads sleep on: (thread, function, timer).
     ///
     /// A sleeping thread's timer is on its kernel stack, at many addresses of it; that of a timerfd or a POSIX timer has
-    /// one. Whatever else a thread starts now and then (its deadline, a tick) is told apart by its function: the timer it
+    /// one. What else a thread starts now and then (its deadline, a tick) is distinguished by its function: the timer it
     /// sleeps on is the one it starts most.
     pub fn learn(&mut self, starts: &[(i32, u64, u64)]) {
         let mut timers: Vec<(u64, u64)> = Vec::new();
@@ -104,7 +104,8 @@ fn any(terms: impl Iterator<Item = String>) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(" || "))
 }
 
-/// How long back the buffer must reach: somebody who comes late still finds the spike's beginning.
+/// The size of a buffer that reaches back far enough: a housekeeping thread that is delayed still finds
+/// the spike's beginning.
 pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: u64) -> u64 {
     /// Half a second of a busy CPU, whatever was seen before.
     const MIN_KIB: u64 = 1 << 10;

@@ -51,7 +51,7 @@ pub struct Collected {
 
 /// What is missing from the events of a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Coverage {
+pub struct EventCoverage {
     /// The first event that was shown is not older than this.
     pub begins: Nanos,
     /// Events that were lost right before that.
@@ -92,7 +92,7 @@ pub trait EventSource {
     /// Shows the events that are held of a CPU from `from` to `to` in order of time, and before them
     /// those since the last switch before `from`: they show which thread ran. A few more may come with
     /// them, older or younger.
-    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> Coverage;
+    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage;
 
     /// How far back the events of a CPU reach; none where none are held.
     fn oldest(&self, cpu: Cpu) -> Option<Nanos>;

@@ -1,4 +1,5 @@
-//! Steal of all CPUs while some are not known to be run on yet: no CPU that is found later resets what is counted.
+//! Steal of all CPUs while it is not known on which of them followed threads run: a CPU that is found
+//! later resets nothing.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ impl StealByCpu {
         self.counters.read();
     }
 
-    /// What belongs to the CPU's next block; `past` says that the block tells of the time before it was run on, which ended
+    /// What belongs to the CPU's next block; `past` says that the block covers the time before a thread ran there, which ended
     /// before the second that is on.
     pub fn take(&mut self, cpu: Cpu, past: bool) -> Option<Nanos> {
         match (self.before.remove(&cpu), past) {
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpu_that_is_found_later_resets_nobody_and_keeps_its_own() {
+    fn a_cpu_that_is_found_later_resets_no_other_and_keeps_its_own() {
         let online: CpuSet = [Cpu(0), Cpu(1)].into_iter().collect();
         let mut steal = StealByCpu {
             counters: Steal::fed(online.iter()),

@@ -1,4 +1,4 @@
-//! From when on a wake-up is a spike, where the user does not say. Pure.
+//! The latency from which on a wake-up is a spike, where the user gives none. Pure.
 
 use model::histogram::{self, Counts, fill_buckets, total_of};
 use model::text::several;
@@ -11,7 +11,7 @@ pub fn quantile(counts: &Counts, per_million: u64) -> Option<Nanos> {
     histogram::quantile(&rows, None, per_million)
 }
 
-/// How far the median of so many wake-ups may be off by chance: half its 95 % interval by order statistics.
+/// How far the median of these wake-ups may be off by chance: half its 95 % interval by order statistics.
 pub fn median_noise(counts: &Counts) -> Option<Nanos> {
     let mut rows = Vec::new();
     fill_buckets(&mut rows, &[counts], Nanos(0));
@@ -23,7 +23,7 @@ pub fn median_noise(counts: &Counts) -> Option<Nanos> {
 
 /// One wake-up in two hundred was later, and twice the median: enough spikes to learn from, not all there is.
 ///
-/// In nanoseconds, rounded up to two digits, with the reason for people; without any wake-up 100 us.
+/// In nanoseconds, rounded up to two digits, with the reason as a sentence; without any wake-up 100 us.
 pub fn automatic(counts: &Counts) -> (Nanos, String) {
     let (Some(median), Some(late)) = (quantile(counts, 500_000), quantile(counts, 995_000)) else {
         return (Nanos(100_000), "100 us, because the first wake-ups told nothing".to_owned());

@@ -1,10 +1,10 @@
-//! What one tick costs: a timer interrupt with nothing to do but the tick, from entry to exit. It comes for free. Pure.
+//! What one tick costs: a timer interrupt with nothing to do but the tick, from entry to exit, as seen in windows of spikes. Pure.
 
 use model::units::Nanos;
 use trace::event::{Vector, What};
 use trace::window::Window;
 
-/// Ticks beyond this are not looked at: the median is said with how many it is of.
+/// Ticks beyond this are not counted: the median is reported with their number.
 const MAX_TICKS: usize = 100_000;
 
 /// The functions of the tick by the kernel's version (kernel/time/tick-sched.c).
@@ -40,14 +40,14 @@ impl Ticks {
                         }
                         None
                     }
-                    // Whatever else happens in it makes it more than a tick.
+                    // Anything else that happens in it makes it more than a tick.
                     _ => None,
                 };
             }
         }
     }
 
-    /// The median, and of how many.
+    /// The median, and the number of ticks.
     pub fn summary(&mut self) -> (Option<Nanos>, u64) {
         (median(&mut self.lengths), self.lengths.len() as u64)
     }

@@ -1,4 +1,4 @@
-//! Whose wake-ups are looked at, when it is not onbeat's own threads: a process, a thread, or all of a name.
+//! The threads of other programs whose wake-ups are followed: of a process, one, or all of a name.
 //!
 //! Source: `/proc/PID/task/TID/{comm,stat,status}` in Documentation/filesystems/proc.rst.
 
@@ -10,12 +10,10 @@ use model::units::CpuSet;
 /// More threads at once are refused: their filters would cost every wake-up on the machine.
 const MAX_VICTIMS: usize = 64;
 
-/// A thread whose wake-ups are looked at.
+/// A thread whose wake-ups are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
-    /// Its id.
     pub thread: i32,
-    /// Its name.
     pub comm: String,
     /// Whether it is under a real-time policy.
     pub real_time: bool,
@@ -29,7 +27,7 @@ pub struct Victim {
 
 impl Victim {
     /// Whether it is still there.
-    pub fn lives(&self, host: &Host) -> bool {
+    pub fn is_alive(&self, host: &Host) -> bool {
         thread(host, self.thread).is_some_and(|now| now.start == self.start)
     }
 }
@@ -75,7 +73,7 @@ fn by_id(host: &Host, id: i32) -> Vec<Victim> {
 }
 
 fn by_name(host: &Host, name: &str) -> Vec<Victim> {
-    // The kernel cuts names after 15 bytes; so does whoever asks for them, or not.
+    // The kernel cuts names after 15 bytes; what was given may be cut or not.
     let wanted = name.as_bytes();
     let wanted = &wanted[..wanted.len().min(15)];
     let processes = numbers(host, "/proc");
@@ -161,18 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_its_real_time_threads_and_a_name_all_that_bear_it() {
+    fn a_process_is_its_real_time_threads_and_a_name_all_that_have_it() {
         assert_eq!(threads("10"), [11]);
         assert_eq!(threads("11"), [11]);
         assert_eq!(threads("20"), [20]);
         assert_eq!(threads("log"), [12, 20]);
         assert_eq!(threads("a b) control"), [11]);
-        for nobody in ["99", "nobody", "", "-1"] {
-            assert_eq!(find(&host(), nobody).expect_err("none").exit, Exit::Usage);
+        for absent in ["99", "nobody", "", "-1"] {
+            assert_eq!(find(&host(), absent).expect_err("none").exit, Exit::Usage);
         }
         let victim = &find(&host(), "11").expect("found")[0];
-        assert!(victim.lives(&host()) && (victim.real_time, victim.priority) == (true, 80));
+        assert!(victim.is_alive(&host()) && (victim.real_time, victim.priority) == (true, 80));
         assert!(has_ended(b"7 (a) b) Z 1") && !has_ended(b"7 (Z) S 1") && !has_ended(b""));
-        assert!(!Victim { start: 5, ..victim.clone() }.lives(&host()));
+        assert!(!Victim { start: 5, ..victim.clone() }.is_alive(&host()));
     }
 }

@@ -1,7 +1,7 @@
-//! Follows other people's threads through the events: from the timer or the waker to the switch that lets them run. Pure.
+//! Follows threads of other programs through the events: from the timer or the waker to the switch that lets them run. Pure.
 //!
 //! When a thread should have run is when its timer was to expire, where it sleeps on one; when it was woken, where
-//! somebody else wakes it; and where it waited for a mutex, when it began to wait.
+//! another thread wakes it; and where it waited for a mutex, when it began to wait.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,7 @@ use trace::event::{Address, Raw, Task, What};
 /// A wake-up of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// Who.
     pub task: Task,
-    /// Where it ran.
     pub cpu: Cpu,
     /// When it should have run.
     pub expected: Nanos,
@@ -73,7 +71,7 @@ impl WakeupTracker {
                 self.states.get_mut(&event.pid)?.timer = Some((*timer, *expires));
             }
             What::TimerEntry { timer, now, .. } => {
-                // The timer's clock may not be the trace's: `now` tells what lies between them. On the same clock `now` is
+                // The timer's clock may not be the trace's: `now` shows their offset. On the same clock `now` is
                 // read once per interrupt: what lies between is other timers' functions, and no offset.
                 let offset = match now.0.wrapping_sub(event.time.0) {
                     behind if (-SAME_CLOCK..=0).contains(&behind) => 0,
@@ -110,7 +108,7 @@ impl WakeupTracker {
         None
     }
 
-    /// Forgets what the threads were about: events are missing, and what is not known is not guessed.
+    /// Forgets the threads' states: events are missing, and what is not known is not guessed.
     pub fn forget(&mut self) {
         self.states.values_mut().for_each(|state| *state = State::default());
         self.expiring.clear();
@@ -130,13 +128,13 @@ impl WakeupTracker {
     }
 }
 
-/// FUTEX_WAIT or FUTEX_WAIT_BITSET on a word with the value that says "locked, and somebody waits": 2 in glibc's
+/// FUTEX_WAIT or FUTEX_WAIT_BITSET on a word with the value that says "locked, with waiters": 2 in glibc's
 /// and Rust's mutexes, the highest bit in musl's. A condition variable waits on a counter.
 fn waits_for_mutex(args: &[u64; 4]) -> bool {
     const WAIT: u64 = 0;
     const WAIT_BITSET: u64 = 9;
     let (op, value) = (args[1] & 0x7f, args[2] as u32);
-    // Whoever is parked by Rust waits on all bits set, which is no thread's id: those end at 2^22 (kernel.pid_max).
+    // A thread that Rust parks waits on all bits set, which is no thread's id: those end at 2^22 (kernel.pid_max).
     let holder = value & 0x7fff_ffff;
     matches!(op, WAIT | WAIT_BITSET) && (value == 2 || (value >> 31 == 1 && holder <= 1 << 22))
 }
@@ -223,7 +221,7 @@ mod tests {
             at(time, 0, 7, false, What::Switch { prev: task(7), state: 0, next: task(3) })
         };
         assert_eq!(watched(&[waking(20, 7, true), preempted(50), switch(60, 3, 7)]), []);
-        // Woken from elsewhere while it was on its way to sleep: that one counts.
+        // Woken from elsewhere while it was about to sleep: that one counts.
         let asleep = [waking(20, 3, false), switch(21, 7, 3), switch(60, 3, 7)];
         assert_eq!(watched(&asleep), [(20, 60)]);
     }
@@ -237,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_else_s_timer_and_a_switch_without_a_waking_are_nothing() {
+    fn another_thread_s_timer_and_a_switch_without_a_waking_are_nothing() {
         let other = What::TimerEntry { timer: 6, function: 1, now: Nanos(30) };
         let events = [switch(20, 7, 3), at(30, 0, 3, true, other), waking(31, 3, true), switch(40, 3, 7)];
         assert_eq!(watched(&events), [(31, 40)]);

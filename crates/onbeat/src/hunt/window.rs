@@ -1,7 +1,7 @@
 //! The window of one spike: the events around it, from any source.
 
 use super::last_switch::since_last_switch;
-use super::source::{Coverage, EventSource};
+use super::source::{EventCoverage, EventSource};
 use model::units::{Cpu, Nanos};
 use trace::event::{Raw, Vector, What};
 
@@ -101,7 +101,7 @@ impl CpuEvents {
             }
             before.push(event);
         });
-        let Coverage { begins, lost_before, lost, left_out: mut before_left_out } = coverage;
+        let EventCoverage { begins, lost_before, lost, left_out: mut before_left_out } = coverage;
         let lost = lost + if begins > lead_in { lost_before } else { 0 };
         let mut all = since_last_switch(before, &mut before_left_out);
         // What is both a tick and after the last switch is there once.

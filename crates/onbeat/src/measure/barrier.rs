@@ -17,7 +17,7 @@ struct Inside {
 }
 
 impl ThreadBarrier {
-    /// Opens whenever so many threads wait.
+    /// Opens whenever that many threads wait.
     pub fn new(parties: usize) -> ThreadBarrier {
         ThreadBarrier {
             inside: Mutex::new(Inside { parties, waiting: 0, passages: 0 }),
@@ -36,7 +36,7 @@ impl ThreadBarrier {
         }
     }
 
-    /// So many threads will not come again; none of them may be waiting.
+    /// That many threads will not come again; none of them may be waiting.
     pub fn leave(&self, threads: usize) {
         let mut inside = self.inside();
         inside.parties = inside.parties.saturating_sub(threads);
@@ -62,16 +62,16 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
     #[test]
-    fn nobody_passes_before_all_are_there() {
-        let (gate, arrived) = (ThreadBarrier::new(4), AtomicUsize::new(0));
+    fn no_thread_passes_before_all_are_there() {
+        let (barrier, arrived) = (ThreadBarrier::new(4), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for round in 1..=50 {
                         arrived.fetch_add(1, SeqCst);
-                        gate.wait();
+                        barrier.wait();
                         assert!(arrived.load(SeqCst) >= 4 * round);
-                        gate.wait();
+                        barrier.wait();
                     }
                 });
             }
@@ -80,13 +80,13 @@ mod tests {
 
     #[test]
     fn who_leaves_is_waited_for_no_longer() {
-        let gate = ThreadBarrier::new(3);
+        let barrier = ThreadBarrier::new(3);
         std::thread::scope(|scope| {
-            let two = [scope.spawn(|| gate.wait()), scope.spawn(|| gate.wait())];
-            gate.leave(1);
+            let two = [scope.spawn(|| barrier.wait()), scope.spawn(|| barrier.wait())];
+            barrier.leave(1);
             two.into_iter().for_each(|thread| thread.join().expect("passed"));
         });
-        gate.leave(1);
-        gate.wait();
+        barrier.leave(1);
+        barrier.wait();
     }
 }

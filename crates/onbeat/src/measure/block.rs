@@ -10,7 +10,7 @@ use super::late::LateQueue;
 use model::histogram::{BUCKETS, bucket_edges, bucket_of};
 use model::units::Nanos;
 
-/// How many of its largest latencies a block keeps with their time: the worst and the second to eighth.
+/// How many of its largest latencies a block keeps with a timestamp.
 pub const WORST_PER_BLOCK: usize = model::run::WORST;
 
 /// The length of a block.
@@ -19,11 +19,9 @@ pub const BLOCK_LENGTH: Nanos = Nanos::SECOND;
 /// One wake-up that is kept whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencySample {
-    /// How late it was.
     pub latency: Nanos,
     /// The slot's number.
     pub cycle: u64,
-    /// When it came.
     pub time: Nanos,
 }
 
@@ -39,7 +37,7 @@ pub struct BlockBuffer {
     top: [[AtomicI64; 3]; WORST_PER_BLOCK],
     start: AtomicI64,
     end: AtomicI64,
-    /// Block ends at which the other block was not free yet.
+    /// Ends of blocks at which the other block was not free yet.
     merged: AtomicU64,
     /// What the thread had run by its own CPU clock when the block ended, since its loop began.
     used: AtomicI64,
@@ -116,7 +114,7 @@ impl BlockBuffer {
         }
     }
 
-    /// Notes that the block had to go on because the housekeeping thread still held the other one.
+    /// Notes that the block goes on because the housekeeping thread still holds the other one.
     pub fn note_merged(&self) {
         bump(&self.merged, 1);
     }
@@ -190,7 +188,7 @@ impl CpuBuffers {
         &self.blocks[(self.published.load(Relaxed) & 1) as usize]
     }
 
-    /// Begins the first block; for the measuring thread, or before it starts.
+    /// Starts the first block; for the measuring thread, or before it starts.
     pub fn begin(&self, start: Nanos) {
         self.blocks.iter().for_each(BlockBuffer::clear);
         self.published.store(0, Relaxed);
@@ -199,7 +197,7 @@ impl CpuBuffers {
         self.current().open(start);
     }
 
-    /// Hands the block in use over and begins the other at `start`; without effect while the other is not free.
+    /// Hands over the block in use and starts the other at `start`; without effect while that is not free.
     ///
     /// `used` is what the thread has run since its loop began.
     #[inline(never)]
@@ -276,7 +274,7 @@ pub struct DrainedBlock {
 }
 
 impl DrainedBlock {
-    /// Adds one wake-up, for who counts without a measuring thread.
+    /// Adds one wake-up; for hunts that count without a measuring thread.
     pub fn add(&mut self, sample: LatencySample) {
         let row = bucket_of(sample.latency);
         match self.rows.binary_search_by_key(&row, |&(row, _)| row) {
@@ -301,7 +299,7 @@ impl DrainedBlock {
             time: Nanos(entry[2].load(Relaxed)),
         }));
         self.top.retain(|sample| sample.latency.0 != i64::MIN);
-        // Only these rows can hold anything: the others are not even looked at.
+        // Only these buckets can hold anything: the others are not read.
         let (first, last) = (
             bucket_of(Nanos(block.min.load(Relaxed))),
             self.top.first().map_or(0, |worst| bucket_of(worst.latency)),
@@ -325,7 +323,7 @@ fn take_rows(rows: &[AtomicU64; BUCKETS], range: RangeInclusive<usize>, into: &m
     into.clear();
     let Some(counters) = rows.get(range.clone()) else { return };
     let mut row = *range.start();
-    // Most rows between the least and the worst are empty: they are passed over by the dozen.
+    // Most buckets between the least and the worst are empty: they are skipped 12 at a time.
     for dozen in counters.chunks(12) {
         if dozen.iter().fold(0, |all, counter| all | counter.load(Relaxed)) != 0 {
             for (index, counter) in dozen.iter().enumerate() {

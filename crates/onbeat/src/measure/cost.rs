@@ -1,4 +1,5 @@
-//! What a cycle costs, set against the interval: a run that leaves no CPU to anybody else is refused before it begins.
+//! What a cycle costs, compared with the interval: a run that leaves no CPU to other threads is refused
+//! before it starts.
 //!
 //! A real-time thread whose cycle takes as long as its interval never lets others run; where that is so on every CPU that
 //! onbeat's own thread may use, no signal is handled any more, and no shell can send one. Pure.
@@ -11,13 +12,13 @@ use model::units::{CpuSet, Nanos};
 use model::vocabulary::{IntegrityKind, Policy};
 
 /// A cycle that takes more of the interval than this, in percent, leaves next to nothing: to switch to another thread and
-/// back takes part of the rest, and is nobody's time.
+/// back takes part of the rest, and belongs to no thread.
 const MAX_CYCLE_PERCENT: i64 = 80;
 
 /// What the interval that is named leaves to the cycle, in percent: another measurement of the cost comes out differently.
 const ADVISED_CYCLE_PERCENT: i64 = 65;
 
-/// A share from which on it is said, in percent.
+/// A share from which on there is a remark, in percent.
 pub const NOTABLE_PERCENT: i64 = 50;
 
 /// Refuses a plan whose cycles, at such a cost per measured CPU, take every CPU of the housekeeping thread.
@@ -51,7 +52,7 @@ fn near(cost: Nanos, interval: Nanos) -> bool {
     i128::from(cost.0) * 100 > i128::from(interval.0) * i128::from(MAX_CYCLE_PERCENT)
 }
 
-/// The least interval of two digits, in whole microseconds, that leaves room beside such a cost.
+/// The least interval of two digits, in whole microseconds, that leaves room next to such a cost.
 fn advised_interval(cost: Nanos) -> Nanos {
     let us = (cost.0.max(1) as u64 * 100).div_ceil(ADVISED_CYCLE_PERCENT as u64 * 1_000);
     let unit = 10u64.pow(us.max(10).ilog10() - 1);
@@ -68,7 +69,7 @@ pub fn share_between(before: Option<Nanos>, now: Option<Nanos>, span: Nanos) -> 
     share(now? - before?, span)
 }
 
-/// What is to be said of the threads' shares, where they are large.
+/// Remarks on the threads' shares, where they are large.
 pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
     let notable = |cpu: &&CpuRun| cpu.cpu_share.is_some_and(|share| share * 100.0 >= NOTABLE_PERCENT as f64);
     let remark = |cpu: &CpuRun| {
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_said_from_half_on() {
+    fn a_share_has_a_remark_from_half_on() {
         assert_eq!(share(Nanos(123_456), Nanos(1_000_000)), Some(0.1235));
         assert_eq!(share(Nanos(1), Nanos(0)), None);
         let cpu = |cpu, share| CpuRun { cpu: Cpu(cpu), cpu_share: share, ..CpuRun::default() };

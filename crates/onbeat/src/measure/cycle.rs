@@ -56,9 +56,9 @@ pub enum EndReason {
     Loops,
     /// A latency reached the limit.
     Limit,
-    /// The stop flag was up.
+    /// The stop flag was set.
     Stopped,
-    /// The thread never paused, and the housekeeping thread got no time to run: see `deadman`.
+    /// The thread never paused, and the housekeeping thread got no time to run: see `starvation`.
     Starving,
 }
 
@@ -81,7 +81,7 @@ impl EndReason {
     }
 }
 
-/// What the loop knows at its end beyond what the blocks hold.
+/// What the loop knows at its end that is not in the blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopEnd {
     /// What ended it.
@@ -125,7 +125,7 @@ pub fn run<W: Wake, const DITHER: bool>(
     cpu_reader: &CpuReader,
     stop: &AtomicBool,
 ) -> LoopEnd {
-    // Where that clock is refused, 0: no share is told then, and the dead man's watch sees a thread that takes nothing.
+    // 0 where that clock is refused: no share is reported then, and the starvation guard sees an idle thread.
     let began = clock::thread_cpu().unwrap_or_default();
     let end = run_slots(wake, schedule, params, buffers, cpu_reader, stop, began);
     let used = clock::thread_cpu().unwrap_or_default() - began;
@@ -205,7 +205,7 @@ fn run_slots<W: Wake, const DITHER: bool>(
     end
 }
 
-/// What came of a block's end.
+/// The outcome of a block's end.
 struct BlockEnd {
     swap: BlockSwap,
     /// The run has to end.

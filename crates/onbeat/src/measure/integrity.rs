@@ -1,7 +1,4 @@
-//! What may spoil a run while it goes on: clock steps, suspend, steal, CPUs going offline, page faults.
-//!
-//! Read by the housekeeping thread once a second, from files it holds open, into buffers it keeps.
-//! Nothing here makes the kernel interrupt a measured CPU.
+//! Entries of integrity: what may invalidate a run, or limit what it says. Those of a thread's end.
 
 use super::cycle::LoopEnd;
 use host::rt::Usage;
@@ -20,7 +17,7 @@ pub fn entry(
     Integrity { kind: kind.into(), cpu, detail: detail.into(), invalidates }
 }
 
-/// What a measuring thread's end tells: migrations and page faults.
+/// What a measuring thread's end shows: migrations and page faults.
 pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> Vec<Integrity> {
     let mut entries = Vec::new();
     if end.migrations > 0 {
@@ -43,7 +40,7 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
     entries
 }
 
-/// Why a run was ended from inside: see `deadman`.
+/// Why a run was ended from inside: see `starvation`.
 pub fn entry_of_starving(cpu: Cpu) -> Integrity {
     let words = "its measuring thread ran without a pause for 3 s while onbeat's own thread, and with it a signal to end the run, found no time: the run was ended, what it had measured is kept; give a longer -i, or leave a CPU out with -a";
     entry(IntegrityKind::Starved, Some(cpu), false, words)

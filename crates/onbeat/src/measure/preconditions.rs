@@ -1,4 +1,4 @@
-//! What is looked at before and after a run, never during it: competitors, the clocksource, throttling.
+//! What is checked before and after a run, never during it: competitors, the clocksource, throttling.
 
 use super::integrity::entry;
 use super::watch::steal::USER_TICK;
@@ -12,7 +12,7 @@ use model::text::several;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::IntegrityKind;
 
-/// Rivals beyond this many are counted, not named.
+/// Competitors beyond this many are counted, not named.
 const MAX_NAMED: usize = 8;
 
 /// The machine as it was before the run.
@@ -26,7 +26,7 @@ pub struct Preconditions {
 }
 
 impl Preconditions {
-    /// Looks at the running machine.
+    /// Reads the running machine.
     pub fn check(facts: &Facts) -> Preconditions {
         let host = Host::live();
         let found = tasks::rt_tasks(&host);
@@ -80,7 +80,7 @@ impl Preconditions {
         entries
     }
 
-    /// What would be worth knowing and may not be read: silence about it later means nothing.
+    /// What may not be read: that nothing is reported of it later means nothing.
     fn unwatched(&self) -> Vec<Integrity> {
         let mut entries = Vec::new();
         if self.log.is_none() {
@@ -97,7 +97,7 @@ impl Preconditions {
         entries
     }
 
-    /// What is different after the run, or went on beside it.
+    /// What is different after the run, or went on at the same time.
     pub fn changes(mut self, run: &Run) -> Vec<Integrity> {
         let mut entries = Vec::new();
         let now = self.host.read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -109,7 +109,7 @@ impl Preconditions {
         entries.extend(self.throttling());
         let after = tasks::rt_tasks(&self.host).known().map(|found| found.tasks.clone()).unwrap_or_default();
         let measured: CpuSet = run.plan.cpus.iter().copied().collect();
-        // The priority as it took effect: before SCHED_OTHER goes every real-time task.
+        // The priority as it took effect: every real-time task preempts SCHED_OTHER.
         entries.extend(competitors(&self.tasks, &after, &measured, run.plan.priority.unwrap_or(0)));
         entries
     }
@@ -145,7 +145,7 @@ impl Preconditions {
     }
 }
 
-/// The user-space tasks that go before the measuring threads on a measured CPU. Pure.
+/// The user-space tasks that preempt the measuring threads on a measured CPU. Pure.
 fn competitors(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority: u32) -> Vec<Integrity> {
     let reaches = |task: &RtTask| task.allowed.as_ref().is_none_or(|cpus| !cpus.and(measured).is_empty());
     let preempts = |task: &RtTask| task.policy == RtPolicy::Deadline || task.stat.priority >= priority;

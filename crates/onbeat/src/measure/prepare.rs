@@ -1,4 +1,4 @@
-//! What a measuring thread does before it may measure, each step verified, and what it learns of itself by that.
+//! What a measuring thread does before it may measure, each step verified, and what that shows of it.
 
 use std::io;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use model::error::{Exit, Outcome, Trouble};
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::Policy;
 
-/// Turns of the loop that are run before it counts.
+/// Cycles of the loop that are run before it counts.
 pub const WARMUP_LOOPS: u64 = 20;
 
 /// No warm-up slot takes longer, so that a long interval does not make a long warm-up.
 const MAX_WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
 
-/// Where a cycle's cost matters, it is taken from stretches of this length, and of so many cycles at most.
+/// Where a cycle's cost matters, it is taken from trials of this length, and of a bounded number of cycles.
 const TRIAL_LENGTH: Nanos = Nanos(10_000_000);
 const TRIALS: u64 = 5;
 const MAX_TRIAL_LOOPS: i64 = 500;
@@ -37,7 +37,7 @@ pub struct ThreadInfo {
     pub lock_refused: Option<i32>,
     /// Cost of a clock read.
     pub clock_read: Nanos,
-    /// Cost of a turn of the loop without its sleep.
+    /// Cost of a cycle of the loop without its sleep.
     pub loop_cost: Nanos,
     /// What the thread runs per cycle, its sleep included, by its own CPU clock.
     pub cycle: Nanos,
@@ -76,7 +76,7 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     rt::set_minimum_timer_slack().map_err(failed("cannot set the timer slack", outside))?;
     let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
     if policy_refused.is_some() {
-        // Not whatever policy the thread inherited: what the run says must be so. To leave SCHED_IDLE takes as much
+        // Not the policy that the thread inherited: what the run reports must be true. To leave SCHED_IDLE takes as much
         // privilege as a lower nice value (sched(7)).
         let remedy =
             "start onbeat without SCHED_IDLE (chrt --idle), as root, or outside a filter of system calls";
@@ -106,10 +106,10 @@ fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Outcome<()> {
     if slept { Ok(()) } else { Err(Trouble::not_supported(refused())) }
 }
 
-/// Warms up, and tells what the thread runs per cycle, and how many wake-ups that took.
+/// Warms up; returns what the thread runs per cycle, and how many wake-ups that took.
 ///
 /// The warm-up's own cycles cost more than those of the run, which find everything in the caches: only where even they
-/// take a large part of the interval, some more are run, and the cheapest of several stretches counts.
+/// take a large part of the interval, some more are run, and the cheapest of several trials counts.
 fn cycle_cost<W: Wake, const DITHER: bool>(
     wake: &mut W,
     own: &CpuPlan,

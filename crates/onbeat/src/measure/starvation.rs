@@ -1,22 +1,22 @@
-//! The dead man's switch: a measuring thread that never pauses while the housekeeping thread gets no time to run has
-//! taken the machine away from everybody, and ends the run.
+//! Ends a run that starves the machine: one in which a measuring thread never pauses while the housekeeping
+//! thread gets no time to run.
 //!
-//! A real-time thread that is always behind its schedule keeps all others off its CPU, the shell that could stop it among
-//! them (sched(7)). It is asked where a block is turned, once a second, never per cycle. Pure.
+//! A real-time thread that is always behind its schedule keeps all others off its CPU, including the shell that
+//! could stop it (sched(7)). Checked at the end of each block, once a second, never per cycle. Pure.
 
 use model::units::Nanos;
 
-/// So many seconds one after the other.
+/// This many seconds in a row.
 const MAX_SECONDS: u32 = 3;
 
-/// Ninety of a hundred: what the loop's sleeps leave is less than the switches to and fro take.
+/// Ninety of a hundred: the rest is less than switching to another thread and back takes.
 const FULL_SHARE: (i64, i64) = (90, 100);
 
 /// A second that took longer was none: the process was stopped (Ctrl-Z), or the whole machine was. Then the thread's own
-/// clock may have gone on as the wall's did, for it cannot tell (a virtual machine without steal time).
+/// clock may have advanced with the wall clock (a virtual machine without steal time).
 const MAX_SPAN: Nanos = Nanos(2_000_000_000);
 
-/// A part of a second says nothing.
+/// A part of a second shows nothing.
 const MIN_SPAN: Nanos = Nanos(500_000_000);
 
 /// What one measuring thread knows of itself and of the housekeeping thread.

@@ -7,7 +7,7 @@ use model::run::{Block, CpuRun, Worst};
 use model::units::{Cpu, Nanos};
 use model::wall_time::wall_time;
 
-/// The levels that block records count against, each moved up to the edge of a row, where a count is exact.
+/// The levels that block records count against, each moved up to the edge of a bucket, where a count is exact.
 pub fn levels() -> Vec<Nanos> {
     const WANTED_US: [i64; 12] = [5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000];
     WANTED_US.iter().map(|us| edge_at_or_above(Nanos(us * 1_000))).collect()
@@ -20,7 +20,7 @@ pub struct Total {
     pub cpu: Cpu,
     /// Kind of core, `""` on a machine with one kind.
     pub core_type: String,
-    /// Its period; 0 for threads that keep no schedule of ours.
+    /// Its period; 0 for threads without a schedule of onbeat's.
     pub interval: Nanos,
     /// When slot 0 was.
     pub start: Nanos,
@@ -70,7 +70,7 @@ impl Total {
         self.worst.truncate(WORST_PER_BLOCK);
     }
 
-    /// How many wake-ups were at or above a latency, to within the row that it lies in; at or above 0 are all, early ones too.
+    /// How many wake-ups were at or above a latency, to within its bucket; at or above 0 are all, early ones as well.
     pub fn at_or_above(&self, latency: Nanos) -> u64 {
         self.rows.at_or_above(if latency.0 == 0 { Nanos(i64::MIN) } else { latency })
     }
@@ -109,7 +109,7 @@ impl Total {
         }
         cpu.worst.clear();
         cpu.worst.extend(self.worst.iter().map(|(sample, offset)| worst(sample, *offset, planned)));
-        // A thread that another process owns has no clock of ours.
+        // The CPU clock of another process's thread is not read.
         cpu.cpu_share = if self.used.0 > 0 { cost::share(self.used, self.until - self.start) } else { None };
         cpu.voluntary_switches = self.switches.map(|s| s.0);
         cpu.involuntary_switches = self.switches.map(|s| s.1);
@@ -142,7 +142,7 @@ pub fn block_line(cpu: Cpu, block: &DrainedBlock, levels: &[Nanos]) -> Block {
     }
 }
 
-/// How many samples lie at or above each level; exact, because each is the edge of a row.
+/// How many samples lie at or above each level; exact, because each is the edge of a bucket.
 fn count_over(rows: &[(usize, u64)], levels: &[Nanos]) -> Vec<(Nanos, u64)> {
     let mut over: Vec<(Nanos, u64)> = levels.iter().map(|&level| (level, 0)).collect();
     let (mut left, mut sum) = (rows.len(), 0);

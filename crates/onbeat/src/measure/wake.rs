@@ -59,7 +59,7 @@ impl Wake for rt::SignalTimer {
     }
 }
 
-/// FUTEX_WAIT_BITSET with an absolute time-out on a word that nobody wakes.
+/// FUTEX_WAIT_BITSET with an absolute time-out on a word that is never woken.
 pub struct Futex(AtomicU32);
 
 impl Futex {

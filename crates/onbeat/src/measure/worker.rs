@@ -28,27 +28,28 @@ const START_MARGIN: Nanos = Nanos(20_000_000);
 
 /// What all threads of a run share.
 pub struct Shared {
-    /// Up when the loops are to end.
+    /// Set when the loops are to end.
     pub stop: AtomicBool,
     /// Threads that have ended.
     pub ended: AtomicUsize,
-    /// Threads that died, or were never there: nobody waits for them.
+    /// Threads that died or could not be started: none waits for them.
     pub died: AtomicUsize,
-    /// Passed by everybody when all are ready, when the run begins, and when it is over.
+    /// Passed by all threads when all are ready, when the run starts, and when it is over.
     pub barrier: ThreadBarrier,
-    /// Up before the second passage if the run does not take place.
+    /// Set before the second passage if the run does not take place.
     pub cancelled: AtomicBool,
     /// Passed by the measuring threads alone, before they agree on the start.
     pub start_barrier: ThreadBarrier,
     /// When slot 0 of the first CPU is; 0 until the threads have agreed.
     pub start_at: AtomicI64,
-    /// Rounds before the run, whose samples do not count; each is passed at its begin and at its end by everybody.
+    /// Rounds before the run, whose samples do not count; all threads pass the barrier at the start and
+    /// the end of each.
     pub rounds: usize,
     /// Wake-ups of the round that begins.
     pub round_loops: AtomicU64,
     /// The latency from which on a wake-up is a spike.
     pub threshold: AtomicI64,
-    /// The thread to tell of an end.
+    /// The thread that is notified of an end.
     pub housekeeper: i32,
 }
 
@@ -70,12 +71,12 @@ impl Shared {
         }
     }
 
-    /// Whether so many threads have ended, one way or the other.
+    /// Whether that many threads have ended or died.
     pub fn all_have_ended(&self, threads: usize) -> bool {
         self.ended.load(Ordering::Acquire) + self.died.load(Ordering::Acquire) >= threads
     }
 
-    /// So many threads are gone: the run ends, and none of the others waits for them.
+    /// That many threads died: the run ends, and none of the others waits for them.
     pub fn leave(&self, threads: usize) {
         self.stop.store(true, Ordering::Relaxed);
         self.died.fetch_add(threads, Ordering::Release);
@@ -85,7 +86,7 @@ impl Shared {
     }
 }
 
-/// Lets the others go on where a measuring thread dies: in builds in which a panic is the end of its thread alone.
+/// Releases the others where a measuring thread dies: in builds in which a panic ends its thread alone.
 struct LeaveOnPanic<'a>(&'a Shared);
 
 impl Drop for LeaveOnPanic<'_> {
@@ -307,7 +308,7 @@ mod tests {
 
     /// Two threads on the first CPU that this process may use, under SCHED_OTHER, without an end.
     fn two_threads() -> (Arc<MeasurePlan>, Arc<Shared>) {
-        // A thread that dies tells the housekeeper, here the thread that runs the test.
+        // A thread that dies notifies the housekeeper, here the thread that runs the test.
         rt::block_signals().expect("signals can be blocked");
         let here = rt::affinity().expect("an affinity");
         let first: CpuSet = here.iter().take(1).collect();
@@ -338,7 +339,7 @@ mod tests {
         (Arc::new(plan), Arc::new(shared))
     }
 
-    /// Sleeps as often as it takes to get ready and to begin, and dies then.
+    /// Sleeps that many times, enough to get ready and to start, and dies then.
     struct Dying(u32);
 
     impl Wake for Dying {
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_dies_in_the_loop_ends_the_run_and_holds_up_nobody() {
+    fn a_thread_that_dies_in_the_loop_ends_the_run_and_blocks_no_other() {
         let (plan, shared) = two_threads();
         let prepared = [Prepared::new(), Prepared::new()];
         let task = |index: usize| Task { plan: &plan, index, shared: &shared, prepared: &prepared[index] };

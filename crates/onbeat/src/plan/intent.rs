@@ -15,7 +15,8 @@ pub enum CpuChoice {
     AllBut(CpuSet),
 }
 
-/// What `measure` was asked for. `None` is "not said", so that a default can give way where a wish cannot.
+/// What `measure` was asked for. `None` is "not given": defaults may be replaced where explicit options
+/// are not.
 #[derive(Clone, Debug)]
 pub struct MeasureIntent {
     /// Measured CPUs.
@@ -24,15 +25,15 @@ pub struct MeasureIntent {
     pub interval: Nanos,
     /// Added to the period once per further CPU.
     pub distance: Nanos,
-    /// Policy, if said.
+    /// Policy, if given.
     pub policy: Option<Policy>,
-    /// Priority, if said.
+    /// Priority, if given.
     pub priority: Option<u32>,
     /// Wake mechanism.
     pub wake: WakeMechanism,
     /// How the schedules lie to each other.
     pub phase: SchedulePhase,
-    /// Idle states, if said.
+    /// Idle states, if given.
     pub idle: Option<IdleStates>,
     /// Length of the run; without it and `loops` a signal ends the run.
     pub duration: Option<Nanos>,
@@ -40,7 +41,7 @@ pub struct MeasureIntent {
     pub loops: Option<u64>,
     /// Latency at which the run stops.
     pub limit: Option<Nanos>,
-    /// CPUs of onbeat's own thread, if said.
+    /// CPUs of onbeat's own thread, if given.
     pub housekeeping: Option<CpuSet>,
     /// How many threads cyclictest's `-t` asks for, if it does: one per measured CPU is what there is.
     pub threads: Option<u32>,

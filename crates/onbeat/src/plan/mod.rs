@@ -49,7 +49,7 @@ pub struct MeasurePlan {
     pub policy: Policy,
     /// Their priority, 0 for SCHED_OTHER.
     pub priority: u32,
-    /// Whether the user said so; else a refusal falls back to SCHED_OTHER.
+    /// Whether the user gave it; else a refusal falls back to SCHED_OTHER.
     pub policy_explicit: bool,
     /// Wake mechanism.
     pub wake: WakeMechanism,
@@ -57,7 +57,7 @@ pub struct MeasurePlan {
     pub phase: SchedulePhase,
     /// Idle states.
     pub idle: IdleStates,
-    /// Whether the user said so; else a refusal falls back to `as-is`.
+    /// Whether the user gave it; else a refusal falls back to `as-is`.
     pub idle_explicit: bool,
     /// Length.
     pub duration: Option<Nanos>,
@@ -161,7 +161,7 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
     Ok(wanted)
 }
 
-/// All CPUs, isolated ones too, unless somebody narrowed the choice on purpose (`taskset -c 2 onbeat ...`).
+/// All CPUs, isolated ones too, unless the choice was narrowed on purpose (`taskset -c 2 onbeat ...`).
 fn default_cpus(machine: &MachineCpus, usable: &CpuSet, notes: &mut Vec<String>) -> CpuSet {
     let balanced = usable.without(&machine.isolated);
     let inherited = machine.inherited.and(usable);

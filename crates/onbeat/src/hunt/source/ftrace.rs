@@ -7,7 +7,7 @@ mod setup;
 use self::pages::{CpuTracePages, TracePages};
 use self::refusal::refusal;
 use self::setup::EventSetup;
-use super::{Collected, Coverage, EventSource, RecordingLevel, WantedSpan};
+use super::{Collected, EventCoverage, EventSource, RecordingLevel, WantedSpan};
 use crate::hunt::last_switch::since_last_switch;
 use crate::hunt::names::Names;
 use crate::hunt::scope::Scope;
@@ -204,13 +204,13 @@ impl EventSource for Ftrace {
         self.pages.cpus.iter().map(|cpu_pages| cpu_pages.cpu).collect()
     }
 
-    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> Coverage {
-        let Some(cpu_pages) = self.pages.of(cpu) else { return Coverage::default() };
+    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage {
+        let Some(cpu_pages) = self.pages.of(cpu) else { return EventCoverage::default() };
         let at = cpu_pages.holding(from);
-        let Some(first) = cpu_pages.pages.get(at) else { return Coverage::default() };
+        let Some(first) = cpu_pages.pages.get(at) else { return EventCoverage::default() };
         let (before, left_out) = since_switch_before(cpu_pages, at, from, &self.decoder);
         before.into_iter().for_each(&mut *each);
-        let mut coverage = Coverage { begins: first.start, left_out, ..Coverage::default() };
+        let mut coverage = EventCoverage { begins: first.start, left_out, ..EventCoverage::default() };
         for (number, page) in cpu_pages.pages.iter().enumerate().skip(at) {
             if page.start > to {
                 break;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Collected, Coverage, EventSource, RecordingLevel, WantedSpan};
+use super::{Collected, EventCoverage, EventSource, RecordingLevel, WantedSpan};
 use crate::hunt::explainer::Explainer;
 use crate::hunt::names::Names;
 use crate::hunt::scope::Scope;
@@ -106,13 +106,13 @@ impl EventSource for Memory {
         self.cpus.clone()
     }
 
-    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> Coverage {
+    fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage {
         let script = self.script.borrow();
         let own: Vec<&Raw> = script.events.iter().filter(|event| event.cpu == cpu).collect();
         let switch = |event: &&Raw| event.time < from && matches!(event.what, What::Switch { .. });
         let first = own.iter().rposition(switch).unwrap_or(0);
         own[first..].iter().filter(|event| event.time <= to).for_each(|&event| each(event.clone()));
-        Coverage::default()
+        EventCoverage::default()
     }
 
     fn oldest(&self, cpu: Cpu) -> Option<Nanos> {

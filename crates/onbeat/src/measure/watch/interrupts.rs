@@ -1,7 +1,7 @@
 //! Interrupts per CPU and second, from /proc/interrupts.
 //!
 //! Printing that file takes the lock of each interrupt in turn with interrupts off. Where the
-//! housekeeping thread has a CPU of its own that hurts nobody; where it shares a measured one, the file is
+//! housekeeping thread has a CPU of its own that disturbs no measurement; where it shares a measured one, the file is
 //! not read and the number is unknown.
 
 use crate::plan::MeasurePlan;
@@ -28,7 +28,7 @@ impl Interrupts {
         interrupts
     }
 
-    /// Reads the counters; [`Interrupts::take`] then tells what was added since it was last asked.
+    /// Reads the counters; [`Interrupts::take`] then returns what was added since its last call.
     pub fn read(&mut self) {
         let Some(file) = &mut self.file else { return };
         if !file.read().is_ok_and(|text| per_cpu_totals(text, &mut self.now)) {
@@ -36,7 +36,7 @@ impl Interrupts {
         }
     }
 
-    /// What a CPU took since it was last asked for; none where it is not counted, or its counter wrapped.
+    /// What a CPU took since the last call; none where it is not counted, or its counter wrapped.
     pub fn take(&mut self, cpu: Cpu) -> Option<u64> {
         self.file.as_ref()?;
         let index = cpu.0 as usize;

@@ -18,7 +18,7 @@ impl Online {
         Online { file: KeptOpen::open("/sys/devices/system/cpu/online", 4096).ok(), gone: CpuSet::default() }
     }
 
-    /// The measured CPUs that went offline since the last look.
+    /// The measured CPUs that went offline since the last call.
     pub fn lost(&mut self, measured: &CpuSet) -> Vec<Integrity> {
         let text = self.file.as_mut().and_then(|file| file.read().ok());
         let Some(online) = text.and_then(|text| CpuSet::parse(std::str::from_utf8(text).ok()?).ok()) else {

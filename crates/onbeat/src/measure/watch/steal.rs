@@ -34,7 +34,7 @@ impl Steal {
         steal
     }
 
-    /// Reads the counters; [`Steal::take`] then tells what was added since it was last asked.
+    /// Reads the counters; [`Steal::take`] then returns what was added since its last call.
     pub fn read(&mut self) {
         let Steal { file, cpus, .. } = self;
         if let Some(text) = file.as_mut().and_then(|file| file.read().ok()) {
@@ -42,7 +42,7 @@ impl Steal {
         }
     }
 
-    /// Counters that are fed by hand.
+    /// Counters that a test fills in.
     #[cfg(test)]
     pub fn fed(cpus: impl Iterator<Item = Cpu>) -> Steal {
         Steal { file: None, counted: true, cpus: cpus.map(|cpu| (cpu, u64::MAX, Nanos(0))).collect() }

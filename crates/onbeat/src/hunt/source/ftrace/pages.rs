@@ -16,10 +16,10 @@ use trace::page::Lost;
 /// What is kept of all CPUs together: a window's pages are some tens, and a flood must not take the machine's memory.
 const MAX_BYTES_KEPT: usize = 16 << 20;
 
-/// Of each CPU so many pages stay, however many CPUs there are.
+/// Pages that stay of each CPU, however many CPUs there are.
 const MIN_PAGES_PER_CPU: usize = 4;
 
-/// Pages that ended so long before a spike are of no more use to it.
+/// Pages that ended this long before a spike are of no use to it.
 const LOOK_BACK: Nanos = Nanos(500_000_000);
 
 /// A page as it was taken.
@@ -37,7 +37,7 @@ pub struct CpuTracePages {
     pipe: RawPipe,
     /// Oldest first.
     pub pages: VecDeque<TracePage>,
-    /// Whether pages were let go.
+    /// Whether pages were dropped.
     dropped: bool,
     /// Bytes taken in all.
     pub taken: u64,
@@ -129,7 +129,7 @@ impl TracePages {
         self.cpus.iter().map(|cpu_pages| cpu_pages.reach).min().unwrap_or(Nanos(i64::MAX))
     }
 
-    /// Lets the page go that ended first, if that was before an instant.
+    /// Drops the page that ended first, if that was before an instant.
     fn make_room(&mut self, older_than: Nanos) -> bool {
         let end = |cpu_pages: &CpuTracePages| cpu_pages.pages.get(1).map(|next| next.start);
         let full = self.cpus.iter_mut().filter(|cpu_pages| cpu_pages.pages.len() >= MIN_PAGES_PER_CPU);
@@ -190,7 +190,7 @@ impl CpuTracePages {
         self.dropped || self.pages.front().is_some_and(lost)
     }
 
-    /// Bytes per second: over what the pages span, where they are many enough to tell that what came before them was
+    /// Bytes per second: over what the pages span, where there are enough of them to show that what came before was
     /// overwritten, else over the time since it began.
     pub fn rate(&self, elapsed: Nanos) -> u64 {
         const MANY: usize = 64;

@@ -1,4 +1,4 @@
-//! What is armed in the instance, and how: events by what the kernel offers, filters and triggers by who measures.
+//! What is armed in the instance, and how: events by what the kernel offers, filters and triggers by the threads in scope.
 //!
 //! Source: Documentation/trace/events.rst (filters, triggers), Documentation/trace/ftrace.rst.
 
@@ -13,7 +13,7 @@ use trace::decode::Decoder;
 /// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some machines.
 const CLOCK: &str = "mono";
 
-/// Options that cost something and tell nothing: names of threads are in the events already.
+/// Options that cost time and add nothing: names of threads are in the events already.
 const UNNEEDED_OPTIONS: [&str; 2] = ["options/record-cmd", "options/record-tgid"];
 
 /// An instance with the events that this kernel offers.
@@ -80,7 +80,7 @@ impl EventSetup {
         self.instance.write("buffer_size_kb", &kib.to_string())
     }
 
-    /// Switches to that much, and on or off. Text of the kernel is patched meanwhile: nobody must be measuring.
+    /// Switches to a level. The kernel's text is patched meanwhile: no thread must be measuring.
     pub fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> io::Result<()> {
         self.instance.write("tracing_on", "0")?;
         self.drop_stacks();
@@ -112,8 +112,8 @@ impl EventSetup {
         }
     }
 
-    /// Stacks are taken where the timer interrupts something, and where something makes way for a measuring thread. From
-    /// the idle thread there is nothing to learn, and the stack would cost every calm wake-up microseconds.
+    /// Stacks are taken where the timer interrupts something, and where a thread is preempted by a measuring thread. From
+    /// the idle thread's stack there is nothing to learn, and the stack would cost every calm wake-up microseconds.
     pub fn add_stacks(&mut self, scope: &Scope) {
         let wanted = [
             ("events/timer/hrtimer_expire_entry/trigger", scope.timers("hrtimer"), "common_pid"),
@@ -150,9 +150,10 @@ fn name_of(wanted: &Wanted) -> String {
     format!("{}:{}", wanted.system, wanted.event)
 }
 
-/// Whether an event belongs to that much. What happens at each system call would cost more than it tells: it is for those
-/// who look at one task. Starts of timers are filtered to the threads in scope and to onbeat's own: they are not on the
-/// way of a wake-up, and a timer that was due on another CPU and did not expire there tells of a stop from outside.
+/// Whether an event belongs to a level. Events of each system call cost more than they explain, except for
+/// followed threads. Starts of timers are filtered to the threads in scope and to onbeat's own: they are not on
+/// the path of a wake-up, and a timer that was due on another CPU and did not expire there shows a stop from
+/// outside.
 fn is_armed(wanted: &Wanted, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
         (RecordingLevel::Nothing, ..) => false,
@@ -162,7 +163,7 @@ fn is_armed(wanted: &Wanted, level: RecordingLevel) -> bool {
     }
 }
 
-/// Whom an event is about, where only some matter.
+/// The filter of an event, where only some threads matter.
 fn filter_of(wanted: &Wanted, scope: &Scope) -> Option<String> {
     match (wanted.system, wanted.event) {
         ("timer", "hrtimer_start") => scope.with_housekeeping().threads("common_pid"),
