@@ -1,8 +1,11 @@
-//! What kind an interrupt is: one that may be moved, one that the kernel spreads itself, or one of each CPU.
+//! What kind an interrupt is: one that may be moved, one that the kernel spreads itself, or one of
+//! each CPU.
 //!
-//! debugfs tells, where the kernel describes interrupts there and we may look; else the names of handlers have to do:
-//! drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and drivers/scsi/virtio_scsi.c name those of queues that the
-//! kernel spreads, arch/x86/kernel/time.c the timer that it lets nobody move, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those of each CPU's timer.
+//! debugfs tells, where the kernel describes interrupts there and we may look; else the names of
+//! handlers have to do: drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and
+//! drivers/scsi/virtio_scsi.c name those of queues that the kernel spreads, arch/x86/kernel/time.c
+//! the timer that it lets nobody move, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those
+//! of each CPU's timer.
 
 use facts::irqs::Irq;
 
@@ -39,7 +42,8 @@ fn of_each_cpu(action: &str) -> bool {
     ["arch_timer", "arm-pmu", "IPI", "riscv-timer"].contains(&action)
 }
 
-/// `nvme0q3`, `virtio0-req.1` and `virtio1-request`, but not `nvme0q0`, the queue of commands about the device.
+/// `nvme0q3`, `virtio0-req.1` and `virtio1-request`, but not `nvme0q0`, the queue of commands about
+/// the device.
 fn of_a_queue(action: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let queue =

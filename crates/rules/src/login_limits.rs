@@ -12,7 +12,8 @@ use model::error::run_with;
 /// Where it is said.
 const FILES: &str = "/etc/security/limits.conf and limits.d";
 
-/// Those whom pam_limits gives enough of something, in words; users are not named. None where there is nobody.
+/// Those whom pam_limits gives enough of something, in words; users are not named. None where there
+/// is nobody.
 pub fn granted(
     machine: &MachineView,
     item: Item,
@@ -40,8 +41,8 @@ pub fn granted(
     Ok((!names.is_empty()).then_some(names))
 }
 
-/// The judgement of whoever needs no limit for having a capability: only users can lack something then, and only
-/// sound is played by users for sure. `nobody` is the judgement where it lacks it.
+/// The judgement of whoever needs no limit for having a capability: only users can lack something
+/// then, and only sound is played by users for sure. `nobody` is the judgement where it lacks it.
 pub fn judge_privileged(
     machine: &MachineView,
     capability: &str,

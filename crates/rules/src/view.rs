@@ -1,7 +1,7 @@
 //! A machine before its judge: typed access to what was read, and the conditions that rules share.
 //!
-//! Each accessor ends the matter with an unknown where a text was refused, malformed or, unless the rule asks
-//! otherwise, absent; a rule goes on with `?` and cannot take silence for a pass.
+//! Each accessor ends the matter with an unknown where a text was refused, malformed or, unless the
+//! rule asks otherwise, absent; a rule goes on with `?` and cannot take silence for a pass.
 
 use std::cell::Cell;
 
@@ -36,7 +36,8 @@ impl<'a> MachineView<'a> {
         MachineView { survey, intent, reads, asked_cpus: Cell::new(false) }
     }
 
-    /// What the judge says, unless it is about CPUs of which none is known: of none everything is true.
+    /// What the judge says, unless it is about CPUs of which none is known: of none everything is
+    /// true.
     pub fn judge(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
         let judged = judge(self).unwrap_or_else(|early| early);
         let decided = matches!(judged.verdict, AuditVerdict::Pass | AuditVerdict::Fail);
@@ -72,7 +73,8 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// Each text of a pattern through a parser, with what stood for the wildcards; none where there are none.
+    /// Each text of a pattern through a parser, with what stood for the wildcards; none where there
+    /// are none.
     ///
     /// One text that cannot be read or understood makes the whole unknown.
     pub fn each<T>(
@@ -148,7 +150,8 @@ impl<'a> MachineView<'a> {
         let config = &self.facts().kconfig;
         match config {
             Fact::Absent => Err(Judgement::unknown(
-                "the kernel's configuration is not there: put it at /boot/config-RELEASE, or build with CONFIG_IKCONFIG_PROC",
+                "the kernel's configuration is not there: put it at /boot/config-RELEASE, or \
+                 build with CONFIG_IKCONFIG_PROC",
             )),
             config => self.known(config, "the kernel's configuration"),
         }
@@ -175,7 +178,8 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// The online CPUs that neither matter nor are set apart: the rest of the machine's work is theirs.
+    /// The online CPUs that neither matter nor are set apart: the rest of the machine's work is
+    /// theirs.
     pub fn housekeeping_cpus(&self) -> Result<CpuSet, Judgement> {
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
         let others = online.without(self.cpus());

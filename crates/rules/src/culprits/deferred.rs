@@ -1,4 +1,5 @@
-//! Culprits while they are counted, and those of them that are only judged when the run is over, kept apart until then.
+//! Culprits while they are counted, and those of them that are only judged when the run is over,
+//! kept apart until then.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +55,8 @@ impl Deferred {
     }
 }
 
-/// Counts a slice of the spike of that number, which ended at `at`; how many culprits found no room.
+/// Counts a slice of the spike of that number, which ended at `at`; how many culprits found no
+/// room.
 pub fn count_slice(
     groups: &mut GroupMap,
     most: usize,

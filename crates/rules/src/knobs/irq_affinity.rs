@@ -18,20 +18,27 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "irq-affinity",
     title: "affinity of interrupts",
-    description: "Each interrupt of a device may go to the CPUs in its smp_affinity_list, and goes to those in its \
-           effective_affinity_list, mostly one. With threaded handlers the thread of the interrupt follows it.",
-    rationale: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its handler and softirqs run there",
-    detection: "Both lists of each interrupt that has a handler. A new affinity can take effect with the next interrupt only: until then \
-           an idle one still shows its old CPU. Interrupts that the kernel spreads itself are judged by managed-interrupts, \
-           those of each CPU and those that the kernel lets nobody move by no rule; debugfs tells them apart, else their \
-           names: a storage controller whose names say nothing can be taken for one that can be moved.",
-    side_effects: "The other CPUs have more to do, and interrupts on another node of memory take longer. irqbalance moves interrupts \
-           back unless it is stopped or told which CPUs to leave alone.",
-    wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks there serve",
+    description: "Each interrupt of a device may go to the CPUs in its smp_affinity_list, and \
+                  goes to those in its effective_affinity_list, mostly one. With threaded \
+                  handlers the thread of the interrupt follows it.",
+    rationale: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its \
+                handler and softirqs run there",
+    detection: "Both lists of each interrupt that has a handler. A new affinity can take effect \
+                with the next interrupt only: until then an idle one still shows its old CPU. \
+                Interrupts that the kernel spreads itself are judged by managed-interrupts, those \
+                of each CPU and those that the kernel lets nobody move by no rule; debugfs tells \
+                them apart, else their names: a storage controller whose names say nothing can be \
+                taken for one that can be moved.",
+    side_effects: "The other CPUs have more to do, and interrupts on another node of memory take \
+                   longer. irqbalance moves interrupts back unless it is stopped or told which \
+                   CPUs to leave alone.",
+    wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks \
+             there serve",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
+            "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with \
+             irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
         )
     },
     severity: Severity::High,
@@ -115,7 +122,11 @@ fn judge(machine: &MachineView) -> Judged {
     }
     if !leaving.is_empty() {
         let value = format!("{leaving} still on CPU {} until the next interrupt", cpus(Place::Leaving));
-        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(AdviceReason::Machine, "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters")));
+        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(
+            AdviceReason::Machine,
+            "nothing more: each goes elsewhere with its next interrupt; let the device interrupt \
+             once before it matters",
+        )));
     }
     if !allowed.is_empty() {
         let value = format!("{allowed} elsewhere at present, allowed on CPU {}", cpus(Place::Allowed));
@@ -132,7 +143,8 @@ fn judge(machine: &MachineView) -> Judged {
     }
     if irqs.missed > 0 || irqs.irqs.is_empty() {
         return Err(Judgement::unknown(
-            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which have a handler",
+            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which \
+             have a handler",
         ));
     }
     Ok(Judgement::pass(format!("none on CPU {}", short_ranges(machine.cpus()))))
@@ -159,7 +171,8 @@ mod tests {
 
     fn eth7(allowed: &str, effective: &str) -> String {
         format!(
-            "/proc/irq/900/smp_affinity_list: {allowed}\n/proc/irq/900/effective_affinity_list: {effective}\n/sys/kernel/irq/900/actions: eth7"
+            "/proc/irq/900/smp_affinity_list: {allowed}\n/proc/irq/900/effective_affinity_list: \
+             {effective}\n/sys/kernel/irq/900/actions: eth7"
         )
     }
 

@@ -12,12 +12,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kernel-samepage-merging",
     title: "kernel samepage merging",
-    description: "The thread ksmd compares pages of programs that agreed to it, mostly those of virtual machines, and lets equal ones share \
-           one write-protected page.",
-    rationale: "the first write to a page that was merged takes a page fault and a copy, and ksmd uses CPU time and memory bandwidth while it compares",
-    detection: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not looked at: without one, ksmd finds nothing to \
-           do. With 0, pages that were merged before stay merged.",
-    side_effects: "More memory: a host that only fits its virtual machines because their pages are merged can run out of it when 2 is written.",
+    description: "The thread ksmd compares pages of programs that agreed to it, mostly those of \
+                  virtual machines, and lets equal ones share one write-protected page.",
+    rationale: "the first write to a page that was merged takes a page fault and a copy, and ksmd \
+                uses CPU time and memory bandwidth while it compares",
+    detection: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not looked at: \
+                without one, ksmd finds nothing to do. With 0, pages that were merged before stay \
+                merged.",
+    side_effects: "More memory: a host that only fits its virtual machines because their pages \
+                   are merged can run out of it when 2 is written.",
     wanted: "0, or 2 once to part what was merged",
     fix: || Change::write("/sys/kernel/mm/ksm/run", 2).into(),
     severity: Severity::Medium,

@@ -13,16 +13,24 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "locked-memory-limit",
     title: "limit on locked memory",
-    description: "RLIMIT_MEMLOCK, how much memory a program may lock with mlock or mlockall without CAP_IPC_LOCK: 8 MiB by default from 5.16 on, 64 KiB before.",
-    rationale: "mlockall takes all memory of a program, the stacks of its threads included, and fails over the limit: then the program meets page faults whenever its memory is taken away or used first",
-    detection: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. What a program needs is not known: 1 GiB counts as enough. \
-           Limits in the units of services are not read, nor those of other sessions.",
-    side_effects: "Memory that is locked is gone for all others: who may lock all of it can bring the machine to its knees.",
+    description: "RLIMIT_MEMLOCK, how much memory a program may lock with mlock or mlockall \
+                  without CAP_IPC_LOCK: 8 MiB by default from 5.16 on, 64 KiB before.",
+    rationale: "mlockall takes all memory of a program, the stacks of its threads included, and \
+                fails over the limit: then the program meets page faults whenever its memory is \
+                taken away or used first",
+    detection: "The limits and capabilities of onbeat's own process, and who is given more at \
+                login by /etc/security/limits.conf and limits.d; users are not named. What a \
+                program needs is not known: 1 GiB counts as enough. Limits in the units of \
+                services are not read, nor those of other sessions.",
+    side_effects: "Memory that is locked is gone for all others: who may lock all of it can bring \
+                   the machine to its knees.",
     wanted: "unlimited, or 1 GiB and more, or a program with CAP_IPC_LOCK",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "a line such as '@realtime - memlock unlimited' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitMEMLOCK=infinity in its unit",
+            "a line such as '@realtime - memlock unlimited' in \
+             /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; \
+             for a service, LimitMEMLOCK=infinity in its unit",
         )
     },
     severity: Severity::Medium,
@@ -85,9 +93,13 @@ fn judge(machine: &MachineView) -> Judged {
     };
     let failed = Judgement::fail(size(bytes) + &raised);
     Ok(match users() {
-        Ok(Some(users)) => failed.fix(Remedy::advice(AdviceReason::Program, format!(
-            "limits.conf gives it to {users}: join, and log in again; for a service, LimitMEMLOCK=infinity in its unit"
-        ))),
+        Ok(Some(users)) => failed.fix(Remedy::advice(
+            AdviceReason::Program,
+            format!(
+                "limits.conf gives it to {users}: join, and log in again; for a service, \
+                 LimitMEMLOCK=infinity in its unit"
+            ),
+        )),
         _ => failed,
     })
 }
@@ -104,7 +116,10 @@ mod tests {
     const ROOT: &str = "/proc/self/status:\n| CapEff: 0000000000004000";
 
     fn limit(soft: &str, hard: &str) -> String {
-        format!("/proc/self/limits:\n| Max locked memory {soft} {hard} bytes\n| Max realtime priority 0 0")
+        format!(
+            "/proc/self/limits:\n| Max locked memory {soft} {hard} bytes\n| Max realtime priority \
+             0 0"
+        )
     }
 
     #[test]

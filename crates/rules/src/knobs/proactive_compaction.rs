@@ -1,4 +1,5 @@
-//! Proactive compaction: memory moved about in the background before anybody asks for large pieces of it.
+//! Proactive compaction: memory moved about in the background before anybody asks for large pieces
+//! of it.
 
 use super::sources::SYSCTL_VM;
 use crate::change::Change;
@@ -12,11 +13,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "proactive-compaction",
     title: "proactive compaction",
-    description: "How eagerly, from 0 to 100, the kcompactd threads move pages in the background so that there are large pieces of free \
-           memory before they are asked for. The default is 20.",
-    rationale: "programs whose pages are moved wait for the move when they touch them, and other CPUs have to drop their translations of those pages",
-    detection: "vm.compaction_proactiveness, from 5.9 on. Compaction that an allocation asks for still takes place with 0.",
-    side_effects: "Allocations of huge pages find large pieces less often, and then compact memory themselves or fall back to small pages.",
+    description: "How eagerly, from 0 to 100, the kcompactd threads move pages in the background \
+                  so that there are large pieces of free memory before they are asked for. The \
+                  default is 20.",
+    rationale: "programs whose pages are moved wait for the move when they touch them, and other \
+                CPUs have to drop their translations of those pages",
+    detection: "vm.compaction_proactiveness, from 5.9 on. Compaction that an allocation asks for \
+                still takes place with 0.",
+    side_effects: "Allocations of huge pages find large pieces less often, and then compact \
+                   memory themselves or fall back to small pages.",
     wanted: "0",
     fix: || Change::sysctl("vm.compaction_proactiveness", 0).into(),
     severity: Severity::Low,

@@ -16,11 +16,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rcu-offload-affinity",
     title: "affinity of threads with RCU callbacks",
-    description: "rcu_nocbs= and nohz_full= take RCU callbacks out of the softirqs of their CPUs and give them to threads, rcuog/N and rcuop/N, \
-           which run wherever their affinity lets them. To keep them off the CPUs that they relieve is up to the user, unless the \
-           kernel does it, as with nohz_full=.",
-    rationale: "offloading pays only if the callbacks run elsewhere: a thread on the same CPU runs them there after all, hundreds in a row",
-    detection: "The affinity of the threads whose names begin with rcuo. Which callbacks are offloaded is not judged here.",
+    description: "rcu_nocbs= and nohz_full= take RCU callbacks out of the softirqs of their CPUs \
+                  and give them to threads, rcuog/N and rcuop/N, which run wherever their \
+                  affinity lets them. To keep them off the CPUs that they relieve is up to the \
+                  user, unless the kernel does it, as with nohz_full=.",
+    rationale: "offloading pays only if the callbacks run elsewhere: a thread on the same CPU \
+                runs them there after all, hundreds in a row",
+    detection: "The affinity of the threads whose names begin with rcuo. Which callbacks are \
+                offloaded is not judged here.",
     side_effects: "The other CPUs run the callbacks, and need the time for it.",
     wanted: "threads with RCU callbacks on the other CPUs",
     fix: || {

@@ -17,18 +17,22 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "workqueue-cpumask",
     title: "CPUs of unbound workqueues",
-    description: "Work that the kernel puts off runs in kworkers. That of unbound workqueues may run on any CPU in \
-           /sys/devices/virtual/workqueue/cpumask, which isolcpus=, nohz_full= and, from 6.8 on, isolated partitions keep off \
-           their CPUs.",
-    rationale: "a kworker on a CPU that matters runs work of milliseconds for others, and a real-time task waits for the locks it holds",
-    detection: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: only its cause can.",
-    side_effects: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is written then is only what was asked for \
-           (cpumask_requested), and the kernel takes the isolated CPUs (cpumask_isolated) off it.",
+    description: "Work that the kernel puts off runs in kworkers. That of unbound workqueues may \
+                  run on any CPU in /sys/devices/virtual/workqueue/cpumask, which isolcpus=, \
+                  nohz_full= and, from 6.8 on, isolated partitions keep off their CPUs.",
+    rationale: "a kworker on a CPU that matters runs work of milliseconds for others, and a \
+                real-time task waits for the locks it holds",
+    detection: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: \
+                only its cause can.",
+    side_effects: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is \
+                   written then is only what was asked for (cpumask_requested), and the kernel \
+                   takes the isolated CPUs (cpumask_isolated) off it.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "isolate the CPUs (cpu-isolation), or write the mask of the others to /sys/devices/virtual/workqueue/cpumask; at boot workqueue.unbound_cpus=LIST (6.6 on)",
+            "isolate the CPUs (cpu-isolation), or write the mask of the others to \
+             /sys/devices/virtual/workqueue/cpumask; at boot workqueue.unbound_cpus=LIST (6.6 on)",
         )
     },
     severity: Severity::High,

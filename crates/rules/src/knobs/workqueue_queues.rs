@@ -17,19 +17,24 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "workqueue-queues",
     title: "CPUs of single workqueues",
-    description: "Some workqueues show a mask of their own, /sys/devices/virtual/workqueue/NAME/cpumask: those of nvme, of encrypted and \
-           redundant disks, of file systems. Their work runs on the CPUs in both that mask and the one over all unbound \
-           workqueues; where these have none in common, on those of the latter.",
-    rationale: "work for disks and file systems takes milliseconds, and runs in kworkers on any CPU that both masks leave it",
-    detection: "Each mask together with the one over all. Where the one over all leaves out the CPUs that matter, theirs need nothing. \
-           The queue of writeback is judged by writeback-affinity.",
-    side_effects: "The other CPUs do the work. Queues come and go with modules and devices, with a full mask each time: the mask \
-           over all is the better place.",
+    description: "Some workqueues show a mask of their own, \
+                  /sys/devices/virtual/workqueue/NAME/cpumask: those of nvme, of encrypted and \
+                  redundant disks, of file systems. Their work runs on the CPUs in both that mask \
+                  and the one over all unbound workqueues; where these have none in common, on \
+                  those of the latter.",
+    rationale: "work for disks and file systems takes milliseconds, and runs in kworkers on any \
+                CPU that both masks leave it",
+    detection: "Each mask together with the one over all. Where the one over all leaves out the \
+                CPUs that matter, theirs need nothing. The queue of writeback is judged by \
+                writeback-affinity.",
+    side_effects: "The other CPUs do the work. Queues come and go with modules and devices, with \
+                   a full mask each time: the mask over all is the better place.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to cpumask of each",
+            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the \
+             others to cpumask of each",
         )
     },
     severity: Severity::Medium,

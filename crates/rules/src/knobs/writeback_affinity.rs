@@ -17,18 +17,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "writeback-affinity",
     title: "CPUs of writeback",
-    description: "Dirty pages are written to disk by kworkers of the workqueue `writeback`, on the CPUs in both its own mask and the one \
-           over all unbound workqueues.",
-    rationale: "writing back dirty pages is the longest work that the kernel does by itself: tens of milliseconds on a busy disk",
-    detection: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: where that leaves out the CPUs \
-           that matter, nothing else is needed.",
-    side_effects: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from before 6.6, which has \
-           affinity_scope and affinity_strict instead.",
+    description: "Dirty pages are written to disk by kworkers of the workqueue `writeback`, on \
+                  the CPUs in both its own mask and the one over all unbound workqueues.",
+    rationale: "writing back dirty pages is the longest work that the kernel does by itself: tens \
+                of milliseconds on a busy disk",
+    detection: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: \
+                where that leaves out the CPUs that matter, nothing else is needed.",
+    side_effects: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from \
+                   before 6.6, which has affinity_scope and affinity_strict instead.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to /sys/devices/virtual/workqueue/writeback/cpumask",
+            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the \
+             others to /sys/devices/virtual/workqueue/writeback/cpumask",
         )
     },
     severity: Severity::Medium,

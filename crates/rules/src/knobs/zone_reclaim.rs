@@ -12,11 +12,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "zone-reclaim",
     title: "zone reclaim",
-    description: "Whether an allocation that finds its own memory node full first frees memory there (1), writes changed data out (2) and swaps \
-           (4), before it takes memory of another node. The default is 0, no.",
-    rationale: "the task that asks for memory does the freeing itself, and may wait for what it writes out, although there is free memory elsewhere",
+    description: "Whether an allocation that finds its own memory node full first frees memory \
+                  there (1), writes changed data out (2) and swaps (4), before it takes memory of \
+                  another node. The default is 0, no.",
+    rationale: "the task that asks for memory does the freeing itself, and may wait for what it \
+                writes out, although there is free memory elsewhere",
     detection: "vm.zone_reclaim_mode; kernels without CONFIG_NUMA have none.",
-    side_effects: "Memory of another node is slower to reach: bind the programs that need the own node's to it instead.",
+    side_effects: "Memory of another node is slower to reach: bind the programs that need the own \
+                   node's to it instead.",
     wanted: "0",
     fix: || Change::sysctl("vm.zone_reclaim_mode", 0).into(),
     severity: Severity::Low,
