@@ -7,7 +7,11 @@
 //! the timer that it lets nobody move, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those
 //! of each CPU's timer.
 
-use facts::irqs::Irq;
+use crate::judgement::Judgement;
+use crate::unknown::unknown_from;
+use facts::Fact;
+use facts::irqs::{Irq, Irqs};
+use model::units::CpuSet;
 
 /// Who decides where an interrupt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,24 @@ pub fn irq_kind(irq: &Irq) -> IrqKind {
 /// Its handlers, as they are shown: `i801_smbus+ehci_hcd` share the line.
 pub fn handler_names(irq: &Irq) -> String {
     irq.actions.join("+")
+}
+
+/// An affinity of an interrupt, or the unknown judgement that it is.
+pub fn require_affinity<'a>(irq: &Irq, affinity: &'a Fact<CpuSet>) -> Result<&'a CpuSet, Judgement> {
+    affinity.known().ok_or_else(|| {
+        unknown_from(&format!("the affinity of interrupt {} ({})", irq.number, handler_names(irq)), affinity)
+    })
+}
+
+/// Returns early unless every interrupt could be listed.
+pub fn require_all(irqs: &Irqs) -> Result<(), Judgement> {
+    if irqs.missed > 0 || irqs.irqs.is_empty() {
+        return Err(Judgement::unknown(
+            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which \
+             have a handler",
+        ));
+    }
+    Ok(())
 }
 
 fn of_each_cpu(action: &str) -> bool {

@@ -30,6 +30,11 @@ pub fn balanced_cpus(machine: &MachineView) -> Result<CpuSet, Judgement> {
     Ok(exposed)
 }
 
+/// Whether the audited CPUs are known to be out of load balancing.
+pub fn is_off(machine: &MachineView) -> bool {
+    balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty())
+}
+
 /// The CPUs that matter isolated from the boot on, and no interrupt sent there by another word.
 pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
     let boot = Remedy::from(Change::cmdline_add(isolcpus(machine)));

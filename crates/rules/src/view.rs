@@ -116,6 +116,16 @@ impl<'a> MachineView<'a> {
         self.number_if_present(path)?.ok_or_else(|| unknown_absent(path))
     }
 
+    /// A file of one number that only kernels built with an option have; where the option is off it
+    /// does not apply, as `without` says.
+    pub fn number_with_option(&self, path: &str, option: &str, without: &str) -> Result<i64, Judgement> {
+        match self.number_if_present(path)? {
+            Some(number) => Ok(number),
+            None if self.kconfig()?.is_yes(option) => Err(unknown_absent(path)),
+            None => Err(Judgement::not_applicable(without)),
+        }
+    }
+
     /// A file of one line; none where it is absent.
     pub fn line_if_present(&self, path: &str) -> Result<Option<String>, Judgement> {
         self.parsed(path, parse_line)

@@ -1,7 +1,6 @@
 //! Names of threads and functions as culprits have them: the same for the same cause, whatever the
 //! CPU or the number.
 
-use super::rule::Grouping;
 use model::run::{Slice, Who};
 use model::slice::SliceKind;
 
@@ -49,16 +48,6 @@ pub fn function_with_module(who: &Who) -> String {
         _ if who.function.is_empty() => String::new(),
         "" => who.function.clone(),
         module => format!("{} [{module}]", who.function),
-    }
-}
-
-/// What tells the slice's culprit from others of the same rule.
-pub fn group_name(by: Grouping, slice: &Slice) -> String {
-    match by {
-        Grouping::Single => String::new(),
-        Grouping::Function => function_with_module(&slice.who),
-        Grouping::Thread => thread_name(&slice.who.comm).to_owned(),
-        Grouping::Irq => slice.who.irq.clone(),
     }
 }
 

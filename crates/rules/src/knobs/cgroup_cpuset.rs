@@ -5,7 +5,7 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::load_balancing::balanced_cpus;
+use crate::load_balancing;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::short_ranges;
@@ -79,7 +79,7 @@ fn judge(machine: &MachineView) -> Judged {
         Ok((Version::Hybrid, Ok(true))) => {
             return Ok(Judgement::pass("version 2 with cpuset, beside version 1"));
         }
-        _ if balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty()) => {
+        _ if load_balancing::is_off(machine) => {
             return Err(Judgement::not_applicable(format!(
                 "CPU {} is isolated already",
                 short_ranges(machine.cpus())

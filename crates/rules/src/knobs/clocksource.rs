@@ -1,8 +1,7 @@
 //! The clocksource: what each reading of the time costs, and how exact it is.
 
 use super::sources::{PARAMETERS, TIMEKEEPING};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;

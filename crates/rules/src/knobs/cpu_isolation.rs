@@ -51,7 +51,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, isolcpus=", url: PARAMETERS },
     ],
     cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Switch, SliceKind::Softirq],
-    after: &["cgroup-cpuset"],
+    after: &["cgroup-cpuset", "isolation-support"],
     facts: &[
         "/sys/devices/system/cpu/isolated",
         "/sys/fs/cgroup/cpuset.cpus.isolated",

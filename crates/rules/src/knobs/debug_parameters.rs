@@ -1,8 +1,7 @@
 //! Words of a search for a fault that were left on the kernel's command line.
 
 use super::sources::{PARAMETERS, RT_CONFIG, SLAB};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;

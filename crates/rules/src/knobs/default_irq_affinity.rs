@@ -1,8 +1,7 @@
 //! The affinity that new interrupts begin with.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PARAMETERS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;

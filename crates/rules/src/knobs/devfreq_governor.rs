@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::sources::{ABI, DEVFREQ, RT_HARDWARE};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;

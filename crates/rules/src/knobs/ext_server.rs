@@ -3,8 +3,7 @@
 use super::fair_server::unthrottled;
 use super::per_cpu::PerCpuSetting;
 use super::sources::{DEADLINE, SCHED_DEBUG_C, SCHED_EXT};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};

@@ -1,8 +1,7 @@
 //! Polling before a guest halts: to be awake without asking the host.
 
 use super::sources::GUEST_POLLING;
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};

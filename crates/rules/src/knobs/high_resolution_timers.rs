@@ -1,8 +1,7 @@
 //! High-resolution timers: whether a timer can expire between two ticks.
 
 use super::sources::{HIGHRES, PARAMETERS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;

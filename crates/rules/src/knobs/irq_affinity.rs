@@ -1,13 +1,11 @@
 //! Affinity of interrupts: whether devices interrupt the CPUs that matter.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PER_CPU_KTHREADS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
-use crate::irq_kind::{IrqKind, handler_names, irq_kind};
+use crate::change::{AdviceReason, Change, Persistence};
+use crate::irq_kind::{IrqKind, handler_names, irq_kind, require_affinity, require_all};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::{short_ranges, truncate_list};
 use facts::Fact;
@@ -133,20 +131,12 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::fail(value).severity(Severity::Low).fix(fix));
     }
     for irq in movable {
-        let path = format!("the affinity of interrupt {} ({})", irq.number, handler_names(irq));
-        if !matches!(irq.allowed, Fact::Known(_)) {
-            return Err(unknown_from(&path, &irq.allowed));
-        }
-        if !matches!(irq.effective, Fact::Known(_) | Fact::Absent) {
-            return Err(unknown_from(&path, &irq.effective));
+        require_affinity(irq, &irq.allowed)?;
+        if irq.effective != Fact::Absent {
+            require_affinity(irq, &irq.effective)?;
         }
     }
-    if irqs.missed > 0 || irqs.irqs.is_empty() {
-        return Err(Judgement::unknown(
-            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which \
-             have a handler",
-        ));
-    }
+    require_all(irqs)?;
     Ok(Judgement::pass(format!("none on CPU {}", short_ranges(machine.cpus()))))
 }
 

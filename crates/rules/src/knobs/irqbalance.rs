@@ -1,7 +1,6 @@
 //! irqbalance: a program that moves interrupts about every ten seconds.
 
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::competing_tuners;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};

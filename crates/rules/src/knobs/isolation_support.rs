@@ -5,7 +5,7 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::load_balancing::balanced_cpus;
+use crate::load_balancing;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use model::slice::SliceKind;
@@ -50,7 +50,7 @@ fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig()?;
     let needed = ["CPUSETS", "CPU_ISOLATION", "RCU_NOCB_CPU"];
     // What is isolated already needs no other way to be.
-    let isolated = balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty());
+    let isolated = load_balancing::is_off(machine);
     let wanted = |name: &&str| *name == "RCU_NOCB_CPU" || !isolated;
     let needed: Vec<&str> = needed.into_iter().filter(wanted).collect();
     let missing: Vec<&str> = needed.iter().copied().filter(|name| !config.is_yes(name)).collect();

@@ -5,7 +5,6 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
 
@@ -42,14 +41,10 @@ pub static KNOB: Knob = Knob {
 const RUN: &str = "/sys/kernel/mm/ksm/run";
 
 fn judge(machine: &MachineView) -> Judged {
-    match machine.number_if_present(RUN)? {
-        Some(run @ (0 | 2)) => Ok(Judgement::pass(run.to_string())),
-        Some(1) => Ok(Judgement::fail("1")),
-        Some(other) => {
-            Err(Judgement::unknown(format!("{RUN} is {other}, which means nothing that is known")))
-        }
-        None if machine.kconfig()?.is_yes("KSM") => Err(unknown_absent(RUN)),
-        None => Err(Judgement::not_applicable("this kernel was built without it (CONFIG_KSM)")),
+    match machine.number_with_option(RUN, "KSM", "this kernel was built without it (CONFIG_KSM)")? {
+        run @ (0 | 2) => Ok(Judgement::pass(run.to_string())),
+        1 => Ok(Judgement::fail("1")),
+        other => Err(Judgement::unknown(format!("{RUN} is {other}, which means nothing that is known"))),
     }
 }
 

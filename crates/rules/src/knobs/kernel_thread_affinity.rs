@@ -7,7 +7,7 @@ use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::kernel_threads::{names_allowed_on, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::load_balancing::balanced_cpus;
+use crate::load_balancing;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
@@ -68,7 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
         }
         names => format!("{names} allowed on {}", cpu_list(machine.cpus())),
     };
-    let kept_off = balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty());
+    let kept_off = load_balancing::is_off(machine);
     let severity = if kept_off { Severity::Low } else { Severity::Medium };
     Ok(Judgement::fail(value).severity(severity).fix(Remedy::advice(
         AdviceReason::Threads,

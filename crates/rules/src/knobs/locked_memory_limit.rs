@@ -4,7 +4,7 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::login_limits::{granted, judge_privileged};
+use crate::login_limits::{granted, join, judge_privileged, may_be_raised};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::limits_conf::Item;
@@ -86,20 +86,9 @@ fn judge(machine: &MachineView) -> Judged {
     if bytes >= ENOUGH {
         return Ok(Judgement::pass(size(bytes)));
     }
-    let raised = match limit.hard {
-        Some(hard) if hard <= bytes => String::new(),
-        Some(hard) => format!(", may be raised to {}", size(hard)),
-        None => ", may be raised".to_owned(),
-    };
-    let failed = Judgement::fail(size(bytes) + &raised);
+    let failed = Judgement::fail(size(bytes) + &may_be_raised(limit.soft, limit.hard, size));
     Ok(match users() {
-        Ok(Some(users)) => failed.fix(Remedy::advice(
-            AdviceReason::Program,
-            format!(
-                "limits.conf gives it to {users}: join, and log in again; for a service, \
-                 LimitMEMLOCK=infinity in its unit"
-            ),
-        )),
+        Ok(Some(users)) => failed.fix(join(&users, "LimitMEMLOCK=infinity")),
         _ => failed,
     })
 }

@@ -3,15 +3,13 @@
 use super::sources::PARAMETERS;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
-use crate::irq_kind::{IrqKind, handler_names, irq_kind};
+use crate::irq_kind::{IrqKind, handler_names, irq_kind, require_affinity, require_all};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::load_balancing::isolate_at_boot;
 use crate::remedy::Remedy;
-use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::{cpu_list, truncate_list};
-use facts::Fact;
 use facts::irqs::Irq;
 use model::slice::SliceKind;
 use model::units::CpuSet;
@@ -89,18 +87,11 @@ fn judge(machine: &MachineView) -> Judged {
         ));
     }
     for irq in &managed {
-        let path = format!("the affinity of interrupt {} ({})", irq.number, handler_names(irq));
-        let Fact::Known(allowed) = &irq.allowed else { return Err(unknown_from(&path, &irq.allowed)) };
-        if mixes(allowed) && !matches!(irq.effective, Fact::Known(_)) {
-            return Err(unknown_from(&path, &irq.effective));
+        if mixes(require_affinity(irq, &irq.allowed)?) {
+            require_affinity(irq, &irq.effective)?;
         }
     }
-    if irqs.missed > 0 || irqs.irqs.is_empty() {
-        return Err(Judgement::unknown(
-            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which \
-             have a handler",
-        ));
-    }
+    require_all(irqs)?;
     if managed.is_empty() {
         return Err(Judgement::not_applicable("no interrupt is known as one that the kernel spreads"));
     }

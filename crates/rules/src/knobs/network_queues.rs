@@ -1,8 +1,7 @@
 //! Receive packet steering: which CPUs take packets over from the one that was interrupted.
 
 use super::sources::{NET_SCALING, PER_CPU_KTHREADS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;

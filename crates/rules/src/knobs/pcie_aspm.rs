@@ -1,8 +1,7 @@
 //! Links to devices that sleep while they are quiet.
 
 use super::sources::{PARAMETERS, RT_HARDWARE};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;

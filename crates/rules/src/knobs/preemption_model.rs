@@ -1,8 +1,7 @@
 //! The preemption model: whether kernel code can be preempted at all.
 
 use super::sources::{PARAMETERS, RT_CONFIG};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};

@@ -6,7 +6,6 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
 
@@ -43,14 +42,12 @@ pub static KNOB: Knob = Knob {
 const PATH: &str = "/proc/sys/vm/compaction_proactiveness";
 
 fn judge(machine: &MachineView) -> Judged {
-    match machine.number_if_present(PATH)? {
-        Some(eagerness) => Ok(Judgement::fail_if(eagerness != 0, eagerness.to_string())),
-        None if machine.series()? < (5, 9) => Err(Judgement::not_applicable("kernels before 5.9 have none")),
-        None if machine.kconfig()?.is_yes("COMPACTION") => Err(unknown_absent(PATH)),
-        None => Err(Judgement::not_applicable(
-            "this kernel does not move pages to compact memory (CONFIG_COMPACTION)",
-        )),
+    if machine.number_if_present(PATH)?.is_none() && machine.series()? < (5, 9) {
+        return Err(Judgement::not_applicable("kernels before 5.9 have none"));
     }
+    let without = "this kernel does not move pages to compact memory (CONFIG_COMPACTION)";
+    let eagerness = machine.number_with_option(PATH, "COMPACTION", without)?;
+    Ok(Judgement::fail_if(eagerness != 0, eagerness.to_string()))
 }
 
 #[cfg(test)]

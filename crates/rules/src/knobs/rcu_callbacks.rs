@@ -2,8 +2,7 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -48,6 +47,7 @@ pub static KNOB: Knob = Knob {
             url: PER_CPU_KTHREADS,
         },
     ],
+    after: &["isolation-support"],
     cures: &[SliceKind::Softirq, SliceKind::Thread],
     reads: &[POSSIBLE, PARAMETER],
     facts: &[

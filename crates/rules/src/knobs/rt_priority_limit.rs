@@ -7,7 +7,7 @@ use crate::competing_tuners;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::login_limits::{granted, judge_privileged};
+use crate::login_limits::{granted, join, judge_privileged, may_be_raised};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::limits_conf::Item;
@@ -86,11 +86,7 @@ fn judge(machine: &MachineView) -> Judged {
         };
         return judge_privileged(machine, "CAP_SYS_NICE", users, nobody);
     }
-    let raised = match limit.hard {
-        Some(hard) if Some(hard) == limit.soft => String::new(),
-        Some(hard) => format!(", may be raised to {hard}"),
-        None => ", may be raised".to_owned(),
-    };
+    let raised = may_be_raised(limit.soft, limit.hard, |priority| priority.to_string());
     match limit.soft {
         None => Ok(Judgement::pass("unlimited")),
         Some(priority) if priority > INTERRUPTS => Ok(Judgement::pass(priority.to_string())),
@@ -110,13 +106,7 @@ fn helper_runs(machine: &MachineView) -> bool {
 fn advised(machine: &MachineView, value: String) -> Judgement {
     let failed = Judgement::fail(value);
     match granted(machine, Item::RtPriority, |priority| priority > INTERRUPTS) {
-        Ok(Some(users)) => failed.fix(Remedy::advice(
-            AdviceReason::Program,
-            format!(
-                "limits.conf gives it to {users}: join, and log in again; for a service, \
-                 LimitRTPRIO=99 in its unit"
-            ),
-        )),
+        Ok(Some(users)) => failed.fix(join(&users, "LimitRTPRIO=99")),
         _ => failed,
     }
 }

@@ -1,8 +1,7 @@
 //! Serial consoles: lines that take milliseconds for a message.
 
 use super::sources::{PARAMETERS, SERIAL_CONSOLE};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;

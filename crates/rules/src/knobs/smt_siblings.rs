@@ -2,8 +2,7 @@
 
 use super::per_cpu::PerCpuSetting;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;

@@ -1,8 +1,7 @@
 //! Interrupt handlers in threads, on kernels that are not PREEMPT_RT.
 
 use super::sources::{PARAMETERS, RT_DIFFERENCES};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};

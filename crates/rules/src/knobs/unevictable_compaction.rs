@@ -6,7 +6,6 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
 
@@ -42,13 +41,9 @@ pub static KNOB: Knob = Knob {
 const PATH: &str = "/proc/sys/vm/compact_unevictable_allowed";
 
 fn judge(machine: &MachineView) -> Judged {
-    match machine.number_if_present(PATH)? {
-        Some(allowed) => Ok(Judgement::fail_if(allowed != 0, allowed.to_string())),
-        None if machine.kconfig()?.is_yes("COMPACTION") => Err(unknown_absent(PATH)),
-        None => Err(Judgement::not_applicable(
-            "this kernel does not move pages to compact memory (CONFIG_COMPACTION)",
-        )),
-    }
+    let without = "this kernel does not move pages to compact memory (CONFIG_COMPACTION)";
+    let allowed = machine.number_with_option(PATH, "COMPACTION", without)?;
+    Ok(Judgement::fail_if(allowed != 0, allowed.to_string()))
 }
 
 #[cfg(test)]

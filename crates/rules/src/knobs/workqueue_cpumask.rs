@@ -1,16 +1,13 @@
 //! Unbound workqueues: where the kernel's deferred work runs.
 
 use super::sources::{ISOLATION, WORKQUEUE};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::cpu_mask;
-use crate::workqueues::UNBOUND_MASK;
-use facts::line::parse_mask;
+use crate::workqueues::{UNBOUND_MASK, unbound_mask};
 use model::slice::SliceKind;
 use model::units::CpuSet;
 
@@ -68,7 +65,7 @@ pub fn over_all(machine: &MachineView, others: &CpuSet) -> Remedy {
 
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
-    let cpus = machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))?;
+    let cpus = unbound_mask(machine)?;
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
     Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), format!("CPU {}", cpus.and(online)))

@@ -2,15 +2,13 @@
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::{cpu_mask, truncate_list};
-use crate::workqueues::{UNBOUND_MASK, effective_mask};
+use crate::workqueues::{UNBOUND_MASK, effective_mask, unbound_mask};
 use facts::line::parse_mask;
 use model::slice::SliceKind;
 
@@ -66,7 +64,7 @@ const QUEUES: &str = "/sys/devices/virtual/workqueue/*/cpumask";
 
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
-    let unbound = machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))?;
+    let unbound = unbound_mask(machine)?;
     let queues =
         || machine.texts(QUEUES).map(|texts| texts.iter().filter(|text| text.names != ["writeback"]));
     if queues()?.next().is_none() {

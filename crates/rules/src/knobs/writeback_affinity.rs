@@ -2,15 +2,14 @@
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::cpu_mask;
-use crate::workqueues::{UNBOUND_MASK, effective_mask};
+use crate::workqueues::{UNBOUND_MASK, effective_mask, unbound_mask};
 use facts::line::parse_mask;
 use model::slice::SliceKind;
 
@@ -62,7 +61,7 @@ const OWN: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
 
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
-    let unbound = machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))?;
+    let unbound = unbound_mask(machine)?;
     let (cpus, others) = (machine.cpus(), machine.housekeeping_cpus()?);
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     if unbound.and(cpus).is_empty() {

@@ -5,7 +5,6 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
 
@@ -41,11 +40,8 @@ pub static KNOB: Knob = Knob {
 const PATH: &str = "/proc/sys/vm/zone_reclaim_mode";
 
 fn judge(machine: &MachineView) -> Judged {
-    match machine.number_if_present(PATH)? {
-        Some(mode) => Ok(Judgement::fail_if(mode != 0, mode.to_string())),
-        None if machine.kconfig()?.is_yes("NUMA") => Err(unknown_absent(PATH)),
-        None => Err(Judgement::not_applicable("this kernel knows no memory nodes (CONFIG_NUMA)")),
-    }
+    let mode = machine.number_with_option(PATH, "NUMA", "this kernel knows no memory nodes (CONFIG_NUMA)")?;
+    Ok(Judgement::fail_if(mode != 0, mode.to_string()))
 }
 
 #[cfg(test)]
