@@ -16,7 +16,8 @@ use model::keyword::Keyword;
 /// The name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.audit/1";
 
-/// A rule applied to a machine. No word of it depends on when, by which process or from where it was read.
+/// A rule applied to a machine. No word of it depends on when, by which process or from where it
+/// was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The rule's id.

@@ -1,7 +1,9 @@
-//! What a rule asks to be changed, as data: what is printed of it and what is done by it cannot differ.
+//! What a rule asks to be changed, as data: what is printed of it and what is done by it cannot
+//! differ.
 //!
-//! A [`Change`] is one setting in one place. Those that have to be made together, and how they are kept over a boot,
-//! are a [`super::remedy::Way`]; what a finding asks for is a [`super::remedy::Remedy`].
+//! A [`Change`] is one setting in one place. Those that have to be made together, and how they are
+//! kept over a boot, are a [`super::remedy::Way`]; what a finding asks for is a
+//! [`super::remedy::Remedy`].
 
 use serde::Serialize;
 
@@ -14,7 +16,8 @@ use model::units::CpuSet;
 pub enum Persistence {
     /// Until the next boot.
     Runtime,
-    /// From boot to boot: on the kernel's command line, or in a file that is read at each boot or login.
+    /// From boot to boot: on the kernel's command line, or in a file that is read at each boot or
+    /// login.
     Boot,
     /// Until another kernel is built.
     Build,
@@ -36,7 +39,8 @@ pub enum Change {
     Write {
         /// The files, by their paths.
         paths: Vec<String>,
-        /// How they are named together: `/sys/class/net/NAME/queues/rx-N/rps_cpus`; a single one by its path.
+        /// How they are named together: `/sys/class/net/NAME/queues/rx-N/rps_cpus`; a single one by
+        /// its path.
         shown_as: String,
         /// Which of them: `CPU 2-3`; `""` where the path says it.
         scope: String,
@@ -48,7 +52,8 @@ pub enum Change {
         /// `psi=0`
         word: String,
     },
-    /// A parameter taken off the kernel's command line: `debug` with all its values, `idle=poll` with this one.
+    /// A parameter taken off the kernel's command line: `debug` with all its values, `idle=poll`
+    /// with this one.
     CmdlineRemove {
         /// The parameter, or the parameter and a value.
         word: String,

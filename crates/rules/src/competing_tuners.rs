@@ -1,7 +1,8 @@
-//! Programs that set for themselves what rules are about: what each decides, and which of them are there.
+//! Programs that set for themselves what rules are about: what each decides, and which of them are
+//! there.
 //!
-//! A finding whose setting such a program decides names it, or the next profile switch undoes the advice. What a
-//! rule is about follows from the paths that it reads, so a rule need not say it.
+//! A finding whose setting such a program decides names it, or the next profile switch undoes the
+//! advice. What a rule is about follows from the paths that it reads, so a rule need not say it.
 
 use super::judgement::Judgement;
 use crate::change::Persistence;
@@ -232,7 +233,8 @@ const AREA_OF_PATH: &[(&str, TunedArea)] = &[
 const READ_ONLY: &[&str] =
     &["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version", "/proc/sys/kernel/arch"];
 
-/// What a rule is about, of all that programs decide; nothing where the setting is not changed at run time.
+/// What a rule is about, of all that programs decide; nothing where the setting is not changed at
+/// run time.
 pub fn areas_of(knob: &Knob) -> Vec<TunedArea> {
     if knob.persistence != Persistence::Runtime {
         return Vec::new();
@@ -292,7 +294,8 @@ mod tests {
         check("program + irqbalance", "zone-reclaim", "");
         check("program + ksmtuned", "kernel-samepage-merging", &ALONE.replace("tuned", "ksmtuned"));
         check(
-            "program + tuned\n/etc/systemd/system/multi-user.target.wants/tlp.service -> tlp.service",
+            "program + tuned\n/etc/systemd/system/multi-user.target.wants/tlp.service -> \
+             tlp.service",
             "writeback-interval",
             "; tuned and tlp are active and may set it again: set it there, or stop them",
         );

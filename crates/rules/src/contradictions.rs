@@ -1,4 +1,5 @@
-//! Whether two rules ask for opposites on one machine: by what they ask for as data, and by the words of the rest.
+//! Whether two rules ask for opposites on one machine: by what they ask for as data, and by the
+//! words of the rest.
 
 use super::audit::audit;
 use super::change::Change;
@@ -8,7 +9,8 @@ use super::remedy::Remedy;
 use facts::survey::Survey;
 use std::collections::BTreeSet;
 
-/// What a finding wants of one place: a file, an option, or a parameter of the kernel's command line.
+/// What a finding wants of one place: a file, an option, or a parameter of the kernel's command
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wish {
     place: String,
@@ -79,7 +81,8 @@ fn of_change(change: &Change) -> Vec<Wish> {
 
 /// The parameters and files that words name, up to the first other way.
 ///
-/// `take`, `without` and `out of` want what follows them gone, `add`, `with`, `by` and `to` want it there.
+/// `take`, `without` and `out of` want what follows them gone, `add`, `with`, `by` and `to` want it
+/// there.
 fn of_words(words: &str) -> Vec<Wish> {
     let first = words.split("; ").next().unwrap_or(words).split(", or ").next().unwrap_or(words);
     let (mut found, mut there, mut last) = (Vec::new(), true, "");

@@ -1,7 +1,9 @@
-//! The corpus: machines whose verdicts were read one by one, and what becomes of them when something is changed.
+//! The corpus: machines whose verdicts were read one by one, and what becomes of them when
+//! something is changed.
 //!
-//! A machine is a folder of `tests/corpus`: a capture, or `edits.txt` to the well-set machine. Beside it stand the
-//! verdicts, one file per purpose, `PROFILE.txt` or `PROFILE@CPUS.txt`; `ONBEAT_GOLDEN=write` writes them again.
+//! A machine is a folder of `tests/corpus`: a capture, or `edits.txt` to the well-set machine.
+//! Beside it stand the verdicts, one file per purpose, `PROFILE.txt` or `PROFILE@CPUS.txt`;
+//! `ONBEAT_GOLDEN=write` writes them again.
 
 #[cfg(test)]
 pub mod tests {
@@ -19,7 +21,8 @@ pub mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    /// The capture that the examples of the rules are tried on as well: four CPUs, of which 2 and 3 are set apart.
+    /// The capture that the examples of the rules are tried on as well: four CPUs, of which 2 and 3
+    /// are set apart.
     const TUNED: &str = "debian-6.12-rt-tuned";
 
     /// The folders of the corpus, by name.
@@ -110,7 +113,8 @@ pub mod tests {
         );
     }
 
-    /// Each rule that passes on a real capture fails after the change that its page names, and is unknown after the other.
+    /// Each rule that passes on a real capture fails after the change that its page names, and is
+    /// unknown after the other.
     #[test]
     fn a_changed_capture_is_judged_otherwise() {
         let dir = machines().into_iter().find(|dir| dir.ends_with(TUNED)).unwrap();
@@ -135,7 +139,8 @@ pub mod tests {
         assert!(tried * 3 > knobs::ALL.len(), "only {tried} rules pass on {TUNED}");
     }
 
-    /// Each machine of the corpus for what it is judged for, and each on which a rule is shown to fire, with a name.
+    /// Each machine of the corpus for what it is judged for, and each on which a rule is shown to
+    /// fire, with a name.
     fn tried_on() -> Vec<(String, Machine)> {
         let mut all: Vec<(String, Machine)> = Vec::new();
         for (golden, machine) in machines().iter().flat_map(|dir| judged(dir)) {

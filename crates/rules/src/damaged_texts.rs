@@ -1,8 +1,9 @@
-//! Texts that cannot be believed: cut short, another kernel's, or contradicting each other. None of them
-//! makes a rule pass.
+//! Texts that cannot be believed: cut short, another kernel's, or contradicting each other. None of
+//! them makes a rule pass.
 //!
-//! Over the whole corpus each text is damaged in turn; a rule that failed or could not tell must not pass for
-//! that. What is damaged so that nothing could tell it from a whole text is counted, and named here.
+//! Over the whole corpus each text is damaged in turn; a rule that failed or could not tell must
+//! not pass for that. What is damaged so that nothing could tell it from a whole text is counted,
+//! and named here.
 
 #[cfg(test)]
 mod tests {
@@ -65,8 +66,8 @@ mod tests {
         }
     }
 
-    /// The machine with no more of its configuration than the options whose names stand in the source: the
-    /// rest, ten thousand lines, is never asked for and takes its time to go through.
+    /// The machine with no more of its configuration than the options whose names stand in the
+    /// source: the rest, ten thousand lines, is never asked for and takes its time to go through.
     fn short(mut machine: Machine, asked: &BTreeSet<String>) -> Machine {
         for (path, seen) in &mut machine.answers {
             if let (true, Seen::File(bytes)) = (path.starts_with("/boot/config-"), seen) {
@@ -117,7 +118,8 @@ mod tests {
         kind
     }
 
-    /// The first text of each kind that a machine has, and the last, which another rule may look at.
+    /// The first text of each kind that a machine has, and the last, which another rule may look
+    /// at.
     fn texts(machine: &Machine) -> Vec<(String, Vec<u8>)> {
         let mut kinds: BTreeMap<String, Vec<(String, Vec<u8>)>> = BTreeMap::new();
         for (path, seen) in &machine.answers {
@@ -130,8 +132,8 @@ mod tests {
         found.into_iter().collect()
     }
 
-    /// Where a text is cut: nothing left, in its first word, in the middle, before the last letter, without
-    /// its end, and at the end of some line.
+    /// Where a text is cut: nothing left, in its first word, in the middle, before the last letter,
+    /// without its end, and at the end of some line.
     fn cuts(bytes: &[u8]) -> BTreeSet<usize> {
         let line_ends: Vec<usize> =
             bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
@@ -174,7 +176,8 @@ mod tests {
         })
     }
 
-    /// Another machine's configuration in the place of its own: as it is, and with the version that fits.
+    /// Another machine's configuration in the place of its own: as it is, and with the version that
+    /// fits.
     #[test]
     fn no_rule_passes_because_a_configuration_is_another_kernels() {
         let asked = asked();
@@ -186,7 +189,8 @@ mod tests {
         let (mut tried, mut wrong) = (0, Vec::new());
         for (judged, dir) in all.iter().zip(&dirs) {
             let Some((path, own)) = configuration(&judged.machine) else { continue };
-            // What a made-up machine's own one was made from has its header, model and version: nothing tells them apart.
+            // What a made-up machine's own one was made from has its header, model and version:
+            // nothing tells them apart.
             let made_from = |text: &Vec<u8>| dir.join("edits.txt").exists() && *text == made_from;
             for text in texts.iter().filter(|text| **text != own && !made_from(text)) {
                 tried += 1;
@@ -210,7 +214,8 @@ mod tests {
         ("preemption-model", "/proc/sys/kernel/version: #1 SMP PREEMPT_RT\n/sys/kernel/realtime: 0"),
         (
             "preemption-model",
-            "/proc/sys/kernel/version absent\n/sys/kernel/debug/sched/preempt: none (voluntary) full",
+            "/proc/sys/kernel/version absent\n/sys/kernel/debug/sched/preempt: none (voluntary) \
+             full",
         ),
         ("preemption-model", "/proc/sys/kernel/version refused\n/sys/kernel/debug absent"),
         ("threaded-interrupts", "/proc/sys/kernel/version refused\n/sys/kernel/debug absent"),
@@ -219,23 +224,28 @@ mod tests {
         ("coverage-instrumentation", HEADLESS),
         (
             "preemption-model",
-            "/proc/sys/kernel/version: #1 SMP PREEMPT_RT\n/sys/kernel/debug/sched/preempt: none (voluntary) full",
+            "/proc/sys/kernel/version: #1 SMP PREEMPT_RT\n/sys/kernel/debug/sched/preempt: none \
+             (voluntary) full",
         ),
         (
             "preemption-model",
-            "--profile audio\n/proc/sys/kernel/version: #1 SMP\n/sys/kernel/debug/sched/preempt: none voluntary (full)",
+            "--profile audio\n/proc/sys/kernel/version: #1 SMP\n/sys/kernel/debug/sched/preempt: \
+             none voluntary (full)",
         ),
         (
             "preemption-model",
-            "--profile audio\n/proc/sys/kernel/version: #1 SMP PREEMPT\n/sys/kernel/debug/sched/preempt: (full) lazy",
+            "--profile audio\n/proc/sys/kernel/version: #1 SMP PREEMPT\n\
+             /sys/kernel/debug/sched/preempt: (full) lazy",
         ),
         (
             "watchdog",
-            "/proc/sys/kernel/watchdog: 0\n/proc/sys/kernel/soft_watchdog: 1\n/proc/sys/kernel/nmi_watchdog: 0",
+            "/proc/sys/kernel/watchdog: 0\n/proc/sys/kernel/soft_watchdog: 1\n\
+             /proc/sys/kernel/nmi_watchdog: 0",
         ),
         (
             "watchdog",
-            "/proc/sys/kernel/watchdog: 1\n/proc/sys/kernel/soft_watchdog: 0\n/proc/sys/kernel/nmi_watchdog: 0",
+            "/proc/sys/kernel/watchdog: 1\n/proc/sys/kernel/soft_watchdog: 0\n\
+             /proc/sys/kernel/nmi_watchdog: 0",
         ),
         (
             "clocksource",

@@ -1,4 +1,5 @@
-//! docs/settings.md, which goes through other guides and tools, and the reasons in docs/auditing.md: every rule that they name exists.
+//! docs/settings.md, which goes through other guides and tools, and the reasons in
+//! docs/auditing.md: every rule that they name exists.
 
 #[cfg(test)]
 mod tests {

@@ -228,7 +228,8 @@ const REMEDIES: &[(&str, Persistence)] = &[
     ("modprobe ", Persistence::Runtime),
 ];
 
-/// Whether what is to be done first lasts as long as is said of it; what none of the words tells is not judged.
+/// Whether what is to be done first lasts as long as is said of it; what none of the words tells is
+/// not judged.
 pub fn agree(fix: &str, persistence: Persistence) -> bool {
     let found = REMEDIES.iter().filter_map(|(words, persistence)| Some((fix.find(words)?, *persistence)));
     let first = found.min_by_key(|(at, _)| *at).map(|(_, persistence)| persistence);
@@ -238,8 +239,9 @@ pub fn agree(fix: &str, persistence: Persistence) -> bool {
     first.is_none_or(|first| persistence == if kept { Persistence::Boot } else { first })
 }
 
-/// Judges the well-set machine after some edits and compares with `VERDICT [SEVERITY, if it fails] [WORDS]`:
-/// the words are those of the value, or of the reason where there is none; left out, they are not compared.
+/// Judges the well-set machine after some edits and compares with `VERDICT [SEVERITY, if it fails]
+/// [WORDS]`: the words are those of the value, or of the reason where there is none; left out, they
+/// are not compared.
 #[track_caller]
 pub fn check(knob: &'static Knob, edits: &str, expected: &str) {
     let mut machine = Machine::base();

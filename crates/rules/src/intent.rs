@@ -78,7 +78,9 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
     let online = survey.facts.online.known().cloned().unwrap_or_default();
     let read = survey.facts.online.known().is_some();
     let (cpus, chosen) = match asked {
-        Some(asked) if asked.is_empty() => return Err("--cpus is empty: give a list like 2-3".to_owned()),
+        Some(asked) if asked.is_empty() => {
+            return Err("--cpus is empty: give a list like 2-3".to_owned());
+        }
         Some(asked) => {
             let missing = asked.without(&online);
             if !missing.is_empty() && !online.is_empty() {
@@ -87,7 +89,8 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
             (asked.clone(), CpuSelection::Asked)
         }
         None => match isolated_cpus(survey) {
-            // Where it could not be read which CPUs run, it is not known which of them matter either.
+            // Where it could not be read which CPUs run, it is not known which of them matter
+            // either.
             _ if !read => (online, CpuSelection::Unknown),
             Some(isolated) if isolated.is_empty() => (online, CpuSelection::All),
             Some(isolated) => (isolated.and(&online), CpuSelection::Isolated),
@@ -119,7 +122,8 @@ mod tests {
 
     #[test]
     fn partitions_count_as_isolated() {
-        const NONE: &str = "/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated:";
+        const NONE: &str = "/sys/devices/system/cpu/isolated:\n\
+                            /sys/fs/cgroup/cpuset.cpus.isolated:";
         check("", "2-3 Isolated");
         check(NONE, "0-3 All");
         check(&format!("{NONE}\n/sys/fs/cgroup/cpuset.cpus.isolated: 3"), "3 Isolated");
@@ -132,7 +136,8 @@ mod tests {
         check(&format!("{NONE}\n/sys/devices/system/cpu/nohz_full: x"), "0-3 Unknown");
         check(&format!("{NONE}\n/sys/fs/cgroup/cpuset.cpus.isolated refused"), "0-3 Unknown");
         check(&format!("{NONE}\n/sys/fs/cgroup absent"), "0-3 All");
-        let refused = "/sys/devices/system/cpu/isolated refused\n/sys/devices/system/cpu/nohz_full refused";
+        let refused = "/sys/devices/system/cpu/isolated refused\n\
+                       /sys/devices/system/cpu/nohz_full refused";
         check(refused, "0-3 Unknown");
         check(&format!("{refused}\n/sys/fs/cgroup/cpuset.cpus.isolated: 3"), "3 Isolated");
     }

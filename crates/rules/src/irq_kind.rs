@@ -1,10 +1,17 @@
-//! What kind an interrupt is: one that may be moved, one that the kernel spreads itself, or one of each CPU.
+//! What kind an interrupt is: one that may be moved, one that the kernel spreads itself, or one of
+//! each CPU.
 //!
-//! debugfs tells, where the kernel describes interrupts there and we may look; else the names of handlers have to do:
-//! drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and drivers/scsi/virtio_scsi.c name those of queues that the
-//! kernel spreads, arch/x86/kernel/time.c the timer that it lets nobody move, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those of each CPU's timer.
+//! debugfs tells, where the kernel describes interrupts there and we may look; else the names of
+//! handlers have to do: drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and
+//! drivers/scsi/virtio_scsi.c name those of queues that the kernel spreads, arch/x86/kernel/time.c
+//! the timer that it lets nobody move, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those
+//! of each CPU's timer.
 
-use facts::irqs::Irq;
+use crate::judgement::Judgement;
+use crate::unknown::unknown_from;
+use facts::Fact;
+use facts::irqs::{Irq, Irqs};
+use model::units::CpuSet;
 
 /// Who decides where an interrupt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +42,30 @@ pub fn handler_names(irq: &Irq) -> String {
     irq.actions.join("+")
 }
 
+/// An affinity of an interrupt, or the unknown judgement that it is.
+pub fn require_affinity<'a>(irq: &Irq, affinity: &'a Fact<CpuSet>) -> Result<&'a CpuSet, Judgement> {
+    affinity.known().ok_or_else(|| {
+        unknown_from(&format!("the affinity of interrupt {} ({})", irq.number, handler_names(irq)), affinity)
+    })
+}
+
+/// Returns early unless every interrupt could be listed.
+pub fn require_all(irqs: &Irqs) -> Result<(), Judgement> {
+    if irqs.missed > 0 || irqs.irqs.is_empty() {
+        return Err(Judgement::unknown(
+            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which \
+             have a handler",
+        ));
+    }
+    Ok(())
+}
+
 fn of_each_cpu(action: &str) -> bool {
     ["arch_timer", "arm-pmu", "IPI", "riscv-timer"].contains(&action)
 }
 
-/// `nvme0q3`, `virtio0-req.1` and `virtio1-request`, but not `nvme0q0`, the queue of commands about the device.
+/// `nvme0q3`, `virtio0-req.1` and `virtio1-request`, but not `nvme0q0`, the queue of commands about
+/// the device.
 fn of_a_queue(action: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let queue =

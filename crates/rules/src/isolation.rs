@@ -1,8 +1,9 @@
-//! Which CPUs the machine keeps apart: by `isolcpus=`, `nohz_full=` or control groups, as far as that could be read.
+//! Which CPUs the machine keeps apart: by `isolcpus=`, `nohz_full=` or control groups, as far as
+//! that could be read.
 //!
-//! Source: Documentation/admin-guide/cpu-isolation.rst, "Cpuset" in cgroup-v2.rst, and section 1.7 of
-//! cgroup-v1/cpusets.rst. `/sys/devices/system/cpu/isolated` shows what `isolcpus=` took out of load balancing; what
-//! partitions of version 2 took out shows in the root group.
+//! Source: Documentation/admin-guide/cpu-isolation.rst, "Cpuset" in cgroup-v2.rst, and section 1.7
+//! of cgroup-v1/cpusets.rst. `/sys/devices/system/cpu/isolated` shows what `isolcpus=` took out of
+//! load balancing; what partitions of version 2 took out shows in the root group.
 
 use crate::judgement::Judgement;
 use crate::unknown::unknown_from;
@@ -14,8 +15,9 @@ use model::units::CpuSet;
 
 /// The CPUs that the machine keeps for something: by `isolcpus=`, `nohz_full=` or a control group.
 ///
-/// None where none is known and one of the three could not be read. A kernel without `nohz_full` has no such file, and
-/// a machine need have no control groups; the list of what is isolated is always there.
+/// None where none is known and one of the three could not be read. A kernel without `nohz_full`
+/// has no such file, and a machine need have no control groups; the list of what is isolated is
+/// always there.
 pub fn isolated_cpus(survey: &Survey) -> Option<CpuSet> {
     let facts = &survey.facts;
     let grouped = isolated_by_cgroup(survey);
@@ -43,7 +45,8 @@ pub fn isolated_by_cgroup(survey: &Survey) -> CpuSet {
     }
 }
 
-/// The CPUs over which version 1 balances no load: not over all of them, and not within a set that has them.
+/// The CPUs over which version 1 balances no load: not over all of them, and not within a set that
+/// has them.
 fn unbalanced(cpusets: &Cpusets, online: &CpuSet) -> CpuSet {
     if cpusets.balanced != Fact::Known(false) || unread_set(cpusets).is_some() {
         return CpuSet::default();

@@ -33,7 +33,8 @@ impl AuditVerdict {
 }
 
 /// How bad a wrong setting is, in the words of the kernel's guide to configuring for real time
-/// (Documentation/core-api/real-time/kernel-configuration.rst), with one more between high and info.
+/// (Documentation/core-api/real-time/kernel-configuration.rst), with one more between high and
+/// info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -89,11 +90,13 @@ pub struct Judgement {
     pub remedy: Remedy,
     /// How bad it is, where that depends on the machine or on what it is for.
     pub severity: Option<Severity>,
-    /// How long it lasts, where there is nothing to do, and what is found is not as lasting as the rule says.
+    /// How long it lasts, where there is nothing to do, and what is found is not as lasting as the
+    /// rule says.
     pub persistence: Option<Persistence>,
 }
 
-/// A judgement; one that ends the matter early, because something is not known or not applicable, is an `Err`.
+/// A judgement; one that ends the matter early, because something is not known or not applicable,
+/// is an `Err`.
 pub type Judged = Result<Judgement, Judgement>;
 
 impl Judgement {
@@ -149,7 +152,8 @@ impl Judgement {
         Judgement { remedy: remedy.into(), ..self }
     }
 
-    /// Says how long it lasts, or what is advised in words, where that is not as long as the rule says.
+    /// Says how long it lasts, or what is advised in words, where that is not as long as the rule
+    /// says.
     pub fn persistence(self, persistence: Persistence) -> Judgement {
         Judgement {
             remedy: self.remedy.with_persistence(persistence),

@@ -1,4 +1,5 @@
-//! Threads as rules speak of them: whether they show, which of them touch some CPUs, what they are called.
+//! Threads as rules speak of them: whether they show, which of them touch some CPUs, what they are
+//! called.
 
 use super::judgement::Judgement;
 use super::words::truncate_list;
@@ -14,14 +15,15 @@ pub fn visible_threads<'a>(machine: &MachineView<'a>) -> Result<&'a Threads, Jud
     let threads = machine.known(&machine.survey.threads, "/proc")?;
     if threads.kernel.is_empty() {
         return Err(Judgement::unknown(
-            "no thread of the kernel shows in /proc: look from outside of the container, and as root where /proc is mounted with hidepid=",
+            "no thread of the kernel shows in /proc: look from outside of the container, and as \
+             root where /proc is mounted with hidepid=",
         ));
     }
     Ok(threads)
 }
 
-/// The names of the kernel's threads of a kind that are allowed on some CPUs; unknown where none is known to be, and
-/// not all could be read.
+/// The names of the kernel's threads of a kind that are allowed on some CPUs; unknown where none is
+/// known to be, and not all could be read.
 pub fn names_allowed_on(
     threads: &Threads,
     cpus: &CpuSet,
@@ -39,7 +41,8 @@ pub fn names_allowed_on(
     Ok(names)
 }
 
-/// The name of a thread, without the number of the process that it works for: `kvm-pit`, `vhost`, `iou-sqp`.
+/// The name of a thread, without the number of the process that it works for: `kvm-pit`, `vhost`,
+/// `iou-sqp`.
 pub fn base_name(thread: &Thread) -> String {
     let comm = &thread.comm;
     if ["kvm-", "vhost-", "iou-"].iter().any(|family| comm.starts_with(family)) {

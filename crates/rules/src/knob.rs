@@ -24,7 +24,8 @@ pub struct Knob {
     pub side_effects: &'static str,
     /// What it should be, unless the judgement says it more exactly.
     pub wanted: &'static str,
-    /// What to do, unless the judgement says it more exactly: changes as data ([`crate::change`]), or words.
+    /// What to do, unless the judgement says it more exactly: changes as data ([`crate::change`]),
+    /// or words.
     pub fix: fn() -> Remedy,
     /// How bad it is, unless the judgement says otherwise.
     pub severity: Severity,
@@ -55,9 +56,11 @@ pub struct Knob {
 }
 
 impl Knob {
-    /// The fields that a record does not name: a new field is edited in here and in the records that use it.
+    /// The fields that a record does not name: a new field is edited in here and in the records
+    /// that use it.
     ///
-    /// Severity and evidence claim the least; a record without words, sources or a judge fails the tests.
+    /// Severity and evidence claim the least; a record without words, sources or a judge fails the
+    /// tests.
     pub const DEFAULT: Knob = Knob {
         id: "",
         title: "",
@@ -85,8 +88,9 @@ impl Knob {
 
 /// Changes to a well-set machine (`src/rules/base`) that show what a rule does.
 ///
-/// A line is `/path: text`, `| more text`, `/path refused`, `/path absent` (with all below it), `CONFIG_A=y`,
-/// `cmdline + word`, `cmdline - word`, `program + NAME` (it runs), `--profile NAME` or `--cpus LIST`.
+/// A line is `/path: text`, `| more text`, `/path refused`, `/path absent` (with all below it),
+/// `CONFIG_A=y`, `cmdline + word`, `cmdline - word`, `program + NAME` (it runs), `--profile NAME`
+/// or `--cpus LIST`.
 pub struct Examples {
     /// After these it fails.
     pub fires: &'static str,

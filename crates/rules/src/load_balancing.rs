@@ -1,4 +1,5 @@
-//! Which of the audited CPUs are still part of load balancing, and how they are taken out of it at boot.
+//! Which of the audited CPUs are still part of load balancing, and how they are taken out of it at
+//! boot.
 
 use crate::change::Change;
 use crate::isolation::{isolated_by_cgroup, readable};
@@ -9,7 +10,8 @@ use crate::view::MachineView;
 use facts::Fact;
 use model::units::CpuSet;
 
-/// Those of the CPUs that matter over which load is balanced; unknown where that could be any of them.
+/// Those of the CPUs that matter over which load is balanced; unknown where that could be any of
+/// them.
 pub fn balanced_cpus(machine: &MachineView) -> Result<CpuSet, Judgement> {
     const BOOT: &str = "/sys/devices/system/cpu/isolated";
     let survey = machine.survey;
@@ -28,6 +30,11 @@ pub fn balanced_cpus(machine: &MachineView) -> Result<CpuSet, Judgement> {
     Ok(exposed)
 }
 
+/// Whether the audited CPUs are known to be out of load balancing.
+pub fn is_off(machine: &MachineView) -> bool {
+    balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty())
+}
+
 /// The CPUs that matter isolated from the boot on, and no interrupt sent there by another word.
 pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
     let boot = Remedy::from(Change::cmdline_add(isolcpus(machine)));
@@ -41,7 +48,8 @@ pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
     }
 }
 
-/// The word that isolates the CPUs that matter, beside those that are isolated, with the flags that are given.
+/// The word that isolates the CPUs that matter, beside those that are isolated, with the flags that
+/// are given.
 fn isolcpus(machine: &MachineView) -> String {
     let facts = machine.facts();
     let given = facts.cmdline.known().and_then(|cmdline| cmdline.values("isolcpus").next());

@@ -1,7 +1,9 @@
 //! What users are given at login, for the rules about limits.
 
+use super::change::AdviceReason;
 use super::intent::Profile;
 use super::judgement::{Judged, Judgement};
+use super::remedy::Remedy;
 use super::words::{truncate, truncate_list};
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
@@ -12,7 +14,8 @@ use model::error::run_with;
 /// Where it is said.
 const FILES: &str = "/etc/security/limits.conf and limits.d";
 
-/// Those whom pam_limits gives enough of something, in words; users are not named. None where there is nobody.
+/// Those whom pam_limits gives enough of something, in words; users are not named. None where there
+/// is nobody.
 pub fn granted(
     machine: &MachineView,
     item: Item,
@@ -40,8 +43,25 @@ pub fn granted(
     Ok((!names.is_empty()).then_some(names))
 }
 
-/// The judgement of whoever needs no limit for having a capability: only users can lack something then, and only
-/// sound is played by users for sure. `nobody` is the judgement where it lacks it.
+/// How far a limit may be raised without a capability; `""` where it may not.
+pub fn may_be_raised(soft: Option<u64>, hard: Option<u64>, show: fn(u64) -> String) -> String {
+    match hard {
+        Some(hard) if soft.is_some_and(|soft| hard <= soft) => String::new(),
+        Some(hard) => format!(", may be raised to {}", show(hard)),
+        None => ", may be raised".to_owned(),
+    }
+}
+
+/// The remedy where some users have enough of it already; `unit` is the line for a service.
+pub fn join(users: &str, unit: &str) -> Remedy {
+    Remedy::advice(
+        AdviceReason::Program,
+        format!("limits.conf gives it to {users}: join, and log in again; for a service, {unit} in its unit"),
+    )
+}
+
+/// The judgement of whoever needs no limit for having a capability: only users can lack something
+/// then, and only sound is played by users for sure. `nobody` is the judgement where it lacks it.
 pub fn judge_privileged(
     machine: &MachineView,
     capability: &str,

@@ -1,11 +1,13 @@
 //! Words of the kernel's command line: which of them take each other's place, and which add up.
 //!
-//! Source: Documentation/admin-guide/kernel-parameters.txt, and the handlers of the parameters named here.
+//! Source: Documentation/admin-guide/kernel-parameters.txt, and the handlers of the parameters
+//! named here.
 
 use super::words::truncate;
 use facts::cmdline::{Cmdline, Param, parse_cmdline, same_name};
 
-/// Parameters that may stand there more than once, because each adds to those before it or sets another thing.
+/// Parameters that may stand there more than once, because each adds to those before it or sets
+/// another thing.
 const ADD_UP: &[&str] = &[
     "acpi",
     "acpi_osi",
@@ -59,7 +61,8 @@ const ADD_UP: &[&str] = &[
     "video",
 ];
 
-/// Names that begin so belong to the programs of the initial RAM disk and to init, which take lists of them.
+/// Names that begin so belong to the programs of the initial RAM disk and to init, which take lists
+/// of them.
 const OF_PROGRAMS: &[&str] = &[
     "rd.",
     "rd_",
@@ -74,7 +77,8 @@ const OF_PROGRAMS: &[&str] = &[
     "ostree",
 ];
 
-/// Whether a parameter has one value, and a second one on the same line takes the place of the first.
+/// Whether a parameter has one value, and a second one on the same line takes the place of the
+/// first.
 pub fn has_one_value(name: &str) -> bool {
     let adds_up = ADD_UP.iter().any(|other| same_name(other, name)) || name.ends_with(".dyndbg");
     !adds_up && !OF_PROGRAMS.iter().any(|start| name.starts_with(start))
@@ -116,8 +120,8 @@ pub fn other_values(cmdline: &Cmdline, word: &str) -> Vec<String> {
     named.filter(|one| one.value != wanted.value).map(shown).collect()
 }
 
-/// The words as they are written there that a parameter, or a parameter and its value, stands for; itself where
-/// there is none.
+/// The words as they are written there that a parameter, or a parameter and its value, stands for;
+/// itself where there is none.
 pub fn as_written(cmdline: &Cmdline, word: &str) -> Vec<String> {
     let Some(meant) = param(word) else { return vec![word.to_owned()] };
     let found: Vec<String> = cmdline.params.iter().filter(|one| is(one, &meant)).map(shown).collect();

@@ -1,11 +1,13 @@
-//! What a finding asks for: changes, which of them go together, and the words that are made of them.
+//! What a finding asks for: changes, which of them go together, and the words that are made of
+//! them.
 
 use super::change::{AdviceReason, Change, sysctl_path};
 use super::parameters::{as_written, is_given, is_present, other_values};
 use crate::change::Persistence;
 use facts::cmdline::Cmdline;
 
-/// What is to be done: each part of it, in one of its ways. Empty stands for the rule's usual remedy.
+/// What is to be done: each part of it, in one of its ways. Empty stands for the rule's usual
+/// remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remedy {
     /// Each has to be done.
@@ -123,12 +125,13 @@ impl Remedy {
         Remedy::all([Remedy { parts: self.parts.into_iter().flat_map(expand).collect() }])
     }
 
-    /// What is left to do on a machine that was booted with these: no word that is there already is asked for, and
-    /// none is taken off that is not there.
+    /// What is left to do on a machine that was booted with these: no word that is there already is
+    /// asked for, and none is taken off that is not there.
     pub fn remaining(mut self, booted: &Cmdline) -> Remedy {
         for part in &mut self.parts {
             for way in &mut part.alternatives {
-                // What is so already and does not help has no effect for a reason that the kernel knows.
+                // What is so already and does not help has no effect for a reason that the kernel
+                // knows.
                 let asked = way
                     .changes
                     .iter()
@@ -139,7 +142,8 @@ impl Remedy {
                     way.changes = vec![Change::advice(
                         AdviceReason::Choice,
                         format!(
-                            "see why the kernel goes on as if its command line were not as it is in respect of {word}: {log}"
+                            "see why the kernel goes on as if its command line were not as it is \
+                             in respect of {word}: {log}"
                         ),
                     )];
                 }

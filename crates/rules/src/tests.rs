@@ -116,7 +116,8 @@ fn a_machine_that_tells_nothing_passes_in_nothing() {
     }
 }
 
-/// Whether any single text that is refused makes a rule pass that did not: whoever cannot read must not say yes.
+/// Whether any single text that is refused makes a rule pass that did not: whoever cannot read must
+/// not say yes.
 #[test]
 fn silence_makes_nothing_pass() {
     let base = Machine::base();

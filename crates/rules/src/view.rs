@@ -1,7 +1,7 @@
 //! A machine before its judge: typed access to what was read, and the conditions that rules share.
 //!
-//! Each accessor ends the matter with an unknown where a text was refused, malformed or, unless the rule asks
-//! otherwise, absent; a rule goes on with `?` and cannot take silence for a pass.
+//! Each accessor ends the matter with an unknown where a text was refused, malformed or, unless the
+//! rule asks otherwise, absent; a rule goes on with `?` and cannot take silence for a pass.
 
 use std::cell::Cell;
 
@@ -36,7 +36,8 @@ impl<'a> MachineView<'a> {
         MachineView { survey, intent, reads, asked_cpus: Cell::new(false) }
     }
 
-    /// What the judge says, unless it is about CPUs of which none is known: of none everything is true.
+    /// What the judge says, unless it is about CPUs of which none is known: of none everything is
+    /// true.
     pub fn judge(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
         let judged = judge(self).unwrap_or_else(|early| early);
         let decided = matches!(judged.verdict, AuditVerdict::Pass | AuditVerdict::Fail);
@@ -72,7 +73,8 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// Each text of a pattern through a parser, with what stood for the wildcards; none where there are none.
+    /// Each text of a pattern through a parser, with what stood for the wildcards; none where there
+    /// are none.
     ///
     /// One text that cannot be read or understood makes the whole unknown.
     pub fn each<T>(
@@ -114,6 +116,16 @@ impl<'a> MachineView<'a> {
         self.number_if_present(path)?.ok_or_else(|| unknown_absent(path))
     }
 
+    /// A file of one number that only kernels built with an option have; where the option is off it
+    /// does not apply, as `without` says.
+    pub fn number_with_option(&self, path: &str, option: &str, without: &str) -> Result<i64, Judgement> {
+        match self.number_if_present(path)? {
+            Some(number) => Ok(number),
+            None if self.kconfig()?.is_yes(option) => Err(unknown_absent(path)),
+            None => Err(Judgement::not_applicable(without)),
+        }
+    }
+
     /// A file of one line; none where it is absent.
     pub fn line_if_present(&self, path: &str) -> Result<Option<String>, Judgement> {
         self.parsed(path, parse_line)
@@ -148,7 +160,8 @@ impl<'a> MachineView<'a> {
         let config = &self.facts().kconfig;
         match config {
             Fact::Absent => Err(Judgement::unknown(
-                "the kernel's configuration is not there: put it at /boot/config-RELEASE, or build with CONFIG_IKCONFIG_PROC",
+                "the kernel's configuration is not there: put it at /boot/config-RELEASE, or \
+                 build with CONFIG_IKCONFIG_PROC",
             )),
             config => self.known(config, "the kernel's configuration"),
         }
@@ -175,7 +188,8 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// The online CPUs that neither matter nor are set apart: the rest of the machine's work is theirs.
+    /// The online CPUs that neither matter nor are set apart: the rest of the machine's work is
+    /// theirs.
     pub fn housekeeping_cpus(&self) -> Result<CpuSet, Judgement> {
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
         let others = online.without(self.cpus());

@@ -66,8 +66,8 @@ pub fn cpu_list(cpus: &CpuSet) -> String {
     format!("CPU {}", short_ranges(cpus))
 }
 
-/// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; what is said first comes first, three
-/// of them, and how many more.
+/// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; what is said first comes
+/// first, three of them, and how many more.
 pub fn group_by_value(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
     let (mut order, mut groups) = (Vec::new(), BTreeMap::<String, CpuSet>::new());
     for (cpu, words) in said {

@@ -1,9 +1,18 @@
 //! The masks of workqueues: that over all, and what it makes of a queue's own.
 
+use crate::judgement::Judgement;
+use crate::unknown::unknown_absent;
+use crate::view::MachineView;
+use facts::line::parse_mask;
 use model::units::CpuSet;
 
 /// The mask over all unbound workqueues.
 pub const UNBOUND_MASK: &str = "/sys/devices/virtual/workqueue/cpumask";
+
+/// The CPUs that unbound workqueues may use at most.
+pub fn unbound_mask(machine: &MachineView) -> Result<CpuSet, Judgement> {
+    machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))
+}
 
 /// The CPUs on which the work of a queue runs.
 pub fn effective_mask(own: &CpuSet, unbound: &CpuSet) -> CpuSet {

@@ -9,9 +9,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     id: "clock-set",
     title: "the time of day being set",
     signature: "An interrupt from another CPU, in which retrigger_next_event runs.",
-    detection: "By the function's exact name. The kernel asks for it when the wall clock steps, when it resumes, and when a CPU goes \
-           offline. Slewing a clock does not.",
-    remedy: "let the time service slew instead of step (chrony: makestep only at the start), and let nothing else set the clock",
+    detection: "By the function's exact name. The kernel asks for it when the wall clock steps, \
+                when it resumes, and when a CPU goes offline. Slewing a clock does not.",
+    remedy: "let the time service slew instead of step (chrony: makestep only at the start), and \
+             let nothing else set the clock",
     kinds: &[SliceKind::Ipi],
     sources: &[Source { title: "kernel: kernel/time/hrtimer.c, clock_was_set", url: HRTIMER_C }],
     evidence: EvidenceKind::Source,

@@ -8,10 +8,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "clocksource-check",
     title: "the check of the clocksource",
-    signature: "Every half second, from CPU to CPU, a timer whose function is clocksource_watchdog reads a slow clock; or an interrupt \
-           from another CPU that compares clocks.",
-    detection: "By the functions' exact names. A period of half a second alone would prove nothing: other work has it too.",
-    remedy: "say that the TSC is to be trusted, tsc=reliable, where it is: then nothing compares it",
+    signature: "Every half second, from CPU to CPU, a timer whose function is \
+                clocksource_watchdog reads a slow clock; or an interrupt from another CPU that \
+                compares clocks.",
+    detection: "By the functions' exact names. A period of half a second alone would prove \
+                nothing: other work has it too.",
+    remedy: "say that the TSC is to be trusted, tsc=reliable, where it is: then nothing compares \
+             it",
     kinds: &[SliceKind::Softirq, SliceKind::TimerSoftirq, SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: kernel/time/clocksource.c", url: CLOCKSOURCE_C },

@@ -8,16 +8,20 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "code-patching",
     title: "the kernel's code being patched",
-    signature: "An interrupt from another CPU, in which do_sync_core runs; several within microseconds, on all CPUs at once.",
-    detection: "By the function's exact name, which only the patching of code on x86 asks other CPUs to run. Who patched is the \
-           sender: a static key that was switched, a tracepoint, a probe, a BPF program, a module being loaded.",
-    remedy: "keep what switches tracing, probes, BPF programs, packet timestamps or modules on and off from running while the real- \
-           time task does; what is to be on, switch on before",
+    signature: "An interrupt from another CPU, in which do_sync_core runs; several within \
+                microseconds, on all CPUs at once.",
+    detection: "By the function's exact name, which only the patching of code on x86 asks other \
+                CPUs to run. Who patched is the sender: a static key that was switched, a \
+                tracepoint, a probe, a BPF program, a module being loaded.",
+    remedy: "keep what switches tracing, probes, BPF programs, packet timestamps or modules on \
+             and off from running while the real- time task does; what is to be on, switch on \
+             before",
     kinds: &[SliceKind::Ipi],
     sources: &[Source { title: "kernel: arch/x86/kernel/alternative.c", url: ALTERNATIVE_C }],
     evidence: EvidenceKind::Source,
     cured_by: &["kfence"],
-    provoke: "switching a tracepoint on and off on another CPU: echo 1 and 0 to events/sched/sched_switch/enable in a trace instance",
+    provoke: "switching a tracepoint on and off on another CPU: echo 1 and 0 to \
+              events/sched/sched_switch/enable in a trace instance",
     matches: |context| {
         context.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, context.slice))
     },

@@ -8,12 +8,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "console-output",
     title: "a message written to a console",
-    signature: "A section with interrupts or preemption off whose stack has a function that writes to a console, often the serial one: \
-           a character takes 87 us at 115200 baud.",
-    detection: "By exact names of the kernel's console code in the stack. On PREEMPT_RT from 6.12 on, consoles with their own thread \
-           write there and can be preempted; others still write with preemption on but the console lock held.",
-    remedy: "let fewer messages reach the console (kernel.printk, quiet), take the console off the serial line, and see in the log \
-           what printed",
+    signature: "A section with interrupts or preemption off whose stack has a function that \
+                writes to a console, often the serial one: a character takes 87 us at 115200 baud.",
+    detection: "By exact names of the kernel's console code in the stack. On PREEMPT_RT from 6.12 \
+                on, consoles with their own thread write there and can be preempted; others still \
+                write with preemption on but the console lock held.",
+    remedy: "let fewer messages reach the console (kernel.printk, quiet), take the console off \
+             the serial line, and see in the log what printed",
     kinds: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::LockContention],
     sources: &[
         Source { title: "kernel: serial consoles", url: SERIAL_CONSOLE },
@@ -26,8 +27,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
         context.stack_function_in(FUNCTIONS).map(|function| format!("{function} in the stack"))
     },
     examples: SpikeExamples {
-        fires: "irqs-off ns=4000000 function=__console_unlock stack=__console_unlock<console_flush_all<console_unlock<vprintk_emit",
-        silent: "irqs-off ns=4000000 function=__console_unlock stack=__console_unlock<console_list_lock",
+        fires: "irqs-off ns=4000000 function=__console_unlock \
+                stack=__console_unlock<console_flush_all<console_unlock<vprintk_emit",
+        silent: "irqs-off ns=4000000 function=__console_unlock \
+                 stack=__console_unlock<console_list_lock",
     },
     ..CulpritRule::DEFAULT
 };

@@ -9,13 +9,16 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "contended-lock",
     title: "waiting for a lock of the kernel",
-    signature: "The thread that came late, or the one that held it up, waits in the kernel for a lock; the kernel says when waiting \
-           begins and ends.",
-    detection: "By the events of lock contention (from 5.19 on), by a function that spins in the stack where the timer's interrupt came in, \
-           or by a section with interrupts off that ends with giving a raw lock free right after another CPU came out of its own. A \
-           single waiter has no event, and in a virtual machine none has. Who holds the lock is in no event: the slice has no name, \
-           and its evidence says who waited, where, and who ran on the other CPUs meanwhile.",
-    remedy: "see from the stack which lock it is and what takes it on the other CPU; keep that away while the real-time task runs",
+    signature: "The thread that came late, or the one that held it up, waits in the kernel for a \
+                lock; the kernel says when waiting begins and ends.",
+    detection: "By the events of lock contention (from 5.19 on), by a function that spins in the \
+                stack where the timer's interrupt came in, or by a section with interrupts off \
+                that ends with giving a raw lock free right after another CPU came out of its \
+                own. A single waiter has no event, and in a virtual machine none has. Who holds \
+                the lock is in no event: the slice has no name, and its evidence says who waited, \
+                where, and who ran on the other CPUs meanwhile.",
+    remedy: "see from the stack which lock it is and what takes it on the other CPU; keep that \
+             away while the real-time task runs",
     kinds: &[SliceKind::LockContention],
     sources: &[
         Source { title: "kernel: lock types and their rules", url: LOCKTYPES },
@@ -23,7 +26,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Observed,
     cured_by: &["preemption-model", "lock-debugging", "memory-debugging"],
-    provoke: "a kernel module that holds a raw spinlock on one CPU while a thread takes it on another",
+    provoke: "a kernel module that holds a raw spinlock on one CPU while a thread takes it on \
+              another",
     grouping: Grouping::Function,
     fallback: true,
     matches: |context| {

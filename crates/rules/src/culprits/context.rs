@@ -1,4 +1,5 @@
-//! What a culprit's rule sees: a slice of a spike, the run it is of, and what shows over many spikes.
+//! What a culprit's rule sees: a slice of a spike, the run it is of, and what shows over many
+//! spikes.
 
 use super::names;
 use super::patterns::Patterns;
@@ -17,7 +18,8 @@ pub struct RunContext<'a> {
     pub cpus: &'a [Cpu],
     /// The period of the measuring threads.
     pub interval: Option<Nanos>,
-    /// Seconds in which the hypervisor took time, as it counts that itself; empty where it is not known.
+    /// Seconds in which the hypervisor took time, as it counts that itself; empty where it is not
+    /// known.
     pub steal: &'a [StealInterval],
 }
 
@@ -63,9 +65,11 @@ pub struct SliceContext<'a> {
     pub spike: &'a run::Spike,
     /// The slice.
     pub slice: &'a run::Slice,
-    /// The machine and the run; of the run nothing is known while it goes on, all when unexplained time is judged.
+    /// The machine and the run; of the run nothing is known while it goes on, all when unexplained
+    /// time is judged.
     pub run: &'a RunContext<'a>,
-    /// What is seen over many spikes; empty while the run goes on, known when unexplained time is judged.
+    /// What is seen over many spikes; empty while the run goes on, known when unexplained time is
+    /// judged.
     pub patterns: &'a Patterns,
 }
 
@@ -97,7 +101,8 @@ impl SliceContext<'_> {
         Some(who.function.as_str()).filter(|function| of_timers && !function.is_empty())
     }
 
-    /// The work item that a kernel worker was at, if it is one of these: by the stack where it was not preempted.
+    /// The work item that a kernel worker was at, if it is one of these: by the stack where it was
+    /// not preempted.
     pub fn work_item_in(&self, names: &[&str]) -> Option<&str> {
         let worker = self.slice.who.comm.starts_with("kworker/");
         let unpreempted = worker && self.slice.kind == SliceKind::PreemptOff;

@@ -9,10 +9,14 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "cpu-stopper",
     title: "the stopper thread at work",
-    signature: "The thread migration/N runs in the place of all others, alone or on all CPUs at once.",
-    detection: "By the thread. Who asked for it, and from which CPU, is the thread that woke it, unless a softirq or an interrupt did. What it does is told where the timer's interrupt found it with interrupts off: moving a thread, stopping the whole \
-           machine for a change of code or a module, or a CPU that goes on or off line.",
-    remedy: "set affinities, load modules, switch CPUs on and off and change microcode before real time begins",
+    signature: "The thread migration/N runs in the place of all others, alone or on all CPUs at \
+                once.",
+    detection: "By the thread. Who asked for it, and from which CPU, is the thread that woke it, \
+                unless a softirq or an interrupt did. What it does is told where the timer's \
+                interrupt found it with interrupts off: moving a thread, stopping the whole \
+                machine for a change of code or a module, or a CPU that goes on or off line.",
+    remedy: "set affinities, load modules, switch CPUs on and off and change microcode before \
+             real time begins",
     kinds: &[SliceKind::StopMachine],
     sources: &[
         Source { title: "kernel: kernel/stop_machine.c", url: STOP_MACHINE_C },

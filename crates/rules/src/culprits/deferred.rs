@@ -1,10 +1,11 @@
-//! Culprits while they are counted, and those of them that are only judged when the run is over, kept apart until then.
+//! Culprits while they are counted, and those of them that are only judged when the run is over,
+//! kept apart until then.
 
 use std::collections::BTreeMap;
 
 use super::group::CulpritGroup;
 use super::names;
-use super::rule::CulpritRule;
+use super::rule::{CulpritRule, Grouping};
 use model::keyword::Word;
 use model::run;
 use model::slice::SliceKind;
@@ -54,7 +55,8 @@ impl Deferred {
     }
 }
 
-/// Counts a slice of the spike of that number, which ended at `at`; how many culprits found no room.
+/// Counts a slice of the spike of that number, which ended at `at`; how many culprits found no
+/// room.
 pub fn count_slice(
     groups: &mut GroupMap,
     most: usize,
@@ -64,7 +66,7 @@ pub fn count_slice(
     at: Nanos,
 ) -> u64 {
     let key = match &found {
-        Some((rule, _)) => (rule.id, Word::default(), names::group_name(rule.grouping, slice)),
+        Some((rule, _)) => (rule.id, Word::default(), group_name(rule.grouping, slice)),
         None => ("", slice.kind.clone(), names::fallback_name(slice)),
     };
     let (rule, evidence) = found.unzip();
@@ -82,5 +84,15 @@ fn pool(key: GroupKey, kind: &Word<SliceKind>) -> GroupKey {
         "" if kind.known().is_some() => ("", kind.clone(), POOLED.to_owned()),
         "" => ("", Word::default(), POOLED.to_owned()),
         rule => (rule, Word::default(), POOLED.to_owned()),
+    }
+}
+
+/// What tells the slice's culprit from others of the same rule.
+fn group_name(by: Grouping, slice: &run::Slice) -> String {
+    match by {
+        Grouping::Single => String::new(),
+        Grouping::Function => names::function_with_module(&slice.who),
+        Grouping::Thread => names::thread_name(&slice.who.comm).to_owned(),
+        Grouping::Irq => slice.who.irq.clone(),
     }
 }

@@ -9,9 +9,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     id: "device-interrupt",
     title: "a device's interrupt",
     signature: "A handler with the device's name runs on the CPU before the thread does.",
-    detection: "By the kernel's events of the handler's begin and end, with the name under which it was requested. Its thread, where \
-           it has one, is another rule's.",
-    remedy: "move the interrupt to another CPU (smp_affinity_list), and see that nothing moves it back",
+    detection: "By the kernel's events of the handler's begin and end, with the name under which \
+                it was requested. Its thread, where it has one, is another rule's.",
+    remedy: "move the interrupt to another CPU (smp_affinity_list), and see that nothing moves it \
+             back",
     kinds: &[SliceKind::Irq],
     sources: &[
         Source { title: "kernel: the affinity of interrupts", url: IRQ_AFFINITY },
@@ -39,7 +40,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and the timers of Arm.
+/// Interrupts of x86 that no device sends (arch/x86/include/asm/trace/irq_vectors.h), and the
+/// timers of Arm.
 const VECTORS: &[&str] = &[
     "arch_timer",
     "call_function",

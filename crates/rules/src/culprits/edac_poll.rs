@@ -9,9 +9,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     id: "edac-poll",
     title: "the polling for memory errors",
     signature: "A kernel worker runs a function of EDAC, every second by default.",
-    detection: "By the work's exact function; drivers that get an interrupt for each error have none.",
-    remedy: "lengthen edac_mc_poll_msec of the module edac_core, at the price that corrected errors are told later, or keep its \
-           worker off this CPU",
+    detection: "By the work's exact function; drivers that get an interrupt for each error have \
+                none.",
+    remedy: "lengthen edac_mc_poll_msec of the module edac_core, at the price that corrected \
+             errors are told later, or keep its worker off this CPU",
     kinds: &[SliceKind::Workqueue, SliceKind::PreemptOff],
     sources: &[
         Source { title: "kernel: drivers/edac/edac_mc.c", url: EDAC_MC_C },
@@ -24,8 +25,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
         context.work_item_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker"))
     },
     examples: SpikeExamples {
-        fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=edac_mc_workq_function comm=kworker/1:2 pid=60 prio=120",
-        silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update comm=kworker/1:2 pid=60 prio=120",
+        fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=edac_mc_workq_function \
+                comm=kworker/1:2 pid=60 prio=120",
+        silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update \
+                 comm=kworker/1:2 pid=60 prio=120",
     },
     ..CulpritRule::DEFAULT
 };

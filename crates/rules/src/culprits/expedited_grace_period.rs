@@ -8,9 +8,10 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "expedited-grace-period",
     title: "an expedited grace period of RCU",
-    signature: "An interrupt from another CPU, in which rcu_exp_handler runs; often several in a burst.",
-    detection: "By the function's exact name, that of kernels up to 4.19 among them. Who waited for the grace period is not the \
-           sender, which is a kernel thread of RCU.",
+    signature: "An interrupt from another CPU, in which rcu_exp_handler runs; often several in a \
+                burst.",
+    detection: "By the function's exact name, that of kernels up to 4.19 among them. Who waited \
+                for the grace period is not the sender, which is a kernel thread of RCU.",
     remedy: "make all grace periods normal ones: rcu_normal, or rcupdate.rcu_normal_after_boot=1",
     kinds: &[SliceKind::Ipi],
     sources: &[
@@ -19,7 +20,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["rcu-expedited"],
-    provoke: "creating and removing network namespaces, or mounting and unmounting in a loop, on another CPU",
+    provoke: "creating and removing network namespaces, or mounting and unmounting in a loop, on \
+              another CPU",
     matches: |context| {
         context.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, context.slice))
     },

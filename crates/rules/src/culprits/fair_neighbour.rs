@@ -9,9 +9,10 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "fair-neighbour",
     title: "other threads of the fair scheduler",
-    signature: "The thread that came late is under SCHED_OTHER, and others of the same class run before it.",
-    detection: "By the priorities in the switch: both are 100 or more in the kernel's count. A fair thread before a real-time one is \
-           never named by this rule.",
+    signature: "The thread that came late is under SCHED_OTHER, and others of the same class run \
+                before it.",
+    detection: "By the priorities in the switch: both are 100 or more in the kernel's count. A \
+                fair thread before a real-time one is never named by this rule.",
     remedy: "give the thread a real-time policy (SCHED_FIFO), or a CPU of its own",
     kinds: &[SliceKind::Thread],
     sources: &[Source { title: "sched(7), SCHED_OTHER", url: SCHED7 }],

@@ -9,11 +9,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "fair-server-turn",
     title: "the fair server's turn",
-    signature: "A real-time thread that is ready waits while a thread of the fair scheduler runs, for up to 50 ms per second, at the \
-           end of a second in which no other had a turn.",
-    detection: "By a fair thread that was chosen while a real-time one was ready, on a kernel that has the server (6.12 and later); \
-           nothing held preemption off. The priority at the switch counts: a fair thread that had inherited one is not this.",
-    remedy: "set the server's runtime of this CPU to 0 in debugfs, or leave the fair threads of this CPU some time",
+    signature: "A real-time thread that is ready waits while a thread of the fair scheduler runs, \
+                for up to 50 ms per second, at the end of a second in which no other had a turn.",
+    detection: "By a fair thread that was chosen while a real-time one was ready, on a kernel \
+                that has the server (6.12 and later); nothing held preemption off. The priority \
+                at the switch counts: a fair thread that had inherited one is not this.",
+    remedy: "set the server's runtime of this CPU to 0 in debugfs, or leave the fair threads of \
+             this CPU some time",
     kinds: &[SliceKind::FairServer],
     sources: &[
         Source { title: "kernel: deadline scheduling, servers", url: DEADLINE },
@@ -21,7 +23,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Observed,
     cured_by: &["fair-server", "ext-server"],
-    provoke: "a SCHED_FIFO thread that spins and one under SCHED_OTHER that spins, on one CPU, on Linux 6.12",
+    provoke: "a SCHED_FIFO thread that spins and one under SCHED_OTHER that spins, on one CPU, on \
+              Linux 6.12",
     fallback: true,
     matches: |context| {
         Some(match context.slice.who.comm.as_str() {

@@ -10,25 +10,29 @@ use model::vocabulary::IntegrityKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "firmware-interrupt",
     title: "the firmware's system management mode",
-    signature: "Time in which nothing happens that the kernel sees, at the same moment on all measured CPUs of a machine that is not \
-           virtual.",
-    detection: "Firmware is named only on x86 hardware, if two or more CPUs were measured and all came late at once, and either the \
-           processor counted such interrupts in the run or the times recur with a period. One CPU alone, or a virtual machine, \
-           stays unexplained: memory, buses and hypervisors look the same.",
-    remedy: "look for a setting of the firmware (USB legacy support, fan control, error reporting, TCO), a newer firmware, or the \
-           vendor's real-time profile; onbeat cannot change it",
+    signature: "Time in which nothing happens that the kernel sees, at the same moment on all \
+                measured CPUs of a machine that is not virtual.",
+    detection: "Firmware is named only on x86 hardware, if two or more CPUs were measured and all \
+                came late at once, and either the processor counted such interrupts in the run or \
+                the times recur with a period. One CPU alone, or a virtual machine, stays \
+                unexplained: memory, buses and hypervisors look the same.",
+    remedy: "look for a setting of the firmware (USB legacy support, fan control, error \
+             reporting, TCO), a newer firmware, or the vendor's real-time profile; onbeat cannot \
+             change it",
     kinds: &[SliceKind::Unexplained],
     sources: &[
         Source { title: "kernel: hardware latency detector", url: HWLAT },
         Source { title: "kernel: real-time hardware, system management interrupts", url: RT_HARDWARE },
     ],
     evidence: EvidenceKind::Documented,
-    provoke: "nothing can from Linux on machines in general: it is the firmware's; the times of day, the temperature and USB devices \
-           may",
+    provoke: "nothing can from Linux on machines in general: it is the firmware's; the times of \
+              day, the temperature and USB devices may",
     matches,
     examples: SpikeExamples {
-        fires: "host virtual=none machine=x86_64\nintegrity kind=smi\nunexplained ns=300000\nagain times=3 every=700000000 cpus=0,1",
-        silent: "host virtual=none machine=x86_64\nintegrity kind=smi\nunexplained ns=300000\nagain times=3 every=700000000 cpus=1",
+        fires: "host virtual=none machine=x86_64\nintegrity kind=smi\nunexplained ns=300000\n\
+                again times=3 every=700000000 cpus=0,1",
+        silent: "host virtual=none machine=x86_64\nintegrity kind=smi\nunexplained ns=300000\n\
+                 again times=3 every=700000000 cpus=1",
     },
     ..CulpritRule::DEFAULT
 };

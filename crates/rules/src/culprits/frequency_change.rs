@@ -9,11 +9,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "frequency-change",
     title: "a change of the CPU's frequency",
-    signature: "A governor's work, its thread sugov:N, or a section with interrupts off in which the frequency is set, by firmware on \
-           some boards; or an event of a new frequency between wake-up and run.",
-    detection: "By the thread's name, the work's function, or exact names of governors in the stack. Changes that the processor makes \
-           by itself have no event.",
-    remedy: "set a governor that does not change the frequency (performance), or the lowest frequency to the highest",
+    signature: "A governor's work, its thread sugov:N, or a section with interrupts off in which \
+                the frequency is set, by firmware on some boards; or an event of a new frequency \
+                between wake-up and run.",
+    detection: "By the thread's name, the work's function, or exact names of governors in the \
+                stack. Changes that the processor makes by itself have no event.",
+    remedy: "set a governor that does not change the frequency (performance), or the lowest \
+             frequency to the highest",
     kinds: &[
         SliceKind::Frequency,
         SliceKind::IrqsOff,
@@ -27,11 +29,14 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["cpufreq-governor", "cpufreq-limit"],
-    provoke: "the ondemand or schedutil governor and a load that comes and goes, on a machine whose driver sleeps or calls firmware",
+    provoke: "the ondemand or schedutil governor and a load that comes and goes, on a machine \
+              whose driver sleeps or calls firmware",
     matches,
     examples: SpikeExamples {
-        fires: "irqs-off ns=440000 comm=kworker/2:1 prio=120 function=clk_scu_atf_set_cpu_rate stack=clk_scu_atf_set_cpu_rate<clk_set_rate<od_dbs_update<dbs_work_handler",
-        silent: "irqs-off ns=440000 comm=kworker/2:1 prio=120 function=clk_scu_atf_set_cpu_rate stack=clk_scu_atf_set_cpu_rate<clk_set_rate",
+        fires: "irqs-off ns=440000 comm=kworker/2:1 prio=120 function=clk_scu_atf_set_cpu_rate \
+                stack=clk_scu_atf_set_cpu_rate<clk_set_rate<od_dbs_update<dbs_work_handler",
+        silent: "irqs-off ns=440000 comm=kworker/2:1 prio=120 function=clk_scu_atf_set_cpu_rate \
+                 stack=clk_scu_atf_set_cpu_rate<clk_set_rate",
     },
     ..CulpritRule::DEFAULT
 };

@@ -1,4 +1,5 @@
-//! One culprit while it is counted: its time, its spikes, its functions and what matched, each bounded.
+//! One culprit while it is counted: its time, its spikes, its functions and what matched, each
+//! bounded.
 
 use std::collections::BTreeMap;
 
@@ -129,8 +130,8 @@ impl CulpritGroup {
         self.times.truncate(MAX_TIMES);
     }
 
-    /// The culprit for the bundle; `apart` is what tells it from others of its rule, `all` how many spikes the run had;
-    /// with the resolution of its times a period is looked for.
+    /// The culprit for the bundle; `apart` is what tells it from others of its rule, `all` how many
+    /// spikes the run had; with the resolution of its times a period is looked for.
     pub fn culprit(&self, apart: &str, share: f64, all: u64, resolution: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
         let name = match (rule, apart) {

@@ -9,11 +9,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "hypervisor-steal",
     title: "time that the hypervisor took",
-    signature: "Time in which nothing happens that the kernel sees, in a virtual machine whose hypervisor says that it took time from \
-           this CPU in that second.",
-    detection: "By steal, which the hypervisor counts, in the second of the spike, and as much of it as is unexplained. Unexplained time in a virtual machine that counts no steal is not named.",
-    remedy: "on the host: give the virtual CPU a physical one of its own, isolated, and keep the host's work off it; nothing inside \
-           the guest helps",
+    signature: "Time in which nothing happens that the kernel sees, in a virtual machine whose \
+                hypervisor says that it took time from this CPU in that second.",
+    detection: "By steal, which the hypervisor counts, in the second of the spike, and as much of \
+                it as is unexplained. Unexplained time in a virtual machine that counts no steal \
+                is not named.",
+    remedy: "on the host: give the virtual CPU a physical one of its own, isolated, and keep the \
+             host's work off it; nothing inside the guest helps",
     kinds: &[SliceKind::Unexplained],
     sources: &[
         Source { title: "proc_stat(5), steal", url: PROC_STAT5 },
@@ -30,7 +32,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// The kernel counts steal in ticks, of 10 ms at the coarsest: what lies that close to a second may belong to it.
+/// The kernel counts steal in ticks, of 10 ms at the coarsest: what lies that close to a second may
+/// belong to it.
 const TICK: i64 = 10_000_000;
 
 fn matches(context: &SliceContext) -> Option<String> {

@@ -8,10 +8,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "idle-exit",
     title: "the way back from an idle state",
-    signature: "The CPU is in an idle state when the timer is due, and its interrupt begins late by about the state's exit latency.",
-    detection: "By the kernel's event of the state that was entered, no other event in between, and a delay that fits. In a virtual \
-           machine the delay is that of the hypervisor, which has to bring the CPU back.",
-    remedy: "forbid deep idle states on this CPU: hold /dev/cpu_dma_latency open, or set pm_qos_resume_latency_us",
+    signature: "The CPU is in an idle state when the timer is due, and its interrupt begins late \
+                by about the state's exit latency.",
+    detection: "By the kernel's event of the state that was entered, no other event in between, \
+                and a delay that fits. In a virtual machine the delay is that of the hypervisor, \
+                which has to bring the CPU back.",
+    remedy: "forbid deep idle states on this CPU: hold /dev/cpu_dma_latency open, or set \
+             pm_qos_resume_latency_us",
     kinds: &[SliceKind::IdleExit],
     sources: &[
         Source { title: "kernel: idle states", url: CPUIDLE },
@@ -19,7 +22,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["idle-states", "resume-latency-qos", "guest-halt-poll"],
-    provoke: "nothing special on hardware: without /dev/cpu_dma_latency held, a cycle of 10 ms is enough",
+    provoke: "nothing special on hardware: without /dev/cpu_dma_latency held, a cycle of 10 ms is \
+              enough",
     grouping: Grouping::Irq,
     fallback: true,
     matches: |context| {

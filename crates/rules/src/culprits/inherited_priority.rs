@@ -8,20 +8,23 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "inherited-priority",
     title: "a thread with an inherited priority",
-    signature: "Between the wake-up and the switch to the thread that came late another one runs whose own priority is lower: it holds a lock \
-            that a thread of higher priority waits for, and has its priority until it gives the lock free.",
-    detection: "By the priority in the switch and the event sched_pi_setprio, which tells when a priority is inherited and given back; whose it \
-           is, is told where the waiting thread itself handed it on. Inheritance does its work here: without it the thread above would \
-           wait for longer.",
-    remedy: "shorten what is done under the lock, or share no lock between that thread and one above the task that must be in time",
+    signature: "Between the wake-up and the switch to the thread that came late another one runs \
+                whose own priority is lower: it holds a lock that a thread of higher priority \
+                waits for, and has its priority until it gives the lock free.",
+    detection: "By the priority in the switch and the event sched_pi_setprio, which tells when a \
+                priority is inherited and given back; whose it is, is told where the waiting \
+                thread itself handed it on. Inheritance does its work here: without it the thread \
+                above would wait for longer.",
+    remedy: "shorten what is done under the lock, or share no lock between that thread and one \
+             above the task that must be in time",
     kinds: &[SliceKind::Thread, SliceKind::Workqueue],
     sources: &[
         Source { title: "kernel: the design of rt-mutexes, priority inheritance", url: RT_MUTEX_DESIGN },
         Source { title: "a priority inversion", url: PI_FUTEX },
     ],
     evidence: EvidenceKind::Documented,
-    provoke: "a fair thread that spins while it holds a mutex with PTHREAD_PRIO_INHERIT, a thread above the victim that waits for it, all on \
-              the victim's CPU",
+    provoke: "a fair thread that spins while it holds a mutex with PTHREAD_PRIO_INHERIT, a thread \
+              above the victim that waits for it, all on the victim's CPU",
     grouping: Grouping::Thread,
     matches: |context| {
         let from = context.slice.who.inherited_from.as_ref()?;
@@ -32,7 +35,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
         })
     },
     examples: SpikeExamples {
-        fires: "victim comm=onbeat prio=19\nthread ns=20000000 comm=logger pid=812 prio=9 inherits=vision",
+        fires: "victim comm=onbeat prio=19\nthread ns=20000000 comm=logger pid=812 prio=9 \
+                inherits=vision",
         silent: "victim comm=onbeat prio=19\nthread ns=20000000 comm=logger pid=812 prio=9",
     },
     ..CulpritRule::DEFAULT

@@ -9,11 +9,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "irq-thread",
     title: "an interrupt's thread that goes first",
-    signature: "Between the wake-up and the switch to the thread that came late a thread irq/NUMBER-NAME runs; its priority is 50 \
-           unless somebody changed it.",
-    detection: "By the thread's name and the priorities in the switch. Below the victim's priority it is not named.",
-    remedy: "move the interrupt to another CPU (its thread follows), or give its thread a priority below the task's, or the task \
-           one above 50",
+    signature: "Between the wake-up and the switch to the thread that came late a thread \
+                irq/NUMBER-NAME runs; its priority is 50 unless somebody changed it.",
+    detection: "By the thread's name and the priorities in the switch. Below the victim's \
+                priority it is not named.",
+    remedy: "move the interrupt to another CPU (its thread follows), or give its thread a \
+             priority below the task's, or the task one above 50",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: generic interrupts, threaded handlers", url: GENERIC_IRQ },
@@ -21,8 +22,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["irq-affinity", "kernel-thread-priorities", "isolation-lists", "housekeeping-left"],
-    provoke: "traffic of a device whose interrupt is on the victim's CPU, on PREEMPT_RT or with threadirqs, and a victim of priority \
-           49 or less",
+    provoke: "traffic of a device whose interrupt is on the victim's CPU, on PREEMPT_RT or with \
+              threadirqs, and a victim of priority 49 or less",
     grouping: Grouping::Thread,
     matches: |context| {
         context.higher_priority_thread().filter(|_| names::irq_thread(&context.slice.who.comm).is_some())

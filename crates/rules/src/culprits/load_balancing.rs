@@ -9,7 +9,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     id: "load-balancing",
     title: "load balancing of the scheduler",
     signature: "The softirq SCHED runs on the CPU before the thread does, after a tick.",
-    detection: "By the softirq's name. The scheduler also uses it when an idle CPU balances for others.",
+    detection: "By the softirq's name. The scheduler also uses it when an idle CPU balances for \
+                others.",
     remedy: "take the CPU out of load balancing: an isolated cpuset partition, or isolcpus=domain",
     kinds: &[SliceKind::Softirq],
     sources: &[Source { title: "kernel: jitter of per-CPU threads, SCHED_SOFTIRQ", url: PER_CPU_KTHREADS }],

@@ -8,9 +8,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "machine-check-poll",
     title: "the polling for machine checks",
-    signature: "Every five minutes at most a timer on each CPU whose function is mce_timer_fn reads the banks.",
-    detection: "By the function's exact name. How long it takes depends on how many banks the processor has.",
-    remedy: "lengthen check_interval, at the price that corrected errors are told later; 0 stops the polling",
+    signature: "Every five minutes at most a timer on each CPU whose function is mce_timer_fn \
+                reads the banks.",
+    detection: "By the function's exact name. How long it takes depends on how many banks the \
+                processor has.",
+    remedy: "lengthen check_interval, at the price that corrected errors are told later; 0 stops \
+             the polling",
     kinds: &[SliceKind::Softirq, SliceKind::TimerSoftirq],
     sources: &[
         Source { title: "kernel: sysfs-mce, check_interval", url: SYSFS_MCE },

@@ -8,19 +8,22 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "memory-barrier-call",
     title: "membarrier(2) of another thread",
-    signature: "An interrupt from another CPU, in which one of membarrier's functions runs; the sender is a thread that called it.",
-    detection: "By the functions' exact names in kernel/sched/membarrier.c. A private one interrupts only CPUs that run threads of the \
-           same process, a global expedited one those that registered for it.",
-    remedy: "membarrier is called by runtimes and libraries that collect memory (RCU in user space, garbage collectors): keep such \
-           a thread out of the real-time process, or the process off this CPU",
+    signature: "An interrupt from another CPU, in which one of membarrier's functions runs; the \
+                sender is a thread that called it.",
+    detection: "By the functions' exact names in kernel/sched/membarrier.c. A private one \
+                interrupts only CPUs that run threads of the same process, a global expedited one \
+                those that registered for it.",
+    remedy: "membarrier is called by runtimes and libraries that collect memory (RCU in user \
+             space, garbage collectors): keep such a thread out of the real-time process, or the \
+             process off this CPU",
     kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "membarrier(2)", url: MEMBARRIER2 },
         Source { title: "kernel: kernel/sched/membarrier.c", url: MEMBARRIER_C },
     ],
     evidence: EvidenceKind::Source,
-    provoke: "a thread that calls membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) in a loop while the victim is a thread of the same \
-           process",
+    provoke: "a thread that calls membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) in a loop while \
+              the victim is a thread of the same process",
     matches: |context| {
         context.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, context.slice))
     },

@@ -1,10 +1,11 @@
 //! The culprits: one file per way in which time is lost, and the list of them all.
 //!
-//! A knob is a setting that can be judged; a culprit is a pattern of events. Its record holds the words (the page in
-//! `docs/rules`, the culprit table of a hunt), the function that knows its slices, and one spike each in which it
-//! fires and in which it stays silent. A wrong name is worse than none: a rule goes by the exact names of functions,
-//! threads and interrupts that the kernel's source has, and what no rule knows is ranked by its own name.
-//! `CONTRIBUTING.md` says in four steps how to add one.
+//! A knob is a setting that can be judged; a culprit is a pattern of events. Its record holds the
+//! words (the page in `docs/rules`, the culprit table of a hunt), the function that knows its
+//! slices, and one spike each in which it fires and in which it stays silent. A wrong name is worse
+//! than none: a rule goes by the exact names of functions, threads and interrupts that the kernel's
+//! source has, and what no rule knows is ranked by its own name. `CONTRIBUTING.md` says in four
+//! steps how to add one.
 
 pub mod context;
 mod deferred;
@@ -73,7 +74,8 @@ mod work_item;
 use context::SliceContext;
 use rule::CulpritRule;
 
-/// Every culprit, in alphabetical order: a slice goes to the first exact rule that matches it, else to the first fallback.
+/// Every culprit, in alphabetical order: a slice goes to the first exact rule that matches it, else
+/// to the first fallback.
 pub static ALL: &[&CulpritRule] = &[
     &clock_set::CULPRIT,
     &clocksource_check::CULPRIT,

@@ -1,10 +1,11 @@
-//! Names of threads and functions as culprits have them: the same for the same cause, whatever the CPU or the number.
+//! Names of threads and functions as culprits have them: the same for the same cause, whatever the
+//! CPU or the number.
 
-use super::rule::Grouping;
 use model::run::{Slice, Who};
 use model::slice::SliceKind;
 
-/// Threads of which the kernel has one per CPU: the name stands for all of them. Interrupt threads are no such.
+/// Threads of which the kernel has one per CPU: the name stands for all of them. Interrupt threads
+/// are no such.
 const PER_CPU: &[&str] = &[
     "backlog_napi",
     "cpuhp",
@@ -26,7 +27,8 @@ pub fn bare_function(frame: &str) -> &str {
     frame.split([' ', '+', '[']).next().unwrap_or(frame)
 }
 
-/// The thread's name without the number of its CPU: `ksoftirqd` of `ksoftirqd/3`, `kworker` of `kworker/3:1-events`.
+/// The thread's name without the number of its CPU: `ksoftirqd` of `ksoftirqd/3`, `kworker` of
+/// `kworker/3:1-events`.
 pub fn thread_name(comm: &str) -> &str {
     match comm.split_once('/') {
         Some((name, _)) if PER_CPU.contains(&name) => name,
@@ -49,17 +51,8 @@ pub fn function_with_module(who: &Who) -> String {
     }
 }
 
-/// What tells the slice's culprit from others of the same rule.
-pub fn group_name(by: Grouping, slice: &Slice) -> String {
-    match by {
-        Grouping::Single => String::new(),
-        Grouping::Function => function_with_module(&slice.who),
-        Grouping::Thread => thread_name(&slice.who.comm).to_owned(),
-        Grouping::Irq => slice.who.irq.clone(),
-    }
-}
-
-/// The name that says most of a slice that no rule knows: the function, else the interrupt, else the thread.
+/// The name that says most of a slice that no rule knows: the function, else the interrupt, else
+/// the thread.
 pub fn fallback_name(slice: &Slice) -> String {
     let who = &slice.who;
     let texts = [function_with_module(who), who.irq.clone(), thread_name(&who.comm).to_owned()];

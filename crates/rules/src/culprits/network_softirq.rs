@@ -8,10 +8,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "network-softirq",
     title: "packets handled on this CPU",
-    signature: "The softirq NET_RX or NET_TX runs on the CPU before the thread does, for up to the budget of 2 ms and again.",
-    detection: "By the softirq's name. Which device it is for is not in the event; its interrupt on the same CPU usually comes before \
-           it.",
-    remedy: "move the interrupts of the network queues to other CPUs, steer packets away (rps_cpus), or use fewer queues",
+    signature: "The softirq NET_RX or NET_TX runs on the CPU before the thread does, for up to \
+                the budget of 2 ms and again.",
+    detection: "By the softirq's name. Which device it is for is not in the event; its interrupt \
+                on the same CPU usually comes before it.",
+    remedy: "move the interrupts of the network queues to other CPUs, steer packets away \
+             (rps_cpus), or use fewer queues",
     kinds: &[SliceKind::Softirq],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, NET_TX and NET_RX", url: PER_CPU_KTHREADS },

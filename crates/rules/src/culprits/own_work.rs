@@ -8,9 +8,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "own-work",
     title: "the thread's own work of the time before",
-    signature: "The thread that came late had not gone to sleep yet when it was to be woken: it ran on, with what it had to do before.",
-    detection: "By the thread's id: the CPU ran the very thread that the spike is of. It says nothing of why its work took long.",
-    remedy: "do less in one cycle, make the cycle longer, or put what need not be in time into a thread of lower priority",
+    signature: "The thread that came late had not gone to sleep yet when it was to be woken: it \
+                ran on, with what it had to do before.",
+    detection: "By the thread's id: the CPU ran the very thread that the spike is of. It says \
+                nothing of why its work took long.",
+    remedy: "do less in one cycle, make the cycle longer, or put what need not be in time into a \
+             thread of lower priority",
     kinds: &[SliceKind::Thread],
     sources: &[Source { title: "sched(7), deadline scheduling: runtime and period", url: SCHED7 }],
     evidence: EvidenceKind::Documented,

@@ -1,7 +1,8 @@
-//! What is seen over many spikes: whether they recur with a period, and whether several CPUs have them at once.
+//! What is seen over many spikes: whether they recur with a period, and whether several CPUs have
+//! them at once.
 //!
-//! Source: Documentation/trace/hwlat_detector.rst for what comes from outside the software; the periods are
-//! those of `stats::time::period`.
+//! Source: Documentation/trace/hwlat_detector.rst for what comes from outside the software; the
+//! periods are those of `stats::time::period`.
 
 use model::units::{Cpu, Nanos};
 use stats::time::{period, period_name};
@@ -128,7 +129,8 @@ impl Patterns {
         cpus.len()
     }
 
-    /// Whether a spike from outside came on all measured CPUs at once; with one CPU nothing can be said.
+    /// Whether a spike from outside came on all measured CPUs at once; with one CPU nothing can be
+    /// said.
     pub fn on_all_cpus(&self, span: &SpikeSpan) -> bool {
         self.cpus > 1 && span.mostly_unexplained() && self.cpus_at_once(span) >= self.cpus
     }

@@ -8,12 +8,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "rcu-thread",
     title: "a thread of RCU that goes first",
-    signature: "Between the wake-up and the switch to the thread that came late, rcuc/N, rcub/N or a grace-period thread of RCU runs \
-           with a priority as high.",
-    detection: "By the thread's name and the priorities in the switch. Offloaded callbacks run in rcuop/N and rcuog/N, which are under \
-           the fair scheduler unless somebody changed that.",
-    remedy: "offload the callbacks of this CPU (rcu_nocbs=) and bind their threads to others, or set the task above \
-           rcutree.kthread_prio",
+    signature: "Between the wake-up and the switch to the thread that came late, rcuc/N, rcub/N \
+                or a grace-period thread of RCU runs with a priority as high.",
+    detection: "By the thread's name and the priorities in the switch. Offloaded callbacks run in \
+                rcuop/N and rcuog/N, which are under the fair scheduler unless somebody changed \
+                that.",
+    remedy: "offload the callbacks of this CPU (rcu_nocbs=) and bind their threads to others, or \
+             set the task above rcutree.kthread_prio",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, rcuc and rcuo", url: PER_CPU_KTHREADS },
@@ -21,7 +22,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["rcu-thread-priority", "rcu-callbacks", "rcu-offload-affinity", "rcu-nocb-poll"],
-    provoke: "rcutree.kthread_prio above the victim's priority, and a load that frees much (closing files, forking) on its CPU",
+    provoke: "rcutree.kthread_prio above the victim's priority, and a load that frees much \
+              (closing files, forking) on its CPU",
     grouping: Grouping::Thread,
     matches: |context| {
         context

@@ -8,11 +8,14 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "realtime-thread",
     title: "a real-time thread that goes first",
-    signature: "Between the wake-up and the switch to the thread that came late another one runs, whose priority is higher or the same.",
-    detection: "By the priorities in the switch. A thread of the same priority is not preempted under SCHED_FIFO. Interrupt threads, the \
-           kernel's softirq threads and priorities that were inherited have rules of their own; a thread of lower priority in this place was held by something else \
-           and is not named here.",
-    remedy: "give the thread that must be in time the higher priority, or the other one another CPU",
+    signature: "Between the wake-up and the switch to the thread that came late another one runs, \
+                whose priority is higher or the same.",
+    detection: "By the priorities in the switch. A thread of the same priority is not preempted \
+                under SCHED_FIFO. Interrupt threads, the kernel's softirq threads and priorities \
+                that were inherited have rules of their own; a thread of lower priority in this \
+                place was held by something else and is not named here.",
+    remedy: "give the thread that must be in time the higher priority, or the other one another \
+             CPU",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "sched(7), SCHED_FIFO: First in-first out scheduling", url: SCHED7 },
@@ -20,7 +23,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["realtime-neighbours", "priority-99", "starvation-monitor", "cpu-isolation"],
-    provoke: "a thread under SCHED_FIFO above the victim's priority, pinned to its CPU, that spins for some milliseconds",
+    provoke: "a thread under SCHED_FIFO above the victim's priority, pinned to its CPU, that \
+              spins for some milliseconds",
     grouping: Grouping::Thread,
     fallback: true,
     matches: |context| context.higher_priority_thread().filter(|_| context.slice.who.prio < 100),

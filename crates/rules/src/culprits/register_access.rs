@@ -8,10 +8,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "register-access",
     title: "a register of this CPU read by another",
-    signature: "An interrupt from another CPU, in which a function reads or writes a model-specific register; the sender is a \
-           monitoring program or a driver.",
-    detection: "By the functions' exact names in arch/x86/lib/msr-smp.c. What the sender wanted is not seen.",
-    remedy: "stop the monitoring program (turbostat, an exporter of metrics, thermald), or let it read housekeeping CPUs alone",
+    signature: "An interrupt from another CPU, in which a function reads or writes a \
+                model-specific register; the sender is a monitoring program or a driver.",
+    detection: "By the functions' exact names in arch/x86/lib/msr-smp.c. What the sender wanted \
+                is not seen.",
+    remedy: "stop the monitoring program (turbostat, an exporter of metrics, thermald), or let it \
+             read housekeeping CPUs alone",
     kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "msr(4)", url: MSR4 },

@@ -9,19 +9,20 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "remote-call",
     title: "a function run for another CPU",
-    signature: "An interrupt from another CPU, in which a function runs that was queued there; with its sender, where the kernel has \
-           events for that.",
-    detection: "By the interrupt and the function's name. Calls that are known by name have rules of their own; interrupts that only \
-           make the scheduler look again are none.",
-    remedy: "see from the sender and the function what asks for it, and keep that from running while the real-time task does, or \
-           let it leave this CPU out",
+    signature: "An interrupt from another CPU, in which a function runs that was queued there; \
+                with its sender, where the kernel has events for that.",
+    detection: "By the interrupt and the function's name. Calls that are known by name have rules \
+                of their own; interrupts that only make the scheduler look again are none.",
+    remedy: "see from the sender and the function what asks for it, and keep that from running \
+             while the real-time task does, or let it leave this CPU out",
     kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: kernel/smp.c", url: SMP_C },
         Source { title: "kernel: CPU isolation", url: ISOLATION },
     ],
     evidence: EvidenceKind::Observed,
-    provoke: "a kernel module that calls smp_call_function_single for the victim's CPU with a function that takes long",
+    provoke: "a kernel module that calls smp_call_function_single for the victim's CPU with a \
+              function that takes long",
     grouping: Grouping::Function,
     fallback: true,
     matches: |context| {
@@ -29,7 +30,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
             .then(|| asked(&names::function_with_module(&context.slice.who), context.slice))
     },
     examples: SpikeExamples {
-        fires: "ipi ns=20000000 function=long_call module=faults irq=call_function_single from=0 comm=insmod",
+        fires: "ipi ns=20000000 function=long_call module=faults irq=call_function_single from=0 \
+                comm=insmod",
         silent: "ipi ns=2000 irq=reschedule from=0 comm=cat",
     },
     ..CulpritRule::DEFAULT

@@ -8,11 +8,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "rt-throttled",
     title: "throttling of real-time threads",
-    signature: "A real-time thread that is ready waits while the idle thread or one of the fair scheduler runs, for what is left of \
-           the second: 50 ms by default.",
-    detection: "By a real-time thread that was ready and not chosen until the timer of the period ran, on a kernel with classic \
-           throttling (before 6.12, or with real-time groups).",
-    remedy: "set sched_rt_runtime_us to -1, after making sure that no real-time thread spins for ever",
+    signature: "A real-time thread that is ready waits while the idle thread or one of the fair \
+                scheduler runs, for what is left of the second: 50 ms by default.",
+    detection: "By a real-time thread that was ready and not chosen until the timer of the period \
+                ran, on a kernel with classic throttling (before 6.12, or with real-time groups).",
+    remedy: "set sched_rt_runtime_us to -1, after making sure that no real-time thread spins for \
+             ever",
     kinds: &[SliceKind::Throttled],
     sources: &[
         Source { title: "kernel: real-time group scheduling", url: RT_GROUP },

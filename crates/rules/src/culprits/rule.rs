@@ -1,4 +1,5 @@
-//! A culprit's record: a way in which time is taken from a task, with everything that is known of it.
+//! A culprit's record: a way in which time is taken from a task, with everything that is known of
+//! it.
 
 use super::context::SliceContext;
 use crate::knob::{EvidenceKind, Source};
@@ -29,7 +30,8 @@ pub struct CulpritRule {
     pub provoke: &'static str,
     /// What makes two culprits of one rule.
     pub grouping: Grouping,
-    /// Whether it goes by the kind of slice alone, and is asked only if no rule knows the slice by name.
+    /// Whether it goes by the kind of slice alone, and is asked only if no rule knows the slice by
+    /// name.
     pub fallback: bool,
     /// What matched, for people, without times; nothing if it is not this.
     pub matches: fn(&SliceContext) -> Option<String>,
@@ -38,7 +40,8 @@ pub struct CulpritRule {
 }
 
 impl CulpritRule {
-    /// The fields that a record does not name; a record without words, sources or a match fails the tests.
+    /// The fields that a record does not name; a record without words, sources or a match fails the
+    /// tests.
     pub const DEFAULT: CulpritRule = CulpritRule {
         id: "",
         title: "",
@@ -77,9 +80,10 @@ pub enum Grouping {
 
 /// Spikes that show what a rule does, in lines of `word key=value ...`.
 ///
-/// `victim comm= prio= cpu=`, `host virtual= preempt= machine=`, `integrity kind= cpu= detail=`, `stolen cpu= ns=`, a slice by its kind with
-/// `ns= comm= pid= prio= function= module= irq= from= asked= inherits= stack=inner<outer`, `unexplained ns=`, and
-/// `again times= every= cpus=` for the same spike over and over, on several CPUs.
+/// `victim comm= prio= cpu=`, `host virtual= preempt= machine=`, `integrity kind= cpu= detail=`,
+/// `stolen cpu= ns=`, a slice by its kind with `ns= comm= pid= prio= function= module= irq= from=
+/// asked= inherits= stack=inner<outer`, `unexplained ns=`, and `again times= every= cpus=` for the
+/// same spike over and over, on several CPUs.
 pub struct SpikeExamples {
     /// In this one it fires.
     pub fires: &'static str,

@@ -8,12 +8,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "slab-statistics",
     title: "statistics of slabs being read",
-    signature: "A section with interrupts off, or a contended lock, with get_slabinfo or count_partial in the stack: somebody reads \
-           /proc/slabinfo or /sys/kernel/slab.",
-    detection: "By the functions' exact names in the stack. From 6.10 on the kernel counts at most 10,000 slabs of a list exactly and \
-           estimates the rest, under count_partial_free_approx.",
-    remedy: "stop whoever reads /proc/slabinfo or /sys/kernel/slab: slabtop, agents of monitoring systems; the files are for root \
-           alone unless somebody changed that",
+    signature: "A section with interrupts off, or a contended lock, with get_slabinfo or \
+                count_partial in the stack: somebody reads /proc/slabinfo or /sys/kernel/slab.",
+    detection: "By the functions' exact names in the stack. From 6.10 on the kernel counts at \
+                most 10,000 slabs of a list exactly and estimates the rest, under \
+                count_partial_free_approx.",
+    remedy: "stop whoever reads /proc/slabinfo or /sys/kernel/slab: slabtop, agents of monitoring \
+             systems; the files are for root alone unless somebody changed that",
     kinds: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::LockContention],
     sources: &[
         Source { title: "kernel: mm/slub.c", url: SLUB_SOURCE },
@@ -26,8 +27,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
         context.stack_function_in(FUNCTIONS).map(|function| format!("{function} in the stack"))
     },
     examples: SpikeExamples {
-        fires: "irqs-off ns=300000 comm=meminfo prio=120 function=get_slabinfo stack=count_partial<get_slabinfo<slab_show",
-        silent: "irqs-off ns=300000 comm=meminfo prio=120 function=get_partial_node stack=get_partial_node<___slab_alloc",
+        fires: "irqs-off ns=300000 comm=meminfo prio=120 function=get_slabinfo \
+                stack=count_partial<get_slabinfo<slab_show",
+        silent: "irqs-off ns=300000 comm=meminfo prio=120 function=get_partial_node \
+                 stack=get_partial_node<___slab_alloc",
     },
     ..CulpritRule::DEFAULT
 };

@@ -8,12 +8,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "softirq-thread",
     title: "a softirq thread that goes first",
-    signature: "Between the wake-up and the switch to the thread that came late, ksoftirqd/N or ktimers/N runs with a priority as \
-           high.",
-    detection: "By the thread's name and the priorities in the switch. Softirqs that the timeline shows by their own name are not \
-           this.",
-    remedy: "give ksoftirqd and ktimers the priority that the system needs and no more; who raised them is a tuning script or the \
-           kernel's command line",
+    signature: "Between the wake-up and the switch to the thread that came late, ksoftirqd/N or \
+                ktimers/N runs with a priority as high.",
+    detection: "By the thread's name and the priorities in the switch. Softirqs that the timeline \
+                shows by their own name are not this.",
+    remedy: "give ksoftirqd and ktimers the priority that the system needs and no more; who \
+             raised them is a tuning script or the kernel's command line",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, ksoftirqd", url: PER_CPU_KTHREADS },

@@ -8,10 +8,11 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "softirq-work",
     title: "a softirq on this CPU",
-    signature: "A softirq runs on the CPU before the thread does: of block devices, tasklets, or polling.",
+    signature: "A softirq runs on the CPU before the thread does: of block devices, tasklets, or \
+                polling.",
     detection: "By the softirq's name; networking, RCU and load balancing have rules of their own.",
-    remedy: "move the interrupts that raise it to other CPUs; under PREEMPT_RT or threadirqs softirqs of devices run in threads, \
-           which have a priority",
+    remedy: "move the interrupts that raise it to other CPUs; under PREEMPT_RT or threadirqs \
+             softirqs of devices run in threads, which have a priority",
     kinds: &[SliceKind::Softirq],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, ksoftirqd", url: PER_CPU_KTHREADS },

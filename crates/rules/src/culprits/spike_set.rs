@@ -9,8 +9,8 @@ pub struct SpikeSet {
     /// The number of the word, and its bits; ascending.
     words: Vec<(u64, u64)>,
     last: Option<u64>,
-    /// Numbers that found no room. Two of them may be the same after `join`: from there on the count is the most that
-    /// it can be.
+    /// Numbers that found no room. Two of them may be the same after `join`: from there on the
+    /// count is the most that it can be.
     beyond: u64,
 }
 

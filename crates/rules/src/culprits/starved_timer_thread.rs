@@ -11,13 +11,14 @@ use model::vocabulary::Preempt;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "starved-timer-thread",
     title: "ktimers kept waiting by a real-time thread",
-    signature: "On PREEMPT_RT the interrupt of the timer comes in time, but a thread runs on that is below the one that came late and \
-           above ktimers/N, which is at priority 1; when it ends, ktimers expires the timer and wakes.",
-    detection: "By the priorities, by the kernel being PREEMPT_RT, and by ktimers running after it. Timers of \
-           clock_nanosleep by real-time threads expire in the interrupt and are not concerned; timerfd, POSIX timers and \
-           setitimer are.",
-    remedy: "wait with clock_nanosleep instead of timerfd or POSIX timers, or give ktimers/N of this CPU a priority above the \
-           thread that kept it waiting",
+    signature: "On PREEMPT_RT the interrupt of the timer comes in time, but a thread runs on that \
+                is below the one that came late and above ktimers/N, which is at priority 1; when \
+                it ends, ktimers expires the timer and wakes.",
+    detection: "By the priorities, by the kernel being PREEMPT_RT, and by ktimers running after \
+                it. Timers of clock_nanosleep by real-time threads expire in the interrupt and \
+                are not concerned; timerfd, POSIX timers and setitimer are.",
+    remedy: "wait with clock_nanosleep instead of timerfd or POSIX timers, or give ktimers/N of \
+             this CPU a priority above the thread that kept it waiting",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: kernel/softirq.c, ktimers", url: SOFTIRQ_C },
@@ -25,12 +26,15 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Observed,
     cured_by: &["kernel-thread-priorities", "realtime-neighbours"],
-    provoke: "a victim of priority 80 that waits by timerfd, and a thread of priority 10 that spins on its CPU, on PREEMPT_RT",
+    provoke: "a victim of priority 80 that waits by timerfd, and a thread of priority 10 that \
+              spins on its CPU, on PREEMPT_RT",
     grouping: Grouping::Thread,
     matches,
     examples: SpikeExamples {
-        fires: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 prio=89\ntimer-softirq ns=20000 comm=ktimers/1 pid=20 prio=98 irq=HRTIMER",
-        silent: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 prio=89\ntimer-softirq ns=20000 comm=ksoftirqd/1 pid=21 prio=120 irq=TIMER",
+        fires: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 \
+                prio=89\ntimer-softirq ns=20000 comm=ktimers/1 pid=20 prio=98 irq=HRTIMER",
+        silent: "host preempt=rt\nvictim comm=waiter prio=19\nthread ns=20000000 comm=hog pid=812 \
+                 prio=89\ntimer-softirq ns=20000 comm=ksoftirqd/1 pid=21 prio=120 irq=TIMER",
     },
     ..CulpritRule::DEFAULT
 };
@@ -41,7 +45,8 @@ const KTIMERS: i32 = 98;
 fn matches(context: &SliceContext) -> Option<String> {
     let (who, slices) = (&context.slice.who, &context.spike.slices);
     let between = context.spike.victim.prio < who.prio && who.prio <= KTIMERS && !who.comm.is_empty();
-    // Equal slices are told apart by where they begin; a later one is by time or, with the same time, by place.
+    // Equal slices are told apart by where they begin; a later one is by time or, with the same
+    // time, by place.
     let place = slices.iter().position(|slice| slice == context.slice)?;
     let after = slices.iter().skip(place + 1).any(|slice| slice.who.comm.starts_with("ktimers/"));
     let rt = context.run.host.preempt == Preempt::Rt;

@@ -1,4 +1,5 @@
-//! Steal, as the hypervisor counts it: which spikes of its seconds it accounts for, and which seconds are kept.
+//! Steal, as the hypervisor counts it: which spikes of its seconds it accounts for, and which
+//! seconds are kept.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,8 @@ use model::run::{Host, Slice, Spike};
 use model::units::{Cpu, Nanos};
 use trace::timeline;
 
-/// Attributes a spike's unexplained time to the hypervisor where its steal counter shows it, once the run is over.
+/// Attributes a spike's unexplained time to the hypervisor where its steal counter shows it, once
+/// the run is over.
 pub fn attribute(host: &Host, steal: &[StealInterval], spike: &mut Spike) {
     let run = RunContext { steal, ..RunContext::of_machine(host) };
     let (slice, patterns) = (Slice::default(), Patterns::default());
@@ -38,7 +40,8 @@ pub fn retain_near<'a>(
     }
     for spans in near.values_mut() {
         spans.sort_unstable();
-        // Those that overlap are one, so that the last that begins before a time is the only one to ask.
+        // Those that overlap are one, so that the last that begins before a time is the only one to
+        // ask.
         spans.dedup_by(|next, kept| {
             let one = next.0 <= kept.1;
             if one {

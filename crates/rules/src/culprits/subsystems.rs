@@ -1,6 +1,7 @@
 //! From a function or module to what it belongs to, for whoever has to find out who called it.
 //!
-//! By prefixes that the kernel's source uses for one subsystem alone; what is not here is not guessed.
+//! By prefixes that the kernel's source uses for one subsystem alone; what is not here is not
+//! guessed.
 
 /// A function's prefix, and what it belongs to; the longest that fits counts.
 const FUNCTIONS: &[(&str, &str)] = &[
@@ -104,7 +105,8 @@ const MODULES: &[(&str, &str)] = &[
     ("xhci_hcd", "the USB 3 host controller"),
 ];
 
-/// What a function of a module belongs to, if it is known; the module, `""` for the kernel itself, says more than the prefix.
+/// What a function of a module belongs to, if it is known; the module, `""` for the kernel itself,
+/// says more than the prefix.
 pub fn of(function: &str, module: &str) -> Option<&'static str> {
     if let Some(known) = MODULES.iter().find(|known| known.0 == module) {
         return Some(known.1);

@@ -1,7 +1,8 @@
-//! From explained spikes to culprits, ranked by the time they took: one spike at a time, in bounded memory.
+//! From explained spikes to culprits, ranked by the time they took: one spike at a time, in bounded
+//! memory.
 //!
-//! Everything is accounted for: the culprits' times, the small change that is not worth a line, and what nothing
-//! explains sum to the latency of all spikes, as each spike's slices do.
+//! Everything is accounted for: the culprits' times, the small change that is not worth a line, and
+//! what nothing explains sum to the latency of all spikes, as each spike's slices do.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ use trace::timeline;
 
 /// At most so many culprits are told apart; those beyond are pooled by kind.
 pub const MAX_GROUPS: usize = 512;
-/// The work that every wake-up has: such slices are a culprit only from this share of the latency on.
+/// The work that every wake-up has: such slices are a culprit only from this share of the latency
+/// on.
 const BOOKKEEPING: &[SliceKind] =
     &[SliceKind::Switch, SliceKind::ReturnToUser, SliceKind::TimerIrq, SliceKind::TimerSoftirq];
 const MIN_BOOKKEEPING_SHARE: f64 = 0.02;
@@ -37,7 +39,8 @@ pub struct SpikeTally {
     /// Spikes with unexplained time, the largest at least, for what is seen only over many.
     unexplained_spikes: Vec<SpikeSpan>,
     pooled: u64,
-    /// Spikes whose unexplained time is counted and not judged, because that of many others was larger.
+    /// Spikes whose unexplained time is counted and not judged, because that of many others was
+    /// larger.
     unjudged: u64,
     /// What is weighed over all spikes of the run.
     doubts: timeline::Doubts,
@@ -51,7 +54,8 @@ pub struct SpikeTally {
 pub struct Ranking {
     /// By the time they took, largest first.
     pub culprits: Vec<run::Culprit>,
-    /// Latency of all spikes: the culprits' times, `minor` and `unexplained` sum to it where the spikes' slices do.
+    /// Latency of all spikes: the culprits' times, `minor` and `unexplained` sum to it where the
+    /// spikes' slices do.
     pub latency: Nanos,
     /// What nothing explains and no rule names.
     pub unexplained: Nanos,
@@ -61,7 +65,8 @@ pub struct Ranking {
     pub minor: Nanos,
     /// Slices whose culprit was pooled with others, because there were too many to tell apart.
     pub pooled: u64,
-    /// Spikes whose unexplained time no rule was asked about, because that of many others was larger.
+    /// Spikes whose unexplained time no rule was asked about, because that of many others was
+    /// larger.
     pub unjudged: u64,
 }
 
@@ -163,7 +168,8 @@ impl SpikeTally {
         self.unexplained_spikes.truncate(patterns::MAX_SPIKES);
     }
 
-    /// Drops steal that lies near no spike with time that is or may become unexplained, and ended before `recent`.
+    /// Drops steal that lies near no spike with time that is or may become unexplained, and ended
+    /// before `recent`.
     pub fn retain_steal_near_spikes(&self, steal: &mut Vec<StealInterval>, recent: Nanos) {
         let deferred_spikes = self.deferred_spikes.iter().map(|(_, span)| span);
         super::steal::retain_near(steal, self.unexplained_spikes.iter().chain(deferred_spikes), recent);
@@ -206,7 +212,8 @@ impl SpikeTally {
         kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
         let resolution = run.interval.unwrap_or(Nanos::MILLI);
         let told = |(place, (name, group)): (usize, &(&String, &CulpritGroup))| {
-            // What is pooled has many causes: their times together have no period that says anything.
+            // What is pooled has many causes: their times together have no period that says
+            // anything.
             let one = place < with_periods && name.as_str() != POOLED;
             group.culprit(name, share(group.total()), self.spikes, one.then_some(resolution))
         };
@@ -223,7 +230,8 @@ impl SpikeTally {
         }
     }
 
-    /// Adds what rules name of the unexplained time; how much that is, and of how many spikes none was asked.
+    /// Adds what rules name of the unexplained time; how much that is, and of how many spikes none
+    /// was asked.
     fn name_unexplained(&self, run: &RunContext, groups: &mut GroupMap) -> (i64, u64) {
         let mut spans = self.unexplained_spikes.clone();
         for deferred in self.rejected() {
@@ -451,7 +459,8 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_a_bundle_says_adds_up(made in prop::collection::vec(
-            (prop::collection::vec(("[a-z-]{0,12}|thread|irqs-off|ipi|timer-irq", 0i64..1_000_000, "[a-z/0-9]{0,6}", -2i32..140, "[a-z_]{0,5}"), 0..6), 0i64..1000), 0..20))
+            (prop::collection::vec(("[a-z-]{0,12}|thread|irqs-off|ipi|timer-irq", 0i64..1_000_000,
+                "[a-z/0-9]{0,6}", -2i32..140, "[a-z_]{0,5}"), 0..6), 0i64..1000), 0..20))
         {
             let mut spikes: Vec<Spike> = made.iter().enumerate().map(|(n, (slices, unexplained))| {
                 let slices = slices.iter().map(|(kind, ns, comm, prio, function)| slice(kind, *ns, comm, *prio, function));

@@ -8,9 +8,10 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "thermal-interrupt",
     title: "the processor's thermal interrupt",
-    signature: "The interrupt thermal_apic on the CPU, which comes as the processor crosses a threshold of temperature or power.",
-    detection: "By the interrupt's exact name, on x86. What it costs itself is little; that the processor slows down then has no event, and \
-           makes everything else longer.",
+    signature: "The interrupt thermal_apic on the CPU, which comes as the processor crosses a \
+                threshold of temperature or power.",
+    detection: "By the interrupt's exact name, on x86. What it costs itself is little; that the \
+                processor slows down then has no event, and makes everything else longer.",
     remedy: "cool the machine better, or hold its frequency low enough that it does not throttle",
     kinds: &[SliceKind::Irq],
     sources: &[
@@ -19,7 +20,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["thermal-throttling"],
-    provoke: "load on all CPUs of a machine whose cooling is not enough; a virtual machine has none",
+    provoke: "load on all CPUs of a machine whose cooling is not enough; a virtual machine has \
+              none",
     matches: |context| {
         (context.slice.who.irq == "thermal_apic").then(|| "the interrupt thermal_apic came".to_owned())
     },

@@ -8,12 +8,15 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "tlb-flush",
     title: "a TLB flush asked for by another CPU",
-    signature: "An interrupt from another CPU, in which a function that flushes the TLB runs; with its sender where that is recorded.",
-    detection: "By the function's exact name, those of x86 from 4.15 on and of 32-bit Arm. Arm64 flushes by an instruction that \
-           interrupts nobody, and AMD's newest processors may too. Whether user space or the kernel itself gave memory up is told \
-           by the name: flush_tlb_func is for a process's memory, the others are for the kernel's.",
-    remedy: "see what the sender does: unmapping or protecting memory in a process whose threads run on this CPU (split the \
-           process, map once and keep it), or in the kernel: loading modules, BPF programs, freeing large buffers",
+    signature: "An interrupt from another CPU, in which a function that flushes the TLB runs; \
+                with its sender where that is recorded.",
+    detection: "By the function's exact name, those of x86 from 4.15 on and of 32-bit Arm. Arm64 \
+                flushes by an instruction that interrupts nobody, and AMD's newest processors may \
+                too. Whether user space or the kernel itself gave memory up is told by the name: \
+                flush_tlb_func is for a process's memory, the others are for the kernel's.",
+    remedy: "see what the sender does: unmapping or protecting memory in a process whose threads \
+             run on this CPU (split the process, map once and keep it), or in the kernel: loading \
+             modules, BPF programs, freeing large buffers",
     kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: the TLB", url: TLB },
@@ -21,13 +24,15 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Source,
     cured_by: &["transparent-hugepages"],
-    provoke: "munmap in a loop in one thread of a process whose other thread spins on the victim's CPU",
+    provoke: "munmap in a loop in one thread of a process whose other thread spins on the \
+              victim's CPU",
     matches: |context| {
         context.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, context.slice))
     },
     examples: SpikeExamples {
         fires: "ipi ns=30000 function=flush_tlb_func irq=call_function from=0 comm=sender",
-        silent: "ipi ns=30000 function=flush_smp_call_function_queue irq=call_function from=0 comm=sender",
+        silent: "ipi ns=30000 function=flush_smp_call_function_queue irq=call_function from=0 \
+                 comm=sender",
     },
     ..CulpritRule::DEFAULT
 };

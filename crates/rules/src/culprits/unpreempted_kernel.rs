@@ -10,13 +10,16 @@ use trace::timeline::NOT_PREEMPTED;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "unpreempted-kernel",
     title: "a kernel that does not preempt its own code",
-    signature: "The thread that came late is awake, and a thread of lower priority goes on in a system call, a page fault or a kernel \
-            thread until that asks whether to switch, ends or sleeps. Any program that calls the kernel does this, so the threads differ \
-            from spike to spike.",
-    detection: "By the preemption model (none, voluntary), by preemption not being off where the timer's interrupt came in, and by that \
-           interrupt, or the switch at the end, finding the thread in the kernel. A section with preemption off is not this: it is \
-           there under any model.",
-    remedy: "boot with preempt=full where the kernel is built with PREEMPT_DYNAMIC, or run one with PREEMPT_RT",
+    signature: "The thread that came late is awake, and a thread of lower priority goes on in a \
+                system call, a page fault or a kernel thread until that asks whether to switch, \
+                ends or sleeps. Any program that calls the kernel does this, so the threads \
+                differ from spike to spike.",
+    detection: "By the preemption model (none, voluntary), by preemption not being off where the \
+                timer's interrupt came in, and by that interrupt, or the switch at the end, \
+                finding the thread in the kernel. A section with preemption off is not this: it \
+                is there under any model.",
+    remedy: "boot with preempt=full where the kernel is built with PREEMPT_DYNAMIC, or run one \
+             with PREEMPT_RT",
     kinds: &[SliceKind::PreemptOff],
     sources: &[
         Source { title: "kernel: how a real-time kernel differs", url: RT_DIFFERENCES },
@@ -24,7 +27,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Observed,
     cured_by: &["preemption-model"],
-    provoke: "a kernel booted with preempt=none, and programs that read and write large files on the victim's CPU",
+    provoke: "a kernel booted with preempt=none, and programs that read and write large files on \
+              the victim's CPU",
     matches: |context| {
         let (who, evidence) = (&context.slice.who, &context.slice.evidence);
         let late = matches!(context.run.host.preempt.as_str(), "none" | "voluntary");

@@ -9,7 +9,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     id: "vmstat-work",
     title: "statistics of memory being added up",
     signature: "A kernel worker runs vmstat_update on the CPU, every second by default.",
-    detection: "By the work's exact function, or by it in the stack of a worker that could not be preempted. It is named only where the worker really held the thread up.",
+    detection: "By the work's exact function, or by it in the stack of a worker that could not be \
+                preempted. It is named only where the worker really held the thread up.",
     remedy: "make vm.stat_interval longer",
     kinds: &[SliceKind::Workqueue, SliceKind::PreemptOff],
     sources: &[
@@ -18,13 +19,16 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["vmstat-interval"],
-    provoke: "vm.stat_interval=1, and memory allocated and freed on the victim's CPU, under SCHED_OTHER",
+    provoke: "vm.stat_interval=1, and memory allocated and freed on the victim's CPU, under \
+              SCHED_OTHER",
     matches: |context| {
         context.work_item_in(FUNCTIONS).map(|function| format!("{function} ran in a kernel worker"))
     },
     examples: SpikeExamples {
-        fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update comm=kworker/1:2 pid=60 prio=120",
-        silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=lru_add_drain_per_cpu comm=kworker/1:2 pid=60 prio=120",
+        fires: "victim comm=logger prio=120\nworkqueue ns=90000 function=vmstat_update \
+                comm=kworker/1:2 pid=60 prio=120",
+        silent: "victim comm=logger prio=120\nworkqueue ns=90000 function=lru_add_drain_per_cpu \
+                 comm=kworker/1:2 pid=60 prio=120",
     },
     ..CulpritRule::DEFAULT
 };

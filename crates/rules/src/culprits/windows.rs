@@ -28,8 +28,8 @@ fn before_the_timer(events: &str) -> Vec<String> {
 fn what_keeps_the_timer_from_coming_is_named() {
     let call = |function: &str| {
         before_the_timer(&format!(
-            "-8 0 7 . queue 1 asks {function}\n-6 1 60 dh vector+ call_function\n-6 1 60 dh call+ {function}\n\
-             38 1 60 dh call- {function}\n38 1 60 dh vector- call_function"
+            "-8 0 7 . queue 1 asks {function}\n-6 1 60 dh vector+ call_function\n-6 1 60 dh call+ \
+             {function}\n38 1 60 dh call- {function}\n38 1 60 dh vector- call_function"
         ))
     };
     assert_eq!(call("do_sync_core"), ["code-patching"]);
@@ -48,7 +48,8 @@ fn what_keeps_the_timer_from_coming_is_named() {
 fn timers_and_softirqs_are_told_apart() {
     let timer = |function: &str| {
         before_the_timer(&format!(
-            "-9 1 60 dh vector+ local_timer\n-5 1 60 dh timer+ 3 {function}\n38 1 60 dh timer- 3\n38 1 60 dh vector- local_timer"
+            "-9 1 60 dh vector+ local_timer\n-5 1 60 dh timer+ 3 {function}\n38 1 60 dh timer- 3\n\
+             38 1 60 dh vector- local_timer"
         ))
     };
     assert_eq!(timer("poll_sensor"), ["timer-function"]);
@@ -58,9 +59,10 @@ fn timers_and_softirqs_are_told_apart() {
             &host(),
             950.0,
             &format!(
-                "-500 1 50 d switch rt/50/19 S busy/60/120\n1 1 60 dh vector+ local_timer\n2 1 60 dh timer+ 1 hrtimer_wakeup\n\
-                 3 1 60 dh waking rt/50/19\n4 1 60 dNh timer- 1\n4 1 60 dNh vector- local_timer\n5 1 60 Ns soft+ {vec}\n{inside}\n\
-                 940 1 60 Ns soft- {vec}\n941 1 60 d switch busy/60/120 P rt/50/19"
+                "-500 1 50 d switch rt/50/19 S busy/60/120\n1 1 60 dh vector+ local_timer\n2 1 60 \
+                 dh timer+ 1 hrtimer_wakeup\n3 1 60 dh waking rt/50/19\n4 1 60 dNh timer- 1\n4 1 \
+                 60 dNh vector- local_timer\n5 1 60 Ns soft+ {vec}\n{inside}\n940 1 60 Ns soft- \
+                 {vec}\n941 1 60 d switch busy/60/120 P rt/50/19"
             ),
         )
     };
@@ -78,9 +80,10 @@ fn threads_are_named_by_their_priorities() {
             &host(),
             950.0,
             &format!(
-                "-500 1 50 d switch rt/50/19 S swapper/0/120\n1 1 0 dh vector+ local_timer\n2 1 0 dh timer+ 1 hrtimer_wakeup\n\
-                 3 1 0 dh waking rt/50/19\n3 1 0 dh waking {thread}\n4 1 0 dNh timer- 1\n4 1 0 dNh vector- local_timer\n\
-                 5 1 0 d switch swapper/0/120 R {thread}\n940 1 70 d switch {thread} S rt/50/19"
+                "-500 1 50 d switch rt/50/19 S swapper/0/120\n1 1 0 dh vector+ local_timer\n2 1 0 \
+                 dh timer+ 1 hrtimer_wakeup\n3 1 0 dh waking rt/50/19\n3 1 0 dh waking {thread}\n\
+                 4 1 0 dNh timer- 1\n4 1 0 dNh vector- local_timer\n5 1 0 d switch swapper/0/120 \
+                 R {thread}\n940 1 70 d switch {thread} S rt/50/19"
             ),
         )
     };
@@ -100,9 +103,11 @@ fn stacks_tell_known_sections_from_others() {
             &host(),
             20_004.0,
             &format!(
-                "-900 1 50 d switch rt/50/19 S busy/60/120\n-500 1 60 . waking other/61/120\n20000 1 60 dh vector+ local_timer\n\
-                 20001 1 60 dh timer+ 1 hrtimer_wakeup\n20001 1 60 dh stack hrtimer_interrupt,asm_sysvec,{frames} 2\n\
-                 20002 1 60 dh waking rt/50/19\n20003 1 60 dNh vector- local_timer\n20004 1 60 d switch busy/60/120 P rt/50/19"
+                "-900 1 50 d switch rt/50/19 S busy/60/120\n-500 1 60 . waking other/61/120\n\
+                 20000 1 60 dh vector+ local_timer\n20001 1 60 dh timer+ 1 hrtimer_wakeup\n20001 \
+                 1 60 dh stack hrtimer_interrupt,asm_sysvec,{frames} 2\n20002 1 60 dh waking \
+                 rt/50/19\n20003 1 60 dNh vector- local_timer\n20004 1 60 d switch busy/60/120 P \
+                 rt/50/19"
             ),
         )
     };

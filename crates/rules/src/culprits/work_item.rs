@@ -10,11 +10,12 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     id: "work-item",
     title: "a work item of the kernel",
     signature: "A kernel worker runs a function on the CPU while the thread waits.",
-    detection: "By the work's function and the worker's priority. Workers are under the fair scheduler: a real-time thread waits for one only if \
-           its priority was raised, which shows where no switch was due. One that is in the way with preemption off, or because the kernel does not preempt its own \
-           code, is shown as that.",
-    remedy: "keep unbound work to other CPUs (the workqueues' cpumask); for work bound to this CPU find what queues it, by the \
-           function's name",
+    detection: "By the work's function and the worker's priority. Workers are under the fair \
+                scheduler: a real-time thread waits for one only if its priority was raised, \
+                which shows where no switch was due. One that is in the way with preemption off, \
+                or because the kernel does not preempt its own code, is shown as that.",
+    remedy: "keep unbound work to other CPUs (the workqueues' cpumask); for work bound to this \
+             CPU find what queues it, by the function's name",
     kinds: &[SliceKind::Workqueue],
     sources: &[
         Source { title: "kernel: workqueues", url: WORKQUEUE },
@@ -22,7 +23,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["workqueue-cpumask", "workqueue-queues", "cpu-isolation"],
-    provoke: "a kernel module that queues work on the victim's CPU whose function takes long, and a victim under SCHED_OTHER",
+    provoke: "a kernel module that queues work on the victim's CPU whose function takes long, and \
+              a victim under SCHED_OTHER",
     grouping: Grouping::Function,
     fallback: true,
     matches: |context| {
@@ -30,7 +32,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
             .then(|| format!("{} ran in a kernel worker", names::function_with_module(&context.slice.who)))
     },
     examples: SpikeExamples {
-        fires: "workqueue ns=20000000 function=slow_work module=faults comm=kworker/1:2 pid=60 prio=120",
+        fires: "workqueue ns=20000000 function=slow_work module=faults comm=kworker/1:2 pid=60 \
+                prio=120",
         silent: "workqueue ns=20000000 comm=kworker/1:2 pid=60 prio=120",
     },
     ..CulpritRule::DEFAULT

@@ -1,5 +1,5 @@
-//! What a kernel makes of a change, at once or at the next boot, for machines that are made up: the tests that follow
-//! advice use it. What no rule reads is left out.
+//! What a kernel makes of a change, at once or at the next boot, for machines that are made up: the
+//! tests that follow advice use it. What no rule reads is left out.
 
 use crate::change::Change;
 use crate::fixture::Machine;
@@ -17,7 +17,8 @@ fn text(machine: &Machine, path: &str) -> Option<String> {
     }
 }
 
-/// Makes a change, with what a kernel makes of it at once or at the next boot; complains where it changes nothing.
+/// Makes a change, with what a kernel makes of it at once or at the next boot; complains where it
+/// changes nothing.
 pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
     let unchanged = machine.answers.clone();
     for (path, value) in change.writes() {
@@ -52,7 +53,8 @@ fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), String> {
     let was = text(machine, path).ok_or(format!("{path} is not there"))?;
     let is = match was.split_whitespace().find(|word| word.starts_with(['[', '('])) {
         Some(chosen) => choose(&was, chosen, value).ok_or(format!("{path} does not offer {value}: {was}"))?,
-        // Of this one number is written, and the others stay (`Documentation/admin-guide/sysctl/kernel.rst`).
+        // Of this one number is written, and the others stay
+        // (`Documentation/admin-guide/sysctl/kernel.rst`).
         None if path == "/proc/sys/kernel/printk" => {
             let others: Vec<&str> = was.split_whitespace().skip(1).collect();
             format!("{value} {}", others.join(" "))

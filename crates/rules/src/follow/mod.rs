@@ -1,5 +1,5 @@
-//! Follows the advice of rules on made-up machines, and asks again: what it asks for has to make them pass, must not
-//! be so already, and must not make another rule fail.
+//! Follows the advice of rules on made-up machines, and asks again: what it asks for has to make
+//! them pass, must not be so already, and must not make another rule fail.
 
 mod fixture;
 

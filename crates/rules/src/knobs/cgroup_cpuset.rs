@@ -5,7 +5,7 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::load_balancing::balanced_cpus;
+use crate::load_balancing;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::short_ranges;
@@ -16,18 +16,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "cgroup-cpuset",
     title: "control groups that can isolate",
-    description: "Isolated partitions take CPUs out of load balancing at run time. They are a matter of control groups of version 2 with \
-           the controller cpuset, from 6.1 on, earlier where a distribution has taken them over. Where that controller belongs to version 1, as in legacy and hybrid setups, there are none: its sets can only \
-           switch load balancing off for all, and then on again for some.",
-    rationale: "without them CPUs can be isolated only at boot, by isolcpus=, or with the coarse switch of version 1",
-    detection: "What is mounted at /sys/fs/cgroup, cgroup.controllers of the root, and the kernel's version. Hierarchies mounted elsewhere are \
-           not seen.",
-    side_effects: "Container managers from before version 2 do not run with it alone. A kernel without CONFIG_CPUSETS has to be built anew.",
+    description: "Isolated partitions take CPUs out of load balancing at run time. They are a \
+                  matter of control groups of version 2 with the controller cpuset, from 6.1 on, \
+                  earlier where a distribution has taken them over. Where that controller belongs \
+                  to version 1, as in legacy and hybrid setups, there are none: its sets can only \
+                  switch load balancing off for all, and then on again for some.",
+    rationale: "without them CPUs can be isolated only at boot, by isolcpus=, or with the coarse \
+                switch of version 1",
+    detection: "What is mounted at /sys/fs/cgroup, cgroup.controllers of the root, and the \
+                kernel's version. Hierarchies mounted elsewhere are not seen.",
+    side_effects: "Container managers from before version 2 do not run with it alone. A kernel \
+                   without CONFIG_CPUSETS has to be built anew.",
     wanted: "version 2 alone, with cpuset in cgroup.controllers",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "boot with systemd.unified_cgroup_hierarchy=1 and without cgroup_disable=cpuset, on a kernel with CONFIG_CPUSETS; or isolate at boot with isolcpus=",
+            "boot with systemd.unified_cgroup_hierarchy=1 and without cgroup_disable=cpuset, on a \
+             kernel with CONFIG_CPUSETS; or isolate at boot with isolcpus=",
         )
     },
     severity: Severity::Medium,
@@ -74,7 +79,7 @@ fn judge(machine: &MachineView) -> Judged {
         Ok((Version::Hybrid, Ok(true))) => {
             return Ok(Judgement::pass("version 2 with cpuset, beside version 1"));
         }
-        _ if balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty()) => {
+        _ if load_balancing::is_off(machine) => {
             return Err(Judgement::not_applicable(format!(
                 "CPU {} is isolated already",
                 short_ranges(machine.cpus())
@@ -91,7 +96,8 @@ fn judge(machine: &MachineView) -> Judged {
     }))
 }
 
-/// Whether version 2 has the controller; unknown where the kernel may be too old for isolated partitions.
+/// Whether version 2 has the controller; unknown where the kernel may be too old for isolated
+/// partitions.
 fn can_isolate(machine: &MachineView, groups: &Groups) -> Result<bool, Judgement> {
     if !groups.controllers.iter().any(|controller| controller == "cpuset") {
         return Ok(false);
@@ -104,7 +110,8 @@ fn can_isolate(machine: &MachineView, groups: &Groups) -> Result<bool, Judgement
     };
     if !groups.groups.iter().any(isolated) && machine.series()? < (6, 1) {
         return Err(Judgement::unknown(
-            "kernels before 6.1 have isolated partitions only if the distribution added them: write isolated to cpuset.cpus.partition of a group, and read it back",
+            "kernels before 6.1 have isolated partitions only if the distribution added them: \
+             write isolated to cpuset.cpus.partition of a group, and read it back",
         ));
     }
     Ok(true)
@@ -134,7 +141,8 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/unified/cgroup.controllers:\n/sys/fs/cgroup/cpuset/tasks:"
+                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/unified/cgroup.controllers:\n\
+                 /sys/fs/cgroup/cpuset/tasks:"
             ),
             "fail medium version 2 without cpuset, beside version 1",
         );

@@ -1,8 +1,7 @@
 //! The clocksource: what each reading of the time costs, and how exact it is.
 
 use super::sources::{PARAMETERS, TIMEKEEPING};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -14,19 +13,25 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "clocksource",
     title: "clocksource",
-    description: "The counter that the kernel reads the time from: the TSC on x86, the architected timer on Arm, the hypervisor's own \
-           clock in a guest. Where it is not good enough the kernel takes a device instead, such as the HPET or the ACPI timer.",
-    rationale: "a clock in a device takes about a microsecond and a system call to read, and CPUs that read it at once wait for each other",
-    detection: "The clocksource in use, and those offered: an x86 machine whose list has no tsc gave the TSC up as unstable, or has none. \
-           The reason is in the kernel's log only. Some Arm chips whose timer has an erratum read it by a system call all the same, \
-           which does not show. Of a clock that onbeat does not know it says nothing.",
-    side_effects: "Choosing another one by hand is safe only if it is offered. To force a TSC that the kernel found unstable gives time that \
-           jumps; the cause is mostly the firmware, or a hypervisor.",
+    description: "The counter that the kernel reads the time from: the TSC on x86, the \
+                  architected timer on Arm, the hypervisor's own clock in a guest. Where it is \
+                  not good enough the kernel takes a device instead, such as the HPET or the ACPI \
+                  timer.",
+    rationale: "a clock in a device takes about a microsecond and a system call to read, and CPUs \
+                that read it at once wait for each other",
+    detection: "The clocksource in use, and those offered: an x86 machine whose list has no tsc \
+                gave the TSC up as unstable, or has none. The reason is in the kernel's log only. \
+                Some Arm chips whose timer has an erratum read it by a system call all the same, \
+                which does not show. Of a clock that onbeat does not know it says nothing.",
+    side_effects: "Choosing another one by hand is safe only if it is offered. To force a TSC \
+                   that the kernel found unstable gives time that jumps; the cause is mostly the \
+                   firmware, or a hypervisor.",
     wanted: "a clock that is read in user mode: tsc, arch_sys_counter, kvm-clock and the like",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "echo the best of available_clocksource to current_clocksource; where it is not offered, see in the kernel's log why it was given up",
+            "echo the best of available_clocksource to current_clocksource; where it is not \
+             offered, see in the kernel's log why it was given up",
         )
     },
     severity: Severity::High,
@@ -56,8 +61,8 @@ pub static KNOB: Knob = Knob {
 };
 
 /// Where no good clock is offered.
-const GIVEN_UP: &str =
-    "dmesg | grep -i -e tsc -e clocksource says why it was given up: update the firmware, look for SMIs";
+const GIVEN_UP: &str = "dmesg | grep -i -e tsc -e clocksource says why it was given up: update \
+                        the firmware, look for SMIs";
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
@@ -72,7 +77,8 @@ fn judge(machine: &MachineView) -> Judged {
         }
         Quality::Fast => Ok(Judgement::pass(value)),
         Quality::Unknown => Err(Judgement::unknown(format!(
-            "the clocksource {value} is not known to onbeat: `onbeat measure` says what reading it costs"
+            "the clocksource {value} is not known to onbeat: `onbeat measure` says what reading \
+             it costs"
         ))),
         Quality::Coarse => Ok(advice(machine, Judgement::fail(value).severity(Severity::Fatal))
             .because("it advances with the timer tick: no shorter time can be kept or measured")),

@@ -16,12 +16,18 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "console-loglevel",
     title: "console log level",
-    description: "Kernel messages of a level below the first number of kernel.printk are printed on the consoles; all are kept in the log in \
-           any case. `quiet` sets it to 4, unless the kernel was built with another number: errors and worse. ignore_loglevel prints all.",
-    rationale: "whoever logs a message prints it on the consoles, with interrupts off, unless a thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes milliseconds for one",
-    detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT a thread prints, save for a kernel that dies; whether a \
-           driver of another kernel has such a thread is not seen.",
-    side_effects: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it those that were not printed.",
+    description: "Kernel messages of a level below the first number of kernel.printk are printed \
+                  on the consoles; all are kept in the log in any case. `quiet` sets it to 4, \
+                  unless the kernel was built with another number: errors and worse. \
+                  ignore_loglevel prints all.",
+    rationale: "whoever logs a message prints it on the consoles, with interrupts off, unless a \
+                thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes \
+                milliseconds for one",
+    detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT a thread \
+                prints, save for a kernel that dies; whether a driver of another kernel has such \
+                a thread is not seen.",
+    side_effects: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it \
+                   those that were not printed.",
     wanted: "at most 4, as quiet sets it",
     fix: || Remedy::all([printed(), heeded()]),
     severity: Severity::Low,
@@ -92,7 +98,9 @@ mod tests {
     use crate::fixture::check;
 
     const LOUD: &str = "/proc/sys/kernel/printk: 7 4 1 7";
-    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
+    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
+                        /sys/kernel/debug/sched/preempt: none voluntary (full)\n\
+                        CONFIG_PREEMPT_RT=n";
 
     #[test]
     fn a_serial_line_on_a_kernel_that_prints_at_once_weighs_more() {

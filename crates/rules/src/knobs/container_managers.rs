@@ -1,4 +1,5 @@
-//! Managers of containers and virtual machines: programs that start others' work on any CPU that its group allows.
+//! Managers of containers and virtual machines: programs that start others' work on any CPU that
+//! its group allows.
 
 use super::sources::CGROUP_V2;
 use crate::change::AdviceReason;
@@ -18,18 +19,24 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "container-managers",
     title: "managers of containers",
-    description: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and virtual machines in control groups of their own. They may be given CPUs \
-           that isolcpus= took out of load balancing: it takes none out of a control group.",
-    rationale: "a task that comes into such a group can be put on any of its CPUs, isolated ones included, and where load balancing is off nothing takes it away again",
-    detection: "Which managers run, and the CPUs of the slices that they use, or of the root of control groups where a slice has no cpuset (version 2). What a manager allows single containers is not read; podman \
-           has no program that stays and is not seen.",
-    side_effects: "Containers share fewer CPUs. Those that are to run on the isolated CPUs have to be put there by name.",
+    description: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and \
+                  virtual machines in control groups of their own. They may be given CPUs that \
+                  isolcpus= took out of load balancing: it takes none out of a control group.",
+    rationale: "a task that comes into such a group can be put on any of its CPUs, isolated ones \
+                included, and where load balancing is off nothing takes it away again",
+    detection: "Which managers run, and the CPUs of the slices that they use, or of the root of \
+                control groups where a slice has no cpuset (version 2). What a manager allows \
+                single containers is not read; podman has no program that stays and is not seen.",
+    side_effects: "Containers share fewer CPUs. Those that are to run on the isolated CPUs have \
+                   to be put there by name.",
     wanted: "no manager, or its containers kept off the CPUs that matter",
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: EvidenceKind::Source,
-    disputed: "where the real-time work itself comes in containers with CPUs of their own (kubelet's static policy), they belong there, and the manager has to keep the others off: \
-                `onbeat measure` on those CPUs, with the other containers busy, tells whether it does",
+    disputed: "where the real-time work itself comes in containers with CPUs of their own \
+               (kubelet's static policy), they belong there, and the manager has to keep the \
+               others off: `onbeat measure` on those CPUs, with the other containers busy, tells \
+               whether it does",
     persistence: Persistence::Runtime,
     sources: &[
         Source {
@@ -120,9 +127,13 @@ fn may_use(machine: &MachineView, program: &'static str) -> Judged {
         return Ok(Judgement::pass(format!("{program}: not CPU {}", short_ranges(machine.cpus()))));
     }
     let rest = machine.housekeeping_cpus()?;
-    Ok(Judgement::fail(format!("{program}: CPU {}", short_ranges(&ours))).fix(Remedy::advice(AdviceReason::Program, format!(
-        "make CPU {ours} an isolated cpuset partition, or systemctl set-property SLICE AllowedCPUs={rest} for the slice that {program} puts its work in"
-    ))))
+    Ok(Judgement::fail(format!("{program}: CPU {}", short_ranges(&ours))).fix(Remedy::advice(
+        AdviceReason::Program,
+        format!(
+            "make CPU {ours} an isolated cpuset partition, or systemctl set-property SLICE \
+             AllowedCPUs={rest} for the slice that {program} puts its work in"
+        ),
+    )))
 }
 
 #[cfg(test)]
@@ -149,7 +160,8 @@ mod tests {
             "fail medium libvirtd: CPU 2-3",
         );
         let docker = format!(
-            "{GROUPS}\n/sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-1\n/sys/fs/cgroup/docker/cpuset.cpus.effective: 1-2"
+            "{GROUPS}\n/sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-1\n\
+             /sys/fs/cgroup/docker/cpuset.cpus.effective: 1-2"
         );
         check(&KNOB, &format!("program + dockerd\n{docker}"), "fail medium dockerd: CPU 2");
     }

@@ -23,12 +23,15 @@ const CAPACITIES: &str = "/sys/devices/system/cpu/cpu#/cpu_capacity";
 pub static KNOB: Knob = Knob {
     id: "core-types",
     title: "kinds of cores",
-    description: "On hybrid processors (P and E cores, big.LITTLE) the CPUs differ in speed, caches and idle states.",
-    rationale: "the same task takes another time on each kind of core, so a worst case measured on one says nothing of the other",
-    detection: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each CPU that matters, which counts its highest clock in. Without \
-           a device tree that gives them, all capacities can be the same; some LP-E cores count as E cores.",
-    side_effects: "Fewer CPUs to choose from. A slower kind can be the steadier one, with a cluster and an L2 cache to itself: measure on the \
-           kind that is used.",
+    description: "On hybrid processors (P and E cores, big.LITTLE) the CPUs differ in speed, \
+                  caches and idle states.",
+    rationale: "the same task takes another time on each kind of core, so a worst case measured \
+                on one says nothing of the other",
+    detection: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each CPU that \
+                matters, which counts its highest clock in. Without a device tree that gives \
+                them, all capacities can be the same; some LP-E cores count as E cores.",
+    side_effects: "Fewer CPUs to choose from. A slower kind can be the steadier one, with a \
+                   cluster and an L2 cache to itself: measure on the kind that is used.",
     wanted: "CPUs of one kind",
     fix: || Remedy::advice(AdviceReason::Machine, "choose CPUs of one kind, and isolate those"),
     severity: Severity::Medium,
@@ -88,7 +91,8 @@ fn by_capacity(machine: &MachineView) -> Judged {
         // Hybrid x86 shows its kinds, from 5.13 on; elsewhere silence is no sign of equals.
         machine.require_x86().map_err(|_| {
             Judgement::unknown(
-                "/sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores are not told",
+                "/sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores are \
+                 not told",
             )
         })?;
         return Err(Judgement::not_applicable("this processor shows no kinds of cores"));
@@ -133,7 +137,8 @@ mod tests {
     fn capacities_elsewhere() {
         let arm = |two, three| {
             format!(
-                "/proc/sys/kernel/arch: aarch64\n/sys/devices/system/cpu/cpu2/cpu_capacity: {two}\n/sys/devices/system/cpu/cpu3/cpu_capacity: {three}"
+                "/proc/sys/kernel/arch: aarch64\n/sys/devices/system/cpu/cpu2/cpu_capacity: \
+                 {two}\n/sys/devices/system/cpu/cpu3/cpu_capacity: {three}"
             )
         };
         check(&KNOB, &arm("1024", "1024"), "pass capacity 1024 on CPU 2-3");
@@ -142,7 +147,8 @@ mod tests {
         check(
             &KNOB,
             "/proc/sys/kernel/arch: aarch64",
-            "unknown /sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores are not told",
+            "unknown /sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores \
+             are not told",
         );
     }
 }

@@ -13,11 +13,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "cpu-frequency-support",
     title: "support for frequency scaling",
-    description: "With CPU_FREQ the kernel can bring the processors to their highest clock and keep them there. Without it they stay at \
-           whatever clock the firmware or the boot loader left, which some leave low.",
+    description: "With CPU_FREQ the kernel can bring the processors to their highest clock and \
+                  keep them there. Without it they stay at whatever clock the firmware or the \
+                  boot loader left, which some leave low.",
     rationale: "at half the clock everything takes twice as long, the kernel's own work included",
-    detection: "The kernel's configuration, or else that a cpufreq driver is in use. In a virtual machine the host sets the clock.",
-    side_effects: "Another kernel. With CPU_FREQ there has to be a governor that keeps the clock: another rule looks at it.",
+    detection: "The kernel's configuration, or else that a cpufreq driver is in use. In a virtual \
+                machine the host sets the clock.",
+    side_effects: "Another kernel. With CPU_FREQ there has to be a governor that keeps the clock: \
+                   another rule looks at it.",
     wanted: "built in",
     fix: || {
         Remedy::advice(
@@ -92,7 +95,8 @@ mod tests {
             &format!("{NO_DRIVER}\nCONFIG_CPU_FREQ=n\n{GUEST}"),
             "not-applicable in a virtual machine the host sets the clock",
         );
-        let driver = "/boot refused\n/sys/devices/system/cpu/cpufreq/policy0/scaling_driver: intel_pstate";
+        let driver = "/boot refused\n/sys/devices/system/cpu/cpufreq/policy0/scaling_driver: \
+                      intel_pstate";
         check(&KNOB, driver, "pass built in");
         check(&KNOB, &format!("{NO_DRIVER}\n/boot refused"), "unknown");
     }

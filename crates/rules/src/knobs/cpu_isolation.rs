@@ -17,27 +17,33 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "cpu-isolation",
     title: "isolation of the CPUs that matter",
-    description: "Load balancing moves tasks to any CPU that they are allowed on. CPUs are taken out of it at boot by isolcpus=domain, \
-           or at run time by an isolated partition of control groups (cpuset of version 2, 6.1 on). With it go unbound \
-           workqueues (partitions: 6.8 on).",
-    rationale: "load balancing brings other tasks to the CPUs that matter: each runs kernel code there, and takes the caches with it",
-    detection: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root group and each partition for control \
-           groups, sched_load_balance for version 1. Groups more than two levels down are not looked at on kernels without \
-           cpuset.cpus.isolated, nor are sets inside of sets of version 1, nor hierarchies mounted elsewhere than \
-           /sys/fs/cgroup.",
-    side_effects: "Nothing spreads the threads of a program over isolated CPUs: each has to be bound to its own. What isolcpus= takes \
-           out stays out until the next boot, and container managers may fail to start where their CPUs are gone.",
+    description: "Load balancing moves tasks to any CPU that they are allowed on. CPUs are taken \
+                  out of it at boot by isolcpus=domain, or at run time by an isolated partition \
+                  of control groups (cpuset of version 2, 6.1 on). With it go unbound workqueues \
+                  (partitions: 6.8 on).",
+    rationale: "load balancing brings other tasks to the CPUs that matter: each runs kernel code \
+                there, and takes the caches with it",
+    detection: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root \
+                group and each partition for control groups, sched_load_balance for version 1. \
+                Groups more than two levels down are not looked at on kernels without \
+                cpuset.cpus.isolated, nor are sets inside of sets of version 1, nor hierarchies \
+                mounted elsewhere than /sys/fs/cgroup.",
+    side_effects: "Nothing spreads the threads of a program over isolated CPUs: each has to be \
+                   bound to its own. What isolcpus= takes out stays out until the next boot, and \
+                   container managers may fail to start where their CPUs are gone.",
     wanted: "the CPUs that matter out of load balancing",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "make an isolated cpuset partition of the CPUs, in a control group below the root, and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
+            "make an isolated cpuset partition of the CPUs, in a control group below the root, \
+             and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
         )
     },
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
-    disputed: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 kernel was seen to refuse a \
-                partition over CPUs that isolcpus= took out: `onbeat compare` of a run in each tells whether they differ here",
+    disputed: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 \
+               kernel was seen to refuse a partition over CPUs that isolcpus= took out: `onbeat \
+               compare` of a run in each tells whether they differ here",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
@@ -45,7 +51,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, isolcpus=", url: PARAMETERS },
     ],
     cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Switch, SliceKind::Softirq],
-    after: &["cgroup-cpuset"],
+    after: &["cgroup-cpuset", "isolation-support"],
     facts: &[
         "/sys/devices/system/cpu/isolated",
         "/sys/fs/cgroup/cpuset.cpus.isolated",
@@ -93,17 +99,20 @@ fn isolated(machine: &MachineView) -> Remedy {
     }
 }
 
-/// A partition in a group of a group from 6.7 on: it is valid beside groups that have the same CPUs, and stays when
-/// systemd reads its units again (`Documentation/admin-guide/cgroup-v2.rst`, remote partitions).
+/// A partition in a group of a group from 6.7 on: it is valid beside groups that have the same
+/// CPUs, and stays when systemd reads its units again (`Documentation/admin-guide/cgroup-v2.rst`,
+/// remote partitions).
 fn by_groups(root: &str, cpus: &CpuSet, remote: bool) -> String {
     let steps = match remote {
         true => format!(
-            "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset >rt/cgroup.subtree_control; mkdir -p rt/cpus; \
-             echo {cpus} >rt/cpus/cpuset.cpus.exclusive; echo isolated >rt/cpus/cpuset.cpus.partition; cat rt/cpus/cpuset.cpus.partition"
+            "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset \
+             >rt/cgroup.subtree_control; mkdir -p rt/cpus; echo {cpus} \
+             >rt/cpus/cpuset.cpus.exclusive; echo isolated >rt/cpus/cpuset.cpus.partition; cat \
+             rt/cpus/cpuset.cpus.partition"
         ),
         false => format!(
-            "take CPU {cpus} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} >rt/cpuset.cpus; \
-             echo isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition"
+            "take CPU {cpus} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} \
+             >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition"
         ),
     };
     format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps} has to say isolated")
@@ -116,8 +125,8 @@ mod tests {
 
     const OPEN: &str =
         "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated absent";
-    const RT: &str =
-        "/sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 2-3\n/sys/fs/cgroup/rt.slice/cpuset.cpus.partition:";
+    const RT: &str = "/sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 2-3\n\
+                      /sys/fs/cgroup/rt.slice/cpuset.cpus.partition:";
 
     #[test]
     fn whatever_takes_them_out_counts() {
@@ -129,7 +138,10 @@ mod tests {
         check(&KNOB, &format!("{OPEN}\n{RT} root"), "fail high");
         check(
             &KNOB,
-            &format!("{OPEN}\n/sys/fs/cgroup/cpuset.cpus.isolated: 3\n/sys/devices/system/cpu/isolated: 2"),
+            &format!(
+                "{OPEN}\n/sys/fs/cgroup/cpuset.cpus.isolated: 3\n\
+                 /sys/devices/system/cpu/isolated: 2"
+            ),
             "pass",
         );
         // A tick that is stopped keeps no task away.

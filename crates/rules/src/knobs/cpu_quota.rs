@@ -16,23 +16,29 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "cpu-quota",
     title: "quotas of CPU time",
-    description: "cpu.max gives a control group so much CPU time in each period; once it is used up, the ordinary tasks of the group \
-           stop until the next one. It affects ordinary tasks alone: those of real-time policy run on.",
-    rationale: "an ordinary thread whose group ran out stands still for tens of milliseconds, with whatever a real-time thread waits for: a lock, a pipe, a file",
-    detection: "cpu.max of the groups down to two levels below the root; those of pods can be deeper. Which of them holds a helper of \
-           a real-time program is not known here, and `onbeat measure` says so when the quota of its own group ran out.",
-    side_effects: "Without a quota a group can take all the time that other ordinary tasks leave or share.",
+    description: "cpu.max gives a control group so much CPU time in each period; once it is used \
+                  up, the ordinary tasks of the group stop until the next one. It affects \
+                  ordinary tasks alone: those of real-time policy run on.",
+    rationale: "an ordinary thread whose group ran out stands still for tens of milliseconds, \
+                with whatever a real-time thread waits for: a lock, a pipe, a file",
+    detection: "cpu.max of the groups down to two levels below the root; those of pods can be \
+                deeper. Which of them holds a helper of a real-time program is not known here, \
+                and `onbeat measure` says so when the quota of its own group ran out.",
+    side_effects: "Without a quota a group can take all the time that other ordinary tasks leave \
+                   or share.",
     wanted: "no quota on groups whose threads real-time ones wait for",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "echo max >cpu.max in the groups of the real-time program and its helpers, or CPUQuota= (empty) in the unit; others may keep theirs",
+            "echo max >cpu.max in the groups of the real-time program and its helpers, or \
+             CPUQuota= (empty) in the unit; others may keep theirs",
         )
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "on PREEMPT_RT a thread that holds a lock with priority inheritance runs on at the waiter's priority; other things to \
-                wait for have no owner: `onbeat measure` in the group, with the helpers at work, tells whether it matters",
+    disputed: "on PREEMPT_RT a thread that holds a lock with priority inheritance runs on at the \
+               waiter's priority; other things to wait for have no owner: `onbeat measure` in the \
+               group, with the helpers at work, tells whether it matters",
     persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: control groups v2, cpu.max", url: CGROUP_V2 }],
     cures: &[SliceKind::Throttled, SliceKind::PriorityInversion],
@@ -88,7 +94,8 @@ mod tests {
         check(&KNOB, "", "pass none");
         check(
             &KNOB,
-            "/sys/fs/cgroup/user.slice/cpu.max: 50000 100000\n/sys/fs/cgroup/init.scope/cpu.max refused",
+            "/sys/fs/cgroup/user.slice/cpu.max: 50000 100000\n/sys/fs/cgroup/init.scope/cpu.max \
+             refused",
             "fail info user.slice 50000 of 100000 us",
         );
         check(&KNOB, "/sys/fs/cgroup/user.slice/cpu.max: much", "unknown");

@@ -24,15 +24,20 @@ const RT_CLAMP: &str = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
 pub static KNOB: Knob = Knob {
     id: "cpufreq-governor",
     title: "frequency governor",
-    description: "Who chooses the clock of a CPU. Generic governors either hold it (performance at the top of the allowed range, powersave at \
-           its bottom, userspace where it was put) or follow the load (schedutil, ondemand, conservative). intel_pstate and amd-pstate \
-           in active mode have two algorithms of their own under the same names, of which only performance holds the clock.",
-    rationale: "work after a pause starts at a low clock and takes longer until the clock has followed, up to milliseconds later; the change itself takes time as well",
-    detection: "Governor, driver and range of each CPU that matters; a range of one frequency is fixed whatever the governor. What is asked \
-           for is read, not what the hardware does: firmware, heat and power limits can still change the clock. Intel's energy \
-           preference and bias are not read, for reading them interrupts the CPU.",
-    side_effects: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) write over it. In active mode performance also sets \
-           the energy preference of the CPU, and other preferences are then refused with EBUSY.",
+    description: "Who chooses the clock of a CPU. Generic governors either hold it (performance \
+                  at the top of the allowed range, powersave at its bottom, userspace where it \
+                  was put) or follow the load (schedutil, ondemand, conservative). intel_pstate \
+                  and amd-pstate in active mode have two algorithms of their own under the same \
+                  names, of which only performance holds the clock.",
+    rationale: "work after a pause starts at a low clock and takes longer until the clock has \
+                followed, up to milliseconds later; the change itself takes time as well",
+    detection: "Governor, driver and range of each CPU that matters; a range of one frequency is \
+                fixed whatever the governor. What is asked for is read, not what the hardware \
+                does: firmware, heat and power limits can still change the clock. Intel's energy \
+                preference and bias are not read, for reading them interrupts the CPU.",
+    side_effects: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) \
+                   write over it. In active mode performance also sets the energy preference of \
+                   the CPU, and other preferences are then refused with EBUSY.",
     wanted: "performance, or any other fixed clock",
     fix: Remedy::default,
     severity: Severity::High,
@@ -146,7 +151,8 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
         ("schedutil", _) if read.rt_at_top => Clock::Moves(governor.to_owned(), Severity::Medium),
         ("schedutil" | "ondemand" | "conservative", _) => Clock::Moves(governor.to_owned(), Severity::High),
         ("powersave", None) => Clock::Unclear(Judgement::unknown(format!(
-            "powersave holds the clock of CPU {cpu} with some drivers only, and which one it has could not be read"
+            "powersave holds the clock of CPU {cpu} with some drivers only, and which one it has \
+             could not be read"
         ))),
         (other, _) => {
             let name: String = other.chars().take(40).collect();
@@ -163,10 +169,12 @@ fn without(machine: &MachineView) -> Judgement {
         (Err(untold), _) => untold,
         (Ok(true), _) => Judgement::not_applicable("a guest does not set the clock, its host does"),
         (_, Ok(config)) if !config.is_yes("CPU_FREQ") => Judgement::unknown(
-            "this kernel has no CONFIG_CPU_FREQ: the clock is what the firmware made it, and may be low or change",
+            "this kernel has no CONFIG_CPU_FREQ: the clock is what the firmware made it, and may \
+             be low or change",
         ),
         _ => Judgement::unknown(
-            "no frequency driver took these CPUs: the clock is what the firmware made it; look in the firmware's setup",
+            "no frequency driver took these CPUs: the clock is what the firmware made it; look in \
+             the firmware's setup",
         ),
     }
 }
@@ -181,7 +189,10 @@ mod tests {
         [2, 3]
             .map(|cpu| {
                 let dir = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling");
-                format!("{dir}_driver: {driver}\n{dir}_governor: {governor}\n{dir}_min_freq: {min}\n{dir}_max_freq: {max}")
+                format!(
+                    "{dir}_driver: {driver}\n{dir}_governor: {governor}\n{dir}_min_freq: {min}\n\
+                     {dir}_max_freq: {max}"
+                )
             })
             .join("\n")
     }
@@ -224,7 +235,8 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{dir}/cpu2/cpufreq/scaling_governor: ondemand\n{dir}/cpu3/cpufreq/scaling_governor refused"
+                "{dir}/cpu2/cpufreq/scaling_governor: ondemand\n\
+                 {dir}/cpu3/cpufreq/scaling_governor refused"
             ),
             "fail high ondemand on CPU 2",
         );
@@ -236,14 +248,16 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{dir}/cpu2/cpufreq/scaling_governor: powersave\n{dir}/cpu2/cpufreq/scaling_driver refused"
+                "{dir}/cpu2/cpufreq/scaling_governor: powersave\n\
+                 {dir}/cpu2/cpufreq/scaling_driver refused"
             ),
             "unknown",
         );
         check(
             &KNOB,
             &format!(
-                "{dir}/cpu2/cpufreq/scaling_governor: schedutil\n{dir}/cpu3/cpufreq/scaling_governor: ondemand"
+                "{dir}/cpu2/cpufreq/scaling_governor: schedutil\n\
+                 {dir}/cpu3/cpufreq/scaling_governor: ondemand"
             ),
             "fail high ondemand on CPU 3; schedutil on CPU 2",
         );

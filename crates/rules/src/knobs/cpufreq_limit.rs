@@ -22,18 +22,21 @@ const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 pub static KNOB: Knob = Knob {
     id: "cpufreq-limit",
     title: "frequency limit",
-    description: "The highest clock that a governor may choose, and the highest that the processor has. Power daemons lower the limit on \
-           battery or in a quiet profile, and forget it there.",
+    description: "The highest clock that a governor may choose, and the highest that the \
+                  processor has. Power daemons lower the limit on battery or in a quiet profile, \
+                  and forget it there.",
     rationale: "everything on the CPU takes longer in proportion, the kernel's own paths included",
-    detection: "scaling_max_freq against cpuinfo_max_freq of each CPU that matters. With intel_pstate and turbo off the second can still \
-           count turbo in, and a lower limit says nothing; limits of firmware and heat are not in these files.",
-    side_effects: "Power and heat; a clock that the cooling cannot sustain is throttled, which is worse than a low one.",
+    detection: "scaling_max_freq against cpuinfo_max_freq of each CPU that matters. With \
+                intel_pstate and turbo off the second can still count turbo in, and a lower limit \
+                says nothing; limits of firmware and heat are not in these files.",
+    side_effects: "Power and heat; a clock that the cooling cannot sustain is throttled, which is \
+                   worse than a low one.",
     wanted: "the highest clock that the machine sustains",
     fix: Remedy::default,
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "a low clock that never changes can be the better choice where heat is the limit: `onbeat compare` two runs of an hour, \
-                one with each limit, on the warm machine",
+    disputed: "a low clock that never changes can be the better choice where heat is the limit: \
+               `onbeat compare` two runs of an hour, one with each limit, on the warm machine",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_FREQ", url: RT_CONFIG },
@@ -107,7 +110,8 @@ mod tests {
         check(
             &KNOB,
             LOW,
-            "not-applicable turbo is off, and the kernel does not tell the highest clock without it",
+            "not-applicable turbo is off, and the kernel does not tell the highest clock without \
+             it",
         );
         check(
             &KNOB,
@@ -128,7 +132,8 @@ mod tests {
         check(&KNOB, "/sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq: <fast>", "unknown");
         check(
             &KNOB,
-            "/sys/devices/system/cpu/cpu2/cpufreq absent\n/sys/devices/system/cpu/cpu3/cpufreq absent",
+            "/sys/devices/system/cpu/cpu2/cpufreq absent\n/sys/devices/system/cpu/cpu3/cpufreq \
+             absent",
             "unknown",
         );
     }

@@ -17,19 +17,26 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "cpuset-partition",
     title: "partitions of control groups",
-    description: "A control group whose cpuset.cpus.partition is `isolated` has CPUs of its own without load balancing, one with `root` a \
-           scheduling domain of its own. The kernel takes such a wish without an error and may yet not fulfil it, then or \
-           later: it then reads `isolated invalid (reason)`.",
-    rationale: "a partition that is not in force isolates nothing: its CPUs take part in load balancing and in unbound work as before",
-    detection: "cpuset.cpus.partition of the groups down to two levels below the root. A partition can become invalid when CPUs go \
-           offline or other groups change: what holds now may not hold tomorrow.",
-    side_effects: "Where other groups have the CPUs as well, these lose them. Write cpuset.cpus.exclusive first (6.7 on): it goes before \
-           what other groups ask for. A 6.12 kernel was seen to refuse CPUs that isolcpus= took out.",
+    description: "A control group whose cpuset.cpus.partition is `isolated` has CPUs of its own \
+                  without load balancing, one with `root` a scheduling domain of its own. The \
+                  kernel takes such a wish without an error and may yet not fulfil it, then or \
+                  later: it then reads `isolated invalid (reason)`.",
+    rationale: "a partition that is not in force isolates nothing: its CPUs take part in load \
+                balancing and in unbound work as before",
+    detection: "cpuset.cpus.partition of the groups down to two levels below the root. A \
+                partition can become invalid when CPUs go offline or other groups change: what \
+                holds now may not hold tomorrow.",
+    side_effects: "Where other groups have the CPUs as well, these lose them. Write \
+                   cpuset.cpus.exclusive first (6.7 on): it goes before what other groups ask \
+                   for. A 6.12 kernel was seen to refuse CPUs that isolcpus= took out.",
     wanted: "root or isolated, without `invalid`",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs out of cpuset.cpus of the groups beside it, then write member and the type again to cpuset.cpus.partition, and read it back; from 6.7 on a partition in a group of a group, with cpuset.cpus.exclusive written in both, is valid beside them as they are; the words in brackets say what stands in the way",
+            "take the CPUs out of cpuset.cpus of the groups beside it, then write member and the \
+             type again to cpuset.cpus.partition, and read it back; from 6.7 on a partition in a \
+             group of a group, with cpuset.cpus.exclusive written in both, is valid beside them \
+             as they are; the words in brackets say what stands in the way",
         )
     },
     severity: Severity::High,
@@ -110,7 +117,8 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{RT} root invalid (Parent is not a partition root)\n/sys/fs/cgroup/a/cpuset.cpus.partition: isolated"
+                "{RT} root invalid (Parent is not a partition root)\n\
+                 /sys/fs/cgroup/a/cpuset.cpus.partition: isolated"
             ),
             "fail high rt.slice root invalid (Parent is not a partition root)",
         );

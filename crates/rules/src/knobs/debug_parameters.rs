@@ -1,8 +1,7 @@
 //! Words of a search for a fault that were left on the kernel's command line.
 
 use super::sources::{PARAMETERS, RT_CONFIG, SLAB};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -15,15 +14,19 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "debug-parameters",
     title: "debugging on the command line",
-    description: "Parameters of the kernel that switch checks or tracing on for the search for a fault: slab_debug=, page_poison=, debug_pagealloc=, \
-           page_owner=, kmemleak=on, debug_objects, ftrace=, trace_event=, kprobe_event=, trace_instance=, tp_printk, stacktrace, dyndbg=, \
-           initcall_debug.",
-    rationale: "allocations are filled and checked, by slab_debug= under a lock with interrupts off, and each traced function and event does more, at every boot anew",
-    detection: "The kernel's command line; what the kernel's configuration says it was built without is ignored by it and not counted. \
-           Whether what was switched on still runs is not seen here: the rule tracing-left-on looks at tracing. init_on_alloc= and init_on_free= are \
-           protections and not counted.",
-    side_effects: "The next fault of that kind is found later. page_poison=1 and slab_debug=P also keep freed data from being read: where that was \
-           the reason, init_on_free=1 does it for less.",
+    description: "Parameters of the kernel that switch checks or tracing on for the search for a \
+                  fault: slab_debug=, page_poison=, debug_pagealloc=, page_owner=, kmemleak=on, \
+                  debug_objects, ftrace=, trace_event=, kprobe_event=, trace_instance=, \
+                  tp_printk, stacktrace, dyndbg=, initcall_debug.",
+    rationale: "allocations are filled and checked, by slab_debug= under a lock with interrupts \
+                off, and each traced function and event does more, at every boot anew",
+    detection: "The kernel's command line; what the kernel's configuration says it was built \
+                without is ignored by it and not counted. Whether what was switched on still runs \
+                is not seen here: the rule tracing-left-on looks at tracing. init_on_alloc= and \
+                init_on_free= are protections and not counted.",
+    side_effects: "The next fault of that kind is found later. page_poison=1 and slab_debug=P \
+                   also keep freed data from being read: where that was the reason, \
+                   init_on_free=1 does it for less.",
     wanted: "none of them",
     fix: || Remedy::advice(AdviceReason::Choice, "take them off the kernel's command line"),
     severity: Severity::Medium,
@@ -32,7 +35,8 @@ pub static KNOB: Knob = Knob {
     sources: &[
         Source { title: "kernel: command line, each of the parameters", url: PARAMETERS },
         Source {
-            title: "kernel: real-time kernel configuration, CONFIG_TRACING and kernel debug options",
+            title: "kernel: real-time kernel configuration, CONFIG_TRACING and kernel debug \
+                    options",
             url: RT_CONFIG,
         },
         Source { title: "kernel: the slab allocator, slab_debug", url: SLAB },
@@ -48,7 +52,8 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// A parameter, the option without which the kernel ignores it, and whether it switches something on.
+/// A parameter, the option without which the kernel ignores it, and whether it switches something
+/// on.
 type Known = (&'static str, &'static str, fn(Option<&str>) -> bool);
 
 const PRESENT: fn(Option<&str>) -> bool = |_| true;
@@ -173,7 +178,8 @@ mod tests {
         check(
             &KNOB,
             &many,
-            "fail medium slab_debug, page_poison=1, page_owner=on, ftrace=function, tp_printk, and 2 more",
+            "fail medium slab_debug, page_poison=1, page_owner=on, ftrace=function, tp_printk, \
+             and 2 more",
         );
     }
 }

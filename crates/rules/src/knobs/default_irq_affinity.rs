@@ -1,8 +1,7 @@
 //! The affinity that new interrupts begin with.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PARAMETERS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -15,16 +14,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "default-irq-affinity",
     title: "affinity of new interrupts",
-    description: "An interrupt that a driver asks for begins with the CPUs in /proc/irq/default_smp_affinity: all, unless irqaffinity= on \
-           the command line says otherwise. Making a partition does not change it.",
-    rationale: "a driver that is loaded or a device that is plugged in brings its interrupt to the CPUs that matter",
+    description: "An interrupt that a driver asks for begins with the CPUs in \
+                  /proc/irq/default_smp_affinity: all, unless irqaffinity= on the command line \
+                  says otherwise. Making a partition does not change it.",
+    rationale: "a driver that is loaded or a device that is plugged in brings its interrupt to \
+                the CPUs that matter",
     detection: "The mask itself. Interrupts that are there already are judged by irq-affinity.",
-    side_effects: "The other CPUs take all new interrupts. The boot CPU is always in the mask that irqaffinity= makes.",
+    side_effects: "The other CPUs take all new interrupts. The boot CPU is always in the mask \
+                   that irqaffinity= makes.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "write the mask of the other CPUs to /proc/irq/default_smp_affinity, and boot with irqaffinity=LIST",
+            "write the mask of the other CPUs to /proc/irq/default_smp_affinity, and boot with \
+             irqaffinity=LIST",
         )
     },
     severity: Severity::High,

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::sources::{ABI, DEVFREQ, RT_HARDWARE};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -24,24 +23,28 @@ const MAX: &str = "/sys/class/devfreq/*/max_freq";
 pub static KNOB: Knob = Knob {
     id: "devfreq-governor",
     title: "memory and bus clocks",
-    description: "The clocks of devices that the kernel scales with their use: DDR memory and interconnects on many Arm boards. A governor holds a clock \
-           (performance, powersave, userspace), follows another device (passive), or follows the use (simple_ondemand and those of the makers).",
-    rationale: "memory and buses slow down while the machine is quiet, so the first accesses after a pause take longer, and all wait while the clock of the memory changes",
-    detection: "Governor and range of each device; a range of one frequency is fixed. Graphics, neural and video processors and flash storage are left out by \
-           their names (gpu, mali, npu, vpu, ufs). Firmware that scales \
-           memory by itself is not seen.",
+    description: "The clocks of devices that the kernel scales with their use: DDR memory and \
+                  interconnects on many Arm boards. A governor holds a clock (performance, \
+                  powersave, userspace), follows another device (passive), or follows the use \
+                  (simple_ondemand and those of the makers).",
+    rationale: "memory and buses slow down while the machine is quiet, so the first accesses \
+                after a pause take longer, and all wait while the clock of the memory changes",
+    detection: "Governor and range of each device; a range of one frequency is fixed. Graphics, \
+                neural and video processors and flash storage are left out by their names (gpu, \
+                mali, npu, vpu, ufs). Firmware that scales memory by itself is not seen.",
     side_effects: "Power and heat, also while the board has nothing to do.",
     wanted: "performance, or any other fixed clock",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "echo performance >/sys/class/devfreq/DEVICE/governor for each; to keep it, a udev rule or a unit at boot",
+            "echo performance >/sys/class/devfreq/DEVICE/governor for each; to keep it, a udev \
+             rule or a unit at boot",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Practice,
-    disputed: "how much it costs is up to the memory controller: `onbeat compare` a run with the governor and one with performance, on a quiet \
-                machine",
+    disputed: "how much it costs is up to the memory controller: `onbeat compare` a run with the \
+               governor and one with performance, on a quiet machine",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: device frequency scaling", url: DEVFREQ },
@@ -63,7 +66,8 @@ pub static KNOB: Knob = Knob {
 };
 
 fn judge(machine: &MachineView) -> Judged {
-    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean nothing.
+    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean
+    // nothing.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let (least, most) = (rates(machine, MIN), rates(machine, MAX));
     let narrow =
@@ -126,7 +130,8 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    const DMC: &str = "/sys/class/devfreq/dmc/governor: simple_ondemand\n/sys/class/devfreq/dmc/min_freq: 400\n/sys/class/devfreq/dmc/max_freq: ";
+    const DMC: &str = "/sys/class/devfreq/dmc/governor: simple_ondemand\n\
+                       /sys/class/devfreq/dmc/min_freq: 400\n/sys/class/devfreq/dmc/max_freq: ";
 
     #[test]
     fn what_moves_fires() {
@@ -140,7 +145,8 @@ mod tests {
         check(&KNOB, "/sys/class/devfreq/bus/governor: passive", "pass none of 1 follows its use");
         check(
             &KNOB,
-            "/sys/class/devfreq/bus/governor refused\n/sys/class/devfreq/dmc/governor: simple_ondemand",
+            "/sys/class/devfreq/bus/governor refused\n/sys/class/devfreq/dmc/governor: \
+             simple_ondemand",
             "fail medium simple_ondemand for dmc",
         );
         let many: String =

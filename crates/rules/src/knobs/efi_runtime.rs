@@ -18,15 +18,20 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "efi-runtime",
     title: "EFI runtime services",
-    description: "On a machine that was started by EFI the kernel calls the firmware for its variables, its clock and to reset. \
-           PREEMPT_RT kernels leave this off by default (EFI_DISABLE_RUNTIME, since it is an option); efi=runtime and \
-           efi=noruntime choose.",
-    rationale: "while the firmware runs, its CPU may take no interrupt and switch to no other task, and some firmware stops the other CPUs as well",
-    detection: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and noefi on its command line. The workqueue \
-           efi_runtime, which newer kernels let be confined to some CPUs, counts as well set where it keeps off the CPUs that matter; \
-           whether the firmware stops all CPUs is not seen: run `onbeat measure` while variables are read.",
-    side_effects: "Without runtime services efibootmgr, bootctl, fwupd and other programs cannot change boot entries or variables, and a \
-           machine that can only be reset through EFI needs another way.",
+    description: "On a machine that was started by EFI the kernel calls the firmware for its \
+                  variables, its clock and to reset. PREEMPT_RT kernels leave this off by default \
+                  (EFI_DISABLE_RUNTIME, since it is an option); efi=runtime and efi=noruntime \
+                  choose.",
+    rationale: "while the firmware runs, its CPU may take no interrupt and switch to no other \
+                task, and some firmware stops the other CPUs as well",
+    detection: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and \
+                noefi on its command line. The workqueue efi_runtime, which newer kernels let be \
+                confined to some CPUs, counts as well set where it keeps off the CPUs that \
+                matter; whether the firmware stops all CPUs is not seen: run `onbeat measure` \
+                while variables are read.",
+    side_effects: "Without runtime services efibootmgr, bootctl, fwupd and other programs cannot \
+                   change boot entries or variables, and a machine that can only be reset through \
+                   EFI needs another way.",
     wanted: "off, or kept on other CPUs",
     fix: || Change::cmdline_add("efi=noruntime").into(),
     severity: Severity::Medium,
@@ -143,7 +148,8 @@ mod tests {
         check(&KNOB, &format!("{EFI}\nCONFIG_EFI_DISABLE_RUNTIME=n"), "fail medium on by default");
         let bare = |more: &str| {
             format!(
-                "{EFI}\n/boot/config-6.12.9-rt-amd64:\n| # Automatically generated\n| CONFIG_EFI=y\n| # Kernel hacking\n{more}"
+                "{EFI}\n/boot/config-6.12.9-rt-amd64:\n| # Automatically generated\n| \
+                 CONFIG_EFI=y\n| # Kernel hacking\n{more}"
             )
         };
         check(&KNOB, &bare("CONFIG_PREEMPT_RT=y"), "pass off with PREEMPT_RT");
@@ -165,7 +171,8 @@ mod tests {
     fn calls_may_be_kept_on_other_cpus() {
         let mask = |mask| {
             format!(
-                "{EFI}\ncmdline + efi=runtime\n/sys/devices/virtual/workqueue/efi_runtime/cpumask: {mask}"
+                "{EFI}\ncmdline + efi=runtime\n\
+                 /sys/devices/virtual/workqueue/efi_runtime/cpumask: {mask}"
             )
         };
         check(&KNOB, &mask("00000000,00000003"), "pass efi_runtime on CPU 0-1");

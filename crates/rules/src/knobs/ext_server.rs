@@ -3,8 +3,7 @@
 use super::fair_server::unthrottled;
 use super::per_cpu::PerCpuSetting;
 use super::sources::{DEADLINE, SCHED_DEBUG_C, SCHED_EXT};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -18,23 +17,29 @@ use model::units::Nanos;
 pub static KNOB: Knob = Knob {
     id: "ext-server",
     title: "ext server",
-    description: "From 7.0 on each CPU of a kernel with SCHED_CLASS_EXT has a second deadline server beside the fair one. It runs the tasks \
-           of a BPF scheduler ahead of real-time ones when these leave them nothing: 50 ms in each second by default. It starts with the \
-           first such task on a CPU, so without a BPF scheduler it never runs.",
-    rationale: "a BPF scheduler takes over the ordinary tasks, and where they starve beside a real-time task this server takes up to its \
-          runtime from it in one piece, even where the fair server is off",
-    detection: "The runtime of each CPU that matters, in debugfs, which takes root, while /sys/kernel/sched_ext/state says that a BPF \
-           scheduler is loaded. Whether the program lets tasks onto these CPUs is not seen; it costs nothing as long as the real-time \
-           tasks of a CPU leave the others some time.",
-    side_effects: "With 0 the tasks of a BPF scheduler can starve on a CPU beside a real-time task that never sleeps; the kernel then throws \
-           the BPF scheduler out as stalled. Lowering is admitted like that of the fair server, for which 6.12 was seen to refuse it \
-           with EBUSY unless sched_rt_runtime_us is -1.",
+    description: "From 7.0 on each CPU of a kernel with SCHED_CLASS_EXT has a second deadline \
+                  server beside the fair one. It runs the tasks of a BPF scheduler ahead of \
+                  real-time ones when these leave them nothing: 50 ms in each second by default. \
+                  It starts with the first such task on a CPU, so without a BPF scheduler it \
+                  never runs.",
+    rationale: "a BPF scheduler takes over the ordinary tasks, and where they starve beside a \
+                real-time task this server takes up to its runtime from it in one piece, even \
+                where the fair server is off",
+    detection: "The runtime of each CPU that matters, in debugfs, which takes root, while \
+                /sys/kernel/sched_ext/state says that a BPF scheduler is loaded. Whether the \
+                program lets tasks onto these CPUs is not seen; it costs nothing as long as the \
+                real-time tasks of a CPU leave the others some time.",
+    side_effects: "With 0 the tasks of a BPF scheduler can starve on a CPU beside a real-time \
+                   task that never sleeps; the kernel then throws the BPF scheduler out as \
+                   stalled. Lowering is admitted like that of the fair server, for which 6.12 was \
+                   seen to refuse it with EBUSY unless sched_rt_runtime_us is -1.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep, or no BPF scheduler",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Source,
-    disputed: "the server is also what lets kernel threads of ordinary priority live beside a busy real-time task: \
-                `onbeat measure -D 1h` with and without it tells whether it ever ran",
+    disputed: "the server is also what lets kernel threads of ordinary priority live beside a \
+               busy real-time task: `onbeat measure -D 1h` with and without it tells whether it \
+               ever ran",
     persistence: Persistence::Runtime,
     sources: &[
         Source {
@@ -74,7 +79,9 @@ fn judge(machine: &MachineView) -> Judged {
     match machine.parsed(STATE, parse_word)?.as_deref() {
         Some("disabled") => return Err(Judgement::not_applicable("no BPF scheduler is loaded")),
         Some("enabled" | "enabling" | "disabling") => {}
-        Some(_) => return Err(Judgement::unknown(format!("{STATE} holds no state that onbeat knows"))),
+        Some(_) => {
+            return Err(Judgement::unknown(format!("{STATE} holds no state that onbeat knows")));
+        }
         None => return Err(without_schedulers(machine)),
     }
     let runtimes = PerCpuSetting::of(machine, RUNTIME, parse_u64);
@@ -130,7 +137,10 @@ mod tests {
         check(&KNOB, KNOB.examples.fires, "fail medium 50 ms of 1 s on CPU 2");
         check(
             &KNOB,
-            &format!("{OFF}\n/sys/kernel/debug/sched/ext_server/cpu3/runtime: 25000000\n--profile busy-poll"),
+            &format!(
+                "{OFF}\n/sys/kernel/debug/sched/ext_server/cpu3/runtime: 25000000\n--profile \
+                 busy-poll"
+            ),
             "fail high 25 ms on CPU 3",
         );
         check(
@@ -162,14 +172,16 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{NEW}\n/boot/config-7.0.1:\n| # Automatically generated\n| CONFIG_SCHED_CLASS_EXT=y\n| # Kernel hacking"
+                "{NEW}\n/boot/config-7.0.1:\n| # Automatically generated\n| \
+                 CONFIG_SCHED_CLASS_EXT=y\n| # Kernel hacking"
             ),
             "unknown",
         );
         check(
             &KNOB,
             &format!(
-                "{NEW}\n/boot/config-7.0.1:\n| # Automatically generated\n| # CONFIG_SCHED_CLASS_EXT is not set\n| # Kernel hacking"
+                "{NEW}\n/boot/config-7.0.1:\n| # Automatically generated\n| # \
+                 CONFIG_SCHED_CLASS_EXT is not set\n| # Kernel hacking"
             ),
             "not-applicable the kernel has no SCHED_CLASS_EXT",
         );

@@ -17,21 +17,25 @@ use model::units::{CpuSet, Nanos};
 pub static KNOB: Knob = Knob {
     id: "fair-server",
     title: "fair server",
-    description: "From 6.12 on each CPU has a deadline task that runs ordinary tasks ahead of real-time ones when these leave them \
-           nothing: 50 ms in each second by default. Writing -1 to sched_rt_runtime_us does not stop it.",
-    rationale: "where ordinary tasks starve beside a real-time task, the fair server takes up to its runtime from it in one piece, whatever its priority",
-    detection: "The runtime and period of each CPU that matters, in debugfs, which takes root. On cores that are slow or clocked low \
-           the first kernels that have it let it run many times as long (corrected in July 2025). It costs nothing as long as the real-time \
-           tasks of a CPU leave the ordinary ones some time.",
-    side_effects: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with \
-           them whoever waits for them. Set sched_rt_runtime_us to -1 first, for lowering can be refused with EBUSY otherwise (seen on 6.12), and \
-           undo in reverse order.",
+    description: "From 6.12 on each CPU has a deadline task that runs ordinary tasks ahead of \
+                  real-time ones when these leave them nothing: 50 ms in each second by default. \
+                  Writing -1 to sched_rt_runtime_us does not stop it.",
+    rationale: "where ordinary tasks starve beside a real-time task, the fair server takes up to \
+                its runtime from it in one piece, whatever its priority",
+    detection: "The runtime and period of each CPU that matters, in debugfs, which takes root. On \
+                cores that are slow or clocked low the first kernels that have it let it run many \
+                times as long (corrected in July 2025). It costs nothing as long as the real-time \
+                tasks of a CPU leave the ordinary ones some time.",
+    side_effects: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a \
+                   real-time task that never sleeps, and with them whoever waits for them. Set \
+                   sched_rt_runtime_us to -1 first, for lowering can be refused with EBUSY \
+                   otherwise (seen on 6.12), and undo in reverse order.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Observed,
-    disputed: "the server is also what lets the kernel's own threads live beside a busy real-time task: `onbeat measure -D 1h` with and \
-                without it tells whether it ever ran",
+    disputed: "the server is also what lets the kernel's own threads live beside a busy real-time \
+               task: `onbeat measure -D 1h` with and without it tells whether it ever ran",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time group scheduling, system wide settings", url: RT_GROUP },
@@ -56,7 +60,8 @@ pub static KNOB: Knob = Knob {
 const DIR: &str = "/sys/kernel/debug/sched/fair_server";
 pub const RUNTIME: &str = "/sys/kernel/debug/sched/fair_server/cpu#/runtime";
 
-/// With real-time throttling off: before that the kernel refuses a smaller runtime with EBUSY (`dl_server_apply_params()`).
+/// With real-time throttling off: before that the kernel refuses a smaller runtime with EBUSY
+/// (`dl_server_apply_params()`).
 pub fn unthrottled(machine: &MachineView) -> Remedy {
     match machine.facts().rt_runtime_us {
         Fact::Known(-1) => Remedy::default(),
@@ -119,7 +124,8 @@ mod tests {
         check(&KNOB, "/sys/kernel/debug/sched/fair_server/cpu3/runtime refused", "unknown");
         check(
             &KNOB,
-            "/sys/kernel/debug/sched/fair_server absent\n/proc/sys/kernel/osrelease: 6.1.0-50-amd64",
+            "/sys/kernel/debug/sched/fair_server absent\n/proc/sys/kernel/osrelease: \
+             6.1.0-50-amd64",
             "not-applicable kernels before 6.12 have none",
         );
         check(&KNOB, "/sys/kernel/debug/sched/fair_server absent", "unknown");

@@ -12,24 +12,31 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "firmware-updates",
     title: "search for firmware updates",
-    description: "fwupd looks for updates of firmware, by a timer of systemd as often as every hour or when a desktop asks, and talks to the firmware and the devices.",
-    rationale: "asking the firmware can raise system management interrupts, which stop all CPUs, the isolated ones too, for as long as the firmware likes",
-    detection: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether this machine's firmware answers by system management interrupts only a measurement tells. \
-           In a virtual machine the host's firmware is not asked.",
-    side_effects: "Security updates of firmware are not found by themselves any more: look for them while the machine is not in use.",
+    description: "fwupd looks for updates of firmware, by a timer of systemd as often as every \
+                  hour or when a desktop asks, and talks to the firmware and the devices.",
+    rationale: "asking the firmware can raise system management interrupts, which stop all CPUs, \
+                the isolated ones too, for as long as the firmware likes",
+    detection: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether \
+                this machine's firmware answers by system management interrupts only a \
+                measurement tells. In a virtual machine the host's firmware is not asked.",
+    side_effects: "Security updates of firmware are not found by themselves any more: look for \
+                   them while the machine is not in use.",
     wanted: "not running, and its timer off",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "systemctl disable --now fwupd-refresh.timer; systemctl mask --now fwupd, and unmask it to update",
+            "systemctl disable --now fwupd-refresh.timer; systemctl mask --now fwupd, and unmask \
+             it to update",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Practice,
-    disputed: "many machines answer without a system management interrupt: `onbeat measure` while fwupdmgr refresh and fwupdmgr get-devices run tells",
+    disputed: "many machines answer without a system management interrupt: `onbeat measure` while \
+               fwupdmgr refresh and fwupdmgr get-devices run tells",
     persistence: Persistence::Boot,
     sources: &[Source {
-        title: "OpenShift Node Tuning Operator: fwupd-refresh.timer off in all performance profiles",
+        title: "OpenShift Node Tuning Operator: fwupd-refresh.timer off in all performance \
+                profiles",
         url: "https://github.com/openshift/cluster-node-tuning-operator/pull/1591",
     }],
     cures: &[SliceKind::Unexplained],

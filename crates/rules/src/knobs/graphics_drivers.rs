@@ -15,22 +15,27 @@ use std::collections::BTreeSet;
 pub static KNOB: Knob = Knob {
     id: "graphics-drivers",
     title: "graphics drivers",
-    description: "A graphics processor that works beside real-time tasks takes memory bandwidth from them, and one on the same chip \
-           the last level of the cache as well.",
-    rationale: "a task waits for memory while the graphics processor has the bus, and finds its cache lines thrown out",
-    detection: "The drivers of the cards in /sys/class/drm. Those that only show a frame buffer, or a virtual card, are not counted. \
-           Whether the graphics processor works at the moment is not seen, nor what it shares.",
+    description: "A graphics processor that works beside real-time tasks takes memory bandwidth \
+                  from them, and one on the same chip the last level of the cache as well.",
+    rationale: "a task waits for memory while the graphics processor has the bus, and finds its \
+                cache lines thrown out",
+    detection: "The drivers of the cards in /sys/class/drm. Those that only show a frame buffer, \
+                or a virtual card, are not counted. Whether the graphics processor works at the \
+                moment is not seen, nor what it shares.",
     side_effects: "Without a driver there is at most a plain console on the screen.",
     wanted: "none, or tested under graphics load",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "in a product without a screen, keep the driver from loading: modprobe.blacklist=DRIVER on the kernel's command line; otherwise `onbeat measure` while something like glmark2 runs, and set aside cache ways by resctrl",
+            "in a product without a screen, keep the driver from loading: \
+             modprobe.blacklist=DRIVER on the kernel's command line; otherwise `onbeat measure` \
+             while something like glmark2 runs, and set aside cache ways by resctrl",
         )
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "how much it costs differs by orders of magnitude between chips: `onbeat measure` under graphics load and without, and `onbeat compare` the two",
+    disputed: "how much it costs differs by orders of magnitude between chips: `onbeat measure` \
+               under graphics load and without, and `onbeat compare` the two",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_DRM", url: RT_CONFIG },

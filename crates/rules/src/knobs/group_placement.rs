@@ -19,19 +19,24 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "group-placement",
     title: "groups of the rest of the system",
-    description: "Services, sessions, containers and virtual machines live in control groups at the top: system.slice, user.slice, \
-           init.scope, machine.slice and those that somebody added. AllowedCPUs= of systemd, which is cpuset.cpus, says on \
-           which CPUs.",
-    rationale: "where load is balanced over the CPUs that matter, every task of a group that may run there sooner or later does",
-    detection: "cpuset.cpus.effective of the groups at the top, on CPUs over which load is balanced: where isolcpus= or a partition \
-           keeps tasks away there is nothing to do. A group with none but CPUs that matter is taken for that of the real-time \
-           program. Masks that tasks inherit (CPUAffinity= of systemd) are not seen here.",
-    side_effects: "The rest of the system has fewer CPUs. Container managers that write all CPUs into their groups are cut down or fail.",
+    description: "Services, sessions, containers and virtual machines live in control groups at \
+                  the top: system.slice, user.slice, init.scope, machine.slice and those that \
+                  somebody added. AllowedCPUs= of systemd, which is cpuset.cpus, says on which \
+                  CPUs.",
+    rationale: "where load is balanced over the CPUs that matter, every task of a group that may \
+                run there sooner or later does",
+    detection: "cpuset.cpus.effective of the groups at the top, on CPUs over which load is \
+                balanced: where isolcpus= or a partition keeps tasks away there is nothing to do. \
+                A group with none but CPUs that matter is taken for that of the real-time \
+                program. Masks that tasks inherit (CPUAffinity= of systemd) are not seen here.",
+    side_effects: "The rest of the system has fewer CPUs. Container managers that write all CPUs \
+                   into their groups are cut down or fail.",
     wanted: "groups at the top confined to the other CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "systemctl set-property SLICE AllowedCPUs=LIST with the other CPUs, for each group at the top, init.scope too",
+            "systemctl set-property SLICE AllowedCPUs=LIST with the other CPUs, for each group at \
+             the top, init.scope too",
         )
     },
     severity: Severity::Medium,
@@ -84,7 +89,8 @@ fn judge(machine: &MachineView) -> Judged {
         return Err(Judgement::not_applicable("the controller cpuset belongs to version 1 (cgroup-cpuset)"));
     }
     let fix = format!(
-        "systemctl set-property SLICE AllowedCPUs={} for each, init.scope too; the group of the real-time program has only CPUs that matter",
+        "systemctl set-property SLICE AllowedCPUs={} for each, init.scope too; the group of the \
+         real-time program has only CPUs that matter",
         machine.housekeeping_cpus()?
     );
     Ok(confined(machine, groups, &exposed)?.fix(Remedy::advice(AdviceReason::Program, fix)))
@@ -132,14 +138,16 @@ mod tests {
     fn groups_that_reach_balanced_cpus_fail() {
         check(&KNOB, "", "not-applicable CPU 2-3 is out of load balancing: no task comes there by itself");
         check(&KNOB, OPEN, "pass none may run on CPU 2-3");
-        let wide = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-3\n/sys/fs/cgroup/user.slice/cpuset.cpus.effective: 1-2";
+        let wide = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-3\n\
+                    /sys/fs/cgroup/user.slice/cpuset.cpus.effective: 1-2";
         check(&KNOB, &format!("{OPEN}\n{wide}"), "fail medium system.slice, user.slice may run on CPU 2-3");
         check(
             &KNOB,
             &format!("{OPEN}\n{wide}\n/sys/devices/system/cpu/isolated: 2"),
             "fail medium system.slice may run on CPU 3",
         );
-        let own = "/sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 2-3\n/sys/fs/cgroup/rt.slice/cpuset.cpus.partition: member";
+        let own = "/sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 2-3\n\
+                   /sys/fs/cgroup/rt.slice/cpuset.cpus.partition: member";
         check(&KNOB, &format!("{OPEN}\n{own}"), "pass");
         check(
             &KNOB,
@@ -149,15 +157,18 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu\n/sys/fs/cgroup/cgroup.type: domain"
+                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu\n\
+                 /sys/fs/cgroup/cgroup.type: domain"
             ),
-            "unknown not all control groups below /sys/fs/cgroup could be looked at: run with CAP_DAC_READ_SEARCH, which root has outside of a container",
+            "unknown not all control groups below /sys/fs/cgroup could be looked at: run with \
+             CAP_DAC_READ_SEARCH, which root has outside of a container",
         );
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/user.slice/cpuset.cpus.effective refused"), "unknown");
         check(
             &KNOB,
             &format!(
-                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/unified/cgroup.controllers:\n/sys/fs/cgroup/cpuset/cpuset.sched_load_balance: 1"
+                "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/unified/cgroup.controllers:\n\
+                 /sys/fs/cgroup/cpuset/cpuset.sched_load_balance: 1"
             ),
             "not-applicable the controller cpuset belongs to version 1 (cgroup-cpuset)",
         );

@@ -1,8 +1,7 @@
 //! Polling before a guest halts: to be awake without asking the host.
 
 use super::sources::GUEST_POLLING;
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -18,23 +17,28 @@ use model::units::Nanos;
 pub static KNOB: Knob = Knob {
     id: "guest-halt-poll",
     title: "polling before a guest halts",
-    description: "A guest's CPU that goes idle halts, which hands it to the host. With the cpuidle driver and governor haltpoll it first polls \
-           for up to guest_halt_poll_ns, 200 us by default.",
-    rationale: "a guest that halted is woken by way of the host: an exit, a wakeup of the host's thread and an entry come before the task's own wakeup",
-    detection: "The cpuidle driver and the polling time. Guests with idle states of their own, or with idle=poll, need none; whether the host \
-           polls in their place (kvm.halt_poll_ns) is not seen.",
-    side_effects: "The host's CPU is busy while the guest polls, even if others wait for it there. It does not load beside any idle= parameter.",
+    description: "A guest's CPU that goes idle halts, which hands it to the host. With the \
+                  cpuidle driver and governor haltpoll it first polls for up to \
+                  guest_halt_poll_ns, 200 us by default.",
+    rationale: "a guest that halted is woken by way of the host: an exit, a wakeup of the host's \
+                thread and an entry come before the task's own wakeup",
+    detection: "The cpuidle driver and the polling time. Guests with idle states of their own, or \
+                with idle=poll, need none; whether the host polls in their place \
+                (kvm.halt_poll_ns) is not seen.",
+    side_effects: "The host's CPU is busy while the guest polls, even if others wait for it \
+                   there. It does not load beside any idle= parameter.",
     wanted: "haltpoll, with a time longer than the usual pause",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "modprobe cpuidle_haltpoll force=1, or have the host give the hint that loads it: -cpu host,kvm-hint-dedicated=on in QEMU",
+            "modprobe cpuidle_haltpoll force=1, or have the host give the hint that loads it: \
+             -cpu host,kvm-hint-dedicated=on in QEMU",
         )
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "polling on the host does the same without the guest's help, at the price of the exits: `onbeat compare` of runs with \
-                each tells",
+    disputed: "polling on the host does the same without the guest's help, at the price of the \
+               exits: `onbeat compare` of runs with each tells",
     persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: guest halt polling", url: GUEST_POLLING }],
     cures: &[SliceKind::IdleExit, SliceKind::Unexplained],
@@ -117,7 +121,8 @@ mod tests {
     use super::{DRIVER, KNOB, TIME};
     use crate::fixture::check;
 
-    const GUEST: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource: kvm-clock tsc\n/proc/cpuinfo:\n| flags : fpu hypervisor";
+    const GUEST: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource: \
+                         kvm-clock tsc\n/proc/cpuinfo:\n| flags : fpu hypervisor";
 
     #[test]
     fn it_is_for_guests_that_halt() {

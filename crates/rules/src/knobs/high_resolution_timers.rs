@@ -1,8 +1,7 @@
 //! High-resolution timers: whether a timer can expire between two ticks.
 
 use super::sources::{HIGHRES, PARAMETERS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -13,14 +12,16 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "high-resolution-timers",
     title: "high-resolution timers",
-    description: "With high-resolution timers the kernel programs the timer of each CPU for the very moment at which the next \
-           timer is due. Without them timers expire at the next tick, every 1 to 10 ms. They are built in by \
-           HIGH_RES_TIMERS and switched off by highres=off.",
+    description: "With high-resolution timers the kernel programs the timer of each CPU for the \
+                  very moment at which the next timer is due. Without them timers expire at the \
+                  next tick, every 1 to 10 ms. They are built in by HIGH_RES_TIMERS and switched \
+                  off by highres=off.",
     rationale: "without them every sleep ends at a tick, up to a whole tick too late",
-    detection: "The kernel's configuration, highres= on its command line, and the clocksource: with the jiffies clocksource the kernel \
-           stays in low resolution. nohz= does not matter: it stops ticks, not timers. A timer device that cannot be programmed \
-           for single moments keeps the resolution low too, and is not seen here: the `.resolution` line of /proc/timer_list \
-           tells, 1 nsecs where all is well.",
+    detection: "The kernel's configuration, highres= on its command line, and the clocksource: \
+                with the jiffies clocksource the kernel stays in low resolution. nohz= does not \
+                matter: it stops ticks, not timers. A timer device that cannot be programmed for \
+                single moments keeps the resolution low too, and is not seen here: the \
+                `.resolution` line of /proc/timer_list tells, 1 nsecs where all is well.",
     side_effects: "None worth naming: hardware without a fit timer stays as it is.",
     wanted: "built in and switched on",
     fix: || Change::kconfig("HIGH_RES_TIMERS", "y").into(),
@@ -67,7 +68,11 @@ fn precise_clock(machine: &MachineView) -> Judged {
     let clock = machine.known(&machine.facts().clocksource, CLOCKSOURCE)?;
     Ok(if matches!(clock.as_str(), "jiffies" | "refined-jiffies") {
         Judgement::fail(format!("clocksource {clock}"))
-            .fix(Remedy::advice(AdviceReason::Kernel, "give the kernel a clocksource of hardware: none is found, or clocksource= on its command line chose this one"))
+            .fix(Remedy::advice(
+                AdviceReason::Kernel,
+                "give the kernel a clocksource of hardware: none is found, or clocksource= on its \
+                 command line chose this one",
+            ))
             .persistence(Persistence::Boot)
     } else {
         Judgement::pass("")

@@ -16,11 +16,15 @@ use model::units::Cpu;
 pub static KNOB: Knob = Knob {
     id: "housekeeping-left",
     title: "CPUs for everything else",
-    description: "What is kept off isolated CPUs, interrupts, timers, kernel threads and services, needs a CPU to run on. CPU 0, the boot \
-           CPU of most machines, is the one for it: irqaffinity= always has it, and nohz_full= is documented to leave it out.",
-    rationale: "work that has nowhere else to go comes back to the CPUs that matter, and CPU 0 gets work that no setting moves",
-    detection: "The CPUs that run, without those that isolcpus=, nohz_full= or control groups set apart and without those that matter. \
-           Whether one CPU is enough for the rest of the system only a measurement under load tells.",
+    description: "What is kept off isolated CPUs, interrupts, timers, kernel threads and \
+                  services, needs a CPU to run on. CPU 0, the boot CPU of most machines, is the \
+                  one for it: irqaffinity= always has it, and nohz_full= is documented to leave \
+                  it out.",
+    rationale: "work that has nowhere else to go comes back to the CPUs that matter, and CPU 0 \
+                gets work that no setting moves",
+    detection: "The CPUs that run, without those that isolcpus=, nohz_full= or control groups set \
+                apart and without those that matter. Whether one CPU is enough for the rest of \
+                the system only a measurement under load tells.",
     side_effects: "A CPU less for real-time tasks.",
     wanted: "at least one CPU for everything else, CPU 0 among them",
     fix: || {

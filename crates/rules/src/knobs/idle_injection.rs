@@ -18,17 +18,22 @@ const THERMAL: &str = "/sys/class/thermal/";
 pub static KNOB: Knob = Knob {
     id: "idle-injection",
     title: "idle injection",
-    description: "intel_powerclamp offers a cooling device that makes all CPUs idle for a share of the time, with a SCHED_FIFO thread for each. It is \
-           loaded by itself on Intel processors and starts when somebody writes to it, as thermald does when the machine gets hot.",
-    rationale: "each injected pause holds the CPU for 6 to 25 ms ahead of the real-time tasks below its thread's priority",
-    detection: "Whether the cooling device is there. Whether it injects right now is not read: other cooling devices in the same directory ask the \
-           firmware for their state.",
-    side_effects: "Without it an overheated machine is slowed down by the hardware's own throttling, which is as bad: see to the cooling.",
+    description: "intel_powerclamp offers a cooling device that makes all CPUs idle for a share \
+                  of the time, with a SCHED_FIFO thread for each. It is loaded by itself on Intel \
+                  processors and starts when somebody writes to it, as thermald does when the \
+                  machine gets hot.",
+    rationale: "each injected pause holds the CPU for 6 to 25 ms ahead of the real-time tasks \
+                below its thread's priority",
+    detection: "Whether the cooling device is there. Whether it injects right now is not read: \
+                other cooling devices in the same directory ask the firmware for their state.",
+    side_effects: "Without it an overheated machine is slowed down by the hardware's own \
+                   throttling, which is as bad: see to the cooling.",
     wanted: "not loaded",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "echo blacklist intel_powerclamp >/etc/modprobe.d/no-powerclamp.conf and rmmod intel_powerclamp, or keep thermald from using it",
+            "echo blacklist intel_powerclamp >/etc/modprobe.d/no-powerclamp.conf and rmmod \
+             intel_powerclamp, or keep thermald from using it",
         )
     },
     severity: Severity::Low,
@@ -89,7 +94,8 @@ mod tests {
         );
         check(
             &KNOB,
-            "/sys/class/thermal/cooling_device0/type refused\n/sys/class/thermal/cooling_device9/type: intel_powerclamp",
+            "/sys/class/thermal/cooling_device0/type refused\n\
+             /sys/class/thermal/cooling_device9/type: intel_powerclamp",
             "fail low intel_powerclamp is loaded",
         );
         check(&KNOB, "/sys/class/thermal/cooling_device9/type refused", "unknown");

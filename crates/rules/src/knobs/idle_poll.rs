@@ -13,19 +13,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "idle-poll",
     title: "polling when idle",
-    description: "With idle=poll (x86) or nohlt (others) no CPU ever sleeps: the idle loop spins. Nothing has to wake up, but all CPUs run hot \
-           all the time, those that keep house as well.",
-    rationale: "CPUs that never rest lose their turbo and may be throttled by heat; hardware threads of one core slow each other down, and a guest takes its host's CPU for nothing",
-    detection: "The kernel's command line, whether CPUs share cores, and whether the machine is a guest. Of nohlt it cannot tell whether the \
-           kernel was built to heed it.",
-    side_effects: "Without it a wakeup takes the exit latency of the idle state: cap the states on the CPUs that matter instead, which can be \
-           undone at run time.",
+    description: "With idle=poll (x86) or nohlt (others) no CPU ever sleeps: the idle loop spins. \
+                  Nothing has to wake up, but all CPUs run hot all the time, those that keep \
+                  house as well.",
+    rationale: "CPUs that never rest lose their turbo and may be throttled by heat; hardware \
+                threads of one core slow each other down, and a guest takes its host's CPU for \
+                nothing",
+    detection: "The kernel's command line, whether CPUs share cores, and whether the machine is a \
+                guest. Of nohlt it cannot tell whether the kernel was built to heed it.",
+    side_effects: "Without it a wakeup takes the exit latency of the idle state: cap the states \
+                   on the CPUs that matter instead, which can be undone at run time.",
     wanted: "not given: cap the idle states instead",
     fix: || off("idle=poll").or(Change::cmdline_remove("nohlt")),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat compare` with a run where only the first \
-                idle state is allowed tells whether anything is left to gain",
+    disputed: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat \
+               compare` with a run where only the first idle state is allowed tells whether \
+               anything is left to gain",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, idle= and nohlt", url: PARAMETERS },
@@ -53,7 +57,8 @@ pub static KNOB: Knob = Knob {
 /// Without polling, and what keeps the CPU out of deep states then.
 fn off(word: &str) -> Remedy {
     Remedy::from(Change::cmdline_remove(word)).note(
-        "keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs that matter",
+        "keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs \
+         that matter",
     )
 }
 
@@ -72,7 +77,10 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.is_virtual() == Ok(true) {
         return Ok(Judgement::fail(format!("{word} in a guest"))
             .severity(Severity::High)
-            .because("the host does not get its CPU back while the guest has nothing to do, and its own threads there starve if the guest has real-time priority")
+            .because(
+                "the host does not get its CPU back while the guest has nothing to do, and its \
+                 own threads there starve if the guest has real-time priority",
+            )
             .fix(Remedy::from(Change::cmdline_remove(word)).note("see guest-halt-poll")));
     }
     let shared = matches!(&machine.facts().siblings, Fact::Known(cores) if !cores.is_empty());
@@ -100,7 +108,8 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{POLL}\n/sys/devices/system/cpu/cpu0/topology/core_cpus_list: 0-1\n/sys/devices/system/cpu/cpu1/topology/core_cpus_list: 0-1"
+                "{POLL}\n/sys/devices/system/cpu/cpu0/topology/core_cpus_list: 0-1\n\
+                 /sys/devices/system/cpu/cpu1/topology/core_cpus_list: 0-1"
             ),
             "fail medium idle=poll, with cores that have several threads",
         );

@@ -28,26 +28,33 @@ const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us
 pub static KNOB: Knob = Knob {
     id: "idle-states",
     title: "idle states",
-    description: "States of a CPU without work, from a halted clock (C1, WFI) to caches flushed and power cut (C6 and beyond, or a cluster that \
-           sleeps). The deeper, the longer until the first instruction after a wakeup. A state is out of use if it is disabled, beyond \
-           the CPU's resume latency limit, or was left out by processor.max_cstate or intel_idle.max_cstate.",
-    rationale: "a wakeup that meets a CPU in a deep state waits until the CPU is back, tens to hundreds of microseconds, and then meets cold caches",
-    detection: "Exit latency and switch of each state of the CPUs that matter, and their resume latency limit: 10 us are taken for harmless, \
-           100 us with --profile audio. Not seen: who holds /dev/cpu_dma_latency open (cyclictest, onbeat and some applications do \
-           while they run), what the firmware does with a state's name, and in a guest the idle states of its host.",
-    side_effects: "Power and heat, and less turbo for the other cores. Where all states are off the CPU polls, which takes execution units \
-           from a sibling. Left out by the command line, the states are gone on all CPUs.",
+    description: "States of a CPU without work, from a halted clock (C1, WFI) to caches flushed \
+                  and power cut (C6 and beyond, or a cluster that sleeps). The deeper, the longer \
+                  until the first instruction after a wakeup. A state is out of use if it is \
+                  disabled, beyond the CPU's resume latency limit, or was left out by \
+                  processor.max_cstate or intel_idle.max_cstate.",
+    rationale: "a wakeup that meets a CPU in a deep state waits until the CPU is back, tens to \
+                hundreds of microseconds, and then meets cold caches",
+    detection: "Exit latency and switch of each state of the CPUs that matter, and their resume \
+                latency limit: 10 us are taken for harmless, 100 us with --profile audio. Not \
+                seen: who holds /dev/cpu_dma_latency open (cyclictest, onbeat and some \
+                applications do while they run), what the firmware does with a state's name, and \
+                in a guest the idle states of its host.",
+    side_effects: "Power and heat, and less turbo for the other cores. Where all states are off \
+                   the CPU polls, which takes execution units from a sibling. Left out by the \
+                   command line, the states are gone on all CPUs.",
     wanted: "no state in use that takes long to leave",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
-    disputed: "a loop that can spare the exit latency may keep the states: `onbeat measure --idle as-is` beside a run without it shows what \
-                they cost on this machine",
+    disputed: "a loop that can spare the exit latency may keep the states: `onbeat measure --idle \
+               as-is` beside a run without it shows what they cost on this machine",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_IDLE", url: RT_CONFIG },
         Source {
-            title: "kernel: CPU idle time management, representation of idle states, power management quality of service",
+            title: "kernel: CPU idle time management, representation of idle states, power \
+                    management quality of service",
             url: CPUIDLE,
         },
         Source { title: "kernel: CPU isolation, checklist", url: ISOLATION },
@@ -173,7 +180,8 @@ fn usable(
     }
 }
 
-/// A limit where the kernel takes one, the deep states off, or on x86 none of them from the boot on.
+/// A limit where the kernel takes one, the deep states off, or on x86 none of them from the boot
+/// on.
 fn shallow(machine: &MachineView, budget: u64, cpus: &CpuSet, states: &[(Cpu, u32)]) -> Remedy {
     let path = |&(cpu, state): &(Cpu, u32)| {
         DISABLE.replacen('#', &cpu.to_string(), 1).replacen('#', &state.to_string(), 1)
@@ -214,7 +222,8 @@ fn too_deep(
         .fix(shallow(machine, budget, &cpus, states))
 }
 
-/// No CPU that matters shows a state: then the architecture's own halt is all there is, if it is known why.
+/// No CPU that matters shows a state: then the architecture's own halt is all there is, if it is
+/// known why.
 fn without_states(machine: &MachineView) -> Judged {
     let driver = &machine.facts().cpuidle_driver;
     if let Fact::Refused(_) | Fact::Malformed(_) = driver {

@@ -22,7 +22,8 @@ fn open(more: &str) -> String {
 fn each_way_to_keep_a_state_out_of_use_counts() {
     let limit = |value| {
         open(&format!(
-            "/sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: {value}\n/sys/devices/system/cpu/cpu3/power/pm_qos_resume_latency_us: {value}"
+            "/sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: {value}\n\
+             /sys/devices/system/cpu/cpu3/power/pm_qos_resume_latency_us: {value}"
         ))
     };
     check(&KNOB, "", "pass C1E (10 us) on CPU 2-3");
@@ -35,7 +36,8 @@ fn each_way_to_keep_a_state_out_of_use_counts() {
         &open("/sys/devices/system/cpu/cpu2/cpuidle/state3/disable: 1"),
         "fail medium C6 (85 us) on CPU 3",
     );
-    let gone = "/sys/devices/system/cpu/cpu2/cpuidle/state3 absent\n/sys/devices/system/cpu/cpu3/cpuidle/state3 absent";
+    let gone = "/sys/devices/system/cpu/cpu2/cpuidle/state3 absent\n\
+                /sys/devices/system/cpu/cpu3/cpuidle/state3 absent";
     check(&KNOB, &open(gone), "pass C1E (10 us) on CPU 2-3");
 }
 
@@ -54,7 +56,8 @@ fn arm_keeps_its_first_state() {
     check(
         &KNOB,
         &format!(
-            "--cpus 2\n{dir}/name: WFI\n{dir}/latency: 1\n/sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: n/a"
+            "--cpus 2\n{dir}/name: WFI\n{dir}/latency: 1\n\
+             /sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: n/a"
         ),
         "pass WFI (1 us) on CPU 2",
     );
@@ -67,7 +70,8 @@ fn what_is_not_known_is_unknown_unless_it_does_not_matter() {
     check(
         &KNOB,
         &open(&format!(
-            "{two}/cpuidle/state3/latency refused\n/sys/devices/system/cpu/cpu3/cpuidle/state3/disable: 1"
+            "{two}/cpuidle/state3/latency refused\n\
+             /sys/devices/system/cpu/cpu3/cpuidle/state3/disable: 1"
         )),
         "unknown",
     );

@@ -1,4 +1,5 @@
-//! The tick of idle CPUs: whether each pause of a periodic loop stops it and each wakeup starts it again.
+//! The tick of idle CPUs: whether each pause of a periodic loop stops it and each wakeup starts it
+//! again.
 
 use super::sources::{IDLE_MENU_C, NO_HZ, PARAMETERS, RT_CONFIG};
 use crate::change::Change;
@@ -17,26 +18,33 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "idle-tick",
     title: "tick of idle CPUs",
-    description: "With NO_HZ a CPU that has nothing to do stops its tick, and starts it again, with the accounts that were left out, on its \
-           way to the next thread. nohz=off, or a kernel with HZ_PERIODIC, lets the tick go on.",
-    rationale: "what stops and restarts the tick lies between the timer's interrupt and the thread, on each wakeup that ends a pause longer than a tick",
-    detection: "nohz= on the command line and the kernel's configuration. Where the governor of idle states is menu or teo, the kernel (4.17 \
-           on) keeps the tick in pauses that it expects to be shorter than a tick: what is left are loops with a longer period, and the \
-           finding is low. How long the pauses are is not seen. It does not apply to \
-           guests, where each tick of an idle CPU interrupts the host.",
-    side_effects: "A tick on each idle CPU, 100 to 1000 times a second: more power, fewer deep idle states, and a wakeup that falls on a tick waits for \
-           it, some microseconds. skew_tick=1 spreads the ticks.",
+    description: "With NO_HZ a CPU that has nothing to do stops its tick, and starts it again, \
+                  with the accounts that were left out, on its way to the next thread. nohz=off, \
+                  or a kernel with HZ_PERIODIC, lets the tick go on.",
+    rationale: "what stops and restarts the tick lies between the timer's interrupt and the \
+                thread, on each wakeup that ends a pause longer than a tick",
+    detection: "nohz= on the command line and the kernel's configuration. Where the governor of \
+                idle states is menu or teo, the kernel (4.17 on) keeps the tick in pauses that it \
+                expects to be shorter than a tick: what is left are loops with a longer period, \
+                and the finding is low. How long the pauses are is not seen. It does not apply to \
+                guests, where each tick of an idle CPU interrupts the host.",
+    side_effects: "A tick on each idle CPU, 100 to 1000 times a second: more power, fewer deep \
+                   idle states, and a wakeup that falls on a tick waits for it, some \
+                   microseconds. skew_tick=1 spreads the ticks.",
     wanted: "the tick goes on when a CPU is idle",
     fix: || Change::cmdline_add("nohz=off").into(),
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "the kernel's guide advises periodic loops against NO_HZ, tuned's profile cpu-partitioning sets nohz=on, and rtcqs asks for a \
-                tickless kernel: `onbeat measure` with the loop's own period, with and without nohz=off, and `onbeat compare` the two",
+    disputed: "the kernel's guide advises periodic loops against NO_HZ, tuned's profile \
+               cpu-partitioning sets nohz=on, and rtcqs asks for a tickless kernel: `onbeat \
+               measure` with the loop's own period, with and without nohz=off, and `onbeat \
+               compare` the two",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ", url: RT_CONFIG },
         Source {
-            title: "kernel: reducing scheduling-clock ticks, omit ticks for idle CPUs, known issues",
+            title: "kernel: reducing scheduling-clock ticks, omit ticks for idle CPUs, known \
+                    issues",
             url: NO_HZ,
         },
         Source { title: "kernel: command line, nohz=", url: PARAMETERS },
@@ -127,7 +135,8 @@ fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
 
 /// The governor of idle states, if it keeps the tick in short pauses; it only weighs the finding.
 fn keeper(machine: &MachineView) -> Option<String> {
-    // Without a driver no governor is asked, and each pause stops the tick (cpuidle_idle_call() in kernel/sched/idle.c).
+    // Without a driver no governor is asked, and each pause stops the tick (cpuidle_idle_call() in
+    // kernel/sched/idle.c).
     machine.facts().cpuidle_driver.known().filter(|driver| *driver != "none")?;
     let governor = machine.line_if_present(GOVERNOR).ok().flatten()?;
     let keeps = matches!(governor.as_str(), "menu" | "teo") && machine.series().is_ok_and(|is| is >= (4, 17));

@@ -1,13 +1,11 @@
 //! Affinity of interrupts: whether devices interrupt the CPUs that matter.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PER_CPU_KTHREADS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
-use crate::irq_kind::{IrqKind, handler_names, irq_kind};
+use crate::change::{AdviceReason, Change, Persistence};
+use crate::irq_kind::{IrqKind, handler_names, irq_kind, require_affinity, require_all};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::{short_ranges, truncate_list};
 use facts::Fact;
@@ -18,20 +16,27 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "irq-affinity",
     title: "affinity of interrupts",
-    description: "Each interrupt of a device may go to the CPUs in its smp_affinity_list, and goes to those in its \
-           effective_affinity_list, mostly one. With threaded handlers the thread of the interrupt follows it.",
-    rationale: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its handler and softirqs run there",
-    detection: "Both lists of each interrupt that has a handler. A new affinity can take effect with the next interrupt only: until then \
-           an idle one still shows its old CPU. Interrupts that the kernel spreads itself are judged by managed-interrupts, \
-           those of each CPU and those that the kernel lets nobody move by no rule; debugfs tells them apart, else their \
-           names: a storage controller whose names say nothing can be taken for one that can be moved.",
-    side_effects: "The other CPUs have more to do, and interrupts on another node of memory take longer. irqbalance moves interrupts \
-           back unless it is stopped or told which CPUs to leave alone.",
-    wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks there serve",
+    description: "Each interrupt of a device may go to the CPUs in its smp_affinity_list, and \
+                  goes to those in its effective_affinity_list, mostly one. With threaded \
+                  handlers the thread of the interrupt follows it.",
+    rationale: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its \
+                handler and softirqs run there",
+    detection: "Both lists of each interrupt that has a handler. A new affinity can take effect \
+                with the next interrupt only: until then an idle one still shows its old CPU. \
+                Interrupts that the kernel spreads itself are judged by managed-interrupts, those \
+                of each CPU and those that the kernel lets nobody move by no rule; debugfs tells \
+                them apart, else their names: a storage controller whose names say nothing can be \
+                taken for one that can be moved.",
+    side_effects: "The other CPUs have more to do, and interrupts on another node of memory take \
+                   longer. irqbalance moves interrupts back unless it is stopped or told which \
+                   CPUs to leave alone.",
+    wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks \
+             there serve",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
+            "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with \
+             irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
         )
     },
     severity: Severity::High,
@@ -115,26 +120,23 @@ fn judge(machine: &MachineView) -> Judged {
     }
     if !leaving.is_empty() {
         let value = format!("{leaving} still on CPU {} until the next interrupt", cpus(Place::Leaving));
-        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(AdviceReason::Machine, "nothing more: each goes elsewhere with its next interrupt; let the device interrupt once before it matters")));
+        return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(
+            AdviceReason::Machine,
+            "nothing more: each goes elsewhere with its next interrupt; let the device interrupt \
+             once before it matters",
+        )));
     }
     if !allowed.is_empty() {
         let value = format!("{allowed} elsewhere at present, allowed on CPU {}", cpus(Place::Allowed));
         return Ok(Judgement::fail(value).severity(Severity::Low).fix(fix));
     }
     for irq in movable {
-        let path = format!("the affinity of interrupt {} ({})", irq.number, handler_names(irq));
-        if !matches!(irq.allowed, Fact::Known(_)) {
-            return Err(unknown_from(&path, &irq.allowed));
-        }
-        if !matches!(irq.effective, Fact::Known(_) | Fact::Absent) {
-            return Err(unknown_from(&path, &irq.effective));
+        require_affinity(irq, &irq.allowed)?;
+        if irq.effective != Fact::Absent {
+            require_affinity(irq, &irq.effective)?;
         }
     }
-    if irqs.missed > 0 || irqs.irqs.is_empty() {
-        return Err(Judgement::unknown(
-            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which have a handler",
-        ));
-    }
+    require_all(irqs)?;
     Ok(Judgement::pass(format!("none on CPU {}", short_ranges(machine.cpus()))))
 }
 
@@ -159,7 +161,8 @@ mod tests {
 
     fn eth7(allowed: &str, effective: &str) -> String {
         format!(
-            "/proc/irq/900/smp_affinity_list: {allowed}\n/proc/irq/900/effective_affinity_list: {effective}\n/sys/kernel/irq/900/actions: eth7"
+            "/proc/irq/900/smp_affinity_list: {allowed}\n/proc/irq/900/effective_affinity_list: \
+             {effective}\n/sys/kernel/irq/900/actions: eth7"
         )
     }
 

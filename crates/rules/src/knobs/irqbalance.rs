@@ -1,7 +1,6 @@
 //! irqbalance: a program that moves interrupts about every ten seconds.
 
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::competing_tuners;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -17,14 +16,19 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "irqbalance",
     title: "irqbalance",
-    description: "A program that spreads interrupts over CPUs and moves them again every 10 s. It leaves alone the CPUs of isolcpus= and nohz_full=, \
-           or instead of these the ones it is told in its environment.",
-    rationale: "it moves interrupts back to CPUs that they were taken from, unless it is told to leave these alone",
-    detection: "Whether it runs, the lists of the kernel that it reads itself, and its environment in /etc/default or /etc/sysconfig and what was shipped. What it was told over \
-           its socket, single interrupts it has to leave alone, and units other than the distribution's are not seen. CPUs of cpuset partitions \
-           do not show in the lists that it reads.",
-    side_effects: "Where it is stopped, interrupts stay where the kernel put them, by default all that it can on few CPUs: give them CPUs yourself, or some \
-           of the machine's throughput is lost.",
+    description: "A program that spreads interrupts over CPUs and moves them again every 10 s. It \
+                  leaves alone the CPUs of isolcpus= and nohz_full=, or instead of these the ones \
+                  it is told in its environment.",
+    rationale: "it moves interrupts back to CPUs that they were taken from, unless it is told to \
+                leave these alone",
+    detection: "Whether it runs, the lists of the kernel that it reads itself, and its \
+                environment in /etc/default or /etc/sysconfig and what was shipped. What it was \
+                told over its socket, single interrupts it has to leave alone, and units other \
+                than the distribution's are not seen. CPUs of cpuset partitions do not show in \
+                the lists that it reads.",
+    side_effects: "Where it is stopped, interrupts stay where the kernel put them, by default all \
+                   that it can on few CPUs: give them CPUs yourself, or some of the machine's \
+                   throughput is lost.",
     wanted: "not running, or with all CPUs that matter banned",
     fix: Remedy::default,
     severity: Severity::High,
@@ -46,8 +50,10 @@ pub static KNOB: Knob = Knob {
     programs: PROGRAMS,
     judge,
     examples: Examples {
-        fires: "program + irqbalance\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2\n--cpus 2-3",
-        silent: "program + irqbalance\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3\n--cpus 2-3",
+        fires: "program + irqbalance\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2\n\
+                --cpus 2-3",
+        silent: "program + irqbalance\n/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3\n\
+                 --cpus 2-3",
         unknown: "program + irqbalance\n/etc/default/irqbalance refused\n--cpus 2-3",
     },
     ..Knob::DEFAULT
@@ -78,14 +84,23 @@ fn judge(machine: &MachineView) -> Judged {
     }
     if left.iter().any(CpuSet::is_empty) {
         return Err(Judgement::unknown(format!(
-            "whether it leaves CPU {worst} alone depends on its version: set IRQBALANCE_BANNED_CPULIST={} alone",
+            "whether it leaves CPU {worst} alone depends on its version: set \
+             IRQBALANCE_BANNED_CPULIST={} alone",
             machine.cpus()
         )));
     }
-    Ok(Judgement::fail(format!("running, CPU {} not banned", short_ranges(&worst))).fix(Remedy::from(Change::Disable { unit: "irqbalance".to_owned(), program: "irqbalance".to_owned() }).or(Remedy::advice(AdviceReason::Program, format!(
-        "IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the list replaces the CPUs that it finds isolated itself",
-        machine.cpus().or(&automatic(machine).unwrap_or_default())
-    )))))
+    Ok(Judgement::fail(format!("running, CPU {} not banned", short_ranges(&worst))).fix(
+        Remedy::from(Change::Disable { unit: "irqbalance".to_owned(), program: "irqbalance".to_owned() }).or(
+            Remedy::advice(
+                AdviceReason::Program,
+                format!(
+                    "IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the \
+                     list replaces the CPUs that it finds isolated itself",
+                    machine.cpus().or(&automatic(machine).unwrap_or_default())
+                ),
+            ),
+        ),
+    ))
 }
 
 /// What its environment says.
@@ -95,7 +110,8 @@ fn told(machine: &MachineView) -> Result<Banned, Judgement> {
             Fact::Known(text) if !text.contains("IRQBALANCE_BANNED") => {}
             Fact::Known(_) => {
                 return Err(Judgement::unknown(
-                    "a drop-in of irqbalance.service says which CPUs it leaves alone: put that into its environment file to have it judged",
+                    "a drop-in of irqbalance.service says which CPUs it leaves alone: put that \
+                     into its environment file to have it judged",
                 ));
             }
             other => return Err(unknown_from(&drop_in.path, other)),
@@ -105,7 +121,8 @@ fn told(machine: &MachineView) -> Result<Banned, Judgement> {
     let mut said = files.into_iter().flatten().filter(|banned| *banned != Banned::default());
     match (said.next(), said.next()) {
         (Some(_), Some(_)) => Err(Judgement::unknown(format!(
-            "{DEFAULT} and {SYSCONFIG} both say which CPUs it leaves alone: keep the one that its unit reads"
+            "{DEFAULT} and {SYSCONFIG} both say which CPUs it leaves alone: keep the one that its \
+             unit reads"
         ))),
         (said, _) => {
             Ok(said.unwrap_or_default().over(machine.parsed(SHIPPED, parse_banned)?.unwrap_or_default()))

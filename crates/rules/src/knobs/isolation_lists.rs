@@ -19,18 +19,23 @@ use model::units::{Cpu, CpuSet};
 pub static KNOB: Knob = Knob {
     id: "isolation-lists",
     title: "lists of CPUs on the command line",
-    description: "isolcpus=, nohz_full= and rcu_nocbs= name the CPUs to be set apart, irqaffinity= those for new interrupts: the others. \
-           What is no list costs the whole parameter: isolcpus= and nohz_full= are ignored, rcu_nocbs= is taken for all \
-           CPUs, irqaffinity= for little more than the boot CPU.",
-    rationale: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts and RCU callbacks come to those that matter",
-    detection: "The command line, read as the kernel reads it: flags of isolcpus=, `N` for the last CPU, `all`, strides; and which CPUs the \
-           kernel says it isolated. That rcu_nocbs= covers only a part of the isolated CPUs is not judged here.",
+    description: "isolcpus=, nohz_full= and rcu_nocbs= name the CPUs to be set apart, \
+                  irqaffinity= those for new interrupts: the others. What is no list costs the \
+                  whole parameter: isolcpus= and nohz_full= are ignored, rcu_nocbs= is taken for \
+                  all CPUs, irqaffinity= for little more than the boot CPU.",
+    rationale: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts \
+                and RCU callbacks come to those that matter",
+    detection: "The command line, read as the kernel reads it: flags of isolcpus=, `N` for the \
+                last CPU, `all`, strides; and which CPUs the kernel says it isolated. That \
+                rcu_nocbs= covers only a part of the isolated CPUs is not judged here.",
     side_effects: "A boot, after which CPUs that were in use so far may be out of load balancing.",
-    wanted: "lists that the kernel can read, rcu_nocbs= with the isolated CPUs and irqaffinity= with the others",
+    wanted: "lists that the kernel can read, rcu_nocbs= with the isolated CPUs and irqaffinity= \
+             with the others",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "correct the boot loader's configuration, and read /proc/cmdline and the beginning of the kernel log after the boot",
+            "correct the boot loader's configuration, and read /proc/cmdline and the beginning of \
+             the kernel log after the boot",
         )
     },
     severity: Severity::High,
@@ -63,7 +68,8 @@ const NAMES: [&str; 4] = ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"];
 /// What the lists say.
 #[derive(Default)]
 struct Lists {
-    /// The CPUs of each name, in the order of [`NAMES`]; those of `isolcpus=` only where it does more than move interrupts.
+    /// The CPUs of each name, in the order of [`NAMES`]; those of `isolcpus=` only where it does
+    /// more than move interrupts.
     cpus: [CpuSet; 4],
     /// Those that `isolcpus=` is to take out of load balancing.
     domain: CpuSet,
@@ -161,8 +167,8 @@ impl Lists {
 }
 
 impl Lists {
-    /// Looks for CPUs that the kernel did not isolate as it was told to: it may have no such parameter, or refuse two
-    /// lists that differ, as it did before 5.18.
+    /// Looks for CPUs that the kernel did not isolate as it was told to: it may have no such
+    /// parameter, or refuse two lists that differ, as it did before 5.18.
     fn fulfilled(&mut self, machine: &MachineView, possible: &CpuSet) {
         let facts = machine.facts();
         let lists =
@@ -210,7 +216,8 @@ mod tests {
     fn the_kernel_has_the_last_word() {
         let kernel = |isolated, nohz_full, expected| {
             let said = format!(
-                "/sys/devices/system/cpu/isolated{isolated}\n/sys/devices/system/cpu/nohz_full{nohz_full}"
+                "/sys/devices/system/cpu/isolated{isolated}\n\
+                 /sys/devices/system/cpu/nohz_full{nohz_full}"
             );
             check(&KNOB, &format!("{said}\n/proc/cmdline: isolcpus=domain,2-3 nohz_full=2-3"), expected);
         };

@@ -5,7 +5,7 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::load_balancing::balanced_cpus;
+use crate::load_balancing;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use model::slice::SliceKind;
@@ -13,11 +13,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "isolation-support",
     title: "support for isolated CPUs",
-    description: "CPUSETS gives partitions of CPUs at run time, CPU_ISOLATION the parameter isolcpus= and what nohz_full= takes, \
-           RCU_NOCB_CPU the parameter rcu_nocbs=, which takes the callbacks of RCU off a CPU.",
-    rationale: "without them tasks are balanced onto the CPUs that matter, and unbound work and callbacks of RCU run there; the parameters are ignored",
-    detection: "The kernel's configuration. Where the CPUs are out of load balancing already, by one way, the other is not asked for. \
-           Whether the features are used is judged by other rules.",
+    description: "CPUSETS gives partitions of CPUs at run time, CPU_ISOLATION the parameter \
+                  isolcpus= and what nohz_full= takes, RCU_NOCB_CPU the parameter rcu_nocbs=, \
+                  which takes the callbacks of RCU off a CPU.",
+    rationale: "without them tasks are balanced onto the CPUs that matter, and unbound work and \
+                callbacks of RCU run there; the parameters are ignored",
+    detection: "The kernel's configuration. Where the CPUs are out of load balancing already, by \
+                one way, the other is not asked for. Whether the features are used is judged by \
+                other rules.",
     side_effects: "Another kernel; the options cost nothing while nobody uses them.",
     wanted: "CPUSETS, CPU_ISOLATION and RCU_NOCB_CPU built in",
     fix: || {
@@ -47,7 +50,7 @@ fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig()?;
     let needed = ["CPUSETS", "CPU_ISOLATION", "RCU_NOCB_CPU"];
     // What is isolated already needs no other way to be.
-    let isolated = balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty());
+    let isolated = load_balancing::is_off(machine);
     let wanted = |name: &&str| *name == "RCU_NOCB_CPU" || !isolated;
     let needed: Vec<&str> = needed.into_iter().filter(wanted).collect();
     let missing: Vec<&str> = needed.iter().copied().filter(|name| !config.is_yes(name)).collect();
@@ -73,7 +76,8 @@ mod tests {
         check(&KNOB, &format!("{OPEN}CONFIG_CPUSETS=n"), "fail high without CPUSETS");
         check(&KNOB, "--cpus 0-3", "not-applicable");
         check(&KNOB, "/sys/devices/system/cpu/isolated: \nCONFIG_CPUSETS=n", "not-applicable");
-        let hidden = "/sys/devices/system/cpu/isolated refused\n/sys/devices/system/cpu/nohz_full refused";
+        let hidden = "/sys/devices/system/cpu/isolated refused\n/sys/devices/system/cpu/nohz_full \
+                      refused";
         check(&KNOB, hidden, "unknown");
         check(&KNOB, &format!("{hidden}\n--cpus 2"), "pass CPUSETS, CPU_ISOLATION, RCU_NOCB_CPU built in");
     }

@@ -5,19 +5,21 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "kernel-samepage-merging",
     title: "kernel samepage merging",
-    description: "The thread ksmd compares pages of programs that agreed to it, mostly those of virtual machines, and lets equal ones share \
-           one write-protected page.",
-    rationale: "the first write to a page that was merged takes a page fault and a copy, and ksmd uses CPU time and memory bandwidth while it compares",
-    detection: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not looked at: without one, ksmd finds nothing to \
-           do. With 0, pages that were merged before stay merged.",
-    side_effects: "More memory: a host that only fits its virtual machines because their pages are merged can run out of it when 2 is written.",
+    description: "The thread ksmd compares pages of programs that agreed to it, mostly those of \
+                  virtual machines, and lets equal ones share one write-protected page.",
+    rationale: "the first write to a page that was merged takes a page fault and a copy, and ksmd \
+                uses CPU time and memory bandwidth while it compares",
+    detection: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not looked at: \
+                without one, ksmd finds nothing to do. With 0, pages that were merged before stay \
+                merged.",
+    side_effects: "More memory: a host that only fits its virtual machines because their pages \
+                   are merged can run out of it when 2 is written.",
     wanted: "0, or 2 once to part what was merged",
     fix: || Change::write("/sys/kernel/mm/ksm/run", 2).into(),
     severity: Severity::Medium,
@@ -39,14 +41,10 @@ pub static KNOB: Knob = Knob {
 const RUN: &str = "/sys/kernel/mm/ksm/run";
 
 fn judge(machine: &MachineView) -> Judged {
-    match machine.number_if_present(RUN)? {
-        Some(run @ (0 | 2)) => Ok(Judgement::pass(run.to_string())),
-        Some(1) => Ok(Judgement::fail("1")),
-        Some(other) => {
-            Err(Judgement::unknown(format!("{RUN} is {other}, which means nothing that is known")))
-        }
-        None if machine.kconfig()?.is_yes("KSM") => Err(unknown_absent(RUN)),
-        None => Err(Judgement::not_applicable("this kernel was built without it (CONFIG_KSM)")),
+    match machine.number_with_option(RUN, "KSM", "this kernel was built without it (CONFIG_KSM)")? {
+        run @ (0 | 2) => Ok(Judgement::pass(run.to_string())),
+        1 => Ok(Judgement::fail("1")),
+        other => Err(Judgement::unknown(format!("{RUN} is {other}, which means nothing that is known"))),
     }
 }
 

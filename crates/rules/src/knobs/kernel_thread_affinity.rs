@@ -7,7 +7,7 @@ use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::kernel_threads::{names_allowed_on, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::load_balancing::balanced_cpus;
+use crate::load_balancing;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
@@ -17,14 +17,17 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-affinity",
     title: "affinity of kernel threads",
-    description: "Some threads of the kernel belong to a CPU and cannot be moved (ksoftirqd, ktimers, migration, cpuhp). Others, such as kswapd, \
-           kcompactd, rcu_preempt, jbd2 or kauditd, run wherever their affinity lets them.",
-    rationale: "such a thread takes time from the CPU that matters, throws out what its caches hold, and keeps locks that tasks there may wait for",
-    detection: "The affinity of each kernel thread that can be moved. Threads of interrupts follow these (irq-affinity), rcuo threads are \
-           judged by rcu-offload-affinity, workers by the masks of workqueues. Where the CPUs are out of load balancing such \
-           a thread comes there only by being woken or created there.",
-    side_effects: "The other CPUs run them. Threads that begin later start with the affinity of kthreadd on most kernels: set it too, and look \
-           again after modules were loaded.",
+    description: "Some threads of the kernel belong to a CPU and cannot be moved (ksoftirqd, \
+                  ktimers, migration, cpuhp). Others, such as kswapd, kcompactd, rcu_preempt, \
+                  jbd2 or kauditd, run wherever their affinity lets them.",
+    rationale: "such a thread takes time from the CPU that matters, throws out what its caches \
+                hold, and keeps locks that tasks there may wait for",
+    detection: "The affinity of each kernel thread that can be moved. Threads of interrupts \
+                follow these (irq-affinity), rcuo threads are judged by rcu-offload-affinity, \
+                workers by the masks of workqueues. Where the CPUs are out of load balancing such \
+                a thread comes there only by being woken or created there.",
+    side_effects: "The other CPUs run them. Threads that begin later start with the affinity of \
+                   kthreadd on most kernels: set it too, and look again after modules were loaded.",
     wanted: "movable kernel threads on the other CPUs",
     fix: || {
         Remedy::advice(
@@ -65,7 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
         }
         names => format!("{names} allowed on {}", cpu_list(machine.cpus())),
     };
-    let kept_off = balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty());
+    let kept_off = load_balancing::is_off(machine);
     let severity = if kept_off { Severity::Low } else { Severity::Medium };
     Ok(Judgement::fail(value).severity(severity).fix(Remedy::advice(
         AdviceReason::Threads,

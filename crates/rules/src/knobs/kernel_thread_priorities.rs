@@ -17,24 +17,31 @@ use model::units::{Cpu, CpuSet};
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-priorities",
     title: "priorities of softirq and RCU threads",
-    description: "ksoftirqd/N begins as an ordinary task, ktimers/N (newer kernels with threaded interrupts) and, on PREEMPT_RT, rcuc/N as SCHED_FIFO 1. Some recipes raise \
-           them so that they cannot starve beside real-time tasks that hardly sleep.",
-    rationale: "above a real-time task's priority, these threads run timers, packets and RCU callbacks of others before it",
-    detection: "The priorities of ksoftirqd, ktimers and rcuc of the CPUs that matter. From 50 on they go ahead of the threads of interrupts \
-           that have the default priority.",
-    side_effects: "At their usual priority they starve beside a real-time task that never sleeps: RCU then reports stalls and memory is not \
-           freed. Such a CPU wants its callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads raised.",
+    description: "ksoftirqd/N begins as an ordinary task, ktimers/N (newer kernels with threaded \
+                  interrupts) and, on PREEMPT_RT, rcuc/N as SCHED_FIFO 1. Some recipes raise them \
+                  so that they cannot starve beside real-time tasks that hardly sleep.",
+    rationale: "above a real-time task's priority, these threads run timers, packets and RCU \
+                callbacks of others before it",
+    detection: "The priorities of ksoftirqd, ktimers and rcuc of the CPUs that matter. From 50 on \
+                they go ahead of the threads of interrupts that have the default priority.",
+    side_effects: "At their usual priority they starve beside a real-time task that never sleeps: \
+                   RCU then reports stalls and memory is not freed. Such a CPU wants its \
+                   callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads \
+                   raised.",
     wanted: "ksoftirqd ordinary, ktimers and rcuc SCHED_FIFO 1, unless they starve",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "chrt -o -p 0 PID for ksoftirqd, chrt -f -p 1 PID for ktimers and rcuc, or rcutree.kthread_prio=1 at boot; keep them below the real-time tasks if they have to be raised",
+            "chrt -o -p 0 PID for ksoftirqd, chrt -f -p 1 PID for ktimers and rcuc, or \
+             rcutree.kthread_prio=1 at boot; keep them below the real-time tasks if they have to \
+             be raised",
         )
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
-    disputed: "hosts of real-time guests raise them to 2 to 11 against starvation, below their tasks: `onbeat compare` of runs with and \
-                without, and the kernel log for RCU stalls, tell which is worse",
+    disputed: "hosts of real-time guests raise them to 2 to 11 against starvation, below their \
+               tasks: `onbeat compare` of runs with and without, and the kernel log for RCU \
+               stalls, tell which is worse",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },

@@ -14,11 +14,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kernel-tracing-support",
     title: "support for tracing",
-    description: "EVENT_TRACING lets `onbeat hunt` see what ran when a task was late; the tracers osnoise, timerlat and hwlat look for the \
-           noise of the kernel and of the hardware from inside (osnoise and timerlat from 5.14 on). Built in and not running, they cost next to nothing.",
+    description: "EVENT_TRACING lets `onbeat hunt` see what ran when a task was late; the tracers \
+                  osnoise, timerlat and hwlat look for the noise of the kernel and of the \
+                  hardware from inside (osnoise and timerlat from 5.14 on). Built in and not \
+                  running, they cost next to nothing.",
     rationale: "a late wakeup that nothing has traced can only be guessed at",
     detection: "The kernel's configuration, or else the list of tracers in tracefs.",
-    side_effects: "A kernel with them is larger by some megabytes, and root can look into everything with them.",
+    side_effects: "A kernel with them is larger by some megabytes, and root can look into \
+                   everything with them.",
     wanted: "EVENT_TRACING, OSNOISE_TRACER, TIMERLAT_TRACER and HWLAT_TRACER built in",
     fix: || Remedy::of(NEEDED.iter().map(|(option, _)| Change::kconfig(option, "y"))),
     severity: Severity::Info,
@@ -77,7 +80,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         check(&KNOB, "", "pass all built in");
-        let distribution = "CONFIG_OSNOISE_TRACER=n\nCONFIG_TIMERLAT_TRACER=n\nCONFIG_HWLAT_TRACER=n";
+        let distribution = "CONFIG_OSNOISE_TRACER=n\nCONFIG_TIMERLAT_TRACER=n\n\
+                            CONFIG_HWLAT_TRACER=n";
         let unlisted = format!("{distribution}\n/sys/kernel/tracing refused");
         check(&KNOB, &unlisted, "fail info without OSNOISE_TRACER, TIMERLAT_TRACER, HWLAT_TRACER");
         check(&KNOB, distribution, "pass all built in");

@@ -13,17 +13,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kfence",
     title: "KFENCE",
-    description: "KFENCE puts one allocation of the kernel out of those of each sample interval, 100 ms by default, between guard pages, to find \
-           uses of freed memory and writes beyond its end. It is made to be left on.",
-    rationale: "each interval a work item wakes a worker and the next allocation takes the slow way; with KFENCE_STATIC_KEYS the kernel's code is patched twice per interval, which interrupts every CPU",
-    detection: "The sample interval, 0 where it is off, and from the kernel's configuration whether static keys are used. The interval can only be read by root.",
-    side_effects: "Memory errors of drivers in the field are no longer found: for a product that is a loss of safety and security. Without static \
-           keys, try a longer interval first.",
+    description: "KFENCE puts one allocation of the kernel out of those of each sample interval, \
+                  100 ms by default, between guard pages, to find uses of freed memory and writes \
+                  beyond its end. It is made to be left on.",
+    rationale: "each interval a work item wakes a worker and the next allocation takes the slow \
+                way; with KFENCE_STATIC_KEYS the kernel's code is patched twice per interval, \
+                which interrupts every CPU",
+    detection: "The sample interval, 0 where it is off, and from the kernel's configuration \
+                whether static keys are used. The interval can only be read by root.",
+    side_effects: "Memory errors of drivers in the field are no longer found: for a product that \
+                   is a loss of safety and security. Without static keys, try a longer interval \
+                   first.",
     wanted: "off, or measured",
     fix: || Remedy::from(Change::write(INTERVAL, 0)).persist(Change::cmdline_add("kfence.sample_interval=0")),
     severity: Severity::Low,
     evidence: EvidenceKind::Source,
-    disputed: "the kernel's documentation has it on in production: without static keys, `onbeat measure` with and without it, and `onbeat compare` the two",
+    disputed: "the kernel's documentation has it on in production: without static keys, `onbeat \
+               measure` with and without it, and `onbeat compare` the two",
     persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: KFENCE, implementation details", url: KFENCE }],
     cures: &[SliceKind::Workqueue, SliceKind::Ipi],

@@ -12,10 +12,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "laptop-mode",
     title: "laptop mode",
-    description: "Holds writes back so that a disk can stand still, and writes all that has gathered some seconds after the disk was read. Tools that save power set \
-           vm.laptop_mode. The kernel starts with 0, and newer kernels keep the file and ignore it.",
-    rationale: "all changed data goes to disk at once after a read, a burst that keeps storage, its interrupts and memory busy",
-    detection: "vm.laptop_mode. From 7.0 on it is taken as without effect, whatever it says: laptop mode was taken out of the kernel after 6.19.",
+    description: "Holds writes back so that a disk can stand still, and writes all that has \
+                  gathered some seconds after the disk was read. Tools that save power set \
+                  vm.laptop_mode. The kernel starts with 0, and newer kernels keep the file and \
+                  ignore it.",
+    rationale: "all changed data goes to disk at once after a read, a burst that keeps storage, \
+                its interrupts and memory busy",
+    detection: "vm.laptop_mode. From 7.0 on it is taken as without effect, whatever it says: \
+                laptop mode was taken out of the kernel after 6.19.",
     side_effects: "Disks that turn get less rest.",
     wanted: "0",
     fix: || Remedy::from(Change::sysctl("vm.laptop_mode", 0)).note("stop what sets it"),

@@ -13,12 +13,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "latency-tracers",
     title: "irqsoff and preemptoff tracers",
-    description: "IRQSOFF_TRACER and PREEMPT_TRACER put a hook where the kernel switches interrupts or preemption off and on again, \
-           to find the longest such section. The other tracers do nothing while they are off; these hooks do.",
-    rationale: "each switching of interrupts or preemption goes through a hook, even while nothing is traced",
-    detection: "The kernel's configuration and the list of tracers in tracefs: either is enough. Whether a tracer runs is the affair of the rule tracing-left-on.",
-    side_effects: "Another kernel, and without them only guesses which section kept interrupts off: keep a kernel with them for the search. \
-           `onbeat hunt` does without.",
+    description: "IRQSOFF_TRACER and PREEMPT_TRACER put a hook where the kernel switches \
+                  interrupts or preemption off and on again, to find the longest such section. \
+                  The other tracers do nothing while they are off; these hooks do.",
+    rationale: "each switching of interrupts or preemption goes through a hook, even while \
+                nothing is traced",
+    detection: "The kernel's configuration and the list of tracers in tracefs: either is enough. \
+                Whether a tracer runs is the affair of the rule tracing-left-on.",
+    side_effects: "Another kernel, and without them only guesses which section kept interrupts \
+                   off: keep a kernel with them for the search. `onbeat hunt` does without.",
     wanted: "not built in",
     fix: || Remedy::of(OPTIONS.iter().map(|(option, _)| Change::kconfig(option, "n"))),
     severity: Severity::High,
@@ -26,7 +29,8 @@ pub static KNOB: Knob = Knob {
     persistence: Persistence::Build,
     sources: &[
         Source {
-            title: "kernel: real-time kernel configuration, CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER",
+            title: "kernel: real-time kernel configuration, CONFIG_IRQSOFF_TRACER and \
+                    CONFIG_PREEMPT_TRACER",
             url: RT_CONFIG,
         },
         Source { title: "kernel: ftrace, the tracers", url: FTRACE },

@@ -1,8 +1,7 @@
 //! Debugging of locks, built into the kernel.
 
 use super::sources::{LOCKSTAT, RT_CONFIG};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -12,13 +11,17 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "lock-debugging",
     title: "debugging of locks",
-    description: "Options of the kernel's build that check or count each use of a lock: lockdep (PROVE_LOCKING, LOCK_STAT, \
-           DEBUG_LOCK_ALLOC), and the simpler checks of spinlocks, mutexes and preemption.",
-    rationale: "every lock that the kernel takes and releases costs more, much of it with interrupts off, and lockdep notes what is new to it under one lock for all CPUs",
-    detection: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, which only kernels \
-           with these options have. What a module does for itself is not seen.",
-    side_effects: "Another kernel. While a driver is developed, run it with lockdep for a good while: what it reports are real deadlocks to come. \
-           Do not measure on that kernel.",
+    description: "Options of the kernel's build that check or count each use of a lock: lockdep \
+                  (PROVE_LOCKING, LOCK_STAT, DEBUG_LOCK_ALLOC), and the simpler checks of \
+                  spinlocks, mutexes and preemption.",
+    rationale: "every lock that the kernel takes and releases costs more, much of it with \
+                interrupts off, and lockdep notes what is new to it under one lock for all CPUs",
+    detection: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, \
+                which only kernels with these options have. What a module does for itself is not \
+                seen.",
+    side_effects: "Another kernel. While a driver is developed, run it with lockdep for a good \
+                   while: what it reports are real deadlocks to come. Do not measure on that \
+                   kernel.",
     wanted: "none built in",
     fix: || Remedy::advice(AdviceReason::Kernel, "boot a kernel built without them"),
     severity: Severity::High,
@@ -55,7 +58,8 @@ const SIMPLE: &[&str] = &[
 
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig();
-    // These kernels have a switch that others do not have: it proves the option, whatever the configuration says.
+    // These kernels have a switch that others do not have: it proves the option, whatever the
+    // configuration says.
     let there = |path| matches!(machine.number_if_present(path), Ok(Some(_)));
     let on = |name: &&'static str| {
         let built = config.as_ref().is_ok_and(|config| config.is_yes(name));

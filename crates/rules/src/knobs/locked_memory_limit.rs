@@ -4,7 +4,7 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::login_limits::{granted, judge_privileged};
+use crate::login_limits::{granted, join, judge_privileged, may_be_raised};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::limits_conf::Item;
@@ -13,16 +13,24 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "locked-memory-limit",
     title: "limit on locked memory",
-    description: "RLIMIT_MEMLOCK, how much memory a program may lock with mlock or mlockall without CAP_IPC_LOCK: 8 MiB by default from 5.16 on, 64 KiB before.",
-    rationale: "mlockall takes all memory of a program, the stacks of its threads included, and fails over the limit: then the program meets page faults whenever its memory is taken away or used first",
-    detection: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. What a program needs is not known: 1 GiB counts as enough. \
-           Limits in the units of services are not read, nor those of other sessions.",
-    side_effects: "Memory that is locked is gone for all others: who may lock all of it can bring the machine to its knees.",
+    description: "RLIMIT_MEMLOCK, how much memory a program may lock with mlock or mlockall \
+                  without CAP_IPC_LOCK: 8 MiB by default from 5.16 on, 64 KiB before.",
+    rationale: "mlockall takes all memory of a program, the stacks of its threads included, and \
+                fails over the limit: then the program meets page faults whenever its memory is \
+                taken away or used first",
+    detection: "The limits and capabilities of onbeat's own process, and who is given more at \
+                login by /etc/security/limits.conf and limits.d; users are not named. What a \
+                program needs is not known: 1 GiB counts as enough. Limits in the units of \
+                services are not read, nor those of other sessions.",
+    side_effects: "Memory that is locked is gone for all others: who may lock all of it can bring \
+                   the machine to its knees.",
     wanted: "unlimited, or 1 GiB and more, or a program with CAP_IPC_LOCK",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "a line such as '@realtime - memlock unlimited' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitMEMLOCK=infinity in its unit",
+            "a line such as '@realtime - memlock unlimited' in \
+             /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; \
+             for a service, LimitMEMLOCK=infinity in its unit",
         )
     },
     severity: Severity::Medium,
@@ -78,16 +86,9 @@ fn judge(machine: &MachineView) -> Judged {
     if bytes >= ENOUGH {
         return Ok(Judgement::pass(size(bytes)));
     }
-    let raised = match limit.hard {
-        Some(hard) if hard <= bytes => String::new(),
-        Some(hard) => format!(", may be raised to {}", size(hard)),
-        None => ", may be raised".to_owned(),
-    };
-    let failed = Judgement::fail(size(bytes) + &raised);
+    let failed = Judgement::fail(size(bytes) + &may_be_raised(limit.soft, limit.hard, size));
     Ok(match users() {
-        Ok(Some(users)) => failed.fix(Remedy::advice(AdviceReason::Program, format!(
-            "limits.conf gives it to {users}: join, and log in again; for a service, LimitMEMLOCK=infinity in its unit"
-        ))),
+        Ok(Some(users)) => failed.fix(join(&users, "LimitMEMLOCK=infinity")),
         _ => failed,
     })
 }
@@ -104,7 +105,10 @@ mod tests {
     const ROOT: &str = "/proc/self/status:\n| CapEff: 0000000000004000";
 
     fn limit(soft: &str, hard: &str) -> String {
-        format!("/proc/self/limits:\n| Max locked memory {soft} {hard} bytes\n| Max realtime priority 0 0")
+        format!(
+            "/proc/self/limits:\n| Max locked memory {soft} {hard} bytes\n| Max realtime priority \
+             0 0"
+        )
     }
 
     #[test]

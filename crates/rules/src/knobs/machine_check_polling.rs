@@ -14,25 +14,31 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "machine-check-polling",
     title: "polling for machine checks",
-    description: "On x86 a timer looks on each CPU, every five minutes and more often after a find, whether the processor has corrected an error. \
-           Errors that could not be corrected raise an exception, which has nothing to do with it.",
-    rationale: "a timer of its own comes to each CPU, isolated or not, and reads the registers of all error banks there",
-    detection: "check_interval and ignore_ce, which hold for all CPUs, and mce= on the command line. Whether corrected errors are reported by \
-           an interrupt (CMCI) besides, as on most Intel processors, is not seen. There are no such files where the kernel has no X86_MCE, \
-           or the processor, as a hypervisor shows it, has neither mce nor mca among its flags.",
-    side_effects: "With check_interval 0, corrected errors that no interrupt reports go unseen, and with them the first signs of memory that fails. \
-           ignore_ce switches that interrupt off, too; mce=off gives up the handling of errors that cannot be corrected as well: a machine that \
-           should stop computes on with broken data.",
+    description: "On x86 a timer looks on each CPU, every five minutes and more often after a \
+                  find, whether the processor has corrected an error. Errors that could not be \
+                  corrected raise an exception, which has nothing to do with it.",
+    rationale: "a timer of its own comes to each CPU, isolated or not, and reads the registers of \
+                all error banks there",
+    detection: "check_interval and ignore_ce, which hold for all CPUs, and mce= on the command \
+                line. Whether corrected errors are reported by an interrupt (CMCI) besides, as on \
+                most Intel processors, is not seen. There are no such files where the kernel has \
+                no X86_MCE, or the processor, as a hypervisor shows it, has neither mce nor mca \
+                among its flags.",
+    side_effects: "With check_interval 0, corrected errors that no interrupt reports go unseen, \
+                   and with them the first signs of memory that fails. ignore_ce switches that \
+                   interrupt off, too; mce=off gives up the handling of errors that cannot be \
+                   corrected as well: a machine that should stop computes on with broken data.",
     wanted: "check_interval 0, with machine checks and their interrupt left on",
     fix: || {
         Remedy::from(Change::write(INTERVAL, 0)).note(
-            "only if corrected errors are watched by other means (CMCI, the firmware, a service processor)",
+            "only if corrected errors are watched by other means (CMCI, the firmware, a service \
+             processor)",
         )
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure -D 1h` with timer interrupts \
-                shown tells whether it is worth giving up the reports",
+    disputed: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure \
+               -D 1h` with timer interrupts shown tells whether it is worth giving up the reports",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: sysfs-mce, check_interval and ignore_ce", url: SYSFS_MCE },
@@ -68,7 +74,8 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all([off, ignored(machine), polled(machine)])
 }
 
-/// Goes on unless there is nothing to poll: the kernel makes the files for processors with both flags only.
+/// Goes on unless there is nothing to poll: the kernel makes the files for processors with both
+/// flags only.
 fn there(machine: &MachineView) -> Result<(), Judgement> {
     let absent = |path| matches!(machine.number_if_present(path), Ok(None));
     if !absent(INTERVAL) || !absent(IGNORED) {
@@ -90,8 +97,15 @@ fn switched_off(machine: &MachineView) -> Judged {
     if cmdline.values("mce").any(|value| value == "off") || cmdline.has("nomce") {
         return Ok(Judgement::fail("machine checks are off")
             .severity(Severity::Medium)
-            .because("errors that cannot be corrected are not handled: it saves no more time than check_interval 0")
-            .fix(Remedy::from(Change::cmdline_remove("mce=off")).and(Change::cmdline_remove("nomce")).and(Change::write(INTERVAL, 0))));
+            .because(
+                "errors that cannot be corrected are not handled: it saves no more time than \
+                 check_interval 0",
+            )
+            .fix(
+                Remedy::from(Change::cmdline_remove("mce=off"))
+                    .and(Change::cmdline_remove("nomce"))
+                    .and(Change::write(INTERVAL, 0)),
+            ));
     }
     Ok(Judgement::pass(""))
 }
@@ -101,7 +115,10 @@ fn ignored(machine: &MachineView) -> Judged {
         Some(0) => Ok(Judgement::pass("")),
         Some(_) => Ok(Judgement::fail("ignore_ce 1")
             .severity(Severity::Info)
-            .because("corrected errors are reported by nobody, where check_interval 0 would still leave the interrupt")
+            .because(
+                "corrected errors are reported by nobody, where check_interval 0 would still \
+                 leave the interrupt",
+            )
             .fix(not_ignored(machine))),
         None => Err(unknown_absent(IGNORED)),
     }

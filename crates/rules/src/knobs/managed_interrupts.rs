@@ -3,15 +3,13 @@
 use super::sources::PARAMETERS;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
-use crate::irq_kind::{IrqKind, handler_names, irq_kind};
+use crate::irq_kind::{IrqKind, handler_names, irq_kind, require_affinity, require_all};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::load_balancing::isolate_at_boot;
 use crate::remedy::Remedy;
-use crate::unknown::unknown_from;
 use crate::view::MachineView;
 use crate::words::{cpu_list, truncate_list};
-use facts::Fact;
 use facts::irqs::Irq;
 use model::slice::SliceKind;
 use model::units::CpuSet;
@@ -19,19 +17,24 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "managed-interrupts",
     title: "interrupts that the kernel spreads",
-    description: "The interrupts of a device with many queues (NVMe, some adapters) are spread over the CPUs by the kernel, and nobody can \
-           move them: writing their affinity fails. With managed_irq in isolcpus= a queue of isolated and other CPUs \
-           interrupts one of the others.",
-    rationale: "a queue that CPUs share interrupts one of them for what the others ask for: without managed_irq that can be one that matters",
-    detection: "The CPUs of each queue's interrupt and the one that takes it. A queue with none but CPUs that matter interrupts them only \
-           for what tasks there ask for, and is fine. debugfs says which interrupts are managed; without it only those of \
-           nvme and virtio disks are known by name, and the rest is judged by irq-affinity.",
-    side_effects: "A boot. The flag is best effort, and does nothing for queues of CPUs that matter alone.",
+    description: "The interrupts of a device with many queues (NVMe, some adapters) are spread \
+                  over the CPUs by the kernel, and nobody can move them: writing their affinity \
+                  fails. With managed_irq in isolcpus= a queue of isolated and other CPUs \
+                  interrupts one of the others.",
+    rationale: "a queue that CPUs share interrupts one of them for what the others ask for: \
+                without managed_irq that can be one that matters",
+    detection: "The CPUs of each queue's interrupt and the one that takes it. A queue with none \
+                but CPUs that matter interrupts them only for what tasks there ask for, and is \
+                fine. debugfs says which interrupts are managed; without it only those of nvme \
+                and virtio disks are known by name, and the rest is judged by irq-affinity.",
+    side_effects: "A boot. The flag is best effort, and does nothing for queues of CPUs that \
+                   matter alone.",
     wanted: "no queue shared with other CPUs that interrupts one that matters",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "boot with managed_irq among the flags of isolcpus=, as in isolcpus=managed_irq,domain,LIST, or with fewer queues",
+            "boot with managed_irq among the flags of isolcpus=, as in \
+             isolcpus=managed_irq,domain,LIST, or with fewer queues",
         )
     },
     severity: Severity::Medium,
@@ -84,17 +87,11 @@ fn judge(machine: &MachineView) -> Judged {
         ));
     }
     for irq in &managed {
-        let path = format!("the affinity of interrupt {} ({})", irq.number, handler_names(irq));
-        let Fact::Known(allowed) = &irq.allowed else { return Err(unknown_from(&path, &irq.allowed)) };
-        if mixes(allowed) && !matches!(irq.effective, Fact::Known(_)) {
-            return Err(unknown_from(&path, &irq.effective));
+        if mixes(require_affinity(irq, &irq.allowed)?) {
+            require_affinity(irq, &irq.effective)?;
         }
     }
-    if irqs.missed > 0 || irqs.irqs.is_empty() {
-        return Err(Judgement::unknown(
-            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which have a handler",
-        ));
-    }
+    require_all(irqs)?;
     if managed.is_empty() {
         return Err(Judgement::not_applicable("no interrupt is known as one that the kernel spreads"));
     }
@@ -113,7 +110,8 @@ mod tests {
 
     fn queue(allowed: &str, effective: &str) -> String {
         format!(
-            "/proc/irq/901/smp_affinity_list: {allowed}\n/proc/irq/901/effective_affinity_list: {effective}\n/sys/kernel/irq/901/actions: nvme7q2"
+            "/proc/irq/901/smp_affinity_list: {allowed}\n/proc/irq/901/effective_affinity_list: \
+             {effective}\n/sys/kernel/irq/901/actions: nvme7q2"
         )
     }
 

@@ -1,8 +1,7 @@
 //! Debugging of memory that acts as the kernel was built, without a word on its command line.
 
 use super::sources::{KASAN, KMEMLEAK, PARAMETERS, RT_CONFIG, SLAB};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -15,20 +14,27 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "memory-debugging",
     title: "debugging of memory",
-    description: "Options of the kernel's build that watch its memory: sanitizers (KASAN, KCSAN, KMSAN), the leak detector (DEBUG_KMEMLEAK), \
-           the tracking of objects (DEBUG_OBJECTS), and checks of each allocation (SLUB_DEBUG_ON, DEBUG_PAGEALLOC).",
-    rationale: "each access to memory or each allocation does extra work in the kernel, and the checks of the allocators run under their locks",
-    detection: "The kernel's configuration, and its command line where that switches one of them off (kmemleak=off, slab_debug=-, kasan=off, \
-           debug_pagealloc=off, no_debug_objects). What is only switched on there is the affair of the rule debug-parameters. \
-           Whether kmemleak was stopped later cannot be read, and whether \
-           the processor has the tags of memory (MTE) that KASAN_HW_TAGS needs is not looked at.",
-    side_effects: "Another kernel, or a word on the command line. These checks find corruption that is otherwise found much later: keep a kernel with \
-           them for tests. On arm64, KASAN_HW_TAGS is made for production: dropping it gives up a protection.",
+    description: "Options of the kernel's build that watch its memory: sanitizers (KASAN, KCSAN, \
+                  KMSAN), the leak detector (DEBUG_KMEMLEAK), the tracking of objects \
+                  (DEBUG_OBJECTS), and checks of each allocation (SLUB_DEBUG_ON, DEBUG_PAGEALLOC).",
+    rationale: "each access to memory or each allocation does extra work in the kernel, and the \
+                checks of the allocators run under their locks",
+    detection: "The kernel's configuration, and its command line where that switches one of them \
+                off (kmemleak=off, slab_debug=-, kasan=off, debug_pagealloc=off, \
+                no_debug_objects). What is only switched on there is the affair of the rule \
+                debug-parameters. Whether kmemleak was stopped later cannot be read, and whether \
+                the processor has the tags of memory (MTE) that KASAN_HW_TAGS needs is not looked \
+                at.",
+    side_effects: "Another kernel, or a word on the command line. These checks find corruption \
+                   that is otherwise found much later: keep a kernel with them for tests. On \
+                   arm64, KASAN_HW_TAGS is made for production: dropping it gives up a protection.",
     wanted: "none that acts",
     fix: || {
         Remedy::advice(
             AdviceReason::Kernel,
-            "boot a kernel built without them; until then kmemleak=off, slab_debug=- (slub_debug=- on older kernels), debug_pagealloc=off or no_debug_objects on its command line",
+            "boot a kernel built without them; until then kmemleak=off, slab_debug=- \
+             (slub_debug=- on older kernels), debug_pagealloc=off or no_debug_objects on its \
+             command line",
         )
     },
     severity: Severity::High,

@@ -19,23 +19,29 @@ const NODES: &str = "/sys/devices/system/node/node#/cpulist";
 pub static KNOB: Knob = Knob {
     id: "memory-nodes",
     title: "memory nodes",
-    description: "On machines with several memory nodes (sockets, or parts of one) each CPU has memory of its own node near and all other memory \
-           farther away, with the links between shared by everybody.",
-    rationale: "data that threads on two nodes share is far from one of them: each miss takes longer, and longer still while others load the link between the nodes",
-    detection: "Which nodes the CPUs that matter belong to. Where the memory of a task really is, and at which node its devices are, is not judged: \
-           /proc/PID/numa_maps and the devices' numa_node tell.",
-    side_effects: "Fewer CPUs to choose from. A task also needs its memory there: bind it (numactl --membind, cpuset.mems) before it allocates.",
+    description: "On machines with several memory nodes (sockets, or parts of one) each CPU has \
+                  memory of its own node near and all other memory farther away, with the links \
+                  between shared by everybody.",
+    rationale: "data that threads on two nodes share is far from one of them: each miss takes \
+                longer, and longer still while others load the link between the nodes",
+    detection: "Which nodes the CPUs that matter belong to. Where the memory of a task really is, \
+                and at which node its devices are, is not judged: /proc/PID/numa_maps and the \
+                devices' numa_node tell.",
+    side_effects: "Fewer CPUs to choose from. A task also needs its memory there: bind it \
+                   (numactl --membind, cpuset.mems) before it allocates.",
     wanted: "all on one node",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "choose CPUs of one node, that of their device if there is one, and bind the task's memory to it",
+            "choose CPUs of one node, that of their device if there is one, and bind the task's \
+             memory to it",
         )
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "tasks that share nothing may well be spread, each with its own memory: `onbeat compare` a run with all threads on one node and \
-                one with them spread, beside a load on memory",
+    disputed: "tasks that share nothing may well be spread, each with its own memory: `onbeat \
+               compare` a run with all threads on one node and one with them spread, beside a \
+               load on memory",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: what is NUMA?", url: NUMA },
@@ -103,7 +109,8 @@ mod tests {
     /// Two nodes with these CPUs.
     fn nodes(first: &str, second: &str) -> String {
         format!(
-            "/sys/devices/system/node/node0/cpulist: {first}\n/sys/devices/system/node/node1/cpulist: {second}"
+            "/sys/devices/system/node/node0/cpulist: {first}\n\
+             /sys/devices/system/node/node1/cpulist: {second}"
         )
     }
 

@@ -1,8 +1,7 @@
 //! Mitigations of processor vulnerabilities: a report, and no advice to switch them off.
 
 use super::sources::{HW_VULN, PARAMETERS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -16,25 +15,31 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "mitigations",
     title: "mitigations of processor vulnerabilities",
-    description: "Against processors that leak data the kernel does more at each entry, exit and switch of tasks. mitigations=off, and words for \
-           single vulnerabilities, leave that out, and with it the protection. Real-time recipes copy them from each other.",
-    rationale: "what is saved at each entry into the kernel is bought with memory that any program, guest or script of a browser may read",
-    detection: "Words on the command line that switch mitigations off or leave them out of some ways in, and a kernel built without them \
-           (CPU_MITIGATIONS, or the option of a single one). Which of them this processor needs, and what each costs here, is not \
-           judged; /sys/devices/system/cpu/vulnerabilities says what is in force.",
-    side_effects: "With mitigations each system call, interrupt and switch takes longer; by how much depends on the processor, its microcode \
-           and how often the program enters the kernel.",
+    description: "Against processors that leak data the kernel does more at each entry, exit and \
+                  switch of tasks. mitigations=off, and words for single vulnerabilities, leave \
+                  that out, and with it the protection. Real-time recipes copy them from each \
+                  other.",
+    rationale: "what is saved at each entry into the kernel is bought with memory that any \
+                program, guest or script of a browser may read",
+    detection: "Words on the command line that switch mitigations off or leave them out of some \
+                ways in, and a kernel built without them (CPU_MITIGATIONS, or the option of a \
+                single one). Which of them this processor needs, and what each costs here, is not \
+                judged; /sys/devices/system/cpu/vulnerabilities says what is in force.",
+    side_effects: "With mitigations each system call, interrupt and switch takes longer; by how \
+                   much depends on the processor, its microcode and how often the program enters \
+                   the kernel.",
     wanted: "left to the kernel",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take these words off the kernel's command line, or boot a kernel built with CPU_MITIGATIONS, unless no code that is not trusted can ever run on this machine",
+            "take these words off the kernel's command line, or boot a kernel built with \
+             CPU_MITIGATIONS, unless no code that is not trusted can ever run on this machine",
         )
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "whether it is worth it depends on the processor and the program: `onbeat compare` of runs with and without tells what \
-                is gained; what is lost is the protection",
+    disputed: "whether it is worth it depends on the processor and the program: `onbeat compare` \
+               of runs with and without tells what is gained; what is lost is the protection",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: hardware vulnerabilities", url: HW_VULN },
@@ -51,9 +56,9 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Parameters of single mitigations whose value names what is done: the values that leave it out, or leave it
-/// out of some of the ways in (kernel-parameters.txt, and arch/x86/kernel/cpu/bugs.c for the words that it
-/// takes).
+/// Parameters of single mitigations whose value names what is done: the values that leave it out,
+/// or leave it out of some of the ways in (kernel-parameters.txt, and arch/x86/kernel/cpu/bugs.c
+/// for the words that it takes).
 const VALUES: &[(&str, &[&str])] = &[
     ("gather_data_sampling", &["off"]),
     ("indirect_target_selection", &["off", "vmexit"]),
@@ -122,8 +127,8 @@ fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline()?;
     let mut off = by_vector(machine, cmdline);
     for (name, values) in VALUES {
-        // A list of words, of which the last that names a mitigation counts; so with the parameter given
-        // again.
+        // A list of words, of which the last that names a mitigation counts; so with the parameter
+        // given again.
         let mut words = cmdline.values(name).flat_map(|value| value.split(','));
         let last = words.rfind(|word| !BESIDES.contains(word));
         off.extend(last.filter(|word| values.contains(word)).map(|word| format!("{name}={word}")));
@@ -131,8 +136,8 @@ fn judge(machine: &MachineView) -> Judged {
     off.extend(WORDS.iter().filter(|name| cmdline.has(name)).map(|name| (*name).to_owned()));
     for name in SWITCHES {
         let value = cmdline.value(name);
-        // KVM takes two words besides, never and force (arch/x86/kvm/mmu/mmu.c); the first begins as a no
-        // does.
+        // KVM takes two words besides, never and force (arch/x86/kvm/mmu/mmu.c); the first begins
+        // as a no does.
         let is_off = |value: &&str| kbool(value) == Some(false) && *value != "force";
         off.extend(value.filter(is_off).map(|value| format!("{name}={value}")));
     }
@@ -177,8 +182,8 @@ fn built_without(machine: &MachineView) -> Vec<String> {
     OPTIONS.iter().filter(|name| is_off(name)).map(|name| (*name).to_owned()).collect()
 }
 
-/// Options of single mitigations with "default y" (arch/x86/Kconfig, arch/arm64/Kconfig), by their present
-/// names and those before 6.9.
+/// Options of single mitigations with "default y" (arch/x86/Kconfig, arch/arm64/Kconfig), by their
+/// present names and those before 6.9.
 const OPTIONS: &[&str] = &[
     "CPU_IBPB_ENTRY",
     "CPU_IBRS_ENTRY",
@@ -222,25 +227,32 @@ mod tests {
     /// Every parameter of kernel-parameters.txt (6.18) that leaves a mitigation out: those that
     /// `mitigations=off` stands for, those of the pages of hw-vuln, and the architectures' own.
     const DOCUMENTED: &str = "mitigations=off gather_data_sampling=off \
-        indirect_target_selection=off indirect_target_selection=vmexit kpti=0 kpti=off \
-        kvm.nx_huge_pages=off kvm.nx_huge_pages=never \
-        kvm-intel.vmentry_l1d_flush=never l1tf=off mds=off mmio_stale_data=off no_entry_flush \
-        no_rfi_flush no_stf_barrier no_uaccess_flush nobp=0 nopti nospec nospec_store_bypass_disable \
-        nospectre_bhb nospectre_v1 nospectre_v2 pti=off reg_file_data_sampling=off retbleed=off \
-        retbleed=off,nosmt retbleed=nosmt,off spec_rstack_overflow=off spec_rstack_overflow=microcode \
-        spec_rstack_overflow=ibpb-vmexit spec_store_bypass_disable=off spectre_bhi=off \
-        spectre_bhi=vmexit spectre_v2=off spectre_v2_user=off srbds=off ssbd=force-off stf_barrier=off \
-        tsa=off tsa=user tsa=vm tsx_async_abort=off vmscape=off";
+                              indirect_target_selection=off indirect_target_selection=vmexit \
+                              kpti=0 kpti=off kvm.nx_huge_pages=off kvm.nx_huge_pages=never \
+                              kvm-intel.vmentry_l1d_flush=never l1tf=off mds=off \
+                              mmio_stale_data=off no_entry_flush no_rfi_flush no_stf_barrier \
+                              no_uaccess_flush nobp=0 nopti nospec nospec_store_bypass_disable \
+                              nospectre_bhb nospectre_v1 nospectre_v2 pti=off \
+                              reg_file_data_sampling=off retbleed=off retbleed=off,nosmt \
+                              retbleed=nosmt,off spec_rstack_overflow=off \
+                              spec_rstack_overflow=microcode spec_rstack_overflow=ibpb-vmexit \
+                              spec_store_bypass_disable=off spectre_bhi=off spectre_bhi=vmexit \
+                              spectre_v2=off spectre_v2_user=off srbds=off ssbd=force-off \
+                              stf_barrier=off tsa=off tsa=user tsa=vm tsx_async_abort=off \
+                              vmscape=off";
 
     /// Values of the same parameters that leave it in force.
-    const KEPT: &str = "mitigations=auto mitigations=auto,nosmt gather_data_sampling=force indirect_target_selection=on \
-        indirect_target_selection=force kpti=1 kvm.nx_huge_pages=auto kvm.nx_huge_pages=force \
-        kvm.mitigate_smt_rsb=1 kvm.mitigate_smt_rsb=0 kvm-intel.vmentry_l1d_flush=cond l1tf=full l1tf=flush,nosmt \
-        l1tf=flush,nowarn mds=full mds=full,nosmt mmio_stale_data=full,nosmt nobp=1 pti=on pti=auto \
-        reg_file_data_sampling=on retbleed=auto retbleed=auto,nosmt retbleed=unret,nosmt \
-        spec_rstack_overflow=safe-ret spec_rstack_overflow=ibpb spec_store_bypass_disable=prctl \
-        spectre_bhi=on spectre_v2=on spectre_v2=eibrs,lfence spectre_v2_user=prctl ssbd=kernel srbds=on \
-        tsa=on tsx_async_abort=full,nosmt vmscape=ibpb vmscape=force";
+    const KEPT: &str = "mitigations=auto mitigations=auto,nosmt gather_data_sampling=force \
+                        indirect_target_selection=on indirect_target_selection=force kpti=1 \
+                        kvm.nx_huge_pages=auto kvm.nx_huge_pages=force kvm.mitigate_smt_rsb=1 \
+                        kvm.mitigate_smt_rsb=0 kvm-intel.vmentry_l1d_flush=cond l1tf=full \
+                        l1tf=flush,nosmt l1tf=flush,nowarn mds=full mds=full,nosmt \
+                        mmio_stale_data=full,nosmt nobp=1 pti=on pti=auto \
+                        reg_file_data_sampling=on retbleed=auto retbleed=auto,nosmt \
+                        retbleed=unret,nosmt spec_rstack_overflow=safe-ret \
+                        spec_rstack_overflow=ibpb spec_store_bypass_disable=prctl spectre_bhi=on \
+                        spectre_v2=on spectre_v2=eibrs,lfence spectre_v2_user=prctl ssbd=kernel \
+                        srbds=on tsa=on tsx_async_abort=full,nosmt vmscape=ibpb vmscape=force";
 
     /// Of a kernel that knows attack vectors.
     const LATER: &str = "/proc/sys/kernel/osrelease: 6.17.1

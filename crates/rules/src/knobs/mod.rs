@@ -106,7 +106,7 @@ mod writeback_affinity;
 mod writeback_interval;
 mod zone_reclaim;
 
-use super::Knob;
+use crate::knob::Knob;
 
 /// Every knob, in the alphabet's order: findings keep it.
 pub static ALL: &[&Knob] = &[

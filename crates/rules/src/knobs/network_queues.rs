@@ -1,8 +1,7 @@
 //! Receive packet steering: which CPUs take packets over from the one that was interrupted.
 
 use super::sources::{NET_SCALING, PER_CPU_KTHREADS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -17,19 +16,24 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "network-queues",
     title: "receive packet steering",
-    description: "rps_cpus of a receive queue names the CPUs that take packets over from the one that was interrupted: each gets its share \
-           by an interrupt from that CPU, and takes it through the network stack in softirq, or in its backlog_napi thread. 0, the default, switches it off. New \
-           queues begin with net.core.rps_default_mask, on kernels that have it.",
-    rationale: "packets of others come to the CPUs that matter as interrupts and softirqs, as many as the sender likes",
-    detection: "The mask of each receive queue. xps_cpus is not judged: it only says which queue a CPU sends by. A kernel that was \
-           booted with isolcpus= or nohz_full= leaves their CPUs out of what is written; partitions do not do that. Interfaces of other \
-           network namespaces are not seen.",
+    description: "rps_cpus of a receive queue names the CPUs that take packets over from the one \
+                  that was interrupted: each gets its share by an interrupt from that CPU, and \
+                  takes it through the network stack in softirq, or in its backlog_napi thread. \
+                  0, the default, switches it off. New queues begin with \
+                  net.core.rps_default_mask, on kernels that have it.",
+    rationale: "packets of others come to the CPUs that matter as interrupts and softirqs, as \
+                many as the sender likes",
+    detection: "The mask of each receive queue. xps_cpus is not judged: it only says which queue \
+                a CPU sends by. A kernel that was booted with isolcpus= or nohz_full= leaves \
+                their CPUs out of what is written; partitions do not do that. Interfaces of other \
+                network namespaces are not seen.",
     side_effects: "Fewer CPUs receive: with a single fast interface that can be throughput.",
     wanted: "0, or none of the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "echo 0 >/sys/class/net/NAME/queues/rx-N/rps_cpus for each, or the mask of the other CPUs instead of 0",
+            "echo 0 >/sys/class/net/NAME/queues/rx-N/rps_cpus for each, or the mask of the other \
+             CPUs instead of 0",
         )
     },
     severity: Severity::Medium,
@@ -100,13 +104,15 @@ mod tests {
     fn each_queue_counts() {
         check(&KNOB, "", "pass none to CPU 2-3");
         check(&KNOB, "/sys/class/net/eth0/queues/rx-0/rps_cpus: 00000000,00000003", "pass");
-        let two = "/sys/class/net/eth0/queues/rx-0/rps_cpus: 8\n/sys/class/net/eth0/queues/rx-10/rps_cpus: f";
+        let two = "/sys/class/net/eth0/queues/rx-0/rps_cpus: 8\n\
+                   /sys/class/net/eth0/queues/rx-10/rps_cpus: f";
         check(&KNOB, two, "fail medium eth0 rx-0, eth0 rx-10 to CPU 2-3");
         check(&KNOB, &format!("{two}\n/sys/class/net/lo/queues/rx-0/rps_cpus refused"), "fail medium");
         check(&KNOB, "/sys/class/net/lo/queues/rx-0/rps_cpus: x", "unknown");
         check(
             &KNOB,
-            "/sys/class/net/lo/queues absent\n/sys/class/net/eth0/queues absent\n/sys/class/net/lo/mtu: 1",
+            "/sys/class/net/lo/queues absent\n/sys/class/net/eth0/queues absent\n\
+             /sys/class/net/lo/mtu: 1",
             "not-applicable this kernel steers no packets (CONFIG_RPS is not set)",
         );
         check(&KNOB, "/sys/class/net absent", "unknown");

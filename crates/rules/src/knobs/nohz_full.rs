@@ -2,8 +2,7 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -17,24 +16,31 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "nohz-full",
     title: "full dynticks",
-    description: "CPUs in nohz_full= stop their tick while they run a single task. In return each way into the kernel and back keeps accounts that \
-           the tick kept before, and all their callbacks of RCU are run elsewhere.",
-    rationale: "a loop that sleeps and wakes enters the kernel all the time and pays for the accounts at each turn; one that never enters it is only disturbed by the tick",
-    detection: "/sys/devices/system/cpu/nohz_full. A kernel built with NO_HZ_FULL whose list is empty behaves like one without. \
-           Whether the tick really stops is not seen here: a second task, a POSIX CPU timer or an unstable clocksource keeps it.",
-    side_effects: "With it system calls, page faults and interrupts on these CPUs cost more, there must be one task per CPU, and the CPU that \
-           booted cannot be among them on most kernels. Without it a polling task meets a tick of a few microseconds 100 to 1000 times a second.",
+    description: "CPUs in nohz_full= stop their tick while they run a single task. In return each \
+                  way into the kernel and back keeps accounts that the tick kept before, and all \
+                  their callbacks of RCU are run elsewhere.",
+    rationale: "a loop that sleeps and wakes enters the kernel all the time and pays for the \
+                accounts at each turn; one that never enters it is only disturbed by the tick",
+    detection: "/sys/devices/system/cpu/nohz_full. A kernel built with NO_HZ_FULL whose list is \
+                empty behaves like one without. Whether the tick really stops is not seen here: a \
+                second task, a POSIX CPU timer or an unstable clocksource keeps it.",
+    side_effects: "With it system calls, page faults and interrupts on these CPUs cost more, \
+                   there must be one task per CPU, and the CPU that booted cannot be among them \
+                   on most kernels. Without it a polling task meets a tick of a few microseconds \
+                   100 to 1000 times a second.",
     wanted: "for a loop that sleeps none of its CPUs, for one that polls all of them",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs that matter out of nohz_full= on the kernel's command line, and name them in rcu_nocbs=",
+            "take the CPUs that matter out of nohz_full= on the kernel's command line, and name \
+             them in rcu_nocbs=",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "the kernel's guide wants it off for periodic loops, tuned's profile cpu-partitioning sets it for all isolated CPUs: \
-                `onbeat measure` the loop with and without it, and `onbeat compare` the two",
+    disputed: "the kernel's guide wants it off for periodic loops, tuned's profile \
+               cpu-partitioning sets it for all isolated CPUs: `onbeat measure` the loop with and \
+               without it, and `onbeat compare` the two",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ_FULL", url: RT_CONFIG },
@@ -65,7 +71,8 @@ fn judge(machine: &MachineView) -> Judged {
     let facts = machine.facts();
     let online = machine.known(&facts.online, "/sys/devices/system/cpu/online")?;
     let (list, built) = match &facts.nohz_full {
-        // The file comes with the option; beside it is that of the CPUs online, which could be read.
+        // The file comes with the option; beside it is that of the CPUs online, which could be
+        // read.
         Fact::Absent => (Default::default(), false),
         list => (machine.known(list, LIST)?.and(online), true),
     };
@@ -91,7 +98,8 @@ fn judge(machine: &MachineView) -> Judged {
         .fix(kept_prompt(machine, fix)))
 }
 
-/// The list with these CPUs alone. Callbacks stay off the others: `nohz_full=` offloaded them as `rcu_nocbs=` does.
+/// The list with these CPUs alone. Callbacks stay off the others: `nohz_full=` offloaded them as
+/// `rcu_nocbs=` does.
 fn without(machine: &MachineView, rest: &CpuSet) -> Remedy {
     let list = match rest.is_empty() {
         true => Change::cmdline_remove("nohz_full"),

@@ -13,11 +13,14 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "numa-balancing",
     title: "automatic NUMA balancing",
-    description: "On machines of several memory nodes the kernel unmaps pages of each task from time to time, sees by the page faults \
-           from which node they are used, and moves pages and tasks to one another.",
-    rationale: "the task takes page faults that it would not have, waits while pages move, and may be moved itself; locking memory does not help",
+    description: "On machines of several memory nodes the kernel unmaps pages of each task from \
+                  time to time, sees by the page faults from which node they are used, and moves \
+                  pages and tasks to one another.",
+    rationale: "the task takes page faults that it would not have, waits while pages move, and \
+                may be moved itself; locking memory does not help",
     detection: "/proc/sys/kernel/numa_balancing. PREEMPT_RT kernels cannot have it.",
-    side_effects: "Programs whose memory is far from their CPUs are no longer put right: bind what needs much memory bandwidth to a node with numactl.",
+    side_effects: "Programs whose memory is far from their CPUs are no longer put right: bind \
+                   what needs much memory bandwidth to a node with numactl.",
     wanted: "0",
     fix: || {
         Remedy::from(Change::sysctl("kernel.numa_balancing", 0))
@@ -65,8 +68,8 @@ mod tests {
     fn only_kernels_that_have_it() {
         check(&KNOB, "", "not-applicable PREEMPT_RT kernels do not have it");
         check(&KNOB, "/proc/sys/kernel/numa_balancing: 2", "fail medium 2");
-        let other =
-            "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\nCONFIG_PREEMPT_RT=n\nCONFIG_NUMA_BALANCING";
+        let other = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\nCONFIG_PREEMPT_RT=n\n\
+                     CONFIG_NUMA_BALANCING";
         check(&KNOB, &format!("{other}=n"), "not-applicable the kernel has no NUMA_BALANCING");
         check(&KNOB, &format!("{other}=y"), "unknown");
         check(&KNOB, &format!("{other}=n\n/boot refused"), "unknown");

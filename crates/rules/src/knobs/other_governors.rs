@@ -1,11 +1,11 @@
-//! Frequency governors beside the one in use: whether a write somewhere can make the clock follow the load.
+//! Frequency governors beside the one in use: whether a write somewhere can make the clock follow
+//! the load.
 
 use std::collections::BTreeMap;
 
 use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -25,18 +25,25 @@ const MAX: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
 pub static KNOB: Knob = Knob {
     id: "other-governors",
     title: "governors that follow the load",
-    description: "A kernel that has ondemand, conservative or schedutil, built in or as a module, takes any of them when a program writes its \
-           name to scaling_governor; a module is then loaded by itself.",
-    rationale: "a power daemon or a desktop's applet can change how the clock behaves while the machine runs, and what was measured no longer holds",
-    detection: "The kernel's configuration, the governors that are loaded, and the driver and range of each CPU that matters. intel_pstate and amd-pstate in active mode \
-           take no generic governor; a range of one frequency leaves none of them anything to choose. Which programs may write is not seen.",
-    side_effects: "With a range of one frequency the clock stays at its top, with its power and heat, and powersave no longer lowers it. A kernel \
-           without these governors has to be built.",
+    description: "A kernel that has ondemand, conservative or schedutil, built in or as a module, \
+                  takes any of them when a program writes its name to scaling_governor; a module \
+                  is then loaded by itself.",
+    rationale: "a power daemon or a desktop's applet can change how the clock behaves while the \
+                machine runs, and what was measured no longer holds",
+    detection: "The kernel's configuration, the governors that are loaded, and the driver and \
+                range of each CPU that matters. intel_pstate and amd-pstate in active mode take \
+                no generic governor; a range of one frequency leaves none of them anything to \
+                choose. Which programs may write is not seen.",
+    side_effects: "With a range of one frequency the clock stays at its top, with its power and \
+                   heat, and powersave no longer lowers it. A kernel without these governors has \
+                   to be built.",
     wanted: "only governors that hold the clock, or a range of one frequency",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "echo what scaling_max_freq says >/sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq for the CPUs that matter, or boot a kernel built with those governors alone that hold the clock",
+            "echo what scaling_max_freq says \
+             >/sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq for the CPUs that matter, or \
+             boot a kernel built with those governors alone that hold the clock",
         )
     },
     severity: Severity::Medium,
@@ -44,7 +51,8 @@ pub static KNOB: Knob = Knob {
     persistence: Persistence::Runtime,
     sources: &[
         Source {
-            title: "kernel: real-time kernel configuration, non-performance CPU frequency governors",
+            title: "kernel: real-time kernel configuration, non-performance CPU frequency \
+                    governors",
             url: RT_CONFIG,
         },
         Source { title: "kernel: CPU performance scaling, policy interface in sysfs", url: CPUFREQ },
@@ -76,7 +84,8 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Governors that follow the load; powersave and userspace hold the clock, which the kernel's guide allows.
+/// Governors that follow the load; powersave and userspace hold the clock, which the kernel's guide
+/// allows.
 const FOLLOW: &[&str] = &["ondemand", "conservative", "schedutil"];
 
 fn judge(machine: &MachineView) -> Judged {
@@ -154,7 +163,8 @@ fn option(governor: &str) -> String {
     format!("CPU_FREQ_GOV_{}", governor.to_uppercase())
 }
 
-/// The governors that follow the load, with how the kernel has them; what is loaded needs no configuration to prove it.
+/// The governors that follow the load, with how the kernel has them; what is loaded needs no
+/// configuration to prove it.
 fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
     let offered = PerCpuSetting::of(machine, AVAILABLE, parse_words);
     let loaded =
@@ -170,11 +180,12 @@ fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
     if !found.is_empty() {
         return Ok(found);
     }
-    // A frequency driver runs, and with CPU_FREQ every configuration says of this governor whether it is set: one that does not
-    // is another kernel's.
+    // A frequency driver runs, and with CPU_FREQ every configuration says of this governor whether
+    // it is set: one that does not is another kernel's.
     match config?.get("CPU_FREQ_GOV_ONDEMAND") {
         Setting::Absent => Err(Judgement::unknown(
-            "the kernel's configuration does not mention CPU_FREQ_GOV_ONDEMAND, and a frequency driver runs: it is another kernel's",
+            "the kernel's configuration does not mention CPU_FREQ_GOV_ONDEMAND, and a frequency \
+             driver runs: it is another kernel's",
         )),
         _ => Ok(found),
     }
@@ -228,7 +239,8 @@ mod tests {
         check(
             &KNOB,
             &none,
-            "not-applicable no frequency driver took these CPUs: see cpufreq-governor for their clock",
+            "not-applicable no frequency driver took these CPUs: see cpufreq-governor for their \
+             clock",
         );
         check(
             &KNOB,
@@ -244,7 +256,8 @@ mod tests {
         check(&KNOB, &format!("{}\n{both}", set("cpufreq-dt", "1", "2")), "unknown");
         check(&KNOB, &format!("{}\n{max} refused", set("cpufreq-dt", "1", "2")), "fail medium");
         check(&KNOB, &format!("{}\n/boot refused", set("cpufreq-dt", "1", "2")), "unknown");
-        let offered = "/sys/devices/system/cpu/cpu2/cpufreq/scaling_available_governors: performance";
+        let offered = "/sys/devices/system/cpu/cpu2/cpufreq/scaling_available_governors: \
+                       performance";
         check(&KNOB, &format!("{}\n/boot refused\n{offered}", set("cpufreq-dt", "1", "2")), "unknown");
         check(
             &KNOB,

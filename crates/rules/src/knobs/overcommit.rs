@@ -12,12 +12,16 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "overcommit",
     title: "memory overcommit",
-    description: "Whether programs may be promised more memory than there is: by a guess (0, the default), always (1), or never beyond swap \
-           and a share of the memory (2).",
-    rationale: "where more was promised than there is, the last program to touch its memory sets off reclaim and then the OOM killer, which looks through all tasks and may choose the wrong one",
-    detection: "vm.overcommit_memory. Whether memory is short is not looked at: with enough of it the setting makes no difference.",
-    side_effects: "With 2, programs that ask for far more than they use, such as those with many threads or large heaps, are refused memory and may \
-           not start; vm.overcommit_ratio has to fit the machine.",
+    description: "Whether programs may be promised more memory than there is: by a guess (0, the \
+                  default), always (1), or never beyond swap and a share of the memory (2).",
+    rationale: "where more was promised than there is, the last program to touch its memory sets \
+                off reclaim and then the OOM killer, which looks through all tasks and may choose \
+                the wrong one",
+    detection: "vm.overcommit_memory. Whether memory is short is not looked at: with enough of it \
+                the setting makes no difference.",
+    side_effects: "With 2, programs that ask for far more than they use, such as those with many \
+                   threads or large heaps, are refused memory and may not start; \
+                   vm.overcommit_ratio has to fit the machine.",
     wanted: "2, on machines whose programs are known",
     fix: || {
         Remedy::from(Change::sysctl("vm.overcommit_memory", 2))
@@ -25,9 +29,10 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
-    disputed: "a real-time program that has allocated and locked its memory at its start does not depend on it, and 2 breaks programs that a \
-                desktop or a container host runs: `onbeat measure` under the machine's heaviest load tells whether reclaim or the OOM \
-                killer ever shows among the spikes",
+    disputed: "a real-time program that has allocated and locked its memory at its start does not \
+               depend on it, and 2 breaks programs that a desktop or a container host runs: \
+               `onbeat measure` under the machine's heaviest load tells whether reclaim or the \
+               OOM killer ever shows among the spikes",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: overcommit accounting", url: OVERCOMMIT },

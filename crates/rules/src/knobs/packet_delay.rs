@@ -15,11 +15,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "packet-delay",
     title: "packets that wait for a timer",
-    description: "With gro_flush_timeout an interface may keep packets that it joins, and with napi_defer_hard_irqs its interrupts stay \
-           masked after a poll: a timer polls again, that many nanoseconds later, instead of the next packet's interrupt.",
-    rationale: "a thread that waits for a packet is woken by the timer, up to the timeout later, and the timer's own interrupt comes in between",
-    detection: "gro_flush_timeout and napi_defer_hard_irqs of each interface. From 6.13 on a queue can have its own values over netlink, which \
-           are not read, and neither is what the interface itself puts off (ethtool -c).",
+    description: "With gro_flush_timeout an interface may keep packets that it joins, and with \
+                  napi_defer_hard_irqs its interrupts stay masked after a poll: a timer polls \
+                  again, that many nanoseconds later, instead of the next packet's interrupt.",
+    rationale: "a thread that waits for a packet is woken by the timer, up to the timeout later, \
+                and the timer's own interrupt comes in between",
+    detection: "gro_flush_timeout and napi_defer_hard_irqs of each interface. From 6.13 on a \
+                queue can have its own values over netlink, which are not read, and neither is \
+                what the interface itself puts off (ethtool -c).",
     side_effects: "More interrupts under load, and less throughput.",
     wanted: "gro_flush_timeout 0",
     fix: || Change::each(Vec::new(), CALLED, "", 0).into(),

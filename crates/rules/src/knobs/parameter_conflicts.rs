@@ -21,13 +21,18 @@ use std::collections::BTreeSet;
 pub static KNOB: Knob = Knob {
     id: "parameter-conflicts",
     title: "contradictory kernel parameters",
-    description: "A word that stands on the command line twice, with two values: of most the last one counts, and those that add up, such as console= \
-           and hugepages=, are none of these. Of isolcpus= and nohz_full= the first counts, as the kernel refuses a list that differs from the one it took. Before 5.18 it refused lists that differ between these two \
-           as well.",
-    rationale: "one of the two values has no effect, and which of them depends on the word: CPUs stay unisolated that were thought to be",
-    detection: "The command line that the kernel booted with. Words come from the boot loader, from what is built into the kernel, and from \
-           drop-in files, so two of them often stand far apart. Kernels called 5.14 come from distributions that took over much of later ones: \
-           of them it is not known whether they take different lists in isolcpus= and nohz_full=.",
+    description: "A word that stands on the command line twice, with two values: of most the last \
+                  one counts, and those that add up, such as console= and hugepages=, are none of \
+                  these. Of isolcpus= and nohz_full= the first counts, as the kernel refuses a \
+                  list that differs from the one it took. Before 5.18 it refused lists that \
+                  differ between these two as well.",
+    rationale: "one of the two values has no effect, and which of them depends on the word: CPUs \
+                stay unisolated that were thought to be",
+    detection: "The command line that the kernel booted with. Words come from the boot loader, \
+                from what is built into the kernel, and from drop-in files, so two of them often \
+                stand far apart. Kernels called 5.14 come from distributions that took over much \
+                of later ones: of them it is not known whether they take different lists in \
+                isolcpus= and nohz_full=.",
     side_effects: "Nothing but a boot; the value that wins may change with it.",
     wanted: "each word with one value",
     fix: || {
@@ -137,8 +142,8 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
 fn one_list_for_all(machine: &MachineView) -> Result<bool, Judgement> {
     match machine.series()? {
         (5, 14) => Err(Judgement::unknown(
-            "isolcpus= and nohz_full= differ, and whether a distribution's 5.14 takes both is not known: its log says \
-             \"nohz_full= must match isolcpus=\" if not",
+            "isolcpus= and nohz_full= differ, and whether a distribution's 5.14 takes both is not \
+             known: its log says \"nohz_full= must match isolcpus=\" if not",
         )),
         series => Ok(series < (5, 18)),
     }
@@ -191,7 +196,8 @@ mod tests {
         check(&KNOB, "cmdline + psi=1\ncmdline + psi=on", "pass none");
         check(
             &KNOB,
-            "cmdline + hugepagesz=2M\ncmdline + hugepagesz=1G\ncmdline + rd.lvm.lv=a/b\ncmdline + rd.lvm.lv=a/c",
+            "cmdline + hugepagesz=2M\ncmdline + hugepagesz=1G\ncmdline + rd.lvm.lv=a/b\ncmdline + \
+             rd.lvm.lv=a/c",
             "pass none",
         );
         // These add up.

@@ -12,15 +12,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "parameter-length",
     title: "length of the command line",
-    description: "The kernel keeps so many bytes of its command line and drops the rest: 2048 on x86, arm64 and POWER, 1024 on 32-bit Arm, \
-           256 on some small ones.",
-    rationale: "words that do not fit have no effect, and nothing says so: lists of isolated CPUs mostly stand at the end",
-    detection: "The length of the line that the kernel kept, against the limit of its architecture. Serial numbers and what stands after -- \
-           are left out, so the line may be a little longer than it looks. Words of a boot configuration (bootconfig) stand in the line \
-           without taking its room: with one, nothing can be said of a long line. Some boot loaders cut earlier.",
+    description: "The kernel keeps so many bytes of its command line and drops the rest: 2048 on \
+                  x86, arm64 and POWER, 1024 on 32-bit Arm, 256 on some small ones.",
+    rationale: "words that do not fit have no effect, and nothing says so: lists of isolated CPUs \
+                mostly stand at the end",
+    detection: "The length of the line that the kernel kept, against the limit of its \
+                architecture. Serial numbers and what stands after -- are left out, so the line \
+                may be a little longer than it looks. Words of a boot configuration (bootconfig) \
+                stand in the line without taking its room: with one, nothing can be said of a \
+                long line. Some boot loaders cut earlier.",
     side_effects: "Nothing: shorter words do the same.",
     wanted: "well below the limit",
-    fix: || Remedy::advice(AdviceReason::Choice, "write CPU lists as ranges, take out what has no effect, or build words into the kernel (CONFIG_CMDLINE)"),
+    fix: || Remedy::advice(AdviceReason::Choice,
+        "write CPU lists as ranges, take out what has no effect, or build words into the kernel \
+         (CONFIG_CMDLINE)"),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,

@@ -1,8 +1,7 @@
 //! Links to devices that sleep while they are quiet.
 
 use super::sources::{PARAMETERS, RT_HARDWARE};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -22,11 +21,15 @@ const DEVICES: &str = "/sys/bus/pci/devices/";
 pub static KNOB: Knob = Knob {
     id: "pcie-aspm",
     title: "sleeping PCIe links",
-    description: "Active State Power Management puts a quiet PCIe link into a low-power state (L0s, L1), by itself, until something is to be sent. The \
-           policy performance switches it off, powersave and powersupersave on, and default leaves to each link what the firmware chose.",
-    rationale: "a register access or an interrupt message that meets a sleeping link waits until it is awake, microseconds to tens of them, and a reading CPU waits with it",
-    detection: "The policy, and the state of each link that the kernel may set. Where the firmware keeps ASPM to itself the links are hidden; \
-           pcie_aspm=off does not switch it off either, it leaves all links as the firmware made them.",
+    description: "Active State Power Management puts a quiet PCIe link into a low-power state \
+                  (L0s, L1), by itself, until something is to be sent. The policy performance \
+                  switches it off, powersave and powersupersave on, and default leaves to each \
+                  link what the firmware chose.",
+    rationale: "a register access or an interrupt message that meets a sleeping link waits until \
+                it is awake, microseconds to tens of them, and a reading CPU waits with it",
+    detection: "The policy, and the state of each link that the kernel may set. Where the \
+                firmware keeps ASPM to itself the links are hidden; pcie_aspm=off does not switch \
+                it off either, it leaves all links as the firmware made them.",
     side_effects: "Some power for each link, which counts on battery and in a fanless box.",
     wanted: "off, for the links of the devices that the task uses at least",
     fix: || {
@@ -46,8 +49,10 @@ pub static KNOB: Knob = Knob {
     facts: &["/sys/devices/system/cpu/online"],
     judge,
     examples: Examples {
-        fires: "/sys/module/pcie_aspm/parameters/policy: default performance [powersave] powersupersave",
-        silent: "/sys/module/pcie_aspm/parameters/policy: default [performance] powersave powersupersave",
+        fires: "/sys/module/pcie_aspm/parameters/policy: default performance [powersave] \
+                powersupersave",
+        silent: "/sys/module/pcie_aspm/parameters/policy: default [performance] powersave \
+                 powersupersave",
         unknown: "/sys/module/pcie_aspm/parameters/policy refused",
     },
     ..Knob::DEFAULT
@@ -91,7 +96,8 @@ fn judge(machine: &MachineView) -> Judged {
             Err(Judgement::not_applicable("the links of a guest's devices are its host's"))
         }
         (None, "default") => Err(Judgement::unknown(
-            "the policy is default and the kernel shows no link: what the firmware chose is not known (lspci -vv as root tells)",
+            "the policy is default and the kernel shows no link: what the firmware chose is not \
+             known (lspci -vv as root tells)",
         )),
         _ => Err(Judgement::unknown("the policy is none that is known")),
     }
@@ -110,14 +116,16 @@ fn without_policy(machine: &MachineView) -> Judgement {
     match has_devices(machine) {
         Err(untold) => untold,
         Ok(true) => Judgement::unknown(
-            "this kernel has no CONFIG_PCIEASPM: the links are as the firmware made them (lspci -vv as root tells)",
+            "this kernel has no CONFIG_PCIEASPM: the links are as the firmware made them (lspci \
+             -vv as root tells)",
         ),
         Ok(false) => Judgement::not_applicable(NO_DEVICE),
     }
 }
 
 fn has_devices(machine: &MachineView) -> Result<bool, Judgement> {
-    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean nothing.
+    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean
+    // nothing.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     Ok(machine.parsed(DEVICES, |names| Ok(!names.trim().is_empty()))?.unwrap_or(false))
 }

@@ -1,8 +1,7 @@
 //! The preemption model: whether kernel code can be preempted at all.
 
 use super::sources::{PARAMETERS, RT_CONFIG};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -14,19 +13,24 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "preemption-model",
     title: "preemption model",
-    description: "Where the kernel lets a more urgent task take over: nearly everywhere (PREEMPT_RT), outside of locks \
-           (full), at the tick for ordinary tasks (lazy), at chosen places (voluntary), or on return to user mode (none).",
-    rationale: "without PREEMPT_RT a task waits for whatever the kernel is doing: softirqs, spinlocks and interrupt handlers run to their end, milliseconds at worst",
-    detection: "The build string of the kernel, /sys/kernel/realtime, the model selected in debugfs, the command line and the \
-           kernel's configuration are weighed, the running kernel's own word first; where what is left contradicts itself, or too \
-           little is left, the model is unknown. PREEMPT_RT is built \
-           in and never reached by `preempt=`.",
-    side_effects: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may not be fit for it.",
+    description: "Where the kernel lets a more urgent task take over: nearly everywhere \
+                  (PREEMPT_RT), outside of locks (full), at the tick for ordinary tasks (lazy), \
+                  at chosen places (voluntary), or on return to user mode (none).",
+    rationale: "without PREEMPT_RT a task waits for whatever the kernel is doing: softirqs, \
+                spinlocks and interrupt handlers run to their end, milliseconds at worst",
+    detection: "The build string of the kernel, /sys/kernel/realtime, the model selected in \
+                debugfs, the command line and the kernel's configuration are weighed, the running \
+                kernel's own word first; where what is left contradicts itself, or too little is \
+                left, the model is unknown. PREEMPT_RT is built in and never reached by \
+                `preempt=`.",
+    side_effects: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may \
+                   not be fit for it.",
     wanted: "rt",
     fix: || {
         Remedy::advice(
             AdviceReason::Kernel,
-            "boot a kernel with CONFIG_PREEMPT_RT: mainline from 6.12 on, and distributions package one",
+            "boot a kernel with CONFIG_PREEMPT_RT: mainline from 6.12 on, and distributions \
+             package one",
         )
     },
     severity: Severity::Fatal,
@@ -62,7 +66,8 @@ pub static KNOB: Knob = Knob {
 
 const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
 
-/// Full preemption: at once where the kernel switches at run time, by a word where it can at boot, else by another kernel.
+/// Full preemption: at once where the kernel switches at run time, by a word where it can at boot,
+/// else by another kernel.
 fn dynamic(machine: &MachineView) -> Remedy {
     let full = Change::cmdline_add("preempt=full");
     let offered = machine.line_if_present(SWITCH).ok().flatten().is_some_and(|line| line.contains("full"));
@@ -85,8 +90,8 @@ fn untold(machine: &MachineView) -> Judgement {
         .and_then(|_| machine.kconfig());
     read.err().unwrap_or_else(|| {
         Judgement::unknown(
-            "the build string, /sys/kernel/realtime, debug/sched/preempt, the command line and the configuration contradict each \
-             other, or do not tell",
+            "the build string, /sys/kernel/realtime, debug/sched/preempt, the command line and \
+             the configuration contradict each other, or do not tell",
         )
     })
 }
@@ -97,7 +102,8 @@ fn judge(machine: &MachineView) -> Judged {
     if model == Preempt::Unknown {
         return Err(untold(machine));
     }
-    // Periods of milliseconds can be kept with full preemption; so can a CPU that hardly enters the kernel.
+    // Periods of milliseconds can be kept with full preemption; so can a CPU that hardly enters the
+    // kernel.
     let (audio, polls) = (machine.has_profile(Profile::Audio), machine.has_profile(Profile::BusyPoll));
     match model {
         Preempt::Rt => Ok(Judgement::pass(value)),
@@ -115,8 +121,10 @@ mod tests {
     use super::KNOB;
     use crate::fixture::{Machine, check};
 
-    const VOLUNTARY: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none (voluntary) full";
-    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)";
+    const VOLUNTARY: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
+                             /sys/kernel/debug/sched/preempt: none (voluntary) full";
+    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
+                        /sys/kernel/debug/sched/preempt: none voluntary (full)";
 
     #[test]
     fn a_file_in_boot_alone_is_no_evidence() {

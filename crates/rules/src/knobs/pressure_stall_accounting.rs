@@ -13,18 +13,22 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "pressure-stall-accounting",
     title: "pressure stall accounting",
-    description: "PSI accounts for the time in which tasks wait for a CPU, for memory or for a device, for the whole machine and for each control \
-           group, and shows it in /proc/pressure.",
-    rationale: "each switch of tasks does more under the run queue's lock, once for every level of control groups above the task",
-    detection: "/proc/pressure, which the kernel makes only where PSI is on (5.6 on; older ones always); else psi= on its command line and its configuration.",
-    side_effects: "Without it systemd-oomd, and whatever else watches memory pressure, does not work: the kernel's own out-of-memory killer \
-           remains.",
+    description: "PSI accounts for the time in which tasks wait for a CPU, for memory or for a \
+                  device, for the whole machine and for each control group, and shows it in \
+                  /proc/pressure.",
+    rationale: "each switch of tasks does more under the run queue's lock, once for every level \
+                of control groups above the task",
+    detection: "/proc/pressure, which the kernel makes only where PSI is on (5.6 on; older ones \
+                always); else psi= on its command line and its configuration.",
+    side_effects: "Without it systemd-oomd, and whatever else watches memory pressure, does not \
+                   work: the kernel's own out-of-memory killer remains.",
     wanted: "off, unless something uses it",
     fix: || Change::cmdline_add("psi=0").into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "the kernel calls it too cheap to be seen in common work, and visible where tasks do little but switch: `onbeat measure` with \
-                psi=0 and without, and `onbeat compare` the two",
+    disputed: "the kernel calls it too cheap to be seen in common work, and visible where tasks \
+               do little but switch: `onbeat measure` with psi=0 and without, and `onbeat \
+               compare` the two",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: pressure stall information", url: PRESSURE },
@@ -68,7 +72,8 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(on(machine));
     }
     Err(Judgement::unknown(
-        "/proc/pressure is not there, though the kernel should have it: read where all of /proc is mounted",
+        "/proc/pressure is not there, though the kernel should have it: read where all of /proc \
+         is mounted",
     ))
 }
 
@@ -94,7 +99,8 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{old}\n/boot/config-5.4.0:\n| # Automatically generated\n| # Linux/x86 5.4.0 Kernel Configuration\n| CONFIG_PSI=y\n| # Kernel hacking"
+                "{old}\n/boot/config-5.4.0:\n| # Automatically generated\n| # Linux/x86 5.4.0 \
+                 Kernel Configuration\n| CONFIG_PSI=y\n| # Kernel hacking"
             ),
             "fail low on",
         );

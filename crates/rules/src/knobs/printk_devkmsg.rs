@@ -13,11 +13,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "printk-devkmsg",
     title: "logging to /dev/kmsg",
-    description: "Programs may write to the kernel's log through /dev/kmsg. The kernel holds each opening of it to ten messages \
-           in five seconds (ratelimit); with `on` it takes all. systemd sets `on` while it boots, unless the command line says otherwise.",
-    rationale: "a program that logs without limit floods the consoles, and whoever prints them is busy with its messages",
-    detection: "The sysctl, which printk.devkmsg= on the command line sets and locks until the next boot. A program that floods the log is not seen.",
-    side_effects: "With ratelimit messages of a chatty program are lost from the kernel's log; its own log has them.",
+    description: "Programs may write to the kernel's log through /dev/kmsg. The kernel holds each \
+                  opening of it to ten messages in five seconds (ratelimit); with `on` it takes \
+                  all. systemd sets `on` while it boots, unless the command line says otherwise.",
+    rationale: "a program that logs without limit floods the consoles, and whoever prints them is \
+                busy with its messages",
+    detection: "The sysctl, which printk.devkmsg= on the command line sets and locks until the \
+                next boot. A program that floods the log is not seen.",
+    side_effects: "With ratelimit messages of a chatty program are lost from the kernel's log; \
+                   its own log has them.",
     wanted: "ratelimit or off",
     fix: || {
         Remedy::from(Change::sysctl("kernel.printk_devkmsg", "ratelimit"))

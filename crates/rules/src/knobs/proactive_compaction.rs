@@ -1,22 +1,26 @@
-//! Proactive compaction: memory moved about in the background before anybody asks for large pieces of it.
+//! Proactive compaction: memory moved about in the background before anybody asks for large pieces
+//! of it.
 
 use super::sources::SYSCTL_VM;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "proactive-compaction",
     title: "proactive compaction",
-    description: "How eagerly, from 0 to 100, the kcompactd threads move pages in the background so that there are large pieces of free \
-           memory before they are asked for. The default is 20.",
-    rationale: "programs whose pages are moved wait for the move when they touch them, and other CPUs have to drop their translations of those pages",
-    detection: "vm.compaction_proactiveness, from 5.9 on. Compaction that an allocation asks for still takes place with 0.",
-    side_effects: "Allocations of huge pages find large pieces less often, and then compact memory themselves or fall back to small pages.",
+    description: "How eagerly, from 0 to 100, the kcompactd threads move pages in the background \
+                  so that there are large pieces of free memory before they are asked for. The \
+                  default is 20.",
+    rationale: "programs whose pages are moved wait for the move when they touch them, and other \
+                CPUs have to drop their translations of those pages",
+    detection: "vm.compaction_proactiveness, from 5.9 on. Compaction that an allocation asks for \
+                still takes place with 0.",
+    side_effects: "Allocations of huge pages find large pieces less often, and then compact \
+                   memory themselves or fall back to small pages.",
     wanted: "0",
     fix: || Change::sysctl("vm.compaction_proactiveness", 0).into(),
     severity: Severity::Low,
@@ -38,14 +42,12 @@ pub static KNOB: Knob = Knob {
 const PATH: &str = "/proc/sys/vm/compaction_proactiveness";
 
 fn judge(machine: &MachineView) -> Judged {
-    match machine.number_if_present(PATH)? {
-        Some(eagerness) => Ok(Judgement::fail_if(eagerness != 0, eagerness.to_string())),
-        None if machine.series()? < (5, 9) => Err(Judgement::not_applicable("kernels before 5.9 have none")),
-        None if machine.kconfig()?.is_yes("COMPACTION") => Err(unknown_absent(PATH)),
-        None => Err(Judgement::not_applicable(
-            "this kernel does not move pages to compact memory (CONFIG_COMPACTION)",
-        )),
+    if machine.number_if_present(PATH)?.is_none() && machine.series()? < (5, 9) {
+        return Err(Judgement::not_applicable("kernels before 5.9 have none"));
     }
+    let without = "this kernel does not move pages to compact memory (CONFIG_COMPACTION)";
+    let eagerness = machine.number_with_option(PATH, "COMPACTION", without)?;
+    Ok(Judgement::fail_if(eagerness != 0, eagerness.to_string()))
 }
 
 #[cfg(test)]

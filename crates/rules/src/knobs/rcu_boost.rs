@@ -13,11 +13,15 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "rcu-boost",
     title: "boosting of RCU readers",
-    description: "With RCU_BOOST a task that was preempted while it reads under RCU, and so holds up all of RCU, is given real-time priority \
-           after half a second (RCU_BOOST_DELAY). PREEMPT_RT kernels have it by default.",
-    rationale: "a real-time task that keeps its CPU can keep a preempted reader from running: RCU then waits without end, memory is not given back, and in the end all tasks wait for it",
-    detection: "The kernel's configuration, with PREEMPT_RCU, without which readers are not preempted. The priority given is that of \
-           rcutree.kthread_prio, 1 by default: a real-time task of higher priority still keeps the reader waiting.",
+    description: "With RCU_BOOST a task that was preempted while it reads under RCU, and so holds \
+                  up all of RCU, is given real-time priority after half a second \
+                  (RCU_BOOST_DELAY). PREEMPT_RT kernels have it by default.",
+    rationale: "a real-time task that keeps its CPU can keep a preempted reader from running: RCU \
+                then waits without end, memory is not given back, and in the end all tasks wait \
+                for it",
+    detection: "The kernel's configuration, with PREEMPT_RCU, without which readers are not \
+                preempted. The priority given is that of rcutree.kthread_prio, 1 by default: a \
+                real-time task of higher priority still keeps the reader waiting.",
     side_effects: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
     wanted: "built in",
     fix: || {
@@ -66,7 +70,8 @@ mod tests {
         check(&KNOB, "CONFIG_RCU_BOOST=n", "fail medium not built in");
         check(
             &KNOB,
-            "CONFIG_RCU_BOOST=n\nCONFIG_PREEMPT_RT=n\n/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC",
+            "CONFIG_RCU_BOOST=n\nCONFIG_PREEMPT_RT=n\n/proc/sys/kernel/version: #1 SMP \
+             PREEMPT_DYNAMIC",
             "fail low not built in",
         );
         check(&KNOB, "CONFIG_PREEMPT_RCU=n", "not-applicable");

@@ -2,8 +2,7 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -19,18 +18,23 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "rcu-callbacks",
     title: "RCU callbacks",
-    description: "Memory that the kernel frees after a grace period is freed by callbacks on the CPU that asked for it: in a softirq, or in \
-           the thread rcuc/N on PREEMPT_RT. rcu_nocbs= hands the callbacks of the CPUs it names to threads (rcuo) that may run \
-           elsewhere; nohz_full= does so too.",
-    rationale: "callbacks come in batches and run on the CPU of whoever freed something, ahead of every task where they run in a softirq",
-    detection: "rcu_nocbs= on the command line, the list of nohz_full, and whether the kernel has RCU_NOCB_CPU. Where the rcuo threads run \
-           is another matter. On PREEMPT_RT a task above rcuc's priority is not delayed, so it weighs less there.",
-    side_effects: "call_rcu() takes longer, and more context switches on the housekeeping CPUs, which have to keep up: put the rcuo threads there.",
+    description: "Memory that the kernel frees after a grace period is freed by callbacks on the \
+                  CPU that asked for it: in a softirq, or in the thread rcuc/N on PREEMPT_RT. \
+                  rcu_nocbs= hands the callbacks of the CPUs it names to threads (rcuo) that may \
+                  run elsewhere; nohz_full= does so too.",
+    rationale: "callbacks come in batches and run on the CPU of whoever freed something, ahead of \
+                every task where they run in a softirq",
+    detection: "rcu_nocbs= on the command line, the list of nohz_full, and whether the kernel has \
+                RCU_NOCB_CPU. Where the rcuo threads run is another matter. On PREEMPT_RT a task \
+                above rcuc's priority is not delayed, so it weighs less there.",
+    side_effects: "call_rcu() takes longer, and more context switches on the housekeeping CPUs, \
+                   which have to keep up: put the rcuo threads there.",
     wanted: "offloaded on the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "boot with rcu_nocbs=LIST of the CPUs that matter, and keep the rcuo threads on the other CPUs",
+            "boot with rcu_nocbs=LIST of the CPUs that matter, and keep the rcuo threads on the \
+             other CPUs",
         )
     },
     severity: Severity::High,
@@ -43,6 +47,7 @@ pub static KNOB: Knob = Knob {
             url: PER_CPU_KTHREADS,
         },
     ],
+    after: &["isolation-support"],
     cures: &[SliceKind::Softirq, SliceKind::Thread],
     reads: &[POSSIBLE, PARAMETER],
     facts: &[
@@ -77,7 +82,8 @@ fn judge(machine: &MachineView) -> Judged {
     let cpus = machine.cpus();
     let boot = Change::cmdline_add(format!("rcu_nocbs={cpus}"));
     let note = "keep the rcuo threads on the other CPUs";
-    // What nohz_full= was taken for is offloaded, and the file is there only if NO_HZ_FULL, which needs RCU_NOCB_CPU, is.
+    // What nohz_full= was taken for is offloaded, and the file is there only if NO_HZ_FULL, which
+    // needs RCU_NOCB_CPU, is.
     let ticks = machine.facts().nohz_full.known();
     if ticks.is_some_and(|ticks| cpus.without(ticks).is_empty()) {
         return Ok(Judgement::pass(format!("nohz_full on {}", cpu_list(cpus))));
@@ -98,7 +104,8 @@ fn judge(machine: &MachineView) -> Judged {
         .fix(kept_prompt(machine, boot.into()).note(note));
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
-            "the list names the CPUs that keep house: it is for those whose callbacks are to go away",
+            "the list names the CPUs that keep house: it is for those whose callbacks are to go \
+             away",
         )
     } else {
         judgement
@@ -151,7 +158,8 @@ mod tests {
             "fail medium rcu_nocbs without a list: not on CPU 2-3",
         );
         check(&KNOB, &with("cmdline + rcu_nocbs=2-x", ""), "unknown");
-        let voluntary = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none (voluntary) full";
+        let voluntary = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
+                         /sys/kernel/debug/sched/preempt: none (voluntary) full";
         check(&KNOB, &with(voluntary, "CONFIG_PREEMPT_RT=n"), "fail high no rcu_nocbs=: not on CPU 2-3");
         check(&KNOB, &with("--cpus 0-3", ""), "not-applicable");
     }

@@ -13,11 +13,16 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rcu-expedited",
     title: "expedited RCU grace periods",
-    description: "Whoever in the kernel waits for all CPUs to have left their RCU readers can have that hurried by interrupting them. \
-           rcu_expedited makes every wait so; rcu_normal makes none so, and wins. PREEMPT_RT sets rcu_normal at the end of booting.",
-    rationale: "an expedited grace period interrupts each CPU that is not idle or in user mode without a tick",
-    detection: "/sys/kernel/rcu_normal and /sys/kernel/rcu_expedited, which the boot parameters end up in. Between two readings either can be written.",
-    side_effects: "Without expedited grace periods, module loading, mounting, network namespaces and the like take milliseconds to seconds longer.",
+    description: "Whoever in the kernel waits for all CPUs to have left their RCU readers can \
+                  have that hurried by interrupting them. rcu_expedited makes every wait so; \
+                  rcu_normal makes none so, and wins. PREEMPT_RT sets rcu_normal at the end of \
+                  booting.",
+    rationale: "an expedited grace period interrupts each CPU that is not idle or in user mode \
+                without a tick",
+    detection: "/sys/kernel/rcu_normal and /sys/kernel/rcu_expedited, which the boot parameters \
+                end up in. Between two readings either can be written.",
+    side_effects: "Without expedited grace periods, module loading, mounting, network namespaces \
+                   and the like take milliseconds to seconds longer.",
     wanted: "rcu_normal 1",
     fix: || {
         Remedy::from(Change::write(NORMAL, 1))
@@ -26,11 +31,12 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat measure` while that goes on, once with \
-                each, tells what it costs the task",
+    disputed: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat \
+               measure` while that goes on, once with each, tells what it costs the task",
     persistence: Persistence::Runtime,
     sources: &[Source {
-        title: "kernel: command line, rcupdate.rcu_normal, rcupdate.rcu_expedited, rcupdate.rcu_normal_after_boot",
+        title: "kernel: command line, rcupdate.rcu_normal, rcupdate.rcu_expedited, \
+                rcupdate.rcu_normal_after_boot",
         url: PARAMETERS,
     }],
     cures: &[SliceKind::Ipi],
@@ -50,7 +56,8 @@ const NORMAL: &str = "/sys/kernel/rcu_normal";
 const EXPEDITED: &str = "/sys/kernel/rcu_expedited";
 
 fn judge(machine: &MachineView) -> Judged {
-    // A file that is not there is Tiny RCU's, for one CPU, or a kernel that nobody has seen: no telling which.
+    // A file that is not there is Tiny RCU's, for one CPU, or a kernel that nobody has seen: no
+    // telling which.
     let normal = machine.number_if_present(NORMAL)?.ok_or_else(|| unknown_absent(NORMAL))?;
     if normal != 0 {
         return Ok(Judgement::pass("rcu_normal 1"));

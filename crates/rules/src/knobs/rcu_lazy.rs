@@ -13,17 +13,19 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rcu-lazy",
     title: "lazy callbacks of RCU",
-    description: "With RCU_LAZY the callbacks of CPUs in rcu_nocbs= are held back for up to 10 seconds, unless memory gets short, so that idle CPUs \
-           are woken less often.",
-    rationale: "what would have been freed bit by bit is freed in one longer run of the rcuo threads, and keeps its memory until then",
-    detection: "The parameter of rcutree where the kernel has one, else its configuration; and whether any CPU offloads its callbacks, \
-           for others are never lazy.",
+    description: "With RCU_LAZY the callbacks of CPUs in rcu_nocbs= are held back for up to 10 \
+                  seconds, unless memory gets short, so that idle CPUs are woken less often.",
+    rationale: "what would have been freed bit by bit is freed in one longer run of the rcuo \
+                threads, and keeps its memory until then",
+    detection: "The parameter of rcutree where the kernel has one, else its configuration; and \
+                whether any CPU offloads its callbacks, for others are never lazy.",
     side_effects: "More wakeups on machines that are mostly idle: some power.",
     wanted: "off",
     fix: || Change::cmdline_add("rcutree.enable_rcu_lazy=0").into(),
     severity: Severity::Info,
     evidence: EvidenceKind::Source,
-    disputed: "the batches run on the CPUs of the rcuo threads, seldom on those that matter: `onbeat measure` with and without it, and `onbeat compare` the two",
+    disputed: "the batches run on the CPUs of the rcuo threads, seldom on those that matter: \
+               `onbeat measure` with and without it, and `onbeat compare` the two",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, rcutree.enable_rcu_lazy=", url: PARAMETERS },
@@ -45,7 +47,8 @@ pub static KNOB: Knob = Knob {
 
 pub const PARAMETER: &str = "/sys/module/rcutree/parameters/enable_rcu_lazy";
 
-/// Callbacks that are offloaded at the next boot are not to be put off; for rules that read [`PARAMETER`].
+/// Callbacks that are offloaded at the next boot are not to be put off; for rules that read
+/// [`PARAMETER`].
 pub fn kept_prompt(machine: &MachineView, remedy: Remedy) -> Remedy {
     let lazy = matches!(machine.line_if_present(PARAMETER), Ok(Some(value)) if kbool(&value) == Some(true));
     if lazy { remedy.and(Change::cmdline_add("rcutree.enable_rcu_lazy=0")) } else { remedy }

@@ -13,19 +13,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rcu-nocb-poll",
     title: "polling for RCU callbacks",
-    description: "A CPU whose RCU callbacks are offloaded still has to wake the thread that handles them. With rcu_nocb_poll these threads \
-           look for callbacks by themselves.",
-    rationale: "an offloaded CPU that frees something spends the time of a wakeup of another thread",
-    detection: "The command line: rcu_nocb_poll, where callbacks are offloaded at all. It changes nothing for a CPU that never calls \
-           call_rcu(), as one that stays in user mode.",
-    side_effects: "The threads wake up all the time, so the CPUs they run on never rest for long: more power, and some of the time of the \
-           housekeeping CPUs.",
+    description: "A CPU whose RCU callbacks are offloaded still has to wake the thread that \
+                  handles them. With rcu_nocb_poll these threads look for callbacks by themselves.",
+    rationale: "an offloaded CPU that frees something spends the time of a wakeup of another \
+                thread",
+    detection: "The command line: rcu_nocb_poll, where callbacks are offloaded at all. It changes \
+                nothing for a CPU that never calls call_rcu(), as one that stays in user mode.",
+    side_effects: "The threads wake up all the time, so the CPUs they run on never rest for long: \
+                   more power, and some of the time of the housekeeping CPUs.",
     wanted: "rcu_nocb_poll",
     fix: || Remedy::from(Change::cmdline_add("rcu_nocb_poll")).note("unless power counts"),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat compare` of runs with and without it, \
-                under the load that counts, tells",
+    disputed: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat \
+               compare` of runs with and without it, under the load that counts, tells",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: command line, rcu_nocb_poll", url: PARAMETERS },

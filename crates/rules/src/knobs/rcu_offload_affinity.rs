@@ -7,7 +7,7 @@ use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::kernel_threads::{names_allowed_on, require_complete, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::load_balancing::balanced_cpus;
+use crate::load_balancing;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
@@ -16,11 +16,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rcu-offload-affinity",
     title: "affinity of threads with RCU callbacks",
-    description: "rcu_nocbs= and nohz_full= take RCU callbacks out of the softirqs of their CPUs and give them to threads, rcuog/N and rcuop/N, \
-           which run wherever their affinity lets them. To keep them off the CPUs that they relieve is up to the user, unless the \
-           kernel does it, as with nohz_full=.",
-    rationale: "offloading pays only if the callbacks run elsewhere: a thread on the same CPU runs them there after all, hundreds in a row",
-    detection: "The affinity of the threads whose names begin with rcuo. Which callbacks are offloaded is not judged here.",
+    description: "rcu_nocbs= and nohz_full= take RCU callbacks out of the softirqs of their CPUs \
+                  and give them to threads, rcuog/N and rcuop/N, which run wherever their \
+                  affinity lets them. To keep them off the CPUs that they relieve is up to the \
+                  user, unless the kernel does it, as with nohz_full=.",
+    rationale: "offloading pays only if the callbacks run elsewhere: a thread on the same CPU \
+                runs them there after all, hundreds in a row",
+    detection: "The affinity of the threads whose names begin with rcuo. Which callbacks are \
+                offloaded is not judged here.",
     side_effects: "The other CPUs run the callbacks, and need the time for it.",
     wanted: "threads with RCU callbacks on the other CPUs",
     fix: || {
@@ -65,7 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
         };
     }
     // Without load balancing such a thread stays where it began, which is hardly ever there.
-    let kept_off = balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty());
+    let kept_off = load_balancing::is_off(machine);
     let severity = if kept_off { Severity::Medium } else { Severity::High };
     Ok(Judgement::fail(format!("{names} allowed on {}", cpu_list(cpus))).severity(severity).fix(
         Remedy::advice(

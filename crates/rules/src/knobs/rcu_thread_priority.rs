@@ -14,14 +14,18 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "rcu-thread-priority",
     title: "priority of RCU's threads",
-    description: "rcutree.kthread_prio is the SCHED_FIFO priority of the threads that drive grace periods and run callbacks (rcu_preempt, rcuc, \
-           and rcuo where the kernel has RCU_NOCB_CPU_CB_BOOST), and the one that preempted readers are boosted to. It is 1 by default \
-           on PREEMPT_RT; 0 means ordinary threads.",
-    rationale: "RCU's threads above the interrupt threads run batches of callbacks ahead of them; below every real-time task they starve, and the machine runs out of memory",
-    detection: "The parameter, against 50, which threads of interrupts have by default, and whether the kernel is PREEMPT_RT. Priorities given to \
-           single threads later (chrt), and those of the tasks that count, are not weighed.",
-    side_effects: "The higher it is, the more tasks RCU goes before; a flood of callbacks takes the CPU for long. At 1, a real-time task that never \
-           sleeps starves the RCU threads of its CPU unless their work is offloaded.",
+    description: "rcutree.kthread_prio is the SCHED_FIFO priority of the threads that drive grace \
+                  periods and run callbacks (rcu_preempt, rcuc, and rcuo where the kernel has \
+                  RCU_NOCB_CPU_CB_BOOST), and the one that preempted readers are boosted to. It \
+                  is 1 by default on PREEMPT_RT; 0 means ordinary threads.",
+    rationale: "RCU's threads above the interrupt threads run batches of callbacks ahead of them; \
+                below every real-time task they starve, and the machine runs out of memory",
+    detection: "The parameter, against 50, which threads of interrupts have by default, and \
+                whether the kernel is PREEMPT_RT. Priorities given to single threads later \
+                (chrt), and those of the tasks that count, are not weighed.",
+    side_effects: "The higher it is, the more tasks RCU goes before; a flood of callbacks takes \
+                   the CPU for long. At 1, a real-time task that never sleeps starves the RCU \
+                   threads of its CPU unless their work is offloaded.",
     wanted: "on PREEMPT_RT above 0, and below the interrupt threads and the tasks that count",
     fix: || {
         Remedy::from(Change::cmdline_add("rcutree.kthread_prio=1"))
@@ -62,7 +66,8 @@ fn judge(machine: &MachineView) -> Judged {
             Err(Judgement::unknown("0 is wrong on PREEMPT_RT only, and nothing tells whether this kernel is"))
         }
         (0, Preempt::Rt) => Ok(Judgement::fail("0: ordinary threads").severity(Severity::Low).because(
-            "a grace period waits for readers that real-time tasks preempted, and nothing lifts them over these",
+            "a grace period waits for readers that real-time tasks preempted, and nothing lifts \
+             them over these",
         )),
         _ => Ok(Judgement::pass(priority.to_string())),
     }
@@ -79,9 +84,11 @@ mod tests {
         check(&KNOB, &format!("{PRIORITY}: 11"), "pass 11");
         check(&KNOB, &format!("{PRIORITY}: 50"), "fail medium 50, interrupt threads 50");
         check(&KNOB, &format!("{PRIORITY}: 0"), "fail low 0: ordinary threads");
-        let full = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
+        let full = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
+                    /sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
         check(&KNOB, &format!("{PRIORITY}: 0\n{full}"), "pass 0");
-        let silent = "/proc/sys/kernel/version refused\n/sys/kernel/debug/sched/preempt refused\n/boot/config-6.12.9-rt-amd64 absent";
+        let silent = "/proc/sys/kernel/version refused\n/sys/kernel/debug/sched/preempt refused\n\
+                      /boot/config-6.12.9-rt-amd64 absent";
         check(&KNOB, &format!("{PRIORITY}: 0\n{silent}"), "unknown");
         check(&KNOB, &format!("{PRIORITY}: 99\n{silent}"), "fail medium 99, interrupt threads 50");
         check(&KNOB, &format!("{PRIORITY} absent"), "unknown");

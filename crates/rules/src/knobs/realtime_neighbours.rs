@@ -21,17 +21,22 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "realtime-neighbours",
     title: "other real-time programs",
-    description: "Sound servers, watchdogs, cluster and desktop software have real-time threads too. One that is not bound goes at once to \
-           a CPU where none is more urgent, among all over which load is balanced.",
-    rationale: "a real-time thread of another program on a CPU that matters goes before all tasks of lower priority, as long as it likes",
-    detection: "The affinity of each real-time thread of a program, on CPUs over which load is balanced: one that may run both there and \
-           elsewhere is not where it is on purpose. Those bound to CPUs that matter are taken for the real-time program's own.",
+    description: "Sound servers, watchdogs, cluster and desktop software have real-time threads \
+                  too. One that is not bound goes at once to a CPU where none is more urgent, \
+                  among all over which load is balanced.",
+    rationale: "a real-time thread of another program on a CPU that matters goes before all tasks \
+                of lower priority, as long as it likes",
+    detection: "The affinity of each real-time thread of a program, on CPUs over which load is \
+                balanced: one that may run both there and elsewhere is not where it is on \
+                purpose. Those bound to CPUs that matter are taken for the real-time program's \
+                own.",
     side_effects: "The other program is bound to fewer CPUs.",
     wanted: "real-time threads bound either to CPUs that matter or to the others",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "taskset -pc LIST TID with the other CPUs, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
+            "taskset -pc LIST TID with the other CPUs, or CPUAffinity= in the unit, for each that \
+             is not the real-time program's; isolating the CPUs keeps all of them off",
         )
     },
     severity: Severity::Info,
@@ -68,10 +73,16 @@ fn judge(machine: &MachineView) -> Judged {
     };
     let names = truncate_list(threads.realtime.iter().filter(wanders).map(shown));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} may come to {}", words::cpu_list(&open))).fix(Remedy::advice(AdviceReason::Threads, format!(
-            "taskset -pc {} TID, or CPUAffinity= in the unit, for each that is not the real-time program's; isolating the CPUs keeps all of them off",
-            machine.housekeeping_cpus()?
-        ))));
+        return Ok(Judgement::fail(format!("{names} may come to {}", words::cpu_list(&open))).fix(
+            Remedy::advice(
+                AdviceReason::Threads,
+                format!(
+                    "taskset -pc {} TID, or CPUAffinity= in the unit, for each that is not the \
+                     real-time program's; isolating the CPUs keeps all of them off",
+                    machine.housekeeping_cpus()?
+                ),
+            ),
+        ));
     }
     if let Some(thread) = threads.realtime.iter().find(|thread| !matches!(thread.allowed, Fact::Known(_))) {
         return Err(unknown_from(&format!("the affinity of {}", base_name(thread)), &thread.allowed));

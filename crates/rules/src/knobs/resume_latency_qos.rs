@@ -21,12 +21,14 @@ const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us
 pub static KNOB: Knob = Knob {
     id: "resume-latency-qos",
     title: "resume latency limit",
-    description: "How long a CPU may take to leave its idle state, in microseconds: deeper states are not used. 0 means no limit, and n/a means \
-           that no latency is accepted.",
+    description: "How long a CPU may take to leave its idle state, in microseconds: deeper states \
+                  are not used. 0 means no limit, and n/a means that no latency is accepted.",
     rationale: "a 0 that was meant as no latency lets the CPU sleep as deep as it can",
-    detection: "The limit of each CPU; it is judged only where some CPU has one, for 0 is also what a kernel starts with. Limits that drivers \
-           ask for, and /dev/cpu_dma_latency, are not in these files.",
-    side_effects: "Power and heat. The file is one for all of user space: whoever writes last decides, and nothing restores it.",
+    detection: "The limit of each CPU; it is judged only where some CPU has one, for 0 is also \
+                what a kernel starts with. Limits that drivers ask for, and /dev/cpu_dma_latency, \
+                are not in these files.",
+    side_effects: "Power and heat. The file is one for all of user space: whoever writes last \
+                   decides, and nothing restores it.",
     wanted: "a limit on each CPU that matters, none needed elsewhere",
     fix: Remedy::default,
     severity: Severity::Medium,
@@ -153,7 +155,8 @@ mod tests {
         check(
             &KNOB,
             &none,
-            "unknown /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us is not there for CPU 2-3",
+            "unknown /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us is not there for \
+             CPU 2-3",
         );
         check(&KNOB, &limits(["0", "0", "10", "-5"]), "unknown");
         check(

@@ -12,12 +12,17 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rival-tuners",
     title: "rival tuners",
-    description: "Programs that decide settings of the machine: TuneD, also under OpenShift's Node Tuning Operator, TLP, power-profiles-daemon, auto-cpufreq, \
-           system76-power, cpupower, gamemoded, numad, ananicy, ksmtuned, thermald.",
-    rationale: "where two programs decide the same setting the last one wins, and a profile switch at run time changes what was measured",
-    detection: "Running programs by name, TuneD's profile in /etc/tuned/active_profile, and of TLP, cpupower and ondemand, which set things once, systemd's link that starts them at boot. \
-           What each really sets depends on its configuration, which is not read; scripts of one's own and other init systems' are not seen.",
-    side_effects: "What is stopped sets nothing more, thermal protection included where it is thermald: set what it set for you yourself.",
+    description: "Programs that decide settings of the machine: TuneD, also under OpenShift's \
+                  Node Tuning Operator, TLP, power-profiles-daemon, auto-cpufreq, system76-power, \
+                  cpupower, gamemoded, numad, ananicy, ksmtuned, thermald.",
+    rationale: "where two programs decide the same setting the last one wins, and a profile \
+                switch at run time changes what was measured",
+    detection: "Running programs by name, TuneD's profile in /etc/tuned/active_profile, and of \
+                TLP, cpupower and ondemand, which set things once, systemd's link that starts \
+                them at boot. What each really sets depends on its configuration, which is not \
+                read; scripts of one's own and other init systems' are not seen.",
+    side_effects: "What is stopped sets nothing more, thermal protection included where it is \
+                   thermald: set what it set for you yourself.",
     wanted: "at most one that decides each setting, and not to save power",
     fix: Remedy::default,
     severity: Severity::Medium,
@@ -82,9 +87,15 @@ fn contest(found: &[&Tuner]) -> Option<Judgement> {
         .map(|areas| format!("{}: {}", areas.words(), names(areas).collect::<Vec<_>>().join(" and ")))
         .collect();
     (!shown.is_empty()).then(|| {
-        let more = if shown.len() > SHOWN { format!("; and {} more", shown.len() - SHOWN) } else { String::new() };
-        Judgement::fail(shown.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &more)
-            .fix(Remedy::advice(AdviceReason::Program, "keep one of them, and systemctl disable --now the others; let the one that stays set what the other findings ask for"))
+        let more =
+            if shown.len() > SHOWN { format!("; and {} more", shown.len() - SHOWN) } else { String::new() };
+        Judgement::fail(shown.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &more).fix(
+            Remedy::advice(
+                AdviceReason::Program,
+                "keep one of them, and systemctl disable --now the others; let the one that stays \
+                 set what the other findings ask for",
+            ),
+        )
     })
 }
 
@@ -102,7 +113,11 @@ fn profile(machine: &MachineView) -> Judged {
     if !SAVING.contains(&last.as_str()) {
         return Ok(Judgement::pass(format!("tuned with profile {last}")));
     }
-    Ok(Judgement::fail(format!("tuned with profile {last}, which saves power")).fix(Remedy::advice(AdviceReason::Program, "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile")))
+    Ok(Judgement::fail(format!("tuned with profile {last}, which saves power")).fix(Remedy::advice(
+        AdviceReason::Program,
+        "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in \
+         /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile",
+    )))
 }
 
 /// What each decides, but TuneD, whose profile tells more: `tlp: frequency governor, writeback`.
@@ -150,7 +165,8 @@ mod tests {
         );
         check(
             &KNOB,
-            "program + tuned\n/etc/tuned/active_profile: realtime\nprogram + numad\nprogram + ksmtuned",
+            "program + tuned\n/etc/tuned/active_profile: realtime\nprogram + numad\nprogram + \
+             ksmtuned",
             "fail medium CPUs and priorities of tasks: tuned and numad",
         );
     }

@@ -13,13 +13,17 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rt-group-sched",
     title: "group scheduling of real-time tasks",
-    description: "With RT_GROUP_SCHED each control group has a budget of real-time execution, 0 for a new one. Newer kernels can have it built \
-           in and leave it off (RT_GROUP_SCHED_DEFAULT_DISABLED, rt_group_sched=0).",
-    rationale: "a task in a group without a budget is refused a real-time policy, one that has used up its group's budget is stopped for the rest of the period, and throttling stays where a fair server took its place",
-    detection: "The kernel's configuration and rt_group_sched= on its command line; where the configuration cannot be read, the budget \
-           of this process's own control group, which only such kernels have.",
-    side_effects: "Without it there is no share of real-time execution by group: what containers may take is only bounded by RLIMIT_RTPRIO and the \
-           capabilities they are given.",
+    description: "With RT_GROUP_SCHED each control group has a budget of real-time execution, 0 \
+                  for a new one. Newer kernels can have it built in and leave it off \
+                  (RT_GROUP_SCHED_DEFAULT_DISABLED, rt_group_sched=0).",
+    rationale: "a task in a group without a budget is refused a real-time policy, one that has \
+                used up its group's budget is stopped for the rest of the period, and throttling \
+                stays where a fair server took its place",
+    detection: "The kernel's configuration and rt_group_sched= on its command line; where the \
+                configuration cannot be read, the budget of this process's own control group, \
+                which only such kernels have.",
+    side_effects: "Without it there is no share of real-time execution by group: what containers \
+                   may take is only bounded by RLIMIT_RTPRIO and the capabilities they are given.",
     wanted: "not built in, or disabled",
     fix: || Change::kconfig("RT_GROUP_SCHED", "n").into(),
     severity: Severity::High,
@@ -84,7 +88,8 @@ mod tests {
 
     #[test]
     fn a_budget_shows_it_without_a_configuration() {
-        let group = "/boot refused\n/proc/self/cgroup: 4:cpu,cpuacct:/a\n/sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us: 0";
+        let group = "/boot refused\n/proc/self/cgroup: 4:cpu,cpuacct:/a\n\
+                     /sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us: 0";
         check(&KNOB, group, "fail high on: 0 us for this group");
     }
 }

@@ -7,7 +7,7 @@ use crate::competing_tuners;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::login_limits::{granted, judge_privileged};
+use crate::login_limits::{granted, join, judge_privileged, may_be_raised};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::limits_conf::Item;
@@ -16,17 +16,24 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rt-priority-limit",
     title: "limit on real-time priorities",
-    description: "RLIMIT_RTPRIO, the highest real-time priority that a program may take without CAP_SYS_NICE; 0, none at all, unless login or systemd gives more.",
-    rationale: "without a real-time priority a program shares its CPU with all others, and up to 50 it waits for the threads of interrupts",
-    detection: "The limits and capabilities of onbeat's own process, and who is given more at login by /etc/security/limits.conf and limits.d; users are not named. Read as root, it says what users \
-           are given, not what each program needs: one that runs as root needs no limit. Limits in the units of services are not read, nor those of other \
-           sessions; in a container of a user's own, capabilities promise more than the kernel keeps.",
-    side_effects: "Who may take real-time priorities can stop a CPU for good: give them to a group, and not to everybody.",
+    description: "RLIMIT_RTPRIO, the highest real-time priority that a program may take without \
+                  CAP_SYS_NICE; 0, none at all, unless login or systemd gives more.",
+    rationale: "without a real-time priority a program shares its CPU with all others, and up to \
+                50 it waits for the threads of interrupts",
+    detection: "The limits and capabilities of onbeat's own process, and who is given more at \
+                login by /etc/security/limits.conf and limits.d; users are not named. Read as \
+                root, it says what users are given, not what each program needs: one that runs as \
+                root needs no limit. Limits in the units of services are not read, nor those of \
+                other sessions; in a container of a user's own, capabilities promise more than \
+                the kernel keeps.",
+    side_effects: "Who may take real-time priorities can stop a CPU for good: give them to a \
+                   group, and not to everybody.",
     wanted: "above 50, or a program with CAP_SYS_NICE",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "a line such as '@realtime - rtprio 99' in /etc/security/limits.d/realtime.conf, with the users in that group, and a new login; for a service, LimitRTPRIO=99 in its unit",
+            "a line such as '@realtime - rtprio 99' in /etc/security/limits.d/realtime.conf, with \
+             the users in that group, and a new login; for a service, LimitRTPRIO=99 in its unit",
         )
     },
     severity: Severity::High,
@@ -79,11 +86,7 @@ fn judge(machine: &MachineView) -> Judged {
         };
         return judge_privileged(machine, "CAP_SYS_NICE", users, nobody);
     }
-    let raised = match limit.hard {
-        Some(hard) if Some(hard) == limit.soft => String::new(),
-        Some(hard) => format!(", may be raised to {hard}"),
-        None => ", may be raised".to_owned(),
-    };
+    let raised = may_be_raised(limit.soft, limit.hard, |priority| priority.to_string());
     match limit.soft {
         None => Ok(Judgement::pass("unlimited")),
         Some(priority) if priority > INTERRUPTS => Ok(Judgement::pass(priority.to_string())),
@@ -103,9 +106,7 @@ fn helper_runs(machine: &MachineView) -> bool {
 fn advised(machine: &MachineView, value: String) -> Judgement {
     let failed = Judgement::fail(value);
     match granted(machine, Item::RtPriority, |priority| priority > INTERRUPTS) {
-        Ok(Some(users)) => failed.fix(Remedy::advice(AdviceReason::Program, format!(
-            "limits.conf gives it to {users}: join, and log in again; for a service, LimitRTPRIO=99 in its unit"
-        ))),
+        Ok(Some(users)) => failed.fix(join(&users, "LimitRTPRIO=99")),
         _ => failed,
     }
 }
@@ -119,7 +120,10 @@ mod tests {
     const NOBODY: &str = "/etc/security absent";
 
     fn limit(soft: &str, hard: &str) -> String {
-        format!("/proc/self/limits:\n| Max locked memory 0 0 bytes\n| Max realtime priority {soft} {hard}")
+        format!(
+            "/proc/self/limits:\n| Max locked memory 0 0 bytes\n| Max realtime priority {soft} \
+             {hard}"
+        )
     }
 
     #[test]
@@ -147,7 +151,8 @@ mod tests {
         check(&KNOB, &format!("{audio}\n{NOBODY}"), "fail high of users nobody");
         check(&KNOB, &format!("{audio}\n{NOBODY}\nprogram + rtkit-daemon"), "fail low");
         check(&KNOB, &format!("{audio}\n/etc/security/limits.conf refused"), "unknown");
-        let soft = "/etc/security/limits.conf: @audio soft rtprio 95\n| root - rtprio 99\n| alice - rtprio 0";
+        let soft = "/etc/security/limits.conf: @audio soft rtprio 95\n| root - rtprio 99\n| alice \
+                    - rtprio 0";
         check(&KNOB, &format!("{audio}\n{soft}"), "fail high of users nobody");
     }
 
@@ -155,7 +160,10 @@ mod tests {
     fn users_are_not_named() {
         let mut machine = Machine::base();
         machine.edit(&limit("0", "0"));
-        machine.edit("/etc/security/limits.conf: alice - rtprio 99\n| * hard rtprio 98\n| @a - rtprio 97\n| @b - rtprio 96");
+        machine.edit(
+            "/etc/security/limits.conf: alice - rtprio 99\n| * hard rtprio 98\n| @a - rtprio 97\n\
+             | @b - rtprio 96",
+        );
         let fix = machine.finding(&KNOB).fix;
         assert!(fix.starts_with("limits.conf gives it to a user, *, @a, @b: join"), "{fix}");
     }

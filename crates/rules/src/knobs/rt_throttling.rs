@@ -13,19 +13,24 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rt-throttling",
     title: "real-time throttling",
-    description: "The kernel stops all real-time tasks of a CPU for the rest of sched_rt_period_us once they have run for \
-           sched_rt_runtime_us of it: 50 ms in each second by default. From 6.12 on the fair server took that part over, \
-           and the sysctl only bounds what is admitted, unless the kernel has RT_GROUP_SCHED.",
-    rationale: "real-time tasks that run for 95 % of a second are stopped for the rest of it, however urgent they are",
-    detection: "The sysctl, and whether this kernel throttles at all: one with a fair server and without RT_GROUP_SCHED does not.",
-    side_effects: "With -1 a real-time task that never sleeps takes its CPU for good: only a task of higher priority, or a watchdog in \
-           hardware, gets it back. Where there are fair servers, write this before them and restore it after them.",
+    description: "The kernel stops all real-time tasks of a CPU for the rest of \
+                  sched_rt_period_us once they have run for sched_rt_runtime_us of it: 50 ms in \
+                  each second by default. From 6.12 on the fair server took that part over, and \
+                  the sysctl only bounds what is admitted, unless the kernel has RT_GROUP_SCHED.",
+    rationale: "real-time tasks that run for 95 % of a second are stopped for the rest of it, \
+                however urgent they are",
+    detection: "The sysctl, and whether this kernel throttles at all: one with a fair server and \
+                without RT_GROUP_SCHED does not.",
+    side_effects: "With -1 a real-time task that never sleeps takes its CPU for good: only a task \
+                   of higher priority, or a watchdog in hardware, gets it back. Where there are \
+                   fair servers, write this before them and restore it after them.",
     wanted: "-1, no throttling",
     fix: || Change::sysctl("kernel.sched_rt_runtime_us", -1).into(),
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
-    disputed: "the throttle is also what saves a machine from a real-time task gone wild: a loop that leaves a twentieth of its CPU \
-                never meets it; `onbeat measure` says so when it was met during a run",
+    disputed: "the throttle is also what saves a machine from a real-time task gone wild: a loop \
+               that leaves a twentieth of its CPU never meets it; `onbeat measure` says so when \
+               it was met during a run",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: real-time group scheduling, the system wide settings", url: RT_GROUP },
@@ -71,11 +76,13 @@ fn judge(machine: &MachineView) -> Judged {
     let severity = if loops { Severity::Medium } else { Severity::High };
     let share = 100 * runtime.max(0) / period.max(1);
     Ok(Judgement::fail(value).severity(severity).because(format!(
-        "real-time tasks that run for {share} % of a period are stopped for the rest of it, however urgent they are"
+        "real-time tasks that run for {share} % of a period are stopped for the rest of it, \
+         however urgent they are"
     )))
 }
 
-/// Goes on only if this kernel throttles: what it offers decides, its version only where debugfs is closed.
+/// Goes on only if this kernel throttles: what it offers decides, its version only where debugfs is
+/// closed.
 fn throttles(machine: &MachineView) -> Result<(), Judgement> {
     let groups = || machine.kconfig().map(|config| config.is_yes("RT_GROUP_SCHED"));
     let replaced = match &machine.facts().fair_servers {
@@ -102,14 +109,16 @@ mod tests {
         check(
             &KNOB,
             STOCK,
-            "not-applicable this kernel has a fair server instead: the sysctl only bounds what is admitted",
+            "not-applicable this kernel has a fair server instead: the sysctl only bounds what is \
+             admitted",
         );
         check(&KNOB, &format!("{STOCK}\nCONFIG_RT_GROUP_SCHED=y"), "fail medium 950000 of 1000000 us");
         check(&KNOB, &format!("{STOCK}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
         check(
             &KNOB,
             &format!(
-                "{STOCK}\n/sys/kernel/debug/sched/fair_server refused\n/proc/sys/kernel/osrelease: 6.1.0\n--profile busy-poll"
+                "{STOCK}\n/sys/kernel/debug/sched/fair_server refused\n\
+                 /proc/sys/kernel/osrelease: 6.1.0\n--profile busy-poll"
             ),
             "fail high 950000 of 1000000 us",
         );

@@ -12,10 +12,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "runtime-statistics",
     title: "statistics of scheduler and BPF",
-    description: "The scheduler's statistics (sched_schedstats), the accounts of what delays each task (task_delayacct) and those of BPF programs \
-           (bpf_stats_enabled) are off by default on current kernels, and switched on by profilers, by iotop, or on the command line.",
-    rationale: "each switch of tasks, or each run of a BPF program, reads the clock and updates counters",
-    detection: "Their sysctls. Statistics of BPF that a program holds on for as long as it runs are not seen, nor the accounts of delays of kernels before 5.14, which have no sysctl and are on unless booted with nodelayacct.",
+    description: "The scheduler's statistics (sched_schedstats), the accounts of what delays each \
+                  task (task_delayacct) and those of BPF programs (bpf_stats_enabled) are off by \
+                  default on current kernels, and switched on by profilers, by iotop, or on the \
+                  command line.",
+    rationale: "each switch of tasks, or each run of a BPF program, reads the clock and updates \
+                counters",
+    detection: "Their sysctls. Statistics of BPF that a program holds on for as long as it runs \
+                are not seen, nor the accounts of delays of kernels before 5.14, which have no \
+                sysctl and are on unless booted with nodelayacct.",
     side_effects: "What perf sched, iotop and bpftool take from them stays empty.",
     wanted: "all 0",
     fix: || Remedy::all(["sched_schedstats", "task_delayacct", "bpf_stats_enabled"].map(off)),
@@ -77,7 +82,8 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    const NONE: &str = "/proc/sys/kernel/sched_schedstats absent\n/proc/sys/kernel/task_delayacct absent\n/proc/sys/kernel/bpf_stats_enabled absent";
+    const NONE: &str = "/proc/sys/kernel/sched_schedstats absent\n/proc/sys/kernel/task_delayacct \
+                        absent\n/proc/sys/kernel/bpf_stats_enabled absent";
 
     #[test]
     fn each_that_is_on_is_named() {

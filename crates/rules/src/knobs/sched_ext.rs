@@ -13,11 +13,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "sched-ext",
     title: "BPF scheduler",
-    description: "From 6.12 on ordinary tasks can be scheduled by a BPF program in place of the kernel's own scheduler (SCHED_CLASS_EXT). \
-           Real-time and deadline tasks still go first.",
-    rationale: "the program decides how long each step takes, wakes CPUs by interrupts, and lays down where kernel threads of ordinary priority run",
+    description: "From 6.12 on ordinary tasks can be scheduled by a BPF program in place of the \
+                  kernel's own scheduler (SCHED_CLASS_EXT). Real-time and deadline tasks still go \
+                  first.",
+    rationale: "the program decides how long each step takes, wakes CPUs by interrupts, and lays \
+                down where kernel threads of ordinary priority run",
     detection: "/sys/kernel/sched_ext/state. What the loaded program does is not judged.",
-    side_effects: "Ordinary tasks go back to the kernel's scheduler at once when the program ends; what it was loaded for is lost.",
+    side_effects: "Ordinary tasks go back to the kernel's scheduler at once when the program \
+                   ends; what it was loaded for is lost.",
     wanted: "disabled",
     fix: || {
         Remedy::advice(
@@ -27,7 +30,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "a scheduler that leaves the CPUs that matter alone may do no harm: `onbeat measure` with and without it, and `onbeat compare` the two",
+    disputed: "a scheduler that leaves the CPUs that matter alone may do no harm: `onbeat \
+               measure` with and without it, and `onbeat compare` the two",
     persistence: Persistence::Runtime,
     sources: &[Source {
         title: "kernel: extensible scheduler class, switching to and from sched_ext",

@@ -1,8 +1,7 @@
 //! Serial consoles: lines that take milliseconds for a message.
 
 use super::sources::{PARAMETERS, SERIAL_CONSOLE};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -16,17 +15,23 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "serial-console",
     title: "serial console",
-    description: "Kernel messages also go to each console=, and a serial line is waited for byte by byte: 87 us each at 115200 baud. On \
-           PREEMPT_RT, and on consoles that were converted (nbcon), a thread prints; elsewhere whoever logs prints, and prints for the others too.",
-    rationale: "a message on a serial line takes milliseconds, with interrupts off on whichever CPU prints, where no thread does it",
-    detection: "The consoles in use, which of them print from a thread of their own, the log level and whether the kernel is PREEMPT_RT. How \
-           fast the line is, and whether anything is printed, is not seen.",
-    side_effects: "Without it nothing is seen of a kernel that dies before its log is written: keep it for development, or log by netconsole or kdump.",
+    description: "Kernel messages also go to each console=, and a serial line is waited for byte \
+                  by byte: 87 us each at 115200 baud. On PREEMPT_RT, and on consoles that were \
+                  converted (nbcon), a thread prints; elsewhere whoever logs prints, and prints \
+                  for the others too.",
+    rationale: "a message on a serial line takes milliseconds, with interrupts off on whichever \
+                CPU prints, where no thread does it",
+    detection: "The consoles in use, which of them print from a thread of their own, the log \
+                level and whether the kernel is PREEMPT_RT. How fast the line is, and whether \
+                anything is printed, is not seen.",
+    side_effects: "Without it nothing is seen of a kernel that dies before its log is written: \
+                   keep it for development, or log by netconsole or kdump.",
     wanted: "no serial console where real time counts",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take console=ttyS... off the kernel's command line, or print errors only: boot with quiet",
+            "take console=ttyS... off the kernel's command line, or print errors only: boot with \
+             quiet",
         )
     },
     severity: Severity::Medium,
@@ -55,7 +60,8 @@ const ACTIVE: &str = "/sys/class/tty/console/active";
 const CONSOLES: &str = "/proc/consoles";
 const PRINTK: &str = "/proc/sys/kernel/printk";
 
-/// Without the words that make consoles of them; without such words it is the firmware that names them.
+/// Without the words that make consoles of them; without such words it is the firmware that names
+/// them.
 fn without(machine: &MachineView, serial: &[&String]) -> Remedy {
     let printed = "or print errors only: see console-loglevel";
     let values = || machine.facts().cmdline.known().into_iter().flat_map(|line| line.values("console"));
@@ -67,7 +73,8 @@ fn without(machine: &MachineView, serial: &[&String]) -> Remedy {
     match words.is_empty() {
         true => Remedy::advice(
             AdviceReason::Machine,
-            "name another console on the kernel's command line, such as console=tty0: the firmware or the device tree chose this one",
+            "name another console on the kernel's command line, such as console=tty0: the \
+             firmware or the device tree chose this one",
         )
         .note(printed),
         false => Remedy::of(words).note(printed),
@@ -83,9 +90,10 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let value = truncate_words(&serial);
     if machine.facts().preempt == Preempt::Rt {
-        return Ok(Judgement::fail(value).fix(without(machine, &serial))
-            .severity(Severity::Low)
-            .because("a thread prints on PREEMPT_RT, and takes time from ordinary tasks only; a kernel that dies prints at once"));
+        return Ok(Judgement::fail(value).fix(without(machine, &serial)).severity(Severity::Low).because(
+            "a thread prints on PREEMPT_RT, and takes time from ordinary tasks only; a kernel \
+             that dies prints at once",
+        ));
     }
     let threaded = machine.parsed(CONSOLES, parse_threaded).ok().flatten().unwrap_or_default();
     if serial.iter().all(|name| threaded.contains(name)) {
@@ -108,7 +116,9 @@ mod tests {
     use crate::fixture::check;
 
     const SERIAL: &str = "/sys/class/tty/console/active: tty0 ttyAMA0";
-    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
+    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
+                        /sys/kernel/debug/sched/preempt: none voluntary (full)\n\
+                        CONFIG_PREEMPT_RT=n";
 
     #[test]
     fn who_prints_decides() {

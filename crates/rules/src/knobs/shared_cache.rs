@@ -24,19 +24,24 @@ const GROUP_PARTS: &str = "/sys/fs/resctrl/*/schemata";
 pub static KNOB: Knob = Knob {
     id: "shared-cache",
     title: "shared caches",
-    description: "Which caches the CPUs that matter share with those that do the machine's other work. An L2 is shared by the cores of a cluster \
-           on many Arm processors and on E cores, the last level by most or all cores.",
-    rationale: "other work evicts the real-time task's lines, and then each access waits for memory: hundreds of nanoseconds each, which add up with the size of the code and data",
-    detection: "The CPUs that share each cache from level 2 up with those that matter. A resctrl group in mode exclusive that holds all of them \
-           and has a part of the cache counts as a cache of their own. Caches of the system outside of the CPUs, and memory bandwidth, are not seen.",
-    side_effects: "Other CPUs to choose, or a part of the cache that the other work no longer has (resctrl). On many processors the last level cannot be \
-           had alone.",
+    description: "Which caches the CPUs that matter share with those that do the machine's other \
+                  work. An L2 is shared by the cores of a cluster on many Arm processors and on E \
+                  cores, the last level by most or all cores.",
+    rationale: "other work evicts the real-time task's lines, and then each access waits for \
+                memory: hundreds of nanoseconds each, which add up with the size of the code and \
+                data",
+    detection: "The CPUs that share each cache from level 2 up with those that matter. A resctrl \
+                group in mode exclusive that holds all of them and has a part of the cache counts \
+                as a cache of their own. Caches of the system outside of the CPUs, and memory \
+                bandwidth, are not seen.",
+    side_effects: "Other CPUs to choose, or a part of the cache that the other work no longer has \
+                   (resctrl). On many processors the last level cannot be had alone.",
     wanted: "no cache shared with other work, or a part of it kept apart",
     fix: Remedy::default,
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "whether it matters is up to the size of the task: `onbeat compare` a run beside an idle machine and one beside a load that \
-                sweeps through memory",
+    disputed: "whether it matters is up to the size of the task: `onbeat compare` a run beside an \
+               idle machine and one beside a load that sweeps through memory",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: considering hardware, system memory and cache", url: RT_HARDWARE },
@@ -118,13 +123,21 @@ fn judge(machine: &MachineView) -> Judged {
 fn sharing(level: u64, ours: &CpuSet, theirs: &CpuSet) -> Judgement {
     // The last level is hardly ever had alone; the second is, on most processors.
     let severity = if level == 2 { Severity::Medium } else { Severity::Info };
-    Judgement::fail(format!("L{level} of {} shared with {}", cpu_list(ours), cpu_list(theirs))).severity(severity).fix(Remedy::advice(AdviceReason::Machine, format!(
-        "choose CPUs that share no L{level} with others, or give {} a part of it: a resctrl group with their cpus_list and mode exclusive, where the processor has cache allocation",
-        cpu_list(ours)
-    )))
+    Judgement::fail(format!("L{level} of {} shared with {}", cpu_list(ours), cpu_list(theirs)))
+        .severity(severity)
+        .fix(Remedy::advice(
+            AdviceReason::Machine,
+            format!(
+                "choose CPUs that share no L{level} with others, or give {} a part of it: a \
+                 resctrl group with their cpus_list and mode exclusive, where the processor has \
+                 cache allocation",
+                cpu_list(ours)
+            ),
+        ))
 }
 
-/// The levels of which an exclusive group that holds all CPUs that matter has a part; none of what cannot be read.
+/// The levels of which an exclusive group that holds all CPUs that matter has a part; none of what
+/// cannot be read.
 fn kept_apart(machine: &MachineView) -> BTreeSet<u64> {
     let parts = machine.each(GROUP_PARTS, |text| Ok(levels(text)));
     let (Ok(cpus), Ok(modes), Ok(parts)) =
@@ -143,7 +156,8 @@ fn kept_apart(machine: &MachineView) -> BTreeSet<u64> {
     ours.flat_map(|(_, levels)| levels).collect()
 }
 
-/// The levels in a group's schemata: `L3:0=f;1=f`, `L2CODE:0=3`, and memory bandwidth, which is none.
+/// The levels in a group's schemata: `L3:0=f;1=f`, `L2CODE:0=3`, and memory bandwidth, which is
+/// none.
 fn levels(schemata: &str) -> BTreeSet<u64> {
     let level = |line: &str| line.trim().strip_prefix('L')?.get(..1)?.parse().ok();
     schemata.lines().filter_map(level).collect()
@@ -154,7 +168,8 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    const GROUP: &str = "/sys/fs/resctrl/rt/cpus_list: 2-3\n/sys/fs/resctrl/rt/schemata:\n| MB:0=100\n| L3:0=f\n/sys/fs/resctrl/rt/mode: ";
+    const GROUP: &str = "/sys/fs/resctrl/rt/cpus_list: 2-3\n/sys/fs/resctrl/rt/schemata:\n| \
+                         MB:0=100\n| L3:0=f\n/sys/fs/resctrl/rt/mode: ";
 
     #[test]
     fn the_nearest_shared_level_counts() {
@@ -199,7 +214,8 @@ mod tests {
 
     #[test]
     fn what_is_not_told_is_no_cache_of_ones_own() {
-        let none = "/sys/devices/system/cpu/cpu2/cache absent\n/sys/devices/system/cpu/cpu3/cache absent";
+        let none = "/sys/devices/system/cpu/cpu2/cache absent\n/sys/devices/system/cpu/cpu3/cache \
+                    absent";
         check(&KNOB, none, "unknown the caches of CPU 2-3 are not told");
         let own = "--cpus 2\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2";
         check(&KNOB, own, "pass none beyond the CPUs that matter");

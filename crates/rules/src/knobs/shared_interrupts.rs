@@ -15,22 +15,29 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "shared-interrupts",
     title: "interrupts shared with the sound card",
-    description: "Devices without message signalled interrupts can share a line. The kernel asks the handler of each of them when it comes, and \
-           with threaded handlers it stays masked until the last of them is done.",
-    rationale: "the sound card's buffer is served after another device's handler, or while that one still holds the line",
-    detection: "The handlers of each interrupt: those of sound drivers (snd_, audiodsp) and of USB controllers. Which device the program at \
-           hand waits for is not known, so it is only judged with --profile audio, and an unused USB port that shares a line is found as well.",
-    side_effects: "The other device, where its driver is unloaded, or the work of opening the machine.",
+    description: "Devices without message signalled interrupts can share a line. The kernel asks \
+                  the handler of each of them when it comes, and with threaded handlers it stays \
+                  masked until the last of them is done.",
+    rationale: "the sound card's buffer is served after another device's handler, or while that \
+                one still holds the line",
+    detection: "The handlers of each interrupt: those of sound drivers (snd_, audiodsp) and of \
+                USB controllers. Which device the program at hand waits for is not known, so it \
+                is only judged with --profile audio, and an unused USB port that shares a line is \
+                found as well.",
+    side_effects: "The other device, where its driver is unloaded, or the work of opening the \
+                   machine.",
     wanted: "a line of its own for the sound card and for USB",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "unload the driver of the other device with modprobe -r, or put one of the two into another slot or port",
+            "unload the driver of the other device with modprobe -r, or put one of the two into \
+             another slot or port",
         )
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "where the other device is quiet, sharing costs nothing: `onbeat hunt` during the session names its handler if it does",
+    disputed: "where the other device is quiet, sharing costs nothing: `onbeat hunt` during the \
+               session names its handler if it does",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: the MSI driver guide, why use MSIs", url: MSI },
@@ -86,7 +93,8 @@ fn others(irq: &Irq) -> Option<String> {
     (!foreign.is_empty()).then(|| format!("{}: {} with {}", irq.number, named(true), foreign))
 }
 
-/// Whether a handler is a sound card's or a USB controller's: `snd_hda_intel:card0`, `xhci_hcd`, `ehci_hcd:usb1`.
+/// Whether a handler is a sound card's or a USB controller's: `snd_hda_intel:card0`, `xhci_hcd`,
+/// `ehci_hcd:usb1`.
 fn serves(name: &str) -> bool {
     let driver = name.split(':').next().unwrap_or(name).trim();
     let usb = |kind: &str| matches!(kind, "xhci" | "ehci" | "ohci" | "uhci");
@@ -124,8 +132,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_judged() {
         check(&KNOB, "--profile audio\n/proc/irq absent", "unknown");
-        let deaf =
-            "--profile audio\n/sys/kernel/irq/9/actions: xhci_hcd\n/sys/kernel/irq/120/actions refused";
+        let deaf = "--profile audio\n/sys/kernel/irq/9/actions: xhci_hcd\n\
+                    /sys/kernel/irq/120/actions refused";
         check(&KNOB, deaf, "unknown the handlers of some interrupts could not be read");
     }
 }

@@ -12,16 +12,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "skew-tick",
     title: "ticks at the same time",
-    description: "The tick comes on all CPUs at the same moment, so that sleeping ones wake up together. With skew_tick=1 each CPU has it at \
-           another moment.",
-    rationale: "the ticks of all CPUs want the same locks at the same moment and wait for each other, the longer the more CPUs there are",
-    detection: "skew_tick= on the command line; a kernel with the word built into it shows it there as well.",
-    side_effects: "More power: CPUs and the parts they share wake up one after the other, and rest less.",
+    description: "The tick comes on all CPUs at the same moment, so that sleeping ones wake up \
+                  together. With skew_tick=1 each CPU has it at another moment.",
+    rationale: "the ticks of all CPUs want the same locks at the same moment and wait for each \
+                other, the longer the more CPUs there are",
+    detection: "skew_tick= on the command line; a kernel with the word built into it shows it \
+                there as well.",
+    side_effects: "More power: CPUs and the parts they share wake up one after the other, and \
+                   rest less.",
     wanted: "skew_tick=1",
     fix: || Change::cmdline_add("skew_tick=1").into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and without it tells",
+    disputed: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and \
+               without it tells",
     persistence: Persistence::Boot,
     sources: &[Source { title: "kernel: command line, skew_tick=", url: PARAMETERS }],
     cures: &[SliceKind::TimerIrq, SliceKind::LockContention],
@@ -35,7 +39,8 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// From so many CPUs on their ticks are worth a low finding; the kernel's document speaks of larger systems.
+/// From so many CPUs on their ticks are worth a low finding; the kernel's document speaks of larger
+/// systems.
 const MANY: usize = 16;
 
 fn judge(machine: &MachineView) -> Judged {

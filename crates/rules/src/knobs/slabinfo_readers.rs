@@ -15,24 +15,31 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "slabinfo-readers",
     title: "/proc/slabinfo",
-    description: "SLUB_DEBUG, on in nearly every kernel, brings /proc/slabinfo. Whoever reads it makes the kernel count the free objects of every \
-           slab cache, one list after the other, each under the lock that allocations of that cache need.",
-    rationale: "each list is walked under its lock: with interrupts off on an ordinary kernel; on PREEMPT_RT a task whose allocation needs that list waits for the walk to end",
-    detection: "Whether the kernel has the file, from its configuration, and whether slabtop or Netdata's slabinfo.plugin runs. The file is \
-           not read, for reading it is the trouble. Not seen are those that read it now and then, vmstat -m among them, and agents such as \
-           Telegraf, of which only their configuration tells. From 6.10 on the walk of one list ends after 10,000 slabs.",
-    side_effects: "A kernel without SLUB_DEBUG has no slab_debug= to find memory corruption with. Keeping readers away costs nothing but their \
-           figures; the sums in /proc/meminfo remain.",
+    description: "SLUB_DEBUG, on in nearly every kernel, brings /proc/slabinfo. Whoever reads it \
+                  makes the kernel count the free objects of every slab cache, one list after the \
+                  other, each under the lock that allocations of that cache need.",
+    rationale: "each list is walked under its lock: with interrupts off on an ordinary kernel; on \
+                PREEMPT_RT a task whose allocation needs that list waits for the walk to end",
+    detection: "Whether the kernel has the file, from its configuration, and whether slabtop or \
+                Netdata's slabinfo.plugin runs. The file is not read, for reading it is the \
+                trouble. Not seen are those that read it now and then, vmstat -m among them, and \
+                agents such as Telegraf, of which only their configuration tells. From 6.10 on \
+                the walk of one list ends after 10,000 slabs.",
+    side_effects: "A kernel without SLUB_DEBUG has no slab_debug= to find memory corruption with. \
+                   Keeping readers away costs nothing but their figures; the sums in \
+                   /proc/meminfo remain.",
     wanted: "no reader while it matters",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "end it, or switch the plugin off (slabinfo = no in netdata.conf); only root can read the file; in a product, build without CONFIG_SLUB_DEBUG",
+            "end it, or switch the plugin off (slabinfo = no in netdata.conf); only root can read \
+             the file; in a product, build without CONFIG_SLUB_DEBUG",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Source,
-    disputed: "with few slabs in a list the walk is short: `onbeat measure` while a shell reads /proc/slabinfo in a loop tells what it costs here",
+    disputed: "with few slabs in a list the walk is short: `onbeat measure` while a shell reads \
+               /proc/slabinfo in a loop tells what it costs here",
     persistence: Persistence::Runtime,
     sources: &[
         Source {
@@ -63,7 +70,8 @@ const PROGRAMS: &[&str] = &["slabinfo.plugin", "slabtop"];
 
 fn judge(machine: &MachineView) -> Judged {
     if let Ok(config) = machine.kconfig() {
-        // Before 6.8 a kernel could have the SLAB allocator instead, whose file is there without the option.
+        // Before 6.8 a kernel could have the SLAB allocator instead, whose file is there without
+        // the option.
         if config.is_yes("SLAB") && !config.is_yes("SLUB") {
             return Err(Judgement::not_applicable(
                 "the walk is that of SLUB: this kernel has the SLAB allocator",
@@ -97,7 +105,8 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{READ}\nprogram + slabinfo.plugin\nCONFIG_PREEMPT_RT=n\n/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC"
+                "{READ}\nprogram + slabinfo.plugin\nCONFIG_PREEMPT_RT=n\n\
+                 /proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC"
             ),
             "fail medium read by slabinfo.plugin, slabtop",
         );

@@ -2,8 +2,7 @@
 
 use super::per_cpu::PerCpuSetting;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -20,13 +19,16 @@ const SIBLINGS: &str = "/sys/devices/system/cpu/cpu#/topology/thread_siblings_li
 pub static KNOB: Knob = Knob {
     id: "smt-siblings",
     title: "siblings of a core",
-    description: "With SMT (Hyper-Threading) two or more CPUs of the kernel are one core: they share its pipeline, caches and idle state. A core is \
-           split if one of them is set apart for real time and another does the machine's other work.",
-    rationale: "what runs on the sibling takes execution units and cache lines from the real-time task at any moment, and no priority holds it back",
-    detection: "The siblings of each CPU that matters, among the CPUs that are online. Where all of a core are set apart, what runs on them is not \
-           known: leave all but one idle.",
-    side_effects: "The sibling's share of the machine's throughput. nosmt takes the siblings \
-           of all cores, also those of the housekeeping CPUs; taking single CPUs offline does not.",
+    description: "With SMT (Hyper-Threading) two or more CPUs of the kernel are one core: they \
+                  share its pipeline, caches and idle state. A core is split if one of them is \
+                  set apart for real time and another does the machine's other work.",
+    rationale: "what runs on the sibling takes execution units and cache lines from the real-time \
+                task at any moment, and no priority holds it back",
+    detection: "The siblings of each CPU that matters, among the CPUs that are online. Where all \
+                of a core are set apart, what runs on them is not known: leave all but one idle.",
+    side_effects: "The sibling's share of the machine's throughput. nosmt takes the siblings of \
+                   all cores, also those of the housekeeping CPUs; taking single CPUs offline \
+                   does not.",
     wanted: "no sibling online, or all siblings of a core set apart and all but one idle",
     fix: Remedy::default,
     severity: Severity::High,
@@ -83,7 +85,10 @@ fn judge(machine: &MachineView) -> Judged {
     let spare: CpuSet = both.iter().filter(|cpu| !is_first(*cpu, &cores)).collect();
     Ok(Judgement::fail(format!("{} on cores that they share", cpu_list(&both)))
         .severity(Severity::Low)
-        .because("two real-time tasks on one core slow each other down, each as the other happens to run")
+        .because(
+            "two real-time tasks on one core slow each other down, each as the other happens to \
+             run",
+        )
         .fix(
             offline(machine, &spare)
                 .or(Remedy::advice(AdviceReason::Choice, format!("run nothing on {}", cpu_list(&spare)))),
@@ -107,7 +112,8 @@ fn is_first_of(cpu: Cpu, cores: &PerCpuSetting<CpuSet>, among: &CpuSet) -> bool 
     cores.known.get(&cpu).and_then(|core| core.and(among).iter().next()) == Some(cpu)
 }
 
-/// CPUs switched off, unless they are all that is left for the rest, or the boot CPU, which has no switch.
+/// CPUs switched off, unless they are all that is left for the rest, or the boot CPU, which has no
+/// switch.
 fn offline(machine: &MachineView, cpus: &CpuSet) -> Remedy {
     let housekeeping = machine.housekeeping_cpus().unwrap_or_default();
     if cpus.contains(Cpu(0))

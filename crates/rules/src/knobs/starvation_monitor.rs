@@ -17,18 +17,24 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "starvation-monitor",
     title: "monitor of starvation",
-    description: "stalld looks at the queues of all CPUs every few seconds, and lets a thread that has waited too long run ahead of real-time threads \
-           under the deadline policy: 20 us in each second by default.",
-    rationale: "the thread that it helps runs ahead of the real-time one for its share, and looking costs time on other CPUs",
-    detection: "Whether stalld runs, and from 6.12 on the runtimes of the kernel's fair servers, which do the same. Its options are not read: it may only log.",
-    side_effects: "Without it, and without fair servers, kernel threads of a CPU can starve for good beside a real-time task that never sleeps, and with them whoever waits \
-           for them.",
-    wanted: "not running, unless real-time tasks never sleep and nothing else helps those that starve",
+    description: "stalld looks at the queues of all CPUs every few seconds, and lets a thread \
+                  that has waited too long run ahead of real-time threads under the deadline \
+                  policy: 20 us in each second by default.",
+    rationale: "the thread that it helps runs ahead of the real-time one for its share, and \
+                looking costs time on other CPUs",
+    detection: "Whether stalld runs, and from 6.12 on the runtimes of the kernel's fair servers, \
+                which do the same. Its options are not read: it may only log.",
+    side_effects: "Without it, and without fair servers, kernel threads of a CPU can starve for \
+                   good beside a real-time task that never sleeps, and with them whoever waits \
+                   for them.",
+    wanted: "not running, unless real-time tasks never sleep and nothing else helps those that \
+             starve",
     fix: || disabled().into(),
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "with tasks that never sleep some help is needed, and stalld's pieces are shorter than a fair server's: `onbeat compare` of two long \
-                runs, one with each, shows what either takes",
+    disputed: "with tasks that never sleep some help is needed, and stalld's pieces are shorter \
+               than a fair server's: `onbeat compare` of two long runs, one with each, shows what \
+               either takes",
     persistence: Persistence::Boot,
     sources: &[Source {
         title: "stalld: what it does, and its options",
@@ -95,7 +101,8 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{POLLS}\n/sys/kernel/debug/sched/fair_server absent\n/proc/sys/kernel/osrelease: 6.1.0-50-rt"
+                "{POLLS}\n/sys/kernel/debug/sched/fair_server absent\n/proc/sys/kernel/osrelease: \
+                 6.1.0-50-rt"
             ),
             "pass stalld runs, there are no fair servers",
         );

@@ -14,19 +14,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "swappiness",
     title: "swappiness",
-    description: "Where there is swap and memory runs short, vm.swappiness weighs memory of programs against cached files: 100 takes both as equally \
-           dear, the default of 60 prefers to drop files, 0 swaps only when hardly any files are left to drop.",
-    rationale: "memory of a program that was put out to the disk comes back through a page fault that waits for it, milliseconds or more",
-    detection: "The sysctl, and /proc/swaps. Control groups of version 1 have a value of their own, which is not read. Whether the real-time \
-           programs have locked their memory, which no value of it touches, is not seen.",
-    side_effects: "Cached files are dropped sooner, so that what is read again comes from the disk; near 0 a machine that runs short of \
-           memory meets the OOM killer earlier.",
+    description: "Where there is swap and memory runs short, vm.swappiness weighs memory of \
+                  programs against cached files: 100 takes both as equally dear, the default of \
+                  60 prefers to drop files, 0 swaps only when hardly any files are left to drop.",
+    rationale: "memory of a program that was put out to the disk comes back through a page fault \
+                that waits for it, milliseconds or more",
+    detection: "The sysctl, and /proc/swaps. Control groups of version 1 have a value of their \
+                own, which is not read. Whether the real-time programs have locked their memory, \
+                which no value of it touches, is not seen.",
+    side_effects: "Cached files are dropped sooner, so that what is read again comes from the \
+                   disk; near 0 a machine that runs short of memory meets the OOM killer earlier.",
     wanted: "10 or less",
     fix: || Change::sysctl("vm.swappiness", 10).into(),
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
-    disputed: "a program that locks its memory does not notice, and the rest of the machine may be better off with 60: `onbeat measure` around the \
-                program's own load with either value tells whether page faults are among the spikes",
+    disputed: "a program that locks its memory does not notice, and the rest of the machine may \
+               be better off with 60: `onbeat measure` around the program's own load with either \
+               value tells whether page faults are among the spikes",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: /proc/sys/vm, swappiness", url: SYSCTL_VM },
@@ -70,7 +74,8 @@ fn judge(machine: &MachineView) -> Judged {
     if swaps.partitions + swaps.files == 0 {
         return Err(Judgement::not_applicable(match swaps.zram {
             0 => "there is no swap",
-            // The kernel's document: "For in-memory swap, like zram or zswap, [...] values beyond 100 can be considered."
+            // The kernel's document: "For in-memory swap, like zram or zswap, [...] values beyond
+            // 100 can be considered."
             _ => "swap is in memory (zram), for which higher values are meant",
         }));
     }
@@ -89,7 +94,8 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    const DISK: &str = "/proc/swaps:\n| Filename Type Size Used Priority\n| /dev/sda2 partition 4194300 0 -2";
+    const DISK: &str = "/proc/swaps:\n| Filename Type Size Used Priority\n| /dev/sda2 partition \
+                        4194300 0 -2";
 
     #[test]
     fn it_matters_where_there_is_swap_on_a_disk() {

@@ -18,17 +18,20 @@ const PACKAGE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/package_thr
 pub static KNOB: Knob = Knob {
     id: "thermal-throttling",
     title: "thermal throttling",
-    description: "When a core or the whole package of an Intel processor gets too hot, it lowers its clock by itself and raises an interrupt, which \
-           the kernel counts.",
-    rationale: "a throttled core runs at a fraction of its clock until it has cooled down, whatever the governor holds",
-    detection: "Whether the kernel has counted any such event of the CPUs that matter since it booted: it may be long ago, or from a warm-up. \
-           Throttling for power or current, and by firmware that hides it, is not counted here.",
+    description: "When a core or the whole package of an Intel processor gets too hot, it lowers \
+                  its clock by itself and raises an interrupt, which the kernel counts.",
+    rationale: "a throttled core runs at a fraction of its clock until it has cooled down, \
+                whatever the governor holds",
+    detection: "Whether the kernel has counted any such event of the CPUs that matter since it \
+                booted: it may be long ago, or from a warm-up. Throttling for power or current, \
+                and by firmware that hides it, is not counted here.",
     side_effects: "A lower clock, or work on the cooling.",
     wanted: "never since the machine booted",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "see to cooling and fans, or switch turbo off or lower scaling_max_freq; then boot, which starts the counters anew, and run it under full load for a day",
+            "see to cooling and fans, or switch turbo off or lower scaling_max_freq; then boot, \
+             which starts the counters anew, and run it under full load for a day",
         )
     },
     severity: Severity::High,
@@ -62,7 +65,8 @@ fn judge(machine: &MachineView) -> Judged {
         return Err(match machine.is_virtual()? {
             true => Judgement::not_applicable("a guest does not see the heat of its host"),
             false => Judgement::unknown(
-                "there are no counters of it: the processor is not Intel's, or the kernel lacks CONFIG_X86_THERMAL_VECTOR",
+                "there are no counters of it: the processor is not Intel's, or the kernel lacks \
+                 CONFIG_X86_THERMAL_VECTOR",
             ),
         });
     }
@@ -110,7 +114,8 @@ mod tests {
 
     #[test]
     fn no_counter_is_no_cool_machine() {
-        let none = "/sys/devices/system/cpu/cpu2/thermal_throttle absent\n/sys/devices/system/cpu/cpu3/thermal_throttle absent";
+        let none = "/sys/devices/system/cpu/cpu2/thermal_throttle absent\n\
+                    /sys/devices/system/cpu/cpu3/thermal_throttle absent";
         check(&KNOB, none, "unknown");
         check(
             &KNOB,
@@ -119,7 +124,8 @@ mod tests {
         );
         check(&KNOB, "/sys/devices/system/cpu/cpu3/thermal_throttle absent", "unknown");
         check(&KNOB, &count(3, "core", ""), "unknown");
-        let old = "/sys/devices/system/cpu/cpu2/thermal_throttle/package_throttle_count absent\n/sys/devices/system/cpu/cpu3/thermal_throttle/package_throttle_count absent";
+        let old = "/sys/devices/system/cpu/cpu2/thermal_throttle/package_throttle_count absent\n\
+                   /sys/devices/system/cpu/cpu3/thermal_throttle/package_throttle_count absent";
         check(&KNOB, old, "pass never since boot");
         check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
     }

@@ -1,8 +1,7 @@
 //! Interrupt handlers in threads, on kernels that are not PREEMPT_RT.
 
 use super::sources::{PARAMETERS, RT_DIFFERENCES};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -14,12 +13,16 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "threaded-interrupts",
     title: "threaded interrupts",
-    description: "With threadirqs the handlers of nearly all interrupts run in threads of their own, FIFO 50 by default, which a more urgent task \
-           preempts. PREEMPT_RT always does so.",
-    rationale: "a handler that is no thread keeps every task of its CPU waiting until it ends, and the softirqs that it raised after it",
-    detection: "The preemption model, threadirqs on the kernel's command line, and IRQ_FORCED_THREADING in its configuration, without which \
-           the parameter is ignored. Handlers marked IRQF_NO_THREAD and those per CPU stay as they are.",
-    side_effects: "A switch of tasks for each interrupt, and some throughput. Drivers that are never run this way elsewhere may show faults.",
+    description: "With threadirqs the handlers of nearly all interrupts run in threads of their \
+                  own, FIFO 50 by default, which a more urgent task preempts. PREEMPT_RT always \
+                  does so.",
+    rationale: "a handler that is no thread keeps every task of its CPU waiting until it ends, \
+                and the softirqs that it raised after it",
+    detection: "The preemption model, threadirqs on the kernel's command line, and \
+                IRQ_FORCED_THREADING in its configuration, without which the parameter is \
+                ignored. Handlers marked IRQF_NO_THREAD and those per CPU stay as they are.",
+    side_effects: "A switch of tasks for each interrupt, and some throughput. Drivers that are \
+                   never run this way elsewhere may show faults.",
     wanted: "threadirqs, or a PREEMPT_RT kernel",
     fix: || Change::cmdline_add("threadirqs").into(),
     severity: Severity::High,
@@ -51,12 +54,14 @@ pub static KNOB: Knob = Knob {
 fn real_time() -> Remedy {
     Remedy::advice(
         AdviceReason::Kernel,
-        "boot a kernel with CONFIG_PREEMPT_RT: the architecture's kernel does not offer forced threading",
+        "boot a kernel with CONFIG_PREEMPT_RT: the architecture's kernel does not offer forced \
+         threading",
     )
     .with_persistence(Persistence::Build)
 }
 
-/// Whether the word does something: x86 and Arm select the option (`arch/*/Kconfig`), elsewhere the configuration tells.
+/// Whether the word does something: x86 and Arm select the option (`arch/*/Kconfig`), elsewhere the
+/// configuration tells.
 fn is_offered(machine: &MachineView) -> Result<bool, Judgement> {
     let architecture = machine.facts().machine.known().map_or("", String::as_str);
     let selects = matches!(architecture, "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "armv7l");
@@ -90,7 +95,9 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n/sys/kernel/debug/sched/preempt: none voluntary (full)\nCONFIG_PREEMPT_RT=n";
+    const FULL: &str = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\n\
+                        /sys/kernel/debug/sched/preempt: none voluntary (full)\n\
+                        CONFIG_PREEMPT_RT=n";
 
     #[test]
     fn preempt_rt_needs_no_parameter() {
@@ -106,8 +113,8 @@ mod tests {
 
     #[test]
     fn an_unknown_model_is_no_pass() {
-        let edits =
-            "/proc/sys/kernel/version refused\n/sys/kernel/debug/sched/preempt refused\n/boot refused";
+        let edits = "/proc/sys/kernel/version refused\n/sys/kernel/debug/sched/preempt refused\n\
+                     /boot refused";
         check(&KNOB, edits, "unknown");
     }
 }

@@ -2,8 +2,7 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{ISOLATION, ISOLATION_C, NO_HZ, RT_CONFIG};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -20,25 +19,32 @@ use model::units::{Cpu, CpuSet};
 pub static KNOB: Knob = Knob {
     id: "tick-off",
     title: "whether the tick can stop",
-    description: "nohz_full= names CPUs whose tick stops while they run a single task. It takes effect only if the kernel has NO_HZ_FULL, \
-           took the list, keeps dynamic ticks on, and has a stable clock; RCU callbacks of these CPUs are then handled elsewhere.",
-    rationale: "a tick that goes on interrupts the task 100 to 1000 times a second, and the price for stopping it is paid nevertheless",
-    detection: "The list the kernel took, the command line, and whether the TSC is still offered as a clocksource. What keeps a tick at run \
-           time is not seen: a second runnable task, POSIX CPU timers, sampling perf events, deadline tasks. A hypervisor's clock does \
-           not say whether it is stable.",
-    side_effects: "Each entry into the kernel and each way out takes longer, and CPU time is accounted there: it is for threads that hardly \
-           enter the kernel. For periodic loops the kernel's guide advises against it.",
+    description: "nohz_full= names CPUs whose tick stops while they run a single task. It takes \
+                  effect only if the kernel has NO_HZ_FULL, took the list, keeps dynamic ticks \
+                  on, and has a stable clock; RCU callbacks of these CPUs are then handled \
+                  elsewhere.",
+    rationale: "a tick that goes on interrupts the task 100 to 1000 times a second, and the price \
+                for stopping it is paid nevertheless",
+    detection: "The list the kernel took, the command line, and whether the TSC is still offered \
+                as a clocksource. What keeps a tick at run time is not seen: a second runnable \
+                task, POSIX CPU timers, sampling perf events, deadline tasks. A hypervisor's \
+                clock does not say whether it is stable.",
+    side_effects: "Each entry into the kernel and each way out takes longer, and CPU time is \
+                   accounted there: it is for threads that hardly enter the kernel. For periodic \
+                   loops the kernel's guide advises against it.",
     wanted: "no tick on the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a kernel with CONFIG_NO_HZ_FULL and a stable TSC",
+            "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a \
+             kernel with CONFIG_NO_HZ_FULL and a stable TSC",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "a tick costs some microseconds, and stopping it makes each entry into the kernel dearer: `onbeat compare` of runs \
-                with and without nohz_full settles it for one program",
+    disputed: "a tick costs some microseconds, and stopping it makes each entry into the kernel \
+               dearer: `onbeat compare` of runs with and without nohz_full settles it for one \
+               program",
     persistence: Persistence::Boot,
     sources: &[
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
@@ -123,7 +129,8 @@ fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged
     if taken.is_empty() {
         let asked = truncate(asked.ok().flatten().unwrap_or_default());
         return Ok(Judgement::fail(format!("nohz_full={asked} was not taken")).because(
-            "the kernel refused the list: it cannot be parsed, or contradicts that of isolcpus=; its log says which",
+            "the kernel refused the list: it cannot be parsed, or contradicts that of isolcpus=; \
+             its log says which",
         ));
     }
     Ok(Judgement::fail(format!(
@@ -131,7 +138,10 @@ fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged
         truncate(&taken.to_string()),
         cpu_list(&missing)
     ))
-    .because("the boot CPU keeps the time and is taken out of the list, and what is not in it has its tick")
+    .because(
+        "the boot CPU keeps the time and is taken out of the list, and what is not in it has its \
+         tick",
+    )
     .fix(put_in(taken, &missing)))
 }
 
@@ -174,7 +184,8 @@ fn stable(machine: &MachineView) -> Judged {
     }
     if has("kvm-clock") {
         return Err(Judgement::unknown(
-            "whether the hypervisor's clock is stable is in the kernel's log only: `onbeat measure` counts the timer interrupts",
+            "whether the hypervisor's clock is stable is in the kernel's log only: `onbeat \
+             measure` counts the timer interrupts",
         ));
     }
     Ok(Judgement::pass(""))
@@ -185,7 +196,8 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    const SET: &str = "--profile busy-poll\ncmdline + nohz_full=2-3\n/sys/devices/system/cpu/nohz_full: 2-3";
+    const SET: &str = "--profile busy-poll\ncmdline + nohz_full=2-3\n\
+                       /sys/devices/system/cpu/nohz_full: 2-3";
     const OFFERED: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
     #[test]
@@ -234,7 +246,8 @@ mod tests {
 
     #[test]
     fn a_kernel_without_it_is_told_from_one_that_hides_it() {
-        let asked = "--profile busy-poll\ncmdline + nohz_full=2-3\n/sys/devices/system/cpu/nohz_full absent";
+        let asked = "--profile busy-poll\ncmdline + nohz_full=2-3\n\
+                     /sys/devices/system/cpu/nohz_full absent";
         check(
             &KNOB,
             &format!("{asked}\nCONFIG_NO_HZ_FULL=n"),

@@ -15,20 +15,25 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "timer-migration",
     title: "timer migration",
-    description: "With timer_migration 1 a high-resolution timer that an idle CPU starts, or one of nohz_full=, is put on a CPU that keeps \
-           house, if that one has an earlier timer to wake up for. That holds for the sleep of the real-time task itself, too.",
-    rationale: "a task on a CPU of nohz_full= that sleeps is woken by another CPU, with an interrupt in between, and not at each wakeup alike",
-    detection: "The sysctl and the list of nohz_full. On a CPU that is isolated without nohz_full a task's own timers stay where they are \
-           started. How the timers of the timer wheel travel changed in 6.9, and isolated CPUs were left out of it in 6.19; the sysctl \
-           has no say in that.",
-    side_effects: "With 0 a timer stays on the CPU that started it, also one of the kernel's that would better go off elsewhere, and idle \
-           CPUs wake up more often.",
+    description: "With timer_migration 1 a high-resolution timer that an idle CPU starts, or one \
+                  of nohz_full=, is put on a CPU that keeps house, if that one has an earlier \
+                  timer to wake up for. That holds for the sleep of the real-time task itself, \
+                  too.",
+    rationale: "a task on a CPU of nohz_full= that sleeps is woken by another CPU, with an \
+                interrupt in between, and not at each wakeup alike",
+    detection: "The sysctl and the list of nohz_full. On a CPU that is isolated without nohz_full \
+                a task's own timers stay where they are started. How the timers of the timer \
+                wheel travel changed in 6.9, and isolated CPUs were left out of it in 6.19; the \
+                sysctl has no say in that.",
+    side_effects: "With 0 a timer stays on the CPU that started it, also one of the kernel's that \
+                   would better go off elsewhere, and idle CPUs wake up more often.",
     wanted: "0 where tasks on CPUs of nohz_full= sleep",
     fix: || Change::sysctl("kernel.timer_migration", 0).into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Source,
-    disputed: "tuned's real-time profile sets 0, OpenShift's 1: with 0 the task's timers stay with it, with 1 the kernel's leave its \
-                CPU; `onbeat compare` of a run with each settles it for one machine",
+    disputed: "tuned's real-time profile sets 0, OpenShift's 1: with 0 the task's timers stay \
+               with it, with 1 the kernel's leave its CPU; `onbeat compare` of a run with each \
+               settles it for one machine",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel source: kernel/time/hrtimer.c, switch_hrtimer_base()", url: HRTIMER_C },
@@ -70,7 +75,8 @@ fn judge(machine: &MachineView) -> Judged {
         other => return Err(unknown_from("/sys/devices/system/cpu/nohz_full", other)),
     };
     if taken.is_empty() {
-        // A kernel whose list is not there has none, or hides it with all of /sys; then there are no CPUs to judge for.
+        // A kernel whose list is not there has none, or hides it with all of /sys; then there are
+        // no CPUs to judge for.
         return Ok(Judgement::pass("1, and no CPU that matters is in nohz_full"));
     }
     Ok(Judgement::fail(format!("1, with {} in nohz_full", cpu_list(&taken))))

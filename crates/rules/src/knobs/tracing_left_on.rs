@@ -1,8 +1,7 @@
 //! Tracing that somebody left on: tracers, events, the function profiler, the stack tracer.
 
 use super::sources::{EVENTS, FTRACE, RT_CONFIG};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -16,18 +15,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "tracing-left-on",
     title: "tracing left on",
-    description: "A tracer, trace events, the function profiler or the stack tracer go on after the program that wanted them ended, \
-           in the kernel's own trace buffer or in an instance of somebody's.",
-    rationale: "each function or event that is traced does more, often with preemption off; the function tracers do so at every call in the kernel",
-    detection: "tracefs at /sys/kernel/tracing, which only root can read, with its instances, and a sysctl. Enabled probes show among the \
-           events. Events that only report errors of hardware (ras, mce, cxl, devlink: rasdaemon) are not counted. \
-           What BPF programs and perf attach to is not seen.",
+    description: "A tracer, trace events, the function profiler or the stack tracer go on after \
+                  the program that wanted them ended, in the kernel's own trace buffer or in an \
+                  instance of somebody's.",
+    rationale: "each function or event that is traced does more, often with preemption off; the \
+                function tracers do so at every call in the kernel",
+    detection: "tracefs at /sys/kernel/tracing, which only root can read, with its instances, and \
+                a sysctl. Enabled probes show among the events. Events that only report errors of \
+                hardware (ras, mce, cxl, devlink: rasdaemon) are not counted. What BPF programs \
+                and perf attach to is not seen.",
     side_effects: "Whoever wanted the trace loses it: look first whose instance it is.",
     wanted: "tracer nop and no event, everywhere",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "as root, trace-cmd reset -a, or in /sys/kernel/tracing and each of its instances: echo nop >current_tracer; echo 0 >events/enable; echo 0 >function_profile_enabled; sysctl kernel.stack_tracer_enabled=0",
+            "as root, trace-cmd reset -a, or in /sys/kernel/tracing and each of its instances: \
+             echo nop >current_tracer; echo 0 >events/enable; echo 0 >function_profile_enabled; \
+             sysctl kernel.stack_tracer_enabled=0",
         )
     },
     severity: Severity::High,
@@ -123,7 +127,8 @@ fn events(machine: &MachineView, enabled: &'static str, set: &'static str) -> Ju
             "1" => on.push(format!("all events{}", place(names))),
             "X" => {
                 let text = machine.texts(set)?.iter().find(|text| text.names == names);
-                // What is too long to be read, or was switched off meanwhile, is told without names.
+                // What is too long to be read, or was switched off meanwhile, is told without
+                // names.
                 let listed = text.and_then(|text| text.content.known()).map(|text| counted(text));
                 match listed {
                     Some((first, 0)) if first.is_empty() => {}

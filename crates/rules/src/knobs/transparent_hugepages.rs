@@ -15,11 +15,15 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "transparent-hugepages",
     title: "transparent huge pages",
-    description: "The kernel gives memory in huge pages, at page faults and later by khugepaged, which puts small pages together: to every \
-           program (always), to those that ask by madvise(2), or to none.",
-    rationale: "a page fault may clear or first make 2 MiB of memory, and khugepaged unmaps and copies memory that is in use, which interrupts every CPU that runs the program",
-    detection: "The setting for all sizes, and those of single sizes where the kernel has them. PREEMPT_RT kernels cannot have huge pages of this kind.",
-    side_effects: "More misses of the TLB in programs with much memory. Those that profit can ask for huge pages by madvise(2), or have hugetlbfs.",
+    description: "The kernel gives memory in huge pages, at page faults and later by khugepaged, \
+                  which puts small pages together: to every program (always), to those that ask \
+                  by madvise(2), or to none.",
+    rationale: "a page fault may clear or first make 2 MiB of memory, and khugepaged unmaps and \
+                copies memory that is in use, which interrupts every CPU that runs the program",
+    detection: "The setting for all sizes, and those of single sizes where the kernel has them. \
+                PREEMPT_RT kernels cannot have huge pages of this kind.",
+    side_effects: "More misses of the TLB in programs with much memory. Those that profit can ask \
+                   for huge pages by madvise(2), or have hugetlbfs.",
     wanted: "madvise or never",
     fix: || {
         Remedy::from(Change::write(ALL, "madvise"))
@@ -27,8 +31,9 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "programs that touch much memory are faster with them and, once all is locked and faulted in, see little of them: `onbeat measure` \
-                with always and with madvise, and `onbeat compare` the two",
+    disputed: "programs that touch much memory are faster with them and, once all is locked and \
+               faulted in, see little of them: `onbeat measure` with always and with madvise, and \
+               `onbeat compare` the two",
     persistence: Persistence::Runtime,
     sources: &[Source { title: "kernel: transparent hugepage support, sysfs", url: TRANSPARENT_HUGEPAGES }],
     cures: &[SliceKind::PageFault, SliceKind::Ipi, SliceKind::LockContention],
@@ -102,7 +107,10 @@ mod tests {
     #[test]
     fn all_sizes_count() {
         let size = |size: &str, chosen: &str| {
-            format!("/sys/kernel/mm/transparent_hugepage/hugepages-{size}/enabled: {chosen} madvise never\n")
+            format!(
+                "/sys/kernel/mm/transparent_hugepage/hugepages-{size}/enabled: {chosen} madvise \
+                 never\n"
+            )
         };
         check(&KNOB, NEVER, "pass never");
         check(&KNOB, &format!("{NEVER}\n{}", size("2048kB", "always [inherit]")), "pass never");
@@ -126,7 +134,8 @@ mod tests {
     #[test]
     fn only_kernels_that_have_them() {
         check(&KNOB, "", "not-applicable PREEMPT_RT kernels do not have them");
-        let other = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\nCONFIG_PREEMPT_RT=n\nCONFIG_TRANSPARENT_HUGEPAGE";
+        let other = "/proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC\nCONFIG_PREEMPT_RT=n\n\
+                     CONFIG_TRANSPARENT_HUGEPAGE";
         check(&KNOB, &format!("{other}=n"), "not-applicable the kernel has no TRANSPARENT_HUGEPAGE");
         check(&KNOB, &format!("{other}=y"), "unknown");
     }

@@ -16,16 +16,22 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "tsc-watchdog",
     title: "clocksource watchdog",
-    description: "On x86 the kernel compares the TSC with another clock twice a second, on one CPU after the other, isolated ones included. \
-           From 5.16 on it leaves that to itself where the processor can tell by hardware that the TSC was written to (constant_tsc, \
-           nonstop_tsc and tsc_adjust, on up to four sockets).",
-    rationale: "a timer interrupt visits each CPU in turn and reads the slow clock there, isolated or not",
-    detection: "tsc=reliable or tsc=nowatchdog on the command line, or what the processor offers. Before 6.12 memory nodes were \
-           counted in place of sockets, up to two of them and from 6.6 on up to four: with more, and before 5.16, a kernel may carry the later \
-           change or not, which cannot be read. Words that the kernel does not know, such as tsc=perfect, do nothing.",
-    side_effects: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts between sockets, is no longer noticed: time \
-           then jumps between CPUs. tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
-    wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be good",
+    description: "On x86 the kernel compares the TSC with another clock twice a second, on one \
+                  CPU after the other, isolated ones included. From 5.16 on it leaves that to \
+                  itself where the processor can tell by hardware that the TSC was written to \
+                  (constant_tsc, nonstop_tsc and tsc_adjust, on up to four sockets).",
+    rationale: "a timer interrupt visits each CPU in turn and reads the slow clock there, \
+                isolated or not",
+    detection: "tsc=reliable or tsc=nowatchdog on the command line, or what the processor offers. \
+                Before 6.12 memory nodes were counted in place of sockets, up to two of them and \
+                from 6.6 on up to four: with more, and before 5.16, a kernel may carry the later \
+                change or not, which cannot be read. Words that the kernel does not know, such as \
+                tsc=perfect, do nothing.",
+    side_effects: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts \
+                   between sockets, is no longer noticed: time then jumps between CPUs. \
+                   tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
+    wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be \
+             good",
     fix: || {
         Remedy::from(Change::cmdline_add("tsc=nowatchdog"))
             .note("only if weeks without a word about the TSC in the kernel's log show it to be good")
@@ -121,7 +127,8 @@ fn by_processor(machine: &MachineView) -> Judged {
         (_, series) if series < (5, 16) => {
             Err(Judgement::unknown("whether this kernel has the change of 5.16 cannot be read"))
         }
-        // Up to 6.11 memory nodes were counted in place of sockets; older kernels may have taken over later limits.
+        // Up to 6.11 memory nodes were counted in place of sockets; older kernels may have taken
+        // over later limits.
         (_, series) if series < (6, 12) && nodes(machine)? > if series < (6, 6) { 2 } else { 4 } => {
             Err(Judgement::unknown("how many memory nodes this kernel puts up with cannot be read"))
         }
@@ -172,7 +179,8 @@ mod tests {
         let two = machine(ALL, 2);
         check(&KNOB, &two, "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2");
         let old = format!(
-            "{two}\n/proc/sys/kernel/osrelease: 6.1.0-50-amd64\n/sys/devices/system/node/online: 0-1"
+            "{two}\n/proc/sys/kernel/osrelease: 6.1.0-50-amd64\n/sys/devices/system/node/online: \
+             0-1"
         );
         check(&KNOB, &old, "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2");
         let four = old.replace("0-1", "0-3");

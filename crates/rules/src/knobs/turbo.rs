@@ -2,8 +2,7 @@
 
 use super::per_cpu::PerCpuSetting;
 use super::sources::{ABI, INTEL_PSTATE};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -20,18 +19,23 @@ const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 pub static KNOB: Knob = Knob {
     id: "turbo",
     title: "turbo clocks",
-    description: "Clocks above the sustained one (Turbo Boost, Core Performance Boost). The processor grants and withdraws them by itself, by \
-           power, heat, and how many cores are awake; performance as the governor does not change that.",
-    rationale: "the clock changes with what the other cores do and how warm the machine is, and so does the time that the same work takes",
-    detection: "The switch of intel_pstate, or the general one of the other frequency drivers and what it is for each CPU that matters. A switch \
-           in the firmware shows only with intel_pstate.",
-    side_effects: "The fastest case gets slower, and on some processors by much. What was tuned with turbo on has to be measured again.",
+    description: "Clocks above the sustained one (Turbo Boost, Core Performance Boost). The \
+                  processor grants and withdraws them by itself, by power, heat, and how many \
+                  cores are awake; performance as the governor does not change that.",
+    rationale: "the clock changes with what the other cores do and how warm the machine is, and \
+                so does the time that the same work takes",
+    detection: "The switch of intel_pstate, or the general one of the other frequency drivers and \
+                what it is for each CPU that matters. A switch in the firmware shows only with \
+                intel_pstate.",
+    side_effects: "The fastest case gets slower, and on some processors by much. What was tuned \
+                   with turbo on has to be measured again.",
     wanted: "off, where each cycle must take the same time",
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "some want the speed and accept the spread: `onbeat compare` two runs of an hour under the real load, one with turbo and one \
-                without, and look at the worst case, not the median",
+    disputed: "some want the speed and accept the spread: `onbeat compare` two runs of an hour \
+               under the real load, one with turbo and one without, and look at the worst case, \
+               not the median",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: intel_pstate, turbo P-states support", url: INTEL_PSTATE },
@@ -90,7 +94,8 @@ fn without(machine: &MachineView) -> Judgement {
         (None, Err(untold)) => untold,
         (None, Ok(true)) => Judgement::not_applicable("a guest does not set the clock, its host does"),
         (None, Ok(false)) => Judgement::unknown(
-            "no frequency driver took these CPUs: whether the firmware lets them use turbo clocks is not known",
+            "no frequency driver took these CPUs: whether the firmware lets them use turbo clocks \
+             is not known",
         ),
     }
 }
@@ -104,15 +109,16 @@ mod tests {
     fn either_switch_counts() {
         let boost = |value| {
             format!(
-                "/sys/devices/system/cpu/intel_pstate absent\n/sys/devices/system/cpu/cpufreq/boost: {value}"
+                "/sys/devices/system/cpu/intel_pstate absent\n\
+                 /sys/devices/system/cpu/cpufreq/boost: {value}"
             )
         };
         check(&KNOB, "", "pass off (no_turbo 1)");
         check(&KNOB, &boost("0"), "pass off (boost 0)");
         check(&KNOB, &boost("1"), "fail medium on (boost 1)");
         check(&KNOB, &boost("on"), "unknown");
-        let each =
-            "/sys/devices/system/cpu/cpu2/cpufreq/boost: 0\n/sys/devices/system/cpu/cpu3/cpufreq/boost:";
+        let each = "/sys/devices/system/cpu/cpu2/cpufreq/boost: 0\n\
+                    /sys/devices/system/cpu/cpu3/cpufreq/boost:";
         check(&KNOB, &format!("{}\n{each} 0", boost("1")), "pass off where it matters (boost 0)");
         check(&KNOB, &format!("{}\n{each} 1", boost("1")), "fail medium on (boost 1)");
     }
@@ -126,10 +132,12 @@ mod tests {
 
     #[test]
     fn no_switch_is_no_pass() {
-        let none = "/sys/devices/system/cpu/intel_pstate absent\n/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: cpufreq-dt";
+        let none = "/sys/devices/system/cpu/intel_pstate absent\n\
+                    /sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: cpufreq-dt";
         check(&KNOB, none, "not-applicable the frequency driver cpufreq-dt has no switch for it");
         let bare = format!(
-            "{none}\n/sys/devices/system/cpu/cpu2/cpufreq absent\n/sys/devices/system/cpu/cpu3/cpufreq absent"
+            "{none}\n/sys/devices/system/cpu/cpu2/cpufreq absent\n\
+             /sys/devices/system/cpu/cpu3/cpufreq absent"
         );
         check(&KNOB, &bare, "unknown");
         check(

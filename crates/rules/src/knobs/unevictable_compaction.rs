@@ -1,22 +1,25 @@
-//! Compaction of locked memory: whether pages that were locked against being swapped may still be moved.
+//! Compaction of locked memory: whether pages that were locked against being swapped may still be
+//! moved.
 
 use super::sources::SYSCTL_VM;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "unevictable-compaction",
     title: "compaction of locked memory",
-    description: "Whether the kernel moves pages that mlock holds, to make large pieces of free memory. PREEMPT_RT kernels start with 0, \
-           all others with 1.",
-    rationale: "while a locked page is moved, a program that touches it waits in a page fault until the move is done, although it locked its memory",
-    detection: "vm.compact_unevictable_allowed. Other ways of moving pages, such as NUMA balancing and cpusets that move memory, are not part of it.",
-    side_effects: "Where much memory is locked, large pieces of free memory get scarcer, and allocations of huge pages fail more often.",
+    description: "Whether the kernel moves pages that mlock holds, to make large pieces of free \
+                  memory. PREEMPT_RT kernels start with 0, all others with 1.",
+    rationale: "while a locked page is moved, a program that touches it waits in a page fault \
+                until the move is done, although it locked its memory",
+    detection: "vm.compact_unevictable_allowed. Other ways of moving pages, such as NUMA \
+                balancing and cpusets that move memory, are not part of it.",
+    side_effects: "Where much memory is locked, large pieces of free memory get scarcer, and \
+                   allocations of huge pages fail more often.",
     wanted: "0",
     fix: || Change::sysctl("vm.compact_unevictable_allowed", 0).into(),
     severity: Severity::Medium,
@@ -38,13 +41,9 @@ pub static KNOB: Knob = Knob {
 const PATH: &str = "/proc/sys/vm/compact_unevictable_allowed";
 
 fn judge(machine: &MachineView) -> Judged {
-    match machine.number_if_present(PATH)? {
-        Some(allowed) => Ok(Judgement::fail_if(allowed != 0, allowed.to_string())),
-        None if machine.kconfig()?.is_yes("COMPACTION") => Err(unknown_absent(PATH)),
-        None => Err(Judgement::not_applicable(
-            "this kernel does not move pages to compact memory (CONFIG_COMPACTION)",
-        )),
-    }
+    let without = "this kernel does not move pages to compact memory (CONFIG_COMPACTION)";
+    let allowed = machine.number_with_option(PATH, "COMPACTION", without)?;
+    Ok(Judgement::fail_if(allowed != 0, allowed.to_string()))
 }
 
 #[cfg(test)]

@@ -14,17 +14,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "unknown-parameters",
     title: "kernel parameters that do nothing",
-    description: "The kernel hands words that it does not know to init and goes on. Recipes carry some that no mainline kernel ever knew, such as \
-           kthread_cpus=, some that lack their module's name, and spelling mistakes.",
+    description: "The kernel hands words that it does not know to init and goes on. Recipes carry \
+                  some that no mainline kernel ever knew, such as kthread_cpus=, some that lack \
+                  their module's name, and spelling mistakes.",
     rationale: "a word that does nothing leaves undone what it was put there for",
-    detection: "A short list of words known from recipes, and words that differ by one letter from one that sets up a real-time machine. \
-           Some vendors' kernels do know kthread_cpus=. From 5.14 on the kernel's log names all words that it did not know.",
+    detection: "A short list of words known from recipes, and words that differ by one letter \
+                from one that sets up a real-time machine. Some vendors' kernels do know \
+                kthread_cpus=. From 5.14 on the kernel's log names all words that it did not know.",
     side_effects: "Nothing but a boot; what the right word does comes with it.",
     wanted: "only words that this kernel knows",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "correct the word or take it out; dmesg | grep -i unknown shows what the kernel said of it",
+            "correct the word or take it out; dmesg | grep -i unknown shows what the kernel said \
+             of it",
         )
     },
     severity: Severity::Info,
@@ -124,7 +127,8 @@ fn misspelt(param: &Param) -> Option<(String, String, Severity)> {
     Some((truncate(&name), format!("probably meant to be {meant}"), Severity::Medium))
 }
 
-/// Whether one letter too many, one too few or another one is all that differs, or two that changed places.
+/// Whether one letter too many, one too few or another one is all that differs, or two that changed
+/// places.
 fn one_apart(a: &str, b: &str) -> bool {
     let (a, b) = if a.len() <= b.len() { (a.as_bytes(), b.as_bytes()) } else { (b.as_bytes(), a.as_bytes()) };
     if b.len() - a.len() > 1 || a == b {

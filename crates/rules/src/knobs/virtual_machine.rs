@@ -14,13 +14,17 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "virtual-machine",
     title: "virtual machine",
-    description: "In a guest each CPU is a thread of the host: it runs when the host lets it, and timers, interrupts and idle states go through \
-           the hypervisor.",
-    rationale: "the host takes the CPU away for as long as it likes, and nothing inside can prevent or bound it",
-    detection: "The processor's flag, the clocks and the names in the firmware's tables. From inside it cannot be seen how the host is set up: \
-           frequencies, idle states, interrupts of the devices, other guests, the priority of the threads that run this one.",
-    side_effects: "Real time in a guest takes a tuned host: virtual CPUs pinned one to one to isolated CPUs, with real-time priority, memory locked, \
-           and no emulated devices on the way.",
+    description: "In a guest each CPU is a thread of the host: it runs when the host lets it, and \
+                  timers, interrupts and idle states go through the hypervisor.",
+    rationale: "the host takes the CPU away for as long as it likes, and nothing inside can \
+                prevent or bound it",
+    detection: "The processor's flag, the clocks and the names in the firmware's tables. From \
+                inside it cannot be seen how the host is set up: frequencies, idle states, \
+                interrupts of the devices, other guests, the priority of the threads that run \
+                this one.",
+    side_effects: "Real time in a guest takes a tuned host: virtual CPUs pinned one to one to \
+                   isolated CPUs, with real-time priority, memory locked, and no emulated devices \
+                   on the way.",
     wanted: "metal, or a host that was tuned for it",
     fix: || {
         Remedy::advice(
@@ -73,7 +77,8 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    const GUEST: &str = "/sys/class/dmi/id/sys_vendor: QEMU\n/proc/cpuinfo:\n| flags : fpu hypervisor";
+    const GUEST: &str = "/sys/class/dmi/id/sys_vendor: QEMU\n/proc/cpuinfo:\n| flags : fpu \
+                         hypervisor";
 
     #[test]
     fn a_guest_is_fine_where_one_is_meant() {

@@ -15,19 +15,24 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "vmstat-interval",
     title: "interval of memory statistics",
-    description: "Every vm.stat_interval seconds, 1 by default, a worker on each CPU that has used memory since adds that CPU's counts to the \
-           machine's. From 6.5 on it leaves out CPUs of isolcpus=domain and nohz_full=, from 6.8 on also those of isolated \
-           cpuset partitions, and from 7.0 on no longer those that are in nohz_full= alone.",
-    rationale: "the worker runs on the CPU whose counts are to be added, once in each interval, for some microseconds",
-    detection: "The sysctl, and whether this kernel leaves out all the CPUs that matter, by its version. Whether a kernel of RHEL \
-           before 6.5 took the change over cannot be read; of other distributions it is not expected.",
+    description: "Every vm.stat_interval seconds, 1 by default, a worker on each CPU that has \
+                  used memory since adds that CPU's counts to the machine's. From 6.5 on it \
+                  leaves out CPUs of isolcpus=domain and nohz_full=, from 6.8 on also those of \
+                  isolated cpuset partitions, and from 7.0 on no longer those that are in \
+                  nohz_full= alone.",
+    rationale: "the worker runs on the CPU whose counts are to be added, once in each interval, \
+                for some microseconds",
+    detection: "The sysctl, and whether this kernel leaves out all the CPUs that matter, by its \
+                version. Whether a kernel of RHEL before 6.5 took the change over cannot be read; \
+                of other distributions it is not expected.",
     side_effects: "The figures of /proc/vmstat and /proc/meminfo get staler by the interval.",
     wanted: "10 s or more",
     fix: || Change::sysctl("vm.stat_interval", 10).into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "a longer interval makes the interruption rarer, not shorter: the worst case stays, as `onbeat compare` of two long runs shows; \
-                a real-time task goes ahead of the worker in any case",
+    disputed: "a longer interval makes the interruption rarer, not shorter: the worst case stays, \
+               as `onbeat compare` of two long runs shows; a real-time task goes ahead of the \
+               worker in any case",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, kworker: vmstat_update", url: PER_CPU_KTHREADS },
@@ -97,7 +102,8 @@ mod tests {
         check(&KNOB, &red_hat, "unknown");
         check(&KNOB, &format!("{red_hat}\n--cpus 1-2"), "fail low 1 s");
         let ticks = format!(
-            "{SECOND}\n/sys/devices/system/cpu/isolated:\n/sys/devices/system/cpu/nohz_full: 3\n--cpus 3"
+            "{SECOND}\n/sys/devices/system/cpu/isolated:\n/sys/devices/system/cpu/nohz_full: 3\n\
+             --cpus 3"
         );
         check(&KNOB, &ticks, "not-applicable this kernel leaves out CPU 3");
         check(&KNOB, &format!("{ticks}\n/proc/sys/kernel/osrelease: 7.0.1"), "fail low 1 s");

@@ -17,15 +17,21 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "watchdog",
     title: "lockup detectors",
-    description: "The soft lockup detector runs a timer on each CPU every 4 s and has the stopper thread, ahead of every priority, set a time \
-           stamp; the hard lockup detector, or NMI watchdog, raises an NMI from a performance counter to see whether that timer still comes.",
-    rationale: "a timer interrupt, a thread above all priorities and an NMI come to each CPU every few seconds, whatever runs there",
-    detection: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run on. With nohz_full= the kernel leaves those \
-           CPUs out by itself. On kernels before 6.14, reading a detector's sysctl while none runs keeps a later 1 in another of them \
-           from switching it on; there /proc/timer_list tells root whether the detectors' timer is armed, and the sysctls are read only if it \
-           is. A kernel built without them has no such files; its configuration says so.",
-    side_effects: "A CPU that hangs in the kernel is no longer reported, and does not bring the machine down where panic was asked for: have a \
-           hardware watchdog for that. Kept on the housekeeping CPUs, the detectors still see those.",
+    description: "The soft lockup detector runs a timer on each CPU every 4 s and has the stopper \
+                  thread, ahead of every priority, set a time stamp; the hard lockup detector, or \
+                  NMI watchdog, raises an NMI from a performance counter to see whether that \
+                  timer still comes.",
+    rationale: "a timer interrupt, a thread above all priorities and an NMI come to each CPU \
+                every few seconds, whatever runs there",
+    detection: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run \
+                on. With nohz_full= the kernel leaves those CPUs out by itself. On kernels before \
+                6.14, reading a detector's sysctl while none runs keeps a later 1 in another of \
+                them from switching it on; there /proc/timer_list tells root whether the \
+                detectors' timer is armed, and the sysctls are read only if it is. A kernel built \
+                without them has no such files; its configuration says so.",
+    side_effects: "A CPU that hangs in the kernel is no longer reported, and does not bring the \
+                   machine down where panic was asked for: have a hardware watchdog for that. \
+                   Kept on the housekeeping CPUs, the detectors still see those.",
     wanted: "off, or not on the CPUs that matter",
     fix: || Remedy::from(Change::sysctl("kernel.watchdog", 0)).persist(Change::cmdline_add("nowatchdog")),
     severity: Severity::High,
@@ -78,7 +84,8 @@ fn judge(machine: &MachineView) -> Judged {
     if both == Some(0) {
         return Ok(Judgement::pass("lockup detectors off"));
     }
-    // The switches of detectors that do not run are not read, because on some kernels that changes them.
+    // The switches of detectors that do not run are not read, because on some kernels that changes
+    // them.
     if machine.survey.watchdog_timers.known().is_some_and(CpuSet::is_empty) {
         return Ok(Judgement::pass("no lockup detector's timer is armed"));
     }
@@ -97,7 +104,8 @@ fn explained(machine: &MachineView, judged: Judgement) -> Judgement {
     let on = |path| matches!(machine.number_if_present(path), Ok(Some(1..)));
     let judged = match (on(SOFT), on(HARD)) {
         (true, false) => judged.because(
-            "a timer interrupt and a thread above all priorities come to each CPU every few seconds, whatever runs there",
+            "a timer interrupt and a thread above all priorities come to each CPU every few \
+             seconds, whatever runs there",
         ),
         (false, true) => judged.because("an NMI comes to each CPU every few seconds, whatever runs there"),
         _ => judged,
@@ -125,8 +133,8 @@ fn hard(machine: &MachineView) -> Judged {
 fn detector(machine: &MachineView, path: &str, name: &str, option: &str) -> Judged {
     if machine.survey.texts.one(path) == Fact::Refused(libc::ENODATA) {
         return Err(Judgement::unknown(format!(
-            "{path} was not read: before 6.14 that can change what a later write does, and /proc/timer_list, which tells root \
-             whether the detectors run, could not be read"
+            "{path} was not read: before 6.14 that can change what a later write does, and \
+             /proc/timer_list, which tells root whether the detectors run, could not be read"
         )));
     }
     match machine.number_if_present(path)? {
@@ -180,7 +188,8 @@ mod tests {
     use host::Host;
     use model::units::CpuSet;
 
-    const ON: &str = "/proc/sys/kernel/soft_watchdog: 1\n/proc/sys/kernel/nmi_watchdog: 1\n/proc/sys/kernel/watchdog_thresh: 10\n/proc/sys/kernel/watchdog_cpumask: 0-3";
+    const ON: &str = "/proc/sys/kernel/soft_watchdog: 1\n/proc/sys/kernel/nmi_watchdog: 1\n\
+                      /proc/sys/kernel/watchdog_thresh: 10\n/proc/sys/kernel/watchdog_cpumask: 0-3";
 
     #[test]
     fn lines_that_keep_it_together_are_no_alternatives() {
@@ -191,7 +200,8 @@ mod tests {
         let said = Remedy::of(single)
             .persist(Change::cmdline_add("nowatchdog"))
             .text(&parse_cmdline("quiet").unwrap());
-        let keep = "; to keep it, kernel.soft_watchdog = 0 and kernel.nmi_watchdog = 0 in /etc/sysctl.d, or nowatchdog on";
+        let keep = "; to keep it, kernel.soft_watchdog = 0 and kernel.nmi_watchdog = 0 in \
+                    /etc/sysctl.d, or nowatchdog on";
         assert!(said.contains(keep), "{said}");
     }
 
@@ -204,7 +214,8 @@ mod tests {
         check(
             &KNOB,
             &format!(
-                "{ON}\n/proc/sys/kernel/nmi_watchdog: 0\n/proc/sys/kernel/watchdog_thresh: 3\n--profile audio"
+                "{ON}\n/proc/sys/kernel/nmi_watchdog: 0\n/proc/sys/kernel/watchdog_thresh: 3\n\
+                 --profile audio"
             ),
             "fail low on CPU 2-3; every 1.2 s; soft lockup detector on",
         );
@@ -217,8 +228,8 @@ mod tests {
 
     #[test]
     fn the_switch_of_both_decides_without_the_others() {
-        let off =
-            "/proc/sys/kernel/soft_watchdog: 0\n/proc/sys/kernel/nmi_watchdog: 0\n/proc/sys/kernel/watchdog";
+        let off = "/proc/sys/kernel/soft_watchdog: 0\n/proc/sys/kernel/nmi_watchdog: 0\n\
+                   /proc/sys/kernel/watchdog";
         check(&KNOB, &format!("{ON}\n{off}: 0"), "pass lockup detectors off");
         check(&KNOB, &format!("{ON}\n{off}: 1"), "unknown");
         check(&KNOB, &format!("{ON}\n/proc/sys/kernel/watchdog: 0"), "unknown");
@@ -258,7 +269,9 @@ mod tests {
 
     #[test]
     fn what_is_not_built_in_is_off() {
-        let none = "/proc/sys/kernel/soft_watchdog absent\n/proc/sys/kernel/nmi_watchdog absent\n/proc/sys/kernel/watchdog_thresh absent\n/proc/sys/kernel/watchdog_cpumask absent\nCONFIG_SOFTLOCKUP_DETECTOR=n\nCONFIG_HARDLOCKUP_DETECTOR=n";
+        let none = "/proc/sys/kernel/soft_watchdog absent\n/proc/sys/kernel/nmi_watchdog absent\n\
+                    /proc/sys/kernel/watchdog_thresh absent\n/proc/sys/kernel/watchdog_cpumask \
+                    absent\nCONFIG_SOFTLOCKUP_DETECTOR=n\nCONFIG_HARDLOCKUP_DETECTOR=n";
         check(&KNOB, none, "pass no soft lockup detector; no NMI watchdog");
         check(&KNOB, &format!("{none}\nCONFIG_SOFTLOCKUP_DETECTOR=y"), "unknown");
         check(&KNOB, &format!("{none}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");

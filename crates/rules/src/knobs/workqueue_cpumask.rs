@@ -1,34 +1,35 @@
 //! Unbound workqueues: where the kernel's deferred work runs.
 
 use super::sources::{ISOLATION, WORKQUEUE};
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::cpu_mask;
-use crate::workqueues::UNBOUND_MASK;
-use facts::line::parse_mask;
+use crate::workqueues::{UNBOUND_MASK, unbound_mask};
 use model::slice::SliceKind;
 use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "workqueue-cpumask",
     title: "CPUs of unbound workqueues",
-    description: "Work that the kernel puts off runs in kworkers. That of unbound workqueues may run on any CPU in \
-           /sys/devices/virtual/workqueue/cpumask, which isolcpus=, nohz_full= and, from 6.8 on, isolated partitions keep off \
-           their CPUs.",
-    rationale: "a kworker on a CPU that matters runs work of milliseconds for others, and a real-time task waits for the locks it holds",
-    detection: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: only its cause can.",
-    side_effects: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is written then is only what was asked for \
-           (cpumask_requested), and the kernel takes the isolated CPUs (cpumask_isolated) off it.",
+    description: "Work that the kernel puts off runs in kworkers. That of unbound workqueues may \
+                  run on any CPU in /sys/devices/virtual/workqueue/cpumask, which isolcpus=, \
+                  nohz_full= and, from 6.8 on, isolated partitions keep off their CPUs.",
+    rationale: "a kworker on a CPU that matters runs work of milliseconds for others, and a \
+                real-time task waits for the locks it holds",
+    detection: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: \
+                only its cause can.",
+    side_effects: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is \
+                   written then is only what was asked for (cpumask_requested), and the kernel \
+                   takes the isolated CPUs (cpumask_isolated) off it.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "isolate the CPUs (cpu-isolation), or write the mask of the others to /sys/devices/virtual/workqueue/cpumask; at boot workqueue.unbound_cpus=LIST (6.6 on)",
+            "isolate the CPUs (cpu-isolation), or write the mask of the others to \
+             /sys/devices/virtual/workqueue/cpumask; at boot workqueue.unbound_cpus=LIST (6.6 on)",
         )
     },
     severity: Severity::High,
@@ -64,7 +65,7 @@ pub fn over_all(machine: &MachineView, others: &CpuSet) -> Remedy {
 
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
-    let cpus = machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))?;
+    let cpus = unbound_mask(machine)?;
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
     Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), format!("CPU {}", cpus.and(online)))

@@ -2,34 +2,37 @@
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::{cpu_mask, truncate_list};
-use crate::workqueues::{UNBOUND_MASK, effective_mask};
+use crate::workqueues::{UNBOUND_MASK, effective_mask, unbound_mask};
 use facts::line::parse_mask;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "workqueue-queues",
     title: "CPUs of single workqueues",
-    description: "Some workqueues show a mask of their own, /sys/devices/virtual/workqueue/NAME/cpumask: those of nvme, of encrypted and \
-           redundant disks, of file systems. Their work runs on the CPUs in both that mask and the one over all unbound \
-           workqueues; where these have none in common, on those of the latter.",
-    rationale: "work for disks and file systems takes milliseconds, and runs in kworkers on any CPU that both masks leave it",
-    detection: "Each mask together with the one over all. Where the one over all leaves out the CPUs that matter, theirs need nothing. \
-           The queue of writeback is judged by writeback-affinity.",
-    side_effects: "The other CPUs do the work. Queues come and go with modules and devices, with a full mask each time: the mask \
-           over all is the better place.",
+    description: "Some workqueues show a mask of their own, \
+                  /sys/devices/virtual/workqueue/NAME/cpumask: those of nvme, of encrypted and \
+                  redundant disks, of file systems. Their work runs on the CPUs in both that mask \
+                  and the one over all unbound workqueues; where these have none in common, on \
+                  those of the latter.",
+    rationale: "work for disks and file systems takes milliseconds, and runs in kworkers on any \
+                CPU that both masks leave it",
+    detection: "Each mask together with the one over all. Where the one over all leaves out the \
+                CPUs that matter, theirs need nothing. The queue of writeback is judged by \
+                writeback-affinity.",
+    side_effects: "The other CPUs do the work. Queues come and go with modules and devices, with \
+                   a full mask each time: the mask over all is the better place.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to cpumask of each",
+            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the \
+             others to cpumask of each",
         )
     },
     severity: Severity::Medium,
@@ -61,7 +64,7 @@ const QUEUES: &str = "/sys/devices/virtual/workqueue/*/cpumask";
 
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
-    let unbound = machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))?;
+    let unbound = unbound_mask(machine)?;
     let queues =
         || machine.texts(QUEUES).map(|texts| texts.iter().filter(|text| text.names != ["writeback"]));
     if queues()?.next().is_none() {

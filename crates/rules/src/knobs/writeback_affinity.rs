@@ -2,33 +2,34 @@
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;
-use crate::change::Persistence;
-use crate::change::{AdviceReason, Change};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::cpu_mask;
-use crate::workqueues::{UNBOUND_MASK, effective_mask};
+use crate::workqueues::{UNBOUND_MASK, effective_mask, unbound_mask};
 use facts::line::parse_mask;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "writeback-affinity",
     title: "CPUs of writeback",
-    description: "Dirty pages are written to disk by kworkers of the workqueue `writeback`, on the CPUs in both its own mask and the one \
-           over all unbound workqueues.",
-    rationale: "writing back dirty pages is the longest work that the kernel does by itself: tens of milliseconds on a busy disk",
-    detection: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: where that leaves out the CPUs \
-           that matter, nothing else is needed.",
-    side_effects: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from before 6.6, which has \
-           affinity_scope and affinity_strict instead.",
+    description: "Dirty pages are written to disk by kworkers of the workqueue `writeback`, on \
+                  the CPUs in both its own mask and the one over all unbound workqueues.",
+    rationale: "writing back dirty pages is the longest work that the kernel does by itself: tens \
+                of milliseconds on a busy disk",
+    detection: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: \
+                where that leaves out the CPUs that matter, nothing else is needed.",
+    side_effects: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from \
+                   before 6.6, which has affinity_scope and affinity_strict instead.",
     wanted: "none of the CPUs that matter",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the others to /sys/devices/virtual/workqueue/writeback/cpumask",
+            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the \
+             others to /sys/devices/virtual/workqueue/writeback/cpumask",
         )
     },
     severity: Severity::Medium,
@@ -60,7 +61,7 @@ const OWN: &str = "/sys/devices/virtual/workqueue/writeback/cpumask";
 
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
-    let unbound = machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))?;
+    let unbound = unbound_mask(machine)?;
     let (cpus, others) = (machine.cpus(), machine.housekeeping_cpus()?);
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     if unbound.and(cpus).is_empty() {

@@ -5,18 +5,20 @@ use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "zone-reclaim",
     title: "zone reclaim",
-    description: "Whether an allocation that finds its own memory node full first frees memory there (1), writes changed data out (2) and swaps \
-           (4), before it takes memory of another node. The default is 0, no.",
-    rationale: "the task that asks for memory does the freeing itself, and may wait for what it writes out, although there is free memory elsewhere",
+    description: "Whether an allocation that finds its own memory node full first frees memory \
+                  there (1), writes changed data out (2) and swaps (4), before it takes memory of \
+                  another node. The default is 0, no.",
+    rationale: "the task that asks for memory does the freeing itself, and may wait for what it \
+                writes out, although there is free memory elsewhere",
     detection: "vm.zone_reclaim_mode; kernels without CONFIG_NUMA have none.",
-    side_effects: "Memory of another node is slower to reach: bind the programs that need the own node's to it instead.",
+    side_effects: "Memory of another node is slower to reach: bind the programs that need the own \
+                   node's to it instead.",
     wanted: "0",
     fix: || Change::sysctl("vm.zone_reclaim_mode", 0).into(),
     severity: Severity::Low,
@@ -38,11 +40,8 @@ pub static KNOB: Knob = Knob {
 const PATH: &str = "/proc/sys/vm/zone_reclaim_mode";
 
 fn judge(machine: &MachineView) -> Judged {
-    match machine.number_if_present(PATH)? {
-        Some(mode) => Ok(Judgement::fail_if(mode != 0, mode.to_string())),
-        None if machine.kconfig()?.is_yes("NUMA") => Err(unknown_absent(PATH)),
-        None => Err(Judgement::not_applicable("this kernel knows no memory nodes (CONFIG_NUMA)")),
-    }
+    let mode = machine.number_with_option(PATH, "NUMA", "this kernel knows no memory nodes (CONFIG_NUMA)")?;
+    Ok(Judgement::fail_if(mode != 0, mode.to_string()))
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ fn tracers_and_events_are_named() {
     check(&KNOB, &format!("{DIR}/current_tracer: function_graph"), "fail high tracer function_graph");
     check(&KNOB, &format!("{DIR}/events/enable: 1"), "fail medium all events");
     let some = format!(
-        "{DIR}/events/enable: X\n{DIR}/set_event: sched:sched_switch\n| sched:sched_waking\n| kprobes:mine"
+        "{DIR}/events/enable: X\n{DIR}/set_event: sched:sched_switch\n| sched:sched_waking\n| \
+         kprobes:mine"
     );
     check(&KNOB, &some, "fail medium events sched:sched_switch and 2 more");
     check(&KNOB, &format!("{DIR}/events/enable: X\n{DIR}/set_event refused"), "fail medium events");
@@ -80,7 +81,10 @@ fn hostile_names_are_cut() {
     let long = "x".repeat(255);
     let instance = |name: &str| {
         let dir = format!("{DIR}/instances/{name}{long}");
-        format!("{dir}/current_tracer: {long}\n{dir}/events/enable: X\n{dir}/set_event: {long}\n| {long}\n")
+        format!(
+            "{dir}/current_tracer: {long}\n{dir}/events/enable: X\n{dir}/set_event: {long}\n| \
+             {long}\n"
+        )
     };
     let mut machine = Machine::base();
     let main = format!("{DIR}/current_tracer: {long}\n{DIR}/events/enable: X\n{DIR}/set_event: {long}\n");
