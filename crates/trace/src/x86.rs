@@ -1,7 +1,9 @@
-//! How long an x86-64 instruction is: as much of the instruction set as the kernel's C code is compiled to.
+//! How long an x86-64 instruction is: as much of the instruction set as the kernel's C code is
+//! compiled to.
 //!
-//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2 and appendix A. Vector
-//! extensions (VEX, EVEX) are unknown: no code that uses them switches interrupts.
+//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2 and
+//! appendix A. Vector extensions (VEX, EVEX) are unknown: no code that uses them switches
+//! interrupts.
 
 /// What follows an opcode: whether a ModRM byte does, and how many bytes of an immediate.
 struct Shape {
@@ -51,7 +53,8 @@ pub fn length(code: &[u8]) -> Option<usize> {
     (end <= code.len().min(15)).then_some(end)
 }
 
-/// The opcodes of one byte; `operand` is the length of an immediate that follows the operand's size.
+/// The opcodes of one byte; `operand` is the length of an immediate that follows the operand's
+/// size.
 fn one_byte(opcode: u8, operand: usize) -> Option<Shape> {
     let (modrm, immediate) = match opcode {
         0x00..=0x3f => match opcode & 7 {
@@ -124,7 +127,8 @@ fn address_length(bytes: &[u8]) -> Option<usize> {
     Some(1 + usize::from(sib) + displacement)
 }
 
-/// The last two instructions of code that begins at an instruction; none if it does not end with one.
+/// The last two instructions of code that begins at an instruction; none if it does not end with
+/// one.
 pub fn last_two(code: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut rest, mut before, mut last): (&[u8], &[u8], &[u8]) = (code, &[], &[]);
     while !rest.is_empty() {
