@@ -34,6 +34,10 @@ pub fn length(code: &[u8]) -> Option<usize> {
             if matches!(second, 0x38 | 0x3a) {
                 at += 1;
             }
+            // VMREAD; with one of these prefixes EXTRQ and INSERTQ of SSE4a, which have immediates.
+            if second == 0x78 && (short || code[..prefixes].contains(&0xf2)) {
+                return None;
+            }
             two_bytes(second)?
         }
         0xa0..=0xa3 => {
@@ -87,6 +91,8 @@ fn two_bytes(opcode: u8) -> Option<Shape> {
         0x05..=0x09 | 0x0b | 0x30..=0x35 | 0x37 | 0x77 | 0xa0..=0xa2 | 0xa8..=0xaa | 0xc8..=0xcf => {
             (false, 0)
         }
+        // Control and debug registers: the byte that looks like a ModRM never has an address.
+        0x20..=0x23 => (false, 1),
         0x80..=0x8f => (false, 4),
         0x3a | 0x70..=0x73 | 0xa4 | 0xac | 0xba | 0xc2 | 0xc4..=0xc6 => (true, 1),
         0x04
@@ -187,6 +193,51 @@ mod tests {
             let found = length(&code);
             prop_assert!(found.is_none_or(|length| (1..=15).contains(&length) && length <= code.len()));
             last_two(&code);
+        }
+    }
+
+    /// The length by another disassembler; none for what no processor executes.
+    fn reference(code: &[u8]) -> Option<usize> {
+        let instruction = iced_x86::Decoder::new(64, code, 0).decode();
+        (!instruction.is_invalid()).then_some(instruction.len())
+    }
+
+    /// Bytes as they stand in code: prefixes often, and both maps of opcodes as often as each other.
+    fn code() -> impl Strategy<Value = Vec<u8>> {
+        let prefix =
+            proptest::sample::select(vec![0x26, 0x2e, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3]);
+        let prefixes = proptest::collection::vec(prefix, 0..3);
+        let rex = proptest::option::of(0x40..0x50u8);
+        let map = proptest::sample::select(vec![vec![], vec![0x0f], vec![0x0f, 0x38], vec![0x0f, 0x3a]]);
+        let rest = proptest::collection::vec(any::<u8>(), 16);
+        (prefixes, rex, map, rest).prop_map(|(prefixes, rex, map, rest)| {
+            prefixes.into_iter().chain(rex).chain(map).chain(rest).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_096))]
+        #[test]
+        fn lengths_are_those_of_another_disassembler(code in code()) {
+            if let (Some(own), Some(other)) = (length(&code), reference(&code)) {
+                prop_assert_eq!(own, other, "{:02x?}", code);
+            }
+        }
+    }
+
+    #[test]
+    fn each_opcode_has_the_length_of_another_disassembler() {
+        for start in [&[][..], &[0x66], &[0xf2], &[0x48]] {
+            for map in [&[][..], &[0x0f], &[0x0f, 0x38], &[0x0f, 0x3a]] {
+                for (opcode, modrm) in
+                    (0..=255).flat_map(|opcode| (0..=255).step_by(3).map(move |modrm| (opcode, modrm)))
+                {
+                    let code = [start, map, &[opcode, modrm], &[0x25; 12]].concat();
+                    if let (Some(own), Some(other)) = (length(&code), reference(&code)) {
+                        assert_eq!(own, other, "{code:02x?}");
+                    }
+                }
+            }
         }
     }
 }
