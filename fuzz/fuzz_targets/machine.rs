@@ -6,8 +6,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use facts::survey::survey;
-use host::Host;
-use host::record::Seen;
+use host::MachineFiles;
+use host::access::Access;
 use report::map::Map;
 use rules::audit::audit;
 use rules::intent::{Profile, intent};
@@ -18,10 +18,10 @@ fuzz_target!(|bytes: &[u8]| {
         let end = line.iter().position(|&byte| byte == b'=' || byte == b'!')?;
         let path = std::str::from_utf8(&line[..end]).ok().filter(|path| path.starts_with('/'))?;
         let text = line[end + 1..].iter().map(|&byte| if byte == b'~' { b'\n' } else { byte }).collect();
-        let seen = if line[end] == b'!' { Seen::Refused(13) } else { Seen::File(text) };
+        let seen = if line[end] == b'!' { Access::Refused(13) } else { Access::File(text) };
         Some((path.to_owned(), seen))
     };
-    let host = Host::made(bytes.split(|&byte| byte == b'\n').filter_map(answer).collect());
+    let host = MachineFiles::in_memory(bytes.split(|&byte| byte == b'\n').filter_map(answer).collect());
     let survey = survey(&host, &survey_request());
     for profile in [Profile::ControlLoop, Profile::BusyPoll, Profile::Audio, Profile::Guest] {
         let Ok(intent) = intent(&survey, profile, None) else { continue };

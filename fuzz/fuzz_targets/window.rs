@@ -10,7 +10,7 @@ use report::hunt::text;
 use report::hunt::perfetto;
 use rules::culprits::context::RunContext;
 use rules::culprits::tally::SpikeTally;
-use trace::timeline::{self, Cost, Doubts};
+use trace::timeline::{self, Cost, Corroboration};
 use trace::event::{Context, Event, Named, Task, Vector, What};
 use trace::window::Window;
 use model::units::{Cpu, Nanos};
@@ -156,7 +156,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let virtual_machine = Host { virtualization: "kvm".to_owned(), idle_states: vec!["C1".into()], ..Host::default() };
     for host in [Host::default(), virtual_machine] {
-        let (mut tally, mut doubts) = (SpikeTally::default(), Doubts::default());
+        let (mut tally, mut doubts) = (SpikeTally::default(), Corroboration::default());
         let explained = |window| timeline::explain(window, &host, Cost::default());
         let mut spikes: Vec<Spike> = windows.iter().map(explained).collect();
         for spike in &mut spikes {

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::folder_of;
 use super::host_files::{HostFiles, read_notes};
 use super::write::refusal;
-use host::Host;
+use host::MachineFiles;
+use host::access::AccessRecorder;
 use host::dir::Dir;
-use host::record::Recorder;
 use model::error::{Exit, Outcome, Trouble, meaning_of};
 use model::fact::{Fact, errno_name};
 use model::text::quoted;
@@ -39,7 +39,7 @@ pub struct Capture {
 }
 
 /// Writes a capture into a new or empty folder; what was begun is taken away again if it fails.
-pub fn write(path: &Path, capture: &Capture, recorder: &Recorder) -> Outcome<()> {
+pub fn write(path: &Path, capture: &Capture, recorder: &AccessRecorder) -> Outcome<()> {
     let (dir, mut made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
     let mut files = HostFiles::default();
     let written = files.write(&dir, recorder).and_then(|()| write_capture(&dir, capture));
@@ -61,7 +61,7 @@ fn write_capture(dir: &Dir, capture: &Capture) -> io::Result<()> {
 
 /// Whether a folder, or the file in it, is a capture.
 pub fn is_capture(path: &Path) -> bool {
-    let bundle = Host::folder(folder_of(path));
+    let bundle = MachineFiles::folder(folder_of(path));
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(_) => true,
         // What cannot be read may be one, but not where a run is, or where nothing can be told at all.
@@ -71,10 +71,10 @@ pub fn is_capture(path: &Path) -> bool {
 }
 
 /// The machine of a capture, or of a run's bundle, which holds less.
-pub fn open(path: &Path) -> Outcome<Host> {
+pub fn open(path: &Path) -> Outcome<MachineFiles> {
     let dir = folder_of(path);
     let shown = quoted(path);
-    let bundle = Host::folder(&dir);
+    let bundle = MachineFiles::folder(&dir);
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(bytes) => {
             check_schema(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?
@@ -104,7 +104,7 @@ pub fn open(path: &Path) -> Outcome<Host> {
     });
     let notes =
         notes.map_err(|what| failed.take().unwrap_or_else(|| Trouble::usage(format!("{shown}: {what}"))))?;
-    Ok(Host::captured(dir, notes))
+    Ok(MachineFiles::captured(dir, notes))
 }
 
 fn cannot_read(shown: &str, name: &str, errno: i32) -> Trouble {
@@ -139,16 +139,16 @@ mod tests {
         Capture { schema: SCHEMA.into(), version: "0".into(), taken: String::new(), root: true }
     }
 
-    fn tree() -> (tempfile::TempDir, Host) {
+    fn tree() -> (tempfile::TempDir, MachineFiles) {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("proc/sys")).unwrap();
         fs::write(dir.path().join("proc/sys/a"), "1\n").unwrap();
         std::os::unix::fs::symlink("../x/driver", dir.path().join("link")).unwrap();
-        let host = Host::at(dir.path()).recording();
+        let host = MachineFiles::tree(dir.path()).recording();
         (dir, host)
     }
 
-    fn ask(host: &Host) -> String {
+    fn ask(host: &MachineFiles) -> String {
         let names = (host.list("/proc"), host.list("/none"));
         format!("{:?} {:?} {names:?} {:?}", host.read("/proc/sys/a"), host.read("/b"), host.link("/link"))
     }

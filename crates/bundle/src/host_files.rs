@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 
 use host::NAMES_LIMIT;
+use host::access::{Access, AccessRecorder};
 use host::dir::Dir;
-use host::record::{Recorder, Seen};
 
 const ERRORS: &str = "host.errors";
 const LISTS: &str = "host.lists";
@@ -41,16 +41,16 @@ struct Note {
 
 impl HostFiles {
     /// Writes what was recorded into a bundle.
-    pub fn write(&mut self, bundle: &Dir, recorder: &Recorder) -> io::Result<()> {
+    pub fn write(&mut self, bundle: &Dir, recorder: &AccessRecorder) -> io::Result<()> {
         let (mut errors, mut lists, mut links) = (Vec::new(), Vec::new(), Vec::new());
         for (path, seen) in recorder.accesses() {
             let note = |errno, names, target| Note { path: path.clone(), errno, names, target };
             match seen {
-                Seen::File(bytes) => self.write_at(bundle, &format!("host{path}"), &bytes)?,
-                Seen::Absent => push(&mut errors, &note(Some(libc::ENOENT), None, None))?,
-                Seen::Refused(errno) => push(&mut errors, &note(Some(errno), None, None))?,
-                Seen::List(names) => push(&mut lists, &note(None, Some(names), None))?,
-                Seen::Link(target) => push(&mut links, &note(None, None, Some(target)))?,
+                Access::File(bytes) => self.write_at(bundle, &format!("host{path}"), &bytes)?,
+                Access::Absent => push(&mut errors, &note(Some(libc::ENOENT), None, None))?,
+                Access::Refused(errno) => push(&mut errors, &note(Some(errno), None, None))?,
+                Access::List(names) => push(&mut lists, &note(None, Some(names), None))?,
+                Access::Link(target) => push(&mut links, &note(None, None, Some(target)))?,
             }
         }
         for (name, lines) in [(ERRORS, errors), (LISTS, lists), (LINKS, links)] {
@@ -92,7 +92,9 @@ fn push(lines: &mut Vec<u8>, note: &Note) -> io::Result<()> {
 }
 
 /// Reads the notes of a bundle through `read`, which gives one of its files; says what cannot be used.
-pub fn read_notes(read: impl Fn(&str) -> Result<Vec<u8>, String>) -> Result<BTreeMap<String, Seen>, String> {
+pub fn read_notes(
+    read: impl Fn(&str) -> Result<Vec<u8>, String>,
+) -> Result<BTreeMap<String, Access>, String> {
     let mut answers = BTreeMap::new();
     for file in [ERRORS, LISTS, LINKS] {
         for (number, line) in read(file)?.split(|&byte| byte == b'\n').enumerate() {
@@ -109,14 +111,14 @@ pub fn read_notes(read: impl Fn(&str) -> Result<Vec<u8>, String>) -> Result<BTre
     Ok(answers)
 }
 
-fn parse_note(line: &[u8]) -> Result<(String, Seen), String> {
+fn parse_note(line: &[u8]) -> Result<(String, Access), String> {
     let note: Note = serde_json::from_slice(line).map_err(|error| format!("no note: {error}"))?;
     if !note.path.starts_with('/') {
         return Err("expected an absolute path".to_owned());
     }
     let seen = match note {
-        Note { errno: Some(libc::ENOENT), .. } => Seen::Absent,
-        Note { errno: Some(errno), .. } => Seen::Refused(errno),
+        Note { errno: Some(libc::ENOENT), .. } => Access::Absent,
+        Note { errno: Some(errno), .. } => Access::Refused(errno),
         Note { names: Some(names), .. } if names.len() > NAMES_LIMIT => {
             return Err("a list has more names than any directory of a machine".to_owned());
         }
@@ -124,9 +126,9 @@ fn parse_note(line: &[u8]) -> Result<(String, Seen), String> {
             if names.iter().any(|name| name.is_empty() || name.contains('/') || name == "." || name == "..") {
                 return Err("a name of a directory leads elsewhere".to_owned());
             }
-            Seen::List(names)
+            Access::List(names)
         }
-        Note { target: Some(target), .. } => Seen::Link(target),
+        Note { target: Some(target), .. } => Access::Link(target),
         _ => return Err("expected errno, names or target".to_owned()),
     };
     Ok((note.path, seen))
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(text: &str) -> Result<BTreeMap<String, Seen>, String> {
+    fn check(text: &str) -> Result<BTreeMap<String, Access>, String> {
         read_notes(|name| Ok(if name == LISTS { text.as_bytes().to_vec() } else { Vec::new() }))
     }
 
@@ -147,13 +149,13 @@ mod tests {
         let note = Note { path: "/a".into(), names: Some(vec!["b".into()]), ..Note::default() };
         push(&mut lines, &note).unwrap();
         let read = check(std::str::from_utf8(&lines).unwrap()).unwrap();
-        assert_eq!(read.get("/a"), Some(&Seen::List(vec!["b".into()])));
+        assert_eq!(read.get("/a"), Some(&Access::List(vec!["b".into()])));
         assert_eq!(
             check("{\"path\":\"/a\",\"errno\":2}\n\n{\"path\":\"/b\",\"errno\":13}")
                 .unwrap()
                 .into_values()
                 .collect::<Vec<_>>(),
-            [Seen::Absent, Seen::Refused(13)]
+            [Access::Absent, Access::Refused(13)]
         );
     }
 

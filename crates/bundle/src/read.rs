@@ -109,7 +109,7 @@ impl Bundle {
 /// is not read.
 pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
     // From the bundle's folder on, for its `host` may be a link that leads elsewhere.
-    let host = host::Host::folder(folder_of(path));
+    let host = host::MachineFiles::folder(folder_of(path));
     let (mut files, mut folders, mut seen, mut bytes_read) = (Vec::new(), vec![(String::new(), 0)], 0, 0);
     while let Some((folder, depth)) = folders.pop() {
         let names = host.list(&format!("/host{folder}/.")).known().cloned().unwrap_or_default();

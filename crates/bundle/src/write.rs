@@ -14,9 +14,9 @@ use super::events::Events;
 use super::explained::Explained;
 use super::host_files::HostFiles;
 use super::tail::Tail;
-use host::Made;
+use host::CreatedDirs;
+use host::access::AccessRecorder;
 use host::dir::Dir;
-use host::record::Recorder;
 use model::error::{Exit, Outcome, Trouble, meaning_of};
 use model::run::{Block, Run};
 use model::text::quoted;
@@ -39,7 +39,7 @@ pub struct Writer {
     path: PathBuf,
     dir: Dir,
     /// The directories that are ours to remove.
-    made: Made,
+    made: CreatedDirs,
     /// Whether a run stands in it.
     kept: bool,
     host: HostFiles,
@@ -89,7 +89,7 @@ impl Writer {
     }
 
     /// Writes the files that were read of the machine, at their own paths, refusals and lists beside.
-    pub fn host(&mut self, recorder: &Recorder) -> Outcome<()> {
+    pub fn host(&mut self, recorder: &AccessRecorder) -> Outcome<()> {
         self.host.write(&self.dir, recorder).map_err(|error| refusal(&self.path, &error))
     }
 

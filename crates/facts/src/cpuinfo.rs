@@ -1,7 +1,7 @@
 //! The processor's name, and whether it says that it runs under a hypervisor.
 //!
 //! Source: `/proc/cpuinfo` in Documentation/filesystems/proc.rst; each architecture has its own lines.
-//! Serial numbers are never kept: see `host::record::redact`.
+//! Serial numbers are never kept: see `host::access::redact`.
 
 use super::line::excerpt;
 

@@ -10,8 +10,8 @@ use super::line::{
     parse_words,
 };
 use super::{Facts, cgroup, cmdline, cpuinfo, kconfig, limits, power, preempt, sched, topology, virt, whole};
-use host::record::Seen;
-use host::{Host, machine};
+use host::access::Access;
+use host::{MachineFiles, machine};
 use model::fact::{Fact, errno_name};
 use model::units::{Cpu, CpuSet};
 
@@ -22,7 +22,7 @@ const ARCH: &str = "/proc/sys/kernel/arch";
 const TROUBLES_LIMIT: usize = 40;
 
 /// Reads all facts of a machine, some dozens of small files; never while measuring.
-pub fn gather(host: &Host) -> Facts {
+pub fn gather(host: &MachineFiles) -> Facts {
     let mut reader = Reader { host, troubles: Vec::new(), dropped: 0 };
     let release = reader.read("/proc/sys/kernel/osrelease", parse_word);
     let version = reader.read("/proc/sys/kernel/version", parse_line);
@@ -97,7 +97,7 @@ fn model(cpuinfo: &Fact<cpuinfo::CpuInfo>, board: &Fact<String>) -> Fact<String>
 
 /// Reads, and notes what was refused or malformed; what is absent is no trouble.
 struct Reader<'a> {
-    host: &'a Host,
+    host: &'a MachineFiles,
     troubles: Vec<String>,
     dropped: u64,
 }
@@ -148,7 +148,7 @@ impl Reader<'_> {
             // The file is there from 6.1 on; only the running kernel can be asked otherwise, and a record needs the answer.
             Fact::Absent if self.host.is_live() => {
                 let name = machine();
-                self.host.keep(ARCH, Seen::File(format!("{name}\n").into_bytes()));
+                self.host.record_as(ARCH, Access::File(format!("{name}\n").into_bytes()));
                 Fact::Known(name)
             }
             fact => fact,

@@ -7,7 +7,7 @@
 
 use super::line::{excerpt, parse_cpus, parse_u64, parse_words};
 use super::whole;
-use host::Host;
+use host::MachineFiles;
 use model::fact::Fact;
 use model::units::CpuSet;
 
@@ -106,7 +106,7 @@ pub struct OldSet {
 }
 
 /// Reads the control groups of a machine; absent where none are mounted.
-pub fn read_groups(host: &Host) -> Fact<Groups> {
+pub fn read_groups(host: &MachineFiles) -> Fact<Groups> {
     for (root, version) in [("/sys/fs/cgroup", Version::V2), ("/sys/fs/cgroup/unified", Version::Hybrid)] {
         match whole::text(host, &format!("{root}/cgroup.controllers")).parse(|text| parse_words(&text)) {
             Fact::Absent => {}
@@ -119,7 +119,7 @@ pub fn read_groups(host: &Host) -> Fact<Groups> {
     })
 }
 
-fn gather(host: &Host, version: Version, root: &str, controllers: Vec<String>) -> Groups {
+fn gather(host: &MachineFiles, version: Version, root: &str, controllers: Vec<String>) -> Groups {
     let mut reader = Reader { host, root, room: NAMES_LIMIT, groups: Vec::new(), missed: 0 };
     let isolated = match version {
         Version::V1 => Fact::Absent,
@@ -136,7 +136,7 @@ fn gather(host: &Host, version: Version, root: &str, controllers: Vec<String>) -
 }
 
 struct Reader<'a> {
-    host: &'a Host,
+    host: &'a MachineFiles,
     root: &'a str,
     room: usize,
     groups: Vec<Group>,
@@ -283,7 +283,7 @@ fn parse_switch(text: &str) -> Result<bool, String> {
 mod tests {
     use super::super::tests::tree;
     use super::*;
-    use host::record::Seen;
+    use host::access::Access;
     use proptest::prelude::*;
 
     /// What is told of a machine; its record has to tell the same.
@@ -291,7 +291,7 @@ mod tests {
         let (host, _dir) = tree(text);
         let host = host.recording();
         let live = read_groups(&host);
-        assert_eq!(read_groups(&Host::made(host.recorded().unwrap().accesses())), live);
+        assert_eq!(read_groups(&MachineFiles::in_memory(host.recorded().unwrap().accesses())), live);
         live
     }
 
@@ -366,10 +366,10 @@ mod tests {
 
     #[test]
     fn groups_over_the_bound_are_counted() {
-        let quota = || Seen::File(b"max 100000\n".to_vec());
+        let quota = || Access::File(b"max 100000\n".to_vec());
         let paths = (0..NAMES_LIMIT + 9).map(|n| (format!("/sys/fs/cgroup/{n}/cpu.max"), quota()));
-        let controllers = ("/sys/fs/cgroup/cgroup.controllers".to_owned(), Seen::File(b"cpu\n".to_vec()));
-        let groups = read_groups(&Host::made(paths.chain([controllers]).collect()));
+        let controllers = ("/sys/fs/cgroup/cgroup.controllers".to_owned(), Access::File(b"cpu\n".to_vec()));
+        let groups = read_groups(&MachineFiles::in_memory(paths.chain([controllers]).collect()));
         assert_eq!(groups.known().map(|found| (found.groups.len(), found.missed)), Some((NAMES_LIMIT, 9)));
     }
 

@@ -8,7 +8,7 @@
 use super::line::{parse_cpus, parse_line};
 use super::topology::numbered;
 use super::whole;
-use host::Host;
+use host::MachineFiles;
 use model::fact::Fact;
 use model::text::several;
 use model::units::CpuSet;
@@ -52,7 +52,7 @@ pub struct Irq {
 /// Reads the interrupts of a machine: four or five short files each.
 ///
 /// Absent where there is no `/proc/irq`, as on machines without an interrupt of their own.
-pub fn read_irqs(host: &Host) -> Fact<Irqs> {
+pub fn read_irqs(host: &MachineFiles) -> Fact<Irqs> {
     host.list("/proc/irq").map(|names| {
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| numbered(name, "")).collect();
         numbers.sort_unstable();
@@ -84,7 +84,7 @@ pub fn read_irqs(host: &Host) -> Fact<Irqs> {
 /// Where debugfs describes each interrupt (CONFIG_GENERIC_IRQ_DEBUGFS, 4.13 on).
 const STATES: &str = "/sys/kernel/debug/irq/irqs";
 
-fn read_irq(host: &Host, number: u32, actions: Vec<String>, described: bool) -> Irq {
+fn read_irq(host: &MachineFiles, number: u32, actions: Vec<String>, described: bool) -> Irq {
     let cpus =
         |file: &str| whole::text(host, &format!("/proc/irq/{number}/{file}")).parse(|text| parse_cpus(&text));
     let line = |file: &str| {
@@ -106,7 +106,7 @@ fn read_irq(host: &Host, number: u32, actions: Vec<String>, described: bool) -> 
 }
 
 /// The names of the handlers; none where they could not be read.
-fn actions(host: &Host, number: u32) -> Option<Vec<String>> {
+fn actions(host: &MachineFiles, number: u32) -> Option<Vec<String>> {
     match whole::text(host, &format!("/sys/kernel/irq/{number}/actions")).parse(|text| parse_actions(&text)) {
         Fact::Known(actions) => return Some(actions),
         // Since 4.9, and only with CONFIG_SPARSE_IRQ; before that, handlers show as directories.
@@ -182,7 +182,7 @@ pub fn parse_state(text: &str) -> Result<State, String> {
 mod tests {
     use super::super::tests::tree;
     use super::*;
-    use host::record::Seen;
+    use host::access::Access;
     use proptest::prelude::*;
 
     const MACHINE: &str = "/proc/irq/default_smp_affinity: f
@@ -268,9 +268,9 @@ mod tests {
         assert_eq!(live.known().unwrap().irqs[2].actions, ["wlx-address"]);
         let accesses = host.recorded().unwrap().accesses();
         assert!(accesses.values().all(
-            |seen| !matches!(seen, Seen::File(bytes) if bytes.windows(6).any(|part| part == b"012345"))
+            |seen| !matches!(seen, Access::File(bytes) if bytes.windows(6).any(|part| part == b"012345"))
         ));
-        assert_eq!(read_irqs(&Host::made(accesses)), live);
+        assert_eq!(read_irqs(&MachineFiles::in_memory(accesses)), live);
     }
 
     proptest! {

@@ -4,8 +4,8 @@
 //! apart: what matters is that somebody was given something, and a record says no more than that.
 
 use super::line::excerpt;
-use host::Host;
-use host::record::Seen;
+use host::MachineFiles;
+use host::access::Access;
 use model::fact::Fact;
 
 /// Files beyond this many are counted, not read.
@@ -83,13 +83,13 @@ pub enum Item {
 }
 
 /// Reads what is given at login; absent where pam_limits has no files.
-pub fn read_limits_conf(host: &Host) -> Fact<LimitsConf> {
+pub fn read_limits_conf(host: &MachineFiles) -> Fact<LimitsConf> {
     const DIR: &str = "/etc/security/limits.d";
     let quiet = host.unrecorded();
     let listed = quiet
         .list(DIR)
         .map(|names| names.into_iter().filter(|name| name.ends_with(".conf")).collect::<Vec<_>>());
-    keep(host, DIR, &listed, |names| Seen::List(names.clone()));
+    keep(host, DIR, &listed, |names| Access::List(names.clone()));
     let mut found = LimitsConf::default();
     let there = read_file(host, &quiet, "/etc/security/limits.conf", &mut found);
     let names = match &listed {
@@ -109,10 +109,10 @@ pub fn read_limits_conf(host: &Host) -> Fact<LimitsConf> {
 }
 
 /// Adds a file's lines; whether there is such a file.
-fn read_file(host: &Host, quiet: &Host, path: &str, found: &mut LimitsConf) -> bool {
+fn read_file(host: &MachineFiles, quiet: &MachineFiles, path: &str, found: &mut LimitsConf) -> bool {
     let file =
         quiet.read_at_most(path, FILE_LIMIT).map(|bytes| parse_limits_conf(&String::from_utf8_lossy(&bytes)));
-    keep(host, path, &file, |file| Seen::File(reduced(file).into_bytes()));
+    keep(host, path, &file, |file| Access::File(reduced(file).into_bytes()));
     match file {
         Fact::Known(file) => {
             found.grants.extend(file.grants);
@@ -124,14 +124,14 @@ fn read_file(host: &Host, quiet: &Host, path: &str, found: &mut LimitsConf) -> b
     true
 }
 
-fn keep<T>(host: &Host, path: &str, fact: &Fact<T>, known: impl FnOnce(&T) -> Seen) {
+fn keep<T>(host: &MachineFiles, path: &str, fact: &Fact<T>, known: impl FnOnce(&T) -> Access) {
     let seen = match fact {
         Fact::Known(value) => known(value),
-        Fact::Absent => Seen::Absent,
-        Fact::Refused(errno) => Seen::Refused(*errno),
-        Fact::Malformed(_) => Seen::Refused(libc::EILSEQ),
+        Fact::Absent => Access::Absent,
+        Fact::Refused(errno) => Access::Refused(*errno),
+        Fact::Malformed(_) => Access::Refused(libc::EILSEQ),
     };
-    host.keep(path, seen);
+    host.record_as(path, seen);
 }
 
 /// The lines that were understood, without the names of users, and a mark for each that was not.
@@ -204,11 +204,11 @@ mod tests {
         let live = read_limits_conf(&host);
         let accesses = host.recorded().unwrap().accesses();
         let kept = accesses.iter().map(|(path, seen)| match seen {
-            Seen::File(bytes) => format!("{path}: {}", String::from_utf8_lossy(bytes)),
+            Access::File(bytes) => format!("{path}: {}", String::from_utf8_lossy(bytes)),
             other => format!("{path}: {other:?}\n"),
         });
         let kept = kept.collect();
-        assert_eq!(read_limits_conf(&Host::made(accesses)), live);
+        assert_eq!(read_limits_conf(&MachineFiles::in_memory(accesses)), live);
         (live, kept)
     }
 

@@ -8,7 +8,7 @@ use super::texts::{Texts, read_texts};
 use super::threads::{Threads, read_threads};
 use super::timer_list::{SWITCHES, may_read_switches, read_watchdog_timers};
 use super::{Fact, Facts, gather};
-use host::Host;
+use host::MachineFiles;
 use model::units::CpuSet;
 
 /// What the rules want to have read.
@@ -42,7 +42,7 @@ pub struct Survey {
 }
 
 /// Reads all that an audit needs; never while measuring.
-pub fn survey(host: &Host, wanted: &SurveyRequest) -> Survey {
+pub fn survey(host: &MachineFiles, wanted: &SurveyRequest) -> Survey {
     let watchdog_timers = read_watchdog_timers(host);
     let switches = may_read_switches(host, &watchdog_timers);
     let texts = wanted.texts.iter().copied().filter(|text| switches || !SWITCHES.contains(text));

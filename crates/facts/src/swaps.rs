@@ -4,8 +4,8 @@
 //! business: a path can name a user or a disk, and is neither kept nor recorded.
 
 use super::whole;
-use host::Host;
-use host::record::Seen;
+use host::MachineFiles;
+use host::access::Access;
 use model::fact::Fact;
 
 /// How many areas of each kind are in use.
@@ -26,35 +26,35 @@ const MEMORY: &str = "/proc/meminfo";
 const PATH: &str = "/proc/swaps";
 
 /// Reads what is in use; absent in a kernel without swapping.
-pub fn read_swaps(host: &Host) -> Fact<Swaps> {
+pub fn read_swaps(host: &MachineFiles) -> Fact<Swaps> {
     let total = read_total(host);
     let swaps = whole::bytes(&host.unrecorded(), PATH).parse(|bytes| {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let swaps = parse_swaps(&text)?;
         agree(&text, swaps, total.known().copied()).map(|()| swaps)
     });
-    host.keep(
+    host.record_as(
         PATH,
         match &swaps {
-            Fact::Known(swaps) => Seen::File(reduced(swaps).into_bytes()),
-            Fact::Absent => Seen::Absent,
-            Fact::Refused(errno) => Seen::Refused(*errno),
+            Fact::Known(swaps) => Access::File(reduced(swaps).into_bytes()),
+            Fact::Absent => Access::Absent,
+            Fact::Refused(errno) => Access::Refused(*errno),
             // Whatever it is, it may hold a path.
-            Fact::Malformed(_) => Seen::File(b"?\n".to_vec()),
+            Fact::Malformed(_) => Access::File(b"?\n".to_vec()),
         },
     );
     swaps
 }
 
 /// How many KiB can be swapped to, by the other file; only that line of it is recorded.
-fn read_total(host: &Host) -> Fact<u64> {
+fn read_total(host: &MachineFiles) -> Fact<u64> {
     let total = whole::text(&host.unrecorded(), MEMORY).parse(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("SwapTotal:"));
         let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
         number.ok_or_else(|| "expected a line 'SwapTotal:' with a number".to_owned())
     });
     if let Fact::Known(total) = total {
-        host.keep(MEMORY, Seen::File(format!("SwapTotal: {total} kB\n").into_bytes()));
+        host.record_as(MEMORY, Access::File(format!("SwapTotal: {total} kB\n").into_bytes()));
     }
     total
 }
@@ -122,10 +122,10 @@ mod tests {
         let live = read_swaps(&host);
         let accesses = host.recorded().unwrap().accesses();
         let kept = match &accesses["/proc/swaps"] {
-            Seen::File(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+            Access::File(bytes) => String::from_utf8(bytes.clone()).unwrap(),
             other => format!("{other:?}"),
         };
-        assert_eq!(read_swaps(&Host::made(accesses)), live);
+        assert_eq!(read_swaps(&MachineFiles::in_memory(accesses)), live);
         (live, kept)
     }
 

@@ -5,7 +5,7 @@
 //! facts: nothing of it is recorded, and command lines are not read.
 
 use super::whole;
-use host::Host;
+use host::MachineFiles;
 use model::fact::Fact;
 use model::units::{Cpu, CpuSet};
 
@@ -73,7 +73,7 @@ pub struct RtTasks {
 }
 
 /// Looks for real-time tasks, without recording what it reads.
-pub fn rt_tasks(host: &Host) -> Fact<RtTasks> {
+pub fn rt_tasks(host: &MachineFiles) -> Fact<RtTasks> {
     let host = &host.unrecorded();
     host.list("/proc").map(|names| {
         let mut found = RtTasks::default();
@@ -92,7 +92,7 @@ pub fn rt_tasks(host: &Host) -> Fact<RtTasks> {
     })
 }
 
-fn look_at(host: &Host, pid: u32, tid: u32, found: &mut RtTasks) {
+fn look_at(host: &MachineFiles, pid: u32, tid: u32, found: &mut RtTasks) {
     let dir = format!("/proc/{pid}/task/{tid}");
     let stat = match whole::bytes(host, &format!("{dir}/stat")).parse(|bytes| parse_task_stat(&bytes)) {
         Fact::Known(stat) => stat,

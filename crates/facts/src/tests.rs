@@ -11,13 +11,13 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use host::Host;
+use host::MachineFiles;
 
 /// Makes a tree from lines of `/path: text`, where `| text` adds a line to the file above and
 /// `/path -> target` makes a link; it lasts as long as the directory that comes with it.
 ///
 /// A refusal is a link to itself (ELOOP), which stops root as well.
-pub(super) fn tree(text: &str) -> (Host, TempDir) {
+pub(super) fn tree(text: &str) -> (MachineFiles, TempDir) {
     let dir = TempDir::new().unwrap();
     let mut files: Vec<(&str, String)> = Vec::new();
     for line in text.lines().map(str::trim_start).filter(|line| !line.is_empty()) {
@@ -38,7 +38,7 @@ pub(super) fn tree(text: &str) -> (Host, TempDir) {
     for (path, content) in files {
         fs::write(made(dir.path(), path), content).unwrap();
     }
-    (Host::at(dir.path()), dir)
+    (MachineFiles::tree(dir.path()), dir)
 }
 
 fn made(root: &Path, path: &str) -> std::path::PathBuf {
@@ -322,7 +322,7 @@ fn no_text_anywhere_upsets_the_reading() {
             let _ = fs::create_dir_all(dir.path().join(path.trim_start_matches('/')).parent().unwrap());
             let _ = fs::write(dir.path().join(path.trim_start_matches('/')), hostile);
         }
-        let described = describe(&gather(&Host::at(dir.path())));
+        let described = describe(&gather(&MachineFiles::tree(dir.path())));
         assert!(
             described.unknown.len() <= 41 && described.preempt == Preempt::Unknown,
             "{hostile}: {described:?}"

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::topology::numbered;
 use super::whole;
-use host::Host;
+use host::MachineFiles;
 use model::fact::Fact;
 
 /// Longer texts are no settings.
@@ -60,14 +60,14 @@ impl Texts {
 }
 
 /// Reads the texts of some patterns, each pattern once.
-pub fn read_texts(host: &Host, patterns: impl IntoIterator<Item = &'static str>) -> Texts {
+pub fn read_texts(host: &MachineFiles, patterns: impl IntoIterator<Item = &'static str>) -> Texts {
     let mut reader = Reader { host, lists: BTreeMap::new() };
     let patterns: BTreeSet<&'static str> = patterns.into_iter().collect();
     Texts { found: patterns.into_iter().map(|pattern| (pattern, reader.read(pattern))).collect() }
 }
 
 struct Reader<'a> {
-    host: &'a Host,
+    host: &'a MachineFiles,
     /// Directories that several patterns go through.
     lists: BTreeMap<String, Fact<Vec<String>>>,
 }
@@ -145,19 +145,19 @@ fn matching(names: &[String], prefix: &str, wild: char, suffix: &str) -> Vec<(St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::record::Seen;
+    use host::access::Access;
     use proptest::prelude::*;
 
-    fn host(paths: &[(&str, Seen)]) -> Host {
-        Host::made(paths.iter().map(|(path, seen)| ((*path).to_owned(), seen.clone())).collect())
+    fn host(paths: &[(&str, Access)]) -> MachineFiles {
+        MachineFiles::in_memory(paths.iter().map(|(path, seen)| ((*path).to_owned(), seen.clone())).collect())
     }
 
-    fn file(text: &str) -> Seen {
-        Seen::File(text.as_bytes().to_vec())
+    fn file(text: &str) -> Access {
+        Access::File(text.as_bytes().to_vec())
     }
 
     /// `path=content` of each text, or what came of the pattern.
-    fn check(host: &Host, pattern: &'static str, expected: &str) {
+    fn check(host: &MachineFiles, pattern: &'static str, expected: &str) {
         let texts = read_texts(host, [pattern]);
         let shown = match texts.all(pattern) {
             Fact::Known(texts) => {
@@ -181,9 +181,9 @@ mod tests {
             ("/c/cpu2/f", file("y")),
             ("/c/cpu3/g", file("z")),
             ("/c/cpuidle/f", file("no number")),
-            ("/c/cpu4/f", Seen::Refused(13)),
-            ("/d", Seen::List(vec!["a".into(), "b".into()])),
-            ("/n/eth0/driver", Seen::Link("e1000e".into())),
+            ("/c/cpu4/f", Access::Refused(13)),
+            ("/d", Access::List(vec!["a".into(), "b".into()])),
+            ("/n/eth0/driver", Access::Link("e1000e".into())),
         ]);
         check(&host, "/c/cpu#/f", "2=y 4:Refused(13) 10=x");
         check(&host, "/c/*/g", "cpu3=z");
@@ -202,8 +202,9 @@ mod tests {
 
     #[test]
     fn long_texts_and_those_that_are_none_are_told_apart() {
-        let long = Seen::File(vec![b'a'; TEXT_LIMIT as usize + 1]);
-        let host = host(&[("/long", long), ("/bytes", Seen::File(vec![0xff])), ("/list", Seen::Refused(1))]);
+        let long = Access::File(vec![b'a'; TEXT_LIMIT as usize + 1]);
+        let host =
+            host(&[("/long", long), ("/bytes", Access::File(vec![0xff])), ("/list", Access::Refused(1))]);
         let texts = read_texts(&host, ["/long", "/bytes", "/list/*/x"]);
         assert_eq!(texts.one("/long"), Fact::Refused(libc::EFBIG));
         assert_eq!(texts.one("/bytes"), Fact::Malformed("not UTF-8 text".into()));
@@ -213,7 +214,7 @@ mod tests {
     proptest! {
         #[test]
         fn reading_is_total(paths in proptest::collection::btree_set("(/[a-c#*0-9]{0,3}){0,4}", 0..12)) {
-            let host = Host::made(paths.into_iter().map(|path| (path, file("1"))).collect());
+            let host = MachineFiles::in_memory(paths.into_iter().map(|path| (path, file("1"))).collect());
             read_texts(&host, ["/a#/*/b", "/*/", "/#@", "//", "/a*c/#0"]);
         }
     }

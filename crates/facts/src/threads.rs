@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tasks::{RtPolicy, TaskStat, parse_allowed, parse_task_stat, reduced_stat, task_number};
 use super::whole;
-use host::Host;
-use host::record::Seen;
+use host::MachineFiles;
+use host::access::Access;
 use model::fact::Fact;
 use model::units::CpuSet;
 
@@ -59,11 +59,11 @@ const ASKED: &str = "/proc/*/comm";
 /// Looks at all threads: one short file each, and one more of those that are told.
 ///
 /// `programs` are the names to look for, of 15 characters at most, as the kernel cuts them.
-pub fn read_threads(host: &Host, programs: &[&str]) -> Fact<Threads> {
+pub fn read_threads(host: &MachineFiles, programs: &[&str]) -> Fact<Threads> {
     read_at_most(host, programs, THREADS_LIMIT)
 }
 
-fn read_at_most(host: &Host, programs: &[&str], room: usize) -> Fact<Threads> {
+fn read_at_most(host: &MachineFiles, programs: &[&str], room: usize) -> Fact<Threads> {
     let quiet = host.unrecorded();
     let mut look =
         Look { host: &quiet, programs, found: Threads::default(), kept: BTreeMap::new(), room, cpus: 0 };
@@ -76,14 +76,14 @@ fn read_at_most(host: &Host, programs: &[&str], room: usize) -> Fact<Threads> {
         _ => BTreeSet::new(),
     };
     look.found.unasked = names.difference(&asked).cloned().collect();
-    host.keep(ASKED, Seen::List(asked.into_iter().collect()));
+    host.record_as(ASKED, Access::List(asked.into_iter().collect()));
     let listed = quiet.list("/proc").map(|names| {
         let own = quiet.link("/proc/self").known().and_then(|name| task_number(name));
         let pids: Vec<u32> = numbers(&names).into_iter().filter(|&pid| Some(pid) != own).collect();
         pids.into_iter().filter(|&pid| look.process(pid)).map(|pid| pid.to_string()).collect::<Vec<_>>()
     });
-    host.keep("/proc", seen_of(&listed, |pids| Seen::List(pids.clone())));
-    look.kept.into_iter().for_each(|(path, seen)| host.keep(&path, seen));
+    host.record_as("/proc", seen_of(&listed, |pids| Access::List(pids.clone())));
+    look.kept.into_iter().for_each(|(path, seen)| host.record_as(&path, seen));
     let mut found = look.found;
     found.kernel.sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
     found.realtime.sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
@@ -96,21 +96,21 @@ fn numbers(names: &[String]) -> Vec<u32> {
     numbers
 }
 
-fn seen_of<T>(fact: &Fact<T>, known: impl FnOnce(&T) -> Seen) -> Seen {
+fn seen_of<T>(fact: &Fact<T>, known: impl FnOnce(&T) -> Access) -> Access {
     match fact {
         Fact::Known(value) => known(value),
-        Fact::Absent => Seen::Absent,
-        Fact::Refused(errno) => Seen::Refused(*errno),
-        Fact::Malformed(_) => Seen::Refused(libc::EILSEQ),
+        Fact::Absent => Access::Absent,
+        Fact::Refused(errno) => Access::Refused(*errno),
+        Fact::Malformed(_) => Access::Refused(libc::EILSEQ),
     }
 }
 
 /// What was found so far, and what of it goes into a record: enough to find the same again.
 struct Look<'a> {
-    host: &'a Host,
+    host: &'a MachineFiles,
     programs: &'a [&'a str],
     found: Threads,
-    kept: BTreeMap<String, Seen>,
+    kept: BTreeMap<String, Access>,
     room: usize,
     cpus: usize,
 }
@@ -154,10 +154,10 @@ impl Look<'_> {
     }
 
     /// Looks at the threads of a process but its first; what a record needs to know of their directory.
-    fn others(&mut self, pid: u32, dir: &str) -> Option<Seen> {
+    fn others(&mut self, pid: u32, dir: &str) -> Option<Access> {
         let listed = self.host.list(&format!("{dir}/task"));
         let Fact::Known(names) = &listed else {
-            return self.missed(&listed).then(|| seen_of(&listed, |_| Seen::Absent));
+            return self.missed(&listed).then(|| seen_of(&listed, |_| Access::Absent));
         };
         let mut needed = Vec::new();
         for tid in numbers(names).into_iter().filter(|&tid| tid != pid) {
@@ -171,7 +171,7 @@ impl Look<'_> {
                 _ => {}
             }
         }
-        (!needed.is_empty()).then_some(Seen::List(needed))
+        (!needed.is_empty()).then_some(Access::List(needed))
     }
 
     /// What the scheduler says of a thread; else whether a record needs to know that it could not be read.
@@ -183,7 +183,7 @@ impl Look<'_> {
             outcome => {
                 let needed = self.missed(&outcome);
                 if needed {
-                    self.kept.insert(path, seen_of(&outcome, |_| Seen::Absent));
+                    self.kept.insert(path, seen_of(&outcome, |_| Access::Absent));
                 }
                 Err(needed)
             }
@@ -233,12 +233,13 @@ impl Look<'_> {
             let line = text.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
             format!("{}\n", line.unwrap_or_default())
         });
-        self.kept.insert(path, seen_of(&line, |line| Seen::File(line.clone().into_bytes())));
+        self.kept.insert(path, seen_of(&line, |line| Access::File(line.clone().into_bytes())));
         Some(line.parse(|line| parse_allowed(&line)))
     }
 
     fn keep_stat(&mut self, dir: &str, number: u32, stat: &TaskStat, threads: u64) {
-        self.kept.insert(format!("{dir}/stat"), Seen::File(reduced_stat(number, stat, threads).into_bytes()));
+        self.kept
+            .insert(format!("{dir}/stat"), Access::File(reduced_stat(number, stat, threads).into_bytes()));
     }
 }
 

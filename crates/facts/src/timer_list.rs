@@ -8,8 +8,8 @@
 use super::line::{excerpt, parse_i64};
 use super::uname::series;
 use super::whole;
-use host::Host;
-use host::record::Seen;
+use host::MachineFiles;
+use host::access::Access;
 use model::fact::Fact;
 use model::units::{Cpu, CpuSet};
 
@@ -27,28 +27,28 @@ pub const SWITCHES: [&str; 3] =
     ["/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog", "/proc/sys/kernel/nmi_watchdog"];
 
 /// The CPUs with such a timer; absent where there is no need to look.
-pub fn read_watchdog_timers(host: &Host) -> Fact<CpuSet> {
+pub fn read_watchdog_timers(host: &MachineFiles) -> Fact<CpuSet> {
     let release = whole::text(host, "/proc/sys/kernel/osrelease");
     let threshold = whole::text(host, THRESHOLD).parse(|text| parse_i64(&text));
     if restores(release.known().map(String::as_str)) || matches!(threshold, Fact::Absent | Fact::Known(0)) {
         return Fact::Absent;
     }
     let timers = host.unrecorded().read_text(PATH).parse(|text| parse_timer_list(&text));
-    host.keep(
+    host.record_as(
         PATH,
         match &timers {
-            Fact::Known(timers) => Seen::File(reduced(timers).into_bytes()),
-            Fact::Absent => Seen::Absent,
-            Fact::Refused(errno) => Seen::Refused(*errno),
+            Fact::Known(timers) => Access::File(reduced(timers).into_bytes()),
+            Fact::Absent => Access::Absent,
+            Fact::Refused(errno) => Access::Refused(*errno),
             // What it is says nothing; that it was not understood does.
-            Fact::Malformed(_) => Seen::File(b"?\n".to_vec()),
+            Fact::Malformed(_) => Access::File(b"?\n".to_vec()),
         },
     );
     timers.map(|timers| timers.with_watchdog)
 }
 
 /// Whether reading the switches changes nothing.
-pub fn may_read_switches(host: &Host, timers: &Fact<CpuSet>) -> bool {
+pub fn may_read_switches(host: &MachineFiles, timers: &Fact<CpuSet>) -> bool {
     // A copy of the files has nothing to forget.
     if !host.asks_the_kernel(SWITCHES[0]) {
         return true;

@@ -5,16 +5,16 @@
 //! (Documentation/filesystems/sysfs.rst, seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). A list of CPUs
 //! that names none is a newline, too.
 
-use host::Host;
+use host::MachineFiles;
 use model::fact::Fact;
 
 /// Reads a text of the kernel.
-pub fn text(host: &Host, path: &str) -> Fact<String> {
+pub fn text(host: &MachineFiles, path: &str) -> Fact<String> {
     bytes(host, path).parse(|bytes| String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text")))
 }
 
 /// Reads a text of the kernel that need not be UTF-8.
-pub fn bytes(host: &Host, path: &str) -> Fact<Vec<u8>> {
+pub fn bytes(host: &MachineFiles, path: &str) -> Fact<Vec<u8>> {
     host.read(path).parse(|bytes| check(path, &bytes).map(|()| bytes))
 }
 

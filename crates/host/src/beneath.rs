@@ -22,11 +22,11 @@ pub enum Links {
 }
 
 /// As many links as the kernel follows (MAXSYMLINKS, include/linux/namei.h).
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// How often a lookup with `..` is tried again that a rename elsewhere disturbed (openat2(2),
 /// EAGAIN).
-const TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 impl Links {
     fn flags(self) -> ResolveFlags {
@@ -42,7 +42,7 @@ impl Links {
 /// Opens what the path names below the directory; makes nothing.
 pub fn open(dir: impl AsFd, path: &str, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_TRIES {
         match rustix::fs::openat2(&dir, path, flags, Mode::empty(), links.flags()) {
             Err(Errno::AGAIN) => {}
             // Filters answer with either of the latter two for what they do not know.
@@ -84,7 +84,7 @@ pub fn step_by_step(dir: BorrowedFd<'_>, path: &str, flags: OFlags, links: Links
             Err(errno @ (Errno::LOOP | Errno::NOTDIR)) if !itself => {
                 let Ok(target) = rustix::fs::readlinkat(here, &*part, Vec::new()) else { return Err(errno) };
                 followed += 1;
-                if links == Links::Refused || followed > MOST_LINKS {
+                if links == Links::Refused || followed > MAX_LINKS {
                     return Err(Errno::LOOP);
                 }
                 enter(target.as_bytes(), links, &mut way, &mut rest)?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 
 use super::beneath::{self, Links};
-use super::way::{self, End, Made};
+use super::trusted_path::{self, CreatedDirs, Target};
 
 const OPEN: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
@@ -36,8 +36,8 @@ impl Dir {
 
     /// Makes the directory, which must not exist or be empty, and those above it; with what was
     /// made, which is taken away again if this fails.
-    pub fn create(path: &Path) -> io::Result<(Dir, Made)> {
-        let mut made = Made::default();
+    pub fn create(path: &Path) -> io::Result<(Dir, CreatedDirs)> {
+        let mut made = CreatedDirs::default();
         let opened = Dir::make(path, &mut made);
         if opened.is_err() {
             made.undo();
@@ -45,12 +45,12 @@ impl Dir {
         Ok((opened?, made))
     }
 
-    fn make(path: &Path, made: &mut Made) -> io::Result<Dir> {
+    fn make(path: &Path, made: &mut CreatedDirs) -> io::Result<Dir> {
         let plain: PathBuf = path.components().collect(); // without a last `/`
-        let (parent, name) = match way::find(&plain, false, Some(made))? {
-            End::Name(parent, name, None) => (parent, name),
-            End::Name(parent, name, Some(_)) => return Dir::empty(&parent, &name),
-            End::Directory | End::OpenFile(..) => return Dir::empty(rustix::fs::CWD, path.as_os_str()),
+        let (parent, name) = match trusted_path::resolve(&plain, false, Some(made))? {
+            Target::Name(parent, name, None) => (parent, name),
+            Target::Name(parent, name, Some(_)) => return Dir::empty(&parent, &name),
+            Target::Directory | Target::OpenFile(..) => return Dir::empty(rustix::fs::CWD, path.as_os_str()),
         };
         match made.make(&parent, &name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Dir::empty(&parent, &name),
@@ -150,9 +150,9 @@ impl Dir {
 
     /// Writes a file beside its place under a name that cannot be foreseen, flushes it, and renames
     /// it there. It gets the mode that is given, or that of a new file.
-    pub fn replace(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-        let beside = format!(".onbeat.{:016x}", super::random::random_u64());
-        let written = self.new_file(&beside).and_then(|mut file| {
+    pub fn write_atomically(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
+        let temp = format!(".onbeat.{:016x}", super::random::random_u64());
+        let written = self.new_file(&temp).and_then(|mut file| {
             // The umask is the user's; a file that was there keeps its mode.
             if let Some(mode) = mode {
                 rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
@@ -160,9 +160,9 @@ impl Dir {
             file.write_all(bytes)?;
             file.sync_all()
         });
-        let placed = written.and_then(|()| Ok(rustix::fs::renameat(&self.fd, &beside, &self.fd, name)?));
+        let placed = written.and_then(|()| Ok(rustix::fs::renameat(&self.fd, &temp, &self.fd, name)?));
         if placed.is_err() {
-            self.remove(&beside);
+            self.remove(&temp);
         }
         placed
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::way;
+use super::trusted_path;
 
 /// PIPEFS_MAGIC of include/uapi/linux/magic.h: pipes without a name.
 const PIPEFS: u64 = 0x5049_5045;
@@ -57,7 +57,7 @@ pub fn open_input(path: &Path) -> io::Result<File> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
     match kind {
         FileType::RegularFile => {}
-        FileType::Fifo if is_nameless(&file) || way::is_descriptor(path) => {
+        FileType::Fifo if is_nameless(&file) || trusted_path::is_descriptor(path) => {
             let flags = rustix::fs::fcntl_getfl(&file)?;
             rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
         }

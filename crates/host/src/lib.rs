@@ -1,10 +1,11 @@
 //! The door: the only code that touches the kernel.
 //!
-//! A running machine, a tree, a captured bundle and answers in memory differ in where [`Host`]
-//! reads, not in code paths.
+//! A running machine, a tree, a captured bundle and answers in memory differ in where
+//! [`MachineFiles`] reads, not in code paths.
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
 
+pub mod access;
 mod beneath;
 pub mod clock;
 pub mod dir;
@@ -18,20 +19,19 @@ mod output;
 mod process;
 mod pseudo_file;
 mod random;
-pub mod record;
 pub mod rt;
 mod system;
 mod terminal;
 pub mod tracefs;
-mod way;
+mod trusted_path;
 
 pub use input::{Lines, identity, is_dir, read_user_file};
 pub use kernel_log::KernelLog;
-pub use machine::{Host, NAMES_LIMIT, READ_LIMIT};
+pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};
 pub use output::{check_writable, write_user_file};
 pub use process::{is_root, peak_memory_kib};
-pub use pseudo_file::{Held, KeptOpen, hold};
+pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
 pub use random::random_u64;
 pub use system::{machine, memory_kib, node_name};
 pub use terminal::{columns_of, in_foreground, is_character_device, terminal_size};
-pub use way::Made;
+pub use trusted_path::CreatedDirs;

@@ -15,9 +15,9 @@ use std::rc::Rc;
 
 use rustix::fs::{Mode, OFlags};
 
+use super::access::{Access, AccessRecorder, mask_names, redact};
 use super::beneath::{self, Links};
-use super::record::{Recorder, Seen, mask_names, redact};
-use super::way;
+use super::trusted_path;
 use model::fact::Fact;
 
 /// No kernel text that onbeat reads is larger; what is longer is refused.
@@ -27,8 +27,8 @@ pub const READ_LIMIT: u64 = 16 << 20;
 /// from a trap.
 pub const NAMES_LIMIT: usize = 200_000;
 
-/// Answers by path; what a machine was found to be.
-pub type Answers = BTreeMap<String, Seen>;
+/// Accesses by path; what a machine was found to be.
+pub type Accesses = BTreeMap<String, Access>;
 
 enum Source {
     /// The machine this runs on.
@@ -37,34 +37,34 @@ enum Source {
     Tree(PathBuf, Links),
     /// The files of a capture, and its notes of what was no file; what is in neither was not
     /// captured.
-    Captured(PathBuf, Answers),
-    /// Answers alone; what is not among them is absent.
-    Made(Answers),
+    Captured(PathBuf, Accesses),
+    /// Accesses alone; what is not among them is absent.
+    Memory(Accesses),
 }
 
 /// A machine to read from.
-pub struct Host {
+pub struct MachineFiles {
     source: Rc<Source>,
-    recorder: Option<Recorder>,
+    recorder: Option<AccessRecorder>,
     /// Masked paths and the names that stand behind them.
     masked: Rc<RefCell<BTreeMap<String, String>>>,
 }
 
-impl Host {
+impl MachineFiles {
     /// The machine this runs on.
-    pub fn live() -> Host {
-        Host::of(Source::Live)
+    pub fn live() -> MachineFiles {
+        MachineFiles::of(Source::Live)
     }
 
     /// A tree that stands for a machine: made by hand, or copied from one. Its links are that
     /// machine's: an absolute one starts at the tree's root, and none leads out of it.
-    pub fn at(root: impl Into<PathBuf>) -> Host {
-        Host::of(Source::Tree(root.into(), Links::Rebased))
+    pub fn tree(root: impl Into<PathBuf>) -> MachineFiles {
+        MachineFiles::of(Source::Tree(root.into(), Links::Rebased))
     }
 
     /// A folder of documents, as a bundle is: a link that leads out of it is refused.
-    pub fn folder(root: impl Into<PathBuf>) -> Host {
-        Host::of(Source::Tree(root.into(), Links::Beneath))
+    pub fn folder(root: impl Into<PathBuf>) -> MachineFiles {
+        MachineFiles::of(Source::Tree(root.into(), Links::Beneath))
     }
 
     /// A capture: its files under `host/` in its folder, and what it notes of refusals, absences,
@@ -72,40 +72,40 @@ impl Host {
     ///
     /// What is neither file nor note is refused with ENODATA: a later onbeat may ask for more than
     /// was captured.
-    pub fn captured(bundle: impl Into<PathBuf>, noted: Answers) -> Host {
-        Host::of(Source::Captured(bundle.into(), noted))
+    pub fn captured(bundle: impl Into<PathBuf>, noted: Accesses) -> MachineFiles {
+        MachineFiles::of(Source::Captured(bundle.into(), noted))
     }
 
     /// A machine of answers alone, for tests; what is not among them is absent.
-    pub fn made(answers: Answers) -> Host {
-        Host::of(Source::Made(answers))
+    pub fn in_memory(answers: Accesses) -> MachineFiles {
+        MachineFiles::of(Source::Memory(answers))
     }
 
-    fn of(source: Source) -> Host {
-        Host { source: Rc::new(source), recorder: None, masked: Rc::default() }
+    fn of(source: Source) -> MachineFiles {
+        MachineFiles { source: Rc::new(source), recorder: None, masked: Rc::default() }
     }
 
-    /// Notes each access from here on; [`Host::recorded`] hands the notes out.
-    pub fn recording(mut self) -> Host {
-        self.recorder = Some(Recorder::default());
+    /// Notes each access from here on; [`MachineFiles::recorded`] hands the notes out.
+    pub fn recording(mut self) -> MachineFiles {
+        self.recorder = Some(AccessRecorder::default());
         self
     }
 
     /// What was read so far, if this host is recording.
-    pub fn recorded(&self) -> Option<&Recorder> {
+    pub fn recorded(&self) -> Option<&AccessRecorder> {
         self.recorder.as_ref()
     }
 
     /// The same machine without a recorder: for what must not go into a bundle as it is.
-    pub fn unrecorded(&self) -> Host {
-        Host { source: self.source.clone(), recorder: None, masked: self.masked.clone() }
+    pub fn unrecorded(&self) -> MachineFiles {
+        MachineFiles { source: self.source.clone(), recorder: None, masked: self.masked.clone() }
     }
 
     /// Records an answer in place of what was read unrecorded: the part of it that may go into a
     /// bundle.
-    pub fn keep(&self, path: &str, seen: Seen) {
+    pub fn record_as(&self, path: &str, seen: Access) {
         if let Some(recorder) = &self.recorder {
-            recorder.keep(path, seen);
+            recorder.record_as(path, seen);
         }
     }
 
@@ -119,8 +119,8 @@ impl Host {
     pub fn asks_the_kernel(&self, path: &str) -> bool {
         match &*self.source {
             Source::Live => true,
-            Source::Tree(..) => self.open(path, OFlags::PATH).is_ok_and(way::is_proc),
-            Source::Captured(..) | Source::Made(_) => false,
+            Source::Tree(..) => self.open(path, OFlags::PATH).is_ok_and(trusted_path::is_proc),
+            Source::Captured(..) | Source::Memory(_) => false,
         }
     }
 
@@ -132,10 +132,10 @@ impl Host {
         self.read_at_most(path, READ_LIMIT)
     }
 
-    /// As [`Host::read`], for files that are known to be short.
+    /// As [`MachineFiles::read`], for files that are known to be short.
     pub fn read_at_most(&self, path: &str, limit: u64) -> Fact<Vec<u8>> {
         let fact = match self.answer(path) {
-            Some(Seen::File(bytes)) => Fact::Known(bytes.clone()),
+            Some(Access::File(bytes)) => Fact::Known(bytes.clone()),
             Some(other) => no_file(other),
             None => self.read_bytes(path, limit).map_or_else(|error| self.fact_of(&error), Fact::Known),
         };
@@ -143,7 +143,7 @@ impl Host {
             true => Fact::Refused(libc::EFBIG),
             false => Fact::Known(redact(path, bytes)),
         });
-        self.note(path, &fact, |bytes| Seen::File(bytes.clone()));
+        self.record(path, &fact, |bytes| Access::File(bytes.clone()));
         fact
     }
 
@@ -156,51 +156,51 @@ impl Host {
     /// The names in a directory, sorted; never whole paths.
     pub fn list(&self, path: &str) -> Fact<Vec<String>> {
         let fact = match (self.answer(path), &*self.source) {
-            (Some(Seen::List(names)), _) => Fact::Known(names.clone()),
+            (Some(Access::List(names)), _) => Fact::Known(names.clone()),
             (Some(other), _) => no_file(other),
             (None, Source::Captured(..)) => Fact::Refused(libc::ENODATA),
-            (None, Source::Made(answers)) => names_below(answers, path),
+            (None, Source::Memory(answers)) => names_below(answers, path),
             _ => self.list_names(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
         };
         let fact = fact.map(|names| self.without_addresses(path, names));
-        self.note(path, &fact, |names| Seen::List(names.clone()));
+        self.record(path, &fact, |names| Access::List(names.clone()));
         fact
     }
 
     /// The last component of what a symbolic link points to: the name of a driver, for one.
     pub fn link(&self, path: &str) -> Fact<String> {
         let fact = match (self.answer(path), &*self.source) {
-            (Some(Seen::Link(name)), _) => Fact::Known(name.clone()),
+            (Some(Access::Link(name)), _) => Fact::Known(name.clone()),
             (Some(other), _) => no_file(other),
             (None, Source::Captured(..)) => Fact::Refused(libc::ENODATA),
-            (None, Source::Made(_)) => Fact::Absent,
+            (None, Source::Memory(_)) => Fact::Absent,
             _ => self.link_name(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
         };
-        self.note(path, &fact, |name| Seen::Link(name.clone()));
+        self.record(path, &fact, |name| Access::Link(name.clone()));
         fact
     }
 
-    fn answer(&self, path: &str) -> Option<&Seen> {
+    fn answer(&self, path: &str) -> Option<&Access> {
         match &*self.source {
             Source::Captured(_, answers) => answers.get(path),
             // Below what may not be entered, nothing may be read.
-            Source::Made(answers) => answers.get(path).or_else(|| {
+            Source::Memory(answers) => answers.get(path).or_else(|| {
                 let above = path.match_indices('/').skip(1).map(|(end, _)| answers.get(&path[..end]));
-                above.flatten().find(|seen| matches!(seen, Seen::Refused(_)))
+                above.flatten().find(|seen| matches!(seen, Access::Refused(_)))
             }),
             _ => None,
         }
     }
 
-    fn note<T>(&self, path: &str, fact: &Fact<T>, seen: impl FnOnce(&T) -> Seen) {
+    fn record<T>(&self, path: &str, fact: &Fact<T>, seen: impl FnOnce(&T) -> Access) {
         let Some(recorder) = &self.recorder else { return };
-        recorder.note(
+        recorder.record(
             path,
             match fact {
                 Fact::Known(value) => seen(value),
-                Fact::Absent => Seen::Absent,
-                Fact::Refused(errno) => Seen::Refused(*errno),
-                Fact::Malformed(_) => Seen::Refused(libc::EILSEQ),
+                Fact::Absent => Access::Absent,
+                Fact::Refused(errno) => Access::Refused(*errno),
+                Fact::Malformed(_) => Access::Refused(libc::EILSEQ),
             },
         );
     }
@@ -215,7 +215,7 @@ impl Host {
         shown
     }
 
-    /// The path as the machine knows it, with the names that [`Host::list`] masked.
+    /// The path as the machine knows it, with the names that [`MachineFiles::list`] masked.
     fn real(&self, path: &str) -> String {
         let masked = self.masked.borrow();
         if masked.is_empty() {
@@ -272,7 +272,7 @@ impl Host {
             }
             Source::Tree(root, links) => (root, *links),
             Source::Captured(root, _) => (root, Links::Beneath),
-            Source::Made(_) => return Err(io::Error::from_raw_os_error(libc::ENOENT)),
+            Source::Memory(_) => return Err(io::Error::from_raw_os_error(libc::ENOENT)),
         };
         // Another's tree: neither `..` nor a link may lead out of it.
         let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -307,20 +307,20 @@ impl Host {
 }
 
 /// What another answer than the one that was asked for comes to.
-fn no_file<T>(seen: &Seen) -> Fact<T> {
+fn no_file<T>(seen: &Access) -> Fact<T> {
     match seen {
-        Seen::File(_) | Seen::Absent => Fact::Absent,
-        Seen::Refused(errno) => Fact::Refused(*errno),
-        Seen::List(_) => Fact::Refused(libc::EISDIR),
-        Seen::Link(_) => Fact::Refused(libc::ELOOP),
+        Access::File(_) | Access::Absent => Fact::Absent,
+        Access::Refused(errno) => Fact::Refused(*errno),
+        Access::List(_) => Fact::Refused(libc::EISDIR),
+        Access::Link(_) => Fact::Refused(libc::ELOOP),
     }
 }
 
 /// The names that answers imply for a directory that none of them lists.
-fn names_below(answers: &Answers, dir: &str) -> Fact<Vec<String>> {
+fn names_below(answers: &Accesses, dir: &str) -> Fact<Vec<String>> {
     let prefix = format!("{}/", dir.trim_end_matches('/'));
     let below = answers.range(prefix.clone()..).map(|(path, seen)| (path.strip_prefix(&prefix), seen));
-    let there = below.take_while(|(rest, _)| rest.is_some()).filter(|(_, seen)| **seen != Seen::Absent);
+    let there = below.take_while(|(rest, _)| rest.is_some()).filter(|(_, seen)| **seen != Access::Absent);
     let mut names: Vec<String> =
         there.filter_map(|(rest, _)| Some(rest?.split('/').next()?.to_owned())).collect();
     names.sort();
@@ -333,19 +333,19 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn file(text: &str) -> Seen {
-        Seen::File(text.as_bytes().to_vec())
+    fn file(text: &str) -> Access {
+        Access::File(text.as_bytes().to_vec())
     }
 
     #[test]
     fn a_machine_of_answers_lists_what_its_paths_imply() {
         let answers = [
             ("/a/b/c", file("1")),
-            ("/a/d", Seen::Refused(13)),
+            ("/a/d", Access::Refused(13)),
             ("/ab", file("")),
-            ("/a/gone", Seen::Absent),
+            ("/a/gone", Access::Absent),
         ];
-        let host = Host::made(answers.map(|(path, seen)| (path.to_owned(), seen)).into());
+        let host = MachineFiles::in_memory(answers.map(|(path, seen)| (path.to_owned(), seen)).into());
         assert_eq!(host.list("/a"), Fact::Known(vec!["b".into(), "d".into()]));
         assert_eq!(host.list("/x"), Fact::Absent);
         assert_eq!(host.read("/a/b/c"), Fact::Known(b"1".to_vec()));
@@ -357,9 +357,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("host/proc")).unwrap();
         fs::write(dir.path().join("host/proc/version"), "x").unwrap();
-        let noted = [("/proc/none", Seen::Absent), ("/sys", Seen::List(vec!["a".into()]))];
+        let noted = [("/proc/none", Access::Absent), ("/sys", Access::List(vec!["a".into()]))];
         let noted = noted.map(|(path, seen)| (path.to_owned(), seen)).into();
-        let host = Host::captured(dir.path(), noted);
+        let host = MachineFiles::captured(dir.path(), noted);
         assert_eq!(host.read("/proc/version"), Fact::Known(b"x".to_vec()));
         assert_eq!(
             (host.read("/proc/none"), host.read("/proc/new")),
@@ -377,7 +377,7 @@ mod tests {
         let net = dir.path().join("net");
         fs::create_dir_all(net.join("enx001122aabbcc")).unwrap();
         fs::write(net.join("enx001122aabbcc/mtu"), "1500").unwrap();
-        let host = Host::at(dir.path()).recording();
+        let host = MachineFiles::tree(dir.path()).recording();
         let names = host.list("/net").known().cloned().unwrap();
         assert_eq!(names, ["enx-address-1"]);
         assert_eq!(host.read("/net/enx-address-1/mtu"), Fact::Known(b"1500".to_vec()));
@@ -389,15 +389,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("a"), "1").unwrap();
         std::os::unix::fs::symlink("../drivers/nvme", dir.path().join("driver")).unwrap();
-        let ask = |host: &Host| {
+        let ask = |host: &MachineFiles| {
             let files = (host.read("/a"), host.read("/none"), host.list("/"));
             format!("{files:?} {:?} {:?}", host.link("/driver"), host.link("/no-link"))
         };
-        assert_eq!(Host::at(dir.path()).list("/").known().map(Vec::len), Some(2));
-        let first = Host::at(dir.path()).recording();
+        assert_eq!(MachineFiles::tree(dir.path()).list("/").known().map(Vec::len), Some(2));
+        let first = MachineFiles::tree(dir.path()).recording();
         let told = ask(&first);
         assert!(told.contains("Known(\"nvme\")"), "{told}");
-        let again = Host::made(first.recorded().unwrap().accesses());
+        let again = MachineFiles::in_memory(first.recorded().unwrap().accesses());
         assert_eq!(ask(&again), told);
     }
 }

@@ -13,28 +13,28 @@ use rustix::io::Errno;
 
 use super::dir::Dir;
 use super::rt::StopsBlocked;
-use super::way::{self, End};
+use super::trusted_path::{self, Target};
 
 /// How long the reader of a pipe may take nothing.
-const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+const MAX_WAIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// Writes a file that the user named: a new or plain file beside its place first, then by rename,
 /// so that it is never half there; where a link led to it, the link stays. A device, a pipe, or
 /// what a process has open (/dev/stdout is a link to that) is written to as it is.
 pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match way::find(path, true, None)? {
-        End::Directory => Err(Errno::ISDIR.into()),
-        End::OpenFile(dir, name) => {
+    match trusted_path::resolve(path, true, None)? {
+        Target::Directory => Err(Errno::ISDIR.into()),
+        Target::OpenFile(dir, name) => {
             // Behind what is in it: a shell that appends has given it so.
             let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
             let open = rustix::fs::openat(&dir, &name, flags, Mode::empty())?;
             write_to(open, bytes, true)
         }
-        End::Name(dir, name, None) => replace(dir, &name, bytes, None),
-        End::Name(dir, name, Some(there)) => match FileType::from_raw_mode(there.st_mode) {
+        Target::Name(dir, name, None) => replace(dir, &name, bytes, None),
+        Target::Name(dir, name, Some(there)) => match FileType::from_raw_mode(there.st_mode) {
             // The mode is kept, unless another user chose it.
             FileType::RegularFile => {
-                let mode = way::is_ours(&there).then_some(there.st_mode & 0o777);
+                let mode = trusted_path::is_ours(&there).then_some(there.st_mode & 0o777);
                 replace(dir, &name, bytes, mode)
             }
             FileType::Directory => Err(Errno::ISDIR.into()),
@@ -47,16 +47,16 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// beside it.
 fn replace(dir: OwnedFd, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
     let _held = StopsBlocked::begin();
-    Dir::of(dir).replace(name, bytes, mode)
+    Dir::of(dir).write_atomically(name, bytes, mode)
 }
 
 /// Whether a file can be made or replaced there, as far as can be told without doing it.
 pub fn check_writable(path: &Path) -> io::Result<()> {
-    match way::find(path, true, None)? {
-        End::Directory => Err(Errno::ISDIR.into()),
-        End::OpenFile(dir, name) => may_write(&dir, &name),
-        End::Name(dir, _, None) => may_write(&dir, ".".as_ref()),
-        End::Name(dir, name, Some(there)) => match FileType::from_raw_mode(there.st_mode) {
+    match trusted_path::resolve(path, true, None)? {
+        Target::Directory => Err(Errno::ISDIR.into()),
+        Target::OpenFile(dir, name) => may_write(&dir, &name),
+        Target::Name(dir, _, None) => may_write(&dir, ".".as_ref()),
+        Target::Name(dir, name, Some(there)) => match FileType::from_raw_mode(there.st_mode) {
             FileType::RegularFile => may_write(&dir, ".".as_ref()),
             FileType::Directory => Err(Errno::ISDIR.into()),
             _ => own_pipe(&there).and_then(|()| may_write(&dir, &name)),
@@ -88,7 +88,7 @@ fn open_special(dir: &OwnedFd, name: &OsStr, seen: &Stat) -> io::Result<OwnedFd>
 /// read.
 fn own_pipe(stat: &Stat) -> io::Result<()> {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo if !way::is_ours(stat) => Err(io::Error::other("a pipe of another user")),
+        FileType::Fifo if !trusted_path::is_ours(stat) => Err(io::Error::other("a pipe of another user")),
         _ => Ok(()),
     }
 }
@@ -109,7 +109,7 @@ fn write_to(open: OwnedFd, bytes: &[u8], given: bool) -> io::Result<()> {
             Ok(written) => rest = &rest[written..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if poll(&mut [PollFd::new(&file, PollFlags::OUT)], Some(&PATIENCE))? == 0 {
+                if poll(&mut [PollFd::new(&file, PollFlags::OUT)], Some(&MAX_WAIT))? == 0 {
                     return Err(Errno::TIMEDOUT.into());
                 }
             }

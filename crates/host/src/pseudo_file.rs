@@ -9,34 +9,34 @@ use super::machine::READ_LIMIT;
 
 /// A file kept open because a setting lasts as long as it: closing it, or dying, undoes the
 /// setting.
-pub struct Held {
+pub struct HeldFile {
     _file: File,
 }
 
 /// Writes the bytes to a device of the running machine and keeps it open.
-pub fn hold(path: &str, bytes: &[u8]) -> io::Result<Held> {
+pub fn write_and_hold(path: &str, bytes: &[u8]) -> io::Result<HeldFile> {
     let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_CLOEXEC).open(path)?;
     file.write_all(bytes)?;
-    Ok(Held { _file: file })
+    Ok(HeldFile { _file: file })
 }
 
 /// A pseudo-file of the running machine that is read again and again, into the same buffer.
-pub struct KeptOpen {
+pub struct RereadFile {
     file: File,
     buffer: Vec<u8>,
 }
 
-impl KeptOpen {
+impl RereadFile {
     /// Opens it; `bytes` of its beginning will be read.
-    pub fn open(path: &str, bytes: usize) -> io::Result<KeptOpen> {
-        Ok(KeptOpen { file: File::open(path)?, buffer: vec![0; bytes] })
+    pub fn open(path: &str, bytes: usize) -> io::Result<RereadFile> {
+        Ok(RereadFile { file: File::open(path)?, buffer: vec![0; bytes] })
     }
 
     /// Opens it; all of it will be read, and some more should it grow.
-    pub fn whole(path: &str) -> io::Result<KeptOpen> {
+    pub fn whole(path: &str) -> io::Result<RereadFile> {
         let mut bytes = Vec::new();
         File::open(path)?.take(READ_LIMIT).read_to_end(&mut bytes)?;
-        KeptOpen::open(path, bytes.len() + bytes.len() / 4 + 4096)
+        RereadFile::open(path, bytes.len() + bytes.len() / 4 + 4096)
     }
 
     /// Its beginning now.

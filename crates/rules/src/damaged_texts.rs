@@ -16,7 +16,7 @@ mod tests {
     use crate::knob::Knob;
     use crate::knobs;
     use facts::survey::Survey;
-    use host::record::Seen;
+    use host::access::Access;
     use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
     use std::path::Path;
@@ -37,7 +37,7 @@ mod tests {
         }
 
         /// The rules that pass with other texts and did not before.
-        fn gained(&self, texts: &[(String, Seen)]) -> Vec<&'static str> {
+        fn gained(&self, texts: &[(String, Access)]) -> Vec<&'static str> {
             let mut machine = self.machine.clone();
             machine.answers.extend(texts.iter().cloned());
             let (survey, intent) = machine.survey();
@@ -70,7 +70,7 @@ mod tests {
     /// source: the rest, ten thousand lines, is never asked for and takes its time to go through.
     fn short(mut machine: Machine, asked: &BTreeSet<String>) -> Machine {
         for (path, seen) in &mut machine.answers {
-            if let (true, Seen::File(bytes)) = (path.starts_with("/boot/config-"), seen) {
+            if let (true, Access::File(bytes)) = (path.starts_with("/boot/config-"), seen) {
                 let text = String::from_utf8_lossy(bytes).into_owned();
                 let kept = text.lines().filter(|line| match line.split_once("CONFIG_") {
                     Some((_, rest)) => asked.contains(rest.split(['=', ' ']).next().unwrap_or_default()),
@@ -123,7 +123,7 @@ mod tests {
     fn texts(machine: &Machine) -> Vec<(String, Vec<u8>)> {
         let mut kinds: BTreeMap<String, Vec<(String, Vec<u8>)>> = BTreeMap::new();
         for (path, seen) in &machine.answers {
-            if let Seen::File(bytes) = seen {
+            if let Access::File(bytes) = seen {
                 kinds.entry(kind(path)).or_default().push((path.clone(), bytes.clone()));
             }
         }
@@ -157,7 +157,7 @@ mod tests {
                 for at in cuts(&bytes) {
                     tried += 1;
                     let end = if bytes[..at].last() == Some(&b'\n') { "at the end of a line" } else { "" };
-                    for rule in judged.gained(&[(path.clone(), Seen::File(bytes[..at].to_vec()))]) {
+                    for rule in judged.gained(&[(path.clone(), Access::File(bytes[..at].to_vec()))]) {
                         *wrong.entry(format!("{rule}: {} {end}", kind(&path))).or_default() += 1;
                     }
                 }
@@ -171,7 +171,7 @@ mod tests {
     /// The path and the text of a machine's configuration.
     fn configuration(machine: &Machine) -> Option<(&String, &Vec<u8>)> {
         machine.answers.iter().find_map(|(path, seen)| match seen {
-            Seen::File(bytes) if path.starts_with("/boot/config-") => Some((path, bytes)),
+            Access::File(bytes) if path.starts_with("/boot/config-") => Some((path, bytes)),
             _ => None,
         })
     }
@@ -194,7 +194,7 @@ mod tests {
             let made_from = |text: &Vec<u8>| dir.join("edits.txt").exists() && *text == made_from;
             for text in texts.iter().filter(|text| **text != own && !made_from(text)) {
                 tried += 1;
-                for rule in judged.gained(&[(path.clone(), Seen::File((*text).clone()))]) {
+                for rule in judged.gained(&[(path.clone(), Access::File((*text).clone()))]) {
                     let head = String::from_utf8_lossy(text).lines().take(4).collect::<Vec<_>>().join(" ");
                     wrong.push(format!("{}: {rule} with {head}", dir.display()));
                 }

@@ -6,8 +6,8 @@ use crate::intent::{Intent, Profile, intent};
 use crate::knob::Knob;
 use crate::survey_request;
 use facts::survey::{Survey, survey};
-use host::Host;
-use host::record::Seen;
+use host::MachineFiles;
+use host::access::Access;
 use model::keyword::Keyword;
 use model::units::CpuSet;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const BASE: &[&str] = &[
 /// A machine as answers, and what it is judged for.
 #[derive(Clone)]
 pub struct Machine {
-    pub answers: BTreeMap<String, Seen>,
+    pub answers: BTreeMap<String, Access>,
     pub profile: Profile,
     pub cpus: Option<CpuSet>,
 }
@@ -40,7 +40,7 @@ impl Machine {
     }
 
     /// A machine of these answers.
-    pub fn of(answers: BTreeMap<String, Seen>) -> Machine {
+    pub fn of(answers: BTreeMap<String, Access>) -> Machine {
         Machine { answers, profile: Profile::default(), cpus: None }
     }
 
@@ -60,17 +60,17 @@ impl Machine {
                 self.start(name);
             } else if let Some(path) = line.strip_suffix(" refused") {
                 self.remove(path);
-                self.insert(path, Seen::Refused(libc::EACCES));
+                self.insert(path, Access::Refused(libc::EACCES));
             } else if let Some(path) = line.strip_suffix(" absent") {
                 self.remove(path);
-                self.answers.insert(path.to_owned(), Seen::Absent);
+                self.answers.insert(path.to_owned(), Access::Absent);
             } else if let Some((path, target)) = line.split_once(" -> ") {
-                self.insert(path, Seen::Link(target.to_owned()));
+                self.insert(path, Access::Link(target.to_owned()));
             } else {
                 let (path, text) = line.split_once(':').unwrap_or_else(|| panic!("no edit: {line}"));
                 let text = text.strip_prefix(' ').unwrap_or(text);
                 let end = if path.starts_with("/proc/device-tree/") { '\0' } else { '\n' };
-                let text = Seen::File(format!("{text}{end}").into_bytes());
+                let text = Access::File(format!("{text}{end}").into_bytes());
                 // CPUs that are online are there; what is said of that after it stays.
                 if path == "/sys/devices/system/cpu/online" {
                     self.insert("/sys/devices/system/cpu/present", text.clone());
@@ -82,16 +82,16 @@ impl Machine {
     }
 
     /// Puts an answer there; the lists above it, where there are any, get to know it.
-    fn insert(&mut self, path: &str, seen: Seen) {
+    fn insert(&mut self, path: &str, seen: Access) {
         self.answers.insert(path.to_owned(), seen);
         let mut rest = path;
         while let Some((dir, name)) = rest.rsplit_once('/') {
             match self.answers.get_mut(dir) {
-                Some(Seen::List(names)) if !names.iter().any(|known| known == name) => {
+                Some(Access::List(names)) if !names.iter().any(|known| known == name) => {
                     names.push(name.to_owned());
                     names.sort();
                 }
-                Some(Seen::Absent | Seen::Refused(_)) => drop(self.answers.remove(dir)),
+                Some(Access::Absent | Access::Refused(_)) => drop(self.answers.remove(dir)),
                 _ => {}
             }
             rest = dir;
@@ -99,7 +99,9 @@ impl Machine {
     }
 
     fn append(&mut self, path: &str, line: &str) {
-        let Some(Seen::File(bytes)) = self.answers.get_mut(path) else { panic!("nothing to add to: {line}") };
+        let Some(Access::File(bytes)) = self.answers.get_mut(path) else {
+            panic!("nothing to add to: {line}")
+        };
         // A path alone has the kernel's empty line, until there are others.
         bytes.drain(..usize::from(*bytes == b"\n"));
         bytes.extend_from_slice(line.as_bytes());
@@ -110,16 +112,16 @@ impl Machine {
         let below = format!("{path}/");
         self.answers.retain(|known, _| known != path && !known.starts_with(&below));
         if let Some((dir, name)) = path.rsplit_once('/') {
-            if let Some(Seen::List(names)) = self.answers.get_mut(dir) {
+            if let Some(Access::List(names)) = self.answers.get_mut(dir) {
                 names.retain(|known| known != name);
             }
         }
     }
 
     fn change(&mut self, path: &str, change: impl FnOnce(String) -> String) {
-        let Some(Seen::File(bytes)) = self.answers.get(path) else { panic!("{path} is not there") };
+        let Some(Access::File(bytes)) = self.answers.get(path) else { panic!("{path} is not there") };
         let text = change(String::from_utf8_lossy(bytes).into_owned());
-        self.answers.insert(path.to_owned(), Seen::File(text.into_bytes()));
+        self.answers.insert(path.to_owned(), Access::File(text.into_bytes()));
     }
 
     fn configure(&mut self, option: &str) {
@@ -159,7 +161,7 @@ impl Machine {
 
     /// What is read of it.
     pub fn read(&self) -> Survey {
-        survey(&Host::made(self.answers.clone()), &survey_request())
+        survey(&MachineFiles::in_memory(self.answers.clone()), &survey_request())
     }
 
     /// Starts a program: its name is all that counts.
@@ -169,13 +171,13 @@ impl Machine {
         let pid = (FIRST..).find(|pid| !there(pid)).unwrap_or(FIRST);
         let [before, times, memory, after] = [6, 10, 21, 11].map(|count| " 0".repeat(count));
         let stat = format!("{pid} ({name}) S{before}{times} 1{memory}{after}\n");
-        self.insert(&format!("/proc/{pid}/stat"), Seen::File(stat.into_bytes()));
+        self.insert(&format!("/proc/{pid}/stat"), Access::File(stat.into_bytes()));
     }
 
     /// Ends a program.
     pub fn stop(&mut self, name: &str) {
-        let of_it = |path: &str, seen: &Seen| match seen {
-            Seen::File(bytes) if path.starts_with("/proc/") && path.ends_with("/stat") => {
+        let of_it = |path: &str, seen: &Access| match seen {
+            Access::File(bytes) if path.starts_with("/proc/") && path.ends_with("/stat") => {
                 String::from_utf8_lossy(bytes).contains(&format!(" ({name}) "))
             }
             _ => false,

@@ -7,7 +7,7 @@ use super::intent::Intent;
 use super::judgement::AuditVerdict;
 use super::knobs::ALL;
 use crate::knob::Knob;
-use host::record::Seen;
+use host::access::Access;
 use std::collections::BTreeSet;
 
 /// The verdict after some edits to the well-set machine.
@@ -169,15 +169,15 @@ fn hostile_texts_upset_no_rule() {
         }
     };
     let files =
-        || base.answers.iter().filter(|(_, seen)| matches!(seen, Seen::File(_))).map(|(path, _)| path);
+        || base.answers.iter().filter(|(_, seen)| matches!(seen, Access::File(_))).map(|(path, _)| path);
     for text in hostile {
         let mut all = base.clone();
-        files().for_each(|path| drop(all.answers.insert(path.clone(), Seen::File(text.to_vec()))));
+        files().for_each(|path| drop(all.answers.insert(path.clone(), Access::File(text.to_vec()))));
         judge(&all);
     }
     for (path, text) in files().zip(hostile.iter().cycle()) {
         let mut one = base.clone();
-        one.answers.insert(path.clone(), Seen::File(text.to_vec()));
+        one.answers.insert(path.clone(), Access::File(text.to_vec()));
         judge(&one);
     }
 }

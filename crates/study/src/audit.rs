@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bundle::capture;
 use facts::survey::{Survey, SurveyRequest, survey};
-use host::Host;
+use host::MachineFiles;
 use model::error::{Exit, Outcome, Trouble};
 use model::text::quoted;
 use model::units::CpuSet;
@@ -58,12 +58,12 @@ pub fn judge(machine: Machine, profile: Profile, cpus: Option<&CpuSet>) -> Outco
 }
 
 impl Machine<'_> {
-    fn open(self) -> Outcome<Host> {
+    fn open(self) -> Outcome<MachineFiles> {
         match self {
-            Machine::Live => Ok(Host::live()),
+            Machine::Live => Ok(MachineFiles::live()),
             Machine::Captured(bundle) => capture::open(bundle),
             Machine::Tree(root) => match host::is_dir(root) {
-                Ok(true) => Ok(Host::at(root)),
+                Ok(true) => Ok(MachineFiles::tree(root)),
                 Ok(false) => Err(Trouble::usage(format!(
                     "--root: {} is no folder: give a copy of a file system",
                     quoted(root)

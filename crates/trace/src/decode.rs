@@ -1,16 +1,18 @@
 //! From pages to events, by the formats of the kernel that wrote them.
 //!
-//! Source: Documentation/trace/events.rst for the formats, `trace_print_lat_fmt` in kernel/trace/trace_output.c for the common fields.
+//! Source: Documentation/trace/events.rst for the formats, `trace_print_lat_fmt` in
+//! kernel/trace/trace_output.c for the common fields.
 
-use super::catalog::Wanted;
+use super::byte_order::ByteOrder;
+use super::catalog::EventSpec;
 use super::event::{Address, Context, Event, Raw};
 use super::fields::{Fields, Slot};
 use super::format::{Format, PageLayout};
 use super::page::{Lost, Page, start_of};
-use super::words::Words;
 use model::units::{Cpu, Nanos};
 
-/// `common_preempt_count` has this in its lower half; the upper is how often migration was disabled.
+/// `common_preempt_count` has this in its lower half; the upper is how often migration was
+/// disabled.
 const PREEMPT: u8 = 0x0f;
 
 /// What was found on one page.
@@ -35,7 +37,7 @@ pub struct PageNotes {
 /// How the records of one event are read.
 #[derive(Clone, Debug)]
 struct Plan {
-    wanted: &'static Wanted,
+    wanted: &'static EventSpec,
     slots: Vec<Option<Slot>>,
 }
 
@@ -43,21 +45,21 @@ struct Plan {
 #[derive(Clone, Debug)]
 pub struct Decoder {
     layout: PageLayout,
-    words: Words,
+    order: ByteOrder,
     text: Address,
     /// By the event's number.
     plans: Vec<Option<Plan>>,
-    refused: Vec<(&'static Wanted, String)>,
+    refused: Vec<(&'static EventSpec, String)>,
 }
 
 impl Decoder {
     /// From the text of `events/header_page` and, for each event, that of its `format`.
     ///
     /// A format that cannot be used costs its event only: see `refused`.
-    pub fn new(header: &str, big: bool, formats: &[(&'static Wanted, &str)]) -> Result<Decoder, String> {
+    pub fn new(header: &str, big: bool, formats: &[(&'static EventSpec, &str)]) -> Result<Decoder, String> {
         let layout = PageLayout::parse(header)?;
-        let words = Words { big, long: layout.commit_size };
-        let mut decoder = Decoder { layout, words, text: 0, plans: Vec::new(), refused: Vec::new() };
+        let order = ByteOrder { big, long: layout.commit_size };
+        let mut decoder = Decoder { layout, order, text: 0, plans: Vec::new(), refused: Vec::new() };
         for &(wanted, text) in formats {
             if let Err(why) = decoder.add(wanted, text) {
                 decoder.refused.push((wanted, why));
@@ -66,20 +68,21 @@ impl Decoder {
         Ok(decoder)
     }
 
-    /// With the address of `_stext`, from which preemptirq's events count; without it their callers are distances.
+    /// With the address of `_stext`, from which preemptirq's events count; without it their callers
+    /// are distances.
     pub fn with_text(self, text: Address) -> Decoder {
         Decoder { text, ..self }
     }
 
-    fn add(&mut self, wanted: &'static Wanted, text: &str) -> Result<(), String> {
+    fn add(&mut self, wanted: &'static EventSpec, text: &str) -> Result<(), String> {
         let format = Format::parse(text)?;
         check_common(&format)?;
         let slots = |names: &[&str]| names.iter().map(|name| Slot::find(&format, name)).collect::<Vec<_>>();
-        let mut found = slots(wanted.needs);
+        let mut found = slots(wanted.required);
         if let Some(missing) = found.iter().position(Option::is_none) {
-            return Err(format!("{} has no field {}", format.name, wanted.needs[missing]));
+            return Err(format!("{} has no field {}", format.name, wanted.required[missing]));
         }
-        found.extend(slots(wanted.may));
+        found.extend(slots(wanted.optional));
         let id = usize::from(format.id);
         if self.plans.len() <= id {
             self.plans.resize(id + 1, None);
@@ -92,7 +95,7 @@ impl Decoder {
     }
 
     /// The events whose formats could not be used, and why.
-    pub fn refused(&self) -> &[(&'static Wanted, String)] {
+    pub fn refused(&self) -> &[(&'static EventSpec, String)] {
         &self.refused
     }
 
@@ -103,12 +106,12 @@ impl Decoder {
 
     /// The time at which a page begins, without reading its records.
     pub fn start_of(&self, bytes: &[u8]) -> Option<Nanos> {
-        start_of(self.words, bytes)
+        start_of(self.order, bytes)
     }
 
     /// Hands out the events of one page in their order; `cpu` is the one whose buffer it was in.
     pub fn page(&self, cpu: Cpu, bytes: &[u8], each: &mut impl FnMut(Raw)) -> PageNotes {
-        let Some(mut page) = Page::open(&self.layout, self.words, bytes) else {
+        let Some(mut page) = Page::open(&self.layout, self.order, bytes) else {
             return PageNotes { cut: true, ..PageNotes::default() };
         };
         let mut notes =
@@ -124,7 +127,7 @@ impl Decoder {
                 notes.unknown += 1;
                 continue;
             };
-            let fields = Fields { data: record.data, slots: &plan.slots, words: self.words, text: self.text };
+            let fields = Fields { data: record.data, slots: &plan.slots, order: self.order, text: self.text };
             let Some(what) = (plan.wanted.decode)(&fields) else {
                 notes.malformed += 1;
                 continue;
@@ -143,9 +146,9 @@ impl Decoder {
     }
 
     fn head(&self, data: &[u8]) -> Option<Head> {
-        let id = self.words.u16(data, 0)?;
+        let id = self.order.u16(data, 0)?;
         let (context, preempt) = (Context(*data.get(2)?), *data.get(3)? & PREEMPT);
-        Some(Head { id, context, preempt, pid: self.words.u32(data, 4)? as i32 })
+        Some(Head { id, context, preempt, pid: self.order.u32(data, 4)? as i32 })
     }
 }
 
@@ -173,17 +176,17 @@ fn check_common(format: &Format) -> Result<(), String> {
 mod tests {
     use super::super::catalog::find;
     use super::super::event::{Task, What};
-    use super::super::fixture::{Item, Writer, format};
+    use super::super::fixture::{RingItem, Writer, format};
     use super::*;
     use proptest::prelude::*;
 
-    fn wanted(system: &str, event: &str) -> &'static Wanted {
+    fn wanted(system: &str, event: &str) -> &'static EventSpec {
         find(system, event).unwrap()
     }
 
     /// A decoder of four events that are read in four ways.
     fn decoder(writer: Writer) -> Decoder {
-        let long = writer.words.long;
+        let long = writer.order.long;
         let switch = format(
             "sched_switch",
             300,
@@ -207,7 +210,7 @@ mod tests {
             (wanted("ftrace", "kernel_stack"), &stack),
             (wanted("workqueue", "workqueue_execute_end"), &end),
         ];
-        Decoder::new(&writer.header(), writer.words.big, &formats).unwrap()
+        Decoder::new(&writer.header(), writer.order.big, &formats).unwrap()
     }
 
     fn decode(decoder: &Decoder, bytes: &[u8]) -> (Vec<Raw>, PageNotes) {
@@ -247,7 +250,7 @@ mod tests {
             let short = writer.record(300, 0, 0, 9, &[&[0; 8]]);
             let items: Vec<_> = [switch(writer, (10, 11), 256), irq, stack, end, alien, short]
                 .into_iter()
-                .map(|data| Item::Data(100, data))
+                .map(|data| RingItem::Data(100, data))
                 .collect();
             let (bytes, _) = writer.page(5000, &items, Some(Some(6)));
             let decoder = decoder(writer);
@@ -300,7 +303,7 @@ mod tests {
         assert_eq!(refused, ["sched_switch", "softirq_exit", "softirq_entry", "irq_handler_exit"]);
         assert!(decoder.refused()[0].1.contains("prev_pid"), "{}", decoder.refused()[0].1);
         let record = writer.record(3, 0, 0, 1, &[&writer.u32(9)]);
-        let (events, _) = decode(&decoder, &writer.page(1, &[Item::Data(0, record)], None).0);
+        let (events, _) = decode(&decoder, &writer.page(1, &[RingItem::Data(0, record)], None).0);
         assert_eq!(events[0].what, What::SoftirqRaise { vec: 9 });
         assert!(Decoder::new("", false, &[]).is_err());
     }
@@ -312,7 +315,7 @@ mod tests {
         let decoder = Decoder::new(&writer.header(), false, &[(wanted("preemptirq", "irq_disable"), &text)]);
         let decoder = decoder.unwrap().with_text(0xffff_ffff_8100_0000);
         let record = writer.record(7, 0, 0, 1, &[&writer.u32(-16i32 as u32), &writer.u32(0)]);
-        let (events, _) = decode(&decoder, &writer.page(1, &[Item::Data(0, record)], None).0);
+        let (events, _) = decode(&decoder, &writer.page(1, &[RingItem::Data(0, record)], None).0);
         assert_eq!(events[0].what, What::Toggle { irqs: true, off: true, caller: 0xffff_ffff_80ff_fff0 });
     }
 
@@ -324,7 +327,7 @@ mod tests {
         ) {
             let writer = Writer::new(which & 1 != 0, if which & 2 == 0 { 8 } else { 4 }, 4096);
             let items: Vec<_> =
-                all.iter().map(|s| Item::Data(s.3, switch(writer, (s.0, s.1), s.2))).collect();
+                all.iter().map(|s| RingItem::Data(s.3, switch(writer, (s.0, s.1), s.2))).collect();
             let (bytes, taken) = writer.page(1, &items, None);
             let (events, notes) = decode(&decoder(writer), &bytes);
             let found: Vec<_> = events
@@ -347,10 +350,10 @@ mod tests {
             let stack = writer.record(4, 0, 0, 9, &[&writer.u32(1 << 30), &[1; 64]]);
             let irq = writer.record(40, 0, 0, 9, &[&[1; 4], &writer.u32(0xffff_ffff), &[1; 64]]);
             let items = [
-                Item::Data(1, stack),
-                Item::Data(1, irq),
-                Item::Data(1, switch(writer, (1, 2), 0)),
-                Item::Extend(1 << 58),
+                RingItem::Data(1, stack),
+                RingItem::Data(1, irq),
+                RingItem::Data(1, switch(writer, (1, 2), 0)),
+                RingItem::Extend(1 << 58),
             ];
             let (mut bytes, _) = writer.page(1, &[&items[..]; 12].concat(), None);
             for (at, byte) in damage {

@@ -1,10 +1,12 @@
-//! What the kernel's tracepoints tell, as one type: from raw pages, from a bundle, or made up in a test.
+//! What the kernel's tracepoints tell, as one type: from raw pages, from a bundle, or made up in a
+//! test.
 //!
-//! `N` names a place in the kernel: an address while decoding, `function` or `function [module]` in all that is kept.
+//! `N` names a place in the kernel: an address while decoding, `function` or `function [module]` in
+//! all that is kept.
 
 use serde::{Deserialize, Serialize};
 
-use super::label::Label;
+use super::fixed_str::FixedStr;
 use model::units::{Cpu, CpuSet, Nanos};
 
 /// An address of the kernel; it leaves the machine nowhere.
@@ -75,10 +77,11 @@ impl Context {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// Its name, at most 15 bytes.
-    pub comm: Label<16>,
+    pub comm: FixedStr<16>,
     /// Its thread id.
     pub pid: i32,
-    /// The kernel's priority: -1 deadline and the stopper, 0 to 98 real-time (99 less the priority), 100 to 139 fair.
+    /// The kernel's priority: -1 deadline and the stopper, 0 to 98 real-time (99 less the
+    /// priority), 100 to 139 fair.
     pub prio: i32,
 }
 
@@ -99,7 +102,8 @@ impl Task {
     }
 }
 
-/// The kinds of x86's interrupt vectors that have events of their own (arch/x86/include/asm/trace/irq_vectors.h).
+/// The kinds of x86's interrupt vectors that have events of their own
+/// (arch/x86/include/asm/trace/irq_vectors.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // The words are the kernel's.
@@ -193,7 +197,7 @@ pub enum What<N> {
         /// The interrupt's number.
         irq: i32,
         /// The name under which the handler was requested, cut after 23 bytes.
-        name: Label<24>,
+        name: FixedStr<24>,
     },
     /// irq_handler_exit.
     IrqExit {
@@ -331,7 +335,8 @@ pub enum What<N> {
     ContentionBegin {
         /// Which lock; a number without meaning beyond its window once it is kept.
         lock: u64,
-        /// How it waits: 1 spinning, 2 for reading, 4 for writing, 8 an RT lock, 16 per CPU, 32 a mutex.
+        /// How it waits: 1 spinning, 2 for reading, 4 for writing, 8 an RT lock, 16 per CPU, 32 a
+        /// mutex.
         flags: u32,
     },
     /// lock:contention_end.
@@ -367,7 +372,8 @@ pub enum What<N> {
     Stack {
         /// Where the kernel was, innermost first.
         frames: Vec<N>,
-        /// The frame that an interrupt stopped right after the instruction that lets interrupts in again.
+        /// The frame that an interrupt stopped right after the instruction that lets interrupts in
+        /// again.
         #[serde(default)]
         enables: Option<usize>,
     },

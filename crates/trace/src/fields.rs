@@ -1,11 +1,12 @@
-//! A record's fields by their place in a list of names: found once in the format, then read at an offset.
+//! A record's fields by their place in a list of names: found once in the format, then read at an
+//! offset.
 //!
 //! Source: Documentation/trace/events.rst; `__data_loc` and `__rel_loc` in include/trace/stages/.
 
+use super::byte_order::ByteOrder;
 use super::event::Address;
+use super::fixed_str::FixedStr;
 use super::format::{Field, Format, Place};
-use super::label::Label;
-use super::words::Words;
 use model::units::{CPU_LIMIT, Cpu, CpuSet};
 
 /// A field of one format, found.
@@ -33,7 +34,7 @@ pub struct Fields<'a> {
     /// What was found of the list; nothing where this kernel has no such field.
     pub slots: &'a [Option<Slot>],
     /// How the numbers are written.
-    pub words: Words,
+    pub order: ByteOrder,
     /// Where the kernel's text begins (`_stext`), or 0 where it is not known.
     pub text: Address,
 }
@@ -47,11 +48,11 @@ impl<'a> Fields<'a> {
     pub fn int(&self, n: usize) -> Option<i64> {
         let Slot { offset, size, signed, .. } = self.slot(n)?;
         Some(match (size, signed) {
-            (4, true) => i64::from(self.words.u32(self.data, offset)? as i32),
-            (4, false) => i64::from(self.words.u32(self.data, offset)?),
-            (8, _) => self.words.u64(self.data, offset)? as i64,
-            (2, true) => i64::from(self.words.u16(self.data, offset)? as i16),
-            (2, false) => i64::from(self.words.u16(self.data, offset)?),
+            (4, true) => i64::from(self.order.u32(self.data, offset)? as i32),
+            (4, false) => i64::from(self.order.u32(self.data, offset)?),
+            (8, _) => self.order.u64(self.data, offset)? as i64,
+            (2, true) => i64::from(self.order.u16(self.data, offset)? as i16),
+            (2, false) => i64::from(self.order.u16(self.data, offset)?),
             (1, true) => i64::from(*self.data.get(offset)? as i8),
             (1, false) => i64::from(*self.data.get(offset)?),
             _ => return None,
@@ -67,7 +68,7 @@ impl<'a> Fields<'a> {
     pub fn address(&self, n: usize) -> Option<Address> {
         let value = self.int(n)? as u64;
         // A pointer that the format calls signed is still one.
-        Some(if self.words.long == 4 && self.slot(n)?.size == 4 { value & 0xffff_ffff } else { value })
+        Some(if self.order.long == 4 && self.slot(n)?.size == 4 { value & 0xffff_ffff } else { value })
     }
 
     /// The number of a CPU.
@@ -81,37 +82,38 @@ impl<'a> Fields<'a> {
         if place == Place::Inside {
             return self.data.get(offset..)?.get(..size);
         }
-        let word = self.words.u32(self.data, offset)?;
+        let word = self.order.u32(self.data, offset)?;
         let (at, length) = ((word & 0xffff) as usize, (word >> 16) as usize);
         let from = if place == Place::RelLoc { offset + size } else { 0 };
         self.data.get(from + at..)?.get(..length)
     }
 
     /// A short text.
-    pub fn label<const L: usize>(&self, n: usize) -> Option<Label<L>> {
-        self.bytes(n).map(Label::new)
+    pub fn text<const L: usize>(&self, n: usize) -> Option<FixedStr<L>> {
+        self.bytes(n).map(FixedStr::new)
     }
 
     /// An element of an array of `long`.
     pub fn element(&self, n: usize, at: usize) -> Option<u64> {
-        self.words.long(self.bytes(n)?, at * self.words.long)
+        self.order.long(self.bytes(n)?, at * self.order.long)
     }
 
     /// A mask of CPUs: a bit map in longs.
     pub fn cpus(&self, n: usize) -> Option<CpuSet> {
         let bytes = self.bytes(n)?;
-        let bits = 8 * self.words.long;
-        let longs = (bytes.len() / self.words.long).min(CPU_LIMIT as usize / bits);
-        let word = |at: usize| self.words.long(bytes, at * self.words.long).unwrap_or(0);
+        let bits = 8 * self.order.long;
+        let longs = (bytes.len() / self.order.long).min(CPU_LIMIT as usize / bits);
+        let word = |at: usize| self.order.long(bytes, at * self.order.long).unwrap_or(0);
         let set = (0..longs * bits).filter(|bit| word(bit / bits) >> (bit % bits) & 1 != 0);
         Some(set.map(|bit| Cpu(bit as u32)).collect())
     }
 
-    /// So many addresses from a field on, up to the record's end: a stack, whose format tells no true size.
+    /// So many addresses from a field on, up to the record's end: a stack, whose format tells no
+    /// true size.
     pub fn frames(&self, n: usize, count: usize) -> Option<Vec<Address>> {
         let from = self.data.get(self.slot(n)?.offset..)?;
-        let count = count.min(from.len() / self.words.long);
-        Some((0..count).filter_map(|at| self.words.long(from, at * self.words.long)).collect())
+        let count = count.min(from.len() / self.order.long);
+        Some((0..count).filter_map(|at| self.order.long(from, at * self.order.long)).collect())
     }
 
     /// The place in the kernel's text that a field gives as a distance from its begin.
@@ -142,11 +144,11 @@ mod tests {
             slot(36, 8, true, Place::Inside),
             slot(0, 3, true, Place::Inside),
         ];
-        let words = Words { big: false, long: 8 };
-        let fields = Fields { data: &data, slots: &slots, words, text: 0x1000 };
+        let order = ByteOrder { big: false, long: 8 };
+        let fields = Fields { data: &data, slots: &slots, order, text: 0x1000 };
         assert_eq!((fields.int(0), fields.int(1)), (Some(-1), Some(0xffff_ffff)));
         assert_eq!((fields.small::<u8>(1), fields.small::<i32>(0), fields.cpu(0)), (None, Some(-1), None));
-        assert_eq!(fields.label::<24>(2), Some("eth0".into()));
+        assert_eq!(fields.text::<24>(2), Some("eth0".into()));
         assert_eq!(fields.bytes(3).map(<[u8]>::len), Some(9));
         assert_eq!((fields.int(4), fields.int(5), fields.int(6), fields.int(7)), (None, None, None, None));
         assert_eq!(fields.in_text(0), Some(0xfff));
@@ -157,7 +159,7 @@ mod tests {
     fn a_mask_is_the_same_in_every_order() {
         let slots = [slot(0, 16, false, Place::Inside)];
         let set = |big, long, data: [u8; 16]| {
-            Fields { data: &data, slots: &slots, words: Words { big, long }, text: 0 }
+            Fields { data: &data, slots: &slots, order: ByteOrder { big, long }, text: 0 }
                 .cpus(0)
                 .map(|set| set.to_string())
         };

@@ -1,12 +1,14 @@
-//! For tests: writes pages as the kernel does, in either byte order and word length, and formats to go with them.
+//! For tests: writes pages as the kernel does, in either byte order and word length, and formats to
+//! go with them.
 
+use super::byte_order::ByteOrder;
 use super::format::PageLayout;
-use super::words::Words;
 
 /// What a page is made of.
 #[derive(Clone, Debug)]
-pub enum Item {
-    /// A record: nanoseconds since the one before (27 bits), and its data, which is padded to 4 bytes.
+pub enum RingItem {
+    /// A record: nanoseconds since the one before (27 bits), and its data, which is padded to 4
+    /// bytes.
     Data(u32, Vec<u8>),
     /// The same with its length in a word of its own, as all have on machines that align to 8.
     Long(u32, Vec<u8>),
@@ -24,7 +26,7 @@ pub enum Item {
 #[derive(Clone, Copy, Debug)]
 pub struct Writer {
     /// How it writes numbers.
-    pub words: Words,
+    pub order: ByteOrder,
     /// Bytes of its sub-buffers.
     pub size: usize,
 }
@@ -32,12 +34,12 @@ pub struct Writer {
 impl Writer {
     /// A machine.
     pub fn new(big: bool, long: usize, size: usize) -> Writer {
-        Writer { words: Words { big, long }, size }
+        Writer { order: ByteOrder { big, long }, size }
     }
 
     /// What its `header_page` says.
     pub fn header(&self) -> String {
-        let (long, begin) = (self.words.long, 8 + self.words.long);
+        let (long, begin) = (self.order.long, 8 + self.order.long);
         format!(
             "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
              \tfield: local_t commit;\toffset:8;\tsize:{long};\tsigned:1;\n\
@@ -54,17 +56,17 @@ impl Writer {
 
     /// Two bytes.
     pub fn u16(&self, n: u16) -> [u8; 2] {
-        if self.words.big { n.to_be_bytes() } else { n.to_le_bytes() }
+        if self.order.big { n.to_be_bytes() } else { n.to_le_bytes() }
     }
 
     /// Four bytes.
     pub fn u32(&self, n: u32) -> [u8; 4] {
-        if self.words.big { n.to_be_bytes() } else { n.to_le_bytes() }
+        if self.order.big { n.to_be_bytes() } else { n.to_le_bytes() }
     }
 
     /// A `long`.
     pub fn long(&self, n: u64) -> Vec<u8> {
-        match self.words.long {
+        match self.order.long {
             4 => self.u32(n as u32).to_vec(),
             _ => self.u64(n).to_vec(),
         }
@@ -72,56 +74,57 @@ impl Writer {
 
     /// Eight bytes.
     pub fn u64(&self, n: u64) -> [u8; 8] {
-        if self.words.big { n.to_be_bytes() } else { n.to_le_bytes() }
+        if self.order.big { n.to_be_bytes() } else { n.to_le_bytes() }
     }
 
     /// A record's first word.
     fn head(&self, kind: u32, delta: u32) -> [u8; 4] {
         assert!(delta < 1 << 27 && kind < 32);
-        self.u32(if self.words.big { kind << 27 | delta } else { delta << 5 | kind })
+        self.u32(if self.order.big { kind << 27 | delta } else { delta << 5 | kind })
     }
 
-    fn item(&self, item: &Item) -> Vec<u8> {
+    fn item(&self, item: &RingItem) -> Vec<u8> {
         let mut bytes = Vec::new();
         match item {
-            Item::Data(delta, data) if data.len() <= 112 && !data.is_empty() => {
+            RingItem::Data(delta, data) if data.len() <= 112 && !data.is_empty() => {
                 bytes.extend(self.head(data.len().div_ceil(4) as u32, *delta));
                 bytes.extend(data);
             }
-            Item::Data(delta, data) | Item::Long(delta, data) => {
+            RingItem::Data(delta, data) | RingItem::Long(delta, data) => {
                 bytes.extend(self.head(0, *delta));
                 bytes.extend(self.u32(data.len() as u32 + 4));
                 bytes.extend(data);
             }
-            Item::Gone(delta, length) => {
+            RingItem::Gone(delta, length) => {
                 bytes.extend(self.head(29, *delta));
                 bytes.extend(self.u32(length.next_multiple_of(4).max(4) as u32));
                 bytes.resize(4 + length.next_multiple_of(4).max(4), 0xee);
             }
-            Item::Extend(time) | Item::Stamp(time) => {
-                let kind = if matches!(item, Item::Extend(_)) { 30 } else { 31 };
+            RingItem::Extend(time) | RingItem::Stamp(time) => {
+                let kind = if matches!(item, RingItem::Extend(_)) { 30 } else { 31 };
                 bytes.extend(self.head(kind, (time & ((1 << 27) - 1)) as u32));
                 bytes.extend(self.u32((time >> 27) as u32));
             }
-            Item::Empty => bytes.extend(self.head(29, 0)),
+            RingItem::Empty => bytes.extend(self.head(29, 0)),
         }
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes
     }
 
-    /// A page with as many of the items as fit, and how many those were; `lost` as the kernel notes it.
-    pub fn page(&self, start: u64, items: &[Item], lost: Option<Option<u64>>) -> (Vec<u8>, usize) {
+    /// A page with as many of the items as fit, and how many those were; `lost` as the kernel notes
+    /// it.
+    pub fn page(&self, start: u64, items: &[RingItem], lost: Option<Option<u64>>) -> (Vec<u8>, usize) {
         let mut data = Vec::new();
         let mut taken = 0;
         for bytes in items.iter().map(|item| self.item(item)) {
-            if 8 + self.words.long + data.len() + bytes.len() > self.size {
+            if 8 + self.order.long + data.len() + bytes.len() > self.size {
                 break;
             }
             data.extend(bytes);
             taken += 1;
         }
         let mut commit = data.len() as u64;
-        let room = self.size - 8 - self.words.long - data.len() >= self.words.long;
+        let room = self.size - 8 - self.order.long - data.len() >= self.order.long;
         match lost {
             Some(Some(n)) if room => {
                 data.extend(self.long(n));
@@ -147,7 +150,8 @@ impl Writer {
     }
 }
 
-/// A format's text; `fields` are declaration, size and sign in order, from offset 8 on without gaps.
+/// A format's text; `fields` are declaration, size and sign in order, from offset 8 on without
+/// gaps.
 pub fn format(name: &str, id: u16, fields: &[(&str, usize, bool)]) -> String {
     let mut text = format!(
         "name: {name}\nID: {id}\nformat:\n\

@@ -1,13 +1,15 @@
-//! What the kernel says of its records: `events/*/*/format`, and of its pages: `events/header_page`.
+//! What the kernel says of its records: `events/*/*/format`, and of its pages:
+//! `events/header_page`.
 //!
-//! Source: `f_show` in kernel/trace/trace_events.c, `ring_buffer_print_page_header` in kernel/trace/ring_buffer.c,
-//! and Documentation/trace/events.rst, "Event formats".
+//! Source: `f_show` in kernel/trace/trace_events.c, `ring_buffer_print_page_header` in
+//! kernel/trace/ring_buffer.c, and Documentation/trace/events.rst, "Event formats".
 
 /// Longer texts are refused: the longest of the kernel's (mmap flags, page flags) have some 8 KiB.
 const TEXT_LIMIT: usize = 256 << 10;
 /// Events have at most a few dozen fields.
 const FIELD_LIMIT: usize = 256;
-/// A field cannot lie beyond the largest record, nor the data of a page beyond the largest sub-buffer.
+/// A field cannot lie beyond the largest record, nor the data of a page beyond the largest
+/// sub-buffer.
 const OFFSET_LIMIT: usize = 1 << 27;
 
 /// Where a field's bytes are.

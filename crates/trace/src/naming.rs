@@ -71,7 +71,8 @@ impl<N> What<N> {
             ContentionEnd { lock } => ContentionEnd { lock: by.object(lock) },
             Console => Console,
             Toggle { irqs, off, caller } => Toggle { irqs, off, caller: by.function(caller) },
-            // The first and the last are addresses of the program's; what it asks for is in between.
+            // The first and the last are addresses of the program's; what it asks for is in
+            // between.
             SyscallEntry { id, args } => SyscallEntry { id, args: [by.object(args[0]), args[1], args[2], 0] },
             SyscallExit { id } => SyscallExit { id },
             Stack { frames, .. } => {

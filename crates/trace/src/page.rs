@@ -1,12 +1,13 @@
 //! The records of one page of the ring buffer, as read from `per_cpu/cpu*/trace_pipe_raw`.
 //!
-//! Source: `struct buffer_data_page`, `rb_event_length`, `rb_event_discard`, `rb_fix_abs_ts` and `ring_buffer_read_page` in
-//! kernel/trace/ring_buffer.c, `struct ring_buffer_event` in include/linux/ring_buffer.h. A record's first word holds its type
-//! or length in 5 bits and the time since the record before in 27: the first named bit field is the lowest five bits
-//! of a little-endian machine's word, and the highest five of a big-endian one's.
+//! Source: `struct buffer_data_page`, `rb_event_length`, `rb_event_discard`, `rb_fix_abs_ts` and
+//! `ring_buffer_read_page` in kernel/trace/ring_buffer.c, `struct ring_buffer_event` in
+//! include/linux/ring_buffer.h. A record's first word holds its type or length in 5 bits and the
+//! time since the record before in 27: the first named bit field is the lowest five bits of a
+//! little-endian machine's word, and the highest five of a big-endian one's.
 
+use super::byte_order::ByteOrder;
 use super::format::PageLayout;
-use super::words::Words;
 use model::units::Nanos;
 
 /// `RB_MISSED_EVENTS`: records before this page were overwritten.
@@ -46,7 +47,7 @@ pub struct Page<'a> {
     rest: &'a [u8],
     /// The time so far.
     now: u64,
-    words: Words,
+    order: ByteOrder,
     /// The time of the page.
     pub start: Nanos,
     /// What was overwritten before it.
@@ -61,27 +62,27 @@ fn nanos(time: u64) -> Option<Nanos> {
 }
 
 /// The time at which a page begins.
-pub fn start_of(words: Words, bytes: &[u8]) -> Option<Nanos> {
-    words.u64(bytes, 0).and_then(nanos)
+pub fn start_of(order: ByteOrder, bytes: &[u8]) -> Option<Nanos> {
+    order.u64(bytes, 0).and_then(nanos)
 }
 
 impl<'a> Page<'a> {
     /// Reads a page's head; nothing if there is not even that.
-    pub fn open(layout: &PageLayout, words: Words, bytes: &'a [u8]) -> Option<Page<'a>> {
-        let start = start_of(words, bytes)?;
-        let commit = words.long(bytes, layout.commit_offset)?;
+    pub fn open(layout: &PageLayout, order: ByteOrder, bytes: &'a [u8]) -> Option<Page<'a>> {
+        let start = start_of(order, bytes)?;
+        let commit = order.long(bytes, layout.commit_offset)?;
         let data = bytes.get(layout.data_offset..)?;
         let length = (commit & LENGTH) as usize;
         let lost = match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
             (false, _) => Lost::Nothing,
             (true, false) => Lost::Some,
-            (true, true) => words.long(data, length).filter(|&n| n > 0).map_or(Lost::Some, Lost::Records),
+            (true, true) => order.long(data, length).filter(|&n| n > 0).map_or(Lost::Some, Lost::Records),
         };
         let rest = data.get(..length);
         Some(Page {
             rest: rest.unwrap_or(data),
             now: start.0 as u64,
-            words,
+            order,
             start,
             lost,
             cut: rest.is_none(),
@@ -90,8 +91,8 @@ impl<'a> Page<'a> {
 
     /// The time since the record before, and the type or length.
     fn head(&self) -> Option<(u32, u64)> {
-        let word = self.words.u32(self.rest, 0)?;
-        Some(match self.words.big {
+        let word = self.order.u32(self.rest, 0)?;
+        Some(match self.order.big {
             true => (word >> 27, u64::from(word & ((1 << 27) - 1))),
             false => (word & 31, u64::from(word >> 5)),
         })
@@ -108,7 +109,7 @@ impl<'a> Page<'a> {
                 }
                 0 => {
                     // The length counts its own word.
-                    let length = self.words.u32(self.rest, 4)?.checked_sub(4)? as usize;
+                    let length = self.order.u32(self.rest, 4)?.checked_sub(4)? as usize;
                     let data = self.take(8, length.checked_next_multiple_of(4)?)?;
                     return self.record(delta, data);
                 }
@@ -118,13 +119,14 @@ impl<'a> Page<'a> {
                         self.rest = &[];
                         return None;
                     }
-                    let length = self.words.u32(self.rest, 4)? as usize;
+                    let length = self.order.u32(self.rest, 4)? as usize;
                     self.take(4, length.max(4).checked_next_multiple_of(4)?)?;
-                    // A discarded record's time counts for its successors; 1 stands for none, because 0 means the above.
+                    // A discarded record's time counts for its successors; 1 stands for none,
+                    // because 0 means the above.
                     self.advance(if delta == 1 { 0 } else { delta })?;
                 }
                 _ => {
-                    let time = u64::from(self.words.u32(self.rest, 4)?) << 27 | delta;
+                    let time = u64::from(self.order.u32(self.rest, 4)?) << 27 | delta;
                     self.take(8, 0)?;
                     match kind {
                         30 => self.advance(time)?,
@@ -179,12 +181,12 @@ impl<'a> Iterator for Page<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Item, Writer};
+    use super::super::fixture::{RingItem, Writer};
     use super::*;
     use proptest::prelude::*;
 
     fn read(writer: Writer, bytes: &[u8]) -> (Vec<(i64, Vec<u8>)>, Page<'_>) {
-        let mut page = Page::open(&writer.layout(), writer.words, bytes).unwrap();
+        let mut page = Page::open(&writer.layout(), writer.order, bytes).unwrap();
         let records = page.by_ref().map(|record| (record.time.0, record.data.to_vec())).collect();
         (records, page)
     }
@@ -197,15 +199,15 @@ mod tests {
         for (big, long, size) in WRITERS {
             let writer = Writer::new(big, long, size);
             let items = [
-                Item::Data(5, vec![1; 8]),
-                Item::Extend(1 << 40),
-                Item::Data(7, vec![2; 200]),
-                Item::Gone(1, 12),
-                Item::Gone(100, 8),
-                Item::Stamp(5 << 40),
-                Item::Long(3, vec![3; 12]),
-                Item::Empty,
-                Item::Data(9, vec![4; 8]),
+                RingItem::Data(5, vec![1; 8]),
+                RingItem::Extend(1 << 40),
+                RingItem::Data(7, vec![2; 200]),
+                RingItem::Gone(1, 12),
+                RingItem::Gone(100, 8),
+                RingItem::Stamp(5 << 40),
+                RingItem::Long(3, vec![3; 12]),
+                RingItem::Empty,
+                RingItem::Data(9, vec![4; 8]),
             ];
             let (bytes, taken) = writer.page(1000, &items, None);
             assert_eq!(taken, items.len());
@@ -224,7 +226,7 @@ mod tests {
             for (lost, told) in
                 [(None, Lost::Nothing), (Some(None), Lost::Some), (Some(Some(77)), Lost::Records(77))]
             {
-                let (bytes, _) = writer.page(1, &[Item::Data(1, vec![0; 8])], lost);
+                let (bytes, _) = writer.page(1, &[RingItem::Data(1, vec![0; 8])], lost);
                 let (records, page) = read(writer, &bytes);
                 assert_eq!((records.len(), page.lost, page.cut), (1, told, false));
             }
@@ -235,11 +237,11 @@ mod tests {
     fn an_absolute_time_takes_the_upper_bits_of_the_page() {
         let writer = Writer::new(false, 8, 4096);
         let start = (1 << 59) + 500;
-        let (bytes, _) = writer.page(start, &[Item::Stamp(700), Item::Data(1, vec![0; 8])], None);
+        let (bytes, _) = writer.page(start, &[RingItem::Stamp(700), RingItem::Data(1, vec![0; 8])], None);
         assert_eq!(read(writer, &bytes).0[0].0, (1 << 59) + 701);
-        let (bytes, _) = writer.page(start, &[Item::Stamp(400), Item::Data(1, vec![0; 8])], None);
+        let (bytes, _) = writer.page(start, &[RingItem::Stamp(400), RingItem::Data(1, vec![0; 8])], None);
         assert_eq!(read(writer, &bytes).0[0].0, (2 << 59) + 401);
-        let (bytes, _) = writer.page(500, &[Item::Stamp(400), Item::Data(1, vec![0; 8])], None);
+        let (bytes, _) = writer.page(500, &[RingItem::Stamp(400), RingItem::Data(1, vec![0; 8])], None);
         let (records, page) = read(writer, &bytes);
         assert!(records.is_empty() && page.cut, "time went back");
     }
@@ -247,23 +249,24 @@ mod tests {
     #[test]
     fn a_page_that_ends_early_says_so() {
         let writer = Writer::new(false, 8, 4096);
-        let (bytes, _) = writer.page(1, &[Item::Data(1, vec![0; 8]), Item::Data(1, vec![0; 8])], None);
+        let (bytes, _) =
+            writer.page(1, &[RingItem::Data(1, vec![0; 8]), RingItem::Data(1, vec![0; 8])], None);
         for (length, records) in [(40, 2), (39, 1), (28, 1), (27, 0), (16, 0)] {
             let (found, page) = read(writer, &bytes[..length]);
             assert_eq!((found.len(), page.cut), (records, length < 40), "{length} bytes");
         }
-        assert!(Page::open(&writer.layout(), writer.words, &bytes[..15]).is_none());
+        assert!(Page::open(&writer.layout(), writer.order, &bytes[..15]).is_none());
     }
 
-    fn item() -> impl Strategy<Value = Item> {
+    fn item() -> impl Strategy<Value = RingItem> {
         let delta = 2u32..1 << 27;
         prop_oneof![
             4 => (delta.clone(), proptest::collection::vec(any::<u8>(), 0..300))
-                .prop_map(|(delta, data)| Item::Data(delta, data)),
+                .prop_map(|(delta, data)| RingItem::Data(delta, data)),
             1 => (delta.clone(), proptest::collection::vec(any::<u8>(), 0..300))
-                .prop_map(|(delta, data)| Item::Long(delta, data)),
-            1 => (delta, 0usize..100).prop_map(|(delta, length)| Item::Gone(delta, length)),
-            1 => (0u64..1 << 50).prop_map(Item::Extend),
+                .prop_map(|(delta, data)| RingItem::Long(delta, data)),
+            1 => (delta, 0usize..100).prop_map(|(delta, length)| RingItem::Gone(delta, length)),
+            1 => (0u64..1 << 50).prop_map(RingItem::Extend),
         ]
     }
 
@@ -278,15 +281,15 @@ mod tests {
             let (mut now, mut expected) = (start, Vec::new());
             for item in &items[..taken] {
                 match item {
-                    Item::Data(delta, data) | Item::Long(delta, data) => {
+                    RingItem::Data(delta, data) | RingItem::Long(delta, data) => {
                         now += u64::from(*delta);
                         let mut data = data.clone();
                         data.resize(data.len().next_multiple_of(4), 0);
                         expected.push((now as i64, data));
                     }
-                    Item::Gone(delta, _) => now += u64::from(*delta),
-                    Item::Extend(delta) => now += delta,
-                    Item::Stamp(_) | Item::Empty => {}
+                    RingItem::Gone(delta, _) => now += u64::from(*delta),
+                    RingItem::Extend(delta) => now += delta,
+                    RingItem::Stamp(_) | RingItem::Empty => {}
                 }
             }
             let (records, page) = read(writer, &bytes);
@@ -307,7 +310,7 @@ mod tests {
             }
             bytes.truncate(cut.max(16));
             // A head whose time is none is no page.
-            prop_assume!(Page::open(&writer.layout(), writer.words, &bytes).is_some());
+            prop_assume!(Page::open(&writer.layout(), writer.order, &bytes).is_some());
             let (records, page) = read(writer, &bytes);
             prop_assert!(records.len() <= bytes.len() / 4);
             prop_assert!(records.iter().map(|record| record.1.len()).sum::<usize>() <= bytes.len());
@@ -319,7 +322,7 @@ mod tests {
         fn any_bytes_do(bytes in proptest::collection::vec(any::<u8>(), 0..300), which in 0usize..4) {
             let (big, long, size) = WRITERS[which];
             let writer = Writer::new(big, long, size);
-            if let Some(page) = Page::open(&writer.layout(), writer.words, &bytes) {
+            if let Some(page) = Page::open(&writer.layout(), writer.order, &bytes) {
                 prop_assert!(page.count() <= bytes.len());
             }
         }

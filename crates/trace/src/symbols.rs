@@ -1,26 +1,28 @@
 //! The kernel's list of its functions, and which of them an address lies in.
 //!
-//! Source: Documentation/filesystems/proc.rst ("kallsyms"), kernel/kallsyms.c, scripts/kallsyms.c. A distribution's
-//! kernel with its modules lists some 200,000 symbols in 10 to 15 MB; only those of code are kept.
+//! Source: Documentation/filesystems/proc.rst ("kallsyms"), kernel/kallsyms.c, scripts/kallsyms.c.
+//! A distribution's kernel with its modules lists some 200,000 symbols in 10 to 15 MB; only those
+//! of code are kept.
 
 /// More of /proc/kallsyms is not read: four times what large configurations have.
 pub const READ_LIMIT: u64 = 64 << 20;
 
-/// A longer list is not used at all, five times what large configurations have: what lies behind a function that is not
-/// kept would bear the name of the one before it.
+/// A longer list is not used at all, five times what large configurations have: what lies behind a
+/// function that is not kept would bear the name of the one before it.
 const LIMIT: usize = 1 << 20;
 
 /// No function of the kernel is longer; what lies further behind one is no part of it.
 const LONGEST: u64 = 128 << 10;
 
-/// The last function before foreign ground is believed to reach no further than this: what comes behind a module may be
-/// code that is not listed.
+/// The last function before foreign ground is believed to reach no further than this: what comes
+/// behind a module may be code that is not listed.
 const LAST: u64 = 4 << 10;
 
 /// Why there are no names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoNames {
-    /// The kernel lists its functions and hides their addresses (kernel.kptr_restrict, no CAP_SYSLOG).
+    /// The kernel lists its functions and hides their addresses (kernel.kptr_restrict, no
+    /// CAP_SYSLOG).
     Hidden,
     /// It lists none that could be read.
     Empty,
@@ -31,7 +33,8 @@ pub enum NoNames {
 /// The functions of a running kernel, by address.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
-    /// Sorted by address; of several names of one address the first is kept, as the kernel itself has it.
+    /// Sorted by address; of several names of one address the first is kept, as the kernel itself
+    /// has it.
     functions: Vec<Function>,
     /// All names, one after the other.
     names: String,
@@ -45,13 +48,13 @@ struct Function {
     address: u64,
     name: u32,
     length: u16,
-    /// Place in `modules`; 0 is the kernel itself.
+    /// SymbolPlace in `modules`; 0 is the kernel itself.
     module: u16,
 }
 
 /// Where an address lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct SymbolPlace<'a> {
     /// The function, without what the compiler put behind its name (`.cold`, `.isra.0`).
     pub function: &'a str,
     /// Its module; `""` is the kernel itself.
@@ -112,26 +115,28 @@ impl Symbols {
         self.functions.len()
     }
 
-    /// How many lines were not understood: an address in such a function may bear the name of the one before it.
+    /// How many lines were not understood: an address in such a function may bear the name of the
+    /// one before it.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
     /// The function that an address lies in.
-    pub fn name_of(&self, address: u64) -> Option<Place<'_>> {
+    pub fn name_of(&self, address: u64) -> Option<SymbolPlace<'_>> {
         let at = self.functions.partition_point(|function| function.address <= address).checked_sub(1)?;
         let found = self.functions.get(at)?;
         let next = self.functions.get(at + 1).filter(|next| next.module == found.module);
         let reach = next.map_or(LAST, |next| (next.address - found.address).min(LONGEST));
         let offset = address - found.address;
-        (offset < reach).then(|| Place {
+        (offset < reach).then(|| SymbolPlace {
             function: self.text(found),
             module: self.modules.get(usize::from(found.module)).map_or("", String::as_str),
             offset,
         })
     }
 
-    /// Where a function of that name begins, if there is exactly one; its cold part is another of the same name.
+    /// Where a function of that name begins, if there is exactly one; its cold part is another of
+    /// the same name.
     pub fn address_of(&self, name: &str) -> Option<u64> {
         let mut found = self.functions.iter().filter(|function| self.text(function) == name);
         match (found.next(), found.next()) {
@@ -175,7 +180,8 @@ impl<'a> Line<'a> {
 
 /// The strings that events point at, such as the reasons of Arm's IPIs, by address.
 ///
-/// Source: `printk_formats` of tracefs, t_show in kernel/trace/trace_printk.c: `0xADDRESS : "text"`.
+/// Source: `printk_formats` of tracefs, t_show in kernel/trace/trace_printk.c: `0xADDRESS :
+/// "text"`.
 pub fn printk_formats(text: &str) -> Vec<(u64, String)> {
     let line = |line: &str| {
         let (address, text) = line.split_once(" : ")?;

@@ -21,8 +21,8 @@ pub struct Window {
     /// Whether `actual_ns` is the thread's own clock read, after its return to user space.
     #[serde(default)]
     pub own: bool,
-    /// Events that the kernel overwrote on this CPU before they could be read, as far as it counts them, within the
-    /// window or up to its begin.
+    /// Events that the kernel overwrote on this CPU before they could be read, as far as it counts
+    /// them, within the window or up to its begin.
     pub events_lost: u64,
     /// Whether the buffer did not reach back to where the spike began.
     #[serde(default)]
@@ -35,7 +35,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether its times are ones that a kernel can give; what was damaged or made up may say otherwise.
+    /// Whether its times are ones that a kernel can give; what was damaged or made up may say
+    /// otherwise.
     pub fn is_sound(&self) -> bool {
         self.expected_ns.0 >= 0 && self.actual_ns >= self.expected_ns
     }

@@ -1,7 +1,9 @@
-//! How long an x86-64 instruction is: as much of the instruction set as the kernel's C code is compiled to.
+//! How long an x86-64 instruction is: as much of the instruction set as the kernel's C code is
+//! compiled to.
 //!
-//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2 and appendix A. Vector
-//! extensions (VEX, EVEX) are unknown: no code that uses them switches interrupts.
+//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2 and
+//! appendix A. Vector extensions (VEX, EVEX) are unknown: no code that uses them switches
+//! interrupts.
 
 /// What follows an opcode: whether a ModRM byte does, and how many bytes of an immediate.
 struct Shape {
@@ -32,6 +34,10 @@ pub fn length(code: &[u8]) -> Option<usize> {
             if matches!(second, 0x38 | 0x3a) {
                 at += 1;
             }
+            // VMREAD; with one of these prefixes EXTRQ and INSERTQ of SSE4a, which have immediates.
+            if second == 0x78 && (short || code[..prefixes].contains(&0xf2)) {
+                return None;
+            }
             two_bytes(second)?
         }
         0xa0..=0xa3 => {
@@ -51,7 +57,8 @@ pub fn length(code: &[u8]) -> Option<usize> {
     (end <= code.len().min(15)).then_some(end)
 }
 
-/// The opcodes of one byte; `operand` is the length of an immediate that follows the operand's size.
+/// The opcodes of one byte; `operand` is the length of an immediate that follows the operand's
+/// size.
 fn one_byte(opcode: u8, operand: usize) -> Option<Shape> {
     let (modrm, immediate) = match opcode {
         0x00..=0x3f => match opcode & 7 {
@@ -84,6 +91,8 @@ fn two_bytes(opcode: u8) -> Option<Shape> {
         0x05..=0x09 | 0x0b | 0x30..=0x35 | 0x37 | 0x77 | 0xa0..=0xa2 | 0xa8..=0xaa | 0xc8..=0xcf => {
             (false, 0)
         }
+        // Control and debug registers: the byte that looks like a ModRM never has an address.
+        0x20..=0x23 => (false, 1),
         0x80..=0x8f => (false, 4),
         0x3a | 0x70..=0x73 | 0xa4 | 0xac | 0xba | 0xc2 | 0xc4..=0xc6 => (true, 1),
         0x04
@@ -124,7 +133,8 @@ fn address_length(bytes: &[u8]) -> Option<usize> {
     Some(1 + usize::from(sib) + displacement)
 }
 
-/// The last two instructions of code that begins at an instruction; none if it does not end with one.
+/// The last two instructions of code that begins at an instruction; none if it does not end with
+/// one.
 pub fn last_two(code: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut rest, mut before, mut last): (&[u8], &[u8], &[u8]) = (code, &[], &[]);
     while !rest.is_empty() {
@@ -183,6 +193,51 @@ mod tests {
             let found = length(&code);
             prop_assert!(found.is_none_or(|length| (1..=15).contains(&length) && length <= code.len()));
             last_two(&code);
+        }
+    }
+
+    /// The length by another disassembler; none for what no processor executes.
+    fn reference(code: &[u8]) -> Option<usize> {
+        let instruction = iced_x86::Decoder::new(64, code, 0).decode();
+        (!instruction.is_invalid()).then_some(instruction.len())
+    }
+
+    /// Bytes as they stand in code: prefixes often, and both maps of opcodes as often as each other.
+    fn code() -> impl Strategy<Value = Vec<u8>> {
+        let prefix =
+            proptest::sample::select(vec![0x26, 0x2e, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3]);
+        let prefixes = proptest::collection::vec(prefix, 0..3);
+        let rex = proptest::option::of(0x40..0x50u8);
+        let map = proptest::sample::select(vec![vec![], vec![0x0f], vec![0x0f, 0x38], vec![0x0f, 0x3a]]);
+        let rest = proptest::collection::vec(any::<u8>(), 16);
+        (prefixes, rex, map, rest).prop_map(|(prefixes, rex, map, rest)| {
+            prefixes.into_iter().chain(rex).chain(map).chain(rest).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_096))]
+        #[test]
+        fn lengths_are_those_of_another_disassembler(code in code()) {
+            if let (Some(own), Some(other)) = (length(&code), reference(&code)) {
+                prop_assert_eq!(own, other, "{:02x?}", code);
+            }
+        }
+    }
+
+    #[test]
+    fn each_opcode_has_the_length_of_another_disassembler() {
+        for start in [&[][..], &[0x66], &[0xf2], &[0x48]] {
+            for map in [&[][..], &[0x0f], &[0x0f, 0x38], &[0x0f, 0x3a]] {
+                for (opcode, modrm) in
+                    (0..=255).flat_map(|opcode| (0..=255).step_by(3).map(move |modrm| (opcode, modrm)))
+                {
+                    let code = [start, map, &[opcode, modrm], &[0x25; 12]].concat();
+                    if let (Some(own), Some(other)) = (length(&code), reference(&code)) {
+                        assert_eq!(own, other, "{code:02x?}");
+                    }
+                }
+            }
         }
     }
 }

@@ -156,7 +156,7 @@ impl Tree<'_> {
 mod tests {
     use super::*;
     use facts::{groups, irqs, threads};
-    use host::Host;
+    use host::MachineFiles;
 
     /// A directory that goes with the test.
     struct Folder(std::path::PathBuf);
@@ -171,7 +171,7 @@ mod tests {
     fn the_readers_find_what_was_written() {
         let folder = Folder(std::env::temp_dir().join(format!("onbeat-made-{}", std::process::id())));
         write(&folder.0, 4, 10, 400).unwrap();
-        let host = Host::at(&folder.0);
+        let host = MachineFiles::tree(&folder.0);
         let found = irqs::read_irqs(&host).known().cloned().unwrap();
         assert_eq!(found.irqs.iter().filter(|irq| irq.managed == Some(true)).count(), 5);
         assert_eq!((found.irqs.len(), found.missed), (10, 0));

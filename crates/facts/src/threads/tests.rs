@@ -43,12 +43,12 @@ fn machine() -> String {
 }
 
 /// What is told of a machine, and of its record; they have to be the same.
-fn told(text: &str) -> (Threads, BTreeMap<String, Seen>) {
+fn told(text: &str) -> (Threads, BTreeMap<String, Access>) {
     let (host, _dir) = tree(text);
     let host = host.recording();
     let live = read_threads(&host, &["tuned", "irqbalance"]);
     let accesses = host.recorded().unwrap().accesses();
-    let again = Host::made(accesses.clone()).recording();
+    let again = MachineFiles::in_memory(accesses.clone()).recording();
     assert_eq!(read_threads(&again, &["tuned", "irqbalance"]), live, "{text}");
     assert_eq!(again.recorded().unwrap().accesses(), accesses, "{text}");
     (live.known().cloned().unwrap(), accesses)
@@ -91,7 +91,7 @@ fn a_record_holds_nothing_of_anybody_else() {
     }
     for (path, seen) in &accesses {
         let text = match seen {
-            Seen::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Access::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             other => format!("{other:?}"),
         };
         for word in ["47", "secret", "mystery", "gmain", "onbeat", "kworker", "00112", "Uid", "300", "500"] {
@@ -113,7 +113,7 @@ fn what_could_not_be_read_is_said_live_and_from_a_record() {
     }
     let hidden = format!("/proc/600/stat: {}\n/proc/600/task -> task", stat("mystery", 0, 2, 0, 0));
     let (threads, accesses) = told(&hidden);
-    assert!(!threads.complete && matches!(accesses["/proc/600/task"], Seen::Refused(_)));
+    assert!(!threads.complete && matches!(accesses["/proc/600/task"], Access::Refused(_)));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn threads_over_the_bound_leave_a_mark() {
         let threads = live.known().unwrap();
         assert_eq!((threads.kernel.len() + threads.realtime.len(), threads.complete), (room, complete));
         let accesses = host.recorded().unwrap().accesses();
-        assert_eq!(read_at_most(&Host::made(accesses), &[], room), live);
+        assert_eq!(read_at_most(&MachineFiles::in_memory(accesses), &[], room), live);
     }
 }
 
@@ -175,7 +175,7 @@ proptest! {
 #[test]
 fn a_record_knows_which_programs_it_was_asked_for() {
     let (_, accesses) = told(&machine());
-    let again = read_threads(&Host::made(accesses), &["tuned", "slabtop"]);
+    let again = read_threads(&MachineFiles::in_memory(accesses), &["tuned", "slabtop"]);
     let again = again.known().unwrap();
     assert!(again.programs.contains("tuned"));
     assert_eq!(again.unasked.iter().collect::<Vec<_>>(), ["slabtop"]);

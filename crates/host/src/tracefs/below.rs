@@ -33,7 +33,8 @@ pub fn exists(dir: impl AsFd, path: &str) -> bool {
     is_plain(path) && beneath::open(dir, path, OFlags::PATH | OFlags::NOFOLLOW, Links::Refused).is_ok()
 }
 
-/// `header_page` gives all it has to the first read and nothing to a second (show_header): that must be large enough.
+/// `header_page` gives all it has to the first read and nothing to a second (show_header): that
+/// must be large enough.
 const AT_ONCE: usize = 64 << 10;
 
 /// Reads a text, at most [`READ_LIMIT`] bytes of it: some of tracefs's files have no end.

@@ -13,7 +13,8 @@ use super::below;
 use super::names::Stats;
 use model::units::{Cpu, Nanos};
 
-/// How often and after how long removing is tried again: a reader may be on its way out of the kernel.
+/// How often and after how long removing is tried again: a reader may be on its way out of the
+/// kernel.
 const TRIES: usize = 20;
 const BETWEEN: Nanos = Nanos(10_000_000);
 
@@ -27,7 +28,8 @@ struct Made {
     /// The directory that holds it.
     instances: OwnedFd,
     dir: OwnedFd,
-    /// Its `tracing_on`, kept open: as long as it is, nobody can remove the instance (trace_array_get).
+    /// Its `tracing_on`, kept open: as long as it is, nobody can remove the instance
+    /// (trace_array_get).
     held: Option<OwnedFd>,
 }
 
@@ -77,8 +79,8 @@ impl Instance {
 }
 
 impl Drop for Made {
-    /// Switches everything off and removes the instance, and with it its triggers (event_trace_del_tracer). What cannot
-    /// be removed now is removed by the next run.
+    /// Switches everything off and removes the instance, and with it its triggers
+    /// (event_trace_del_tracer). What cannot be removed now is removed by the next run.
     fn drop(&mut self) {
         let _ = below::write(&self.dir, "tracing_on", "0");
         let _ = below::write(&self.dir, "events/enable", "0");
@@ -100,7 +102,8 @@ pub struct RawPipe {
 }
 
 impl RawPipe {
-    /// Takes the next page into `buf`, which has the size of a page of the ring buffer; none when there is no event.
+    /// Takes the next page into `buf`, which has the size of a page of the ring buffer; none when
+    /// there is no event.
     ///
     /// A smaller `buf` gets a page in parts.
     pub fn read_page(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {

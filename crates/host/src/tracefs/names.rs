@@ -15,8 +15,8 @@ pub fn owner_of(name: &str) -> Option<(u32, u64)> {
     (name_of(owner.0, owner.1) == name).then_some(owner)
 }
 
-/// Number and start (field 22, in ticks since boot) from `/proc/PID/stat`; none for a process that has ended and
-/// waits to be reaped: its files are closed.
+/// Number and start (field 22, in ticks since boot) from `/proc/PID/stat`; none for a process that
+/// has ended and waits to be reaped: its files are closed.
 pub fn life_in(stat: &str) -> Option<(u32, u64)> {
     let (pid, rest) = stat.split_once(" (")?;
     // The name can hold anything, blanks and brackets among it: its end is the last bracket.
@@ -44,7 +44,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// From the text of `per_cpu/cpuN/stats`; a line that a kernel does not have counts 0, none without `entries`.
+    /// From the text of `per_cpu/cpuN/stats`; a line that a kernel does not have counts 0, none
+    /// without `entries`.
     pub fn parse(text: &str) -> Option<Stats> {
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

@@ -7,7 +7,7 @@ use super::outputs::{OutputFlags, Outputs};
 use super::running::{block_signals, unless_stopped};
 use bundle::capture::{Capture, SCHEMA, write};
 use facts::survey::survey;
-use host::{Host, clock, is_root, random_u64, rt};
+use host::{MachineFiles, clock, is_root, random_u64, rt};
 use model::error::{Exit, Outcome, Trouble};
 use model::text::quoted;
 use model::wall_time::wall_time;
@@ -34,7 +34,7 @@ pub struct Args {
 /// Captures.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
-    let host = Host::live().recording();
+    let host = MachineFiles::live().recording();
     survey(&host, &survey_request());
     let Some(recorder) = host.recorded() else { return Err(Trouble::internal("nothing was recorded")) };
     let capture = Capture {

@@ -19,7 +19,7 @@ use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use bundle::document::Document;
 use bundle::write::Writer;
-use host::{self, Host, rt};
+use host::{self, MachineFiles, rt};
 use model::error::{Exit, Outcome};
 use model::run::Run;
 use model::text::{clean, quoted};
@@ -71,7 +71,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
     let outputs = Outputs::of(&[&args.flags.json, &args.perfetto], environment)?;
     let wanted = SpikeOptions { over, stacks: !args.no_stacks };
-    let host = Host::live();
+    let host = MachineFiles::live();
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     let PreparedRun { plan, machine, housekeeping, mut run, core_types, before, mut sink } =
         prepare(&args.flags, Command::Hunt, environment)?;

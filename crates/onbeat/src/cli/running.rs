@@ -14,7 +14,7 @@ use crate::plan::{self, MachineCpus, MeasurePlan};
 use bundle::write::Writer;
 use facts::{self, Facts};
 use host::tracefs::Tracing;
-use host::{Host, clock, random_u64, rt};
+use host::{MachineFiles, clock, random_u64, rt};
 use model::error::{Exit, Outcome, Trouble};
 use model::run::{Integrity, Run, SCHEMA};
 use model::units::CpuSet;
@@ -42,7 +42,7 @@ pub struct PreparedRun {
 pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment) -> Outcome<PreparedRun> {
     let intent = flags.intent()?;
     rt::release_code_pages(); // that of the command line
-    let host = Host::live().recording();
+    let host = MachineFiles::live().recording();
     let facts = facts::gather(&host);
     rt::release_code_pages(); // what looked at the machine
     let machine = look_at_machine(&facts)?;

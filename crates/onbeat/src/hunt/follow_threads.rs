@@ -20,7 +20,7 @@ use crate::measure::integrity::entry;
 use crate::measure::late::LateWakeup;
 use crate::measure::sink::{Progress, Sink};
 use host::rt::{self, Woken};
-use host::{Host, clock};
+use host::{MachineFiles, clock};
 use model::error::{Exit, Outcome, Trouble, run_with};
 use model::histogram::{Counts, bucket_of};
 use model::run::{self, Integrity, Run};
@@ -108,7 +108,7 @@ impl FollowThreads {
     }
 
     /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
-    pub fn run(&mut self, mut run: Run, host: &Host, sink: &mut dyn Sink) -> Outcome<Run> {
+    pub fn run(&mut self, mut run: Run, host: &MachineFiles, sink: &mut dyn Sink) -> Outcome<Run> {
         let failed = |what: &str| {
             let what = what.to_owned();
             let remedy = run_with("CAP_SYS_NICE") + ", or outside a filter of system calls";
@@ -143,7 +143,7 @@ impl FollowThreads {
     }
 
     /// Polls until something ends the hunt; returns what.
-    fn watch_until_end(&mut self, run: &mut Run, host: &Host, sink: &mut dyn Sink) -> Ended {
+    fn watch_until_end(&mut self, run: &mut Run, host: &MachineFiles, sink: &mut dyn Sink) -> Ended {
         let began = self.cpus.blocks.began();
         let end = self.limits.duration.map(|length| began + length);
         let (mut next, mut seconds) = (began + BLOCK_LENGTH, 0);
@@ -204,7 +204,7 @@ impl FollowThreads {
     }
 
     /// Keeps onbeat's own thread off the CPUs of those that are followed, wherever they may run by now.
-    fn place(&mut self, run: &mut Run, host: &Host) -> std::io::Result<()> {
+    fn place(&mut self, run: &mut Run, host: &MachineFiles) -> std::io::Result<()> {
         let masks: Vec<CpuSet> =
             self.victims.iter().filter_map(|victim| victims::allowed(host, victim.thread)).collect();
         let Some(place) = self.placement.place(&masks) else { return Ok(()) };

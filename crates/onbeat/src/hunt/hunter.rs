@@ -19,7 +19,7 @@ use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 use model::vocabulary::Policy;
 use trace::event::Task;
-use trace::label::Label;
+use trace::fixed_str::FixedStr;
 
 /// The rounds: to learn the timers, with nothing armed, with events, with events and stacks.
 const ROUNDS: [RecordingLevel; 4] =
@@ -89,7 +89,7 @@ impl Hunt {
         let prio =
             if self.plan.policy == Policy::Other { ordinary() } else { 99 - self.plan.priority as i32 };
         for own in threads {
-            let comm = Label::from(format!("onbeat/{}", own.cpu).as_str());
+            let comm = FixedStr::from(format!("onbeat/{}", own.cpu).as_str());
             self.victims.insert(own.cpu, Task { comm, pid: own.id, prio });
         }
         self.explainer.set_threads(threads.iter().map(|own| own.id).collect(), rt::thread_id());

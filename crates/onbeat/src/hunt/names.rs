@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::missing_names::MissingNames;
 use host::kernel_text::KernelText;
-use host::{self, Host};
+use host::{self, MachineFiles};
 use model::fact::Fact;
-use trace::enables::{self, Code};
 use trace::event::Address;
+use trace::irq_enable_site::{self, Code};
 use trace::naming::Naming;
 use trace::symbols::{self, NoNames, Symbols};
 
@@ -59,7 +59,7 @@ impl Names {
     pub fn of_this_machine(printk_formats: &str) -> (Names, MissingNames) {
         let mut missing = MissingNames::default();
         // Not through a host that records: the addresses stay here.
-        let symbols = match Host::live().read_at_most("/proc/kallsyms", symbols::READ_LIMIT) {
+        let symbols = match MachineFiles::live().read_at_most("/proc/kallsyms", symbols::READ_LIMIT) {
             Fact::Known(bytes) => Symbols::parse(&bytes),
             Fact::Refused(libc::EFBIG) => Err(NoNames::TooMany),
             _ => Err(NoNames::Empty),
@@ -110,7 +110,7 @@ impl Names {
             let caller = frames.get(at + 1).copied().unwrap_or(0);
             let found = at + self.judge(frames[at], caller, &names[at])?;
             let shown: Vec<&str> = names.iter().map(String::as_str).collect();
-            let below = enables::outward(&shown, found)?;
+            let below = irq_enable_site::outward(&shown, found)?;
             if below == found {
                 return Some(found);
             }
@@ -124,9 +124,9 @@ impl Names {
         if let Some(&known) = self.verdicts.get(&key) {
             return known;
         }
-        let verdict = if enables::idles(name) {
+        let verdict = if irq_enable_site::idles(name) {
             None
-        } else if enables::unlocks(name) {
+        } else if irq_enable_site::unlocks(name) {
             Some(0)
         } else {
             match (self.code_up_to(at), self.code_up_to(caller)) {
@@ -135,7 +135,7 @@ impl Names {
                     self.code.enables_and_calls(&calling).then_some(1)
                 }
                 (Some(code), _) => self.code.enables(&code).then_some(0),
-                (None, _) => enables::opens(name).then_some(0),
+                (None, _) => irq_enable_site::opens(name).then_some(0),
             }
         };
         if self.verdicts.len() >= MAX_CACHED {
@@ -178,7 +178,7 @@ impl Naming<Address, String> for Names {
         // Frames are return addresses: what lies before one is the call, and in the function that called.
         let mut names: Vec<String> = frames.iter().map(|&at| self.name(at.saturating_sub(1))).collect();
         let shown: Vec<&str> = names.iter().map(String::as_str).collect();
-        let Some(at) = enables::interrupted(&shown) else { return (names, None) };
+        let Some(at) = irq_enable_site::interrupted(&shown) else { return (names, None) };
         let enables = self.enabling(&frames, &mut names, at);
         (names, enables)
     }

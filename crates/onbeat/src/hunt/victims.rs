@@ -3,7 +3,7 @@
 //! Source: `/proc/PID/task/TID/{comm,stat,status}` in Documentation/filesystems/proc.rst.
 
 use facts::tasks::{RtPolicy, parse_allowed, parse_task_stat};
-use host::Host;
+use host::MachineFiles;
 use model::error::{Outcome, Trouble};
 use model::units::CpuSet;
 
@@ -27,7 +27,7 @@ pub struct Victim {
 
 impl Victim {
     /// Whether it is still there.
-    pub fn is_alive(&self, host: &Host) -> bool {
+    pub fn is_alive(&self, host: &MachineFiles) -> bool {
         thread(host, self.thread).is_some_and(|now| now.start == self.start)
     }
 }
@@ -35,7 +35,7 @@ impl Victim {
 /// The threads that `wanted` names: a thread's id, a process's, or a name of threads.
 ///
 /// Of a process those under a real-time policy are taken, or its first where there is none.
-pub fn find(host: &Host, wanted: &str) -> Outcome<Vec<Victim>> {
+pub fn find(host: &MachineFiles, wanted: &str) -> Outcome<Vec<Victim>> {
     let found = match wanted.parse::<i32>() {
         Ok(id) => by_id(host, id),
         Err(_) => by_name(host, wanted),
@@ -54,7 +54,7 @@ pub fn find(host: &Host, wanted: &str) -> Outcome<Vec<Victim>> {
     Ok(found)
 }
 
-fn by_id(host: &Host, id: i32) -> Vec<Victim> {
+fn by_id(host: &MachineFiles, id: i32) -> Vec<Victim> {
     let leads = host.read_text(&format!("/proc/{id}/status"));
     let leads = leads.known().and_then(|text| {
         text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse::<i32>().ok()
@@ -72,7 +72,7 @@ fn by_id(host: &Host, id: i32) -> Vec<Victim> {
     all
 }
 
-fn by_name(host: &Host, name: &str) -> Vec<Victim> {
+fn by_name(host: &MachineFiles, name: &str) -> Vec<Victim> {
     // The kernel cuts names after 15 bytes; what was given may be cut or not.
     let wanted = name.as_bytes();
     let wanted = &wanted[..wanted.len().min(15)];
@@ -81,7 +81,7 @@ fn by_name(host: &Host, name: &str) -> Vec<Victim> {
     tids.filter_map(|tid| thread(host, tid)).filter(|victim| victim.comm.as_bytes() == wanted).collect()
 }
 
-fn thread(host: &Host, tid: i32) -> Option<Victim> {
+fn thread(host: &MachineFiles, tid: i32) -> Option<Victim> {
     let bytes = host.read(&format!("/proc/{tid}/stat"));
     let line = bytes.known().filter(|line| !has_ended(line))?;
     let stat = parse_task_stat(line).ok()?;
@@ -102,7 +102,7 @@ fn thread(host: &Host, tid: i32) -> Option<Victim> {
 }
 
 /// The CPUs that a thread may run on at the moment; none where it has ended.
-pub fn allowed(host: &Host, tid: i32) -> Option<CpuSet> {
+pub fn allowed(host: &MachineFiles, tid: i32) -> Option<CpuSet> {
     parse_allowed(host.read_text(&format!("/proc/{tid}/status")).known()?).ok()
 }
 
@@ -112,7 +112,7 @@ fn has_ended(stat: &[u8]) -> bool {
     after.iter().find(|byte| **byte != b' ').is_some_and(|state| b"ZXx".contains(state))
 }
 
-fn numbers(host: &Host, dir: &str) -> Vec<i32> {
+fn numbers(host: &MachineFiles, dir: &str) -> Vec<i32> {
     let names = host.list(dir);
     let mut found: Vec<i32> =
         names.known().into_iter().flatten().filter_map(|name| name.parse().ok()).collect();
@@ -123,19 +123,19 @@ fn numbers(host: &Host, dir: &str) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::record::Seen;
+    use host::access::Access;
     use model::error::Exit;
 
-    fn stat(tid: i32, comm: &str, policy: u32, priority: u32) -> Seen {
+    fn stat(tid: i32, comm: &str, policy: u32, priority: u32) -> Access {
         // Fields 4 to 21, 22 the start, 23 to 39, 40 the priority, 41 the policy (proc_pid_stat(5)).
         let (before, between) = (" 0".repeat(18), " 0".repeat(17));
         let text = format!("{tid} ({comm}) S{before} {}{between} {priority} {policy} 0 0\n", 1000 + tid);
-        Seen::File(text.into_bytes())
+        Access::File(text.into_bytes())
     }
 
-    fn host() -> Host {
-        let list = |names: &[&str]| Seen::List(names.iter().map(|name| (*name).to_owned()).collect());
-        let status = |tgid: i32| Seen::File(format!("Name:\tx\nTgid:\t{tgid}\n").into_bytes());
+    fn host() -> MachineFiles {
+        let list = |names: &[&str]| Access::List(names.iter().map(|name| (*name).to_owned()).collect());
+        let status = |tgid: i32| Access::File(format!("Name:\tx\nTgid:\t{tgid}\n").into_bytes());
         let mut answers = std::collections::BTreeMap::new();
         for (path, seen) in [
             ("/proc", list(&["10", "20", "self"])),
@@ -151,7 +151,7 @@ mod tests {
         ] {
             answers.insert(path.to_owned(), seen);
         }
-        Host::made(answers)
+        MachineFiles::in_memory(answers)
     }
 
     fn threads(wanted: &str) -> Vec<i32> {

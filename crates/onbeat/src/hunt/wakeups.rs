@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use trace::event::{Context, Event};
 
-    const ME: Task = Task { comm: trace::label::Label::empty(), pid: 7, prio: 19 };
+    const ME: Task = Task { comm: trace::fixed_str::FixedStr::empty(), pid: 7, prio: 19 };
 
     fn at(time: i64, cpu: u32, pid: i32, hard: bool, what: What<Address>) -> Raw {
         let context = Context(if hard { 8 } else { 0 });

@@ -5,7 +5,7 @@ use super::watch::steal::USER_TICK;
 use facts::clocksource::{self, Quality};
 use facts::tasks::{self, RtPolicy, RtTask};
 use facts::{Facts, cgroup, kmsg};
-use host::{Host, KernelLog, clock};
+use host::{KernelLog, MachineFiles, clock};
 use model::error::run_with;
 use model::run::{Integrity, Run};
 use model::text::several;
@@ -17,7 +17,7 @@ const MAX_NAMED: usize = 8;
 
 /// The machine as it was before the run.
 pub struct Preconditions {
-    host: Host,
+    host: MachineFiles,
     log: Option<KernelLog>,
     clocksource: String,
     throttled: Option<cgroup::CpuStat>,
@@ -28,7 +28,7 @@ pub struct Preconditions {
 impl Preconditions {
     /// Reads the running machine.
     pub fn check(facts: &Facts) -> Preconditions {
-        let host = Host::live();
+        let host = MachineFiles::live();
         let found = tasks::rt_tasks(&host);
         Preconditions {
             tasks_known: found.known().is_some(),

@@ -13,7 +13,7 @@ use super::sink::Sink;
 use super::total::Total;
 use super::worker::{ReadyThread, Shared, Worker, cancel, start_all};
 use crate::plan::{CpuPlan, MeasurePlan, expiry};
-use host::{self, Held, clock, rt};
+use host::{self, HeldFile, clock, rt};
 use model::error::{Exit, Outcome, Trouble, meaning_of, run_with};
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
@@ -133,11 +133,11 @@ fn run_rounds(
 /// Holds /dev/cpu_dma_latency at 0, unless the plan leaves the idle states alone.
 ///
 /// Source: the kernel's Documentation/power/pm_qos_interface.rst; closing the file ends the request.
-fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<Held>> {
+fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<HeldFile>> {
     if plan.idle == IdleStates::AsIs {
         return Ok(None);
     }
-    let error = match host::hold("/dev/cpu_dma_latency", &0i32.to_ne_bytes()) {
+    let error = match host::write_and_hold("/dev/cpu_dma_latency", &0i32.to_ne_bytes()) {
         Ok(held) => return Ok(Some(held)),
         Err(error) => error,
     };

@@ -9,7 +9,7 @@ use crate::plot::theme::Theme;
 use crate::words::{clean, several, span};
 use model::run::Spike;
 use model::units::Nanos;
-use trace::timeline::{Context, Lane, Stretch, lanes};
+use trace::timeline::{CpuTrack, TrackContext, TrackSpan, cpu_tracks};
 use trace::window::Window;
 
 /// CPUs that have a lane; of more, those that did most.
@@ -32,7 +32,7 @@ const LOOKS: [(f64, usize, &str); 6] = [
 
 /// The lanes of a window.
 pub struct Tracks<'a> {
-    lanes: Vec<Lane>,
+    lanes: Vec<CpuTrack>,
     spike: &'a Spike,
     time: &'a Scale,
     plot: Plot,
@@ -55,7 +55,7 @@ impl<'a> Tracks<'a> {
             tracks.notes.push("What the CPUs did meanwhile is not in this bundle.".into());
             return tracks;
         };
-        let mut all = lanes(window);
+        let mut all = cpu_tracks(window);
         all.sort_by_key(|lane| (lane.cpu != window.cpu, lane.cpu));
         tracks.lanes = busiest(all, &mut tracks.notes);
         if window.left_out > 0 {
@@ -75,7 +75,7 @@ impl<'a> Tracks<'a> {
         let mut looks: Vec<usize> = self
             .lanes
             .iter()
-            .flat_map(|lane| lane.stretches.iter().filter_map(|stretch| self.look(stretch)))
+            .flat_map(|lane| lane.spans.iter().filter_map(|stretch| self.look(stretch)))
             .collect();
         looks.sort_unstable();
         looks.dedup();
@@ -95,12 +95,12 @@ impl<'a> Tracks<'a> {
         time.0.saturating_sub(self.spike.expected_ns.0) as f64
     }
 
-    fn end(&self, stretch: &Stretch) -> f64 {
+    fn end(&self, stretch: &TrackSpan) -> f64 {
         self.since(Nanos(stretch.start.0.saturating_add(stretch.ns.0)))
     }
 
-    fn lane(&self, lane: &Lane, top: f64) -> Markup {
-        let shown = |stretch: &&Stretch| {
+    fn lane(&self, lane: &CpuTrack, top: f64) -> Markup {
+        let shown = |stretch: &&TrackSpan| {
             self.end(stretch) >= self.time.lo() && self.since(stretch.start) <= self.time.hi()
         };
         let middle = top + HEIGHT / 2.0;
@@ -108,15 +108,15 @@ impl<'a> Tracks<'a> {
             (text(self.plot.left - 7.0, middle + 4.0, "end", self.theme.ink, &format!("CPU {}", lane.cpu)))
             path d=(format!("M{} {}H{}", Px(self.plot.left), Px(middle), Px(self.plot.right)))
                 stroke=(self.theme.grid) stroke-width="2" fill="none" {}
-            @for stretch in lane.stretches.iter().filter(shown) { (self.stretch(stretch, top)) }
+            @for stretch in lane.spans.iter().filter(shown) { (self.stretch(stretch, top)) }
         }
     }
 
-    fn stretch(&self, stretch: &Stretch, top: f64) -> Markup {
+    fn stretch(&self, stretch: &TrackSpan, top: f64) -> Markup {
         let from = self.time.at(self.since(stretch.start));
         let width = (self.time.at(self.end(stretch)) - from).max(LEAST);
         let words = match (stretch.label.as_str(), stretch.context) {
-            ("", Context::Idle) => "idle".to_owned(),
+            ("", TrackContext::Idle) => "idle".to_owned(),
             ("", _) => "no name".to_owned(),
             (label, _) => clean(label),
         };
@@ -148,30 +148,30 @@ impl<'a> Tracks<'a> {
     }
 
     /// The place in [`LOOKS`] of a stretch; none for an idle CPU.
-    fn look(&self, stretch: &Stretch) -> Option<usize> {
+    fn look(&self, stretch: &TrackSpan) -> Option<usize> {
         // Any number of threads can have the same name, also on its CPU.
         let victim = self.spike.victim.pid;
         let late = victim != 0 && stretch.pid == Some(victim);
         Some(match stretch.context {
-            Context::Idle => return None,
-            Context::Thread if late => 0,
-            Context::Thread if stretch.prio.is_some_and(|prio| prio < 100) => 1,
-            Context::Thread => 2,
-            Context::Softirq => 3,
-            Context::Irq => 4,
-            Context::Nmi => 5,
+            TrackContext::Idle => return None,
+            TrackContext::Thread if late => 0,
+            TrackContext::Thread if stretch.prio.is_some_and(|prio| prio < 100) => 1,
+            TrackContext::Thread => 2,
+            TrackContext::Softirq => 3,
+            TrackContext::Irq => 4,
+            TrackContext::Nmi => 5,
         })
     }
 }
 
 /// Of many lanes the first, the victim's, and those with most in them.
-fn busiest(mut all: Vec<Lane>, notes: &mut Vec<String>) -> Vec<Lane> {
+fn busiest(mut all: Vec<CpuTrack>, notes: &mut Vec<String>) -> Vec<CpuTrack> {
     let others = all.len().saturating_sub(LANES);
     if others == 0 {
         return all;
     }
     let mut order: Vec<usize> = (1..all.len()).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(all[at].stretches.len()));
+    order.sort_by_key(|&at| std::cmp::Reverse(all[at].spans.len()));
     let dropped: Vec<usize> = order.split_off(LANES - 1);
     let mut at = 0;
     all.retain(|_| {

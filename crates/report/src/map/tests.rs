@@ -2,7 +2,7 @@
 
 use super::*;
 use facts::survey::{SurveyRequest, survey};
-use host::Host;
+use host::MachineFiles;
 use model::units::CpuSet;
 use rules::fixture::Machine;
 use rules::intent::{Profile, intent};
@@ -61,7 +61,7 @@ pub fn four() -> Machine {
 /// Its map.
 pub fn map_of(machine: &Machine) -> Map {
     let wanted = SurveyRequest { texts: READS.to_vec(), programs: Vec::new() };
-    let survey = survey(&Host::made(machine.answers.clone()), &wanted);
+    let survey = survey(&MachineFiles::in_memory(machine.answers.clone()), &wanted);
     let intent = intent(&survey, Profile::default(), machine.cpus.as_ref()).unwrap();
     Map::of(&survey, &intent)
 }

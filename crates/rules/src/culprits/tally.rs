@@ -43,10 +43,10 @@ pub struct SpikeTally {
     /// larger.
     unjudged: u64,
     /// What is weighed over all spikes of the run.
-    doubts: timeline::Doubts,
-    deferred: BTreeMap<timeline::Place, Deferred>,
+    doubts: timeline::Corroboration,
+    deferred: BTreeMap<timeline::BlamedPlace, Deferred>,
     /// The spikes that this is of, those with most at least.
-    deferred_spikes: Vec<(timeline::Place, SpikeSpan)>,
+    deferred_spikes: Vec<(timeline::BlamedPlace, SpikeSpan)>,
 }
 
 /// The culprits of a run.
@@ -98,7 +98,7 @@ impl SpikeTally {
                 to: spike.actual_ns,
                 unexplained: Nanos(slice.ns.0.max(0)),
             };
-            match timeline::doubted(host, slice) {
+            match timeline::needs_corroboration(host, slice) {
                 None => self.count(slice, found, spike.actual_ns),
                 Some(place) => self.defer(place, slice, found, span),
             }
@@ -107,17 +107,17 @@ impl SpikeTally {
     }
 
     /// What is weighed over all spikes.
-    pub fn doubts(&self) -> &timeline::Doubts {
+    pub fn doubts(&self) -> &timeline::Corroboration {
         &self.doubts
     }
 
     /// That alone, of a run that is over.
-    pub fn into_doubts(self) -> timeline::Doubts {
+    pub fn into_doubts(self) -> timeline::Corroboration {
         self.doubts
     }
 
     /// Counts apart what is only judged when the run is over.
-    fn defer(&mut self, place: timeline::Place, slice: &run::Slice, found: Match, span: SpikeSpan) {
+    fn defer(&mut self, place: timeline::BlamedPlace, slice: &run::Slice, found: Match, span: SpikeSpan) {
         if self.deferred.len() >= MAX_GROUPS && !self.deferred.contains_key(&place) {
             self.unexplained = self.unexplained.saturating_add(span.unexplained.0);
             self.pooled += 1;
@@ -407,7 +407,8 @@ mod tests {
             let mut spikes: Vec<Spike> =
                 (0..18).map(|n| spike(n * 1_000_000_000, slices.clone(), 0)).collect();
             let ranked = rank_all(&mut spikes, &RunContext::of_machine(&host));
-            let doubted = slices.iter().filter(|slice| timeline::doubted(&host, slice).is_some()).count();
+            let doubted =
+                slices.iter().filter(|slice| timeline::needs_corroboration(&host, slice).is_some()).count();
             assert_eq!(doubted, slices.iter().filter(|slice| slice.ns.0 == 60_000).count());
             let [one] = &ranked.culprits[..] else { panic!("{:?}", ranked.culprits) };
             assert_eq!((one.rule.as_deref(), one.spikes), (Some("unpreempted-kernel"), 18));

@@ -5,14 +5,14 @@ use crate::change::Change;
 use crate::fixture::Machine;
 use crate::parameters;
 use facts::line::parse_cpus;
-use host::record::Seen;
+use host::access::Access;
 use model::units::{Cpu, CpuSet};
 
 const CMDLINE: &str = "/proc/cmdline";
 
 fn text(machine: &Machine, path: &str) -> Option<String> {
     match machine.answers.get(path)? {
-        Seen::File(bytes) => Some(String::from_utf8_lossy(bytes).trim_end().to_owned()),
+        Access::File(bytes) => Some(String::from_utf8_lossy(bytes).trim_end().to_owned()),
         _ => None,
     }
 }
@@ -72,7 +72,7 @@ fn refused(machine: &Machine, path: &str, value: &str) -> Result<(), String> {
     let throttled = || text(machine, "/proc/sys/kernel/sched_rt_runtime_us").is_some_and(|us| us != "-1");
     let locked = || text(machine, CMDLINE).is_some_and(|line| line.contains("printk.devkmsg="));
     match path {
-        // Seen on 6.12: a smaller runtime is refused while real-time throttling is on.
+        // Access on 6.12: a smaller runtime is refused while real-time throttling is on.
         _ if path.contains("_server/") && throttled() => Err(format!("{path} refuses {value} (EBUSY)")),
         "/proc/sys/kernel/printk_devkmsg" if locked() => Err(format!("{path} refuses {value} (EINVAL)")),
         _ if path.ends_with("cpumask") && value.chars().all(|c| "0,".contains(c)) => {
@@ -133,7 +133,7 @@ fn switch(machine: &mut Machine, cpu: &str, value: &str) -> Result<(), String> {
 }
 
 fn matching(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<String> {
-    let files = machine.answers.iter().filter(|(_, seen)| matches!(seen, Seen::File(_)));
+    let files = machine.answers.iter().filter(|(_, seen)| matches!(seen, Access::File(_)));
     files.map(|(path, _)| path.clone()).filter(|path| is(path)).collect()
 }
 

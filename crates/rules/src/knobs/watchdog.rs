@@ -185,7 +185,7 @@ mod tests {
     use facts::Fact;
     use facts::texts::read_texts;
     use facts::timer_list::SWITCHES;
-    use host::Host;
+    use host::MachineFiles;
     use model::units::CpuSet;
 
     const ON: &str = "/proc/sys/kernel/soft_watchdog: 1\n/proc/sys/kernel/nmi_watchdog: 1\n\
@@ -246,7 +246,7 @@ mod tests {
         machine.edit(ON);
         let (mut survey, intent) = machine.survey();
         let texts = survey_request().texts.into_iter().filter(|path| !SWITCHES.contains(path));
-        survey.texts = read_texts(&Host::made(machine.answers), texts);
+        survey.texts = read_texts(&MachineFiles::in_memory(machine.answers), texts);
         survey.watchdog_timers = timers;
         let found = finding(&KNOB, &survey, &intent);
         format!("{} {}{}", found.verdict.name(), found.value, found.reason)

@@ -2,7 +2,7 @@
 //!
 //! Source: include/trace/events/{irq,ipi,csd,nmi}.h, arch/x86/include/asm/trace/irq_vectors.h.
 
-use super::Wanted;
+use super::EventSpec;
 use crate::event::{Vector, What};
 use model::units::Nanos;
 
@@ -10,10 +10,10 @@ use model::units::Nanos;
 macro_rules! vectors {
     ($($name:literal $vector:ident)*) => {
         &[$(
-            Wanted::new("irq_vectors", concat!($name, "_entry"), &[], |_| {
+            EventSpec::new("irq_vectors", concat!($name, "_entry"), &[], |_| {
                 Some(What::VectorEntry { vector: Vector::$vector })
             }),
-            Wanted::new("irq_vectors", concat!($name, "_exit"), &[], |_| {
+            EventSpec::new("irq_vectors", concat!($name, "_exit"), &[], |_| {
                 Some(What::VectorExit { vector: Vector::$vector })
             }),
         )*]
@@ -21,7 +21,7 @@ macro_rules! vectors {
 }
 
 /// The records of x86's vectors.
-pub const VECTORS: &[Wanted] = vectors! {
+pub const VECTORS: &[EventSpec] = vectors! {
     "local_timer" LocalTimer
     "reschedule" Reschedule
     "call_function" CallFunction
@@ -36,36 +36,38 @@ pub const VECTORS: &[Wanted] = vectors! {
 };
 
 /// The records.
-pub const EVENTS: &[Wanted] = &[
-    Wanted::new("irq", "irq_handler_entry", &["irq", "name"], |f| {
-        Some(What::IrqEntry { irq: f.small(0)?, name: f.label(1)? })
+pub const EVENTS: &[EventSpec] = &[
+    EventSpec::new("irq", "irq_handler_entry", &["irq", "name"], |f| {
+        Some(What::IrqEntry { irq: f.small(0)?, name: f.text(1)? })
     }),
-    Wanted::new("irq", "irq_handler_exit", &["irq"], |f| Some(What::IrqExit { irq: f.small(0)? })),
-    Wanted::new("irq", "softirq_raise", &["vec"], |f| Some(What::SoftirqRaise { vec: f.small(0)? })),
-    Wanted::new("irq", "softirq_entry", &["vec"], |f| Some(What::SoftirqEntry { vec: f.small(0)? })),
-    Wanted::new("irq", "softirq_exit", &["vec"], |f| Some(What::SoftirqExit { vec: f.small(0)? })),
+    EventSpec::new("irq", "irq_handler_exit", &["irq"], |f| Some(What::IrqExit { irq: f.small(0)? })),
+    EventSpec::new("irq", "softirq_raise", &["vec"], |f| Some(What::SoftirqRaise { vec: f.small(0)? })),
+    EventSpec::new("irq", "softirq_entry", &["vec"], |f| Some(What::SoftirqEntry { vec: f.small(0)? })),
+    EventSpec::new("irq", "softirq_exit", &["vec"], |f| Some(What::SoftirqExit { vec: f.small(0)? })),
     // The reason is the address of a text, which `printk_formats` gives.
-    Wanted::new("ipi", "ipi_entry", &["reason"], |f| Some(What::IpiEntry { reason: f.address(0)? })),
-    Wanted::new("ipi", "ipi_exit", &["reason"], |f| Some(What::IpiExit { reason: f.address(0)? })),
+    EventSpec::new("ipi", "ipi_entry", &["reason"], |f| Some(What::IpiEntry { reason: f.address(0)? })),
+    EventSpec::new("ipi", "ipi_exit", &["reason"], |f| Some(What::IpiExit { reason: f.address(0)? })),
     // Here the reason stands where the others have the function; who sent it is not said.
-    Wanted::new("ipi", "ipi_raise", &["target_cpus", "reason"], |f| {
+    EventSpec::new("ipi", "ipi_raise", &["target_cpus", "reason"], |f| {
         Some(What::IpiSend { targets: f.cpus(0)?, callsite: 0, callback: f.address(1)? })
     }),
-    Wanted::new("ipi", "ipi_send_cpu", &["cpu", "callsite", "callback"], |f| {
+    EventSpec::new("ipi", "ipi_send_cpu", &["cpu", "callsite", "callback"], |f| {
         let targets = [f.cpu(0)?].into_iter().collect();
         Some(What::IpiSend { targets, callsite: f.address(1)?, callback: f.address(2)? })
     }),
-    Wanted::new("ipi", "ipi_send_cpumask", &["cpumask", "callsite", "callback"], |f| {
+    EventSpec::new("ipi", "ipi_send_cpumask", &["cpumask", "callsite", "callback"], |f| {
         Some(What::IpiSend { targets: f.cpus(0)?, callsite: f.address(1)?, callback: f.address(2)? })
     }),
-    Wanted::new("csd", "csd_queue_cpu", &["cpu", "callsite", "func"], |f| {
+    EventSpec::new("csd", "csd_queue_cpu", &["cpu", "callsite", "func"], |f| {
         Some(What::CallQueue { target: f.cpu(0)?, callsite: f.address(1)?, function: f.address(2)? })
     }),
-    Wanted::new("csd", "csd_function_entry", &["func"], |f| {
+    EventSpec::new("csd", "csd_function_entry", &["func"], |f| {
         Some(What::CallEntry { function: f.address(0)? })
     }),
-    Wanted::new("csd", "csd_function_exit", &["func"], |f| Some(What::CallExit { function: f.address(0)? })),
-    Wanted::new("nmi", "nmi_handler", &["handler", "delta_ns"], |f| {
+    EventSpec::new("csd", "csd_function_exit", &["func"], |f| {
+        Some(What::CallExit { function: f.address(0)? })
+    }),
+    EventSpec::new("nmi", "nmi_handler", &["handler", "delta_ns"], |f| {
         Some(What::Nmi { handler: f.address(0)?, ns: Nanos(f.int(1)?) })
     }),
 ];

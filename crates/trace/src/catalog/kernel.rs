@@ -1,56 +1,59 @@
-//! What else takes time or holds others up: work queues, idle states, faults, locks, consoles, system calls, stacks.
+//! What else takes time or holds others up: work queues, idle states, faults, locks, consoles,
+//! system calls, stacks.
 //!
-//! Source: include/trace/events/{workqueue,power,lock,printk,preemptirq,syscalls}.h, arch/x86/include/asm/trace/exceptions.h (from 6.14
-//! on include/trace/events/exceptions.h), kernel/trace/trace_entries.h.
+//! Source: include/trace/events/{workqueue,power,lock,printk,preemptirq,syscalls}.h,
+//! arch/x86/include/asm/trace/exceptions.h (from 6.14 on include/trace/events/exceptions.h),
+//! kernel/trace/trace_entries.h.
 
-use super::Wanted;
+use super::EventSpec;
 use crate::event::What;
 
-/// Off and on of interrupts or preemption. The caller is a distance from `_stext`: without that (text 0) it stays one.
+/// Off and on of interrupts or preemption. The caller is a distance from `_stext`: without that
+/// (text 0) it stays one.
 macro_rules! toggle {
     ($event:literal, $irqs:literal, $off:literal) => {
-        Wanted::new("preemptirq", $event, &["caller_offs"], |f| {
+        EventSpec::new("preemptirq", $event, &["caller_offs"], |f| {
             Some(What::Toggle { irqs: $irqs, off: $off, caller: f.in_text(0)? })
         })
     };
 }
 
 /// The records.
-pub const EVENTS: &[Wanted] = &[
-    Wanted::new("workqueue", "workqueue_execute_start", &["function"], |f| {
+pub const EVENTS: &[EventSpec] = &[
+    EventSpec::new("workqueue", "workqueue_execute_start", &["function"], |f| {
         Some(What::WorkEntry { function: f.address(0)? })
     }),
     // The function is told from 5.6 on.
-    Wanted::new("workqueue", "workqueue_execute_end", &[], |f| {
+    EventSpec::new("workqueue", "workqueue_execute_end", &[], |f| {
         Some(What::WorkExit { function: f.address(0).unwrap_or(0) })
     })
-    .with(&["function"]),
-    Wanted::new("power", "cpu_idle", &["state"], |f| {
+    .with_optional(&["function"]),
+    EventSpec::new("power", "cpu_idle", &["state"], |f| {
         let state = f.address(0)? as u32;
         Some(What::Idle { state: (state != u32::MAX).then_some(state) })
     }),
-    Wanted::new("power", "cpu_frequency", &["cpu_id", "state"], |f| {
+    EventSpec::new("power", "cpu_frequency", &["cpu_id", "state"], |f| {
         Some(What::Frequency { of: f.cpu(0)?, khz: f.small(1)? })
     }),
-    Wanted::new("exceptions", "page_fault_user", &[], |_| Some(What::Fault { user: true })),
-    Wanted::new("exceptions", "page_fault_kernel", &[], |_| Some(What::Fault { user: false })),
-    Wanted::new("lock", "contention_begin", &["lock_addr", "flags"], |f| {
+    EventSpec::new("exceptions", "page_fault_user", &[], |_| Some(What::Fault { user: true })),
+    EventSpec::new("exceptions", "page_fault_kernel", &[], |_| Some(What::Fault { user: false })),
+    EventSpec::new("lock", "contention_begin", &["lock_addr", "flags"], |f| {
         Some(What::ContentionBegin { lock: f.address(0)?, flags: f.small(1)? })
     }),
-    Wanted::new("lock", "contention_end", &["lock_addr"], |f| {
+    EventSpec::new("lock", "contention_end", &["lock_addr"], |f| {
         Some(What::ContentionEnd { lock: f.address(0)? })
     }),
-    Wanted::new("printk", "console", &[], |_| Some(What::Console)),
+    EventSpec::new("printk", "console", &[], |_| Some(What::Console)),
     toggle!("irq_disable", true, true),
     toggle!("irq_enable", true, false),
     toggle!("preempt_disable", false, true),
     toggle!("preempt_enable", false, false),
-    Wanted::new("raw_syscalls", "sys_enter", &["id", "args"], |f| {
+    EventSpec::new("raw_syscalls", "sys_enter", &["id", "args"], |f| {
         let arg = |at| f.element(1, at);
         Some(What::SyscallEntry { id: f.int(0)?, args: [arg(0)?, arg(1)?, arg(2)?, arg(3)?] })
     }),
-    Wanted::new("raw_syscalls", "sys_exit", &["id"], |f| Some(What::SyscallExit { id: f.int(0)? })),
-    Wanted::new("ftrace", "kernel_stack", &["size", "caller"], |f| {
+    EventSpec::new("raw_syscalls", "sys_exit", &["id"], |f| Some(What::SyscallExit { id: f.int(0)? })),
+    EventSpec::new("ftrace", "kernel_stack", &["size", "caller"], |f| {
         Some(What::Stack { frames: f.frames(1, f.small(0)?)?, enables: None })
     }),
 ];

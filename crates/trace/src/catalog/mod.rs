@@ -1,7 +1,9 @@
-//! The events that are wanted, one record each: where they are, which fields are read, what they say.
+//! The events that are wanted, one record each: where they are, which fields are read, what they
+//! say.
 //!
-//! A kernel that lacks one is none the worse for it. Fields go by name only: their places differ between kernels, and what
-//! was an array in one (`comm` of sched_migrate_task) lies elsewhere in the next. Each file names its header.
+//! A kernel that lacks one is none the worse for it. Fields go by name only: their places differ
+//! between kernels, and what was an array in one (`comm` of sched_migrate_task) lies elsewhere in
+//! the next. Each file names its header.
 
 mod irq;
 mod kernel;
@@ -13,54 +15,57 @@ use super::fields::Fields;
 
 /// An event, and how its records are read.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct EventSpec {
     /// Its directory below `events/`.
     pub system: &'static str,
     /// Its name.
     pub event: &'static str,
-    /// The fields that `decode` reads, by their number in this list; the event is refused where one is missing.
-    pub needs: &'static [&'static str],
-    /// Further fields, numbered on from `needs`, that not every kernel has.
-    pub may: &'static [&'static str],
+    /// The fields that `decode` reads, by their number in this list; the event is refused where one
+    /// is missing.
+    pub required: &'static [&'static str],
+    /// Further fields, numbered on from `required`, that not every kernel has.
+    pub optional: &'static [&'static str],
     /// What a record says; nothing when its fields are no such thing.
     pub decode: fn(&Fields) -> Option<What<Address>>,
 }
 
-impl Wanted {
+impl EventSpec {
     const fn new(
         system: &'static str,
         event: &'static str,
-        needs: &'static [&'static str],
+        required: &'static [&'static str],
         decode: fn(&Fields) -> Option<What<Address>>,
-    ) -> Wanted {
-        Wanted { system, event, needs, may: &[], decode }
+    ) -> EventSpec {
+        EventSpec { system, event, required, optional: &[], decode }
     }
 
-    const fn with(self, may: &'static [&'static str]) -> Wanted {
-        Wanted { may, ..self }
+    const fn with_optional(self, optional: &'static [&'static str]) -> EventSpec {
+        EventSpec { optional, ..self }
     }
 
-    /// Whether it is switched on by writing to its `enable`; the stack has none, it comes of triggers and options.
+    /// Whether it is switched on by writing to its `enable`; the stack has none, it comes of
+    /// triggers and options.
     pub fn has_switch(&self) -> bool {
         self.system != "ftrace"
     }
 }
 
 /// All of them by subsystem, in the order of arming.
-pub const ALL: &[&[Wanted]] = &[sched::EVENTS, irq::EVENTS, irq::VECTORS, timer::EVENTS, kernel::EVENTS];
+pub const ALL: &[&[EventSpec]] = &[sched::EVENTS, irq::EVENTS, irq::VECTORS, timer::EVENTS, kernel::EVENTS];
 
 /// Each of them, in the order of arming.
-pub fn all() -> impl Iterator<Item = &'static Wanted> {
+pub fn all() -> impl Iterator<Item = &'static EventSpec> {
     ALL.iter().copied().flatten()
 }
 
 /// The event of that name.
-pub fn find(system: &str, event: &str) -> Option<&'static Wanted> {
+pub fn find(system: &str, event: &str) -> Option<&'static EventSpec> {
     all().find(|wanted| wanted.system == system && wanted.event == event)
 }
 
-/// The wanted events of which a text has the formats, one `format` file after another, each with its own.
-pub fn formats(texts: &str) -> Vec<(&'static Wanted, &str)> {
+/// The wanted events of which a text has the formats, one `format` file after another, each with
+/// its own.
+pub fn formats(texts: &str) -> Vec<(&'static EventSpec, &str)> {
     const NAME: &str = "name: ";
     let begins = |at: &usize| *at == 0 || texts.as_bytes()[at - 1] == b'\n';
     let mut ends: Vec<usize> = texts.match_indices(NAME).map(|found| found.0).filter(begins).collect();

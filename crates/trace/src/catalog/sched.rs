@@ -2,7 +2,7 @@
 //!
 //! Source: include/trace/events/sched.h.
 
-use super::Wanted;
+use super::EventSpec;
 use crate::event::{Task, What};
 use crate::fields::Fields;
 
@@ -10,30 +10,30 @@ const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
 
 /// Three fields in a row: name, thread id, priority.
 fn task(fields: &Fields, from: usize) -> Option<Task> {
-    Some(Task { comm: fields.label(from)?, pid: fields.small(from + 1)?, prio: fields.small(from + 2)? })
+    Some(Task { comm: fields.text(from)?, pid: fields.small(from + 1)?, prio: fields.small(from + 2)? })
 }
 
 /// The records.
-pub const EVENTS: &[Wanted] = &[
-    Wanted::new(
+pub const EVENTS: &[EventSpec] = &[
+    EventSpec::new(
         "sched",
         "sched_switch",
         &["prev_comm", "prev_pid", "prev_prio", "next_comm", "next_pid", "next_prio", "prev_state"],
         |f| Some(What::Switch { prev: task(f, 0)?, state: f.int(6)?, next: task(f, 3)? }),
     ),
-    Wanted::new("sched", "sched_waking", WAKE, |f| {
+    EventSpec::new("sched", "sched_waking", WAKE, |f| {
         Some(What::Waking { task: task(f, 0)?, target: f.cpu(3)? })
     }),
-    Wanted::new("sched", "sched_wakeup", WAKE, |f| {
+    EventSpec::new("sched", "sched_wakeup", WAKE, |f| {
         Some(What::Wakeup { task: task(f, 0)?, target: f.cpu(3)? })
     }),
-    Wanted::new("sched", "sched_wakeup_new", WAKE, |f| {
+    EventSpec::new("sched", "sched_wakeup_new", WAKE, |f| {
         Some(What::Wakeup { task: task(f, 0)?, target: f.cpu(3)? })
     }),
-    Wanted::new("sched", "sched_migrate_task", &["pid", "orig_cpu", "dest_cpu"], |f| {
+    EventSpec::new("sched", "sched_migrate_task", &["pid", "orig_cpu", "dest_cpu"], |f| {
         Some(What::Migrate { pid: f.small(0)?, from: f.cpu(1)?, to: f.cpu(2)? })
     }),
-    Wanted::new("sched", "sched_pi_setprio", &["pid", "oldprio", "newprio"], |f| {
+    EventSpec::new("sched", "sched_pi_setprio", &["pid", "oldprio", "newprio"], |f| {
         Some(What::Inherit { pid: f.small(0)?, old: f.small(1)?, new: f.small(2)? })
     }),
 ];

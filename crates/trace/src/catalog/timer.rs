@@ -2,23 +2,23 @@
 //!
 //! Source: include/trace/events/timer.h.
 
-use super::Wanted;
+use super::EventSpec;
 use crate::event::What;
 use model::units::Nanos;
 
 /// The records.
-pub const EVENTS: &[Wanted] = &[
-    Wanted::new("timer", "hrtimer_start", &["hrtimer", "function", "softexpires"], |f| {
+pub const EVENTS: &[EventSpec] = &[
+    EventSpec::new("timer", "hrtimer_start", &["hrtimer", "function", "softexpires"], |f| {
         Some(What::TimerStart { timer: f.address(0)?, function: f.address(1)?, expires: Nanos(f.int(2)?) })
     }),
-    Wanted::new("timer", "hrtimer_expire_entry", &["hrtimer", "function", "now"], |f| {
+    EventSpec::new("timer", "hrtimer_expire_entry", &["hrtimer", "function", "now"], |f| {
         Some(What::TimerEntry { timer: f.address(0)?, function: f.address(1)?, now: Nanos(f.int(2)?) })
     }),
-    Wanted::new("timer", "hrtimer_expire_exit", &["hrtimer"], |f| {
+    EventSpec::new("timer", "hrtimer_expire_exit", &["hrtimer"], |f| {
         Some(What::TimerExit { timer: f.address(0)? })
     }),
-    Wanted::new("timer", "timer_expire_entry", &["function"], |f| {
+    EventSpec::new("timer", "timer_expire_entry", &["function"], |f| {
         Some(What::WheelEntry { function: f.address(0)? })
     }),
-    Wanted::new("timer", "timer_expire_exit", &[], |_| Some(What::WheelExit)),
+    EventSpec::new("timer", "timer_expire_exit", &[], |_| Some(What::WheelExit)),
 ];

@@ -1,17 +1,17 @@
 //! Whose a stretch of time is: the context that ran, and how far the wake-up had come.
 //!
-//! What ran is to blame only where it may hold the victim back: a hard interrupt always, a softirq from the timer's
-//! interrupt on and on PREEMPT_RT by its thread's priority alone, a thread by its priority at least as high, the stopper,
-//! any thread before a fair one. Whatever else runs there was not preempted, and the reason for that is asked for.
+//! What ran is to blame only where it may hold the victim back: a hard interrupt always, a softirq
+//! from the timer's interrupt on and on PREEMPT_RT by its thread's priority alone, a thread by its
+//! priority at least as high, the stopper, any thread before a fair one. Whatever else runs there
+//! was not preempted, and the reason for that is asked for.
 
-use super::case::{Case, Cause, Phase};
-use super::doubt::contested;
-use super::frames::{is_timer_softirq, named, softirq};
-use super::silence::Stop;
+use super::case::{Case, Cause, Phase, Stop};
+use super::contested::contested;
+use super::kernel_functions::{is_timer_softirq, named, softirq};
 use super::spans::Spans;
-use super::state::{Stretch, Top};
+use super::state::{RunningContext, Stretch};
 use super::tasks::{is_stopper, runs_softirqs, who};
-use super::{hard, idle, inherited, precedence, preempt_off, spinning, starved, stopper, waits};
+use super::{hard_irq, idle, inherited, precedence, preempt_off, spinning, starved, stopper, switch_to_user};
 use crate::event::{Task, What};
 use model::run::Who;
 use model::slice::SliceKind;
@@ -26,7 +26,8 @@ pub(super) struct Over {
     pub spins: Spans<(i32, bool)>,
     /// Leaving an idle state.
     pub idle: Spans<Cause>,
-    /// The thread's own sleep or page fault between its switch and its end; none for what sleeps for another reason.
+    /// The thread's own sleep or page fault between its switch and its end; none for what sleeps
+    /// for another reason.
     pub waits: Spans<Option<Cause>>,
     /// Preemption switched off, where events tell of it.
     pub preempt_off: Spans<Cause>,
@@ -37,7 +38,7 @@ impl Over {
     pub(super) fn new(case: &Case<'_>, cpu: Cpu) -> Over {
         let (nmi, spins) = (nmi(case, cpu), spins(case, cpu));
         let preempt_off = preempt_off::toggled(case, cpu);
-        Over { nmi, spins, idle: idle::find(case), waits: waits::find(case), preempt_off }
+        Over { nmi, spins, idle: idle::find(case), waits: switch_to_user::find(case), preempt_off }
     }
 
     /// Where any of it begins or ends.
@@ -83,7 +84,7 @@ fn spins(case: &Case<'_>, cpu: Cpu) -> Spans<(i32, bool)> {
 
 /// Whose a piece of a stretch is; none where no event proves it.
 pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
-    if case.torn.is_some_and(|torn| piece.start >= torn) {
+    if case.lost_from.is_some_and(|torn| piece.start >= torn) {
         return None;
     }
     let stop = case.silent.at(piece.start).map(|found| found.2);
@@ -92,7 +93,7 @@ pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>)
         // An interrupt keeps ticks out as a section with interrupts off does.
         Some(Stop::Likely)
             if case.irqs_off.at(piece.start).is_none()
-                && !matches!(piece.top, Top::Hard(_) | Top::Call { .. }) =>
+                && !matches!(piece.top, RunningContext::Hard(_) | RunningContext::Call { .. }) =>
         {
             return None;
         }
@@ -108,14 +109,14 @@ fn ran(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Ca
         return Some(nmi.clone());
     }
     match &piece.top {
-        Top::Unknown => None,
-        Top::Hard(interrupt) => Some(hard::cause(case, cpu, interrupt)),
-        Top::Call { function, entry } => Some(hard::call(case, cpu, function, *entry)),
-        Top::Soft { vec, .. } if !softirq_may(case, piece) => {
+        RunningContext::Unknown => None,
+        RunningContext::Hard(interrupt) => Some(hard_irq::cause(case, cpu, interrupt)),
+        RunningContext::Call { function, entry } => Some(hard_irq::call(case, cpu, function, *entry)),
+        RunningContext::Soft { vec, .. } if !softirq_may(case, piece) => {
             thread(case, over, piece).map(|cause| in_softirq(cause, *vec))
         }
-        Top::Soft { vec, function } => Some(soft(case, piece, *vec, function)),
-        Top::Work(_) | Top::Thread => thread(case, over, piece),
+        RunningContext::Soft { vec, function } => Some(soft(case, piece, *vec, function)),
+        RunningContext::Work(_) | RunningContext::Thread => thread(case, over, piece),
     }
 }
 
@@ -129,8 +130,8 @@ fn in_softirq(cause: Cause, vec: u8) -> Cause {
     }
 }
 
-/// Whether a softirq may keep the wake-up waiting: no interrupt waits for one, and where softirqs are preemptible
-/// (PREEMPT_RT) a thread that is runnable waits for theirs only by its priority.
+/// Whether a softirq may keep the wake-up waiting: no interrupt waits for one, and where softirqs
+/// are preemptible (PREEMPT_RT) a thread that is runnable waits for theirs only by its priority.
 fn softirq_may(case: &Case<'_>, piece: &Stretch<'_>) -> bool {
     let victim = case.window.victim;
     match case.phase(piece.start) {
@@ -275,7 +276,7 @@ fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
 
 /// A section within a work item, which is its name where no stack has a nearer one.
 fn in_work(cause: Cause, piece: &Stretch<'_>) -> Cause {
-    let Top::Work(function) = piece.top else { return cause };
+    let RunningContext::Work(function) = piece.top else { return cause };
     if cause.kind != SliceKind::PreemptOff {
         return cause;
     }
@@ -285,7 +286,7 @@ fn in_work(cause: Cause, piece: &Stretch<'_>) -> Cause {
 }
 
 fn work(piece: &Stretch<'_>, current: Task) -> Option<Cause> {
-    let Top::Work(function) = piece.top else { return None };
+    let RunningContext::Work(function) = piece.top else { return None };
     let evidence = format!("{} executed the work item {function}", current.comm);
     Some(Cause::new(SliceKind::Workqueue, named(who(current), function), evidence))
 }

@@ -2,19 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::own::Cost;
-use super::path::{self, Path, PerCpu};
-use super::silence::Stop;
+use super::path::{Path, PerCpu};
 use super::spans::Spans;
 use super::state::Stretch;
 use super::tasks::Tasks;
-use super::{inherited, inversion, irqs_off, silence};
 use crate::event::{Named, Task, What};
 use crate::window::Window;
 use model::run::{Host, Who};
-use model::units::Cpu;
-
 use model::slice::SliceKind;
+use model::units::Cpu;
 
 /// Whose a stretch is, and what says so.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +49,17 @@ pub(super) enum Phase {
     Runnable,
 }
 
+/// How certain it is that the machine stood still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A timer was due where nothing stood in its way.
+    Proven,
+    /// The same in a virtual machine: a single virtual CPU may have been late by itself.
+    Contested,
+    /// A busy CPU missed its ticks.
+    Likely,
+}
+
 /// A spike and what was found out about it.
 pub(super) struct Case<'w> {
     /// The events.
@@ -81,50 +88,15 @@ pub(super) struct Case<'w> {
     pub silent: Spans<Stop>,
     /// Time in which the thread waited for one of lower priority.
     pub inverted: Spans<Cause>,
-    /// From when on there are no events of the CPU, because they were lost: what went on then, nobody knows.
-    pub torn: Option<i64>,
+    /// From when on there are no events of the CPU, because they were lost: what went on then,
+    /// nobody knows.
+    pub lost_from: Option<i64>,
 }
 
 impl<'w> Case<'w> {
-    /// Finds out what can be told beforehand.
-    pub(super) fn new(window: &'w Window, host: &'w Host, cost: Cost, from: i64, to: i64) -> Case<'w> {
-        let own = cost.bound();
-        let cpus = path::per_cpu(window);
-        let mut ordered: Vec<&Named> = window.events.iter().collect();
-        ordered.sort_by_key(|event| event.time);
-        let tasks = Tasks::new(ordered.iter().copied(), window.victim);
-        let sends = |event: &&Named| matches!(event.what, What::CallQueue { .. } | What::IpiSend { .. });
-        let handed_on = inherited::handed_on(&ordered);
-        let sent = ordered.into_iter().filter(sends).collect();
-        let path = path::find(window, &cpus, from, to);
-        let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
-        let last = cpus.get(&window.cpu).and_then(|events| events.last()).map(|event| event.time.0);
-        let torn = last.filter(|_| window.events_lost > 0 && path.switch.is_none());
-        let mut case = Case {
-            window,
-            host,
-            own,
-            cpus,
-            sent,
-            tasks,
-            handed_on,
-            path,
-            from,
-            to,
-            irqs_off,
-            silent,
-            inverted,
-            torn,
-        };
-        case.silent = silence::find(&case);
-        case.irqs_off = irqs_off::find(&case);
-        case.inverted = inversion::find(&case);
-        case
-    }
-
     /// The CPU that had the wake-up at the beginning.
     pub(super) fn home(&self) -> Cpu {
-        self.path.legs.first().map_or(self.window.cpu, |leg| leg.1)
+        self.path.cpu_intervals.first().map_or(self.window.cpu, |leg| leg.1)
     }
 
     /// The events of a CPU.

@@ -1,31 +1,32 @@
 //! A spike in slices that add up.
 //!
-//! They do so by construction: time is walked once from begin to end, each piece is given to one cause or to
-//! none, and what no slice has is the unexplained rest.
+//! They do so by construction: time is walked once from begin to end, each piece is given to one
+//! cause or to none, and what no slice has is the unexplained rest.
 
 use std::collections::BTreeMap;
 
+use super::assemble::assemble;
 use super::attribute::{Over, cause};
 use super::case::{Case, Cause, Phase};
+use super::classes::classes;
 use super::own::{self, Cost};
-use super::state::{Stretch, Top, stretches};
+use super::state::{RunningContext, Stretch, stretches};
 use super::tasks::who;
 use super::ticks;
 use super::why::{self, Known};
 use crate::window::Window;
-use model::keyword::Word;
 use model::run::{Host, Slice, Spike};
-use model::slice::SliceKind;
 use model::text::several;
 use model::units::{Cpu, Nanos};
 
-/// Takes a late wake-up apart: whose time each nanosecond of its latency was, as far as events prove it.
+/// Takes a late wake-up apart: whose time each nanosecond of its latency was, as far as events
+/// prove it.
 pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
     let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0);
     let to = window.actual_ns.0;
     // Equal to the expected time, unless the difference did not fit.
     let from = to.saturating_sub(latency.max(0));
-    let case = Case::new(window, host, cost, from, to);
+    let case = assemble(window, host, cost, from, to);
     let mut account = Account::default();
     walk(&case, &mut account);
     account.settle();
@@ -58,7 +59,7 @@ fn known(case: &Case<'_>, account: &Account) -> Known {
     let torn = window.events_lost > 0 || case.path.waking.is_none() && case.path.switch.is_none();
     // An own timer wakes from an interrupt.
     let by_itself = window.own || case.path.expiry.is_some();
-    Known { lost: torn || account.holes > 0 || !begins, waits: !by_itself }
+    Known { lost: torn || account.contradictions_ns > 0 || !begins, waits: !by_itself }
 }
 
 /// What was given to whom so far.
@@ -66,7 +67,7 @@ fn known(case: &Case<'_>, account: &Account) -> Known {
 struct Account {
     slices: Vec<Slice>,
     /// Where events contradict each other.
-    holes: i64,
+    contradictions_ns: i64,
     /// Where a path of bounded work stood still, with the kinds' names.
     stalled: BTreeMap<&'static str, i64>,
     /// Where a CPU that ran a thread had no tick.
@@ -79,7 +80,7 @@ struct Account {
 
 fn walk(case: &Case<'_>, account: &mut Account) {
     let mut known: BTreeMap<Cpu, (Vec<Stretch<'_>>, Over, Vec<i64>)> = BTreeMap::new();
-    let legs = &case.path.legs;
+    let legs = &case.path.cpu_intervals;
     for (at, &(since, cpu)) in legs.iter().enumerate() {
         let until = legs.get(at + 1).map_or(case.to, |next| next.0).min(case.to);
         let since = since.max(case.from);
@@ -129,7 +130,7 @@ impl Account {
             Some(cause) if ticks::are_missing(case, cpu, &piece, &cause) => self.tickless += ns,
             Some(cause) => self.add(&piece, cause),
             None if case.silent.at(piece.start).is_some() => self.silent += ns,
-            None if piece.top == Top::Unknown => self.holes += ns,
+            None if piece.top == RunningContext::Unknown => self.contradictions_ns += ns,
             None => {}
         }
     }
@@ -175,19 +176,6 @@ impl Account {
     }
 }
 
-/// The kinds with at least a tenth of the latency, largest first.
-pub(super) fn classes(spike: &Spike) -> Vec<Word<SliceKind>> {
-    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
-    for slice in &spike.slices {
-        *sums.entry(slice.kind.as_str()).or_default() += slice.ns.0;
-    }
-    sums.insert(SliceKind::Unexplained.name(), spike.unexplained_ns.0);
-    let mut large: Vec<(&str, i64)> =
-        sums.into_iter().filter(|&(_, ns)| ns > 0 && ns >= spike.latency_ns.0 / 10).collect();
-    large.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
-    large.into_iter().map(|(kind, _)| kind.into()).collect()
-}
-
 /// What is to be said beside the slices.
 fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     let mut notes = Vec::new();
@@ -204,8 +192,8 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
             several(window.left_out, "event", "events")
         ));
     }
-    if account.holes > 0 {
-        let ns = Nanos(account.holes).spaced();
+    if account.contradictions_ns > 0 {
+        let ns = Nanos(account.contradictions_ns).spaced();
         notes.push(format!("events contradict each other: some are missing, {ns} lies between them"));
     }
     if account.silent > 0 {
@@ -241,11 +229,12 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::cpu_tracks;
     use super::super::fixture::{adds_up, host};
-    use super::super::lanes;
     use super::*;
     use crate::event::{Context, Event, Named, Task, Vector, What};
     use model::run::{Recorder, Run};
+    use model::slice::SliceKind;
 
     fn task() -> impl Strategy<Value = Task> {
         let names =
@@ -377,9 +366,9 @@ mod tests {
             let own = |slice: &&Slice| own && slice.kind == SliceKind::Thread && slice.who.pid == spike.victim.pid;
             prop_assert!(spike.slices.iter().filter(own).all(|slice| slice.ns.0 <= 1_000_000));
             prop_assert!(spike.classes.len() <= 10);
-            for lane in lanes(&window) {
+            for track in cpu_tracks(&window) {
                 let mut cursor = i64::MIN;
-                for stretch in &lane.stretches {
+                for stretch in &track.spans {
                     prop_assert!(stretch.start.0 >= cursor && stretch.ns.0 > 0);
                     cursor = stretch.start.0.saturating_add(stretch.ns.0);
                 }

@@ -1,8 +1,9 @@
 //! Windows in a form that people read and write: one event per line.
 //!
-//! `TIME CPU PID FLAGS EVENT ...`: the time in microseconds from the expected time; of the flags `d` is interrupts
-//! off, `N` a switch is due, `h` in a hard interrupt, `s` in a softirq, `.` nothing, and a digit how deep preemption
-//! is off. A thread is `comm/pid/prio`. Everything after `#` is a remark.
+//! `TIME CPU PID FLAGS EVENT ...`: the time in microseconds from the expected time; of the flags
+//! `d` is interrupts off, `N` a switch is due, `h` in a hard interrupt, `s` in a softirq, `.`
+//! nothing, and a digit how deep preemption is off. A thread is `comm/pid/prio`. Everything after
+//! `#` is a remark.
 
 use super::{Cost, explain};
 use crate::event::{Context, Event, Named, Task, Vector, What};

@@ -8,7 +8,8 @@ use crate::event::{Named, What};
 use model::run::Who;
 use model::slice::SliceKind;
 
-/// The stretch before the timer's interrupt, or after a waking from another CPU, in which the CPU left its state.
+/// The stretch before the timer's interrupt, or after a waking from another CPU, in which the CPU
+/// left its state.
 pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
     let one = before_interrupt(case).or_else(|| after_waking(case));
     Spans::new(one.into_iter().collect())
@@ -26,7 +27,7 @@ fn before_interrupt(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
 
 fn after_waking(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
     let waking = case.path.waking.filter(|_| case.path.expiry.is_none())?;
-    let &(_, cpu) = case.path.legs.iter().rev().find(|leg| leg.0 <= waking)?;
+    let &(_, cpu) = case.path.cpu_intervals.iter().rev().find(|leg| leg.0 <= waking)?;
     let events = case.events(cpu);
     let end = events.partition_point(|event| event.time.0 <= waking);
     let state = entered(events[..end].iter())?;

@@ -1,10 +1,12 @@
 //! Priorities that are not a thread's own: who runs before the victim by one, and whose it is.
 //!
-//! The priority at the switch counts, which is the one that the scheduler chose by. A thread that has given it back runs
-//! on to its next point of scheduling, which is the way to a switch and not a turn of the fair class.
+//! The priority at the switch counts, which is the one that the scheduler chose by. A thread that
+//! has given it back runs on to its next point of scheduling, which is the way to a switch and not
+//! a turn of the fair class.
 //!
-//! Sources: kernel/sched/core.c (`rt_mutex_setprio`), kernel/locking/rtmutex.c (`rt_mutex_adjust_prio_chain`: the thread
-//! that waits walks it, so the event's own thread is the one whose priority is handed on).
+//! Sources: kernel/sched/core.c (`rt_mutex_setprio`), kernel/locking/rtmutex.c
+//! (`rt_mutex_adjust_prio_chain`: the thread that waits walks it, so the event's own thread is the
+//! one whose priority is handed on).
 
 use std::collections::HashMap;
 
@@ -28,7 +30,8 @@ pub(super) fn handed_on<'w>(ordered: &[&'w Named]) -> HashMap<i32, Vec<&'w Named
     all
 }
 
-/// Whose priority the thread has at the time, if it has not its own: empty where no event tells whose.
+/// Whose priority the thread has at the time, if it has not its own: empty where no event tells
+/// whose.
 pub(super) fn from(case: &Case<'_>, current: Task, time: i64) -> Option<Behind> {
     let all = case.handed_on.get(&current.pid)?;
     let prios = all.iter().filter_map(|event| match event.what {
@@ -72,8 +75,8 @@ mod tests {
     use super::super::fixture::{explained, told};
     use model::run::Slice;
 
-    /// A fair thread holds what a thread above the victim waits for, and runs by that one's priority while the victim is
-    /// to run; then it gives the priority back and makes way.
+    /// A fair thread holds what a thread above the victim waits for, and runs by that one's
+    /// priority while the victim is to run; then it gives the priority back and makes way.
     fn events(inherit: &str) -> String {
         format!(
             "-900  1 50 d  switch rt/50/19 S swapper/0/120

@@ -1,14 +1,17 @@
-//! What the timer's interrupt found on the CPU: the stack at the expiry, below the entry of the interrupt.
+//! What the timer's interrupt found on the CPU: the stack at the expiry, below the entry of the
+//! interrupt.
 //!
-//! It says where the thread was that held the CPU at the time of the waking, not for how long: a name for a stretch that
-//! other events prove to be this thread's. In user mode there is no function of the kernel to name.
+//! It says where the thread was that held the CPU at the time of the waking, not for how long: a
+//! name for a stretch that other events prove to be this thread's. In user mode there is no
+//! function of the kernel to name.
 //!
-//! Sources: arch/x86/entry/entry_64.S, arch/arm64/kernel/entry.S, kernel/trace/trace.c (`ftrace_trace_stack`).
+//! Sources: arch/x86/entry/entry_64.S, arch/arm64/kernel/entry.S, kernel/trace/trace.c
+//! (`ftrace_trace_stack`).
 
 use super::case::Case;
-use super::frames::{is_lock_helper, is_scheduler, passes_time};
-use crate::enables::{interrupted, is_entry, outward};
+use super::kernel_functions::{is_lock_helper, is_scheduler, passes_time};
 use crate::event::Task;
+use crate::irq_enable_site::{interrupted, is_entry, outward};
 
 /// What the interrupt that woke the thread found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,21 +44,23 @@ fn below(frames: &[String]) -> Found<'_> {
     outward(&names, at).and_then(|at| frames.get(at..)).map_or(Found::Unknown, Found::Kernel)
 }
 
-/// The stack from the first function on that does work of its own: what takes locks, passes the time or switches
-/// threads does so for its caller. None where the way leads straight into the scheduler.
+/// The stack from the first function on that does work of its own: what takes locks, passes the
+/// time or switches threads does so for its caller. None where the way leads straight into the
+/// scheduler.
 pub(super) fn working(frames: &[String]) -> Option<&[String]> {
     // Recording itself stands above what it records.
-    let traced = frames.iter().take(TRACING).rposition(|frame| frame.starts_with("__traceiter_"));
+    let traced = frames.iter().take(MAX_TRACING_FRAMES).rposition(|frame| frame.starts_with("__traceiter_"));
     let frames = &frames[traced.map_or(0, |at| at + 1)..];
     let at = frames.iter().position(|frame| !is_lock_helper(frame) && !passes_time(frame))?;
-    (!is_scheduler(&frames[at]) && frames[at] != SWITCHED && !frames[at].is_empty()).then(|| &frames[at..])
+    (!is_scheduler(&frames[at]) && frames[at] != AFTER_SWITCH && !frames[at].is_empty())
+        .then(|| &frames[at..])
 }
 
 /// Frames within which the recording of an event stands.
-const TRACING: usize = 12;
+const MAX_TRACING_FRAMES: usize = 12;
 
 /// The end of a switch is the scheduler's, whoever is there.
-const SWITCHED: &str = "finish_task_switch";
+const AFTER_SWITCH: &str = "finish_task_switch";
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,9 @@
 //! Priority inversion: a thread waits for one of lower priority, and others go before that one.
 //!
-//! Told where the thread is woken by another thread of lower priority: what it waited for, that one held. Who ran
-//! on the holder's CPU while the holder was runnable and did not run kept both from going on. Without inheritance
-//! (`sched_pi_setprio`) that is any thread between the two; with it, only what goes before the thread itself.
+//! Told where the thread is woken by another thread of lower priority: what it waited for, that one
+//! held. Who ran on the holder's CPU while the holder was runnable and did not run kept both from
+//! going on. Without inheritance (`sched_pi_setprio`) that is any thread between the two; with it,
+//! only what goes before the thread itself.
 //!
 //! Sources: kernel/locking/rtmutex.c, Documentation/locking/rt-mutex-design.rst.
 
@@ -67,7 +68,8 @@ fn cause(current: Option<Task>, holder: &Task, victim: &Task, runnable: bool) ->
     Some(Cause::new(SliceKind::PriorityInversion, who(current), evidence))
 }
 
-/// The thread with the priority that it has by itself: an inherited one is given back at the waking.
+/// The thread with the priority that it has by itself: an inherited one is given back at the
+/// waking.
 fn base(case: &Case<'_>, pid: i32, waking: i64) -> Option<Task> {
     let task = case.tasks.at(pid, waking)?;
     let lent = case.cpus.values().flatten().filter_map(|event| match event.what {
@@ -81,7 +83,8 @@ fn base(case: &Case<'_>, pid: i32, waking: i64) -> Option<Task> {
 fn blocked_since(case: &Case<'_>, waking: i64) -> Option<i64> {
     let out = case.cpus.values().flatten().filter(|event| event.time.0 <= waking).filter_map(|event| {
         let What::Switch { prev, state, .. } = &event.what else { return None };
-        // TASK_INTERRUPTIBLE or TASK_UNINTERRUPTIBLE: whoever is stopped or traced waits for nobody's lock.
+        // TASK_INTERRUPTIBLE or TASK_UNINTERRUPTIBLE: whoever is stopped or traced waits for
+        // nobody's lock.
         let blocks = prev.pid == case.window.victim.pid && state & 3 != 0;
         blocks.then_some(event.time.0)
     });

@@ -1,28 +1,30 @@
-//! When interrupts were off while the timer's interrupt should have come: only where something proves it.
+//! When interrupts were off while the timer's interrupt should have come: only where something
+//! proves it.
 //!
-//! An interrupt that finds the CPU right behind the instruction that lets interrupts in has waited for it; the
-//! window keeps that of the stack at the expiry (`enables`). Found anywhere else, user mode included, the
-//! interrupt was late for a reason that no event knows: firmware or a hypervisor can stop a CPU at any place.
+//! An interrupt that finds the CPU right behind the instruction that lets interrupts in has waited
+//! for it; the window keeps that of the stack at the expiry (`enables`). Found anywhere else, user
+//! mode included, the interrupt was late for a reason that no event knows: firmware or a hypervisor
+//! can stop a CPU at any place.
 //!
 //! Sources: include/linux/irqflags.h, kernel/trace/trace_preemptirq.c.
 
-use super::case::{Case, Cause};
-use super::doubt::is_virtual;
-use super::frames::{is_lock_helper, named};
-use super::own::BOUND;
-use super::silence::Stop;
+use super::case::{Case, Cause, Stop};
+use super::kernel_functions::{is_lock_helper, named};
+use super::own::MAX_BOUNDED_NS;
 use super::spans::Spans;
 use super::tasks::is_stopper;
+use super::virtual_machine::is_virtual;
 use super::{spinning, stopper};
-use crate::enables::{interrupted, is_entry};
 use crate::event::{Named, What};
+use crate::irq_enable_site::{interrupted, is_entry};
 use model::slice::SliceKind;
 
-/// Interrupts that were pending together follow each other with nothing but the way out of one and into the next
-/// between them: closer than this, they were let in at the same place.
-const ADJACENT: i64 = 100_000;
+/// Interrupts that were pending together follow each other with nothing but the way out of one and
+/// into the next between them: closer than this, they were let in at the same place.
+const MAX_ADJACENT_NS: i64 = 100_000;
 
-/// The stretches of time, between expected time and the timer's interrupt, in which interrupts were off.
+/// The stretches of time, between expected time and the timer's interrupt, in which interrupts were
+/// off.
 pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
     let Some(expiry) = &case.path.expiry else { return Spans::new(Vec::new()) };
     let until = expiry.interrupt.min(case.to);
@@ -37,7 +39,8 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
 }
 
 fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Option<(i64, i64, Cause)> {
-    // An idle CPU always lets interrupts in at the same place, when it has left its state: that is no proof.
+    // An idle CPU always lets interrupts in at the same place, when it has left its state: that is
+    // no proof.
     let expiry = case.path.expiry.as_ref().filter(|expiry| expiry.pid != 0)?;
     let (frames, enables) = case.stack_of(case.home(), expiry.index)?;
     let stack = frames.get(enables?..)?;
@@ -52,11 +55,12 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     let on = events[..before].iter().rev().find(|event| event.time.0 < begun && proves_on(event));
     let start = on.map_or(case.from, |event| event.time.0.max(case.from));
     // Every switch ends there: however often, it tells nothing of one virtual CPU's stops.
-    if function == SWITCHED && is_virtual(case.host) {
+    if function == AFTER_SWITCH && is_virtual(case.host) {
         return None;
     }
     let begun = before_the_switch(&events[..before], begun, function);
-    // Found behind such an instruction or not: a machine that stood still for most of it had the time from outside.
+    // Found behind such an instruction or not: a machine that stood still for most of it had the
+    // time from outside.
     let stopped = case.silent.covered(start, begun, |stop| *stop == Stop::Proven);
     if stopped.saturating_mul(2) > begun.saturating_sub(start) {
         return None;
@@ -71,19 +75,21 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     (start < begun).then_some((start, begun, cause))
 }
 
-/// What lies between a switch and the end of its own section with interrupts off is bounded work: a CPU that takes far
-/// longer there did not run it. What lies before the switch is the scheduler's.
+/// What lies between a switch and the end of its own section with interrupts off is bounded work: a
+/// CPU that takes far longer there did not run it. What lies before the switch is the scheduler's.
 fn before_the_switch(before: &[&Named], begun: i64, function: &str) -> i64 {
     let end = before.partition_point(|event| event.time.0 < begun);
     let last = before[..end].iter().rev().find(|event| matches!(event.what, What::Switch { .. }));
     match last {
-        Some(switch) if function == SWITCHED && begun.saturating_sub(switch.time.0) > BOUND => switch.time.0,
+        Some(switch) if function == AFTER_SWITCH && begun.saturating_sub(switch.time.0) > MAX_BOUNDED_NS => {
+            switch.time.0
+        }
         _ => begun,
     }
 }
 
 /// Lets interrupts in after a switch (kernel/sched/core.c).
-const SWITCHED: &str = "finish_task_switch";
+const AFTER_SWITCH: &str = "finish_task_switch";
 
 /// When the first of the interrupts began that were let in together with the one at `until`.
 fn first_of_cluster(before: &[&Named], until: i64) -> i64 {
@@ -92,7 +98,7 @@ fn first_of_cluster(before: &[&Named], until: i64) -> i64 {
     for event in before.iter().rev() {
         match &event.what {
             What::VectorExit { .. } | What::IrqExit { .. } | What::IpiExit { .. } => {
-                if !open && begun.saturating_sub(event.time.0) > ADJACENT {
+                if !open && begun.saturating_sub(event.time.0) > MAX_ADJACENT_NS {
                     break;
                 }
                 open = true;
@@ -102,7 +108,8 @@ fn first_of_cluster(before: &[&Named], until: i64) -> i64 {
                 open = false;
             }
             _ if open || event.context.hard_irq() || event.context.nmi() => {}
-            // Raising softirqs and waking their thread is part of the way out, with interrupts still off.
+            // Raising softirqs and waking their thread is part of the way out, with interrupts
+            // still off.
             _ if event.context.irqs_off() => {}
             _ => break,
         }

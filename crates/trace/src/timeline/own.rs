@@ -1,31 +1,38 @@
-//! Paths of bounded work, above all the measuring thread's own: from its clock read to its sleep, and from its timer back to
-//! its clock. It passes them in every cycle, and the run has measured what they cost. A CPU that needs far longer there did
-//! not run: something outside stopped it, and the name of the place says nothing.
+//! Paths of bounded work, above all the measuring thread's own: from its clock read to its sleep,
+//! and from its timer back to its clock. It passes them in every cycle, and the run has measured
+//! what they cost. A CPU that needs far longer there did not run: something outside stopped it, and
+//! the name of the place says nothing.
 //!
-//! Sources: kernel/time/hrtimer.c (`do_nanosleep`), kernel/sched/core.c (`__schedule`), kernel/entry/common.c.
+//! Sources: kernel/time/hrtimer.c (`do_nanosleep`), kernel/sched/core.c (`__schedule`),
+//! kernel/entry/common.c.
 
 use super::case::{Case, Cause};
-use super::frames::is_core_timer;
-use super::state::{Hard, Stretch, Top};
+use super::kernel_functions::is_core_timer;
+use super::state::{Hard, RunningContext, Stretch};
 use model::run::Run;
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// What a path of bounded work takes at the very most between two events; a CPU that needs longer stood still.
-pub(super) const BOUND: i64 = 1_000_000;
+/// What a path of bounded work takes at the very most between two events; a CPU that needs longer
+/// stood still.
+pub(super) const MAX_BOUNDED_NS: i64 = 1_000_000;
 
-/// How many times the measured cost the own path may take: cold caches, and events that are recorded on the way.
-const TIMES: i64 = 4;
+/// How many times the measured cost the own path may take: cold caches, and events that are
+/// recorded on the way.
+const COST_FACTOR: i64 = 4;
 
-/// Below this the own path is believed whatever was measured: a few cache misses and a tick's work on the way.
-const LEAST: i64 = 100_000;
+/// Below this the own path is believed whatever was measured: a few cache misses and a tick's work
+/// on the way.
+const MIN_COST_NS: i64 = 100_000;
 
-/// What the measuring threads' own path was measured to cost; unknown where a run did not measure it.
+/// What the measuring threads' own path was measured to cost; unknown where a run did not measure
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost(Option<Nanos>);
 
 impl Cost {
-    /// By the run's own account: a median wake-up as it was armed, a turn of the loop, a read of the clock.
+    /// By the run's own account: a median wake-up as it was armed, a turn of the loop, a read of
+    /// the clock.
     pub fn of(run: &Run) -> Cost {
         let medians = run.recorder.iter().flat_map(|recorder| recorder.median_ns).flatten();
         let (turn, read) = (run.overhead.loop_ns, run.overhead.clock_read_ns);
@@ -35,7 +42,8 @@ impl Cost {
 
     /// What the path takes at the very most between two events.
     pub(super) fn bound(self) -> i64 {
-        self.0.map_or(BOUND, |ns| ns.0.saturating_mul(TIMES).clamp(LEAST, BOUND))
+        self.0
+            .map_or(MAX_BOUNDED_NS, |ns| ns.0.saturating_mul(COST_FACTOR).clamp(MIN_COST_NS, MAX_BOUNDED_NS))
     }
 }
 
@@ -44,24 +52,26 @@ pub(super) fn stood_still(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -
     most(case, piece, cause).is_some_and(|most| piece.end.saturating_sub(piece.start) > most)
 }
 
-/// Whether a CPU that stood still there was stopped: nothing inside can hold it up for so long. Before a switch a thread may have
-/// had preemption off without a sign of it.
+/// Whether a CPU that stood still there was stopped: nothing inside can hold it up for so long.
+/// Before a switch a thread may have had preemption off without a sign of it.
 pub(super) fn is_stop(piece: &Stretch<'_>, cause: &Cause) -> bool {
     let held = matches!(cause.kind, SliceKind::Switch | SliceKind::PageFault | SliceKind::TimerSoftirq);
-    !held && piece.end.saturating_sub(piece.start) > 4 * BOUND
+    !held && piece.end.saturating_sub(piece.start) > 4 * MAX_BOUNDED_NS
 }
 
 /// What the work of a cause takes at the very most between two events; none if it has no bound.
 fn most(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -> Option<i64> {
-    let own = if case.window.own { case.own } else { BOUND };
+    let own = if case.window.own { case.own } else { MAX_BOUNDED_NS };
     let known = match (cause.kind, &piece.top) {
         (SliceKind::Switch | SliceKind::ReturnToUser, _) => Some(own),
-        (SliceKind::TimerIrq, Top::Hard(Hard { timer: None | Some("hrtimer_wakeup"), .. })) => Some(own),
-        (SliceKind::TimerIrq, _) => Some(BOUND),
+        (SliceKind::TimerIrq, RunningContext::Hard(Hard { timer: None | Some("hrtimer_wakeup"), .. })) => {
+            Some(own)
+        }
+        (SliceKind::TimerIrq, _) => Some(MAX_BOUNDED_NS),
         // A softirq is known by its entry and exit, and a timer's function in it may work for long.
-        (SliceKind::TimerSoftirq, Top::Soft { function, .. }) if !is_bounded(function) => None,
-        (SliceKind::TimerSoftirq, _) => Some(BOUND),
-        (SliceKind::PageFault, _) if case.window.own => Some(BOUND),
+        (SliceKind::TimerSoftirq, RunningContext::Soft { function, .. }) if !is_bounded(function) => None,
+        (SliceKind::TimerSoftirq, _) => Some(MAX_BOUNDED_NS),
+        (SliceKind::PageFault, _) if case.window.own => Some(MAX_BOUNDED_NS),
         _ => None,
     };
     known.or_else(|| section(case, cause))
@@ -79,7 +89,7 @@ fn section(case: &Case<'_>, cause: &Cause) -> Option<i64> {
     if own && !balances() {
         return Some(case.own);
     }
-    (sections && goes_to_sleep(&cause.who.function)).then_some(BOUND)
+    (sections && goes_to_sleep(&cause.who.function)).then_some(MAX_BOUNDED_NS)
 }
 
 /// Whether what a softirq is in is its own work or that of a timer which only wakes.
@@ -115,7 +125,8 @@ fn goes_to_sleep(function: &str) -> bool {
         )
 }
 
-/// Moves threads between CPUs, which a thread that goes to sleep may have to do, and which may take long.
+/// Moves threads between CPUs, which a thread that goes to sleep may have to do, and which may take
+/// long.
 fn is_balancing(frame: &str) -> bool {
     frame.contains("balance") || frame.contains("update_blocked_averages") || frame.contains("pull_rt_task")
 }
@@ -145,14 +156,15 @@ mod tests {
 
     #[test]
     fn the_bound_is_a_few_times_the_measured_cost() {
-        assert_eq!(Cost::default().bound(), BOUND);
-        assert_eq!(Cost::of(&Run::default()).bound(), BOUND);
-        assert_eq!(cost(5_000).bound(), LEAST);
+        assert_eq!(Cost::default().bound(), MAX_BOUNDED_NS);
+        assert_eq!(Cost::of(&Run::default()).bound(), MAX_BOUNDED_NS);
+        assert_eq!(cost(5_000).bound(), MIN_COST_NS);
         assert_eq!(cost(59_910).bound(), 240_000);
-        assert_eq!(cost(i64::MAX).bound(), BOUND);
+        assert_eq!(cost(i64::MAX).bound(), MAX_BOUNDED_NS);
     }
 
-    /// The timer is armed, the CPU stops, and the interrupt comes where arming it let interrupts in.
+    /// The timer is armed, the CPU stops, and the interrupt comes where arming it let interrupts
+    /// in.
     fn arming(function: &str) -> String {
         format!(
             "-40   1 50 d  switch swapper/0/120 R rt/50/19

@@ -1,7 +1,8 @@
-//! The landmarks of one wake-up: the timer's interrupt, its expiry, the waking, the switch, and on which CPUs.
+//! The landmarks of one wake-up: the timer's interrupt, its expiry, the waking, the switch, and on
+//! which CPUs.
 //!
-//! Sources: kernel/time/hrtimer.c (`__run_hrtimer` calls the timer's function between its two events),
-//! kernel/sched/core.c (`try_to_wake_up`, `__schedule`).
+//! Sources: kernel/time/hrtimer.c (`__run_hrtimer` calls the timer's function between its two
+//! events), kernel/sched/core.c (`try_to_wake_up`, `__schedule`).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::window::Window;
 use model::units::Cpu;
 
 /// Migrations that are followed: more of them are no path of a thread's.
-const MOVES: usize = 64;
+const MAX_MIGRATIONS: usize = 64;
 
 /// The events of a window by CPU, in order of time.
 pub(super) type PerCpu<'w> = BTreeMap<Cpu, Vec<&'w Named>>;
@@ -29,10 +30,11 @@ pub(super) fn per_cpu(window: &Window) -> PerCpu<'_> {
 
 /// Where a timer expired that woke the thread.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Expiry {
+pub(super) struct ExpiryEvent {
     /// When its function was called.
     pub time: i64,
-    /// The interrupt that brought it: when it was entered, or what raised its softirq; the expiry itself if unknown.
+    /// The interrupt that brought it: when it was entered, or what raised its softirq; the expiry
+    /// itself if unknown.
     pub interrupt: i64,
     /// Whether it expired in a softirq.
     pub soft: bool,
@@ -48,8 +50,9 @@ pub(super) struct Expiry {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Path {
     /// Where the timer expired.
-    pub expiry: Option<Expiry>,
-    /// When the thread started the timer, if only after the expected time: until then it was at its last cycle.
+    pub expiry: Option<ExpiryEvent>,
+    /// When the thread started the timer, if only after the expected time: until then it was at its
+    /// last cycle.
     pub asleep: Option<i64>,
     /// When the thread was woken.
     pub waking: Option<i64>,
@@ -57,14 +60,15 @@ pub(super) struct Path {
     pub waker: Option<(i32, bool)>,
     /// From when on it was in a run queue: woken, or preempted since before.
     pub queued: Option<i64>,
-    /// Each time at which it came into a run queue, ascending: woken, or right before it was preempted.
+    /// Each time at which it came into a run queue, ascending: woken, or right before it was
+    /// preempted.
     pub runnable: Vec<i64>,
     /// When it was switched to.
     pub switch: Option<i64>,
     /// The switch's place among the events of its CPU.
     pub switch_index: Option<usize>,
     /// The CPUs to look at, each from a time on, the first from the beginning.
-    pub legs: Vec<(i64, Cpu)>,
+    pub cpu_intervals: Vec<(i64, Cpu)>,
 }
 
 /// Finds them between the two times.
@@ -108,14 +112,15 @@ pub(super) fn find(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Pa
         _ => queued,
     });
     path.switch_index = switch.map(|(_, index, _)| index);
-    path.legs = legs(window, waking.map(|found| found.2), switch.map(|found| found.2), home, to);
+    path.cpu_intervals =
+        cpu_intervals(window, waking.map(|found| found.2), switch.map(|found| found.2), home, to);
     path
 }
 
 type Found<'w> = (Cpu, usize, &'w Named);
 
-/// From when on a waking is the one that was to come: a thread that was still at its last cycle starts its timer only
-/// after the expected time, and what woke it before was something else.
+/// From when on a waking is the one that was to come: a thread that was still at its last cycle
+/// starts its timer only after the expected time, and what woke it before was something else.
 fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Option<i64> {
     let starts = |event: &Named| {
         let own = event.pid == window.victim.pid && !event.context.hard_irq() && !event.context.soft_irq();
@@ -124,7 +129,8 @@ fn asleep(window: &Window, cpus: &PerCpu<'_>, from: i64, to: i64) -> Option<i64>
     first(cpus, window.cpu, from, to, starts).map(|(.., event)| event.time.0)
 }
 
-/// The first such event between the two times, inclusive; of several at one time the one of the CPU.
+/// The first such event between the two times, inclusive; of several at one time the one of the
+/// CPU.
 fn first<'w>(
     cpus: &PerCpu<'w>,
     home: Cpu,
@@ -142,7 +148,7 @@ fn first<'w>(
 }
 
 /// The timer inside whose expiry the event at `index` lies.
-fn expiry(events: &[&Named], index: usize, from: i64) -> Option<Expiry> {
+fn expiry(events: &[&Named], index: usize, from: i64) -> Option<ExpiryEvent> {
     let waking = events.get(index)?;
     let mut closed = 0usize;
     for (at, event) in events[..index].iter().enumerate().rev().take(256) {
@@ -161,7 +167,7 @@ fn expiry(events: &[&Named], index: usize, from: i64) -> Option<Expiry> {
     hardware(events, index)
 }
 
-fn of_timer(events: &[&Named], index: usize, from: i64) -> Expiry {
+fn of_timer(events: &[&Named], index: usize, from: i64) -> ExpiryEvent {
     let event = events[index];
     let soft = !event.context.hard_irq();
     let vec = if matches!(event.what, What::WheelEntry { .. }) { 1 } else { 8 };
@@ -175,7 +181,7 @@ fn of_timer(events: &[&Named], index: usize, from: i64) -> Expiry {
     let cause = if soft { raised() } else { Some(index) };
     let entry = cause.map(|at| entry_of(events, at));
     let time = event.time.0;
-    Expiry {
+    ExpiryEvent {
         time,
         interrupt: entry.map_or(time, |(interrupt, _)| interrupt).min(time),
         soft,
@@ -185,7 +191,8 @@ fn of_timer(events: &[&Named], index: usize, from: i64) -> Expiry {
     }
 }
 
-/// When the hard interrupt around an event was entered, and how deep preemption was off in what it interrupted.
+/// When the hard interrupt around an event was entered, and how deep preemption was off in what it
+/// interrupted.
 fn entry_of(events: &[&Named], index: usize) -> (i64, u8) {
     let own = (events[index].time.0, events[index].preempt);
     if !events[index].context.hard_irq() {
@@ -205,13 +212,13 @@ fn entry_of(events: &[&Named], index: usize) -> (i64, u8) {
 }
 
 /// A waking by an interrupt without a timer's expiry around it.
-fn hardware(events: &[&Named], index: usize) -> Option<Expiry> {
+fn hardware(events: &[&Named], index: usize) -> Option<ExpiryEvent> {
     let event = events[index];
     if !event.context.hard_irq() {
         return None;
     }
     let (interrupt, preempt) = entry_of(events, index);
-    Some(Expiry { time: event.time.0, interrupt, soft: false, preempt, pid: event.pid, index })
+    Some(ExpiryEvent { time: event.time.0, interrupt, soft: false, preempt, pid: event.pid, index })
 }
 
 /// From when on the thread was in a run queue.
@@ -243,7 +250,8 @@ fn queued(cpus: &PerCpu<'_>, victim: i32, waking: Option<i64>, from: i64, to: i6
     last.filter(|&(_, runnable)| runnable).map(|_| from)
 }
 
-/// The window's first event, where the first that is told of the thread is the switch to it: nothing else lets it run.
+/// The window's first event, where the first that is told of the thread is the switch to it:
+/// nothing else lets it run.
 fn waits_from_before(cpus: &PerCpu<'_>, victim: i32) -> Option<i64> {
     let of_it = |event: &&&Named| match &event.what {
         What::Switch { prev, next, .. } => prev.pid == victim || next.pid == victim,
@@ -271,27 +279,27 @@ fn runnable(cpus: &PerCpu<'_>, victim: i32) -> Vec<i64> {
 }
 
 /// Which CPU had the wake-up when.
-fn legs(
+fn cpu_intervals(
     window: &Window,
     waking: Option<&Named>,
     switch: Option<&Named>,
     home: Cpu,
     to: i64,
 ) -> Vec<(i64, Cpu)> {
-    let mut legs = vec![(i64::MIN, home)];
+    let mut intervals = vec![(i64::MIN, home)];
     if let Some(Named { time, what: What::Waking { target, .. }, .. }) = waking {
-        legs.push((time.0, *target));
+        intervals.push((time.0, *target));
         let end = switch.map_or(to, |event| event.time.0);
         let moved = window.events.iter().filter(|event| (time.0..=end).contains(&event.time.0));
         let moves = moved.filter_map(|event| match event.what {
             What::Migrate { pid, to, .. } if pid == window.victim.pid => Some((event.time.0, to)),
             _ => None,
         });
-        legs.extend(moves.take(MOVES));
+        intervals.extend(moves.take(MAX_MIGRATIONS));
     }
     if let Some(event) = switch {
-        legs.push((event.time.0, event.cpu));
+        intervals.push((event.time.0, event.cpu));
     }
-    legs.sort_by_key(|leg| leg.0);
-    legs
+    intervals.sort_by_key(|leg| leg.0);
+    intervals
 }

@@ -1,14 +1,17 @@
-//! Threads that go before the victim: by a priority that events tell, or by one that the scheduler knew and no event told.
+//! Threads that go before the victim: by a priority that events tell, or by one that the scheduler
+//! knew and no event told.
 //!
-//! A change by `sched_setscheduler` has no event. But when the victim was put into the run queue, the scheduler marked the
-//! current thread to be switched away from, unless that one's priority was not below: the mark is in every event after it.
+//! A change by `sched_setscheduler` has no event. But when the victim was put into the run queue,
+//! the scheduler marked the current thread to be switched away from, unless that one's priority was
+//! not below: the mark is in every event after it.
 //!
-//! Source: kernel/sched/core.c (`ttwu_do_activate`, `wakeup_preempt`), include/linux/trace_events.h (`TRACE_FLAG_NEED_RESCHED`).
+//! Source: kernel/sched/core.c (`ttwu_do_activate`, `wakeup_preempt`), include/linux/trace_events.h
+//! (`TRACE_FLAG_NEED_RESCHED`).
 
 use super::case::{Case, Cause};
-use super::frames::named;
 use super::inherited;
 use super::interrupted::{Found, found, working};
+use super::kernel_functions::named;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
@@ -31,14 +34,16 @@ pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cau
     Cause { stack: stack.to_vec(), ..Cause::new(SliceKind::Thread, named(thread, &stack[0]), evidence) }
 }
 
-/// Whether the events up to the piece show that the thread, current since before, was never to be switched away from,
-/// although the victim was in the run queue.
+/// Whether the events up to the piece show that the thread, current since before, was never to be
+/// switched away from, although the victim was in the run queue.
 pub(super) fn no_switch_due(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> bool {
     let Some(queued) = case.path.queued.filter(|&queued| piece.since <= queued) else { return false };
     if case.path.switch.is_some_and(|switch| switch <= piece.start) {
         return false;
     }
-    let Some(&(_, cpu)) = case.path.legs.iter().rev().find(|leg| leg.0 <= piece.start) else { return false };
+    let Some(&(_, cpu)) = case.path.cpu_intervals.iter().rev().find(|leg| leg.0 <= piece.start) else {
+        return false;
+    };
     let events = case.events(cpu);
     let end = events.partition_point(|event| event.time.0 <= piece.start);
     let tells = |event: &&&Named| {

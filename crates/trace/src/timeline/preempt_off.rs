@@ -1,16 +1,19 @@
-//! Why a thread of lower priority had the CPU: it had preemption off, or the kernel does not preempt its own code.
+//! Why a thread of lower priority had the CPU: it had preemption off, or the kernel does not
+//! preempt its own code.
 //!
-//! The stack at the switch to the victim names the function that let preemption in again: `preempt_enable` and its like call
-//! the scheduler at once when a switch is due, so below the scheduler's frames stands whoever had preemption off. Where the
-//! kernel preempts late (none, voluntary), that is only the place at which it asked; the place where the timer's interrupt
-//! found the thread is the nearer one. The way out of an interrupt calls the scheduler, too, but says nothing of who had
-//! preemption off.
+//! The stack at the switch to the victim names the function that let preemption in again:
+//! `preempt_enable` and its like call the scheduler at once when a switch is due, so below the
+//! scheduler's frames stands whoever had preemption off. Where the kernel preempts late (none,
+//! voluntary), that is only the place at which it asked; the place where the timer's interrupt
+//! found the thread is the nearer one. The way out of an interrupt calls the scheduler, too, but
+//! says nothing of who had preemption off.
 //!
-//! Sources: include/linux/preempt.h, kernel/sched/core.c (`preempt_schedule`, `__cond_resched`), kernel/entry.
+//! Sources: include/linux/preempt.h, kernel/sched/core.c (`preempt_schedule`, `__cond_resched`),
+//! kernel/entry.
 
 use super::case::{Case, Cause};
-use super::frames::{is_entry_code, is_lock_helper, is_scheduler, named};
 use super::interrupted::{Found, found, working};
+use super::kernel_functions::{is_entry_code, is_lock_helper, is_scheduler, named};
 use super::spans::Spans;
 use super::spinning;
 use super::state::Stretch;
@@ -20,20 +23,22 @@ use model::slice::SliceKind;
 use model::units::Cpu;
 use model::vocabulary::Preempt;
 
-/// Beyond this, a thread that let preemption in at the end had it off; below, it may just have been switched.
-const SHORT: i64 = 50_000;
+/// Beyond this, a thread that let preemption in at the end had it off; below, it may just have been
+/// switched.
+const MAX_SWITCH_NS: i64 = 50_000;
 
 /// How the evidence begins where nothing had preemption off, and the kernel's model is the cause.
 pub const NOT_PREEMPTED: &str = "the kernel does not preempt its own code";
 
-/// What a thread of lower priority did that runs on from before the victim was runnable; none without proof.
+/// What a thread of lower priority did that runs on from before the victim was runnable; none
+/// without proof.
 pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
     let queued = case.path.queued.filter(|&queued| stretch.since <= queued)?;
     if case.path.switch.is_some_and(|switch| switch <= stretch.start) {
         return None;
     }
     let until = case.path.switch.unwrap_or(case.to);
-    let long = until.saturating_sub(queued) > SHORT;
+    let long = until.saturating_sub(queued) > MAX_SWITCH_NS;
     let seen = Seen::new(case, stretch, current, queued);
     if let (Found::Kernel(frames), true) = (seen.found, seen.held || long) {
         if spinning::spins(case, frames) {
@@ -53,7 +58,8 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     Some(Cause { stack: stack.to_vec(), ..Cause::new(SliceKind::PreemptOff, who, evidence) })
 }
 
-/// What a thread below the one that runs the timer's softirq did, found by the interrupt that raised it.
+/// What a thread below the one that runs the timer's softirq did, found by the interrupt that
+/// raised it.
 pub(super) fn before_softirq(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Cause> {
     let expiry = case.path.expiry.as_ref().filter(|expiry| expiry.soft && expiry.preempt > 0)?;
     let goes_on = !current.idle() && stretch.since <= expiry.interrupt;
@@ -97,8 +103,8 @@ impl<'w> Seen<'w> {
         }
     }
 
-    /// A stretch in kernel code that nothing kept from being preempted but the kernel's model; none where the thread was
-    /// found in user mode, from which every kernel takes it away.
+    /// A stretch in kernel code that nothing kept from being preempted but the kernel's model; none
+    /// where the thread was found in user mode, from which every kernel takes it away.
     fn unpreempted(&self) -> Option<(&'w [String], String)> {
         if self.found == Found::User {
             return None;
@@ -126,12 +132,13 @@ impl<'w> Seen<'w> {
     }
 }
 
-/// Whether an interrupt found preemption off: the timer's, or the first after a waking from elsewhere.
+/// Whether an interrupt found preemption off: the timer's, or the first after a waking from
+/// elsewhere.
 fn held(case: &Case<'_>, stretch: &Stretch, current: Task, queued: i64) -> bool {
     if let Some(expiry) = case.path.expiry.as_ref().filter(|expiry| !expiry.soft) {
         return expiry.preempt > 0 && expiry.pid == current.pid;
     }
-    let Some(&(_, cpu)) = case.path.legs.iter().rev().find(|leg| leg.0 <= stretch.start) else {
+    let Some(&(_, cpu)) = case.path.cpu_intervals.iter().rev().find(|leg| leg.0 <= stretch.start) else {
         return false;
     };
     let events = case.events(cpu);
@@ -145,7 +152,7 @@ fn held(case: &Case<'_>, stretch: &Stretch, current: Task, queued: i64) -> bool 
 
 /// The stack at the switch from this thread to the victim, and whether the thread slept of itself.
 fn at_switch<'w>(case: &Case<'w>, current: Task) -> Option<(&'w [String], bool)> {
-    let (index, cpu) = (case.path.switch_index?, case.path.legs.last()?.1);
+    let (index, cpu) = (case.path.switch_index?, case.path.cpu_intervals.last()?.1);
     let What::Switch { prev, state, .. } = &case.events(cpu).get(index)?.what else { return None };
     let frames = case.stack_of(cpu, index).map_or(&[][..], |(frames, _)| frames);
     (prev.pid == current.pid).then_some((frames, !matches!(state, 0 | 256)))
@@ -180,11 +187,12 @@ pub(super) fn toggled(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
 }
 
 /// Frames of the tracing itself that stand above the scheduler's at most.
-const TRACING: usize = 8;
+const MAX_TRACING_FRAMES: usize = 8;
 
-/// The frame of whoever called the scheduler to let it preempt; none where an interrupt or a sleep did.
+/// The frame of whoever called the scheduler to let it preempt; none where an interrupt or a sleep
+/// did.
 fn let_in(frames: &[String]) -> Option<usize> {
-    let scheduler = frames.iter().take(TRACING).position(|frame| is_scheduler(frame)).unwrap_or(0);
+    let scheduler = frames.iter().take(MAX_TRACING_FRAMES).position(|frame| is_scheduler(frame)).unwrap_or(0);
     let below = frames[scheduler..].iter().position(|frame| !is_scheduler(frame) || is_entry_code(frame));
     let top = scheduler + below?;
     let helped = frames[top..].iter().position(|frame| !is_lock_helper(frame) && !is_scheduler(frame))?;
@@ -280,7 +288,8 @@ mod tests {
         );
     }
 
-    /// A fair worker whose work item has preemption off: nothing else keeps a real-time thread from its CPU.
+    /// A fair worker whose work item has preemption off: nothing else keeps a real-time thread from
+    /// its CPU.
     #[test]
     fn a_work_item_with_preemption_off_is_a_section() {
         let item = |depth: u8, stack: &str| {

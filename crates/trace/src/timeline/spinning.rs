@@ -1,17 +1,19 @@
 //! Waiting for a lock that another CPU holds: the waiter has the CPU, and is not the one to blame.
 //!
-//! The kernel has an event of it only where a queue of waiters forms, and in a guest that sees a hypervisor none at all. What
-//! proves the wait then is the place where the timer's interrupt found the waiter; or, where it waited with interrupts
-//! off, that it went on with giving a raw lock free right after another CPU had come out of such a section of its own. Who
-//! holds a lock is in no event: the slice has no name, and its evidence says who ran on the other CPUs meanwhile, for a
+//! The kernel has an event of it only where a queue of waiters forms, and in a guest that sees a
+//! hypervisor none at all. What proves the wait then is the place where the timer's interrupt found
+//! the waiter; or, where it waited with interrupts off, that it went on with giving a raw lock free
+//! right after another CPU had come out of such a section of its own. Who holds a lock is in no
+//! event: the slice has no name, and its evidence says who ran on the other CPUs meanwhile, for a
 //! holder of such a lock is on a CPU.
 //!
-//! Sources: kernel/locking/qspinlock.c, arch/x86/include/asm/qspinlock.h (`virt_spin_lock`), include/linux/spinlock_api_smp.h.
+//! Sources: kernel/locking/qspinlock.c, arch/x86/include/asm/qspinlock.h (`virt_spin_lock`),
+//! include/linux/spinlock_api_smp.h.
 
 use std::collections::BTreeMap;
 
 use super::case::{Case, Cause};
-use super::frames::{is_lock_helper, passes_time, spins_for_lock, unlocks_raw};
+use super::kernel_functions::{is_lock_helper, passes_time, spins_for_lock, unlocks_raw};
 use super::state::stretches;
 use super::tasks::is_stopper;
 use crate::event::{Named, What};
@@ -20,13 +22,14 @@ use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 /// Threads on other CPUs that are told, those that ran longest.
-const TOLD: usize = 4;
-/// A lock given free on one CPU is taken on another within this time, or within a tenth of the wait on a slow machine.
-const HANDED_ON: i64 = 50_000;
+const MAX_CPUS_LISTED: usize = 4;
+/// A lock given free on one CPU is taken on another within this time, or within a tenth of the wait
+/// on a slow machine.
+const MAX_HANDOVER_NS: i64 = 50_000;
 /// Interrupts that have to find preemption off, one after the other, before that is one section.
-const IN_A_ROW: usize = 3;
+const MIN_STACKS_IN_A_ROW: usize = 3;
 /// Periods of the tick after which a busy CPU without a tick has interrupts off.
-const TICKS: i64 = 3;
+const MIN_TICKS: i64 = 3;
 
 /// Whether these functions, innermost first, wait for a lock by spinning.
 pub(super) fn spins(case: &Case<'_>, frames: &[String]) -> bool {
@@ -67,16 +70,16 @@ fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
         }));
     }
     ran.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let more = ran.len().saturating_sub(TOLD);
-    let mut told: Vec<String> = ran.into_iter().take(TOLD).map(|(_, thread)| thread).collect();
+    let more = ran.len().saturating_sub(MAX_CPUS_LISTED);
+    let mut told: Vec<String> = ran.into_iter().take(MAX_CPUS_LISTED).map(|(_, thread)| thread).collect();
     if more > 0 {
         told.push(format!("{more} more"));
     }
     if told.is_empty() { "no thread that the events show".to_owned() } else { told.join(", ") }
 }
 
-/// What of a section with interrupts off was a wait: all of it up to the moment at which another CPU came out of its own,
-/// if the section ended with giving a raw lock free right after that.
+/// What of a section with interrupts off was a wait: all of it up to the moment at which another
+/// CPU came out of its own, if the section ended with giving a raw lock free right after that.
 pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i64, Cause)> {
     let (start, end, cause) = section;
     let unlocks =
@@ -89,10 +92,11 @@ pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i
     vec![(start, from, cause.clone()), (from, to, waited), (to, end, cause)]
 }
 
-/// The section of another CPU that this one ended right behind: when both were in theirs, and what says so.
+/// The section of another CPU that this one ended right behind: when both were in theirs, and what
+/// says so.
 fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, String)> {
     let half = end.saturating_sub(start) / 2;
-    let close = HANDED_ON.max(end.saturating_sub(start) / 10);
+    let close = MAX_HANDOVER_NS.max(end.saturating_sub(start) / 10);
     let others = case.cpus.iter().filter(|(cpu, _)| **cpu != case.home());
     let sections = others.filter_map(|(&cpu, events)| {
         let off = || {
@@ -111,16 +115,16 @@ fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, St
         .max_by_key(|(from, to, _)| to - from)
 }
 
-/// A thread that did nothing up to shortly before `end`, with interrupts off: ticks were missed, or its own stack shows
-/// where it gave a raw lock free. An interrupt that was pending comes a moment after that, so of two sections that end
-/// together the one that began later waited for the other.
+/// A thread that did nothing up to shortly before `end`, with interrupts off: ticks were missed, or
+/// its own stack shows where it gave a raw lock free. An interrupt that was pending comes a moment
+/// after that, so of two sections that end together the one that began later waited for the other.
 fn silent(case: &Case<'_>, cpu: Cpu, events: &[&Named], end: i64, close: i64) -> Option<(i64, i64)> {
     let after = events.partition_point(|event| event.time.0 < end.saturating_sub(close));
-    let first = events.get(after).filter(|event| event.time.0 <= end.saturating_add(HANDED_ON))?;
+    let first = events.get(after).filter(|event| event.time.0 <= end.saturating_add(MAX_HANDOVER_NS))?;
     let last = events.get(after.checked_sub(1)?)?;
     let own = case.events(case.home());
     let begun = own[..own.partition_point(|event| event.time.0 < end)].last().map(|event| event.time);
-    let together = first.time.0 > end.saturating_sub(HANDED_ON);
+    let together = first.time.0 > end.saturating_sub(MAX_HANDOVER_NS);
     if together && begun.is_none_or(|begun| begun <= last.time) {
         return None;
     }
@@ -129,7 +133,7 @@ fn silent(case: &Case<'_>, cpu: Cpu, events: &[&Named], end: i64, close: i64) ->
     let tickless = CpuSet::parse(&case.host.nohz_full).unwrap_or_default().contains(cpu);
     let tick = (1_000_000_000 / i64::from(hz)).max(1);
     let ticks = first.time.0.saturating_sub(last.time.0) / tick;
-    let missed = || ticks >= TICKS && !tickless && is_entry(first);
+    let missed = || ticks >= MIN_TICKS && !tickless && is_entry(first);
     let gave = || {
         (after..events.len()).take(8).any(|at| {
             let stack = case.stack_of(cpu, at);
@@ -140,7 +144,8 @@ fn silent(case: &Case<'_>, cpu: Cpu, events: &[&Named], end: i64, close: i64) ->
     (busy && (missed() || gave())).then_some((last.time.0, first.time.0))
 }
 
-/// A thread of which every interrupt found preemption off, until it was seen to have it on shortly before `end`.
+/// A thread of which every interrupt found preemption off, until it was seen to have it on shortly
+/// before `end`.
 fn pinned(events: &[&Named], start: i64, end: i64, close: i64) -> Option<(i64, i64)> {
     let from = events.partition_point(|event| event.time.0 < start);
     let shows_on = |event: &&&Named| {
@@ -156,7 +161,7 @@ fn pinned(events: &[&Named], start: i64, end: i64, close: i64) -> Option<(i64, i
     let out = events[at].time.0;
     let held: Vec<&&Named> = events[from..at].iter().filter(|event| is_entry(event)).collect();
     let pid = held.first()?.pid;
-    let one = pid != 0 && held.len() >= IN_A_ROW && held.iter().all(|event| event.pid == pid);
+    let one = pid != 0 && held.len() >= MIN_STACKS_IN_A_ROW && held.iter().all(|event| event.pid == pid);
     (one && (end.saturating_sub(close)..=end).contains(&out)).then_some((start, out))
 }
 
@@ -174,7 +179,8 @@ mod tests {
         spike.slices.iter().find(|slice| slice.kind == SliceKind::LockContention).cloned().unwrap()
     }
 
-    /// A waiter that the timer's interrupt finds on its way to a raw lock, with preemption off and interrupts on.
+    /// A waiter that the timer's interrupt finds on its way to a raw lock, with preemption off and
+    /// interrupts on.
     fn found(stack: &str) -> Spike {
         let events = format!(
             "-900  0 70 d  switch swapper/0/120 R holder/70/120
@@ -243,7 +249,8 @@ mod tests {
         ] {
             assert_eq!(both(other, UNLOCK), own, "{other}");
         }
-        // Their interrupts come a moment after: of two that end together, the one that began first held it.
+        // Their interrupts come a moment after: of two that end together, the one that began first
+        // held it.
         let together = "20010 0 70 dh vector+ local_timer\n20015 0 70 dh vector- local_timer";
         assert_eq!(both(together, UNLOCK), own);
         let later = both(&format!("{together}\n3 1 60 d1 waking other/62/120"), UNLOCK);
@@ -270,7 +277,8 @@ mod tests {
         };
         let waited = both(&out(1, 19_990), UNLOCK);
         assert_eq!(waited[..2], ["lock-contention 19990", "irqs-off take/waiter 10"]);
-        // Preemption was on, or it came out long before or not before this one: then it may have waited itself.
+        // Preemption was on, or it came out long before or not before this one: then it may have
+        // waited itself.
         for other in [out(0, 19_990), out(1, 17_000), out(1, 20_003), some(5, 1)] {
             assert_eq!(both(&other, UNLOCK)[0], "irqs-off take/waiter 20000", "{other}");
         }

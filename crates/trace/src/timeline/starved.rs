@@ -1,7 +1,9 @@
-//! A real-time thread that is runnable and yet passed over: by the fair server, or by real-time throttling.
+//! A real-time thread that is runnable and yet passed over: by the fair server, or by real-time
+//! throttling.
 //!
-//! From 6.12 on fair threads have a deadline server, and classic throttling is left only with groups
-//! (RT_GROUP_SCHED); before, throttling takes the whole real-time queue off the CPU, which may then even idle.
+//! From 6.12 on fair threads have a deadline server, and classic throttling is left only with
+//! groups (RT_GROUP_SCHED); before, throttling takes the whole real-time queue off the CPU, which
+//! may then even idle.
 //!
 //! Sources: kernel/sched/deadline.c, kernel/sched/rt.c, Documentation/scheduler/sched-rt-group.rst.
 
@@ -10,7 +12,7 @@ use super::inherited;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
-use crate::label::Label;
+use crate::fixed_str::FixedStr;
 use model::run::Host;
 use model::slice::SliceKind;
 
@@ -22,7 +24,8 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     // Whoever came before the victim was runnable may have passed over another, and goes on.
     let comm = if begun { Some(victim.comm) } else { passed_over(case, stretch, current) };
     let comm = comm.filter(|_| (0..100).contains(&victim.prio))?;
-    // It was chosen by the priority that it had then: one that it has given back since was no fair thread's.
+    // It was chosen by the priority that it had then: one that it has given back since was no fair
+    // thread's.
     let chosen = inherited::chosen(case, current, stretch.since);
     if (current.real_time() || chosen.real_time()) && !current.idle() {
         return None;
@@ -44,10 +47,11 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
 }
 
 /// Events before a switch among which somebody who was passed over is looked for.
-const FAR: usize = 256;
+const MAX_EVENTS_BACK: usize = 256;
 
-/// Who was real-time and runnable on the CPU when the thread was switched to: put off it since, and not come back.
-fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Label<16>> {
+/// Who was real-time and runnable on the CPU when the thread was switched to: put off it since, and
+/// not come back.
+fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<FixedStr<16>> {
     let is = |event: &Named| {
         event.time.0 == stretch.since
             && matches!(event.what, What::Switch { next, .. } if next.pid == current.pid)
@@ -58,7 +62,7 @@ fn passed_over(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option<Labe
         near.enumerate().find(|(_, event)| is(event)).map(|(at, _)| (events, from + at))
     })?;
     let mut waiting: Vec<Task> = Vec::new();
-    for event in &events[at.saturating_sub(FAR)..=at] {
+    for event in &events[at.saturating_sub(MAX_EVENTS_BACK)..=at] {
         match event.what {
             What::Switch { prev, state, next } => {
                 waiting.retain(|task| task.pid != prev.pid && task.pid != next.pid);
@@ -118,7 +122,8 @@ mod tests {
         assert_eq!(judged("", None, Some(950_000)), (false, false));
     }
 
-    /// A real-time spinner of equal priority is taken off the CPU for 50 ms, with the victim waiting behind it.
+    /// A real-time spinner of equal priority is taken off the CPU for 50 ms, with the victim
+    /// waiting behind it.
     fn with(host: &Host, next: &str, victim: &str) -> Vec<String> {
         let pid = next.split('/').nth(1).unwrap();
         let events = format!(

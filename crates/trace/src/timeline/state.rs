@@ -1,18 +1,20 @@
-//! One CPU's events to stretches of time, each with the context on top: hard interrupt over softirq over thread.
+//! One CPU's events to stretches of time, each with the context on top: hard interrupt over softirq
+//! over thread.
 //!
-//! What a softirq or a work item has begun belongs to its thread and is set aside with it, for on PREEMPT_RT
-//! softirqs are switched away from. Where an event contradicts what came before it, events are missing: what
-//! lies between the two is [`Top::Unknown`]. Non-maskable interrupts tell of themselves when they end, and are
-//! laid over by whoever asks.
+//! What a softirq or a work item has begun belongs to its thread and is set aside with it, for on
+//! PREEMPT_RT softirqs are switched away from. Where an event contradicts what came before it,
+//! events are missing: what lies between the two is [`RunningContext::Unknown`]. Non-maskable
+//! interrupts tell of themselves when they end, and are laid over by whoever asks.
 //!
 //! Sources: kernel/softirq.c, include/linux/hardirq.h, arch/x86/include/asm/idtentry.h.
 
 use std::collections::HashMap;
 
 use crate::event::{Named, Vector, What};
-use crate::label::Label;
+use crate::fixed_str::FixedStr;
 
-/// Contexts open in one another, beyond which no more are followed: the kernel does not come near it.
+/// Contexts open in one another, beyond which no more are followed: the kernel does not come near
+/// it.
 const DEPTH: usize = 16;
 
 /// Time of one CPU between two of its events.
@@ -29,12 +31,12 @@ pub(super) struct Stretch<'w> {
     /// The idle state that is entered, while the CPU is in it.
     pub idle: Option<u32>,
     /// What ran.
-    pub top: Top<'w>,
+    pub top: RunningContext<'w>,
 }
 
 /// The context that time belongs to.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Top<'w> {
+pub(super) enum RunningContext<'w> {
     /// Events are missing.
     Unknown,
     /// A hard interrupt.
@@ -57,7 +59,7 @@ pub(super) struct Hard<'w> {
     /// Its vector, on x86.
     pub vector: Option<Vector>,
     /// Its handler.
-    pub handler: Option<Label<24>>,
+    pub handler: Option<FixedStr<24>>,
     /// Why another CPU sent it, elsewhere than on x86.
     pub reason: Option<&'w str>,
     /// The function of the timer that expires.
@@ -69,7 +71,7 @@ pub(super) struct Hard<'w> {
 #[derive(Clone, Copy, PartialEq)]
 enum Frame<'w> {
     Vector(Vector),
-    Handler(i32, Label<24>),
+    Handler(i32, FixedStr<24>),
     Reason(&'w str),
     Timer(u64, &'w str),
     Call(&'w str),
@@ -100,7 +102,7 @@ pub(super) fn stretches<'w>(events: &[&'w Named], until: i64) -> Vec<Stretch<'w>
         let whole = machine.agree(event);
         if let Some(mut stretch) = before {
             if !whole {
-                stretch.top = Top::Unknown;
+                stretch.top = RunningContext::Unknown;
             }
             made.push(stretch);
         }
@@ -119,9 +121,9 @@ impl<'w> Machine<'w> {
         Some(Stretch { start, end, pid: self.pid, since, idle: self.idle, top: self.top() })
     }
 
-    fn top(&self) -> Top<'w> {
+    fn top(&self) -> RunningContext<'w> {
         if !self.hard.is_empty() {
-            return Top::Hard(hard(&self.hard));
+            return RunningContext::Hard(hard(&self.hard));
         }
         let frames = self.pid.and_then(|pid| self.threads.get(&pid)).map_or(&[][..], Vec::as_slice);
         let function = |frames: &[(i64, Frame<'w>)]| match frames.last() {
@@ -129,15 +131,16 @@ impl<'w> Machine<'w> {
             _ => "",
         };
         let innermost = frames.iter().rev().find_map(|&(entry, frame)| match frame {
-            Frame::Soft(vec) => Some(Top::Soft { vec, function: function(frames) }),
-            Frame::Call(function) => Some(Top::Call { function, entry }),
-            Frame::Work(function) => Some(Top::Work(function)),
+            Frame::Soft(vec) => Some(RunningContext::Soft { vec, function: function(frames) }),
+            Frame::Call(function) => Some(RunningContext::Call { function, entry }),
+            Frame::Work(function) => Some(RunningContext::Work(function)),
             _ => None,
         });
-        innermost.unwrap_or(Top::Thread)
+        innermost.unwrap_or(RunningContext::Thread)
     }
 
-    /// Brings the state into line with what the event says of its context; false where they contradict each other.
+    /// Brings the state into line with what the event says of its context; false where they
+    /// contradict each other.
     fn agree(&mut self, event: &Named) -> bool {
         let context = event.context;
         if context.nmi() || matches!(event.what, What::Stack { .. } | What::Nmi { .. }) {
@@ -151,8 +154,9 @@ impl<'w> Machine<'w> {
             self.hard.clear();
             self.idle = self.idle.filter(|_| event.pid == 0);
         }
-        // A vector does not enter another interrupt, nor does a thread run in one: its exit was missed. Elsewhere
-        // than on x86 the event of an interrupt between CPUs stands inside that of its handler.
+        // A vector does not enter another interrupt, nor does a thread run in one: its exit was
+        // missed. Elsewhere than on x86 the event of an interrupt between CPUs stands inside that
+        // of its handler.
         let enters = matches!(event.what, What::VectorEntry { .. });
         if !self.hard.is_empty() && (enters || !context.hard_irq()) {
             self.hard.clear();

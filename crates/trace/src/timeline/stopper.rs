@@ -1,9 +1,11 @@
 //! Who asked for the stopper: the thread that woke it, and from which CPU.
 //!
-//! `stop_machine`, a change of affinity and a CPU that goes off line queue their work and wake `migration/N` themselves, so
-//! the waking names them; a balancing softirq wakes it in the context of whatever it interrupted, which asked for nothing.
+//! `stop_machine`, a change of affinity and a CPU that goes off line queue their work and wake
+//! `migration/N` themselves, so the waking names them; a balancing softirq wakes it in the context
+//! of whatever it interrupted, which asked for nothing.
 //!
-//! Source: kernel/stop_machine.c (`cpu_stop_queue_work`, `__cpu_stop_queue_work`), kernel/sched/fair.c (`sched_balance_rq`).
+//! Source: kernel/stop_machine.c (`cpu_stop_queue_work`, `__cpu_stop_queue_work`),
+//! kernel/sched/fair.c (`sched_balance_rq`).
 
 use super::case::{Case, Cause};
 use super::tasks::who;
@@ -18,7 +20,8 @@ pub(super) fn cause(case: &Case<'_>, task: Task, time: i64) -> Cause {
     Cause::new(SliceKind::StopMachine, who, evidence)
 }
 
-/// The stopper with who asked for it at last by the time, and the same in words; nothing where no event tells.
+/// The stopper with who asked for it at last by the time, and the same in words; nothing where no
+/// event tells.
 pub(super) fn asked(case: &Case<'_>, stopper: Who, time: i64) -> (Who, String) {
     let Some(waking) = waking(case, stopper.pid, time) else { return (stopper, String::new()) };
     let from_cpu = Some(waking.cpu);

@@ -68,12 +68,14 @@ pub(super) fn who(task: Task) -> Who {
     Who { comm: task.comm.text().into_owned(), pid: task.pid, prio: task.prio, ..Who::default() }
 }
 
-/// Whether the thread runs `stop_machine` and migrations on its CPU, above every policy (kernel/stop_machine.c).
+/// Whether the thread runs `stop_machine` and migrations on its CPU, above every policy
+/// (kernel/stop_machine.c).
 pub(super) fn is_stopper(task: &Task) -> bool {
     task.comm.text().starts_with("migration/")
 }
 
-/// Whether the thread runs softirqs: `ksoftirqd/N`, and on PREEMPT_RT `ktimers/N` (kernel/softirq.c).
+/// Whether the thread runs softirqs: `ksoftirqd/N`, and on PREEMPT_RT `ktimers/N`
+/// (kernel/softirq.c).
 pub(super) fn runs_softirqs(task: &Task) -> bool {
     let comm = task.comm.text();
     comm.starts_with("ksoftirqd/") || comm.starts_with("ktimers/")

@@ -1,10 +1,11 @@
-//! The tick as a witness: a CPU that runs a thread has one in every period, unless it is tickless or interrupts are off.
+//! The tick as a witness: a CPU that runs a thread has one in every period, unless it is tickless
+//! or interrupts are off.
 //!
 //! Sources: Documentation/timers/no_hz.rst, kernel/time/tick-sched.c.
 
 use super::case::{Case, Cause};
-use super::doubt::is_virtual;
-use super::state::{Stretch, Top};
+use super::state::{RunningContext, Stretch};
+use super::virtual_machine::is_virtual;
 use crate::event::{Named, Vector, What};
 use model::run::Host;
 use model::slice::SliceKind;
@@ -18,7 +19,8 @@ pub(super) fn period(host: &Host) -> i64 {
     host.hz.filter(|&hz| hz > 0).map_or(10_000_000, |hz| 1_000_000_000 / i64::from(hz))
 }
 
-/// Whether a thread, a work item or a softirq would be given time in which several ticks should have come and none did.
+/// Whether a thread, a work item or a softirq would be given time in which several ticks should
+/// have come and none did.
 ///
 /// Either interrupts were off or the virtual CPU did not run, and no event says which.
 pub(super) fn are_missing(case: &Case<'_>, cpu: Cpu, piece: &Stretch<'_>, cause: &Cause) -> bool {
@@ -33,7 +35,9 @@ pub(super) fn are_missing(case: &Case<'_>, cpu: Cpu, piece: &Stretch<'_>, cause:
             | SliceKind::FairServer
             | SliceKind::Throttled
     );
-    let runs = matches!(piece.top, Top::Thread | Top::Work(_) | Top::Soft { .. }) && piece.pid != Some(0);
+    let runs =
+        matches!(piece.top, RunningContext::Thread | RunningContext::Work(_) | RunningContext::Soft { .. })
+            && piece.pid != Some(0);
     let tick = period(case.host);
     let long = piece.end.saturating_sub(piece.start) > tick.saturating_mul(PERIODS);
     let tickless = || CpuSet::parse(&case.host.nohz_full).unwrap_or_default().contains(cpu);
@@ -47,7 +51,8 @@ pub(super) fn are_missing(case: &Case<'_>, cpu: Cpu, piece: &Stretch<'_>, cause:
         && came_around(case.events(cpu), piece.start, piece.end, tick)
 }
 
-/// Whether the tick came in the two periods before or the one after, and whether the CPU goes on within that.
+/// Whether the tick came in the two periods before or the one after, and whether the CPU goes on
+/// within that.
 pub(super) fn came_around(events: &[&Named], start: i64, end: i64, tick: i64) -> bool {
     let within = |from: i64, to: i64| {
         let begin = events.partition_point(|event| event.time.0 < from);

@@ -1,6 +1,7 @@
-//! Why time of a spike is unexplained, in a sentence: stopped from outside, or that it cannot be told.
+//! Why time of a spike is unexplained, in a sentence: stopped from outside, or that it cannot be
+//! told.
 
-use super::own::BOUND;
+use super::own::MAX_BOUNDED_NS;
 use model::run::{Host, Spike};
 
 const OUTSIDE: &str = "stopped from outside";
@@ -18,7 +19,7 @@ pub(super) struct Known {
 pub(super) fn tell(host: &Host, known: Known, spike: &mut Spike) {
     let rest = spike.unexplained_ns.0;
     // Small change is in every wake-up.
-    let matters = rest > 0 && (rest >= spike.latency_ns.0 / 10 || rest >= BOUND);
+    let matters = rest > 0 && (rest >= spike.latency_ns.0 / 10 || rest >= MAX_BOUNDED_NS);
     let stopped = spike.stopped_ns.0.saturating_mul(2) > rest;
     spike.unexplained_why = match (matters, stopped) {
         (false, _) => String::new(),

@@ -6,12 +6,12 @@
 
 use crate::plan::MeasurePlan;
 use facts::interrupts::per_cpu_totals;
-use host::KeptOpen;
+use host::RereadFile;
 use model::units::Cpu;
 
 /// What each CPU had taken when it was last asked for, and at the last reading, by CPU number.
 pub struct Interrupts {
-    file: Option<KeptOpen>,
+    file: Option<RereadFile>,
     before: Vec<u64>,
     now: Vec<u64>,
 }
@@ -20,7 +20,7 @@ impl Interrupts {
     /// Begins to count, where that disturbs no measured CPU.
     pub fn new(plan: &MeasurePlan) -> Interrupts {
         let apart = !plan.cpus.iter().any(|own| plan.housekeeping.contains(own.cpu));
-        let file = if apart { KeptOpen::whole("/proc/interrupts").ok() } else { None };
+        let file = if apart { RereadFile::whole("/proc/interrupts").ok() } else { None };
         let cpus = plan.cpus.last().map_or(0, |last| last.cpu.0 as usize + 1);
         let mut interrupts = Interrupts { file, before: vec![0; cpus], now: vec![0; cpus] };
         interrupts.read();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     fn interrupts(before: u64, now: u64) -> Interrupts {
-        let file = KeptOpen::open("/dev/null", 1).ok();
+        let file = RereadFile::open("/dev/null", 1).ok();
         Interrupts { file, before: vec![0, before], now: vec![0, now] }
     }
 

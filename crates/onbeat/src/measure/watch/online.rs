@@ -1,21 +1,24 @@
 //! Measured CPUs that go offline, from the kernel's list.
 
 use crate::measure::integrity::entry;
-use host::KeptOpen;
+use host::RereadFile;
 use model::run::Integrity;
 use model::units::CpuSet;
 use model::vocabulary::IntegrityKind;
 
 /// Which of the measured CPUs are still online.
 pub struct Online {
-    file: Option<KeptOpen>,
+    file: Option<RereadFile>,
     gone: CpuSet,
 }
 
 impl Online {
     /// Opens the kernel's list.
     pub fn new() -> Online {
-        Online { file: KeptOpen::open("/sys/devices/system/cpu/online", 4096).ok(), gone: CpuSet::default() }
+        Online {
+            file: RereadFile::open("/sys/devices/system/cpu/online", 4096).ok(),
+            gone: CpuSet::default(),
+        }
     }
 
     /// The measured CPUs that went offline since the last call.

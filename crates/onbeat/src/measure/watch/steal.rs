@@ -2,7 +2,7 @@
 
 use crate::measure::integrity::entry;
 use facts::stat::steal_ticks;
-use host::KeptOpen;
+use host::RereadFile;
 use model::run::Integrity;
 use model::text::several;
 use model::units::{Cpu, Nanos};
@@ -16,7 +16,7 @@ const STAT_LINE: usize = 144;
 
 /// Steal per measured CPU, from /proc/stat.
 pub struct Steal {
-    file: Option<KeptOpen>,
+    file: Option<RereadFile>,
     counted: bool,
     cpus: Vec<(Cpu, u64, Nanos)>,
 }
@@ -27,7 +27,7 @@ impl Steal {
         let cpus: Vec<_> = cpus.map(|cpu| (cpu, u64::MAX, Nanos(0))).collect();
         // The lines of the CPUs come first; what follows is long and of no use here.
         let lines = cpus.last().map_or(0, |last| last.0.0 as usize + 2);
-        let open = || KeptOpen::open("/proc/stat", lines * STAT_LINE).ok();
+        let open = || RereadFile::open("/proc/stat", lines * STAT_LINE).ok();
         let file = if virtualization == "none" { None } else { open() };
         let mut steal = Steal { counted: file.is_some(), file, cpus };
         steal.read();

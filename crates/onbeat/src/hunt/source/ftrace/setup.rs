@@ -7,7 +7,7 @@ use std::io;
 use crate::hunt::scope::Scope;
 use crate::hunt::source::RecordingLevel;
 use host::tracefs::{Instance, Tracing};
-use trace::catalog::{self, Wanted};
+use trace::catalog::{self, EventSpec};
 use trace::decode::Decoder;
 
 /// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some machines.
@@ -19,7 +19,7 @@ const UNNEEDED_OPTIONS: [&str; 2] = ["options/record-cmd", "options/record-tgid"
 /// An instance with the events that this kernel offers.
 pub struct EventSetup {
     instance: Instance,
-    formats: Vec<(&'static Wanted, String)>,
+    formats: Vec<(&'static EventSpec, String)>,
     /// Events that the kernel does not offer, `system:event`.
     pub missing: Vec<String>,
     /// Events that it offers and that could not be armed, with the reason.
@@ -69,7 +69,7 @@ impl EventSetup {
 
     /// Names of what is armed.
     pub fn events(&self) -> Vec<String> {
-        let armed = |wanted: &Wanted| wanted.has_switch() && is_armed(wanted, self.armed);
+        let armed = |wanted: &EventSpec| wanted.has_switch() && is_armed(wanted, self.armed);
         let named =
             self.formats.iter().filter(|(wanted, _)| armed(wanted)).map(|(wanted, _)| name_of(wanted));
         named.filter(|name| !self.refused.iter().any(|refused| refused.starts_with(name.as_str()))).collect()
@@ -98,7 +98,7 @@ impl EventSetup {
         self.instance.write("tracing_on", if level == RecordingLevel::Nothing { "0" } else { "1" })
     }
 
-    fn switch(&mut self, wanted: &'static Wanted, on: bool, scope: &Scope) {
+    fn switch(&mut self, wanted: &'static EventSpec, on: bool, scope: &Scope) {
         let dir = format!("events/{}/{}", wanted.system, wanted.event);
         let filter = if on { filter_of(wanted, scope) } else { None };
         let filtered = filter.map_or(Ok(()), |filter| self.instance.write(&format!("{dir}/filter"), &filter));
@@ -146,7 +146,7 @@ impl EventSetup {
     }
 }
 
-fn name_of(wanted: &Wanted) -> String {
+fn name_of(wanted: &EventSpec) -> String {
     format!("{}:{}", wanted.system, wanted.event)
 }
 
@@ -154,7 +154,7 @@ fn name_of(wanted: &Wanted) -> String {
 /// followed threads. Starts of timers are filtered to the threads in scope and to onbeat's own: they are not on
 /// the path of a wake-up, and a timer that was due on another CPU and did not expire there shows a stop from
 /// outside.
-fn is_armed(wanted: &Wanted, level: RecordingLevel) -> bool {
+fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
         (RecordingLevel::Nothing, ..) => false,
         (RecordingLevel::Timers, _, event) => event == "hrtimer_start",
@@ -164,7 +164,7 @@ fn is_armed(wanted: &Wanted, level: RecordingLevel) -> bool {
 }
 
 /// The filter of an event, where only some threads matter.
-fn filter_of(wanted: &Wanted, scope: &Scope) -> Option<String> {
+fn filter_of(wanted: &EventSpec, scope: &Scope) -> Option<String> {
     match (wanted.system, wanted.event) {
         ("timer", "hrtimer_start") => scope.with_housekeeping().threads("common_pid"),
         ("exceptions", _) => scope.threads("common_pid"),

@@ -2,14 +2,14 @@
 
 /// How a machine writes numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Words {
+pub struct ByteOrder {
     /// The most significant byte comes first.
     pub big: bool,
     /// Bytes of the kernel's `long`: 4 or 8.
     pub long: usize,
 }
 
-impl Words {
+impl ByteOrder {
     /// Two bytes.
     pub fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let word = *bytes.get(at..)?.first_chunk()?;
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn words_have_their_order_and_end() {
         let bytes = [1, 2, 3, 4, 5, 6, 7, 8];
-        let (little, big) = (Words { big: false, long: 8 }, Words { big: true, long: 4 });
+        let (little, big) = (ByteOrder { big: false, long: 8 }, ByteOrder { big: true, long: 4 });
         assert_eq!((little.u16(&bytes, 0), big.u16(&bytes, 6)), (Some(0x0201), Some(0x0708)));
         assert_eq!((little.u32(&bytes, 4), big.u32(&bytes, 4)), (Some(0x0807_0605), Some(0x0506_0708)));
         assert_eq!((little.long(&bytes, 0), big.long(&bytes, 0)), (little.u64(&bytes, 0), Some(0x0102_0304)));

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What came of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum Access {
     /// A file's content.
     File(Vec<u8>),
     /// A directory's names.
@@ -23,21 +23,21 @@ pub enum Seen {
 
 /// Accesses by path; a path read twice is kept as it was the first time.
 #[derive(Default)]
-pub struct Recorder {
-    seen: RefCell<BTreeMap<String, Seen>>,
+pub struct AccessRecorder {
+    seen: RefCell<BTreeMap<String, Access>>,
 }
 
-impl Recorder {
-    pub(super) fn note(&self, path: &str, seen: Seen) {
+impl AccessRecorder {
+    pub(super) fn record(&self, path: &str, seen: Access) {
         self.seen.borrow_mut().entry(path.to_owned()).or_insert(seen);
     }
 
-    pub(super) fn keep(&self, path: &str, seen: Seen) {
+    pub(super) fn record_as(&self, path: &str, seen: Access) {
         self.seen.borrow_mut().insert(path.to_owned(), seen);
     }
 
     /// The accesses so far, by path.
-    pub fn accesses(&self) -> BTreeMap<String, Seen> {
+    pub fn accesses(&self) -> BTreeMap<String, Access> {
         self.seen.borrow().clone()
     }
 }

@@ -1,18 +1,20 @@
-//! What is judged over all spikes of a run: whether a culprit took the time, or a hypervisor that stopped the CPU meanwhile.
+//! What is judged over all spikes of a run: whether a culprit took the time, or a hypervisor that
+//! stopped the CPU meanwhile.
 //!
-//! In a virtual machine a stop of one CPU inside a short section with interrupts or preemption off looks like a long one, and
-//! one inside an interrupt like a long interrupt. A stop comes anywhere, a culprit comes again: a section is named from the
-//! third spike on that shows it. Where a run has many stops some of them fall into the same place by chance, so what is
-//! seen must also be more than chance has it; and what may be a stop of all CPUs, because another came late as well, is
+//! In a virtual machine a stop of one CPU inside a short section with interrupts or preemption off
+//! looks like a long one, and one inside an interrupt like a long interrupt. A stop comes anywhere,
+//! a culprit comes again: a section is named from the third spike on that shows it. Where a run has
+//! many stops some of them fall into the same place by chance, so what is seen must also be more
+//! than chance has it; and what may be a stop of all CPUs, because another came late as well, is
 //! weighed against the stops of the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::case::{Case, Cause};
-use super::explain::classes;
-use super::frames::{is_lock_helper, unlocks_raw};
-use super::own::BOUND;
+use super::classes::classes;
+use super::kernel_functions::{is_lock_helper, unlocks_raw};
+use super::own::MAX_BOUNDED_NS;
 use super::preempt_off::NOT_PREEMPTED;
+use super::virtual_machine::is_virtual;
 use super::why::{self, Known};
 use model::keyword::Word;
 use model::run::{Host, Slice, Spike};
@@ -20,65 +22,45 @@ use model::slice::SliceKind;
 use model::units::Nanos;
 
 /// So many spikes of a function are no chance.
-const SPIKES: u64 = 3;
+const CORROBORATING_SPIKES: u64 = 3;
 
-/// No place has more than one in so many of a CPU's stops: the time it usually takes is far less than that share.
-const PLACES: u64 = 10;
+/// No place has more than one in so many of a CPU's stops: the time it usually takes is far less
+/// than that share.
+const MIN_STOPS_PER_SPIKE: u64 = 10;
 
 /// Preemption that was off for less belongs to any switch.
-const SHORT: i64 = 50_000;
+const MAX_SWITCH_NS: i64 = 50_000;
 
-/// Places that are counted; what is seen in others is doubted.
-const MOST: usize = 4096;
+/// Places that are counted; what is seen in others is needs_corroboration.
+const MAX_PLACES: usize = 4096;
 
-/// Whether the machine is a virtual one, as far as it is known.
-pub(super) fn is_virtual(host: &Host) -> bool {
-    !matches!(host.virtualization.as_str(), "" | "none")
-}
-
-/// Whether it is a path of the kernel's of bounded work: what takes far longer there did not run it.
-fn is_bounded(kind: SliceKind) -> bool {
-    use SliceKind::{ReturnToUser, Switch, TimerIrq, TimerSoftirq};
-    matches!(kind, TimerIrq | TimerSoftirq | Switch | ReturnToUser)
-}
-
-/// What may have had the CPU although another one came late; none of what every wake-up passes through.
-pub(super) fn contested(case: &Case<'_>, cause: Cause) -> Option<Cause> {
-    let own = case.window.own && cause.kind == SliceKind::Thread && cause.who.pid == case.window.victim.pid;
-    let passed = match cause.kind {
-        SliceKind::TimerSoftirq => cause.who.function.is_empty(),
-        SliceKind::IdleExit | SliceKind::PageFault => true,
-        kind => is_bounded(kind),
-    };
-    (!own && !passed).then_some(Cause { contested: true, ..cause })
-}
-
-/// What a slice blames: its kind, function, module, and its interrupt, or its thread where there is neither.
+/// What a slice blames: its kind, function, module, and its interrupt, or its thread where there is
+/// neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct BlamedPlace {
     kind: Word<SliceKind>,
     function: String,
     module: String,
     other: String,
 }
 
-impl Place {
-    fn of(slice: &Slice) -> Place {
+impl BlamedPlace {
+    fn of(slice: &Slice) -> BlamedPlace {
         let who = &slice.who;
         // The kernel's model is to blame, whatever thread and function it was this time.
         if slice.evidence.starts_with(NOT_PREEMPTED) {
-            return Place { kind: slice.kind.clone(), ..Place::default() };
+            return BlamedPlace { kind: slice.kind.clone(), ..BlamedPlace::default() };
         }
         if waited(slice) {
             let function = slice.stack.iter().find(|frame| !is_lock_helper(frame)).cloned();
-            return Place {
+            return BlamedPlace {
                 kind: slice.kind.clone(),
                 function: function.unwrap_or_default(),
-                ..Place::default()
+                ..BlamedPlace::default()
             };
         }
         let named = !who.function.is_empty() || !who.irq.is_empty();
-        Place {
+        BlamedPlace {
             kind: slice.kind.clone(),
             function: who.function.clone(),
             module: who.module.clone(),
@@ -100,16 +82,17 @@ fn waited(slice: &Slice) -> bool {
 }
 
 /// What a slice blames if that has to be weighed over all spikes; none if it stands by itself.
-pub fn doubted(host: &Host, slice: &Slice) -> Option<Place> {
+pub fn needs_corroboration(host: &Host, slice: &Slice) -> Option<BlamedPlace> {
     let is = |kinds: &[SliceKind]| kinds.iter().any(|kind| slice.kind == *kind);
-    let section = slice.kind == SliceKind::IrqsOff || waited(slice) || is(SECTIONS) && slice.ns.0 > SHORT;
-    let handler = is(HANDLERS) && slice.ns.0 > BOUND;
-    (is_virtual(host) && (slice.contested || section || handler)).then(|| Place::of(slice))
+    let section =
+        slice.kind == SliceKind::IrqsOff || waited(slice) || is(SECTIONS) && slice.ns.0 > MAX_SWITCH_NS;
+    let handler = is(HANDLERS) && slice.ns.0 > MAX_BOUNDED_NS;
+    (is_virtual(host) && (slice.contested || section || handler)).then(|| BlamedPlace::of(slice))
 }
 
 /// In how many spikes a place was seen.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct Sightings {
     /// Where nothing else tells of a stop.
     alone: u64,
     /// Where another CPU came late as well.
@@ -118,15 +101,15 @@ struct Seen {
 
 /// What is seen over all spikes of a run, spike by spike.
 #[derive(Clone, Debug, Default)]
-pub struct Doubts {
-    seen: BTreeMap<Place, Seen>,
+pub struct Corroboration {
+    seen: BTreeMap<BlamedPlace, Sightings>,
     /// Spikes that are mostly a stop of all CPUs.
     stops: u64,
     /// Spikes that are mostly unexplained for another reason.
     unknown: u64,
 }
 
-impl Doubts {
+impl Corroboration {
     /// Counts a spike as it was explained.
     pub fn note(&mut self, host: &Host, spike: &Spike) {
         if !is_virtual(host) {
@@ -136,11 +119,11 @@ impl Doubts {
             let stop = why::is_outside(&spike.unexplained_why);
             *(if stop { &mut self.stops } else { &mut self.unknown }) += 1;
         }
-        let long = |slice: &&Slice| slice.ns.0 > BOUND || doubted(host, slice).is_some();
-        let own: BTreeSet<(Place, bool)> =
-            spike.slices.iter().filter(long).map(|slice| (Place::of(slice), slice.contested)).collect();
+        let long = |slice: &&Slice| slice.ns.0 > MAX_BOUNDED_NS || needs_corroboration(host, slice).is_some();
+        let own: BTreeSet<(BlamedPlace, bool)> =
+            spike.slices.iter().filter(long).map(|slice| (BlamedPlace::of(slice), slice.contested)).collect();
         for (place, contested) in own {
-            if self.seen.len() >= MOST && !self.seen.contains_key(&place) {
+            if self.seen.len() >= MAX_PLACES && !self.seen.contains_key(&place) {
                 continue;
             }
             let seen = self.seen.entry(place).or_default();
@@ -148,9 +131,11 @@ impl Doubts {
         }
     }
 
-    /// Takes back of a spike what the run does not bear out: its time becomes unexplained, and the sums stay exact.
+    /// Takes back of a spike what the run does not bear out: its time becomes unexplained, and the
+    /// sums stay exact.
     pub fn settle(&self, host: &Host, spike: &mut Spike) {
-        let believed = |slice: &Slice| doubted(host, slice).is_none_or(|place| self.believe(&place));
+        let believed =
+            |slice: &Slice| needs_corroboration(host, slice).is_none_or(|place| self.believe(&place));
         let (kept, taken): (Vec<Slice>, Vec<Slice>) =
             std::mem::take(&mut spike.slices).into_iter().partition(&believed);
         spike.slices = joined(kept);
@@ -160,23 +145,24 @@ impl Doubts {
     }
 
     /// Whether the place took the time, as far as the spikes so far tell.
-    pub fn believe(&self, place: &Place) -> bool {
-        let Some(&Seen { alone, contested }) = self.seen.get(place) else { return false };
+    pub fn believe(&self, place: &BlamedPlace) -> bool {
+        let Some(&Sightings { alone, contested }) = self.seen.get(place) else { return false };
         let all = alone + contested;
-        let enough = |n: u64, stops: u64| n.saturating_mul(PLACES) >= stops;
+        let enough = |n: u64, stops: u64| n.saturating_mul(MIN_STOPS_PER_SPIKE) >= stops;
         let outweighs = enough(all, self.stops + self.unknown);
-        // Of the stops of all CPUs that fall into one place nearly all are seen on another CPU, too.
-        let apart = alone >= SPIKES && alone >= contested;
+        // Of the stops of all CPUs that fall into one place nearly all are seen on another CPU,
+        // too.
+        let apart = alone >= CORROBORATING_SPIKES && alone >= contested;
         if place.is(HANDLERS) {
             return apart || outweighs;
         }
-        all >= SPIKES && (outweighs || apart && enough(alone, self.unknown))
+        all >= CORROBORATING_SPIKES && (outweighs || apart && enough(alone, self.unknown))
     }
 }
 
 /// Takes back what the spikes of the run do not bear out, to be called once all are noted.
-pub fn doubt(host: &Host, doubts: &Doubts, spikes: &mut [Spike]) {
-    spikes.iter_mut().for_each(|spike| doubts.settle(host, spike));
+pub fn corroborate(host: &Host, corroboration: &Corroboration, spikes: &mut [Spike]) {
+    spikes.iter_mut().for_each(|spike| corroboration.settle(host, spike));
 }
 
 fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
@@ -188,7 +174,7 @@ fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
     spike.stopped_ns = Nanos(spike.stopped_ns.0.saturating_add(contested.0));
     spike.classes = classes(spike);
     why::tell(host, Known::default(), spike);
-    if all.0 < spike.latency_ns.0 / 10 && all.0 < BOUND {
+    if all.0 < spike.latency_ns.0 / 10 && all.0 < MAX_BOUNDED_NS {
         return;
     }
     let Some(longest) = taken.iter().max_by_key(|slice| slice.ns) else { return };
@@ -252,9 +238,9 @@ mod tests {
 
     /// As at the end of a run.
     fn settle(host: &Host, spikes: &mut [Spike]) {
-        let mut doubts = Doubts::default();
-        spikes.iter().for_each(|spike| doubts.note(host, spike));
-        doubt(host, &doubts, spikes);
+        let mut corroboration = Corroboration::default();
+        spikes.iter().for_each(|spike| corroboration.note(host, spike));
+        corroborate(host, &corroboration, spikes);
         spikes.iter().for_each(adds_up);
     }
 
@@ -281,12 +267,13 @@ mod tests {
             ..Slice::default()
         };
         let late = |of: &str| slice(SliceKind::PreemptOff, &format!("{NOT_PREEMPTED}: {of}"), &[]);
-        assert_eq!(doubted(&kvm(), &late("read")), doubted(&kvm(), &late("write")));
+        assert_eq!(needs_corroboration(&kvm(), &late("read")), needs_corroboration(&kvm(), &late("write")));
         assert_ne!(
-            doubted(&kvm(), &late("read")),
-            doubted(&kvm(), &slice(SliceKind::PreemptOff, "read", &[]))
+            needs_corroboration(&kvm(), &late("read")),
+            needs_corroboration(&kvm(), &slice(SliceKind::PreemptOff, "read", &[]))
         );
-        let wait = |frames: &[&str]| doubted(&kvm(), &slice(SliceKind::LockContention, "", frames));
+        let wait =
+            |frames: &[&str]| needs_corroboration(&kvm(), &slice(SliceKind::LockContention, "", frames));
         assert_eq!(
             wait(&["_raw_spin_unlock_irq", "take"]).map(|place| place.function).as_deref(),
             Some("take")
@@ -318,7 +305,8 @@ mod tests {
         assert_eq!(told(&spike(&host, switch[0]))[0], "timer-irq local_timer 4");
     }
 
-    /// A timer's handler has the CPU for 20 ms, or the machine stopped inside it; the idle CPU's timer was due after 4 ms.
+    /// A timer's handler has the CPU for 20 ms, or the machine stopped inside it; the idle CPU's
+    /// timer was due after 4 ms.
     fn handler(late: &str) -> Spike {
         let events = format!(
             "-4000 0 8 .  start 7 hrtimer_wakeup 4000
@@ -391,10 +379,11 @@ mod tests {
 
     #[test]
     fn on_metal_nothing_waits_for_the_end_of_the_run() {
-        let slice = Slice { kind: "irq".into(), ns: Nanos(9 * BOUND), contested: true, ..Slice::default() };
-        assert_eq!(doubted(&host(), &slice), None);
-        assert!(doubted(&kvm(), &slice).is_some());
-        let short = Slice { kind: "preempt-off".into(), ns: Nanos(SHORT), ..Slice::default() };
-        assert_eq!(doubted(&kvm(), &short), None);
+        let slice =
+            Slice { kind: "irq".into(), ns: Nanos(9 * MAX_BOUNDED_NS), contested: true, ..Slice::default() };
+        assert_eq!(needs_corroboration(&host(), &slice), None);
+        assert!(needs_corroboration(&kvm(), &slice).is_some());
+        let short = Slice { kind: "preempt-off".into(), ns: Nanos(MAX_SWITCH_NS), ..Slice::default() };
+        assert_eq!(needs_corroboration(&kvm(), &short), None);
     }
 }

@@ -1,8 +1,10 @@
-//! Whether an interrupt came right after the instruction that lets interrupts in again: then it had been waiting, and
-//! the function is the one that kept it waiting. Anywhere else, or in user mode, that cannot be said.
+//! Whether an interrupt came right after the instruction that lets interrupts in again: then it had
+//! been waiting, and the function is the one that kept it waiting. Anywhere else, or in user mode,
+//! that cannot be said.
 //!
 //! Sources: local_irq_enable and local_irq_restore in arch/x86/include/asm/irqflags.h and
-//! arch/arm64/include/asm/irqflags.h; Intel's manual on STI, Arm's on DAIF (DDI 0487); entry_64.S and entry.S.
+//! arch/arm64/include/asm/irqflags.h; Intel's manual on STI, Arm's on DAIF (DDI 0487); entry_64.S
+//! and entry.S.
 
 use super::x86;
 
@@ -27,13 +29,13 @@ impl Code {
         }
     }
 
-    /// Whether the last of these instructions let interrupts in: the code of a function from its beginning up to where
-    /// it was interrupted. What cannot be decoded did not.
+    /// Whether the last of these instructions let interrupts in: the code of a function from its
+    /// beginning up to where it was interrupted. What cannot be decoded did not.
     pub fn enables(self, code: &[u8]) -> bool {
         match self {
             Code::X86 => x86::last_two(code).is_some_and(|(before, last)| {
-                // POPF works at once; STI after one more instruction, unless that waits or leads elsewhere. An interrupt
-                // between the two means that interrupts were on before.
+                // POPF works at once; STI after one more instruction, unless that waits or leads
+                // elsewhere. An interrupt between the two means that interrupts were on before.
                 last == POPF || (before == STI && !waits(last) && !leads_away(last))
             }),
             Code::Arm => arm_enables(code),
@@ -41,8 +43,9 @@ impl Code {
         }
     }
 
-    /// Whether the last of these instructions is a call that an instruction before it let interrupts in for: they come
-    /// at the first instruction of what is called. The code of the calling function up to the return address.
+    /// Whether the last of these instructions is a call that an instruction before it let
+    /// interrupts in for: they come at the first instruction of what is called. The code of the
+    /// calling function up to the return address.
     pub fn enables_and_calls(self, code: &[u8]) -> bool {
         let calls = |last: &[u8]| last.first() == Some(&0xe8);
         self == Code::X86 && x86::last_two(code).is_some_and(|(before, last)| before == STI && calls(last))
@@ -71,7 +74,8 @@ fn leads_away(instruction: &[u8]) -> bool {
     }
 }
 
-/// How many barriers and nops may stand between the instruction and where the interrupt is taken: pmr_sync and its like.
+/// How many barriers and nops may stand between the instruction and where the interrupt is taken:
+/// pmr_sync and its like.
 const BARRIERS: usize = 2;
 
 fn arm_enables(code: &[u8]) -> bool {
@@ -88,20 +92,23 @@ fn arm_enables(code: &[u8]) -> bool {
     })
 }
 
-/// Which frame an interrupt stopped, of a stack taken in its handler, innermost first; none in user mode or without one.
+/// Which frame an interrupt stopped, of a stack taken in its handler, innermost first; none in user
+/// mode or without one.
 ///
-/// It is the frame behind the entry code that saved the registers. That this is the exact place relies on an unwinder
-/// that goes through saved registers (ORC and frame pointers on x86, frame records on arm64): all that distributions
-/// build. The guessing one (CONFIG_UNWINDER_GUESS) can put stale frames there.
+/// It is the frame behind the entry code that saved the registers. That this is the exact place
+/// relies on an unwinder that goes through saved registers (ORC and frame pointers on x86, frame
+/// records on arm64): all that distributions build. The guessing one (CONFIG_UNWINDER_GUESS) can
+/// put stale frames there.
 pub fn interrupted(frames: &[&str]) -> Option<usize> {
     let entry = frames.iter().position(|name| is_entry(name))?;
     let from_user = frames[entry].starts_with("el0") || frames[entry].ends_with("_user");
     (!from_user && frames.get(entry + 1).is_some_and(|name| !name.is_empty())).then_some(entry + 1)
 }
 
-/// Who was interrupted in the first place, where a frame is on the way in or out of an interrupt: that way lets the next
-/// interrupt in as a matter of course, and it is the code below that kept both waiting, if any did. None where the way leads
-/// to user mode, or was taken for an exception, a system call or a softirq: those let in nothing that they had kept.
+/// Who was interrupted in the first place, where a frame is on the way in or out of an interrupt:
+/// that way lets the next interrupt in as a matter of course, and it is the code below that kept
+/// both waiting, if any did. None where the way leads to user mode, or was taken for an exception,
+/// a system call or a softirq: those let in nothing that they had kept.
 pub fn outward(frames: &[&str], at: usize) -> Option<usize> {
     let mut at = at;
     while passes(frames.get(at)?) {
@@ -112,8 +119,9 @@ pub fn outward(frames: &[&str], at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Whether a function belongs to the way in or out of interrupts, exceptions and system calls, on which interrupts are off and
-/// come on again without anybody's doing (kernel/entry/common.c, arch/x86/mm/fault.c, arch/arm64/kernel/entry-common.c).
+/// Whether a function belongs to the way in or out of interrupts, exceptions and system calls, on
+/// which interrupts are off and come on again without anybody's doing (kernel/entry/common.c,
+/// arch/x86/mm/fault.c, arch/arm64/kernel/entry-common.c).
 fn passes(name: &str) -> bool {
     let starts = [
         "irqentry_",
@@ -169,8 +177,9 @@ pub fn is_entry(name: &str) -> bool {
     x86 || arm
 }
 
-/// Functions that are called with interrupts off and let them in with next to their last instructions: an interrupt in
-/// one can have come only then (include/linux/spinlock_api_smp.h, rwlock_api_smp.h).
+/// Functions that are called with interrupts off and let them in with next to their last
+/// instructions: an interrupt in one can have come only then (include/linux/spinlock_api_smp.h,
+/// rwlock_api_smp.h).
 const UNLOCKS: [&str; 6] = [
     "_raw_spin_unlock_irq",
     "_raw_spin_unlock_irqrestore",
@@ -180,8 +189,9 @@ const UNLOCKS: [&str; 6] = [
     "_raw_write_unlock_irqrestore",
 ];
 
-/// Functions that are entered with interrupts off and let them in, and then do something short: where no code can be
-/// read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the last name since Linux 6.10.
+/// Functions that are entered with interrupts off and let them in, and then do something short:
+/// where no code can be read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the last
+/// name since Linux 6.10.
 const OPENERS: [&str; 4] = ["finish_task_switch", "preempt_schedule_irq", "__do_softirq", "handle_softirqs"];
 
 /// Functions in which an idle CPU lets interrupts in: waiting for one is not keeping it waiting.
@@ -225,7 +235,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// _raw_spin_unlock_irq of a kernel with CONFIG_PREEMPTION: movb, sti, decl, je, jmp to the return thunk.
+    /// _raw_spin_unlock_irq of a kernel with CONFIG_PREEMPTION: movb, sti, decl, je, jmp to the
+    /// return thunk.
     const UNLOCK: &[u8] = &[
         0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc6, 0x07, 0x00, 0xfb, 0x65, 0xff, 0x0d, 0xd9,
         0x28, 0xbc, 0x7d, 0x74, 0x05, 0xe9, 1, 2, 3, 4,

@@ -1,7 +1,8 @@
-//! What happens between the switch to the thread and its own clock read, if not just the way back to user space:
-//! page faults, and sleeps.
+//! What happens between the switch to the thread and its own clock read, if not just the way back
+//! to user space: page faults, and sleeps.
 //!
-//! Source: arch/x86/mm/fault.c (page_fault_user and page_fault_kernel come at the begin of a fault).
+//! Source: arch/x86/mm/fault.c (page_fault_user and page_fault_kernel come at the begin of a
+//! fault).
 
 use super::case::{Case, Cause};
 use super::spans::Spans;
@@ -17,7 +18,8 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Option<Cause>> {
     after.retain(|event| (switch..=case.to).contains(&event.time.0) && concerns(event, victim));
     after.sort_by_key(|event| event.time);
     let mut fault: Option<Cause> = None;
-    // Since when the thread runs in a fault, or sleeps; none while it is runnable or on its way back.
+    // Since when the thread runs in a fault, or sleeps; none while it is runnable or on its way
+    // back.
     let mut since: Option<i64> = None;
     let mut found = Vec::new();
     for event in after {

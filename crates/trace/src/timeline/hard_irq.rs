@@ -1,9 +1,10 @@
 //! Hard interrupts: the timer's, a device's, another CPU's.
 //!
-//! Sources: arch/x86/include/asm/trace/irq_vectors.h, kernel/smp.c, include/trace/events/{irq,ipi,csd,timer}.h.
+//! Sources: arch/x86/include/asm/trace/irq_vectors.h, kernel/smp.c,
+//! include/trace/events/{irq,ipi,csd,timer}.h.
 
 use super::case::{Case, Cause};
-use super::frames::{is_core_timer, named};
+use super::kernel_functions::{is_core_timer, named};
 use super::state::Hard;
 use crate::event::{Named, Vector, What};
 use model::run::Who;
@@ -11,9 +12,9 @@ use model::slice::SliceKind;
 use model::units::Cpu;
 
 /// How far back the sender of an interrupt is looked for.
-const SENT: i64 = 1_000_000_000;
+const MAX_SENT_BEFORE_NS: i64 = 1_000_000_000;
 /// And among how many that were sent.
-const FAR: usize = 1_024;
+const MAX_EVENTS_BACK: usize = 1_024;
 
 /// Whose time a hard interrupt is.
 pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {
@@ -55,7 +56,8 @@ fn ipi(case: &Case<'_>, cpu: Cpu, name: &str, entry: i64) -> Cause {
     Cause::new(SliceKind::Ipi, who, format!("the interrupt {name}, from its entry to its exit"))
 }
 
-/// Who sent the last interrupt to the CPU before the time: with a function, whoever asked for that function.
+/// Who sent the last interrupt to the CPU before the time: with a function, whoever asked for that
+/// function.
 fn sender(case: &Case<'_>, cpu: Cpu, before: i64, function: Option<&str>) -> Who {
     let sent = |event: &Named| match &event.what {
         What::CallQueue { target, function: queued, .. } => {
@@ -67,8 +69,8 @@ fn sender(case: &Case<'_>, cpu: Cpu, before: i64, function: Option<&str>) -> Who
         _ => false,
     };
     let end = case.sent.partition_point(|event| event.time.0 <= before);
-    let mut near = case.sent[..end].iter().rev().take(FAR).filter(|event| event.cpu != cpu);
-    let last = near.find(|event| sent(event) && before.saturating_sub(event.time.0) <= SENT);
+    let mut near = case.sent[..end].iter().rev().take(MAX_EVENTS_BACK).filter(|event| event.cpu != cpu);
+    let last = near.find(|event| sent(event) && before.saturating_sub(event.time.0) <= MAX_SENT_BEFORE_NS);
     last.map_or_else(Who::default, |event| {
         let who = case.tasks.who(event.pid, event.time.0);
         Who { from_cpu: Some(event.cpu), ..who }

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// As many links as the kernel follows.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// PROC_SUPER_MAGIC of include/uapi/linux/magic.h: links there lead to open files, whatever their
 /// text says.
@@ -26,7 +26,7 @@ const PROC: u64 = 0x9fa0;
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Where a path leads.
-pub enum End {
+pub enum Target {
     /// A name in a directory, and what is there; never a link that may be followed.
     Name(OwnedFd, OsString, Option<Stat>),
     /// A file that a process has open: the link in its directory below /proc.
@@ -37,9 +37,9 @@ pub enum End {
 
 /// Directories that were made on the way, in order, so that they can be taken away again.
 #[derive(Default)]
-pub struct Made(Vec<(OwnedFd, OsString)>);
+pub struct CreatedDirs(Vec<(OwnedFd, OsString)>);
 
-impl Made {
+impl CreatedDirs {
     /// Makes a directory and notes it.
     pub fn make(&mut self, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
         rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o755))?;
@@ -66,7 +66,7 @@ pub fn is_descriptor(path: &Path) -> bool {
 
 /// Goes the way to the last part of a path, follows it too if `follow` says so, and makes missing
 /// directories above it if there is a place to note them.
-pub fn find(path: &Path, follow: bool, mut make: Option<&mut Made>) -> io::Result<End> {
+pub fn resolve(path: &Path, follow: bool, mut make: Option<&mut CreatedDirs>) -> io::Result<Target> {
     // The link /dev/fd is the kernel's by convention, no matter which user owns /dev in this
     // container.
     let path = path
@@ -99,17 +99,17 @@ pub fn find(path: &Path, follow: bool, mut make: Option<&mut Made>) -> io::Resul
             Err(errno) => return Err(errno.into()),
         };
         if there.as_ref().is_some_and(is_link) && (follow || !last) {
-            trust(&here, there.as_ref())?;
+            check_link(&here, there.as_ref())?;
             if is_proc(&here) {
                 if last {
-                    return Ok(End::OpenFile(here, name));
+                    return Ok(Target::OpenFile(here, name));
                 }
                 let next = rustix::fs::openat(&here, &name, DIRECTORY, Mode::empty())?;
                 above.push(std::mem::replace(&mut here, next));
                 continue;
             }
             followed += 1;
-            if followed > MOST_LINKS {
+            if followed > MAX_LINKS {
                 return Err(Errno::LOOP.into());
             }
             let target = rustix::fs::readlinkat(&here, &name, Vec::new())?;
@@ -121,10 +121,10 @@ pub fn find(path: &Path, follow: bool, mut make: Option<&mut Made>) -> io::Resul
             continue;
         }
         if last {
-            return Ok(End::Name(here, name, there));
+            return Ok(Target::Name(here, name, there));
         }
         if let (None, Some(made)) = (&there, make.as_deref_mut()) {
-            // Made by another meanwhile, it is opened as it is.
+            // CreatedDirs by another meanwhile, it is opened as it is.
             made.make(&here, &name).or_else(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Ok(()),
                 _ => Err(error),
@@ -134,7 +134,7 @@ pub fn find(path: &Path, follow: bool, mut make: Option<&mut Made>) -> io::Resul
         let next = rustix::fs::openat(&here, &name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
         above.push(std::mem::replace(&mut here, next));
     }
-    Ok(End::Directory)
+    Ok(Target::Directory)
 }
 
 /// The parts of a path, the first one last.
@@ -143,7 +143,7 @@ fn parts(path: &[u8]) -> Vec<OsString> {
 }
 
 /// Refuses a link that another user may have put there.
-fn trust(dir: &OwnedFd, link: Option<&Stat>) -> io::Result<()> {
+fn check_link(dir: &OwnedFd, link: Option<&Stat>) -> io::Result<()> {
     let folder = rustix::fs::fstat(dir)?;
     if is_ours(&folder) && folder.st_mode & 0o022 == 0 && link.is_some_and(is_ours) {
         return Ok(());

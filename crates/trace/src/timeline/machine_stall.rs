@@ -1,64 +1,35 @@
 //! Gaps in which the whole machine stood still: a hypervisor or firmware stopped it from outside.
 //!
-//! It is proven by a timer that was due on a CPU where nothing stood in its way, and did not expire while no CPU did
-//! anything at all: that CPU was idle, or its stack at the late expiry shows that interrupts were on. onbeat's own pulse
-//! and the measuring threads' timers are such. It is likely where a CPU that is busy and ticking misses several ticks:
-//! that CPU may have had interrupts off itself, so what is known of the victim's CPU goes before it.
+//! It is proven by a timer that was due on a CPU where nothing stood in its way, and did not expire
+//! while no CPU did anything at all: that CPU was idle, or its stack at the late expiry shows that
+//! interrupts were on. onbeat's own pulse and the measuring threads' timers are such. It is likely
+//! where a CPU that is busy and ticking misses several ticks: that CPU may have had interrupts off
+//! itself, so what is known of the victim's CPU goes before it.
 //!
-//! One virtual CPU that is idle may also come late by itself: the host ran something else there, and no other CPU stood still.
-//! The same goes for one that stands still in its timer's interrupt. So in a virtual machine a stop ends for all at once, or it is none; and where something ran on the victim's CPU that may
-//! have taken the time as well, an interrupt or a section, the two are weighed over all spikes of the run (`doubt`).
+//! One virtual CPU that is idle may also come late by itself: the host ran something else there,
+//! and no other CPU stood still. The same goes for one that stands still in its timer's interrupt.
+//! So in a virtual machine a stop ends for all at once, or it is none; and where something ran on
+//! the victim's CPU that may have taken the time as well, an interrupt or a section, the two are
+//! weighed over all spikes of the run (`doubt`).
 //!
-//! Two things inside do silence busy CPUs: `stop_machine`, in the threads `migration/N`, and a lock that is waited for
-//! with interrupts off. Where events are missing, silence says nothing.
+//! Two things inside do silence busy CPUs: `stop_machine`, in the threads `migration/N`, and a lock
+//! that is waited for with interrupts off. Where events are missing, silence says nothing.
 //!
 //! Source: kernel/time/hrtimer.c, kernel/time/tick-sched.c.
 
-use super::case::Case;
-use super::doubt::is_virtual;
-use super::own::BOUND;
+use super::case::{Case, Stop};
+use super::common_stall::{ends_at_once, stands};
+use super::gap::{Gap, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS, gaps};
+use super::own::MAX_BOUNDED_NS;
 use super::spans::Spans;
-use super::standing::{ends_at_once, stands};
-use super::state::{Stretch, Top, stretches};
+use super::state::{RunningContext, Stretch, stretches};
 use super::tasks::is_stopper;
 use super::ticks::{self, PERIODS};
+use super::virtual_machine::is_virtual;
 use crate::event::{Named, What};
 use model::units::{Cpu, CpuSet};
-/// Gaps that are looked at, the longest ones.
-const MOST: usize = 64;
 /// Events of a CPU before a gap among which a timer's start is looked for.
-const FAR: usize = 4_096;
-
-/// How long a CPU may go on after a timer was due before it takes its interrupt: with interrupts off, on a slow machine.
-pub(super) const STRAGGLING: i64 = 4 * BOUND;
-
-/// How long a host may take to run a virtual CPU again that was idle: others ran there meanwhile, that is no stop of all.
-pub(super) const ROUSED: i64 = 8 * BOUND;
-
-/// How certain it is that the machine stood still.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// A timer was due where nothing stood in its way.
-    Proven,
-    /// The same in a virtual machine: a single virtual CPU may have been late by itself.
-    Contested,
-    /// A busy CPU missed its ticks.
-    Likely,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Gap {
-    /// The last event before it.
-    pub start: i64,
-    /// The first event after it.
-    pub end: i64,
-    /// Since when a timer was due.
-    due: Option<i64>,
-    /// Whether a busy CPU missed its ticks.
-    missed: bool,
-    /// Whether a CPU does what silences others.
-    inside: bool,
-}
+const MAX_EVENTS_BACK: usize = 4_096;
 
 /// Where everything was silent.
 pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
@@ -90,40 +61,12 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
         }
     }
     let shown = if is_virtual(case.host) { Stop::Contested } else { Stop::Proven };
-    Spans::new(gaps.iter().filter_map(|gap| gap.told(shown)).collect())
-}
-
-/// The longest times without an event of any CPU.
-fn gaps(case: &Case<'_>) -> Vec<Gap> {
-    let mut times: Vec<i64> = case.window.events.iter().map(|event| event.time.0).collect();
-    times.sort_unstable();
-    let pairs = times.windows(2).map(|pair| (pair[0], pair[1]));
-    let long =
-        |&(start, end): &(i64, i64)| end.saturating_sub(start) > BOUND && end > case.from && start < case.to;
-    let made = |(start, end)| Gap { start, end, due: None, missed: false, inside: false };
-    let mut gaps: Vec<Gap> = pairs.filter(long).map(made).collect();
-    gaps.sort_by_key(|gap| gap.start.saturating_sub(gap.end));
-    gaps.truncate(MOST);
-    gaps
-}
-
-impl Gap {
-    fn told(&self, shown: Stop) -> Option<(i64, i64, Stop)> {
-        match self.due {
-            // Nothing tells what the time before was, and a stop has most of it.
-            Some(due) if due.saturating_sub(self.start) <= self.end.saturating_sub(due) => {
-                Some((self.start, self.end, shown))
-            }
-            Some(due) => Some((due, self.end, shown)),
-            None if self.missed && !self.inside => Some((self.start, self.end, Stop::Likely)),
-            None => None,
-        }
-    }
+    Spans::new(gaps.iter().filter_map(|gap| gap.stop(shown)).collect())
 }
 
 /// Since when, within the gap, a timer was due on a CPU where nothing stood in its way.
 fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i64> {
-    let idle = stretch.top == Top::Thread && stretch.pid == Some(0);
+    let idle = stretch.top == RunningContext::Thread && stretch.pid == Some(0);
     if case.current(stretch).is_some_and(|task| is_stopper(&task)) {
         return None;
     }
@@ -131,7 +74,7 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
     let end = events.partition_point(|event| event.time.0 <= gap.start);
     let mut seen: Vec<u64> = Vec::new();
     let mut first: Option<i64> = None;
-    for event in events[..end].iter().rev().take(FAR) {
+    for event in events[..end].iter().rev().take(MAX_EVENTS_BACK) {
         let (timer, due) = match event.what {
             What::TimerStart { timer, expires, .. } => (timer, Some(expires.0)),
             What::TimerEntry { timer, .. } => (timer, None),
@@ -142,14 +85,18 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
             continue;
         }
         seen.push(timer);
-        // What lay behind at the start is not on this clock. What is long overdue while the CPU works is not pending.
+        // What lay behind at the start is not on this clock. What is long overdue while the CPU
+        // works is not pending.
         let pending = |due: &i64| {
-            *due >= event.time.0 && stretch.start.saturating_sub(*due) <= STRAGGLING && sleep(event)
+            *due >= event.time.0
+                && stretch.start.saturating_sub(*due) <= MAX_LATE_INTERRUPT_NS
+                && sleep(event)
         };
         let Some(due) = due.filter(pending) else { continue };
         let due = due.max(gap.start);
-        let exit = case.host.idle_exit_ns.iter().max().copied().unwrap_or(0).min(ROUSED.unsigned_abs());
-        let least = if is_virtual(case.host) { ROUSED } else { BOUND + exit as i64 };
+        let exit =
+            case.host.idle_exit_ns.iter().max().copied().unwrap_or(0).min(MAX_LATE_VCPU_NS.unsigned_abs());
+        let least = if is_virtual(case.host) { MAX_LATE_VCPU_NS } else { MAX_BOUNDED_NS + exit as i64 };
         if is_virtual(case.host) && !ends_at_once(case, cpu, gap) {
             return None;
         }
@@ -162,7 +109,8 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
     first
 }
 
-/// Whether a thread started the timer to sleep on it: others are cancelled without a word, the tick's above all.
+/// Whether a thread started the timer to sleep on it: others are cancelled without a word, the
+/// tick's above all.
 fn sleep(event: &Named) -> bool {
     let own = !event.context.hard_irq() && !event.context.soft_irq();
     own && matches!(&event.what, What::TimerStart { function, .. } if function == "hrtimer_wakeup")
@@ -190,8 +138,8 @@ fn sleeps(case: &Case<'_>, start: &Named, until: i64) -> bool {
         && !case.window.events.iter().any(|event| woken(&event))
 }
 
-/// Whether the CPU goes on as one that was stopped: it does nothing for longer than the gap, and if it was not idle its stack
-/// at the expiry shows that interrupts were on.
+/// Whether the CPU goes on as one that was stopped: it does nothing for longer than the gap, and if
+/// it was not idle its stack at the expiry shows that interrupts were on.
 fn late(case: &Case<'_>, cpu: Cpu, timer: u64, gap: &Gap, due: i64, idle: bool) -> bool {
     let events = case.events(cpu);
     let after = events.partition_point(|event| event.time.0 < gap.end);
@@ -201,7 +149,7 @@ fn late(case: &Case<'_>, cpu: Cpu, timer: u64, gap: &Gap, due: i64, idle: bool) 
     }
     let is =
         |event: &&Named| matches!(event.what, What::TimerEntry { timer: expired, .. } if expired == timer);
-    let expiry = events[after..].iter().take(FAR).position(is);
+    let expiry = events[after..].iter().take(MAX_EVENTS_BACK).position(is);
     idle || expiry.is_some_and(|at| {
         let stack = case.stack_of(cpu, after + at);
         stack.is_some_and(|(frames, enables)| !frames.is_empty() && enables.is_none())
@@ -209,7 +157,8 @@ fn late(case: &Case<'_>, cpu: Cpu, timer: u64, gap: &Gap, due: i64, idle: bool) 
 }
 
 fn is_busy(stretch: &Stretch) -> bool {
-    matches!(stretch.top, Top::Thread | Top::Work(_)) && stretch.pid.is_some_and(|pid| pid != 0)
+    matches!(stretch.top, RunningContext::Thread | RunningContext::Work(_))
+        && stretch.pid.is_some_and(|pid| pid != 0)
 }
 
 /// Whether the CPU does what silences others: `stop_machine`, or waits for a lock.
@@ -285,7 +234,8 @@ pub(super) mod tests {
         20005 0 0 dh vector+ local_timer
         20006 0 0 dh timer+ 7 hrtimer_wakeup";
 
-    /// The victim's timer comes in where interrupts come on, 20 ms late; the other CPU does as told.
+    /// The victim's timer comes in where interrupts come on, 20 ms late; the other CPU does as
+    /// told.
     fn off(other: &str) -> Vec<String> {
         told(&explained(20_010.0, &events(other)))
     }

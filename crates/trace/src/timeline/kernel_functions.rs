@@ -1,4 +1,5 @@
-//! What functions of the kernel say by their names: which only help, which belong to the kernel's own timers.
+//! What functions of the kernel say by their names: which only help, which belong to the kernel's
+//! own timers.
 //!
 //! Sources: kernel/sched/core.c, kernel/locking/spinlock.c, kernel/time/, arch/x86/entry.
 
@@ -54,7 +55,8 @@ pub(super) fn is_scheduler(function: &str) -> bool {
         || matches!(bare, "rt_mutex_schedule" | "io_schedule" | "traceiter_sched_switch")
 }
 
-/// The way out of an interrupt or a system call: what was interrupted lies below it, or is user space.
+/// The way out of an interrupt or a system call: what was interrupted lies below it, or is user
+/// space.
 pub(super) fn is_entry_code(function: &str) -> bool {
     let starts = ["irqentry_exit", "raw_irqentry_exit", "exit_to_user_mode", "syscall_exit", "sysvec_"];
     starts.iter().any(|prefix| function.starts_with(prefix))
@@ -66,7 +68,8 @@ pub(super) fn is_entry_code(function: &str) -> bool {
         || function.starts_with("do_notify_resume")
 }
 
-/// Only passes the time, or tells it, for the function that called it: whoever was found there is its caller.
+/// Only passes the time, or tells it, for the function that called it: whoever was found there is
+/// its caller.
 pub(super) fn passes_time(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     // Calls by address go through thunks (arch/x86/lib/retpoline.S).
@@ -93,8 +96,9 @@ pub(super) fn passes_time(function: &str) -> bool {
         )
 }
 
-/// Spins until another CPU gives a lock free; with every lock that has no slow path of its own, on an architecture whose
-/// fast path waits in place, its taking does too (kernel/locking/qspinlock.c, qrwlock.c; arch/riscv, arch/arm).
+/// Spins until another CPU gives a lock free; with every lock that has no slow path of its own, on
+/// an architecture whose fast path waits in place, its taking does too (kernel/locking/qspinlock.c,
+/// qrwlock.c; arch/riscv, arch/arm).
 pub(super) fn spins_for_lock(function: &str, machine: &str) -> bool {
     let slow = matches!(
         function,
@@ -126,7 +130,8 @@ pub(super) fn unlocks_raw(function: &str) -> bool {
     ["raw_spin_unlock", "raw_read_unlock", "raw_write_unlock"].iter().any(|prefix| bare.starts_with(prefix))
 }
 
-/// The functions that the kernel's own timers call: waking, ticking, bandwidth. None of them works for long.
+/// The functions that the kernel's own timers call: waking, ticking, bandwidth. None of them works
+/// for long.
 pub(super) fn is_core_timer(function: &str) -> bool {
     matches!(
         function,
@@ -202,7 +207,8 @@ mod tests {
         {
             assert!(spins_for_lock(slow, "x86_64") && !passes_time(slow), "{slow}");
         }
-        // Behind a slow path of its own, taking a lock is passing by; where it waits in place, it is waiting.
+        // Behind a slow path of its own, taking a lock is passing by; where it waits in place, it
+        // is waiting.
         assert!(!spins_for_lock("_raw_spin_lock", "x86_64") && spins_for_lock("_raw_spin_lock", "riscv64"));
         assert!(!spins_for_lock("rt_spin_lock", "riscv64") && !spins_for_lock("mutex_spin_on_owner", ""));
         assert!(unlocks_raw("_raw_spin_unlock_irqrestore") && !unlocks_raw("rt_spin_unlock"));

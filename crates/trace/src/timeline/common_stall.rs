@@ -1,28 +1,31 @@
-//! What several CPUs that stand still have in common, in a virtual machine: a stop of all holds each of them wherever it is, and
-//! ends for all at once.
+//! What several CPUs that stand still have in common, in a virtual machine: a stop of all holds
+//! each of them wherever it is, and ends for all at once.
 
 use super::case::Case;
-use super::doubt::is_virtual;
-use super::hard;
-use super::silence::{Gap, ROUSED, STRAGGLING};
-use super::state::{Stretch, Top};
+use super::gap::{Gap, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS};
+use super::hard_irq;
+use super::state::{RunningContext, Stretch};
+use super::virtual_machine::is_virtual;
 use crate::event::What;
 use model::slice::SliceKind;
 use model::units::Cpu;
 
-/// Since when, in a virtual machine, a CPU stands still in what usually takes microseconds: its interrupt, a softirq, the way out
-/// of idle, or the loop of a measuring thread. What another CPU asked for may wait for that one instead.
+/// Since when, in a virtual machine, a CPU stands still in what usually takes microseconds: its
+/// interrupt, a softirq, the way out of idle, or the loop of a measuring thread. What another CPU
+/// asked for may wait for that one instead.
 pub(super) fn stands(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i64> {
     let short = match &stretch.top {
-        Top::Hard(interrupt) => {
-            matches!(hard::cause(case, cpu, interrupt).kind, SliceKind::TimerIrq | SliceKind::Irq)
+        RunningContext::Hard(interrupt) => {
+            matches!(hard_irq::cause(case, cpu, interrupt).kind, SliceKind::TimerIrq | SliceKind::Irq)
         }
-        Top::Soft { .. } => true,
-        Top::Thread if stretch.pid == Some(0) => leaves_idle(case, cpu, stretch.start),
-        Top::Thread => case.current(stretch).is_some_and(|task| task.comm.text().starts_with("onbeat/")),
+        RunningContext::Soft { .. } => true,
+        RunningContext::Thread if stretch.pid == Some(0) => leaves_idle(case, cpu, stretch.start),
+        RunningContext::Thread => {
+            case.current(stretch).is_some_and(|task| task.comm.text().starts_with("onbeat/"))
+        }
         _ => false,
     };
-    let long = gap.end.saturating_sub(gap.start) > ROUSED;
+    let long = gap.end.saturating_sub(gap.start) > MAX_LATE_VCPU_NS;
     (is_virtual(case.host) && short && long && ends_at_once(case, cpu, gap)).then_some(gap.start)
 }
 
@@ -33,21 +36,22 @@ fn leaves_idle(case: &Case<'_>, cpu: Cpu, time: i64) -> bool {
     last.is_some_and(|event| matches!(event.what, What::Idle { state: None }))
 }
 
-/// Whether the victim's CPU and that one go on together: what stopped both let both go on. An idle virtual CPU that is late by
-/// itself comes when it comes, and what has the other meanwhile ends by itself.
+/// Whether the victim's CPU and that one go on together: what stopped both let both go on. An idle
+/// virtual CPU that is late by itself comes when it comes, and what has the other meanwhile ends by
+/// itself.
 pub(super) fn ends_at_once(case: &Case<'_>, cpu: Cpu, gap: &Gap) -> bool {
     let goes_on = |cpu: Cpu| {
         let events = case.events(cpu);
         let next = events.get(events.partition_point(|event| event.time.0 < gap.end));
         next.map_or(case.to, |event| event.time.0).saturating_sub(gap.end)
     };
-    goes_on(cpu).max(goes_on(case.home())) <= STRAGGLING
+    goes_on(cpu).max(goes_on(case.home())) <= MAX_LATE_INTERRUPT_NS
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{explained_on, host, window};
-    use super::super::silence::tests::events;
+    use super::super::machine_stall::tests::events;
     use model::run::Host;
     use model::slice::SliceKind;
 

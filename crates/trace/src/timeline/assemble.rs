@@ -1,0 +1,46 @@
+//! A case from a window: the parts that need each other, in their order.
+
+use super::case::Case;
+use super::own::Cost;
+use super::spans::Spans;
+use super::tasks::Tasks;
+use super::{inherited, inversion, irqs_off, machine_stall, path};
+use crate::event::{Named, What};
+use crate::window::Window;
+use model::run::Host;
+
+/// Finds out what holds for the whole of a spike, before its stretches are judged one by one.
+pub(super) fn assemble<'w>(window: &'w Window, host: &'w Host, cost: Cost, from: i64, to: i64) -> Case<'w> {
+    let own = cost.bound();
+    let cpus = path::per_cpu(window);
+    let mut ordered: Vec<&Named> = window.events.iter().collect();
+    ordered.sort_by_key(|event| event.time);
+    let tasks = Tasks::new(ordered.iter().copied(), window.victim);
+    let sends = |event: &&Named| matches!(event.what, What::CallQueue { .. } | What::IpiSend { .. });
+    let handed_on = inherited::handed_on(&ordered);
+    let sent = ordered.into_iter().filter(sends).collect();
+    let path = path::find(window, &cpus, from, to);
+    let (irqs_off, silent, inverted) = (Spans::new(vec![]), Spans::new(vec![]), Spans::new(vec![]));
+    let last = cpus.get(&window.cpu).and_then(|events| events.last()).map(|event| event.time.0);
+    let lost_from = last.filter(|_| window.events_lost > 0 && path.switch.is_none());
+    let mut case = Case {
+        window,
+        host,
+        own,
+        cpus,
+        sent,
+        tasks,
+        handed_on,
+        path,
+        from,
+        to,
+        irqs_off,
+        silent,
+        inverted,
+        lost_from,
+    };
+    case.silent = machine_stall::find(&case);
+    case.irqs_off = irqs_off::find(&case);
+    case.inverted = inversion::find(&case);
+    case
+}

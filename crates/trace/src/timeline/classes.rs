@@ -1,0 +1,20 @@
+//! The kinds of slices that a spike is sorted by.
+
+use std::collections::BTreeMap;
+
+use model::keyword::Word;
+use model::run::Spike;
+use model::slice::SliceKind;
+
+/// The kinds with at least a tenth of the latency, largest first.
+pub(super) fn classes(spike: &Spike) -> Vec<Word<SliceKind>> {
+    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+    for slice in &spike.slices {
+        *sums.entry(slice.kind.as_str()).or_default() += slice.ns.0;
+    }
+    sums.insert(SliceKind::Unexplained.name(), spike.unexplained_ns.0);
+    let mut large: Vec<(&str, i64)> =
+        sums.into_iter().filter(|&(_, ns)| ns > 0 && ns >= spike.latency_ns.0 / 10).collect();
+    large.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
+    large.into_iter().map(|(kind, _)| kind.into()).collect()
+}

@@ -1,0 +1,59 @@
+//! Gaps in which no CPU had an event, and what is known of each.
+
+use super::case::{Case, Stop};
+use super::own::MAX_BOUNDED_NS;
+
+/// Gaps that are looked at, the longest ones.
+const MAX_GAPS: usize = 64;
+
+/// How long a CPU may go on after a timer was due before it takes its interrupt: with interrupts
+/// off, on a slow machine.
+pub(super) const MAX_LATE_INTERRUPT_NS: i64 = 4 * MAX_BOUNDED_NS;
+
+/// How long a host may take to run a virtual CPU again that was idle: others ran there meanwhile,
+/// that is no stop of all.
+pub(super) const MAX_LATE_VCPU_NS: i64 = 8 * MAX_BOUNDED_NS;
+
+#[derive(Clone, Copy)]
+pub(super) struct Gap {
+    /// The last event before it.
+    pub start: i64,
+    /// The first event after it.
+    pub end: i64,
+    /// Since when a timer was due.
+    pub due: Option<i64>,
+    /// Whether a busy CPU missed its ticks.
+    pub missed: bool,
+    /// Whether a CPU does what silences others.
+    pub inside: bool,
+}
+
+/// The longest times without an event of any CPU.
+pub(super) fn gaps(case: &Case<'_>) -> Vec<Gap> {
+    let mut times: Vec<i64> = case.window.events.iter().map(|event| event.time.0).collect();
+    times.sort_unstable();
+    let pairs = times.windows(2).map(|pair| (pair[0], pair[1]));
+    let long = |&(start, end): &(i64, i64)| {
+        end.saturating_sub(start) > MAX_BOUNDED_NS && end > case.from && start < case.to
+    };
+    let made = |(start, end)| Gap { start, end, due: None, missed: false, inside: false };
+    let mut gaps: Vec<Gap> = pairs.filter(long).map(made).collect();
+    gaps.sort_by_key(|gap| gap.start.saturating_sub(gap.end));
+    gaps.truncate(MAX_GAPS);
+    gaps
+}
+
+impl Gap {
+    /// From when to when it was a stop, and how certain that is; none if it was none.
+    pub(super) fn stop(&self, shown: Stop) -> Option<(i64, i64, Stop)> {
+        match self.due {
+            // Nothing tells what the time before was, and a stop has most of it.
+            Some(due) if due.saturating_sub(self.start) <= self.end.saturating_sub(due) => {
+                Some((self.start, self.end, shown))
+            }
+            Some(due) => Some((due, self.end, shown)),
+            None if self.missed && !self.inside => Some((self.start, self.end, Stop::Likely)),
+            None => None,
+        }
+    }
+}
