@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::parts::{PARTS, Part, longest, parts, share, sums, total, unexplained, worst};
+use super::parts::{PARTS, SpikePart, longest, parts, share, sums, total, unexplained, worst};
 use super::{kinds, outside, said};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, YELLOW};
 use crate::run::table;
@@ -156,7 +156,7 @@ struct Bar {
 
 impl Bar {
     /// The cells of a part: those before it, itself, those after it.
-    fn cells(&self, part: &Part) -> [String; 3] {
+    fn cells(&self, part: &SpikePart) -> [String; 3] {
         let at =
             |ns: i64| (share(Nanos(ns), self.latency).clamp(0.0, 1.0) * self.width as f64).round() as usize;
         let length = at(part.ns.0);
@@ -171,7 +171,7 @@ impl Bar {
     }
 }
 
-fn row(page: &mut String, part: &Part, bar: &Bar, largest: bool, width: usize, palette: Palette) {
+fn row(page: &mut String, part: &SpikePart, bar: &Bar, largest: bool, width: usize, palette: Palette) {
     let [before, itself, after] = bar.cells(part);
     let start = format!("+{}", us(part.start));
     let numbers = format!("{:>9} us {:>5}  ", us(part.ns), said::percent(share(part.ns, bar.latency)));

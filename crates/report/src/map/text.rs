@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::words::{listed, named};
-use super::{APART, Group, Item, Map, Step, Work, rank_name};
+use super::{APART, CpuGroup, Map, PriorityStep, Work, WorkItem, rank_name};
 use crate::palette::{BOLD, DIM, PLAIN, Palette};
 use crate::words::{clean, filled, wrapped};
 use model::text::several;
@@ -47,7 +47,7 @@ struct Column {
 
 fn table(page: &mut String, map: &Map, width: usize, palette: Palette) {
     let shown = &map.groups[..map.groups.len().min(GROUPS)];
-    let column = |head, least, cell: &dyn Fn(usize, &Group) -> String| Column {
+    let column = |head, least, cell: &dyn Fn(usize, &CpuGroup) -> String| Column {
         head,
         least,
         cells: shown.iter().enumerate().map(|(at, group)| cell(at, group)).collect(),
@@ -100,7 +100,7 @@ fn known(work: &Work, text: String) -> String {
     }
 }
 
-fn cores(group: &Group) -> String {
+fn cores(group: &CpuGroup) -> String {
     let alike = &group.alike;
     let mut words = Vec::new();
     if !alike.online {
@@ -117,7 +117,7 @@ fn cores(group: &Group) -> String {
     words.join(", ")
 }
 
-fn apart(group: &Group) -> String {
+fn apart(group: &CpuGroup) -> String {
     let word = |(name, has): (&str, &Option<bool>)| match has {
         Some(true) => Some(name.to_owned()),
         Some(false) => None,
@@ -203,8 +203,9 @@ fn besides(page: &mut String, map: &Map, width: usize, palette: Palette) {
         palette.paint(BOLD, &format!("What may run on CPU {} beside its task", map.matter))
     );
     let landing: BTreeSet<Option<u32>> = map.lands.on(&map.matter).map(|item| item.number).collect();
-    let more: Vec<&Item> = map.may.on(&map.matter).filter(|item| !landing.contains(&item.number)).collect();
-    let mut list = |head: &str, work: &Work, items: Vec<&Item>| {
+    let more: Vec<&WorkItem> =
+        map.may.on(&map.matter).filter(|item| !landing.contains(&item.number)).collect();
+    let mut list = |head: &str, work: &Work, items: Vec<&WorkItem>| {
         let text = listed(&named(&items), NAMES);
         let text = known(work, if text.is_empty() { "none".to_owned() } else { text });
         filled(page, &format!("  {head:<16} "), &text, 19, width);
@@ -243,7 +244,7 @@ fn scale(page: &mut String, map: &Map, width: usize, palette: Palette) {
     let columns = columns(map, width);
     let room = columns.iter().map(|(head, _)| head.len()).max().unwrap_or(1);
     let heads: Vec<String> = columns.iter().map(|(head, _)| format!("{head:>room$}")).collect();
-    let cpus = |step: &Step| step.cpus.as_ref().map_or("?".to_owned(), |cpus| reach(cpus, map));
+    let cpus = |step: &PriorityStep| step.cpus.as_ref().map_or("?".to_owned(), |cpus| reach(cpus, map));
     let list = map
         .realtime
         .iter()
@@ -291,7 +292,7 @@ fn reach(cpus: &CpuSet, map: &Map) -> String {
     if !online.is_empty() && online.without(cpus).is_empty() { "all".to_owned() } else { cpus.to_string() }
 }
 
-fn cell(step: &Step, cpus: &CpuSet) -> char {
+fn cell(step: &PriorityStep, cpus: &CpuSet) -> char {
     let Some(allowed) = &step.cpus else { return '?' };
     match (cpus.0.is_disjoint(&allowed.0), cpus.0.is_subset(&allowed.0)) {
         (true, _) => '.',

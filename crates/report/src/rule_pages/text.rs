@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::sheet::{Words, sheet};
+use super::sheet::{Body, sheet};
 use crate::palette::{BOLD, Palette};
 use crate::words::filled;
 use model::keyword::Keyword;
@@ -34,8 +34,8 @@ pub fn page(rule: Rule, width: usize, color: bool) -> String {
     for (title, words) in &sheet.sections {
         heading(&mut page, title);
         match words {
-            Words::Text(text) => filled(&mut page, "  ", text, 2, width),
-            Words::Points(points) => {
+            Body::Text(text) => filled(&mut page, "  ", text, 2, width),
+            Body::Points(points) => {
                 points
                     .iter()
                     .for_each(|point| filled(&mut page, "  - ", &point.words(str::to_owned), 4, width));
