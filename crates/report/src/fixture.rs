@@ -11,7 +11,7 @@ use stats::bounds::Bounds;
 use stats::series::{Collector, Series};
 
 /// A made-up run, ready to be shown.
-pub struct Sample {
+pub struct MadeRun {
     pub run: Run,
     pub history: History,
     pub series: Series,
@@ -20,7 +20,7 @@ pub struct Sample {
     pub title: String,
 }
 
-impl Sample {
+impl MadeRun {
     pub fn input(&self) -> Input<'_> {
         Input {
             run: &self.run,
@@ -33,9 +33,9 @@ impl Sample {
         }
     }
 
-    fn new(run: Run, history: History, collector: Collector, title: &str) -> Sample {
+    fn new(run: Run, history: History, collector: Collector, title: &str) -> MadeRun {
         let series = collector.finish(Nanos(1), Nanos(1_000_000), run.elapsed_ns);
-        Sample { run, history, series, bounds: None, remarks: Vec::new(), title: title.into() }
+        MadeRun { run, history, series, bounds: None, remarks: Vec::new(), title: title.into() }
     }
 
     /// Says what the run supports, of a limit and a day.
@@ -92,7 +92,7 @@ struct Wanted {
 
 const T0: i64 = 5_000_000_000;
 
-fn make(wanted: &Wanted, latency: impl Fn(u32, u64, u64, &mut Dice) -> i64) -> Sample {
+fn make(wanted: &Wanted, latency: impl Fn(u32, u64, u64, &mut Dice) -> i64) -> MadeRun {
     let interval = Nanos(1_000_000_000 / wanted.per_second as i64);
     let mut run = Run {
         schema: SCHEMA.into(),
@@ -123,7 +123,7 @@ fn make(wanted: &Wanted, latency: impl Fn(u32, u64, u64, &mut Dice) -> i64) -> S
         run.cpus.push(make_cpu(wanted, cpu, interval, &latency, add));
     }
     run.check().unwrap();
-    Sample::new(run, history, collector, wanted.title)
+    MadeRun::new(run, history, collector, wanted.title)
 }
 
 fn make_cpu(
@@ -231,13 +231,13 @@ fn bulk(dice: &mut Dice, base: f64, spread: f64) -> i64 {
 }
 
 /// Two CPUs of a tuned PREEMPT_RT machine.
-pub fn quiet() -> Sample {
+pub fn quiet() -> MadeRun {
     let wanted = Wanted { title: "quiet", cpus: 2, seconds: 60, per_second: 1_000 };
     make(&wanted, |cpu, _, _, dice| bulk(dice, 1_900.0 + f64::from(cpu) * 700.0, 900.0))
 }
 
 /// Two CPUs of a virtual machine whose host takes up to 7 ms, now and then.
-pub fn noisy() -> Sample {
+pub fn noisy() -> MadeRun {
     let wanted = Wanted { title: "noisy", cpus: 2, seconds: 120, per_second: 1_000 };
     let mut sample = make(&wanted, |cpu, second, slot, dice| match (second % 17, slot) {
         (7, 300) if second > 40 => 2_000_000 + (second * 45_000) as i64 + i64::from(cpu) * 311_000,
@@ -265,7 +265,7 @@ fn entry(kind: &str, cpu: Option<u32>, detail: &str, invalidates: bool) -> Integ
 }
 
 /// Eight CPUs of two kinds, with a limit.
-pub fn eight() -> Sample {
+pub fn eight() -> MadeRun {
     let wanted = Wanted { title: "eight", cpus: 8, seconds: 100, per_second: 200 };
     let mut sample = make(&wanted, |cpu, _, _, dice| {
         bulk(dice, 2_000.0 + 350.0 * f64::from(cpu), 900.0 + 160.0 * f64::from(cpu))
@@ -278,7 +278,7 @@ pub fn eight() -> Sample {
 }
 
 /// 64 CPUs.
-pub fn many() -> Sample {
+pub fn many() -> MadeRun {
     let wanted = Wanted { title: "many", cpus: 64, seconds: 60, per_second: 20 };
     make(&wanted, |cpu, _, _, dice| {
         bulk(dice, 2_000.0 + 20.0 * f64::from(cpu), 700.0 + 25.0 * f64::from(cpu * 7 % 23))
@@ -286,7 +286,7 @@ pub fn many() -> Sample {
 }
 
 /// An hour with a single spike.
-pub fn spike() -> Sample {
+pub fn spike() -> MadeRun {
     let wanted = Wanted { title: "spike", cpus: 2, seconds: 3_600, per_second: 12 };
     make(&wanted, |cpu, second, slot, dice| match (cpu, second, slot) {
         (1, 1_850, 7) => 3_120_000,
@@ -295,7 +295,7 @@ pub fn spike() -> Sample {
 }
 
 /// Ten minutes with a spike each 17 s.
-pub fn comb() -> Sample {
+pub fn comb() -> MadeRun {
     let wanted = Wanted { title: "comb", cpus: 2, seconds: 600, per_second: 100 };
     make(&wanted, |cpu, second, slot, dice| match (cpu, second % 17, slot) {
         (0, 5, 40) => 60_000 + dice.tail(1_000.0) as i64,
@@ -304,12 +304,12 @@ pub fn comb() -> Sample {
 }
 
 /// One sample.
-pub fn one() -> Sample {
+pub fn one() -> MadeRun {
     make(&Wanted { title: "one", cpus: 1, seconds: 1, per_second: 1 }, |_, _, _, _| 4_321)
 }
 
 /// Wake-ups before their time among others.
-pub fn early() -> Sample {
+pub fn early() -> MadeRun {
     let wanted = Wanted { title: "early", cpus: 2, seconds: 5, per_second: 1_000 };
     make(&wanted, |cpu, _, slot, dice| match slot {
         17 => -1_500 - i64::from(cpu) * 100,
@@ -318,12 +318,12 @@ pub fn early() -> Sample {
 }
 
 /// All samples alike.
-pub fn alike() -> Sample {
+pub fn alike() -> MadeRun {
     make(&Wanted { title: "alike", cpus: 2, seconds: 3, per_second: 100 }, |_, _, _, _| 5_000)
 }
 
 /// As late as can be.
-pub fn huge() -> Sample {
+pub fn huge() -> MadeRun {
     let wanted = Wanted { title: "huge", cpus: 1, seconds: 2, per_second: 10 };
     let mut sample = make(&wanted, |_, _, slot, _| 1 << (slot * 3));
     let cpu = &mut sample.run.cpus[0];
@@ -335,13 +335,13 @@ pub fn huge() -> Sample {
 }
 
 /// Nothing measured at all.
-pub fn empty() -> Sample {
+pub fn empty() -> MadeRun {
     let run = Run::default();
-    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "empty")
+    MadeRun::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "empty")
 }
 
 /// What cyclictest's histogram of two threads becomes.
-pub fn import() -> Sample {
+pub fn import() -> MadeRun {
     let mut run = quiet().run;
     run.command = "import".into();
     run.plan = Plan::default();
@@ -366,14 +366,14 @@ pub fn import() -> Sample {
     run.cpus[0].cycles += 3;
     run.cpus[0].max_ns = Some(Nanos(61_000));
     run.check().unwrap();
-    Sample::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "import")
+    MadeRun::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "import")
 }
 
 /// What a name may hold that is meant to break out: of a page, of a line, of the terminal's screen, of the direction.
 pub const ATTACK: &str = "</script><script>alert(1)</script><img src=x onerror=\"alert('2')\">\u{1b}[2J\r\n#\u{0}\u{9b}2J\u{85}\u{202e}\u{2066}\u{61c}\u{2028}";
 
 /// Every string an attack.
-pub fn hostile() -> Sample {
+pub fn hostile() -> MadeRun {
     let mut sample = early();
     let text = serde_json::to_string(&sample.run).unwrap();
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -396,11 +396,11 @@ pub fn poison(value: &mut serde_json::Value, attack: &str) {
 }
 
 /// All of them, made once: it takes a second or two.
-pub fn all() -> &'static [Sample] {
-    static ALL: LazyLock<Vec<Sample>> = LazyLock::new(|| {
+pub fn all() -> &'static [MadeRun] {
+    static ALL: LazyLock<Vec<MadeRun>> = LazyLock::new(|| {
         let ordinary = [quiet(), noisy(), eight(), many(), spike(), comb()];
         let odd = [one(), early(), alike(), huge(), empty(), import(), hostile()];
-        let mut all: Vec<Sample> = ordinary.into_iter().chain(odd).collect();
+        let mut all: Vec<MadeRun> = ordinary.into_iter().chain(odd).collect();
         all.iter_mut().for_each(|sample| sample.ask(None));
         all
     });

@@ -32,5 +32,5 @@ mod fixture;
 mod hostile;
 
 pub use input::Input;
-pub use output::{Format, render};
+pub use output::{ReportFormat, render};
 pub use plot::history::History;

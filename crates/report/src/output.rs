@@ -6,7 +6,7 @@ use model::error::Outcome;
 
 /// What a report can be written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ReportFormat {
     /// One self-contained page.
     Html,
     /// The latency plot alone.
@@ -17,27 +17,27 @@ pub enum Format {
     Json,
 }
 
-impl Format {
+impl ReportFormat {
     /// The format that a file name asks for by its ending.
-    pub fn of_name(name: &str) -> Option<Format> {
+    pub fn of_name(name: &str) -> Option<ReportFormat> {
         let (_, ending) = name.rsplit_once('.')?;
         Some(match ending.to_ascii_lowercase().as_str() {
-            "html" | "htm" => Format::Html,
-            "svg" => Format::Svg,
-            "csv" => Format::Csv,
-            "json" => Format::Json,
+            "html" | "htm" => ReportFormat::Html,
+            "svg" => ReportFormat::Svg,
+            "csv" => ReportFormat::Csv,
+            "json" => ReportFormat::Json,
             _ => return None,
         })
     }
 }
 
 /// The runs in the format.
-pub fn render(inputs: &[Input], format: Format) -> Outcome<String> {
+pub fn render(inputs: &[Input], format: ReportFormat) -> Outcome<String> {
     match format {
-        Format::Html => html(inputs),
-        Format::Svg => Ok(svg(inputs)),
-        Format::Csv => Ok(inputs.iter().map(|input| csv(input.run)).collect::<Vec<_>>().join("\n")),
-        Format::Json => json(inputs),
+        ReportFormat::Html => html(inputs),
+        ReportFormat::Svg => Ok(svg(inputs)),
+        ReportFormat::Csv => Ok(inputs.iter().map(|input| csv(input.run)).collect::<Vec<_>>().join("\n")),
+        ReportFormat::Json => json(inputs),
     }
 }
 
@@ -50,23 +50,23 @@ mod tests {
     #[test]
     fn formats_follow_the_ending() {
         for (name, format) in [
-            ("a.html", Some(Format::Html)),
-            ("a.b.SVG", Some(Format::Svg)),
-            ("x/y.csv", Some(Format::Csv)),
+            ("a.html", Some(ReportFormat::Html)),
+            ("a.b.SVG", Some(ReportFormat::Svg)),
+            ("x/y.csv", Some(ReportFormat::Csv)),
             ("-", None),
             ("html", None),
             ("a.pdf", None),
         ] {
-            assert_eq!(Format::of_name(name), format, "{name}");
+            assert_eq!(ReportFormat::of_name(name), format, "{name}");
         }
     }
 
     #[test]
     fn json_of_one_run_reads_back_as_that_run() {
         let sample = fixture::quiet();
-        let text = render(&[sample.input()], Format::Json).unwrap();
+        let text = render(&[sample.input()], ReportFormat::Json).unwrap();
         assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), sample.run);
-        let text = render(&[sample.input(), sample.input()], Format::Json).unwrap();
+        let text = render(&[sample.input(), sample.input()], ReportFormat::Json).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Run>>(&text).unwrap().len(), 2);
     }
 }

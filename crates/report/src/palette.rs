@@ -1,26 +1,30 @@
-//! Colours of a terminal, as codes of ECMA-48 (SGR): the same five everywhere, and none where none are wanted.
+//! Colours of a terminal: the same five everywhere, and none where none are wanted.
 
-/// What stands out.
-pub const BOLD: &str = "\u{1b}[1m";
-/// What steps back.
-pub const DIM: &str = "\u{1b}[2m";
-/// What is wrong.
-pub const RED: &str = "\u{1b}[1;31m";
-/// What is right.
-pub const GREEN: &str = "\u{1b}[1;32m";
-/// What is less wrong.
-pub const YELLOW: &str = "\u{1b}[33m";
-/// The end of them all.
-pub const PLAIN: &str = "\u{1b}[0m";
+use anstyle::AnsiColor;
+pub use anstyle::Style;
+
+/// Headings and what must be seen.
+pub const BOLD: Style = Style::new().bold();
+/// Details.
+pub const DIM: Style = Style::new().dimmed();
+/// Failures.
+pub const RED: Style = AnsiColor::Red.on_default().bold();
+/// Passes.
+pub const GREEN: Style = AnsiColor::Green.on_default().bold();
+/// Warnings.
+pub const YELLOW: Style = AnsiColor::Yellow.on_default();
+/// The terminal's own colours.
+pub const PLAIN: Style = Style::new();
 
 /// Whether text is coloured.
 #[derive(Clone, Copy)]
-pub struct Ink(pub bool);
+pub struct Palette(pub bool);
 
-impl Ink {
-    /// The text in a colour; as it is without one, or where none are wanted.
-    pub fn dye(self, code: &str, text: &str) -> String {
-        if self.0 && !code.is_empty() { format!("{code}{text}{PLAIN}") } else { text.to_owned() }
+impl Palette {
+    /// The text in a style; as it is where no colours are wanted.
+    pub fn paint(self, style: Style, text: &str) -> String {
+        let style = if self.0 { style } else { PLAIN };
+        format!("{style}{text}{style:#}")
     }
 }
 
@@ -30,7 +34,10 @@ mod tests {
 
     #[test]
     fn colours_are_only_there_if_asked_for() {
-        assert_eq!(Ink(true).dye(RED, "a"), "\u{1b}[1;31ma\u{1b}[0m");
-        assert_eq!((Ink(false).dye(RED, "a"), Ink(true).dye("", "a")), ("a".into(), "a".into()));
+        assert_eq!(Palette(true).paint(RED, "a"), "\u{1b}[1m\u{1b}[31ma\u{1b}[0m");
+        assert_eq!(
+            (Palette(false).paint(RED, "a"), Palette(true).paint(PLAIN, "a")),
+            ("a".into(), "a".into())
+        );
     }
 }

@@ -1,9 +1,8 @@
 //! Values as words: latencies, lengths, times, rates, probabilities.
 
-use std::fmt::Write;
-
 pub use model::text::{clean, several};
 use model::units::Nanos;
+use textwrap::{Options, WordSplitter};
 
 /// What stands where a number is not known.
 pub const UNKNOWN: &str = "\u{2013}";
@@ -121,24 +120,17 @@ pub fn wrapped(text: &mut String, line: &str, width: usize) {
     filled(text, &" ".repeat(indent), line, indent + 2, width);
 }
 
-/// Appends words broken at blanks: `first` stands before the first line, `hang` blanks before each further one.
+/// Appends words broken at blanks: `first` starts the first line, `hang` blanks each further one. Escape sequences
+/// take no columns, so coloured text breaks where plain text does.
 pub fn filled(text: &mut String, first: &str, words: &str, hang: usize, width: usize) {
-    text.push_str(first);
-    let mut column = first.chars().count();
-    let mut fresh = true;
-    for word in words.split_whitespace() {
-        let length = word.chars().count();
-        if !fresh && column + 1 + length > width {
-            let _ = write!(text, "\n{}", " ".repeat(hang));
-            column = hang;
-        } else if !fresh {
-            text.push(' ');
-            column += 1;
-        }
-        fresh = false;
-        text.push_str(word);
-        column += length;
-    }
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let hang = " ".repeat(hang);
+    let options = Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(&hang)
+        .break_words(false)
+        .word_splitter(WordSplitter::NoHyphenation);
+    text.push_str(&textwrap::fill(&words.join(" "), options));
     text.push('\n');
 }
 

@@ -5,9 +5,6 @@
 
 use std::io::{self, Write};
 
-use crossterm::style::{Attribute, Color, Print, SetAttribute, SetForegroundColor};
-use crossterm::{QueueableCommand, cursor, terminal};
-
 use super::Environment;
 
 use crate::measure::sink::Progress;
@@ -15,6 +12,7 @@ use crate::measure::total::Total;
 use crate::plan::MeasurePlan;
 use model::text::{clean, several};
 use model::units::Nanos;
+use report::palette::{DIM, PLAIN, Palette, Style, YELLOW};
 
 /// Lower edges of the histogram's columns, in us; the first column has what lies below the second.
 const EDGES_US: [i64; 16] =
@@ -34,14 +32,6 @@ pub struct Live {
     drawn: usize,
 }
 
-/// How a line is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
-    Plain,
-    Dim,
-    Worst,
-}
-
 impl Live {
     /// Takes some lines of the terminal.
     pub fn new(plan: &MeasurePlan, environment: &Environment) -> Live {
@@ -56,7 +46,7 @@ impl Live {
 
     fn draws(title: String, environment: &Environment) -> Live {
         let mut live = Live { title, color: environment.color(&io::stderr()), drawn: 0 };
-        live.draw(&[(format!("{}: getting ready", live.title), Look::Plain)]);
+        live.draw(&[(format!("{}: getting ready", live.title), PLAIN)]);
         live
     }
 
@@ -67,38 +57,16 @@ impl Live {
     }
 
     /// Writes over what was drawn before. A terminal that is gone, or another job's, is left alone.
-    fn draw(&mut self, lines: &[(String, Look)]) {
+    fn draw(&mut self, lines: &[(String, Style)]) {
         let Some((columns, _)) = host::terminal_size() else { return };
         if !host::in_foreground() {
             self.drawn = 0;
             return;
         }
-        let mut screen = Vec::with_capacity(8 << 10);
-        if self.compose(&mut screen, lines, columns).is_ok() && io::stderr().write_all(&screen).is_ok() {
+        let screen = compose(self.drawn, lines, columns, Palette(self.color));
+        if io::stderr().write_all(screen.as_bytes()).is_ok() {
             self.drawn = lines.len();
         }
-    }
-
-    fn compose(&self, screen: &mut Vec<u8>, lines: &[(String, Look)], columns: usize) -> io::Result<()> {
-        if self.drawn > 0 {
-            screen.queue(cursor::MoveToPreviousLine(self.drawn as u16))?;
-        }
-        for (text, look) in lines {
-            screen.queue(terminal::Clear(terminal::ClearType::UntilNewLine))?;
-            // A line that wraps would be two lines to go back over.
-            let text: String = clean(text).chars().take(columns.saturating_sub(1)).collect();
-            match look {
-                Look::Dim if self.color => screen.queue(SetAttribute(Attribute::Dim))?,
-                Look::Worst if self.color => screen.queue(SetForegroundColor(Color::Yellow))?,
-                _ => screen,
-            }
-            .queue(Print(text))?;
-            if self.color && *look != Look::Plain {
-                screen.queue(SetAttribute(Attribute::Reset))?;
-            }
-            screen.queue(Print("\n"))?;
-        }
-        screen.queue(terminal::Clear(terminal::ClearType::FromCursorDown)).map(drop)
     }
 }
 
@@ -108,10 +76,24 @@ impl Drop for Live {
     }
 }
 
+/// Cursor moves are ECMA-48's CPL, EL and ED, which every terminal has.
+fn compose(drawn: usize, lines: &[(String, Style)], columns: usize, palette: Palette) -> String {
+    let mut screen = String::with_capacity(8 << 10);
+    if drawn > 0 {
+        screen += &format!("\x1b[{drawn}F");
+    }
+    for (text, style) in lines {
+        // A line that wraps would be two lines to go back over.
+        let text: String = clean(text).chars().take(columns.saturating_sub(1)).collect();
+        screen += &format!("\x1b[K{}\n", palette.paint(*style, &text));
+    }
+    screen + "\x1b[J"
+}
+
 /// What is to be seen of a second, with the rows of at most so many CPUs.
-fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Look)> {
+fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
     let worst = tick.totals.iter().filter_map(worst_of).max();
-    let mut lines = vec![(time_line(title, tick, worst), Look::Plain), (heading(), Look::Dim)];
+    let mut lines = vec![(time_line(title, tick, worst), PLAIN), (heading(), DIM)];
     let mut order: Vec<usize> = (0..tick.totals.len()).collect();
     if rows < order.len() {
         // Where not all fit, those with the worst are the ones to see.
@@ -121,14 +103,14 @@ fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Look)> {
     }
     for &index in &order {
         let total = &tick.totals[index];
-        let look = if worst.is_some() && worst_of(total) == worst { Look::Worst } else { Look::Plain };
-        lines.push((row(total, tick), look));
+        let style = if worst.is_some() && worst_of(total) == worst { YELLOW } else { PLAIN };
+        lines.push((row(total, tick), style));
     }
     if rows < tick.totals.len() {
         let left_out = tick.totals.len() - rows;
         lines.push((
             format!("{}, none worse than those above", several(left_out as u64, "more CPU", "more CPUs")),
-            Look::Dim,
+            DIM,
         ));
     }
     lines
@@ -203,6 +185,14 @@ fn height(count: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_screen_is_written_over_line_by_line_and_without_colours_if_so_wanted() {
+        let lines = [("one".to_owned(), YELLOW), ("a long line".to_owned(), PLAIN)];
+        assert_eq!(compose(0, &lines, 8, Palette(false)), "\x1b[Kone\n\x1b[Ka long \n\x1b[J");
+        let expected = "\x1b[2F\x1b[K\x1b[33mone\x1b[0m\n\x1b[Ka long line\n\x1b[J";
+        assert_eq!(compose(2, &lines, 80, Palette(true)), expected);
+    }
 
     #[test]
     fn a_single_sample_is_seen() {

@@ -13,7 +13,7 @@ use model::error::{Exit, Outcome, Trouble};
 use model::text::clean;
 use model::vocabulary::Command;
 use report::run::table;
-use report::{Format, Input, hunt};
+use report::{Input, ReportFormat, hunt};
 use rules::intent::Profile;
 use stats::bounds::DEFAULT_REACH;
 use study::audit::{Machine, judge};
@@ -60,7 +60,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             "cyclictest's formats hold one run: give one bundle with --rt-tests-json or --hist",
         ));
     }
-    if args.asked.is_given() && format != Some(Format::Html) {
+    if args.asked.is_given() && format != Some(ReportFormat::Html) {
         return Err(Trouble::usage(
             "--limit and --horizon are about what a run supports, which only the page says: name it with -o FILE.html",
         ));
@@ -76,13 +76,13 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         let mut page = Page::open(path)?;
         print_remarks(&[&page.measurement], args.output.quiet);
         // Only the page says what a run supports.
-        if format == Some(Format::Html) {
+        if format == Some(ReportFormat::Html) {
             page.ask(&question);
         }
         pages.push(page);
     }
     let inputs: Vec<Input> = pages.iter().filter_map(Page::input).collect();
-    outputs.write(&args.output.json, || report::render(&inputs, Format::Json));
+    outputs.write(&args.output.json, || report::render(&inputs, ReportFormat::Json));
     if let Some(input) = inputs.first() {
         let context = super::context_of(input.run, environment, "");
         outputs.write(&args.rt_tests_json, || cyclictest_json::write(input.run, &context));
@@ -113,10 +113,10 @@ fn tables(inputs: &[Input], columns: usize, color: bool) -> String {
 
 impl Args {
     /// A capture has no run: all that there is to report is how its machine is set up.
-    fn of_capture(&self, format: Option<Format>, mut outputs: Outputs) -> Outcome<Exit> {
+    fn of_capture(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Outcome<Exit> {
         let no_run = self.output.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();
         match (self.bundles.as_slice(), format) {
-            ([one], Some(Format::Html)) if !no_run && !self.asked.is_given() => {
+            ([one], Some(ReportFormat::Html)) if !no_run && !self.asked.is_given() => {
                 let page = judge(Machine::Captured(one), Profile::default(), None)?.page();
                 outputs.write(&self.file_or_stdout(), || page);
                 outputs.end(Exit::Fine)
@@ -128,7 +128,7 @@ impl Args {
     }
 
     /// The kind of output; none is the text table.
-    fn format(&self) -> Outcome<Option<Format>> {
+    fn format(&self) -> Outcome<Option<ReportFormat>> {
         let ending = self
             .file
             .as_ref()
@@ -146,10 +146,10 @@ impl Args {
             (None, None, None) => "text".into(),
             (None, None, Some(_)) => String::new(),
         };
-        match (name.as_str(), Format::of_name(&format!("x.{name}"))) {
+        match (name.as_str(), ReportFormat::of_name(&format!("x.{name}"))) {
             ("text", _) => Ok(None),
             (_, Some(format)) => {
-                if self.file.is_none() && std::io::stdout().is_terminal() && format != Format::Csv {
+                if self.file.is_none() && std::io::stdout().is_terminal() && format != ReportFormat::Csv {
                     return Err(Trouble::usage(format!("{name} is not for a terminal: name a file with -o")));
                 }
                 Ok(Some(format))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::palette::{BOLD, Ink, RED, YELLOW};
+use crate::palette::{BOLD, Palette, RED, YELLOW};
 use crate::words::{clean, filled, several, wrapped};
 use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
@@ -19,20 +19,20 @@ pub fn worst_first(audit: &Audit, verdict: AuditVerdict) -> Vec<&Finding> {
 /// The audit as text of at most so many columns, with ANSI colours if asked for; `verbose` adds what passes, what
 /// does not apply, and all about what is less grave.
 pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String {
-    let ink = Ink(color);
+    let palette = Palette(color);
     let mut page = String::new();
     wrapped(&mut page, &conditions(audit), width);
     let (grave, slight): (Vec<_>, Vec<_>) = worst_first(audit, AuditVerdict::Fail)
         .into_iter()
         .partition(|found| verbose || found.severity >= Severity::Medium);
     for found in grave {
-        let code = if found.severity >= Severity::High { RED } else { YELLOW };
-        let severity = ink.dye(code, &format!("{:<6}", found.severity.name()));
-        let _ = write!(page, "\n{severity}  {}\n", ink.dye(BOLD, found.rule));
+        let style = if found.severity >= Severity::High { RED } else { YELLOW };
+        let severity = palette.paint(style, &format!("{:<6}", found.severity.name()));
+        let _ = write!(page, "\n{severity}  {}\n", palette.paint(BOLD, found.rule));
         fields(&mut page, found, width);
     }
     if !slight.is_empty() {
-        let _ = writeln!(page, "\n{}", ink.dye(BOLD, "and less grave (all about them with -v)"));
+        let _ = writeln!(page, "\n{}", palette.paint(BOLD, "and less grave (all about them with -v)"));
     }
     for found in slight {
         let said = format!("{}: {}, should be {}", found.rule, clean(&found.value), clean(&found.wanted));
@@ -40,7 +40,7 @@ pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String
     }
     let unknown = worst_first(audit, AuditVerdict::Unknown);
     if !unknown.is_empty() {
-        let _ = writeln!(page, "\n{}", ink.dye(BOLD, "unknown"));
+        let _ = writeln!(page, "\n{}", palette.paint(BOLD, "unknown"));
         for found in unknown {
             wrapped(
                 &mut page,
@@ -50,10 +50,10 @@ pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String
         }
     }
     if verbose {
-        rest(&mut page, audit, AuditVerdict::Pass, &ink.dye(BOLD, "as it should be"), width);
-        rest(&mut page, audit, AuditVerdict::NotApplicable, &ink.dye(BOLD, "does not apply"), width);
+        rest(&mut page, audit, AuditVerdict::Pass, &palette.paint(BOLD, "as it should be"), width);
+        rest(&mut page, audit, AuditVerdict::NotApplicable, &palette.paint(BOLD, "does not apply"), width);
     }
-    let _ = writeln!(page, "\n{}", ink.dye(BOLD, &count(audit)));
+    let _ = writeln!(page, "\n{}", palette.paint(BOLD, &count(audit)));
     page
 }
 

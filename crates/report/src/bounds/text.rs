@@ -1,51 +1,51 @@
 //! The answer of `onbeat bounds` for people: counting first, then what lies beyond or why not.
 
 use super::sentences::{assumed, beyond, beyond_heading, counting, headline, mark, not_covered, verdict};
-use crate::palette::{BOLD, DIM, GREEN, Ink, RED};
+use crate::palette::{BOLD, DIM, GREEN, PLAIN, Palette, RED};
 use crate::words::{clean, wrapped};
 use stats::bounds::Bounds;
 
 /// The answer as text of at most so many columns, with ANSI colours if asked for.
 pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, color: bool) -> String {
-    let ink = Ink(color);
+    let palette = Palette(color);
     let mut page = String::new();
     let mut say = |line: &str| wrapped(&mut page, line, width);
-    say(&ink.dye(BOLD, &headline(title, bounds)));
+    say(&palette.paint(BOLD, &headline(title, bounds)));
     remarks.iter().for_each(|remark| say(&format!("- {}", clean(remark))));
     say("");
-    say(&ink.dye(BOLD, "By counting alone"));
+    say(&palette.paint(BOLD, "By counting alone"));
     counting(bounds).iter().for_each(|line| say(&format!("  {line}")));
     say("");
-    say(&ink.dye(BOLD, &beyond_heading(&bounds.extrapolation)));
+    say(&palette.paint(BOLD, &beyond_heading(&bounds.extrapolation)));
     beyond(bounds).iter().for_each(|line| say(&format!("  {line}")));
     let structure = &bounds.structure.sentences;
     if !structure.is_empty() {
         say("");
-        say(&ink.dye(BOLD, "When the spikes came"));
+        say(&palette.paint(BOLD, "When the spikes came"));
         structure.iter().for_each(|line| say(&format!("  {line}")));
     }
     say("");
-    gates(bounds, ink).iter().for_each(|line| say(line));
+    gates(bounds, palette).iter().for_each(|line| say(line));
     say("");
     if let Some(sentence) = not_covered(bounds) {
         say(&sentence);
     }
     if let Some(claim) = &bounds.claim {
-        let code = match bounds.verdict {
+        let style = match bounds.verdict {
             "supported" => GREEN,
             "failed" => RED,
             _ => BOLD,
         };
-        say(&ink.dye(code, &verdict(bounds, claim)));
+        say(&palette.paint(style, &verdict(bounds, claim)));
     }
     page
 }
 
 /// The answer alone: what there was to answer with, the verdict or what counting says, and what lies beyond.
 pub fn brief(title: &str, bounds: &Bounds, width: usize, color: bool) -> String {
-    let ink = Ink(color);
+    let palette = Palette(color);
     let mut page = String::new();
-    wrapped(&mut page, &ink.dye(BOLD, &headline(title, bounds)), width);
+    wrapped(&mut page, &palette.paint(BOLD, &headline(title, bounds)), width);
     let lines = match &bounds.claim {
         Some(claim) => vec![verdict(bounds, claim)],
         None => {
@@ -57,13 +57,13 @@ pub fn brief(title: &str, bounds: &Bounds, width: usize, color: bool) -> String 
     page
 }
 
-fn gates(bounds: &Bounds, ink: Ink) -> Vec<String> {
+fn gates(bounds: &Bounds, palette: Palette) -> Vec<String> {
     bounds
         .gates
         .iter()
         .map(|gate| {
             let line = format!("{:<4}{:<7} {}: {}", gate.id, mark(gate), gate.name, gate.detail);
-            ink.dye(if gate.passed { DIM } else { "" }, &line)
+            palette.paint(if gate.passed { DIM } else { PLAIN }, &line)
         })
         .collect()
 }

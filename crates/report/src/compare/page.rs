@@ -6,7 +6,7 @@ use super::text::{MOST_SHOWN, alike, head, numbers, row, sentence};
 use crate::html::{document, page_of};
 use crate::html::{figure, scroll};
 use crate::plot::overlay;
-use crate::plot::overlay::Group;
+use crate::plot::overlay::RunGroup;
 use crate::plot::shift;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
@@ -96,7 +96,7 @@ fn runs(compared: &Compared) -> Markup {
 
 fn pictures(versus: &Versus) -> Markup {
     let groups = [("A", &versus.a), ("B", &versus.b)]
-        .map(|(name, series)| Group { name: name.into(), series: series.clone() });
+        .map(|(name, series)| RunGroup { name: name.into(), series: series.clone() });
     let compared = versus.compared;
     html! {
         h2 { "Pictures" }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::palette::{BOLD, GREEN, Ink, RED};
+use crate::palette::{BOLD, GREEN, Palette, RED};
 use crate::words::{UNKNOWN, clean, duration, or_dash, signed, span, us_or_dash, wrapped};
 use facts::differences::Difference;
 use model::units::Nanos;
@@ -35,14 +35,14 @@ pub fn text(
     }
     remarks.iter().for_each(|remark| wrapped(&mut page, &format!("- {}", clean(remark)), width));
     page.push('\n');
-    let code = match compared.verdict {
+    let style = match compared.verdict {
         "better" => GREEN,
         "worse" => RED,
         _ => BOLD,
     };
     let mut verdict = String::new();
     wrapped(&mut verdict, &sentence(compared), width);
-    page.push_str(&Ink(color).dye(code, verdict.trim_end()));
+    page.push_str(&Palette(color).paint(style, verdict.trim_end()));
     page.push('\n');
     page
 }

@@ -14,7 +14,7 @@ use crate::hunt::perfetto;
 use crate::hunt::windows::Windows;
 use crate::map::tests::{four, map_of, thread};
 use crate::run::table;
-use crate::{Format, Input, hunt, render};
+use crate::{Input, ReportFormat, hunt, render};
 use bundle::foreign;
 use facts::differences::Difference;
 use model::run::Run;
@@ -100,16 +100,16 @@ fn a_run_through_every_form() {
     for (what, text) in [
         ("table", table::render(&sample.run, 80, false)),
         ("brief table", table::brief(&sample.run, 80, false)),
-        ("csv", render(&[sample.input()], Format::Csv).unwrap()),
-        ("svg", render(&[sample.input()], Format::Svg).unwrap()),
-        ("html", render(&[sample.input()], Format::Html).unwrap()),
-        ("html of two", render(&[sample.input(), sample.input()], Format::Html).unwrap()),
+        ("csv", render(&[sample.input()], ReportFormat::Csv).unwrap()),
+        ("svg", render(&[sample.input()], ReportFormat::Svg).unwrap()),
+        ("html", render(&[sample.input()], ReportFormat::Html).unwrap()),
+        ("html of two", render(&[sample.input(), sample.input()], ReportFormat::Html).unwrap()),
         // Its columns are parted by tabs.
         ("histogram", foreign::cyclictest_hist::write(&sample.run).replace('\t', " ")),
     ] {
         assert_harmless(what, &text);
     }
-    assert_json("json", &render(&[sample.input()], Format::Json).unwrap());
+    assert_json("json", &render(&[sample.input()], ReportFormat::Json).unwrap());
     let context =
         foreign::Context { command_line: ATTACK.into(), node_name: ATTACK.into(), ..Default::default() };
     let json = foreign::cyclictest_json::write(&sample.run, &context).unwrap();
@@ -127,11 +127,11 @@ fn a_hunt_through_every_form() {
     traced.iter().for_each(|window| kept.add(window.clone()));
     let sample = hostile();
     let input = Input { run: &run, windows: Some(&kept), ..sample.input() };
-    assert_harmless("page of a hunt", &render(&[input], Format::Html).unwrap());
+    assert_harmless("page of a hunt", &render(&[input], ReportFormat::Html).unwrap());
     // The names of the windows themselves, too, beside spikes that nothing is wrong with.
     let honest = hunts::run();
     let input = Input { run: &honest, windows: Some(&kept), ..sample.input() };
-    assert_harmless("page with hostile windows", &render(&[input], Format::Html).unwrap());
+    assert_harmless("page with hostile windows", &render(&[input], ReportFormat::Html).unwrap());
     let traced = perfetto::Traced { title: ATTACK, run: &run, windows: &traced };
     let trace = perfetto::render(&[traced]);
     assert_harmless("perfetto", &trace);

@@ -12,7 +12,7 @@ use trace::window::Window;
 const T0: i64 = 5_000_000_000;
 
 /// A spike with the events around it.
-pub struct Case {
+pub struct MadeSpike {
     pub spike: Spike,
     pub window: Window,
 }
@@ -111,7 +111,7 @@ fn flag(events: &mut [Named]) {
 }
 
 /// A spike of these slices, at starts since the expected time, and its window.
-fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Script)) -> Case {
+fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Script)) -> MadeSpike {
     // The slots are a millisecond apart.
     let expected = T0 + number * 1_000_000;
     let mut story = Script { expected, events: Vec::new() };
@@ -157,11 +157,11 @@ fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Scri
         events: story.events,
         ..Window::default()
     };
-    Case { spike, window }
+    MadeSpike { spike, window }
 }
 
 /// The timer's path in time, then a thread that goes before the victim.
-pub fn fifo() -> Case {
+pub fn fifo() -> MadeSpike {
     let busy = task("busy-loop", 812, 9);
     let slices = vec![
         slice("timer-irq", 700, 1_700, irq("local_timer"), "entry and exit of the interrupt"),
@@ -176,7 +176,7 @@ pub fn fifo() -> Case {
 }
 
 /// Interrupts off in a thread of lower priority, with the stack that says where they came back on.
-pub fn irqs_off() -> Case {
+pub fn irqs_off() -> MadeSpike {
     let low = task("inject/1", 77, 120);
     let place = Who { function: "hold_irqs_off".into(), module: "inject".into(), ..who(low) };
     let mut off =
@@ -196,7 +196,7 @@ pub fn irqs_off() -> Case {
 }
 
 /// A network softirq between the interrupt and the switch.
-pub fn softirq() -> Case {
+pub fn softirq() -> MadeSpike {
     let slices = vec![
         slice("timer-irq", 600, 1_700, irq("local_timer"), "entry and exit of the interrupt"),
         slice("softirq", 2_400, 148_000, irq("NET_RX"), "entry and exit of the softirq"),
@@ -209,7 +209,7 @@ pub fn softirq() -> Case {
 }
 
 /// A call from another CPU that takes its time.
-pub fn ipi() -> Case {
+pub fn ipi() -> MadeSpike {
     let call = Who {
         function: "slow_call".into(),
         module: "inject".into(),
@@ -235,7 +235,7 @@ pub fn ipi() -> Case {
 }
 
 /// Interrupts off, and then a thread.
-pub fn two_causes() -> Case {
+pub fn two_causes() -> MadeSpike {
     let (low, busy) = (task("inject/1", 77, 120), task("busy-loop", 812, 9));
     let place = Who { function: "hold_irqs_off".into(), module: "inject".into(), ..who(low) };
     let slices = vec![
@@ -258,7 +258,7 @@ pub fn two_causes() -> Case {
 }
 
 /// Nothing that the kernel saw.
-pub fn unexplained() -> Case {
+pub fn unexplained() -> MadeSpike {
     let slices = vec![
         slice("timer-irq", 1_208_000, 1_700, irq("local_timer"), "entry and exit of the interrupt"),
         slice("switch", 1_209_700, 1_900, Who::default(), "from waking to the switch"),
@@ -272,7 +272,7 @@ pub fn unexplained() -> Case {
 }
 
 /// The timer expires in a thread on PREEMPT_RT, before which another thread of its priority goes.
-pub fn timer_softirq() -> Case {
+pub fn timer_softirq() -> MadeSpike {
     let (ktimers, hog) = (task("ktimers/1", 27, 98), task("irq/35-eth0", 512, 49));
     let slices = vec![
         slice("timer-irq", 800, 1_400, irq("local_timer"), "entry and exit of the interrupt"),
@@ -310,7 +310,7 @@ pub fn timer_softirq() -> Case {
 }
 
 /// Many short slices in turns: a storm of interrupts on a thread of higher priority.
-pub fn storm() -> Case {
+pub fn storm() -> MadeSpike {
     let hog = task("irq/35-eth0", 512, 49);
     let mut slices =
         vec![slice("timer-irq", 700, 1_700, irq("local_timer"), "entry and exit of the interrupt")];
@@ -333,7 +333,7 @@ pub fn storm() -> Case {
 }
 
 /// One of every sort.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<MadeSpike> {
     vec![fifo(), irqs_off(), softirq(), ipi(), two_causes(), unexplained(), timer_softirq(), storm()]
 }
 

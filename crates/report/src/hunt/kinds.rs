@@ -9,7 +9,7 @@ pub const UNEXPLAINED: &str = model::slice::SliceKind::Unexplained.name();
 
 /// How a kind is drawn and said.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kind {
+pub struct KindStyle {
     /// The word in `run.json`.
     pub name: &'static str,
     /// What it is, in a few words.
@@ -22,7 +22,7 @@ pub struct Kind {
 
 /// Colours of the families: another thread, hard interrupts, the way itself, other CPUs, power, softirqs, waiting for
 /// another, what keeps the CPU from reacting.
-const ALL: &[Kind] = &[
+const ALL: &[KindStyle] = &[
     kind("irqs-off", "interrupts were off", 7, 1.0),
     kind("preempt-off", "a thread could not be preempted", 7, 0.5),
     kind("irq", "a device's interrupt", 1, 1.0),
@@ -46,12 +46,12 @@ const ALL: &[Kind] = &[
     kind(UNEXPLAINED, "no event accounts for it", 6, 0.12),
 ];
 
-const fn kind(name: &'static str, words: &'static str, colour: usize, strength: f64) -> Kind {
-    Kind { name, words, colour, strength }
+const fn kind(name: &'static str, words: &'static str, colour: usize, strength: f64) -> KindStyle {
+    KindStyle { name, words, colour, strength }
 }
 
 /// The kind of a name; one that is not known is drawn as what is unexplained.
-pub fn of(name: &str) -> Kind {
+pub fn of(name: &str) -> KindStyle {
     ALL.iter().copied().find(|kind| kind.name == name).unwrap_or(ALL[ALL.len() - 1])
 }
 
@@ -60,7 +60,7 @@ pub fn order(name: &str) -> usize {
     ALL.iter().position(|kind| kind.name == name).unwrap_or(ALL.len())
 }
 
-impl Kind {
+impl KindStyle {
     /// Its colour.
     pub fn colour(&self, theme: &Theme) -> &'static str {
         if self.name == UNEXPLAINED { theme.muted } else { theme.lines[self.colour] }

@@ -16,7 +16,7 @@ const DEEPEST: usize = 16;
 
 /// In what a CPU was, from the outermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Context {
+pub enum NestContext {
     /// The idle thread.
     Idle,
     /// A thread.
@@ -39,7 +39,7 @@ pub struct Span {
     /// Its end.
     pub end: Nanos,
     /// What it was.
-    pub context: Context,
+    pub context: NestContext,
     /// Its name.
     pub label: String,
     /// How many stretches it lies within.
@@ -67,7 +67,7 @@ enum Key {
 struct Open {
     key: Key,
     since: Nanos,
-    context: Context,
+    context: NestContext,
     label: String,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
             self.switch(time, prev, next);
         } else if let What::Nmi { handler, ns } = &event.what {
             let start = Nanos(time.0.saturating_sub(ns.0)).max(self.last);
-            self.push_done(start, time, Context::Nmi, handler.clone(), self.open.len() + 1);
+            self.push_done(start, time, NestContext::Nmi, handler.clone(), self.open.len() + 1);
         } else if let Some((key, context, label)) = entry(&event.what) {
             // No kernel nests deeper; a made-up file may say so.
             if self.open.len() >= DEEPEST {
@@ -173,10 +173,12 @@ impl<'a> Walk<'a> {
             self.push_done(one.since, time, one.context, one.label.clone(), depth + 1);
         }
         // An interrupt does not go on elsewhere: its exit was lost.
-        open.into_iter().filter(|one| matches!(one.context, Context::Softirq | Context::Function)).collect()
+        open.into_iter()
+            .filter(|one| matches!(one.context, NestContext::Softirq | NestContext::Function))
+            .collect()
     }
 
-    fn close(&mut self, time: Nanos, key: &Key, context: Context) {
+    fn close(&mut self, time: Nanos, key: &Key, context: NestContext) {
         let Some(at) = self.open.iter().rposition(|open| open.key == *key) else {
             // It had begun before the window; nothing that began since can be around it.
             if self.open.is_empty() && self.since == self.from && self.done.iter().all(|span| span.depth != 1)
@@ -203,35 +205,35 @@ impl<'a> Walk<'a> {
 
     fn thread(&mut self, until: Nanos) {
         let (context, label) = match (self.pid, self.names.get(&self.pid)) {
-            (0, _) => (Context::Idle, "idle".to_owned()),
-            (pid, Some(task)) => (Context::Thread, format!("{}:{pid}", task.comm)),
-            (pid, None) => (Context::Thread, format!("thread {pid}")),
+            (0, _) => (NestContext::Idle, "idle".to_owned()),
+            (pid, Some(task)) => (NestContext::Thread, format!("{}:{pid}", task.comm)),
+            (pid, None) => (NestContext::Thread, format!("thread {pid}")),
         };
         self.push_done(self.since, until, context, label, 0);
     }
 
-    fn push_done(&mut self, start: Nanos, end: Nanos, context: Context, label: String, depth: usize) {
+    fn push_done(&mut self, start: Nanos, end: Nanos, context: NestContext, label: String, depth: usize) {
         let prio = self.names.get(&self.pid).map(|task| task.prio);
         self.done.push(Span { start, end, context, label, depth, pid: self.pid, prio });
     }
 }
 
-fn entry(what: &What<String>) -> Option<(Key, Context, String)> {
+fn entry(what: &What<String>) -> Option<(Key, NestContext, String)> {
     let (key, context) = match what {
         What::IrqEntry { irq, name } => {
-            return Some((Key::Irq(*irq), Context::Irq, format!("{name} ({irq})")));
+            return Some((Key::Irq(*irq), NestContext::Irq, format!("{name} ({irq})")));
         }
-        What::SoftirqEntry { vec } => (Key::Softirq(*vec), Context::Softirq),
-        What::VectorEntry { vector } => (Key::Vector(vector.name()), Context::Irq),
-        What::IpiEntry { reason } => (Key::Ipi(reason.clone()), Context::Irq),
-        What::CallEntry { function } => (Key::Call(function.clone()), Context::Function),
+        What::SoftirqEntry { vec } => (Key::Softirq(*vec), NestContext::Softirq),
+        What::VectorEntry { vector } => (Key::Vector(vector.name()), NestContext::Irq),
+        What::IpiEntry { reason } => (Key::Ipi(reason.clone()), NestContext::Irq),
+        What::CallEntry { function } => (Key::Call(function.clone()), NestContext::Function),
         What::TimerEntry { timer, function, .. } => {
-            return Some((Key::Timer(*timer), Context::Function, function.clone()));
+            return Some((Key::Timer(*timer), NestContext::Function, function.clone()));
         }
-        What::WheelEntry { function } => return Some((Key::Wheel, Context::Function, function.clone())),
-        What::WorkEntry { function } => return Some((Key::Work, Context::Function, function.clone())),
+        What::WheelEntry { function } => return Some((Key::Wheel, NestContext::Function, function.clone())),
+        What::WorkEntry { function } => return Some((Key::Work, NestContext::Function, function.clone())),
         What::Idle { state: Some(state) } => {
-            return Some((Key::Idle, Context::Function, format!("idle state {state}")));
+            return Some((Key::Idle, NestContext::Function, format!("idle state {state}")));
         }
         _ => return None,
     };
@@ -239,17 +241,17 @@ fn entry(what: &What<String>) -> Option<(Key, Context, String)> {
     Some((key, context, label))
 }
 
-fn exit(what: &What<String>) -> Option<(Key, Context)> {
+fn exit(what: &What<String>) -> Option<(Key, NestContext)> {
     Some(match what {
-        What::IrqExit { irq } => (Key::Irq(*irq), Context::Irq),
-        What::SoftirqExit { vec } => (Key::Softirq(*vec), Context::Softirq),
-        What::VectorExit { vector } => (Key::Vector(vector.name()), Context::Irq),
-        What::IpiExit { reason } => (Key::Ipi(reason.clone()), Context::Irq),
-        What::CallExit { function } => (Key::Call(function.clone()), Context::Function),
-        What::TimerExit { timer } => (Key::Timer(*timer), Context::Function),
-        What::WheelExit => (Key::Wheel, Context::Function),
-        What::WorkExit { .. } => (Key::Work, Context::Function),
-        What::Idle { state: None } => (Key::Idle, Context::Function),
+        What::IrqExit { irq } => (Key::Irq(*irq), NestContext::Irq),
+        What::SoftirqExit { vec } => (Key::Softirq(*vec), NestContext::Softirq),
+        What::VectorExit { vector } => (Key::Vector(vector.name()), NestContext::Irq),
+        What::IpiExit { reason } => (Key::Ipi(reason.clone()), NestContext::Irq),
+        What::CallExit { function } => (Key::Call(function.clone()), NestContext::Function),
+        What::TimerExit { timer } => (Key::Timer(*timer), NestContext::Function),
+        What::WheelExit => (Key::Wheel, NestContext::Function),
+        What::WorkExit { .. } => (Key::Work, NestContext::Function),
+        What::Idle { state: None } => (Key::Idle, NestContext::Function),
         _ => return None,
     })
 }

@@ -9,7 +9,7 @@ pub const PARTS: usize = 14;
 
 /// A stretch of a spike, in nanoseconds since the thread should have run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part<'a> {
+pub struct SpikePart<'a> {
     /// Its begin.
     pub start: Nanos,
     /// Its length.
@@ -18,7 +18,7 @@ pub struct Part<'a> {
     pub slice: Option<&'a Slice>,
 }
 
-impl Part<'_> {
+impl SpikePart<'_> {
     /// The kind of its slice, or `unexplained`.
     pub fn kind(&self) -> &str {
         self.slice.map_or(kinds::UNEXPLAINED, |slice| slice.kind.as_str())
@@ -26,7 +26,7 @@ impl Part<'_> {
 }
 
 /// The slices of a spike in order of time, and the gaps between them and around them.
-pub fn parts(spike: &Spike) -> Vec<Part<'_>> {
+pub fn parts(spike: &Spike) -> Vec<SpikePart<'_>> {
     let since = |time: Nanos| time.0.saturating_sub(spike.expected_ns.0);
     let mut slices: Vec<&Slice> = spike.slices.iter().filter(|slice| slice.ns.0 > 0).collect();
     slices.sort_by_key(|slice| slice.start_ns);
@@ -34,19 +34,19 @@ pub fn parts(spike: &Spike) -> Vec<Part<'_>> {
     for slice in slices {
         let start = since(slice.start_ns);
         parts.extend(gap(reached, start));
-        parts.push(Part { start: Nanos(start), ns: slice.ns, slice: Some(slice) });
+        parts.push(SpikePart { start: Nanos(start), ns: slice.ns, slice: Some(slice) });
         reached = reached.max(start.saturating_add(slice.ns.0));
     }
     parts.extend(gap(reached, spike.latency_ns.0));
     parts
 }
 
-fn gap(from: i64, to: i64) -> Option<Part<'static>> {
-    (to > from).then(|| Part { start: Nanos(from), ns: Nanos(to.saturating_sub(from)), slice: None })
+fn gap(from: i64, to: i64) -> Option<SpikePart<'static>> {
+    (to > from).then(|| SpikePart { start: Nanos(from), ns: Nanos(to.saturating_sub(from)), slice: None })
 }
 
 /// The longest parts, in order of time, and of the others how many and how long together.
-pub fn longest(mut parts: Vec<Part<'_>>, most: usize) -> (Vec<Part<'_>>, usize, Nanos) {
+pub fn longest(mut parts: Vec<SpikePart<'_>>, most: usize) -> (Vec<SpikePart<'_>>, usize, Nanos) {
     if parts.len() <= most {
         return (parts, 0, Nanos(0));
     }
@@ -57,7 +57,7 @@ pub fn longest(mut parts: Vec<Part<'_>>, most: usize) -> (Vec<Part<'_>>, usize, 
 }
 
 /// Parts of one kind and one culprit together: the kind, whose, how long, how many; the longest first.
-pub fn sums<'a>(parts: &[Part<'a>]) -> Vec<(&'a str, String, Nanos, usize)> {
+pub fn sums<'a>(parts: &[SpikePart<'a>]) -> Vec<(&'a str, String, Nanos, usize)> {
     let mut sums: std::collections::BTreeMap<(&'a str, String), (i64, usize)> = Default::default();
     for part in parts {
         let kind = part.slice.map_or(kinds::UNEXPLAINED, |slice| slice.kind.as_str());
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_longest_are_kept_in_order_of_time() {
-        let part = |start, ns| Part { start: Nanos(start), ns: Nanos(ns), slice: None };
+        let part = |start, ns| SpikePart { start: Nanos(start), ns: Nanos(ns), slice: None };
         let all = vec![part(0, 5), part(5, 1), part(6, 9), part(15, 2)];
         assert_eq!(longest(all.clone(), 2), (vec![part(0, 5), part(6, 9)], 2, Nanos(3)));
         assert_eq!(longest(all.clone(), 4), (all, 0, Nanos(0)));

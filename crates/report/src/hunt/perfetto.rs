@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::nest::{Context, Span, nested};
-use super::parts::{Part, parts};
+use super::nest::{NestContext, Span, nested};
+use super::parts::{SpikePart, parts};
 use super::said;
 use super::stages::Landmarks;
 use crate::words::{clean, span};
@@ -117,15 +117,15 @@ impl Trace {
     fn stretch(&mut self, track: u32, span: &Span, from: Nanos) {
         let start = span.start.max(from);
         let category = match span.context {
-            Context::Idle => "idle",
-            Context::Thread => "thread",
-            Context::Softirq => "softirq",
-            Context::Irq => "irq",
-            Context::Nmi => "nmi",
-            Context::Function => "function",
+            NestContext::Idle => "idle",
+            NestContext::Thread => "thread",
+            NestContext::Softirq => "softirq",
+            NestContext::Irq => "irq",
+            NestContext::Nmi => "nmi",
+            NestContext::Function => "function",
         };
         let mut args = Map::new();
-        if span.context == Context::Thread {
+        if span.context == NestContext::Thread {
             args.extend(span.prio.map(|prio| ("priority".to_owned(), said::priority(prio).into())));
         }
         self.complete(track, (&clean(&span.label), category), (start, span.end), args);
@@ -220,12 +220,12 @@ impl Trace {
     }
 }
 
-fn part_name(part: &Part) -> String {
+fn part_name(part: &SpikePart) -> String {
     let who = part.slice.map(|slice| said::who(&slice.who)).unwrap_or_default();
     if who.is_empty() { clean(part.kind()) } else { format!("{}: {who}", clean(part.kind())) }
 }
 
-fn part_args(part: &Part) -> Map<String, Value> {
+fn part_args(part: &SpikePart) -> Map<String, Value> {
     let mut args = Map::new();
     args.insert("kind".into(), clean(part.kind()).into());
     if let Some(slice) = part.slice {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::parts::{Part, longest, parts, share};
+use super::parts::{SpikePart, longest, parts, share};
 use super::stages::Landmarks;
 use super::swatches::{Swatch, swatches};
 use super::tracks::Tracks;
@@ -66,8 +66,8 @@ pub fn draw(spike: &Spike, window: Option<&Window>, size: Size, theme: &Theme) -
 }
 
 /// The parts after the last large one, where they are too small to be read.
-fn rest<'a, 'b>(parts: &'b [Part<'a>], latency: Nanos) -> &'b [Part<'a>] {
-    let large = |part: &Part| part.ns.0 as f64 >= LARGE * latency.0 as f64;
+fn rest<'a, 'b>(parts: &'b [SpikePart<'a>], latency: Nanos) -> &'b [SpikePart<'a>] {
+    let large = |part: &SpikePart| part.ns.0 as f64 >= LARGE * latency.0 as f64;
     let rest = &parts[parts.iter().rposition(large).map_or(0, |at| at + 1)..];
     let small = rest
         .first()
@@ -115,7 +115,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// What comes after the last large part, drawn larger, and its height.
-    fn enlarged(&self, rest: &[Part], top: f64) -> (Markup, f64) {
+    fn enlarged(&self, rest: &[SpikePart], top: f64) -> (Markup, f64) {
         let (Some(first), latency) = (rest.first(), self.spike.latency_ns) else { return (html! {}, 0.0) };
         let from = first.start;
         let (left, right) =
@@ -157,8 +157,8 @@ impl<'a> Canvas<'a> {
 }
 
 /// What the colours of the parts stand for.
-fn keys(parts: &[Part], theme: &Theme) -> Vec<Swatch> {
-    let mut names: Vec<&str> = parts.iter().map(Part::kind).collect();
+fn keys(parts: &[SpikePart], theme: &Theme) -> Vec<Swatch> {
+    let mut names: Vec<&str> = parts.iter().map(SpikePart::kind).collect();
     names.sort_by_key(|name| kinds::order(name));
     names.dedup();
     let key = |name: &str| {

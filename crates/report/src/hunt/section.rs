@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::parts::{Part, longest, parts, share, total, unexplained, worst};
+use super::parts::{SpikePart, longest, parts, share, total, unexplained, worst};
 use super::windows::{KEPT, Windows};
 use super::{kinds, path, picture, said};
 use crate::html::{figure, scroll};
@@ -141,7 +141,7 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
     }
 }
 
-fn row(part: &Part, spike: &Spike) -> Markup {
+fn row(part: &SpikePart, spike: &Spike) -> Markup {
     html! {
         tr {
             td class="more" { (us(part.start)) } td class="top" { (us(part.ns)) } td class="more" { (said::percent(share(part.ns, spike.latency_ns))) }

@@ -1,6 +1,6 @@
 //! The landmarks of a wake-up in its window, and the mean of the stages between them over many windows.
 
-use super::nest::{Context, Span, nested};
+use super::nest::{NestContext, Span, nested};
 use model::units::Nanos;
 use trace::event::What;
 use trace::window::Window;
@@ -58,7 +58,7 @@ impl Landmarks {
         });
         // Only a function that the waking happened in: another timer's has nothing to do with it.
         marks.expiry = expiry.map(|event| event.time).filter(|&time| {
-            spans.iter().filter(holds).any(|span| span.context == Context::Function && span.start == time)
+            spans.iter().filter(holds).any(|span| span.context == NestContext::Function && span.start == time)
         });
         marks.interrupt = marks.expiry.and_then(|expiry| interrupt(&spans, window.expected_ns, expiry));
         marks
@@ -91,8 +91,9 @@ impl Landmarks {
 
 /// The timer's interrupt: the first one due, or the one that was being served when the time came.
 fn interrupt(spans: &[Span], expected: Nanos, expiry: Nanos) -> Option<Nanos> {
-    let timer =
-        |span: &&Span| span.context == Context::Irq && span.start <= expiry && span.label.contains("timer");
+    let timer = |span: &&Span| {
+        span.context == NestContext::Irq && span.start <= expiry && span.label.contains("timer")
+    };
     let due = spans.iter().filter(timer).find(|span| span.start >= expected);
     due.or_else(|| spans.iter().filter(timer).find(|span| span.end >= expiry)).map(|span| span.start)
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::kinds;
 use super::kinds::UNEXPLAINED;
-use super::parts::Part;
+use super::parts::SpikePart;
 use super::said;
 use crate::plot::axis::Scale;
 use crate::plot::svg::{FONT, Px, text, text_width};
@@ -76,13 +76,13 @@ fn free(placed: &[Below], row: usize, x: f64, from: f64, to: f64) -> bool {
 
 /// The strip, and the height it takes with its labels. Parts that begin at `until` or later have none below their
 /// bars: they are drawn again, larger.
-pub fn draw(parts: &[Part], scale: &Scale, top: f64, until: i64, theme: &Theme) -> (Markup, f64) {
+pub fn draw(parts: &[SpikePart], scale: &Scale, top: f64, until: i64, theme: &Theme) -> (Markup, f64) {
     let right = scale.at(scale.hi());
-    let mut order: Vec<&Part> = parts.iter().collect();
+    let mut order: Vec<&SpikePart> = parts.iter().collect();
     order.sort_by_key(|part| part.start);
     let inside: Vec<Option<String>> =
         order.iter().map(|part| label_inside(part, extent(part, scale).1)).collect();
-    let mut outside: Vec<&Part> =
+    let mut outside: Vec<&SpikePart> =
         order.iter().zip(&inside).filter(|had| had.1.is_none()).map(|had| *had.0).collect();
     outside.retain(|part| part.start.0 < until);
     if outside.len() > LABELS {
@@ -95,7 +95,7 @@ pub fn draw(parts: &[Part], scale: &Scale, top: f64, until: i64, theme: &Theme) 
             fresh
         });
     }
-    let label = |part: &Part| {
+    let label = |part: &SpikePart| {
         let (x, width) = extent(part, scale);
         (x + width / 2.0, format!("{} {}", clean(part.kind()), span(part.ns)))
     };
@@ -114,7 +114,7 @@ pub fn draw(parts: &[Part], scale: &Scale, top: f64, until: i64, theme: &Theme) 
 }
 
 /// Left edge and width of a bar.
-fn extent(part: &Part, scale: &Scale) -> (f64, f64) {
+fn extent(part: &SpikePart, scale: &Scale) -> (f64, f64) {
     let from = scale.at(part.start.0 as f64);
     let to = scale.at(part.start.0.saturating_add(part.ns.0) as f64);
     let width = (to - from).max(LEAST);
@@ -122,7 +122,7 @@ fn extent(part: &Part, scale: &Scale) -> (f64, f64) {
 }
 
 /// The most that fits into a bar: kind, who and how long; less where there is less room.
-fn label_inside(part: &Part, width: f64) -> Option<String> {
+fn label_inside(part: &SpikePart, width: f64) -> Option<String> {
     let (kind, long) = (clean(part.kind()), span(part.ns));
     let who = part.slice.map(|slice| short(&said::who(&slice.who))).unwrap_or_default();
     let mut choices = Vec::new();
@@ -141,7 +141,7 @@ fn short(who: &str) -> String {
     }
 }
 
-fn bar(part: &Part, inside: Option<&str>, scale: &Scale, top: f64, theme: &Theme) -> Markup {
+fn bar(part: &SpikePart, inside: Option<&str>, scale: &Scale, top: f64, theme: &Theme) -> Markup {
     let (x, width) = extent(part, scale);
     let kind = kinds::of(part.kind());
     let colour = kind.colour(theme);
@@ -170,7 +170,7 @@ impl maud::Render for Px2 {
 }
 
 /// What a reader is told who points at a bar.
-fn hover(part: &Part) -> String {
+fn hover(part: &SpikePart) -> String {
     let words = part.slice.map_or_else(|| kinds::of(UNEXPLAINED).words.to_owned(), said::slice);
     let words = if words.is_empty() { kinds::of(part.kind()).words.to_owned() } else { words };
     format!("{}: {} from +{} on; {words}", clean(part.kind()), span(part.ns), span(part.start))

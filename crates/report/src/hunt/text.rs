@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
-use super::parts::{PARTS, Part, longest, parts, share, sums, total, unexplained, worst};
+use super::parts::{PARTS, SpikePart, longest, parts, share, sums, total, unexplained, worst};
 use super::{kinds, outside, said};
-use crate::palette::{BOLD, DIM, Ink, RED, YELLOW};
+use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, YELLOW};
 use crate::run::table;
 use crate::words::{clean, filled, several, span, us, wrapped};
 use model::run::{Culprit, Run, Spike};
@@ -26,10 +26,10 @@ const SMALL: f64 = 0.05;
 
 /// The hunt as text of at most so many columns, as far as that can be; with ANSI colours if asked for.
 pub fn render(run: &Run, columns: usize, color: bool) -> String {
-    let (ink, width) = (Ink(color), columns.clamp(40, 200));
+    let (palette, width) = (Palette(color), columns.clamp(40, 200));
     let mut page = String::new();
     if let Some(sentence) = outside::sentence(run) {
-        heading(&mut page, &sentence, width, ink);
+        heading(&mut page, &sentence, width, palette);
         page.push('\n');
     }
     page.push_str(&table::render(run, width, color));
@@ -38,38 +38,38 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
     }
     let mut line = String::new();
     wrapped(&mut line, &said::armed(run), width);
-    page.push_str(&ink.dye(YELLOW, line.trim_end()));
+    page.push_str(&palette.paint(YELLOW, line.trim_end()));
     page.push('\n');
-    account(&mut page, run, width, ink);
+    account(&mut page, run, width, palette);
     let _ = writeln!(page);
-    heading(&mut page, &spikes_line(run), width, ink);
+    heading(&mut page, &spikes_line(run), width, palette);
     for (at, spike) in worst(run, SPIKES).into_iter().enumerate() {
         let _ = writeln!(page);
-        timeline(&mut page, at + 1, spike, run, width, ink);
+        timeline(&mut page, at + 1, spike, run, width, palette);
     }
     if !run.spikes.is_empty() {
-        culprits(&mut page, run, width, ink);
+        culprits(&mut page, run, width, palette);
     }
     page
 }
 
 /// The same without the recorder's account and the single spikes: the numbers, and who took the time.
 pub fn brief(run: &Run, columns: usize, color: bool) -> String {
-    let (ink, width) = (Ink(color), columns.clamp(40, 200));
+    let (palette, width) = (Palette(color), columns.clamp(40, 200));
     let mut page = table::brief(run, width, color);
     wrapped(&mut page, &said::armed(run), width);
     let _ = writeln!(page);
-    heading(&mut page, &said::found(run), width, ink);
+    heading(&mut page, &said::found(run), width, palette);
     if !run.spikes.is_empty() {
-        culprits(&mut page, run, width, ink);
+        culprits(&mut page, run, width, palette);
     }
     page
 }
 
-fn heading(page: &mut String, line: &str, width: usize, ink: Ink) {
+fn heading(page: &mut String, line: &str, width: usize, palette: Palette) {
     let mut text = String::new();
     wrapped(&mut text, line, width);
-    page.push_str(&ink.dye(BOLD, text.trim_end()));
+    page.push_str(&palette.paint(BOLD, text.trim_end()));
     page.push('\n');
 }
 
@@ -82,9 +82,9 @@ fn spikes_line(run: &Run) -> String {
     }
 }
 
-fn account(page: &mut String, run: &Run, width: usize, ink: Ink) {
+fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
     let Some(recorder) = &run.recorder else { return };
-    let _ = writeln!(page, "\n{}", ink.dye(BOLD, "Flight recorder"));
+    let _ = writeln!(page, "\n{}", palette.paint(BOLD, "Flight recorder"));
     for (name, words) in said::account(recorder) {
         filled(page, &format!("  {name:<10} "), &words, 13, width);
     }
@@ -95,13 +95,13 @@ fn account(page: &mut String, run: &Run, width: usize, ink: Ink) {
         );
         let mut text = String::new();
         wrapped(&mut text, &line, width);
-        page.push_str(&ink.dye(RED, text.trim_end()));
+        page.push_str(&palette.paint(RED, text.trim_end()));
         page.push('\n');
     }
 }
 
 /// One spike: a headline, and a bar for every part in order of time.
-fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: usize, ink: Ink) {
+fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: usize, palette: Palette) {
     let late = span(spike.latency_ns);
     let when = said::when(spike, run);
     let mut rest = format!(" on CPU {}", spike.cpu);
@@ -113,14 +113,14 @@ fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: u
     }
     let _ = write!(rest, ": {}", said::classes(spike));
     let first = format!("{number}. {late} late");
-    put(page, &first, &ink.dye(BOLD, &first), &rest, 3, width);
+    filled(page, &(palette.paint(BOLD, &first) + " "), &rest, 3, width);
     let all = parts(spike);
     let sums = sums(&all);
     let (shown, others, length) = longest(all, PARTS);
     let largest = shown.iter().map(|part| part.ns).max().unwrap_or_default();
     let bar = Bar { width: (width / 5).clamp(10, 40), latency: spike.latency_ns };
     for part in &shown {
-        row(page, part, &bar, part.ns == largest, width, ink);
+        row(page, part, &bar, part.ns == largest, width, palette);
     }
     if others > 0 {
         let what = several(others as u64, "shorter part", "shorter parts");
@@ -156,7 +156,7 @@ struct Bar {
 
 impl Bar {
     /// The cells of a part: those before it, itself, those after it.
-    fn cells(&self, part: &Part) -> [String; 3] {
+    fn cells(&self, part: &SpikePart) -> [String; 3] {
         let at =
             |ns: i64| (share(Nanos(ns), self.latency).clamp(0.0, 1.0) * self.width as f64).round() as usize;
         let length = at(part.ns.0);
@@ -171,7 +171,7 @@ impl Bar {
     }
 }
 
-fn row(page: &mut String, part: &Part, bar: &Bar, largest: bool, width: usize, ink: Ink) {
+fn row(page: &mut String, part: &SpikePart, bar: &Bar, largest: bool, width: usize, palette: Palette) {
     let [before, itself, after] = bar.cells(part);
     let start = format!("+{}", us(part.start));
     let numbers = format!("{:>9} us {:>5}  ", us(part.ns), said::percent(share(part.ns, bar.latency)));
@@ -182,58 +182,42 @@ fn row(page: &mut String, part: &Part, bar: &Bar, largest: bool, width: usize, i
         Some(slice) if small && !said::who(&slice.who).is_empty() => said::who(&slice.who),
         Some(slice) => said::slice(slice) + &said::stack(slice),
     };
-    let code = match part.slice {
+    let style = match part.slice {
         None => YELLOW,
         Some(_) if largest => RED,
-        Some(_) => "",
+        Some(_) => PLAIN,
     };
     let plain = format!("{start:>10}  {before}{itself}{after}  {numbers}");
-    let dyed = format!("{start:>10}  {before}{}{after}  {numbers}", ink.dye(code, &itself));
+    let painted = format!("{start:>10}  {before}{}{after}  {numbers}", palette.paint(style, &itself));
     if width >= BESIDE {
         let named = format!("{kind:<15}");
         let hang = plain.chars().count() + named.chars().count() + 1;
-        put(
-            page,
-            &format!("{plain}{named}"),
-            &format!("{dyed}{}", ink.dye(code, &named)),
-            &format!(" {words}"),
-            hang,
-            width,
-        );
+        filled(page, &format!("{painted}{} ", palette.paint(style, &named)), &words, hang, width);
         return;
     }
-    let line = format!("{dyed}{}", ink.dye(code, &kind));
+    let line = format!("{painted}{}", palette.paint(style, &kind));
     let room = width.saturating_sub(plain.chars().count() + kind.chars().count() + 2);
     if words.is_empty() || part.slice.is_none() {
         let _ = writeln!(page, "{line}");
     } else if words.chars().count() <= room {
-        let _ = writeln!(page, "{line}  {}", ink.dye(DIM, &words));
+        let _ = writeln!(page, "{line}  {}", palette.paint(DIM, &words));
     } else {
         let mut text = String::new();
         filled(&mut text, &" ".repeat(12), &words, 12, width);
-        let _ = writeln!(page, "{line}\n{}", ink.dye(DIM, text.trim_end_matches('\n')));
+        let _ = writeln!(page, "{line}\n{}", palette.paint(DIM, text.trim_end_matches('\n')));
     }
 }
 
-/// A line that begins with dyed text, broken as if it were plain.
-fn put(page: &mut String, plain: &str, dyed: &str, words: &str, hang: usize, width: usize) {
-    let mut text = String::new();
-    filled(&mut text, &format!("{plain} "), words, hang, width);
-    page.push_str(dyed);
-    page.push_str(text.get(plain.len()..).unwrap_or_default().trim_end());
-    page.push('\n');
-}
-
-fn culprits(page: &mut String, run: &Run, width: usize, ink: Ink) {
+fn culprits(page: &mut String, run: &Run, width: usize, palette: Palette) {
     let whole = span(total(run));
     let line = format!("Who took the time: {} late by {whole} in all", said::summed(run));
     let _ = writeln!(page);
-    heading(page, &line, width, ink);
+    heading(page, &line, width, palette);
     if let Some(line) = said::left_out(run) {
         wrapped(page, &line, width);
     }
     for at in 0..run.culprits.len().min(CULPRITS) {
-        one_culprit(page, &run.culprits, at, width, ink);
+        one_culprit(page, &run.culprits, at, width, palette);
     }
     if run.culprits.len() > CULPRITS {
         let _ = writeln!(page, "and {} more", run.culprits.len() - CULPRITS);
@@ -249,21 +233,20 @@ fn culprits(page: &mut String, run: &Run, width: usize, ink: Ink) {
     }
 }
 
-fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize, ink: Ink) {
+fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize, palette: Palette) {
     let (number, culprit) = (at + 1, &culprits[at]);
     let cells = (width / 8).clamp(8, 20);
     let full = (culprit.share.clamp(0.0, 1.0) * cells as f64).round() as usize;
     let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
     let empty = " ".repeat(cells.saturating_sub(bar.chars().count()));
     let unexplained = culprit.kind == SliceKind::Unexplained;
-    let dyed = ink.dye(if unexplained { YELLOW } else { RED }, &bar);
-    let first = |bar: &str| {
-        format!("{number:>2}. {:>5} {bar}{empty} {:>8}", said::percent(culprit.share), span(culprit.total_ns))
-    };
+    let painted = palette.paint(if unexplained { YELLOW } else { RED }, &bar);
+    let (share, length) = (said::percent(culprit.share), span(culprit.total_ns));
+    let first = format!("{number:>2}. {share:>5} {painted}{empty} {length:>8} ");
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
     let kind = if kind == name { String::new() } else { format!(" ({kind})") };
     let rest = format!("{name}{kind}, in {}", several(culprit.spikes, "spike", "spikes"));
-    put(page, &first(&bar), &first(&dyed), &rest, 11, width);
+    filled(page, &first, &rest, 11, width);
     let mut say = |what: &str, words: String| {
         if !words.is_empty() {
             filled(page, &format!("           {what}"), &words, 13, width);
@@ -304,8 +287,8 @@ mod tests {
         let run = fixture::run();
         for width in [60, 120] {
             let mut plain = render(&run, width, true);
-            for code in [BOLD, DIM, RED, YELLOW, crate::palette::PLAIN] {
-                plain = plain.replace(code, "");
+            for style in [RED, YELLOW, BOLD, DIM] {
+                plain = plain.replace(&style.to_string(), "").replace(&format!("{style:#}"), "");
             }
             assert_eq!(plain, render(&run, width, false));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cpus::{Alike, Group, Item, Map};
+use super::cpus::{CpuGroup, CpuTraits, Map, WorkItem};
 use super::{properties, tasks};
 use facts::Fact;
 use facts::irqs::Irq;
@@ -47,7 +47,7 @@ impl Map {
         let mut unclear = found.missed;
         // What each CPU has of its own, such as arm64's timers, lands where it is needed.
         for irq in found.irqs.iter().filter(|irq| irq.per_cpu != Some(true)) {
-            let item = |cpus: &CpuSet| Item {
+            let item = |cpus: &CpuSet| WorkItem {
                 number: Some(irq.number),
                 name: irq.actions.join(","),
                 cpus: cpus.clone(),
@@ -85,7 +85,7 @@ impl Map {
                 unclear += 1;
                 continue;
             };
-            let item = Item { number: None, name: thread.comm.clone(), cpus };
+            let item = WorkItem { number: None, name: thread.comm.clone(), cpus };
             if thread.immovable { self.bound.items.push(item) } else { self.movable.items.push(item) }
         }
         if unclear > 0 {
@@ -95,8 +95,8 @@ impl Map {
         self.realtime = tasks::steps(found, &self.matter);
     }
 
-    fn alike(&self, cpu: Cpu) -> Alike {
-        Alike {
+    fn alike(&self, cpu: Cpu) -> CpuTraits {
+        CpuTraits {
             online: !self.offline.contains(cpu),
             matters: self.matter.contains(cpu),
             kind: self.types.get(&cpu).cloned().unwrap_or_default(),
@@ -107,17 +107,17 @@ impl Map {
         }
     }
 
-    fn grouped(&self) -> Vec<Group> {
-        let mut groups: BTreeMap<Alike, CpuSet> = BTreeMap::new();
+    fn grouped(&self) -> Vec<CpuGroup> {
+        let mut groups: BTreeMap<CpuTraits, CpuSet> = BTreeMap::new();
         for cpu in self.cpus.iter() {
             groups.entry(self.alike(cpu)).or_default().0.insert(cpu);
         }
-        let group = |(alike, cpus): (Alike, CpuSet)| {
+        let group = |(alike, cpus): (CpuTraits, CpuSet)| {
             let cores = cpus.iter().filter_map(|cpu| self.core_of(cpu));
             let split = cores.fold(CpuSet::default(), |all, core| all.or(core)).without(&cpus);
-            Group { cpus, alike, split }
+            CpuGroup { cpus, alike, split }
         };
-        let mut groups: Vec<Group> = groups.into_iter().map(group).collect();
+        let mut groups: Vec<CpuGroup> = groups.into_iter().map(group).collect();
         groups.sort_by_key(|group| group.cpus.iter().next());
         groups
     }

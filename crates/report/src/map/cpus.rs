@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tasks::Step;
+use super::tasks::PriorityStep;
 use model::units::{Cpu, CpuSet};
 
 /// What each CPU of a machine is kept for, and what may run there.
@@ -21,9 +21,9 @@ pub struct Map {
     /// The CPUs of each core that has more than one.
     pub cores: Vec<CpuSet>,
     /// What keeps CPUs apart, in the order of [`APART`].
-    pub apart: Vec<Mark>,
+    pub apart: Vec<CpuProperty>,
     /// The CPUs of unbound workqueues.
-    pub workqueues: Mark,
+    pub workqueues: CpuProperty,
     /// Interrupts on the CPUs that take them now.
     pub lands: Work,
     /// Interrupts on the CPUs that may take them.
@@ -34,9 +34,9 @@ pub struct Map {
     /// Threads of the kernel that belong where they are.
     pub bound: Work,
     /// Real-time threads, the highest first.
-    pub realtime: Vec<Step>,
+    pub realtime: Vec<PriorityStep>,
     /// CPUs with the same description, by their first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<CpuGroup>,
     /// What could not be read, a sentence each.
     pub unknown: Vec<String>,
 }
@@ -46,14 +46,14 @@ pub const APART: [&str; 4] = ["isolcpus", "cpuset partition", "nohz_full", "rcu_
 
 /// The CPUs that have a property.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct CpuProperty {
     /// The property.
     pub name: &'static str,
     /// Its CPUs; none where that is not known.
     pub cpus: Option<CpuSet>,
 }
 
-impl Mark {
+impl CpuProperty {
     /// Whether a CPU has the property; none where that is not known.
     pub fn has(&self, cpu: Cpu) -> Option<bool> {
         self.cpus.as_ref().map(|cpus| cpus.contains(cpu))
@@ -64,14 +64,14 @@ impl Mark {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Each with its CPUs.
-    pub items: Vec<Item>,
+    pub items: Vec<WorkItem>,
     /// Whether there could be more that was not seen.
     pub partial: bool,
 }
 
 /// An interrupt or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct WorkItem {
     /// The interrupt's number.
     pub number: Option<u32>,
     /// The name; of a shared interrupt all, with commas between them.
@@ -82,7 +82,7 @@ pub struct Item {
 
 impl Work {
     /// What may be on any of these CPUs.
-    pub fn on<'a>(&'a self, cpus: &'a CpuSet) -> impl Iterator<Item = &'a Item> {
+    pub fn on<'a>(&'a self, cpus: &'a CpuSet) -> impl Iterator<Item = &'a WorkItem> {
         self.items.iter().filter(|item| !item.cpus.0.is_disjoint(&cpus.0))
     }
 
@@ -98,7 +98,7 @@ impl Work {
 
 /// CPUs with the same description.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Alike {
+pub struct CpuTraits {
     /// Whether they run.
     pub online: bool,
     /// Whether they matter and others do not.
@@ -117,11 +117,11 @@ pub struct Alike {
 
 /// A group of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct CpuGroup {
     /// Which.
     pub cpus: CpuSet,
     /// What is the same of all.
-    pub alike: Alike,
+    pub alike: CpuTraits,
     /// Siblings of theirs that are in another group: half a core is set apart.
     pub split: CpuSet,
 }

@@ -12,9 +12,9 @@ pub mod tests;
 pub mod text;
 pub mod words;
 
-pub use cpus::{APART, Alike, Group, Item, Map, Mark, Work};
+pub use cpus::{APART, CpuGroup, CpuProperty, CpuTraits, Map, Work, WorkItem};
 pub use names::collapsed;
-pub use tasks::{Step, rank_name};
+pub use tasks::{PriorityStep, rank_name};
 
 /// Patterns of the texts that the map reads besides those of the rules.
 pub const READS: &[&str] = &[properties::NODES, properties::WORKQUEUES];

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cpus::{APART, Mark};
+use super::cpus::{APART, CpuProperty};
 use facts::Fact;
 use facts::groups::Partition;
 use facts::line::{parse_cpus, parse_mask};
@@ -59,13 +59,13 @@ pub fn cores(survey: &Survey, unknown: &mut Vec<String>) -> Vec<CpuSet> {
 }
 
 /// The CPUs that unbound workqueues may use.
-pub fn workqueues(survey: &Survey, unknown: &mut Vec<String>) -> Mark {
+pub fn workqueues(survey: &Survey, unknown: &mut Vec<String>) -> CpuProperty {
     let mask = survey.texts.one(WORKQUEUES).parse(parse_mask);
-    Mark { name: "unbound work", cpus: noted(unknown, &mask, WORKQUEUES).cloned() }
+    CpuProperty { name: "unbound work", cpus: noted(unknown, &mask, WORKQUEUES).cloned() }
 }
 
 /// What keeps CPUs apart, in the order of [`APART`].
-pub fn apart(survey: &Survey, cpus: &CpuSet, unknown: &mut Vec<String>) -> Vec<Mark> {
+pub fn apart(survey: &Survey, cpus: &CpuSet, unknown: &mut Vec<String>) -> Vec<CpuProperty> {
     let facts = &survey.facts;
     let isolated = noted(unknown, &facts.isolated, "/sys/devices/system/cpu/isolated").cloned();
     // A kernel without CONFIG_NO_HZ_FULL has no such file.
@@ -75,7 +75,7 @@ pub fn apart(survey: &Survey, cpus: &CpuSet, unknown: &mut Vec<String>) -> Vec<M
     };
     let offloaded = offloaded(survey, cpus, nohz_full.as_ref(), unknown);
     let found = [isolated, partitions(survey, unknown), nohz_full, offloaded];
-    APART.into_iter().zip(found).map(|(name, cpus)| Mark { name, cpus }).collect()
+    APART.into_iter().zip(found).map(|(name, cpus)| CpuProperty { name, cpus }).collect()
 }
 
 /// The CPUs of isolated partitions.

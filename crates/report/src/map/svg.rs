@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
-use super::cpus::{Map, Mark, Work};
+use super::cpus::{CpuProperty, Map, Work};
 use super::order::{grouped, order};
-use super::tasks::{Step, rank_name};
+use super::tasks::{PriorityStep, rank_name};
 use super::words::{cpus, interrupts, label, listed, mark, threads};
-use crate::plot::svg::{LINE, Path, Picture, Px, Size, fit, group, text, text_width};
+use crate::plot::svg::{LINE, PathData, Picture, Px, Size, fit, group, text, text_width};
 use crate::plot::theme::Theme;
 use crate::words::clean;
 use model::text::several;
@@ -119,7 +119,7 @@ impl<'a> Frame<'a> {
     }
 
     fn fill(&self, y: f64, colour: &str, has: impl Fn(Cpu) -> bool) -> Markup {
-        let mut path = Path::default();
+        let mut path = PathData::default();
         for (from, to, _) in self.runs(has).into_iter().filter(|run| run.2) {
             path.rect(self.x(from), y, self.x(to) - self.x(from), STRIP);
         }
@@ -229,7 +229,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn mark(&mut self, of: &Mark, colour: &'static str) {
+    fn mark(&mut self, of: &CpuProperty, colour: &'static str) {
         self.row(of.name, &mark(of), false, |frame, y| match &of.cpus {
             None => frame.unknown(y),
             Some(cpus) => html! { (frame.ground(y)) (frame.fill(y, colour, |cpu| cpus.contains(cpu))) },
@@ -285,7 +285,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn step(&self, step: &Step, y: f64) -> Markup {
+    fn step(&self, step: &PriorityStep, y: f64) -> Markup {
         let Some(cpus) = &step.cpus else { return self.unknown(y) };
         let colour = if step.kernel { self.theme.muted } else { self.theme.lines[2] };
         let column = self.column();
@@ -293,7 +293,7 @@ impl<'a> Frame<'a> {
             return html! { (self.ground(y)) (self.fill(y, colour, |cpu| cpus.contains(cpu))) };
         }
         // A part of them on each: a cell for each CPU, where they are not too small.
-        let mut cells = Path::default();
+        let mut cells = PathData::default();
         if column < 5.0 {
             for (from, to, _) in self.runs(|cpu| cpus.contains(cpu)).into_iter().filter(|run| run.2) {
                 cells.rect(self.x(from), y + 4.0, self.x(to) - self.x(from), STRIP - 8.0);

@@ -30,7 +30,7 @@ const SETS: usize = 3;
 
 /// Threads of one priority on the same CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PriorityStep {
     /// The priority, [`DEADLINE`] or [`STOP`].
     pub rank: u32,
     /// Whether they are the kernel's.
@@ -64,7 +64,7 @@ fn place(thread: &Thread, matter: &CpuSet) -> Place {
 }
 
 /// The real-time threads of a machine, the highest first; of one priority, programs before the kernel's.
-pub fn steps(threads: &Threads, matter: &CpuSet) -> Vec<Step> {
+pub fn steps(threads: &Threads, matter: &CpuSet) -> Vec<PriorityStep> {
     let all = |list: &'_ [Thread], kernel| {
         list.iter().map(move |thread| (thread.clone(), kernel)).collect::<Vec<_>>()
     };
@@ -86,7 +86,7 @@ pub fn steps(threads: &Threads, matter: &CpuSet) -> Vec<Step> {
 }
 
 /// The threads of one priority: first those that differ in numbers only are joined, then those on the same CPUs.
-fn of_rank(rank: u32, kernel: bool, threads: Vec<Thread>, matter: &CpuSet) -> Vec<Step> {
+fn of_rank(rank: u32, kernel: bool, threads: Vec<Thread>, matter: &CpuSet) -> Vec<PriorityStep> {
     let mut kinds: BTreeMap<(Place, String), Vec<Thread>> = BTreeMap::new();
     for thread in threads {
         // A thread per CPU is one family, wherever its CPUs are.
@@ -98,7 +98,7 @@ fn of_rank(rank: u32, kernel: bool, threads: Vec<Thread>, matter: &CpuSet) -> Ve
     places.into_values().flat_map(|families| of_place(rank, kernel, families)).collect()
 }
 
-fn of_place(rank: u32, kernel: bool, families: Vec<Vec<Thread>>) -> Vec<Step> {
+fn of_place(rank: u32, kernel: bool, families: Vec<Vec<Thread>>) -> Vec<PriorityStep> {
     let mut sets: Vec<(Option<CpuSet>, bool, Vec<Thread>)> = Vec::new();
     for family in families {
         let (cpus, each) = reach(&family);
@@ -112,7 +112,7 @@ fn of_place(rank: u32, kernel: bool, families: Vec<Vec<Thread>>) -> Vec<Step> {
         let (cpus, each) = reach(&threads);
         sets = vec![(cpus, each, threads)];
     }
-    let step = |(cpus, each, threads): (Option<CpuSet>, bool, Vec<Thread>)| Step {
+    let step = |(cpus, each, threads): (Option<CpuSet>, bool, Vec<Thread>)| PriorityStep {
         rank,
         kernel,
         names: collapsed(threads.iter().map(|thread| thread.comm.as_str())),
@@ -164,7 +164,7 @@ mod tests {
             realtime: threads(programs, false),
             ..Threads::default()
         };
-        let step = |step: &Step| {
+        let step = |step: &PriorityStep| {
             let cpus = step.cpus.as_ref().map_or("?".to_owned(), CpuSet::to_string);
             format!(
                 "{}{} {cpus}{} {}",

@@ -68,7 +68,7 @@ pub fn map_of(machine: &Machine) -> Map {
 
 /// Each mark as `name list`.
 fn marks(map: &Map) -> String {
-    let words = |mark: &Mark| {
+    let words = |mark: &CpuProperty| {
         format!("{} {}", mark.name, mark.cpus.as_ref().map_or("?".to_owned(), CpuSet::to_string))
     };
     map.apart.iter().chain([&map.workqueues]).map(words).collect::<Vec<_>>().join("; ")

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::words::{listed, named};
-use super::{APART, Group, Item, Map, Step, Work, rank_name};
-use crate::palette::{BOLD, DIM, Ink};
+use super::{APART, CpuGroup, Map, PriorityStep, Work, WorkItem, rank_name};
+use crate::palette::{BOLD, DIM, PLAIN, Palette};
 use crate::words::{clean, filled, wrapped};
 use model::text::several;
 use model::units::CpuSet;
@@ -21,18 +21,18 @@ const COLUMNS: usize = 24;
 
 /// The map as text of at most so many columns, with ANSI codes if asked for.
 pub fn render(map: &Map, width: usize, color: bool) -> String {
-    let ink = Ink(color);
+    let palette = Palette(color);
     let mut page = String::new();
     if map.cpus.is_empty() {
         page.push_str("Which CPUs there are is not known, so there is no map of them.\n");
     } else {
-        table(&mut page, map, width, ink);
+        table(&mut page, map, width, palette);
         legend(&mut page, map, width);
-        besides(&mut page, map, width, ink);
+        besides(&mut page, map, width, palette);
     }
-    scale(&mut page, map, width, ink);
+    scale(&mut page, map, width, palette);
     if !map.unknown.is_empty() {
-        let _ = writeln!(page, "\n{}", ink.dye(BOLD, "Not on the map"));
+        let _ = writeln!(page, "\n{}", palette.paint(BOLD, "Not on the map"));
         map.unknown.iter().for_each(|what| wrapped(&mut page, &format!("  {}", clean(what)), width));
     }
     page
@@ -45,9 +45,9 @@ struct Column {
     cells: Vec<String>,
 }
 
-fn table(page: &mut String, map: &Map, width: usize, ink: Ink) {
+fn table(page: &mut String, map: &Map, width: usize, palette: Palette) {
     let shown = &map.groups[..map.groups.len().min(GROUPS)];
-    let column = |head, least, cell: &dyn Fn(usize, &Group) -> String| Column {
+    let column = |head, least, cell: &dyn Fn(usize, &CpuGroup) -> String| Column {
         head,
         least,
         cells: shown.iter().enumerate().map(|(at, group)| cell(at, group)).collect(),
@@ -77,11 +77,11 @@ fn table(page: &mut String, map: &Map, width: usize, ink: Ink) {
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     let widths = widths(&columns, width);
     let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
-    row(page, &heads, &widths, &|line| ink.dye(BOLD, line));
+    row(page, &heads, &widths, &|line| palette.paint(BOLD, line));
     for (at, group) in shown.iter().enumerate() {
         let cells: Vec<String> = columns.iter().map(|column| column.cells[at].clone()).collect();
-        let code = if group.alike.matters { BOLD } else { "" };
-        row(page, &cells, &widths, &|line| ink.dye(code, line));
+        let style = if group.alike.matters { BOLD } else { PLAIN };
+        row(page, &cells, &widths, &|line| palette.paint(style, line));
     }
     if map.groups.len() > GROUPS {
         let _ = writeln!(
@@ -100,7 +100,7 @@ fn known(work: &Work, text: String) -> String {
     }
 }
 
-fn cores(group: &Group) -> String {
+fn cores(group: &CpuGroup) -> String {
     let alike = &group.alike;
     let mut words = Vec::new();
     if !alike.online {
@@ -117,7 +117,7 @@ fn cores(group: &Group) -> String {
     words.join(", ")
 }
 
-fn apart(group: &Group) -> String {
+fn apart(group: &CpuGroup) -> String {
     let word = |(name, has): (&str, &Option<bool>)| match has {
         Some(true) => Some(name.to_owned()),
         Some(false) => None,
@@ -146,7 +146,7 @@ fn widths(columns: &[Column], width: usize) -> Vec<usize> {
 }
 
 /// One row, of as many lines as its longest cell takes.
-fn row(page: &mut String, cells: &[String], widths: &[usize], dye: &dyn Fn(&str) -> String) {
+fn row(page: &mut String, cells: &[String], widths: &[usize], paint: &dyn Fn(&str) -> String) {
     let cells: Vec<Vec<String>> =
         cells.iter().zip(widths).map(|(cell, &width)| folded(cell, width)).collect();
     for line in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
@@ -154,7 +154,7 @@ fn row(page: &mut String, cells: &[String], widths: &[usize], dye: &dyn Fn(&str)
         for (cell, width) in cells.iter().zip(widths) {
             let _ = write!(text, "{:<width$}  ", cell.get(line).map_or("", String::as_str));
         }
-        let _ = writeln!(page, "{}", dye(text.trim_end()));
+        let _ = writeln!(page, "{}", paint(text.trim_end()));
     }
 }
 
@@ -193,15 +193,19 @@ fn legend(page: &mut String, map: &Map, width: usize) {
 }
 
 /// What else may run on the CPUs that matter, by name.
-fn besides(page: &mut String, map: &Map, width: usize, ink: Ink) {
+fn besides(page: &mut String, map: &Map, width: usize, palette: Palette) {
     if map.matter.is_empty() {
         return;
     }
-    let _ =
-        writeln!(page, "\n{}", ink.dye(BOLD, &format!("What may run on CPU {} beside its task", map.matter)));
+    let _ = writeln!(
+        page,
+        "\n{}",
+        palette.paint(BOLD, &format!("What may run on CPU {} beside its task", map.matter))
+    );
     let landing: BTreeSet<Option<u32>> = map.lands.on(&map.matter).map(|item| item.number).collect();
-    let more: Vec<&Item> = map.may.on(&map.matter).filter(|item| !landing.contains(&item.number)).collect();
-    let mut list = |head: &str, work: &Work, items: Vec<&Item>| {
+    let more: Vec<&WorkItem> =
+        map.may.on(&map.matter).filter(|item| !landing.contains(&item.number)).collect();
+    let mut list = |head: &str, work: &Work, items: Vec<&WorkItem>| {
         let text = listed(&named(&items), NAMES);
         let text = known(work, if text.is_empty() { "none".to_owned() } else { text });
         filled(page, &format!("  {head:<16} "), &text, 19, width);
@@ -231,8 +235,8 @@ fn columns(map: &Map, width: usize) -> Vec<(String, CpuSet)> {
     map.cpus.iter().map(|cpu| (cpu.to_string(), CpuSet::from_iter([cpu]))).collect()
 }
 
-fn scale(page: &mut String, map: &Map, width: usize, ink: Ink) {
-    let _ = writeln!(page, "\n{}", ink.dye(BOLD, "Real-time threads by priority"));
+fn scale(page: &mut String, map: &Map, width: usize, palette: Palette) {
+    let _ = writeln!(page, "\n{}", palette.paint(BOLD, "Real-time threads by priority"));
     if map.realtime.is_empty() {
         page.push_str(if map.bound.partial { "  not known\n" } else { "  none\n" });
         return;
@@ -240,7 +244,7 @@ fn scale(page: &mut String, map: &Map, width: usize, ink: Ink) {
     let columns = columns(map, width);
     let room = columns.iter().map(|(head, _)| head.len()).max().unwrap_or(1);
     let heads: Vec<String> = columns.iter().map(|(head, _)| format!("{head:>room$}")).collect();
-    let cpus = |step: &Step| step.cpus.as_ref().map_or("?".to_owned(), |cpus| reach(cpus, map));
+    let cpus = |step: &PriorityStep| step.cpus.as_ref().map_or("?".to_owned(), |cpus| reach(cpus, map));
     let list = map
         .realtime
         .iter()
@@ -251,7 +255,7 @@ fn scale(page: &mut String, map: &Map, width: usize, ink: Ink) {
     let _ = writeln!(
         page,
         "{}",
-        ink.dye(DIM, &format!("        {}  {:<list$}  threads", heads.join(" "), "CPU"))
+        palette.paint(DIM, &format!("        {}  {:<list$}  threads", heads.join(" "), "CPU"))
     );
     let mut before = None;
     for step in &map.realtime {
@@ -273,7 +277,7 @@ fn scale(page: &mut String, map: &Map, width: usize, ink: Ink) {
         };
         let of = if step.kernel { "" } else { "program " };
         filled(&mut line, &first, &format!("{of}{}", listed(&step.names, NAMES)), hang, width);
-        page.push_str(&if step.kernel { line } else { ink.dye(BOLD, line.trim_end()) + "\n" });
+        page.push_str(&if step.kernel { line } else { palette.paint(BOLD, line.trim_end()) + "\n" });
     }
     wrapped(
         page,
@@ -288,7 +292,7 @@ fn reach(cpus: &CpuSet, map: &Map) -> String {
     if !online.is_empty() && online.without(cpus).is_empty() { "all".to_owned() } else { cpus.to_string() }
 }
 
-fn cell(step: &Step, cpus: &CpuSet) -> char {
+fn cell(step: &PriorityStep, cpus: &CpuSet) -> char {
     let Some(allowed) = &step.cpus else { return '?' };
     match (cpus.0.is_disjoint(&allowed.0), cpus.0.is_subset(&allowed.0)) {
         (true, _) => '.',

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::collapsed;
-use super::{Item, Map, Mark, Work};
+use super::{CpuProperty, Map, Work, WorkItem};
 use crate::words::{clean, several};
 use model::units::CpuSet;
 
 /// What is known of a mark, as a list of CPUs.
-pub fn mark(mark: &Mark) -> String {
+pub fn mark(mark: &CpuProperty) -> String {
     match &mark.cpus {
         None => "not known".to_owned(),
         Some(cpus) if cpus.is_empty() => "none".to_owned(),
@@ -26,7 +26,7 @@ pub fn listed(names: &[String], most: usize) -> String {
 }
 
 /// Names, those that differ in numbers only as one; an interrupt by itself has its number before it.
-pub fn named(items: &[&Item]) -> Vec<String> {
+pub fn named(items: &[&WorkItem]) -> Vec<String> {
     let numbers: BTreeMap<&str, u32> =
         items.iter().filter_map(|item| Some((item.name.as_str(), item.number?))).collect();
     let names = collapsed(items.iter().map(|item| item.name.as_str()));

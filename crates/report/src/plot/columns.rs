@@ -7,7 +7,7 @@
 //! to the exact extremes, so that nothing is drawn beyond the true maximum.
 
 use super::axis::nice_at_or_above;
-use super::line::Line;
+use super::line::PlotLine;
 use crate::words::span;
 use model::histogram::{Bucket, quantile};
 use model::units::Nanos;
@@ -85,7 +85,7 @@ impl Columns {
     }
 
     /// The counts of a line's rows. Early samples go to the first column.
-    pub fn count(&self, line: &Line) -> Vec<u64> {
+    pub fn count(&self, line: &PlotLine) -> Vec<u64> {
         let mut counts = vec![0u64; self.len()];
         for &row in line.rows.iter() {
             self.spread(cut(row, line), &mut counts);
@@ -120,7 +120,7 @@ impl Columns {
 }
 
 /// A row cut to the exact least and largest value, where these lie in it.
-fn cut(Bucket { lower, upper, count }: Bucket, line: &Line) -> Bucket {
+fn cut(Bucket { lower, upper, count }: Bucket, line: &PlotLine) -> Bucket {
     let (mut from, mut to) = (lower, upper);
     if let Some(min) = line.min.filter(|&min| lower <= min && min < upper) {
         from = min;
@@ -135,11 +135,12 @@ fn cut(Bucket { lower, upper, count }: Bucket, line: &Line) -> Bucket {
 ///
 /// With the largest value far beyond the bulk, a linear axis would press everything else into a few
 /// columns at the left.
-pub fn choose(lines: &[Line], lo: i64, hi: i64) -> Columns {
+pub fn choose(lines: &[PlotLine], lo: i64, hi: i64) -> Columns {
     let bulk = lines.iter().filter_map(|line| bulk_end(line)).max().unwrap_or(hi);
     let early = lines.iter().any(|line| line.early > 0);
     if hi / bulk.max(1) < 20 {
-        let finest = |line: &Line| line.rows.iter().map(|row| row.upper.0.saturating_sub(row.lower.0)).min();
+        let finest =
+            |line: &PlotLine| line.rows.iter().map(|row| row.upper.0.saturating_sub(row.lower.0)).min();
         return Columns::linear(hi, lines.iter().filter_map(finest).max().unwrap_or(1), early);
     }
     // A little room on the left: samples below the scale would be put into its first column.
@@ -147,7 +148,7 @@ pub fn choose(lines: &[Line], lo: i64, hi: i64) -> Columns {
 }
 
 /// Where a line's bulk ends: nine samples of ten lie before.
-fn bulk_end(line: &Line) -> Option<i64> {
+fn bulk_end(line: &PlotLine) -> Option<i64> {
     quantile(&line.rows, None, 900_000).map(|end| end.0)
 }
 
@@ -158,9 +159,9 @@ mod tests {
     use proptest::prelude::*;
     use std::borrow::Cow;
 
-    fn line(rows: &[Bucket]) -> Line<'_> {
+    fn line(rows: &[Bucket]) -> PlotLine<'_> {
         let max = rows.last().map(|row| Nanos(row.upper.0 - 1));
-        Line {
+        PlotLine {
             name: String::new(),
             detail: String::new(),
             rows: Cow::Borrowed(rows),

@@ -1,7 +1,7 @@
 //! How many blocks an hour reach a latency, as a curve of bounded length that is never below the truth.
 
 use super::axis::Scale;
-use super::svg::Path;
+use super::svg::PathData;
 use stats::bounds::CONFIDENCE;
 use stats::count::rate;
 use stats::series::Series;
@@ -54,8 +54,8 @@ impl Curve {
     }
 
     /// The steps down, with a rate for each count; zero is the floor.
-    pub fn path(&self, x: &Scale, y: &Scale, rate: impl Fn(u64) -> f64) -> Path {
-        let mut path = Path::default();
+    pub fn path(&self, x: &Scale, y: &Scale, rate: impl Fn(u64) -> f64) -> PathData {
+        let mut path = PathData::default();
         path.go(x.at(x.lo()), y.at(rate(self.steps[0].1)));
         for &(latency, count) in &self.steps[1..] {
             path.across(x.at(latency));

@@ -7,9 +7,9 @@ use maud::{Markup, html};
 
 use super::axis::{Scale, power_label, span_label};
 use super::line;
-use super::line::Line;
+use super::line::PlotLine;
 use super::svg;
-use super::svg::{Key, Path, Picture, Plot, Size, legend};
+use super::svg::{LegendEntry, PathData, Picture, Plot, Size, legend};
 use super::theme::{LINES, Theme};
 use crate::words::several;
 use model::histogram::Bucket;
@@ -27,7 +27,7 @@ struct Curve {
 }
 
 /// The curves of some lines; dashed, where a line has one, what a periodic task would have seen.
-pub fn draw(lines: &[Line], size: Size, theme: &Theme) -> Option<Picture> {
+pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
     let (lo, hi) = line::extent(lines)?;
     let curves: Vec<Curve> =
         lines.iter().map(|line| curve(&line.rows, (line.overflows, line.beyond_from), line.max)).collect();
@@ -80,19 +80,23 @@ pub fn draw(lines: &[Line], size: Size, theme: &Theme) -> Option<Picture> {
     })
 }
 
-fn keys(lines: &[Line], shown: &[usize], dashed: bool, theme: &Theme) -> Vec<Key> {
-    let line = |(colour, &i): (usize, &usize)| Key {
+fn keys(lines: &[PlotLine], shown: &[usize], dashed: bool, theme: &Theme) -> Vec<LegendEntry> {
+    let line = |(colour, &i): (usize, &usize)| LegendEntry {
         colour: theme.lines[colour % LINES],
         area: false,
         words: lines[i].name.clone(),
     };
-    let mut keys: Vec<Key> = shown.iter().enumerate().map(line).collect();
+    let mut keys: Vec<LegendEntry> = shown.iter().enumerate().map(line).collect();
     if shown.len() < lines.len() {
         let words = format!("all {}", lines.len());
-        keys.push(Key { colour: theme.band, area: true, words });
+        keys.push(LegendEntry { colour: theme.band, area: true, words });
     }
     if dashed {
-        keys.push(Key { colour: "none", area: false, words: "dashed: slots, with the missed".into() });
+        keys.push(LegendEntry {
+            colour: "none",
+            area: false,
+            words: "dashed: slots, with the missed".into(),
+        });
     }
     keys
 }
@@ -131,8 +135,8 @@ impl Curve {
         if after == 0 { 1.0 } else { self.steps[after - 1].1 }
     }
 
-    fn path(&self, x: &Scale, y: &Scale) -> Path {
-        let mut path = Path::default();
+    fn path(&self, x: &Scale, y: &Scale) -> PathData {
+        let mut path = PathData::default();
         let Some(first) = self.steps.first() else { return path };
         path.go(x.at(first.0), y.at(first.1));
         let (mut drawn_x, mut drawn_y) = (x.at(first.0), y.at(first.1));
@@ -156,7 +160,7 @@ impl Curve {
 
 /// The area between the lowest and the highest curve.
 fn band(curves: &[Curve], x: &Scale, y: &Scale, theme: &Theme) -> Markup {
-    let mut path = Path::default();
+    let mut path = PathData::default();
     let at = |i: usize| x.lo() * (x.hi() / x.lo()).powf(i as f64 / BAND_STEPS as f64);
     for i in 0..BAND_STEPS {
         let shares = || curves.iter().filter(|curve| !curve.steps.is_empty()).map(|curve| curve.at(at(i)));
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_missed_slots_are_dashed() {
-        let dashes = |sample: &fixture::Sample| {
+        let dashes = |sample: &fixture::MadeRun| {
             let lines = line::of_run(&sample.run);
             let picture = draw(&lines, Size::Wide, &PAPER).unwrap();
             picture.body.into_string().matches("stroke-dasharray").count()

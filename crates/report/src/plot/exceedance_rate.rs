@@ -9,7 +9,7 @@ use super::axis::{Scale, power_label, span_label};
 use super::curve::Curve;
 use super::svg;
 use super::svg::stroke;
-use super::svg::{Key, Path, Picture, Plot, Px, Size, legend, text_over};
+use super::svg::{LegendEntry, PathData, Picture, Plot, Px, Size, legend, text_over};
 use super::theme::Theme;
 use crate::words::{duration, rounded_up, several, span};
 use model::units::Nanos;
@@ -67,11 +67,15 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
     })
 }
 
-fn keys(series: &Series, bounds: &Bounds, theme: &Theme) -> Vec<Key> {
+fn keys(series: &Series, bounds: &Bounds, theme: &Theme) -> Vec<LegendEntry> {
     let beyond = &bounds.extrapolation;
     let mut keys = vec![
-        Key { colour: theme.lines[0], area: false, words: format!("seen in {}", duration(series.observed)) },
-        Key { colour: theme.band, area: true, words: "up to what counting allows (95 %)".into() },
+        LegendEntry {
+            colour: theme.lines[0],
+            area: false,
+            words: format!("seen in {}", duration(series.observed)),
+        },
+        LegendEntry { colour: theme.band, area: true, words: "up to what counting allows (95 %)".into() },
     ];
     if beyond.gev.is_some() {
         let by = bounds.gates.iter().filter(|gate| gate.judged && !gate.passed).map(|gate| gate.id);
@@ -79,7 +83,7 @@ fn keys(series: &Series, bounds: &Bounds, theme: &Theme) -> Vec<Key> {
             "ok" => (theme.lines[1], format!("law fitted to {} maxima", beyond.blocks)),
             _ => (theme.muted, format!("dashed: fit, refused by {}", by.collect::<Vec<_>>().join(", "))),
         };
-        keys.push(Key { colour, area: false, words });
+        keys.push(LegendEntry { colour, area: false, words });
     }
     keys
 }
@@ -120,7 +124,7 @@ impl Sketch<'_> {
         // A law of longer blocks says of the recorded ones what its root does.
         let shorter = series.block.0.max(1) as f64 / block.0.max(1) as f64;
         let per_hour = HOUR / series.block.as_secs().max(1e-9);
-        let mut path = Path::default();
+        let mut path = PathData::default();
         for i in 0..=LAW_STEPS {
             let latency = self.x.lo() * (self.x.hi() / self.x.lo()).powf(i as f64 / LAW_STEPS as f64);
             let rate = -(-law.rate_above(latency) * shorter).exp_m1() * per_hour;
@@ -143,7 +147,7 @@ impl Sketch<'_> {
 
     fn horizon(&self, horizon: Nanos) -> Markup {
         let y = self.y.at(self.once);
-        let mut path = Path::default();
+        let mut path = PathData::default();
         path.go(self.plot.left, y);
         path.across(self.plot.right);
         html! {

@@ -6,7 +6,7 @@ use maud::html;
 use super::axis::{Scale, number, span_label, unit_of};
 use super::svg;
 use super::svg::stroke;
-use super::svg::{Key, Path, Picture, Plot, Size, legend, text_over};
+use super::svg::{LegendEntry, PathData, Picture, Plot, Size, legend, text_over};
 use super::theme::Theme;
 use crate::words::{several, span};
 use model::units::Nanos;
@@ -41,7 +41,7 @@ pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Opti
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 230.0 } else { 210.0 });
     let x = Scale::linear(-length / 2.0, length / 2.0, plot.left, plot.right);
     let y = Scale::log(lowest / 1.05, highest * 1.15, plot.bottom, plot.top);
-    let (mut others, mut comb) = (Path::default(), Path::default());
+    let (mut others, mut comb) = (PathData::default(), PathData::default());
     for (event, block) in folded.iter().zip(&blocks) {
         let (path, side) = if event.member { (&mut comb, 5.0) } else { (&mut others, 2.6) };
         let at = (x.at((event.phase - 0.5) * length), y.at(block.max.0.max(1) as f64));
@@ -49,7 +49,7 @@ pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Opti
     }
     let (unit, unit_ns) = unit_of(length / 2.0);
     let ticks = x.ticks(size.x_ticks(), |ns| number(ns / unit_ns));
-    let key = |colour, words| Key { colour, area: true, words };
+    let key = |colour, words| LegendEntry { colour, area: true, words };
     let keys = [
         key(theme.lines[1], format!("{} of the period", several(members.len() as u64, "spike", "spikes"))),
         key(theme.muted, format!("the {} largest others", blocks.len() - members.len())),

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::axis::{Scale, span_label};
-use super::history::{Cells, History, Lane};
+use super::history::{Cells, HeatLane, History};
 use super::max_over_time::TimeAxis;
 use super::svg;
-use super::svg::{Path, Picture, Plot, Px, Size, text};
+use super::svg::{PathData, Picture, Plot, Px, Size, text};
 use super::theme::{HEATS, Theme};
 use crate::words::several;
 
@@ -25,7 +25,7 @@ type Cell = ((i64, i64), u64);
 /// The picture; `None` without blocks. `floor` is the least latency of the run, where it is known:
 /// the lowest band has no other end.
 pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) -> Option<Picture> {
-    let lanes: Vec<(&Lane, Vec<Vec<Cell>>)> =
+    let lanes: Vec<(&HeatLane, Vec<Vec<Cell>>)> =
         history.lanes().iter().map(|lane| (lane, lane.columns.iter().map(cells).collect())).collect();
     let all = || lanes.iter().flat_map(|(_, columns)| columns).flatten();
     let most = all().map(|cell| cell.1).max()?;
@@ -97,7 +97,7 @@ fn paint(
     y: &Scale,
     theme: &Theme,
 ) -> Markup {
-    let mut paths: Vec<Path> = (0..HEATS).map(|_| Path::default()).collect();
+    let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
     let mut open: BTreeMap<((i64, i64), usize), usize> = BTreeMap::new();
     let mut close = |(band, shade): ((i64, i64), usize), from: usize, to: usize| {
         // A trifle wider than it is, lest the ground shine through between neighbours.

@@ -22,7 +22,7 @@ const BANDS: usize = 128;
 
 /// What one CPU did in one column of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Slot {
+pub struct HistoryColumn {
     /// Wake-ups.
     pub n: u64,
     /// Slots missed; none where there is no schedule.
@@ -45,7 +45,7 @@ pub struct Cells {
 
 /// A heat map's data: of one CPU, or of all together.
 #[derive(Clone, Debug, Default)]
-pub struct Lane {
+pub struct HeatLane {
     /// The CPU; `None` where all are added up.
     pub cpu: Option<Cpu>,
     /// One per column of time.
@@ -60,8 +60,8 @@ pub struct History {
     width: i64,
     most: usize,
     used: usize,
-    cpus: BTreeMap<Cpu, Vec<Slot>>,
-    lanes: Vec<Lane>,
+    cpus: BTreeMap<Cpu, Vec<HistoryColumn>>,
+    lanes: Vec<HeatLane>,
     blocks: u64,
     unplaced: u64,
 }
@@ -104,10 +104,11 @@ impl History {
         let column = self.column_of(block);
         let slots = self.cpus.entry(block.cpu).or_default();
         if slots.len() <= column {
-            slots.resize(column + 1, Slot::default());
+            slots.resize(column + 1, HistoryColumn::default());
         }
         let when = block.max_mono_ns.unwrap_or(block.mono_ns);
-        let this = Slot { n: block.n, missed: block.missed, max: block.max_ns.map(|max| (max, when)) };
+        let this =
+            HistoryColumn { n: block.n, missed: block.missed, max: block.max_ns.map(|max| (max, when)) };
         slots[column] = slots[column].joined(&this);
         let unplaced = self.cells_of(block.cpu, column).add(block);
         self.unplaced = self.unplaced.saturating_add(unplaced);
@@ -137,7 +138,7 @@ impl History {
         self.width = self.width.saturating_mul(2);
         self.used = self.used.div_ceil(2);
         for slots in self.cpus.values_mut() {
-            let empty = Slot::default();
+            let empty = HistoryColumn::default();
             *slots = slots.chunks(2).map(|pair| pair[0].joined(pair.get(1).unwrap_or(&empty))).collect();
         }
         for lane in &mut self.lanes {
@@ -162,7 +163,7 @@ impl History {
                 self.share_one_lane();
                 return 0;
             }
-            self.lanes.push(Lane { cpu: Some(cpu), columns: Vec::new() });
+            self.lanes.push(HeatLane { cpu: Some(cpu), columns: Vec::new() });
             self.lanes.len() - 1
         });
         let columns = &mut self.lanes[place].columns;
@@ -173,7 +174,7 @@ impl History {
     }
 
     fn share_one_lane(&mut self) {
-        let mut all = Lane::default();
+        let mut all = HeatLane::default();
         for lane in std::mem::take(&mut self.lanes) {
             for (column, cells) in lane.columns.iter().enumerate() {
                 if all.columns.len() <= column {
@@ -212,12 +213,12 @@ impl History {
     }
 
     /// The CPUs with their columns; a CPU may have fewer than others.
-    pub fn cpus(&self) -> impl Iterator<Item = (Cpu, &[Slot])> {
+    pub fn cpus(&self) -> impl Iterator<Item = (Cpu, &[HistoryColumn])> {
         self.cpus.iter().map(|(&cpu, slots)| (cpu, slots.as_slice()))
     }
 
     /// The heat maps' data: a lane per CPU, or one of all.
-    pub fn lanes(&self) -> &[Lane] {
+    pub fn lanes(&self) -> &[HeatLane] {
         &self.lanes
     }
 
@@ -227,8 +228,8 @@ impl History {
     }
 }
 
-impl Slot {
-    fn joined(&self, other: &Slot) -> Slot {
+impl HistoryColumn {
+    fn joined(&self, other: &HistoryColumn) -> HistoryColumn {
         let larger = match (self.max, other.max) {
             (Some(a), Some(b)) => Some(if b.0 > a.0 { b } else { a }),
             (a, b) => a.or(b),
@@ -237,7 +238,7 @@ impl Slot {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
             (a, b) => a.or(b),
         };
-        Slot { n: self.n.saturating_add(other.n), missed, max: larger }
+        HistoryColumn { n: self.n.saturating_add(other.n), missed, max: larger }
     }
 }
 

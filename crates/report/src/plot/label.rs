@@ -4,7 +4,7 @@ use super::svg::{FONT, LINE, Plot, text_width};
 
 /// The place of a label: its right end, its base line, and how wide it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct LabelPlace {
     /// Right end of the text.
     pub x: f64,
     /// Base line of the text.
@@ -13,7 +13,7 @@ pub struct Place {
     pub width: f64,
 }
 
-impl Place {
+impl LabelPlace {
     /// The left end.
     pub fn left(&self) -> f64 {
         self.x - self.width
@@ -29,13 +29,13 @@ impl Place {
         self.y + 4.0
     }
 
-    fn meets(&self, other: &Place) -> bool {
+    fn meets(&self, other: &LabelPlace) -> bool {
         let apart = self.x + 12.0 <= other.left() || other.x + 12.0 <= self.left();
         !apart && (self.y - other.y).abs() < LINE - 1.0
     }
 
     /// Whether another label's leader, drawn up to it, would go through this one.
-    fn is_cut_by(&self, anchor: f64, other: &Place) -> bool {
+    fn is_cut_by(&self, anchor: f64, other: &LabelPlace) -> bool {
         self.left() - 3.0 < anchor && anchor < self.x + 3.0 && other.y < self.bottom()
     }
 }
@@ -45,16 +45,20 @@ impl Place {
 ///
 /// To the left and ascending, because then a leader, drawn up from its anchor, has the labels before
 /// it on its left.
-pub fn place_labels(anchors: &[(f64, &str)], plot: &Plot, free: impl Fn(&Place) -> bool) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+pub fn place_labels(
+    anchors: &[(f64, &str)],
+    plot: &Plot,
+    free: impl Fn(&LabelPlace) -> bool,
+) -> Vec<LabelPlace> {
+    let mut places: Vec<LabelPlace> = Vec::new();
     let (lowest, step) = (plot.bottom - 26.0, 4.0);
     let levels = ((lowest - plot.top - FONT - 3.0) / step).max(0.0) as usize;
     for &(x, words) in anchors {
         // Labels are in bold.
         let width = text_width(words) * 1.1;
         let x = (x - 5.0).max(plot.left + 4.0 + width);
-        let at = |level: usize| Place { x, y: lowest - level as f64 * step, width };
-        let apart = |place: &Place| {
+        let at = |level: usize| LabelPlace { x, y: lowest - level as f64 * step, width };
+        let apart = |place: &LabelPlace| {
             let mut others = anchors.iter().zip(&places);
             others.all(|((anchor, _), other)| !place.meets(other) && !place.is_cut_by(*anchor, other))
         };

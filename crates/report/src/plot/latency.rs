@@ -7,12 +7,12 @@ use maud::{Markup, html};
 
 use super::axis::{Scale, Tick, number, power_label, span_label, unit_of};
 use super::columns::{Columns, choose};
-use super::label::{Place, place_labels};
+use super::label::{LabelPlace, place_labels};
 use super::line;
-use super::line::Line;
+use super::line::PlotLine;
 use super::modes;
 use super::svg;
-use super::svg::{FONT, Key, Path, Picture, Plot, Size, legend, text, text_over};
+use super::svg::{FONT, LegendEntry, PathData, Picture, Plot, Size, legend, text, text_over};
 use super::theme::{LINES, Theme};
 use crate::words;
 use crate::words::{several, span};
@@ -25,7 +25,7 @@ const FLOOR: f64 = 0.45;
 const LABELS: usize = 8;
 
 /// The plot of some lines, with the run's latency limit where it had one, and with modes to be named.
-pub fn draw(lines: &[Line], limit: Option<Nanos>, modes: &[Mode], size: Size, theme: &Theme) -> Picture {
+pub fn draw(lines: &[PlotLine], limit: Option<Nanos>, modes: &[Mode], size: Size, theme: &Theme) -> Picture {
     let Some((lo, hi)) = line::extent(lines) else { return nothing(size, theme) };
     let columns = choose(lines, lo, hi.max(limit_within(limit, hi)));
     let counts: Vec<Vec<u64>> = lines.iter().map(|line| columns.count(line)).collect();
@@ -71,21 +71,21 @@ fn nothing(size: Size, theme: &Theme) -> Picture {
     }
 }
 
-fn keys(lines: &[Line], shown: &[usize], theme: &Theme) -> Vec<Key> {
-    let line = |(colour, &i): (usize, &usize)| Key {
+fn keys(lines: &[PlotLine], shown: &[usize], theme: &Theme) -> Vec<LegendEntry> {
+    let line = |(colour, &i): (usize, &usize)| LegendEntry {
         colour: theme.lines[colour % LINES],
         area: false,
         words: lines[i].words(),
     };
-    let mut keys: Vec<Key> = shown.iter().enumerate().map(line).collect();
+    let mut keys: Vec<LegendEntry> = shown.iter().enumerate().map(line).collect();
     if shown.len() < lines.len() {
         let words = format!("all {}, least to most", lines.len());
-        keys.push(Key { colour: theme.band, area: true, words });
+        keys.push(LegendEntry { colour: theme.band, area: true, words });
     }
     keys
 }
 
-fn in_words(lines: &[Line], hi: i64) -> String {
+fn in_words(lines: &[PlotLine], hi: i64) -> String {
     let plot = format!(
         "Latency plot of {}: number of wake-ups over latency.",
         several(lines.len() as u64, "line", "lines")
@@ -99,7 +99,7 @@ fn in_words(lines: &[Line], hi: i64) -> String {
     format!("{plot} The largest latency is {}{worst}.", span(Nanos(hi)))
 }
 
-fn notes(lines: &[Line], limit: Option<Nanos>, sketch: &Sketch) -> Vec<String> {
+fn notes(lines: &[PlotLine], limit: Option<Nanos>, sketch: &Sketch) -> Vec<String> {
     let mut notes = Vec::new();
     let early: u64 = lines.iter().fold(0, |sum, line| sum.saturating_add(line.early));
     if early > 0 {
@@ -164,8 +164,8 @@ impl Sketch {
     }
 
     /// Steps up from the floor and down to it; nothing is drawn where there is no sample.
-    fn steps(&self, counts: &[u64]) -> Path {
-        let mut path = Path::default();
+    fn steps(&self, counts: &[u64]) -> PathData {
+        let mut path = PathData::default();
         let mut before = 0;
         for (i, &count) in counts.iter().enumerate() {
             if count == before {
@@ -187,7 +187,7 @@ impl Sketch {
 
     /// The area between the least and the most of all lines.
     fn envelope(&self, counts: &[Vec<u64>], theme: &Theme) -> Markup {
-        let mut path = Path::default();
+        let mut path = PathData::default();
         for i in 0..self.edges.len() - 1 {
             let column = || counts.iter().map(|line| line[i]);
             let (least, most) = (column().min().unwrap_or(0), column().max().unwrap_or(0));
@@ -216,7 +216,7 @@ impl Sketch {
     /// A mark at each line's largest value, its name beside a leader above it.
     fn worst(
         &self,
-        lines: &[Line],
+        lines: &[PlotLine],
         counts: &[Vec<u64>],
         shown: &[usize],
         size: Size,
@@ -252,7 +252,7 @@ impl Sketch {
     }
 
     /// Whether nothing is drawn where a label is to be.
-    fn is_free(&self, place: &Place, counts: &[Vec<u64>], shown: &[usize]) -> bool {
+    fn is_free(&self, place: &LabelPlace, counts: &[Vec<u64>], shown: &[usize]) -> bool {
         let first = self.edges.partition_point(|&edge| edge <= place.left()).saturating_sub(1);
         let last = self.edges.partition_point(|&edge| edge < place.x + 5.0).min(self.edges.len() - 1);
         let meets = |top: f64, bottom: f64| top < place.bottom() && place.top() < bottom;
@@ -271,16 +271,16 @@ impl Sketch {
     }
 }
 
-fn leader(x: f64, from: f64, to: f64) -> Path {
-    let mut path = Path::default();
+fn leader(x: f64, from: f64, to: f64) -> PathData {
+    let mut path = PathData::default();
     path.go(x, from);
     path.down(to);
     path
 }
 
 /// A triangle that points down to the axis.
-fn pointer(x: f64, y: f64) -> Path {
-    let mut path = Path::default();
+fn pointer(x: f64, y: f64) -> PathData {
+    let mut path = PathData::default();
     path.go(x, y);
     path.to(x - 4.5, y - 8.0);
     path.to(x + 4.5, y - 8.0);

@@ -13,7 +13,7 @@ use model::units::Nanos;
 pub const WORST: usize = 4;
 
 /// One line.
-pub struct Line<'a> {
+pub struct PlotLine<'a> {
     /// `CPU 3`, or the run's title.
     pub name: String,
     /// Core type of a CPU, kernel of a run; may be empty.
@@ -34,7 +34,7 @@ pub struct Line<'a> {
     pub early: u64,
 }
 
-impl Line<'_> {
+impl PlotLine<'_> {
     /// The line with its detail and its largest value, for a legend.
     pub fn words(&self) -> String {
         let detail = if self.detail.is_empty() { String::new() } else { format!(" ({})", self.detail) };
@@ -46,12 +46,12 @@ impl Line<'_> {
 }
 
 /// A line per CPU.
-pub fn of_run(run: &Run) -> Vec<Line<'_>> {
+pub fn of_run(run: &Run) -> Vec<PlotLine<'_>> {
     run.cpus.iter().map(of_cpu).collect()
 }
 
-fn of_cpu(cpu: &CpuRun) -> Line<'_> {
-    Line {
+fn of_cpu(cpu: &CpuRun) -> PlotLine<'_> {
+    PlotLine {
         name: format!("CPU {}", cpu.cpu),
         detail: clean(&cpu.core_type),
         rows: Cow::Borrowed(&cpu.histogram),
@@ -65,11 +65,11 @@ fn of_cpu(cpu: &CpuRun) -> Line<'_> {
 }
 
 /// A line per run, its CPUs added up; each run comes with its title.
-pub fn of_runs<'a>(runs: impl IntoIterator<Item = (&'a str, &'a Run)>) -> Vec<Line<'a>> {
+pub fn of_runs<'a>(runs: impl IntoIterator<Item = (&'a str, &'a Run)>) -> Vec<PlotLine<'a>> {
     let line = |(title, run): (&str, &'a Run)| {
         let cpus = &run.cpus;
         let rows = sum_rows(cpus.iter().map(|cpu| cpu.histogram.as_slice()));
-        Line {
+        PlotLine {
             name: clean(title),
             detail: clean(&run.host.release),
             deadline: None,
@@ -89,7 +89,7 @@ fn early_of(rows: &[Bucket]) -> u64 {
 }
 
 /// Which lines are drawn by themselves: all of few, the worst of many, in their own order.
-pub fn alone(lines: &[Line]) -> Vec<usize> {
+pub fn alone(lines: &[PlotLine]) -> Vec<usize> {
     if lines.len() <= LINES {
         return (0..lines.len()).collect();
     }
@@ -102,8 +102,8 @@ pub fn alone(lines: &[Line]) -> Vec<usize> {
 
 /// The least and the largest value of all lines, row edges where the exact ones are not known;
 /// the least is at least 1 ns, because early samples have their own column.
-pub fn extent(lines: &[Line]) -> Option<(i64, i64)> {
-    let end = |line: &Line| line.beyond_from.max(line.rows.last().map(|row| row.upper));
+pub fn extent(lines: &[PlotLine]) -> Option<(i64, i64)> {
+    let end = |line: &PlotLine| line.beyond_from.max(line.rows.last().map(|row| row.upper));
     let tops = lines.iter().filter_map(|line| line.max.or_else(|| end(line)));
     let top = tops.max()?.0.max(1);
     let lows = lines.iter().flat_map(|line| {

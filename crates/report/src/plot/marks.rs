@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::axis::Scale;
 use super::history::History;
-use super::svg::{FONT, Key, Plot, Px, text_over, text_width};
+use super::svg::{FONT, LegendEntry, Plot, Px, text_over, text_width};
 use super::theme::Theme;
 use crate::words::{duration, per_hour};
 use model::text::several;
@@ -80,9 +80,9 @@ impl<'a> Marks<'a> {
     }
 
     /// What the rings are.
-    pub fn key(&self, plot: &Plot, theme: &Theme) -> Option<Key> {
+    pub fn key(&self, plot: &Plot, theme: &Theme) -> Option<LegendEntry> {
         let words = format!("rings: every {}", self.period(plot)?.every());
-        Some(Key { colour: theme.ink, area: false, words })
+        Some(LegendEntry { colour: theme.ink, area: false, words })
     }
 
     /// The stretches in words.

@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 
 use super::axis::{Scale, Tick, span_label, time_ticks};
-use super::history::{History, Slot};
+use super::history::{History, HistoryColumn};
 use super::line;
 use super::marks::Marks;
 use super::svg;
-use super::svg::{Key, Path, Picture, Plot, Px, Size, legend, text_over};
+use super::svg::{LegendEntry, PathData, Picture, Plot, Px, Size, legend, text_over};
 use super::theme::{LINES, Theme};
 use crate::words::{duration, several, span};
 use model::units::{Cpu, Nanos};
@@ -40,7 +40,7 @@ struct Worst {
 
 /// The picture; `None` where no block has a wake-up.
 pub fn draw(history: &History, marks: Marks, size: Size, theme: &Theme) -> Option<Picture> {
-    let cpus: Vec<(Cpu, &[Slot])> = history.cpus().collect();
+    let cpus: Vec<(Cpu, &[HistoryColumn])> = history.cpus().collect();
     let maxima = || cpus.iter().flat_map(|(_, slots)| *slots).filter_map(|slot| slot.max);
     let top = maxima().map(|max| max.0).max()?.0.max(2);
     let low = maxima().map(|max| max.0.0.max(1)).min()?;
@@ -104,7 +104,7 @@ fn every(history: &History) -> String {
     }
 }
 
-fn worst_of(slots: &[Slot]) -> Option<Worst> {
+fn worst_of(slots: &[HistoryColumn]) -> Option<Worst> {
     let (latency, time) = slots.iter().filter_map(|slot| slot.max).max_by_key(|max| max.0)?;
     Some(Worst { latency, time })
 }
@@ -123,11 +123,11 @@ fn alone(worst: &[Option<Worst>]) -> Vec<usize> {
 
 fn keys(
     history: &History,
-    cpus: &[(Cpu, &[Slot])],
+    cpus: &[(Cpu, &[HistoryColumn])],
     worst: &[Option<Worst>],
     shown: &[usize],
     theme: &Theme,
-) -> Vec<Key> {
+) -> Vec<LegendEntry> {
     let key = |(colour, &i): (usize, &usize)| {
         let words = match &worst[i] {
             None => format!("CPU {}: no wake-ups", cpus[i].0),
@@ -140,12 +140,12 @@ fn keys(
                 )
             }
         };
-        Key { colour: theme.lines[colour % LINES], area: false, words }
+        LegendEntry { colour: theme.lines[colour % LINES], area: false, words }
     };
-    let mut keys: Vec<Key> = shown.iter().enumerate().map(key).collect();
+    let mut keys: Vec<LegendEntry> = shown.iter().enumerate().map(key).collect();
     if shown.len() < cpus.len() {
         let words = format!("all {} CPUs, least to most", cpus.len());
-        keys.push(Key { colour: theme.band, area: true, words });
+        keys.push(LegendEntry { colour: theme.band, area: true, words });
     }
     keys
 }
@@ -163,8 +163,8 @@ impl Sketch<'_> {
     }
 
     /// A step per column; a gap where there was no wake-up.
-    fn steps(&self, slots: &[Slot]) -> Path {
-        let mut path = Path::default();
+    fn steps(&self, slots: &[HistoryColumn]) -> PathData {
+        let mut path = PathData::default();
         let mut drawing = false;
         for (column, slot) in slots.iter().enumerate() {
             match slot.max {
@@ -184,8 +184,8 @@ impl Sketch<'_> {
         path
     }
 
-    fn band(&self, cpus: &[(Cpu, &[Slot])], theme: &Theme) -> Markup {
-        let mut path = Path::default();
+    fn band(&self, cpus: &[(Cpu, &[HistoryColumn])], theme: &Theme) -> Markup {
+        let mut path = PathData::default();
         for column in 0..self.history.columns() {
             let maxima =
                 || cpus.iter().filter_map(|(_, slots)| slots.get(column)?.max).map(|max| max.0.0 as f64);
@@ -198,9 +198,9 @@ impl Sketch<'_> {
         html! { path d=(path.0) fill=(theme.band) {} }
     }
 
-    fn missed(&self, cpus: &[(Cpu, &[Slot])], theme: &Theme) -> Markup {
+    fn missed(&self, cpus: &[(Cpu, &[HistoryColumn])], theme: &Theme) -> Markup {
         let bottom = self.plot.bottom;
-        let mut path = Path::default();
+        let mut path = PathData::default();
         for column in 0..self.history.columns() {
             let slots = cpus.iter().filter_map(|(_, slots)| slots.get(column));
             if slots.filter_map(|slot| slot.missed).any(|missed| missed > 0) {
@@ -227,7 +227,7 @@ impl Sketch<'_> {
     /// The worst of all by name; the others are in the legend.
     fn name_worst(
         &self,
-        cpus: &[(Cpu, &[Slot])],
+        cpus: &[(Cpu, &[HistoryColumn])],
         worst: &[Option<Worst>],
         shown: &[usize],
         theme: &Theme,
@@ -256,7 +256,7 @@ mod tests {
     use crate::fixture;
     use crate::plot::theme::PAPER;
 
-    fn picture(sample: &fixture::Sample) -> Option<String> {
+    fn picture(sample: &fixture::MadeRun) -> Option<String> {
         draw(&sample.history, Marks::default(), Size::Wide, &PAPER).map(|picture| picture.body.into_string())
     }
 

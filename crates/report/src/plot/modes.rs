@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::axis::Scale;
-use super::line::Line;
-use super::svg::{FONT, LINE, Path, Plot, Size, text_over, text_width};
+use super::line::PlotLine;
+use super::svg::{FONT, LINE, PathData, Plot, Size, text_over, text_width};
 use super::theme::Theme;
 use crate::totals::sum_rows;
 use crate::words::{percent, several, span};
@@ -16,7 +16,7 @@ const MOST: usize = 8;
 const LEVELS: usize = 3;
 
 /// The modes of all lines together; none where there is only one, which needs no name.
-pub fn of(lines: &[Line]) -> Vec<Mode> {
+pub fn of(lines: &[PlotLine]) -> Vec<Mode> {
     let found = modes(&sum_rows(lines.iter().map(|line| &*line.rows)));
     if found.len() < 2 { Vec::new() } else { found }
 }
@@ -45,10 +45,10 @@ pub fn draw(modes: &[Mode], plot: &Plot, x: &Scale, size: Size, theme: &Theme) -
         let level = ends.iter().position(|&end| end < middle - half).unwrap_or(LEVELS - 1);
         ends[level] = middle + half + 6.0;
         let y = plot.top + FONT + 5.0 + level as f64 * LINE;
-        let mut stroke = Path::default();
+        let mut stroke = PathData::default();
         stroke.go(at, y + 4.0);
         stroke.down(low - 4.0);
-        let mut tip = Path::default();
+        let mut tip = PathData::default();
         tip.go(at, low);
         tip.to(at - 3.5, low - 7.0);
         tip.to(at + 3.5, low - 7.0);

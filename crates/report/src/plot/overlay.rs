@@ -7,7 +7,7 @@ use super::axis::{Scale, power_label, span_label};
 use super::curve::Curve;
 use super::exceedance_rate;
 use super::svg;
-use super::svg::{Key, Picture, Plot, Size, legend};
+use super::svg::{LegendEntry, Picture, Plot, Size, legend};
 use super::theme::{LINES, Theme};
 use crate::words::{clean, several, span};
 use model::units::Nanos;
@@ -17,7 +17,7 @@ use stats::series::Series;
 const MOST: usize = 60;
 
 /// Runs of one colour.
-pub struct Group<'a> {
+pub struct RunGroup<'a> {
     /// Its name.
     pub name: String,
     /// Their block maxima.
@@ -31,7 +31,7 @@ struct Drawn {
 }
 
 /// The picture of at most as many groups as have a colour; `None` without blocks.
-pub fn draw(groups: &[Group], limit: Option<Nanos>, size: Size, theme: &Theme) -> Option<Picture> {
+pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme) -> Option<Picture> {
     let drawn: Vec<Option<Drawn>> = groups.iter().take(LINES).map(curves).collect();
     let all = || drawn.iter().flatten().flat_map(|drawn| std::iter::once(&drawn.all).chain(&drawn.single));
     let least = |of: fn(&Curve) -> f64| all().map(of).reduce(f64::min);
@@ -73,7 +73,7 @@ pub fn draw(groups: &[Group], limit: Option<Nanos>, size: Size, theme: &Theme) -
     })
 }
 
-fn curves(group: &Group) -> Option<Drawn> {
+fn curves(group: &RunGroup) -> Option<Drawn> {
     let all = Curve::of(&group.series)?;
     let several = group.series.len() > 1;
     let single =
@@ -81,19 +81,19 @@ fn curves(group: &Group) -> Option<Drawn> {
     Some(Drawn { all, single: single.collect() })
 }
 
-fn keys(groups: &[Group], drawn: &[Option<Drawn>], theme: &Theme) -> Vec<Key> {
-    let key = |(i, group): (usize, &Group)| {
+fn keys(groups: &[RunGroup], drawn: &[Option<Drawn>], theme: &Theme) -> Vec<LegendEntry> {
+    let key = |(i, group): (usize, &RunGroup)| {
         let runs = match group.series.len() {
             _ if drawn[i].is_none() => ": no block records".into(),
             0 | 1 => String::new(),
             n => format!(": {n} runs, thick all together"),
         };
-        Key { colour: theme.lines[i], area: false, words: format!("{}{runs}", clean(&group.name)) }
+        LegendEntry { colour: theme.lines[i], area: false, words: format!("{}{runs}", clean(&group.name)) }
     };
     groups.iter().take(LINES).enumerate().map(key).collect()
 }
 
-fn notes(groups: &[Group], far: Option<Nanos>) -> Vec<String> {
+fn notes(groups: &[RunGroup], far: Option<Nanos>) -> Vec<String> {
     let mut notes = Vec::new();
     if groups.len() > LINES {
         notes.push(format!("Only the first {LINES} of {} are drawn.", groups.len()));
@@ -114,8 +114,8 @@ mod tests {
     fn a_group_has_a_thin_line_per_run_and_a_thick_one() {
         let (a, b) = (fixture::quiet(), fixture::early());
         let groups = [
-            Group { name: "<A>".into(), series: vec![&a.series, &b.series] },
-            Group { name: "B".into(), series: vec![&b.series] },
+            RunGroup { name: "<A>".into(), series: vec![&a.series, &b.series] },
+            RunGroup { name: "B".into(), series: vec![&b.series] },
         ];
         let picture = draw(&groups, Some(Nanos(1_000_000_000)), Size::Narrow, &PAPER).unwrap();
         let text = picture.body.into_string();
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn many_groups_are_bounded_and_none_is_no_picture() {
         let a = fixture::early();
-        let groups: Vec<Group> =
-            (0..20).map(|i| Group { name: i.to_string(), series: vec![&a.series] }).collect();
+        let groups: Vec<RunGroup> =
+            (0..20).map(|i| RunGroup { name: i.to_string(), series: vec![&a.series] }).collect();
         assert!(draw(&groups, None, Size::Wide, &PAPER).unwrap().notes[0].contains("first 8 of 20"));
-        let bare = || Group { name: "x".into(), series: Vec::new() };
-        let beside = [Group { name: "a".into(), series: vec![&a.series] }, bare()];
+        let bare = || RunGroup { name: "x".into(), series: Vec::new() };
+        let beside = [RunGroup { name: "a".into(), series: vec![&a.series] }, bare()];
         let text = draw(&beside, None, Size::Wide, &PAPER).unwrap().body.into_string();
         assert!(text.contains("x: no block records"));
         assert!(draw(&[bare()], None, Size::Wide, &PAPER).is_none());

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::axis::{Scale, Tick, number, unit_of};
 use super::svg;
 use super::svg::stroke;
-use super::svg::{Path, Picture, Plot, Px, Size, text_over};
+use super::svg::{PathData, Picture, Plot, Px, Size, text_over};
 use super::theme::Theme;
 use crate::words::signed;
 use stats::bounds::numbers::digits;
@@ -26,10 +26,10 @@ pub fn draw(shifts: &[QuantileShift], size: Size, theme: &Theme) -> Option<Pictu
     let (unit, unit_ns) = unit_of(high.max(-low));
     let tick = |(i, one): (usize, &QuantileShift)| Tick { value: i as f64, label: name(one, i, size) };
     let ticks: Vec<Tick> = shifts.iter().enumerate().map(tick).collect();
-    let mut zero = Path::default();
+    let mut zero = PathData::default();
     zero.go(plot.left, y.at(0.0));
     zero.across(plot.right);
-    let mut line = Path::default();
+    let mut line = PathData::default();
     for (i, one) in shifts.iter().enumerate() {
         let at = (x.at(i as f64), y.at(one.difference_ns));
         if i == 0 { line.go(at.0, at.1) } else { line.to(at.0, at.1) }
@@ -73,7 +73,7 @@ fn point(one: &QuantileShift, x: f64, y: &Scale, size: Size, theme: &Theme) -> M
     // Above the bar, each in its own column.
     let above = one.ci.map_or(at, |ci| y.at(ci[1])).min(at) - 8.0;
     let bar = one.ci.map(|[low, high]| {
-        let mut path = Path(stroke(x, y.at(low), y.at(high)));
+        let mut path = PathData(stroke(x, y.at(low), y.at(high)));
         for end in [low, high] {
             path.go(x - SERIF, y.at(end));
             path.across(x + SERIF);

@@ -109,9 +109,9 @@ impl maud::Render for Px {
 
 /// The `d` of a path.
 #[derive(Default)]
-pub struct Path(pub String);
+pub struct PathData(pub String);
 
-impl Path {
+impl PathData {
     /// Begins a new stroke.
     pub fn go(&mut self, x: f64, y: f64) {
         let _ = write!(self.0, "M{} {}", Px(x), Px(y));
@@ -198,15 +198,15 @@ impl Plot {
     }
 }
 
-fn grid(ticks: &[Tick], draw: impl Fn(&mut Path, f64)) -> (Path, Path) {
-    let (mut major, mut minor) = (Path::default(), Path::default());
+fn grid(ticks: &[Tick], draw: impl Fn(&mut PathData, f64)) -> (PathData, PathData) {
+    let (mut major, mut minor) = (PathData::default(), PathData::default());
     for tick in ticks {
         draw(if tick.label.is_empty() { &mut minor } else { &mut major }, tick.value);
     }
     (major, minor)
 }
 
-fn grid_lines(major: &Path, minor: &Path, theme: &Theme) -> Markup {
+fn grid_lines(major: &PathData, minor: &PathData, theme: &Theme) -> Markup {
     html! {
         @if !minor.0.is_empty() {
             path d=(minor.0) fill="none" stroke=(theme.grid) stroke-width="0.5" {}
@@ -236,7 +236,7 @@ pub fn group(theme: &Theme, body: Markup) -> Markup {
 }
 
 /// One entry of a legend.
-pub struct Key {
+pub struct LegendEntry {
     /// Colour of the swatch.
     pub colour: &'static str,
     /// Whether it stands for an area and not for a line.
@@ -275,7 +275,7 @@ impl Grid {
 }
 
 /// The legend below a plot, in as many columns as fit. Returns its height too.
-pub fn legend(keys: &[Key], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64) {
+pub fn legend(keys: &[LegendEntry], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64) {
     let grid = Grid::new(keys.iter().map(|key| key.words.as_str()), plot.left, plot.right);
     let markup = html! {
         @for (i, key) in keys.iter().enumerate() {
@@ -290,7 +290,7 @@ pub fn legend(keys: &[Key], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64)
 
 /// A straight line down, for marks.
 pub fn stroke(x: f64, from: f64, to: f64) -> String {
-    let mut path = Path::default();
+    let mut path = PathData::default();
     path.go(x, from);
     path.down(to);
     path.0

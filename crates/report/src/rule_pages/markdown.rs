@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::sheet::{Words, sheet};
+use super::sheet::{Body, sheet};
 use crate::words::filled;
 use model::keyword::Keyword;
 use rules::{Rule, culprits, knobs};
@@ -14,8 +14,8 @@ pub fn page(rule: Rule) -> String {
     for (heading, words) in &sheet.sections {
         let _ = writeln!(page, "## {heading}\n");
         match words {
-            Words::Text(text) => filled(&mut page, "", text, 0, 100),
-            Words::Points(points) => points.iter().for_each(|point| {
+            Body::Text(text) => filled(&mut page, "", text, 0, 100),
+            Body::Points(points) => points.iter().for_each(|point| {
                 let _ = writeln!(page, "- {}", point.words(|id| format!("[{id}]({id}.md)")));
             }),
         }

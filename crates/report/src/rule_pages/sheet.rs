@@ -17,7 +17,7 @@ pub struct Sheet {
     pub id: &'static str,
     /// What it is in a sentence.
     pub lead: String,
-    pub sections: Vec<(&'static str, Words)>,
+    pub sections: Vec<(&'static str, Body)>,
     /// Machines or spikes that show what it does: for who reads the rule as source.
     pub tried: Vec<(&'static str, &'static str)>,
     pub evidence: &'static str,
@@ -25,7 +25,7 @@ pub struct Sheet {
 }
 
 /// What stands below a heading.
-pub enum Words {
+pub enum Body {
     Text(String),
     Points(Vec<Point>),
 }
@@ -75,11 +75,11 @@ fn culprit_sheet(culprit: &'static CulpritRule) -> Sheet {
         id: culprit.id,
         lead: format!("{}: a culprit.", capital(culprit.title)),
         sections: vec![
-            ("What it looks like", Words::Text(culprit.signature.into())),
-            ("How onbeat tells", Words::Text(culprit.detection.into())),
-            ("What to do", Words::Text(sentence(culprit.remedy))),
-            ("What provokes it", Words::Text(sentence(culprit.provoke))),
-            ("Where it stands", Words::Points(points)),
+            ("What it looks like", Body::Text(culprit.signature.into())),
+            ("How onbeat tells", Body::Text(culprit.detection.into())),
+            ("What to do", Body::Text(sentence(culprit.remedy))),
+            ("What provokes it", Body::Text(sentence(culprit.provoke))),
+            ("Where it stands", Body::Points(points)),
         ],
         tried: vec![("fires", culprit.examples.fires), ("silent", culprit.examples.silent)],
         evidence: evidence(culprit.evidence),
@@ -93,17 +93,17 @@ fn knob_sheet(knob: &'static Knob) -> Sheet {
     let usual = (knob.fix)().text(&Cmdline::default());
     let fix = if usual.is_empty() { found.to_owned() } else { usual };
     let mut sections = vec![
-        ("What it is", Words::Text(knob.description.into())),
-        ("Why it matters", Words::Text(sentence(knob.rationale))),
-        ("How onbeat tells", Words::Text(knob.detection.into())),
-        ("What it should be", Words::Text(knob.wanted.into())),
-        ("What to do", Words::Text(fix)),
-        ("What a change costs", Words::Text(knob.side_effects.into())),
+        ("What it is", Body::Text(knob.description.into())),
+        ("Why it matters", Body::Text(sentence(knob.rationale))),
+        ("How onbeat tells", Body::Text(knob.detection.into())),
+        ("What it should be", Body::Text(knob.wanted.into())),
+        ("What to do", Body::Text(fix)),
+        ("What a change costs", Body::Text(knob.side_effects.into())),
     ];
     if !knob.disputed.is_empty() {
-        sections.push(("What experts disagree about", Words::Text(sentence(knob.disputed))));
+        sections.push(("What experts disagree about", Body::Text(sentence(knob.disputed))));
     }
-    sections.push(("Where it stands", Words::Points(links(knob))));
+    sections.push(("Where it stands", Body::Points(links(knob))));
     let examples = &knob.examples;
     Sheet {
         id,

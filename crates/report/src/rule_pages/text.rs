@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::sheet::{Words, sheet};
-use crate::palette::{BOLD, Ink};
+use super::sheet::{Body, sheet};
+use crate::palette::{BOLD, Palette};
 use crate::words::filled;
 use model::keyword::Keyword;
 use rules::Rule;
@@ -25,17 +25,17 @@ pub fn list(rules: &[Rule], width: usize) -> String {
 
 /// All about a rule. What it was tried with is for those who change it, and is in `docs/rules`.
 pub fn page(rule: Rule, width: usize, color: bool) -> String {
-    let (sheet, ink) = (sheet(rule), Ink(color));
-    let mut page = format!("{}\n", ink.dye(BOLD, sheet.id));
+    let (sheet, palette) = (sheet(rule), Palette(color));
+    let mut page = format!("{}\n", palette.paint(BOLD, sheet.id));
     filled(&mut page, "", &sheet.lead, 0, width);
     let heading = |page: &mut String, words: &str| {
-        let _ = writeln!(page, "\n{}", ink.dye(BOLD, words));
+        let _ = writeln!(page, "\n{}", palette.paint(BOLD, words));
     };
     for (title, words) in &sheet.sections {
         heading(&mut page, title);
         match words {
-            Words::Text(text) => filled(&mut page, "  ", text, 2, width),
-            Words::Points(points) => {
+            Body::Text(text) => filled(&mut page, "  ", text, 2, width),
+            Body::Points(points) => {
                 points
                     .iter()
                     .for_each(|point| filled(&mut page, "  - ", &point.words(str::to_owned), 4, width));

@@ -10,7 +10,7 @@ use super::{conditions, section, table};
 use crate::html::{document, figure, page_of, scroll};
 use crate::input::Input;
 use crate::plot::overlay;
-use crate::plot::overlay::Group;
+use crate::plot::overlay::RunGroup;
 use crate::plot::{exceedance, latency, line, shift, theme};
 use crate::words::{clean, several, us_or_dash};
 use model::error::Outcome;
@@ -52,8 +52,10 @@ fn overview(inputs: &[Input]) -> Markup {
 
 /// The block maxima of all runs over each other; of two, by how much they differ.
 fn maxima(inputs: &[Input]) -> Markup {
-    let groups: Vec<Group> =
-        inputs.iter().map(|input| Group { name: clean(input.title), series: vec![input.series] }).collect();
+    let groups: Vec<RunGroup> = inputs
+        .iter()
+        .map(|input| RunGroup { name: clean(input.title), series: vec![input.series] })
+        .collect();
     let with_blocks: Vec<&Input> = inputs.iter().filter(|input| !input.series.blocks.is_empty()).collect();
     // One that all of them are asked about.
     let limit = inputs

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::picture_tables::{levels, times};
 use crate::html::figure;
 use crate::input::Input;
-use crate::plot::line::{self, Line};
+use crate::plot::line::{self, PlotLine};
 use crate::plot::marks::Marks;
 use crate::plot::svg::{Picture, Size};
 use crate::plot::theme::PAGE;
@@ -15,7 +15,7 @@ use stats::bounds::periods::Period;
 /// What the pictures are drawn from.
 struct Subject<'a> {
     input: &'a Input<'a>,
-    lines: Vec<Line<'a>>,
+    lines: Vec<PlotLine<'a>>,
     marks: Marks<'a>,
 }
 

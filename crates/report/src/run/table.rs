@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::{conditions, sentences};
-use crate::palette::{BOLD, DIM, PLAIN, RED};
+use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
 use crate::words;
 use crate::words::{or_dash, us, us_or_dash};
@@ -41,19 +41,19 @@ pub fn brief(run: &Run, width: usize, color: bool) -> String {
 }
 
 fn written(run: &Run, headline: Vec<String>, remarks: bool, width: usize, color: bool) -> String {
-    let ink = |code: &'static str| if color { code } else { "" };
+    let palette = Palette(color);
     let mut text = String::new();
     if let Some(sentence) = sentences::incomplete(run) {
-        wrap(&mut text, &format!("! {sentence}"), width, ink(RED), ink(PLAIN));
+        wrap(&mut text, &format!("! {sentence}"), width, palette, RED);
     }
     for line in headline {
-        wrap(&mut text, &line, width, ink(DIM), ink(PLAIN));
+        wrap(&mut text, &line, width, palette, DIM);
     }
     if !run.cpus.is_empty() {
         text.push('\n');
-        rows(run, width, ink(BOLD), ink(PLAIN), &mut text);
+        rows(run, width, palette, &mut text);
     }
-    let below = if remarks { below(run, width, color) } else { spoiled(run, width, color) };
+    let below = if remarks { below(run, width, palette) } else { invalid(run, width, palette) };
     if !below.is_empty() {
         text.push('\n');
         text.push_str(&below);
@@ -61,32 +61,29 @@ fn written(run: &Run, headline: Vec<String>, remarks: bool, width: usize, color:
     text
 }
 
-/// What spoils the run, and nothing else.
-fn spoiled(run: &Run, width: usize, color: bool) -> String {
+/// What makes the run invalid, and nothing else.
+fn invalid(run: &Run, width: usize, palette: Palette) -> String {
     let mut below = String::new();
-    let (red, plain) = if color { (RED, PLAIN) } else { ("", "") };
     for entry in run.integrity.iter().filter(|entry| entry.invalidates) {
-        wrap(&mut below, &format!("! {}", sentences::integrity(entry)), width, red, plain);
+        wrap(&mut below, &format!("! {}", sentences::integrity(entry)), width, palette, RED);
     }
     below
 }
 
 /// What was in the way, and what measuring cost.
-fn below(run: &Run, width: usize, color: bool) -> String {
-    let ink = |code: &'static str| if color { code } else { "" };
+fn below(run: &Run, width: usize, palette: Palette) -> String {
     let mut below = String::new();
     for entry in &run.integrity {
-        let (mark, code) = if entry.invalidates { ("!", ink(RED)) } else { ("-", "") };
-        let plain = if code.is_empty() { "" } else { ink(PLAIN) };
-        wrap(&mut below, &format!("{mark} {}", sentences::integrity(entry)), width, code, plain);
+        let (mark, style) = if entry.invalidates { ("!", RED) } else { ("-", PLAIN) };
+        wrap(&mut below, &format!("{mark} {}", sentences::integrity(entry)), width, palette, style);
     }
     for note in sentences::oddities(run) {
-        wrap(&mut below, &format!("- {note}"), width, "", "");
+        wrap(&mut below, &format!("- {note}"), width, palette, PLAIN);
     }
     let cost: Vec<String> =
         conditions::overhead(run).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
     if !cost.is_empty() {
-        wrap(&mut below, &format!("overhead: {}", cost.join(", ")), width, ink(DIM), ink(PLAIN));
+        wrap(&mut below, &format!("overhead: {}", cost.join(", ")), width, palette, DIM);
     }
     below
 }
@@ -116,7 +113,7 @@ fn headline(run: &Run) -> Vec<String> {
     lines
 }
 
-fn rows(run: &Run, width: usize, bold: &str, plain: &str, text: &mut String) {
+fn rows(run: &Run, width: usize, palette: Palette, text: &mut String) {
     let mut types: Vec<&str> = Vec::new();
     for cpu in &run.cpus {
         if !types.contains(&cpu.core_type.as_str()) {
@@ -138,13 +135,13 @@ fn rows(run: &Run, width: usize, bold: &str, plain: &str, text: &mut String) {
     }
     let (shown, widths) = fitting(&lines, width);
     for (i, line) in lines.iter().enumerate() {
-        let (before, after) = if i == 0 { (bold, plain) } else { ("", "") };
+        let style = if i == 0 { BOLD } else { PLAIN };
         let _ = match line {
-            Line::Heading(name) => writeln!(text, "{bold}{name}{plain}"),
+            Line::Heading(name) => writeln!(text, "{}", palette.paint(BOLD, name)),
             Line::Cells(cells) => {
                 let cells: Vec<String> =
                     shown.iter().map(|&c| format!("{:>width$}", cells[c], width = widths[c])).collect();
-                writeln!(text, "{before}{}{after}", cells.join("  ").trim_end())
+                writeln!(text, "{}", palette.paint(style, cells.join("  ").trim_end()))
             }
         };
     }
@@ -229,11 +226,10 @@ fn mean(run: &Run) -> Option<Nanos> {
 }
 
 /// Breaks a line at blanks; what follows is indented.
-fn wrap(text: &mut String, line: &str, width: usize, before: &str, after: &str) {
-    text.push_str(before);
-    words::wrapped(text, line, width.max(20));
-    text.pop();
-    text.push_str(after);
+fn wrap(text: &mut String, line: &str, width: usize, palette: Palette, style: Style) {
+    let mut lines = String::new();
+    words::wrapped(&mut lines, line, width.max(20));
+    text.push_str(&palette.paint(style, lines.trim_end()));
     text.push('\n');
 }
 
