@@ -9,7 +9,7 @@ use super::read_flags::{ReadFlags, print_remarks};
 use model::error::{Exit, Outcome, Trouble};
 use model::units::{Bare, Nanos};
 use report::bounds::text;
-use stats::bounds::{MAX_REACH, Question, DEFAULT_REACH};
+use stats::bounds::{DEFAULT_REACH, MAX_REACH, Question};
 
 /// Say what a run supports, and what it cannot have seen
 ///

@@ -11,7 +11,7 @@ use model::error::{Exit, Outcome, Trouble, json};
 use model::units::Bare;
 use report::compare::page::{self, Versus};
 use report::compare::text;
-use stats::compare::{Metric, CompareQuestion};
+use stats::compare::{CompareQuestion, Metric};
 use stats::pair::verdict::Design;
 use study::compare::{Pairing, Remarks, check_comparable, compare, differing, remarks, series};
 

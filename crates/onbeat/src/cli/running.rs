@@ -65,7 +65,15 @@ pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment
     let live = (!flags.quiet && !environment.dumb && io::stderr().is_terminal())
         .then(|| Live::new(&plan, environment));
     let housekeeping = intent.housekeeping;
-    Ok(PreparedRun { plan, machine, housekeeping, run, core_types, before, sink: RunSink { writer, live, recovery: RecoveryRecords::default() } })
+    Ok(PreparedRun {
+        plan,
+        machine,
+        housekeeping,
+        run,
+        core_types,
+        before,
+        sink: RunSink { writer, live, recovery: RecoveryRecords::default() },
+    })
 }
 
 /// What a killed hunt left armed costs every wake-up: it goes before anything is measured.
