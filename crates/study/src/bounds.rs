@@ -3,8 +3,7 @@
 use model::error::{Outcome, Trouble};
 use model::run::CpuRun;
 use model::text::quoted;
-use stats::bounds::overflows::ListedOverflows;
-use stats::bounds::{self, Bounds, Evidence, Question};
+use stats::bounds::{self, Bounds, BoundsInput, HistogramInput, ListedOverflows, Question, RunTotals};
 
 use crate::measurement::Measurement;
 
@@ -23,20 +22,20 @@ pub fn bounds(measurement: &Measurement, question: &Question) -> Outcome<Bounds>
     let (invalid, lists) = (measurement.invalid(), measurement.overflow_lists());
     let sum =
         |of: fn(&CpuRun) -> Option<u64>| measurement.cpus().filter_map(of).fold(0u64, u64::saturating_add);
-    let evidence = Evidence {
+    let input = BoundsInput {
         series: &measurement.series,
-        rows: &rows,
-        overflows: measurement.overflows(),
-        listed: ListedOverflows {
-            lists: &lists,
-            cycles: measurement.cpus().map(|cpu| cpu.listed_overflows().count() as u64).sum(),
-            from: measurement.cpus().filter_map(CpuRun::beyond_from).min(),
+        histogram: HistogramInput {
+            buckets: &rows,
+            overflows: measurement.overflows(),
+            listed: ListedOverflows {
+                lists: &lists,
+                cycles: measurement.cpus().map(|cpu| cpu.listed_overflows().count() as u64).sum(),
+                from: measurement.cpus().filter_map(CpuRun::beyond_from).min(),
+            },
+            max: measurement.max(),
         },
-        max: measurement.max(),
-        spoiled: &invalid,
-        cycles,
-        missed: sum(|cpu| cpu.missed),
+        run: RunTotals { invalid: &invalid, cycles, missed: sum(|cpu| cpu.missed) },
         hz: measurement.run.as_ref().and_then(|run| run.host.hz),
     };
-    Ok(bounds::bounds(&evidence, question))
+    Ok(bounds::bounds(&input, question))
 }

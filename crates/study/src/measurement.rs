@@ -11,7 +11,7 @@ use model::run::{CpuRun, Run};
 use model::histogram::Bucket;
 use model::text::{quoted, several};
 use model::units::{CpuSet, Nanos};
-use stats::bounds::overflows::OverflowList;
+use stats::bounds::OverflowList;
 use stats::series::{BLOCK, Collector, Series};
 
 /// Values that are looked at for repetition.

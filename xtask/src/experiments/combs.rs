@@ -1,7 +1,7 @@
 //! Lists of block maxima with a mechanism of a known period, some of whose teeth are missing or late: which period is named.
 
 use model::units::Nanos;
-use stats::bounds::Evidence;
+use stats::bounds::BoundsInput;
 use stats::bounds::periods::Period;
 use stats::bounds::structure::structure;
 use stats::rng::{Rng, SEED};
@@ -85,7 +85,7 @@ impl Recipe {
 
 fn periods(us: &[f64]) -> Vec<Period> {
     let list: Vec<Option<Nanos>> = us.iter().map(|us| Some(Nanos((us * 1e3) as i64))).collect();
-    structure(&Evidence::of(&Series::of_list(&list, BLOCK, Nanos(1)))).periods
+    structure(&BoundsInput::of(&Series::of_list(&list, BLOCK, Nanos(1)))).periods
 }
 
 /// How often another period is claimed as the one, and how often the right one is among what is named.

@@ -4,7 +4,7 @@
 //! the horizon a quarter of the run: were the blocks alike, counting would support each claim.
 
 use model::units::Nanos;
-use stats::bounds::{DEFAULT_REACH, Evidence, Question, bounds};
+use stats::bounds::{BoundsInput, DEFAULT_REACH, Question, bounds};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
@@ -98,7 +98,7 @@ fn wrong(maxima: &[f64]) -> (bool, bool) {
     let limit = list.iter().flatten().max().map(|max| Nanos(max.0 + 100_000));
     let horizon = Nanos(series.observed.0 / 4);
     let answer =
-        bounds(&Evidence::of(&series), &Question { limit, horizon, chosen: true, reach: DEFAULT_REACH });
+        bounds(&BoundsInput::of(&series), &Question { limit, horizon, chosen: true, reach: DEFAULT_REACH });
     (answer.extrapolation.status == "ok", answer.verdict == "supported")
 }
 

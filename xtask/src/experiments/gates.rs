@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
-use stats::bounds::{Bounds, DEFAULT_REACH, Evidence, Question, bounds, gates};
+use stats::bounds::{Bounds, BoundsInput, DEFAULT_REACH, Question, bounds, gates};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
@@ -85,7 +85,7 @@ impl Kind {
 pub fn answer(maxima: &[f64], horizon: Nanos) -> Bounds {
     let list: Vec<Option<Nanos>> = maxima.iter().map(|us| Some(Nanos(us.floor() as i64 * 1000))).collect();
     let series = Series::of_list(&list, BLOCK, Nanos::MICRO);
-    let evidence = Evidence::of(&series);
+    let evidence = BoundsInput::of(&series);
     bounds(&evidence, &Question { limit: None, horizon, chosen: false, reach: DEFAULT_REACH })
 }
 

@@ -6,7 +6,7 @@
 //! be recorded of it: the stricter reading, as no recorded value is above its latency.
 
 use model::units::Nanos;
-use stats::bounds::{Bounds, DEFAULT_REACH, Evidence, Question, bounds};
+use stats::bounds::{Bounds, BoundsInput, DEFAULT_REACH, Question, bounds};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
@@ -134,7 +134,7 @@ impl Cell {
         let series = Series::of_list(&list, BLOCK, self.step);
         let horizon = Nanos((self.reach * self.n as f64) as i64 * BLOCK.0);
         let reach = self.reach.max(DEFAULT_REACH);
-        bounds(&Evidence::of(&series), &Question { limit: None, horizon, chosen: true, reach })
+        bounds(&BoundsInput::of(&series), &Question { limit: None, horizon, chosen: true, reach })
     }
 }
 

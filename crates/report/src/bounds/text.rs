@@ -75,7 +75,7 @@ mod tests {
     use crate::words::{rounded_up, span};
     use model::units::Nanos;
     use stats::bounds::Extrapolation;
-    use stats::bounds::{DEFAULT_REACH, Evidence, Question, bounds};
+    use stats::bounds::{BoundsInput, DEFAULT_REACH, Question, bounds};
     use stats::rng::Rng;
     use stats::series::{BLOCK, Series};
 
@@ -87,7 +87,7 @@ mod tests {
         let series = Series::of_list(&list, BLOCK, Nanos(1));
         let question =
             Question { limit, horizon: Nanos(150 * Nanos::SECOND.0), chosen: true, reach: DEFAULT_REACH };
-        bounds(&Evidence::of(&series), &question)
+        bounds(&BoundsInput::of(&series), &question)
     }
 
     #[test]

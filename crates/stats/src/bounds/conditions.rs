@@ -1,8 +1,8 @@
 //! Gates G6, G7, G8 and G11: a mechanism with a period, enough data, not too far ahead, a run that was not spoiled.
 
 use super::gates::Gate;
+use super::input::{BoundsInput, MAX_REACH, Question};
 use super::structure::Structure;
-use super::{Evidence, MAX_REACH, Question};
 use crate::series::Series;
 use model::text::several;
 use model::units::Nanos;
@@ -92,14 +92,14 @@ pub fn farthest(question: &Question, observed: Nanos) -> Nanos {
 }
 
 /// G11: nothing spoiled the run, nothing much is missing from it.
-pub fn integrity(evidence: &Evidence) -> Gate {
+pub fn integrity(input: &BoundsInput) -> Gate {
     const NAME: &str = "integrity";
-    let series: &Series = evidence.series;
-    let mut reasons: Vec<String> = evidence.spoiled.to_vec();
-    if evidence.missed > 0 {
+    let series: &Series = input.series;
+    let mut reasons: Vec<String> = input.run.invalid.to_vec();
+    if input.run.missed > 0 {
         reasons.push(format!(
             "{} slept through: what would have been seen then is not among the maxima",
-            several(evidence.missed, "slot was", "slots were")
+            several(input.run.missed, "slot was", "slots were")
         ));
     }
     let left_out = series.partial.len();

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::events::reached;
 use super::exchangeability::Exchangeability;
-use super::{CONFIDENCE, Evidence, Question};
+use super::input::{BoundsInput, CONFIDENCE, Question};
 use crate::count::{climb, order, rate, record, sequential};
 use model::units::Nanos;
 
@@ -125,14 +125,14 @@ impl Claim {
 }
 
 /// Counts.
-pub fn count(evidence: &Evidence, question: &Question) -> Counting {
-    let series = evidence.series;
+pub fn count(input: &BoundsInput, question: &Question) -> Counting {
+    let series = input.series;
     let observed = series.observed.0.max(0) as f64;
     let horizon = question.horizon.as_secs();
     let seconds = observed / 1e9;
     let known = |value: f64| (observed > 0.0).then_some(value);
-    let max = series.worst().map(|block| block.max).max(evidence.max);
-    let events = question.limit.map_or(0, |limit| reached(evidence, limit).at_most);
+    let max = series.worst().map(|block| block.max).max(input.histogram.max);
+    let events = question.limit.map_or(0, |limit| reached(input, limit).at_most);
     let mut sorted = Vec::with_capacity(series.blocks.len());
     sorted.extend(series.blocks.maxima());
     sorted.sort_unstable();
@@ -155,7 +155,7 @@ pub fn count(evidence: &Evidence, question: &Question) -> Counting {
         hidden_rate_per_hour: known(rate::hidden_rate(seconds, CONFIDENCE) * HOUR),
         claims_one_per_s: known(rate::time_between(0, seconds, CONFIDENCE)),
         quantiles: quantiles(&sorted, series.step),
-        records: records(evidence),
+        records: records(input),
     }
 }
 
@@ -183,17 +183,17 @@ fn quantiles(sorted: &[Nanos], step: Nanos) -> Vec<Quantile> {
     QUANTILES.iter().map(bound).collect()
 }
 
-fn records(evidence: &Evidence) -> Option<Records> {
-    let blocks = &evidence.series.blocks;
+fn records(input: &BoundsInput) -> Option<Records> {
+    let blocks = &input.series.blocks;
     let n = blocks.len() as u64;
     let count = climb::records(blocks.maxima().map(|max| max.0 as f64));
     (n > 0).then(|| Records { count, expected: climb::mean(n), p_value: climb::too_many(count, n) })
 }
 
 /// Judges the claim that the limit is reached at most once per horizon, of blocks that may not be alike.
-pub fn claim(evidence: &Evidence, question: &Question, limit: Nanos, alike: &Exchangeability) -> Claim {
-    let reached = reached(evidence, limit);
-    let series = evidence.series;
+pub fn claim(input: &BoundsInput, question: &Question, limit: Nanos, alike: &Exchangeability) -> Claim {
+    let reached = reached(input, limit);
+    let series = input.series;
     let (seconds, horizon) = (series.observed.as_secs(), question.horizon.as_secs());
     let (least, most) = (reached.at_least, reached.at_most);
     let seconds_needed = rate::time_needed(most, horizon, CONFIDENCE);
@@ -239,7 +239,7 @@ mod tests {
         let series = Series::of_list(&list, BLOCK, Nanos(1));
         let horizon = Nanos(5 * Nanos::SECOND.0);
         let question = Question { limit: None, horizon, chosen: true, reach: 10.0 };
-        count(&Evidence::of(&series), &question)
+        count(&BoundsInput::of(&series), &question)
     }
 
     #[test]

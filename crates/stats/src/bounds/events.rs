@@ -1,6 +1,6 @@
 //! Exceedances of a level as events: what came at once is one.
 
-use super::{Evidence, overflows};
+use super::input::BoundsInput;
 use crate::series::{BlockMaximum, Series};
 use crate::time::cluster;
 use model::histogram::Bucket;
@@ -51,25 +51,26 @@ fn count(series: &Series, counts: impl Fn(&BlockMaximum) -> bool) -> u64 {
 /// How often the level was reached: by block maxima where there are any, else by the histogram.
 ///
 /// A recorded value lies within its step, so what is less than a step below the level may have reached it.
-pub fn reached(evidence: &Evidence, level: Nanos) -> Reached {
-    let certain = u64::from(evidence.max.is_some_and(|max| max >= level));
-    if evidence.series.worst().is_none() {
-        return of_histogram(evidence, level, certain);
+pub fn reached(input: &BoundsInput, level: Nanos) -> Reached {
+    let certain = u64::from(input.histogram.max.is_some_and(|max| max >= level));
+    if input.series.worst().is_none() {
+        return of_histogram(input, level, certain);
     }
-    let series = evidence.series;
+    let series = input.series;
     let at_least = of_series(series, level).max(certain);
     let step = series.step.0.max(1) - 1;
     let mut at_most = of_series(series, Nanos(level.0.saturating_sub(step))).max(at_least);
     if series.lost().is_some() {
         // What no block holds is in the histogram, without its times.
-        at_most = at_most.max(samples(evidence, |bucket| bucket.upper > level));
+        at_most = at_most.max(samples(input, |bucket| bucket.upper > level));
     }
     Reached { at_least, at_most }
 }
 
-fn samples(evidence: &Evidence, keep: impl Fn(&Bucket) -> bool) -> u64 {
-    evidence
-        .rows
+fn samples(input: &BoundsInput, keep: impl Fn(&Bucket) -> bool) -> u64 {
+    input
+        .histogram
+        .buckets
         .iter()
         .filter(|bucket| keep(bucket))
         .fold(0u64, |sum, bucket| sum.saturating_add(bucket.count))
@@ -77,42 +78,59 @@ fn samples(evidence: &Evidence, keep: impl Fn(&Bucket) -> bool) -> u64 {
 
 /// Of samples without times it is not known how many events they were: one at least, or as many as an import lists with
 /// times, and each one at most.
-fn of_histogram(evidence: &Evidence, level: Nanos, certain: u64) -> Reached {
-    if evidence.max.is_some_and(|max| max < level) {
+fn of_histogram(input: &BoundsInput, level: Nanos, certain: u64) -> Reached {
+    if input.histogram.max.is_some_and(|max| max < level) {
         return Reached { at_least: 0, at_most: 0 };
     }
-    let end = evidence.listed.from.or(evidence.rows.last().map(|bucket| bucket.upper)).unwrap_or_default();
+    let end = input
+        .histogram
+        .listed
+        .from
+        .or(input.histogram.buckets.last().map(|bucket| bucket.upper))
+        .unwrap_or_default();
     // Beyond the histogram's end each sample is at least as late as the end, and no more is known.
-    let surely = if level <= end { evidence.overflows } else { 0 };
-    let late = samples(evidence, |bucket| bucket.lower >= level).saturating_add(surely);
-    let at_most = if evidence.rows.is_empty() {
-        evidence.cycles
+    let surely = if level <= end { input.histogram.overflows } else { 0 };
+    let late = samples(input, |bucket| bucket.lower >= level).saturating_add(surely);
+    let at_most = if input.histogram.buckets.is_empty() {
+        input.run.cycles
     } else {
-        samples(evidence, |bucket| bucket.upper > level).saturating_add(evidence.overflows)
+        samples(input, |bucket| bucket.upper > level).saturating_add(input.histogram.overflows)
     };
-    let listed = if evidence.listed.from.is_some_and(|from| level <= from) {
-        overflows::at_least(evidence)
-    } else {
-        0
-    };
+    let listed =
+        if input.histogram.listed.from.is_some_and(|from| level <= from) { listed_events(input) } else { 0 };
     let at_least = certain.max(late.min(1)).max(listed);
     Reached { at_least, at_most: at_most.max(at_least) }
 }
 
+/// How many events the lists hold for certain: what came at once, or several times in a row, is one.
+fn listed_events(input: &BoundsInput) -> u64 {
+    let mut times: Vec<i64> =
+        input.histogram.listed.lists.iter().flat_map(|list| &list.times).copied().collect();
+    times.sort_unstable();
+    let gap = input.series.tick.0.saturating_mul(TOGETHER);
+    let mut events = 0;
+    cluster::peaks(times.into_iter().map(|at| (at, 0)), gap, |_| events += 1);
+    events
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::input::{HistogramInput, RunTotals};
     use super::*;
     use crate::series::BLOCK;
 
-    fn evidence<'a>(series: &'a Series, rows: &'a [Bucket], overflows: u64) -> Evidence<'a> {
-        Evidence { rows, overflows, ..Evidence::of(series) }
+    fn input<'a>(series: &'a Series, rows: &'a [Bucket], overflows: u64) -> BoundsInput<'a> {
+        BoundsInput {
+            histogram: HistogramInput { buckets: rows, overflows, ..HistogramInput::default() },
+            ..BoundsInput::of(series)
+        }
     }
 
     #[test]
     fn a_list_counts_its_blocks_and_a_run_its_events() {
         let list: Vec<Option<Nanos>> = [5, 60, 61, 5, 70].map(|us| Some(Nanos(us * 1_000))).to_vec();
         let mut series = Series::of_list(&list, BLOCK, Nanos(1));
-        let count = |series: &Series| reached(&evidence(series, &[], 0), Nanos(60_000)).at_most;
+        let count = |series: &Series| reached(&input(series, &[], 0), Nanos(60_000)).at_most;
         assert_eq!(count(&series), 3);
         series.tick = Nanos(1_000_000);
         assert_eq!(count(&series), 3, "a second apart are two events at an interval of 1 ms");
@@ -126,28 +144,31 @@ mod tests {
     fn a_long_interval_does_not_make_one_event_of_an_hour() {
         let list = vec![Some(Nanos(60_000)); 3_600];
         let series = Series { tick: Nanos(500_000_000), ..Series::of_list(&list, BLOCK, Nanos(1)) };
-        assert_eq!(reached(&evidence(&series, &[], 0), Nanos(10_000)).at_least, 3_600);
+        assert_eq!(reached(&input(&series, &[], 0), Nanos(10_000)).at_least, 3_600);
     }
 
     #[test]
     fn the_run_s_own_maximum_and_its_steps_count() {
         let series = Series::of_list(&[Some(Nanos(30_000)); 60], BLOCK, Nanos(1_000));
-        let known = Evidence { max: Some(Nanos(199_000_000)), ..evidence(&series, &[], 0) };
+        let mut known = input(&series, &[], 0);
+        known.histogram.max = Some(Nanos(199_000_000));
         assert_eq!(reached(&known, Nanos(1_000_000)).at_least, 1, "no block has it, yet it was");
-        let within = reached(&evidence(&series, &[], 0), Nanos(30_500));
+        let within = reached(&input(&series, &[], 0), Nanos(30_500));
         assert_eq!((within.at_least, within.at_most), (0, 60), "30 us recorded may be 30.9 us");
-        assert_eq!(reached(&evidence(&series, &[], 0), Nanos(31_000)).at_most, 0);
+        assert_eq!(reached(&input(&series, &[], 0), Nanos(31_000)).at_most, 0);
     }
 
     #[test]
     fn a_histogram_says_what_it_can() {
         let rows = [Bucket::new(Nanos(0), Nanos(10), 100), Bucket::new(Nanos(10), Nanos(20), 4)];
         let series = Series::default();
-        let summary = Evidence { max: Some(Nanos(30)), cycles: 500, ..evidence(&series, &[], 0) };
+        let mut summary = input(&series, &[], 0);
+        summary.histogram.max = Some(Nanos(30));
+        summary.run = RunTotals { cycles: 500, ..RunTotals::default() };
         assert_eq!(reached(&summary, Nanos(20)), Reached { at_least: 1, at_most: 500 });
         assert_eq!(reached(&summary, Nanos(31)), Reached { at_least: 0, at_most: 0 });
         let at = |level: i64, overflows| {
-            let reached = reached(&evidence(&series, &rows, overflows), Nanos(level));
+            let reached = reached(&input(&series, &rows, overflows), Nanos(level));
             (reached.at_least, reached.at_most)
         };
         assert_eq!(at(10, 0), (1, 4), "one event or four");

@@ -4,15 +4,15 @@ use serde::Serialize;
 
 use super::conditions::{self, MIN_FIT_BLOCKS, farthest};
 use super::gates::{Gate, all_pass, most_informative};
+use super::input::{BoundsInput, Question};
+use super::sample::{PredictedLevels, Sample};
 use super::steadiness::{self, Steadiness};
 use super::structure::Structure;
-use super::{Evidence, Question, histogram, shape};
-use crate::levels;
+use super::{histogram, shape};
 use crate::series::Series;
 use crate::tail::determined;
-use crate::tail::gev::{self, GevFit, Shape};
+use crate::tail::gev::{self, GevFit};
 use crate::tail::grouped_sample::GroupedSample;
-use crate::tail::profile::{self, Level};
 use crate::tail::variation::{self, Variation};
 use model::units::Nanos;
 
@@ -22,10 +22,7 @@ const MULTIPLES: [u32; 6] = [1, 2, 5, 10, 30, 60];
 const MIN_SAMPLES_PER_BLOCK: u64 = 500;
 /// So many of the largest maxima, or somewhat fewer, show the class of the tail.
 const TAIL: usize = 50;
-/// The chance that the bound is allowed to be exceeded in the horizon is one minus this.
-const BOUND: f64 = 0.95;
-
-/// What lies beyond, or why that is not said. Levels are in ns.
+/// What lies beyond, or why that is not said. PredictedLevels are in ns.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Extrapolation {
     /// `ok` or `refused`.
@@ -90,47 +87,6 @@ pub struct TailClass {
     pub band: [f64; 2],
 }
 
-/// The maxima that are fitted.
-pub struct Sample {
-    /// Their values, in order of time.
-    pub values: Vec<f64>,
-    /// Length of a block.
-    pub block: Nanos,
-    /// As data of a fit.
-    pub steps: Option<GroupedSample>,
-    /// The fit.
-    pub fit: Option<GevFit>,
-    /// Step of the values.
-    pub step: Nanos,
-}
-
-impl Sample {
-    /// The maxima of a series in blocks of a multiple of its own.
-    pub fn of(series: &Series, times: u32) -> Sample {
-        let values = if times == 1 { series.values() } else { series.coarser(times) };
-        let steps = GroupedSample::new(&values, series.step.0 as f64);
-        let fit = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::WIDE));
-        let block = Nanos(series.block.0.saturating_mul(i64::from(times)));
-        Sample { values, block, steps, fit, step: series.step }
-    }
-
-    /// The fit that the tests of the fit are about, of the usual shapes alone.
-    pub fn usual_fit(&self) -> Option<GevFit> {
-        let fit = self.fit?;
-        // A maximum within the usual shapes is the maximum of them.
-        match Shape::USUAL.holds(fit.law.xi) {
-            true => Some(GevFit { shape: Shape::USUAL, ..fit }),
-            false => gev::fit(self.steps.as_ref()?, Shape::USUAL),
-        }
-    }
-
-    /// How many different steps the values lie in.
-    fn distinct(&self) -> usize {
-        let steps = self.values.iter().map(|value| (value / self.step.0.max(1) as f64).floor());
-        levels::Levels::of(steps, self.values.len()).all().len()
-    }
-}
-
 /// The smallest multiple of the block whose maxima are of enough samples, enough of them, and without memory;
 /// where none is, the smallest whose maxima are of enough samples.
 fn block_size(series: &Series) -> u32 {
@@ -148,14 +104,14 @@ fn block_size(series: &Series) -> u32 {
 
 /// Fits, asks every gate, and says what lies beyond if all let it pass.
 pub fn extrapolate(
-    evidence: &Evidence,
+    input: &BoundsInput,
     question: &Question,
     structure: &Structure,
 ) -> (Vec<Gate>, Extrapolation) {
-    if evidence.series.blocks.is_empty() {
-        return without_blocks(evidence, question, structure);
+    if input.series.blocks.is_empty() {
+        return without_blocks(input, question, structure);
     }
-    let series = evidence.series;
+    let series = input.series;
     let times = block_size(series);
     let sample = Sample::of(series, times);
     // Millions of values are there once.
@@ -166,7 +122,7 @@ pub fn extrapolate(
     let horizon =
         question.horizon.min(if question.chosen { question.horizon } else { farthest(question, observed) });
     let blocks = horizon.0 as f64 / sample.block.0.max(1) as f64;
-    let levels = Levels::of(&sample, blocks);
+    let levels = PredictedLevels::of(&sample, blocks);
     let steadiness = Steadiness::of(series, finest, &sample.values, sample.block);
     let mut gates = Vec::from(steadiness.gates());
     gates.extend([
@@ -179,7 +135,7 @@ pub fn extrapolate(
         conditions::horizon(question, observed),
         shape::width(&sample, levels.as_ref()),
         shape::back_test(&sample),
-        conditions::integrity(evidence),
+        conditions::integrity(input),
     ]);
     let mut beyond = Extrapolation {
         status: "ok",
@@ -209,14 +165,14 @@ pub fn extrapolate(
 
 /// Of a histogram without times, or of nothing: always a refusal.
 fn without_blocks(
-    evidence: &Evidence,
+    input: &BoundsInput,
     question: &Question,
     structure: &Structure,
 ) -> (Vec<Gate>, Extrapolation) {
-    let observed = evidence.series.observed;
+    let observed = input.series.observed;
     let horizon =
         if question.chosen { question.horizon } else { question.horizon.min(farthest(question, observed)) };
-    let gates = histogram::gates(evidence, question, structure);
+    let gates = histogram::gates(input, question, structure);
     let horizon_ns = Some(horizon).filter(|_| observed.0 > 0);
     let mut beyond = Extrapolation { horizon_ns, ..Extrapolation::default() };
     refuse(&mut beyond, &gates);
@@ -257,51 +213,25 @@ impl Law {
     }
 }
 
-/// Levels of the largest of the blocks ahead, in ns.
-pub struct Levels {
-    /// Stays below with probability one half.
-    pub typical: f64,
-    /// The upper bound, if the data have one.
-    pub upper: Option<f64>,
-    /// The upper bound of a tail without end.
-    pub guarded: Option<f64>,
-}
-
-impl Levels {
-    fn of(sample: &Sample, blocks: f64) -> Option<Levels> {
-        let (steps, fit) = (sample.steps.as_ref()?, sample.fit?);
-        if blocks <= 0.0 {
-            return None;
-        }
-        let drop = profile::printed_drop(steps);
-        let upper =
-            |fit: &GevFit| profile::level_upper(steps, fit, Level { blocks, probability: BOUND }, drop);
-        let guarded = gev::fit(steps, Shape::NON_NEGATIVE).and_then(|fit| upper(&fit));
-        let upper = upper(&fit);
-        Some(Levels {
-            typical: Level { blocks, probability: 0.5 }.of(&fit.law),
-            upper,
-            // Two searches of the same likelihood: the bound that allows less never says less.
-            guarded: guarded.map(|guarded| upper.map_or(guarded, |upper| guarded.max(upper))),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::input::RunTotals;
+    use super::super::sample::BOUND;
     use super::super::structure::structure;
     use super::*;
     use crate::rng::Rng;
     use crate::series::BLOCK;
+    use crate::tail::profile::Level;
 
     fn answer(tail: impl Fn(f64) -> f64, n: usize) -> Extrapolation {
         let mut rng = Rng::new(4);
         let list: Vec<Option<Nanos>> =
             (0..n).map(|_| Some(Nanos((20_000.0 + 1_000.0 * tail(rng.exponential())) as i64))).collect();
         let series = Series::of_list(&list, BLOCK, Nanos(1));
-        let evidence = Evidence { missed: 1, ..Evidence::of(&series) };
+        let input =
+            BoundsInput { run: RunTotals { missed: 1, ..RunTotals::default() }, ..BoundsInput::of(&series) };
         let question = Question { limit: None, horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
-        extrapolate(&evidence, &question, &structure(&evidence)).1
+        extrapolate(&input, &question, &structure(&input)).1
     }
 
     #[test]
@@ -329,8 +259,8 @@ mod tests {
             let series = Series::of_list(&list, BLOCK, Nanos(1));
             let horizon = Nanos(600 * Nanos::SECOND.0);
             let question = Question { limit: None, horizon, chosen: true, reach: 10.0 };
-            let evidence = Evidence::of(&series);
-            extrapolate(&evidence, &question, &structure(&evidence))
+            let input = BoundsInput::of(&series);
+            extrapolate(&input, &question, &structure(&input))
         };
         let answers: Vec<(Vec<Gate>, Extrapolation)> = (0..runs).map(|_| run()).collect();
         let printed: Vec<&(Vec<Gate>, Extrapolation)> =

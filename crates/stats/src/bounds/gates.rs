@@ -8,6 +8,9 @@ pub const ALPHA: f64 = 0.01;
 /// What a count would take of a run with a stretch that stands out.
 pub const BUNCHED: &str = "if the spikes were not bunched";
 
+/// What is said wherever the order of the samples would be needed.
+pub const LOST: &str = "the histogram does not say when its values came";
+
 /// What a gate said.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gate {

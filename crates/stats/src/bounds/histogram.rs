@@ -4,16 +4,14 @@
 //! and with it everything that a fit of the tail rests on.
 
 use super::conditions;
-use super::gates::Gate;
+use super::gates::{Gate, LOST};
+use super::input::{BoundsInput, Question};
+use super::overflows;
 use super::structure::Structure;
-use super::{Evidence, Question, overflows};
 use model::text::several;
 
-/// What is said wherever the order of the samples would be needed.
-pub const LOST: &str = "the histogram does not say when its values came";
-
 /// All gates, in the order of their numbers.
-pub fn gates(evidence: &Evidence, question: &Question, structure: &Structure) -> Vec<Gate> {
+pub fn gates(input: &BoundsInput, question: &Question, structure: &Structure) -> Vec<Gate> {
     let unknown = |id, name| Gate::not_judged(id, name, LOST);
     vec![
         unknown("G1", "level"),
@@ -21,20 +19,24 @@ pub fn gates(evidence: &Evidence, question: &Question, structure: &Structure) ->
         unknown("G3", "evenness"),
         unknown("G4", "tail fit"),
         unknown("G5", "one mode"),
-        overflows::period(evidence, structure),
-        enough(evidence),
-        conditions::horizon(question, evidence.series.observed),
+        overflows::period(input, structure),
+        enough(input),
+        conditions::horizon(question, input.series.observed),
         unknown("G9", "width"),
         unknown("G10", "back-test"),
-        conditions::integrity(evidence),
+        conditions::integrity(input),
     ]
 }
 
 /// G7: there are no blocks, so never enough of them.
-fn enough(evidence: &Evidence) -> Gate {
-    let values =
-        evidence.rows.iter().map(|bucket| bucket.count).fold(evidence.overflows, u64::saturating_add);
-    let (detail, refusal) = match evidence.rows.is_empty() {
+fn enough(input: &BoundsInput) -> Gate {
+    let values = input
+        .histogram
+        .buckets
+        .iter()
+        .map(|bucket| bucket.count)
+        .fold(input.histogram.overflows, u64::saturating_add);
+    let (detail, refusal) = match input.histogram.buckets.is_empty() {
         true => (
             "no histogram and no block maxima".to_owned(),
             "Neither block maxima nor a histogram were kept: nothing can be checked.".to_owned(),
@@ -51,6 +53,7 @@ fn enough(evidence: &Evidence) -> Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::HistogramInput;
     use crate::bounds::extrapolate::extrapolate;
     use crate::series::Series;
     use model::histogram::Bucket;
@@ -69,8 +72,16 @@ mod tests {
             (&rows[..1], 2, "a histogram of 10000002 values and no block maxima"),
             (&[], 0, "no histogram and no block maxima"),
         ] {
-            let evidence = Evidence { rows, overflows, max: Some(Nanos(76_000)), ..Evidence::of(&series) };
-            let (gates, beyond) = extrapolate(&evidence, &question, &Structure::default());
+            let input = BoundsInput {
+                histogram: HistogramInput {
+                    buckets: rows,
+                    overflows,
+                    max: Some(Nanos(76_000)),
+                    ..HistogramInput::default()
+                },
+                ..BoundsInput::of(&series)
+            };
+            let (gates, beyond) = extrapolate(&input, &question, &Structure::default());
             assert_eq!(
                 (beyond.status, beyond.upper_ns, beyond.horizon_ns),
                 ("refused", None, Some(Nanos::SECOND))

@@ -8,87 +8,29 @@ pub mod exchangeability;
 pub mod extrapolate;
 pub mod gates;
 pub mod histogram;
+pub mod input;
 pub mod numbers;
 pub mod overflows;
 pub mod periods;
+pub mod sample;
 pub mod shape;
 pub mod steadiness;
 pub mod structure;
 
 use serde::Serialize;
 
-use super::series::Series;
 pub use counting::{Claim, Counting};
 pub use exchangeability::Exchangeability;
 pub use extrapolate::Extrapolation;
 pub use gates::Gate;
-use model::histogram::Bucket;
-use model::units::Nanos;
+pub use input::{
+    BoundsInput, CONFIDENCE, DEFAULT_REACH, HistogramInput, ListedOverflows, MAX_REACH, OverflowList,
+    Question, RunTotals,
+};
 pub use structure::Structure;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "onbeat.bounds/1";
-
-/// The confidence of every bound.
-pub const CONFIDENCE: f64 = 0.95;
-
-/// How many times its own length an extrapolation reaches unless more is asked for, and at most.
-pub const DEFAULT_REACH: f64 = 10.0;
-/// Beyond this no fit carries.
-pub const MAX_REACH: f64 = 100.0;
-
-/// What is asked of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Question {
-    /// The latency that is not to be reached.
-    pub limit: Option<Nanos>,
-    /// For how long.
-    pub horizon: Nanos,
-    /// Whether a person chose that horizon; if not, an extrapolation goes no further than it may.
-    pub chosen: bool,
-    /// How many times the run's length an extrapolation may reach.
-    pub reach: f64,
-}
-
-/// What there is to answer with.
-#[derive(Clone, Copy)]
-pub struct Evidence<'a> {
-    /// Block maxima; empty where only a histogram was kept.
-    pub series: &'a Series,
-    /// The histogram over all CPUs.
-    pub rows: &'a [Bucket],
-    /// Samples beyond the histogram's end, whose value is not known.
-    pub overflows: u64,
-    /// What is known of those: which the first ones were, and how late they are at least.
-    pub listed: overflows::ListedOverflows<'a>,
-    /// The largest latency, where it is known beyond the blocks.
-    pub max: Option<Nanos>,
-    /// What spoiled the measurement, each in numbers.
-    pub spoiled: &'a [String],
-    /// Wake-ups of all CPUs.
-    pub cycles: u64,
-    /// Slots that were slept through.
-    pub missed: u64,
-    /// Timer ticks per second of the kernel, where known.
-    pub hz: Option<u32>,
-}
-
-impl<'a> Evidence<'a> {
-    /// Block maxima and nothing else.
-    pub fn of(series: &'a Series) -> Evidence<'a> {
-        Evidence {
-            series,
-            rows: &[],
-            overflows: 0,
-            listed: overflows::ListedOverflows::default(),
-            max: None,
-            spoiled: &[],
-            cycles: 0,
-            missed: 0,
-            hz: None,
-        }
-    }
-}
 
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
@@ -117,14 +59,17 @@ pub struct Bounds {
 }
 
 /// Answers.
-pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
-    let counting = counting::count(evidence, question);
-    let mut structure = structure::structure(evidence);
-    let (gates, extrapolation) = extrapolate::extrapolate(evidence, question, &structure);
+pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
+    let counting = counting::count(input, question);
+    let mut structure = match input.series.blocks.is_empty() {
+        true => overflows::structure(input),
+        false => structure::structure(input),
+    };
+    let (gates, extrapolation) = extrapolate::extrapolate(input, question, &structure);
     structure.explained(&gates);
-    let exchangeable = Exchangeability::of(&gates, evidence.series, &extrapolation);
-    let claim = question.limit.map(|limit| counting::claim(evidence, question, limit, &exchangeable));
-    let (verdict, basis) = verdict(evidence, claim.as_ref(), &exchangeable, &extrapolation, question);
+    let exchangeable = Exchangeability::of(&gates, input.series, &extrapolation);
+    let claim = question.limit.map(|limit| counting::claim(input, question, limit, &exchangeable));
+    let (verdict, basis) = verdict(input, claim.as_ref(), &exchangeable, &extrapolation, question);
     Bounds { schema: SCHEMA, counting, exchangeable, claim, gates, extrapolation, structure, verdict, basis }
 }
 
@@ -132,14 +77,14 @@ pub fn bounds(evidence: &Evidence, question: &Question) -> Bounds {
 /// the blocks are, that it will not be takes blocks that are alike. An extrapolation may only support, and only with the
 /// bound that leaves the tail without an upper limit.
 fn verdict(
-    evidence: &Evidence,
+    input: &BoundsInput,
     claim: Option<&Claim>,
     exchangeable: &Exchangeability,
     beyond: &Extrapolation,
     question: &Question,
 ) -> (&'static str, &'static str) {
     let (Some(claim), Some(limit)) = (claim, question.limit) else { return ("", "") };
-    if !evidence.spoiled.is_empty() {
+    if !input.run.invalid.is_empty() {
         return ("inconclusive", "integrity");
     }
     if claim.by_counting != "inconclusive" {
@@ -161,7 +106,9 @@ fn verdict(
 mod tests {
     use super::*;
     use crate::rng::Rng;
-    use crate::series::BLOCK;
+    use crate::series::{BLOCK, Series};
+    use model::histogram::Bucket;
+    use model::units::Nanos;
     use proptest::prelude::*;
 
     fn series(us: impl IntoIterator<Item = f64>) -> Series {
@@ -182,7 +129,7 @@ mod tests {
     #[test]
     fn clean_runs_pass_and_mechanisms_do_not() {
         let refused = |series: &Series| {
-            bounds(&Evidence::of(series), &ask(None, 600)).extrapolation.status == "refused"
+            bounds(&BoundsInput::of(series), &ask(None, 600)).extrapolation.status == "refused"
         };
         let clean = (0..20).filter(|&seed| refused(&series(gumbel(300, seed)))).count();
         assert!(clean <= 4, "{clean} of 20 clean runs refused");
@@ -204,9 +151,9 @@ mod tests {
     #[test]
     fn a_verdict_needs_what_its_basis_says() {
         let run = series(gumbel(600, 3));
-        let evidence = Evidence::of(&run);
+        let input = BoundsInput::of(&run);
         let verdict = |limit: i64, horizon: i64| {
-            let found = bounds(&evidence, &ask(Some(limit), horizon));
+            let found = bounds(&input, &ask(Some(limit), horizon));
             (found.verdict, found.basis)
         };
         assert_eq!(verdict(900_000, 200), ("supported", "counting"));
@@ -214,8 +161,8 @@ mod tests {
         assert_eq!(verdict(900_000, 6_001), ("inconclusive", "counting"), "beyond its reach");
         assert_eq!(verdict(20_000, 600), ("failed", "counting"));
         let spoiled = ["the machine slept".to_owned()];
-        let evidence = Evidence { spoiled: &spoiled, ..evidence };
-        assert_eq!(bounds(&evidence, &ask(Some(900_000), 200)).verdict, "inconclusive");
+        let input = BoundsInput { run: RunTotals { invalid: &spoiled, ..RunTotals::default() }, ..input };
+        assert_eq!(bounds(&input, &ask(Some(900_000), 200)).verdict, "inconclusive");
     }
 
     /// What is done to maxima of a scale of 2 us, by so many us.
@@ -237,7 +184,7 @@ mod tests {
             for seed in 0..2 {
                 // Three scales for the first, four for a comb of ten teeth.
                 let us = disturbed(kind, 600, if kind == "comb" { 8.0 } else { 6.0 }, seed);
-                let found = bounds(&Evidence::of(&series(us)), &ask(Some(900_000), 150));
+                let found = bounds(&BoundsInput::of(&series(us)), &ask(Some(900_000), 150));
                 assert_eq!((found.verdict, found.basis), ("inconclusive", "steadiness"), "{kind} {seed}");
                 assert_eq!((found.exchangeable.holds, found.extrapolation.status), ("no", "refused"));
                 let claim = found.claim.expect("a limit was asked for");
@@ -245,7 +192,7 @@ mod tests {
             }
         }
         let drift = disturbed("drift", 600, 8.0, 9);
-        let found = bounds(&Evidence::of(&series(drift)), &ask(Some(22_000), 150));
+        let found = bounds(&BoundsInput::of(&series(drift)), &ask(Some(22_000), 150));
         assert_eq!((found.verdict, found.basis), ("failed", "counting"), "a limit that was reached stays so");
     }
 
@@ -258,7 +205,7 @@ mod tests {
         };
         let us: Vec<f64> = gumbel(1_200, 5).iter().map(remembering).collect();
         let run = series(us);
-        let found = |horizon: i64| bounds(&Evidence::of(&run), &ask(Some(900_000), horizon));
+        let found = |horizon: i64| bounds(&BoundsInput::of(&run), &ask(Some(900_000), horizon));
         let long = found(300);
         assert!(
             long.exchangeable.block_ns > BLOCK && long.exchangeable.holds == "yes",
@@ -277,11 +224,11 @@ mod tests {
     fn two_values_with_memory_support_nothing() {
         for (few, of) in [(25, 40), (6, 8)] {
             let us = (0..600).map(|i| if (i + 7) % of < few { 31.0 } else { 29.0 });
-            let found = bounds(&Evidence::of(&series(us)), &ask(Some(900_000), 150));
+            let found = bounds(&BoundsInput::of(&series(us)), &ask(Some(900_000), 150));
             assert_eq!(found.verdict, "inconclusive", "{few} of {of}: {:?}", found.exchangeable);
             assert!(!found.extrapolation.memory, "{:?}", found.exchangeable);
         }
-        let constant = bounds(&Evidence::of(&series([20.0; 600])), &ask(Some(900_000), 150));
+        let constant = bounds(&BoundsInput::of(&series([20.0; 600])), &ask(Some(900_000), 150));
         assert_eq!((constant.verdict, constant.exchangeable.holds), ("supported", "unknown"));
         assert!(constant.exchangeable.reason.ends_with("all blocks have the same value."));
     }
@@ -290,8 +237,15 @@ mod tests {
     fn a_histogram_s_count_says_what_it_takes_for_granted() {
         let series = Series { observed: Nanos(3_600 * Nanos::SECOND.0), block: BLOCK, ..Series::default() };
         let rows = [Bucket::new(Nanos(0), Nanos(10_000), 3_600_000)];
-        let evidence = Evidence { rows: &rows, max: Some(Nanos(9_999)), ..Evidence::of(&series) };
-        let found = bounds(&evidence, &ask(Some(50_000), 600));
+        let input = BoundsInput {
+            histogram: HistogramInput {
+                buckets: &rows,
+                max: Some(Nanos(9_999)),
+                ..HistogramInput::default()
+            },
+            ..BoundsInput::of(&series)
+        };
+        let found = bounds(&input, &ask(Some(50_000), 600));
         assert_eq!((found.verdict, found.exchangeable.holds), ("supported", "unknown"));
         assert!(found.exchangeable.reason.contains("does not say when"), "{:?}", found.exchangeable);
     }
@@ -308,7 +262,7 @@ mod tests {
             let list: Vec<Option<Nanos>> = values.into_iter().map(|value| value.map(Nanos)).collect();
             let series = Series::of_list(&list, BLOCK, Nanos(step));
             let question = Question { limit: Some(Nanos(limit)), horizon: Nanos(horizon), chosen: horizon % 2 == 0, reach: DEFAULT_REACH };
-            let found = bounds(&Evidence::of(&series), &question);
+            let found = bounds(&BoundsInput::of(&series), &question);
             prop_assert_eq!(found.gates.len(), 11);
             prop_assert!(found.extrapolation.status == "ok" || !found.extrapolation.reason.is_empty());
             prop_assert!(serde_json::to_string(&found).is_ok());

@@ -6,10 +6,10 @@
 
 use super::conditions::{ONCE, TREAT};
 use super::events::TOGETHER;
-use super::gates::Gate;
+use super::gates::{Gate, LOST};
+use super::input::{BoundsInput, OverflowList};
 use super::periods::{self, MAX_SPIKES, MIN_SPIKES, Period};
 use super::structure::Structure;
-use super::{Evidence, histogram};
 use crate::time::{cluster, period};
 use model::text::several;
 use model::units::Nanos;
@@ -18,36 +18,16 @@ const NAME: &str = "periodicity";
 /// No more CPUs are searched each by itself.
 const MAX_LISTS: usize = 16;
 
-/// Those that one CPU's list has.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OverflowList {
-    /// When they were, in ns after the start, ascending.
-    pub times: Vec<i64>,
-    /// Up to when the list is whole; None where it is to the end.
-    pub until: Option<i64>,
-}
-
-/// What is known of the samples beyond a histogram's end besides their number.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ListedOverflows<'a> {
-    /// A list per CPU that has one with times.
-    pub lists: &'a [OverflowList],
-    /// How many are listed, with a time or without.
-    pub cycles: u64,
-    /// How late each is at least.
-    pub from: Option<Nanos>,
-}
-
 /// The events of some lists together, and the time in which none is missing.
-fn events(lists: &[OverflowList], evidence: &Evidence) -> (Vec<i64>, i64) {
-    let observed = evidence.series.observed.0.max(0);
+fn events(lists: &[OverflowList], input: &BoundsInput) -> (Vec<i64>, i64) {
+    let observed = input.series.observed.0.max(0);
     let mut until = lists.iter().filter_map(|list| list.until).min().unwrap_or(observed);
     let mut all: Vec<i64> = lists.iter().flat_map(|list| &list.times).copied().collect();
     all.retain(|at| (0..=until).contains(at));
     all.sort_unstable();
     let mut times = Vec::new();
     // What was late on several CPUs at once, or several times in a row, is one event.
-    let gap = evidence.series.tick.0.saturating_mul(TOGETHER);
+    let gap = input.series.tick.0.saturating_mul(TOGETHER);
     cluster::peaks(all.into_iter().map(|at| (at, 0)), gap, |event| times.push(event.0));
     if let Some(&next) = times.get(MAX_SPIKES) {
         until = next;
@@ -56,49 +36,42 @@ fn events(lists: &[OverflowList], evidence: &Evidence) -> (Vec<i64>, i64) {
     (times, until)
 }
 
-/// How many events the lists hold for certain: what came at once, or several times in a row, is one.
-pub fn at_least(evidence: &Evidence) -> u64 {
-    let mut times: Vec<i64> = evidence.listed.lists.iter().flat_map(|list| &list.times).copied().collect();
-    times.sort_unstable();
-    let gap = evidence.series.tick.0.saturating_mul(TOGETHER);
-    let mut events = 0;
-    cluster::peaks(times.into_iter().map(|at| (at, 0)), gap, |_| events += 1);
-    events
-}
-
 /// The periods among them, and what the lists are.
-pub fn structure(evidence: &Evidence) -> Structure {
+pub fn structure(input: &BoundsInput) -> Structure {
     let mut found = Structure::default();
-    let lists = evidence.listed.lists;
+    let lists = input.histogram.listed.lists;
     // A CPU whose list was full early must not hide what another's shows: each by itself, then all together.
     let alone = lists.chunks(1).take(if lists.len() > 1 { MAX_LISTS } else { 0 });
     let sets: Vec<&[OverflowList]> = alone.chain(std::iter::once(lists)).collect();
     let alpha = period::ALPHA / sets.len() as f64;
-    let tick = Nanos(evidence.series.tick.0.max(1));
-    for (times, until) in sets.into_iter().map(|lists| events(lists, evidence)) {
+    let tick = Nanos(input.series.tick.0.max(1));
+    for (times, until) in sets.into_iter().map(|lists| events(lists, input)) {
         found.spikes_looked_at = found.spikes_looked_at.max(times.len());
         if times.len() >= MIN_SPIKES {
             for comb in period::combs(&times, (0, until), tick.0, alpha) {
-                let new = periods::of_overflows(evidence, &comb, &times, until);
+                let new = periods::of_overflows(input, &comb, &times, until);
                 periods::keep(&mut found.periods, new, tick);
             }
         }
     }
     found.periods.sort_by(|a, b| b.members.cmp(&a.members).then(a.p_value.total_cmp(&b.p_value)));
     found.sentences = found.periods.iter().map(Period::sentence).collect();
-    if evidence.listed.cycles > 0 {
-        found.sentences.push(about(evidence));
+    if input.histogram.listed.cycles > 0 {
+        found.sentences.push(about(input));
     }
     found
 }
 
 /// What the list is, as a sentence.
-fn about(evidence: &Evidence) -> String {
-    let (all, listed) = (evidence.overflows, evidence.listed.cycles);
-    let late =
-        evidence.listed.from.map_or_else(String::new, |from| format!(", each at least {}", from.spoken()));
+fn about(input: &BoundsInput) -> String {
+    let (all, listed) = (input.histogram.overflows, input.histogram.listed.cycles);
+    let late = input
+        .histogram
+        .listed
+        .from
+        .map_or_else(String::new, |from| format!(", each at least {}", from.spoken()));
     let beyond = several(all, "sample was", "samples were");
-    let lists = match evidence.listed.lists.len() {
+    let lists = match input.histogram.listed.lists.len() {
         _ if listed >= all => "all".to_owned(),
         0 | 1 => format!("the first {listed}"),
         _ => format!("{listed}, the first ones of each CPU,"),
@@ -109,14 +82,14 @@ fn about(evidence: &Evidence) -> String {
 }
 
 /// G6 where only a histogram was kept: a period refuses, and that none was found proves nothing.
-pub fn period(evidence: &Evidence, structure: &Structure) -> Gate {
+pub fn period(input: &BoundsInput, structure: &Structure) -> Gate {
     if let Some(period) = structure.periods.first() {
         return Gate::refused("G6", NAME, period.detail(), period.refusal(), TREAT).on(ONCE);
     }
-    let listed = evidence.listed.cycles;
+    let listed = input.histogram.listed.cycles;
     let samples = several(listed, "listed sample", "listed samples");
-    let why = match (listed, evidence.listed.lists.is_empty()) {
-        (0, _) => histogram::LOST.to_owned(),
+    let why = match (listed, input.histogram.listed.lists.is_empty()) {
+        (0, _) => LOST.to_owned(),
         (_, true) => format!(
             "without the interval the {samples} beyond the histogram's end have no times: import with -i"
         ),
@@ -126,22 +99,14 @@ pub fn period(evidence: &Evidence, structure: &Structure) -> Gate {
                 structure.spikes_looked_at
             )
         }
-        _ => format!(
-            "no period among the {samples} beyond the histogram's end; of all others {}",
-            histogram::LOST
-        ),
+        _ => format!("no period among the {samples} beyond the histogram's end; of all others {}", LOST),
     };
     Gate::not_judged("G6", NAME, &why)
 }
 
-/// A period in words: which of the listed ones have it.
-pub fn recur(members: usize, among: usize, at_least: Option<Nanos>, every: &str) -> String {
-    let late = at_least.map_or_else(String::new, |from| format!(", each at least {} late", from.spoken()));
-    format!("{members} of {among} listed events beyond the histogram's end{late}, recur every {every}")
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::input::{HistogramInput, ListedOverflows};
     use super::*;
     use crate::bounds::events::reached;
     use crate::bounds::{Bounds, DEFAULT_REACH, Question, bounds};
@@ -160,10 +125,12 @@ mod tests {
         let series =
             Series { observed: Nanos(600 * Nanos::SECOND.0), tick: Nanos(MILLI), ..Series::default() };
         let listed = ListedOverflows { lists, cycles, from: Some(Nanos(60_000)) };
-        let evidence =
-            Evidence { rows: &rows, overflows, listed, max: Some(Nanos(380_000)), ..Evidence::of(&series) };
+        let input = BoundsInput {
+            histogram: HistogramInput { buckets: &rows, overflows, listed, max: Some(Nanos(380_000)) },
+            ..BoundsInput::of(&series)
+        };
         let horizon = Nanos(3_600 * Nanos::SECOND.0);
-        bounds(&evidence, &Question { limit: None, horizon, chosen: true, reach: DEFAULT_REACH })
+        bounds(&input, &Question { limit: None, horizon, chosen: true, reach: DEFAULT_REACH })
     }
 
     fn every(n: i64, step_us: i64) -> Vec<i64> {
@@ -187,10 +154,13 @@ mod tests {
             [every(25, 4_873_000), every(25, 4_873_000)].map(|times| OverflowList { times, until: None });
         let series = Series { tick: Nanos(MILLI), ..Series::default() };
         let listed = ListedOverflows { lists: &lists, cycles: 50, from: Some(Nanos(60_000)) };
-        let evidence = Evidence { overflows: 92, listed, ..Evidence::of(&series) };
-        let at_least = |us: i64| reached(&evidence, Nanos(us * 1_000)).at_least;
+        let input = BoundsInput {
+            histogram: HistogramInput { overflows: 92, listed, ..HistogramInput::default() },
+            ..BoundsInput::of(&series)
+        };
+        let at_least = |us: i64| reached(&input, Nanos(us * 1_000)).at_least;
         assert_eq!((at_least(60), at_least(61)), (25, 0), "on two CPUs at once is one event");
-        assert!(about(&evidence).contains("lists 50, the first ones of each CPU, of them"));
+        assert!(about(&input).contains("lists 50, the first ones of each CPU, of them"));
     }
 
     #[test]

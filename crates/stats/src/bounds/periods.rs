@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{Evidence, overflows};
+use super::input::BoundsInput;
 use crate::series::Series;
 use crate::time::period::{self, Comb};
 use crate::time::{period_name, schuster, short_period};
@@ -133,7 +133,7 @@ impl Period {
     }
 
     fn beyond(&self, every: &str) -> String {
-        overflows::recur(self.members, self.among, self.at_least_ns, every)
+        recur(self.members, self.among, self.at_least_ns, every)
     }
 
     /// Whether the other's spikes lie on the teeth of this comb: a multiple of a period is no period of its own.
@@ -176,7 +176,7 @@ pub fn tick(series: &Series) -> Nanos {
 
 /// The periods, those of the worst events first, and how many spikes the largest selection had.
 pub fn periods(
-    evidence: &Evidence,
+    input: &BoundsInput,
     spikes: &[SeriesSpike],
     blocks: usize,
     span: (i64, i64),
@@ -196,7 +196,7 @@ pub fn periods(
         let times: Vec<i64> = selected.iter().map(|spike| spike.0).collect();
         let resolution = tick.0.max(1);
         let mut combs = period::combs(&times, span, resolution, alpha);
-        if tick >= evidence.series.block && blocks > 0 {
+        if tick >= input.series.block && blocks > 0 {
             // What a longer period explains is no reason for a shorter one.
             let left: Vec<usize> =
                 (0..times.len()).filter(|at| !combs.iter().any(|comb| comb.members.contains(at))).collect();
@@ -207,7 +207,7 @@ pub fn periods(
             }));
         }
         for comb in combs {
-            keep(&mut found, describe(evidence, &comb, &selected, (&worst, span)), tick);
+            keep(&mut found, describe(input, &comb, &selected, (&worst, span)), tick);
         }
     }
     found.sort_by(|a, b| b.of_the_worst.cmp(&a.of_the_worst).then(a.p_value.total_cmp(&b.p_value)));
@@ -241,20 +241,20 @@ pub fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
 }
 
 /// Of a comb among events beyond a histogram's end, which have times and no latencies.
-pub fn of_overflows(evidence: &Evidence, comb: &Comb, times: &[i64], until: i64) -> Period {
+pub fn of_overflows(input: &BoundsInput, comb: &Comb, times: &[i64], until: i64) -> Period {
     let spikes: Vec<SeriesSpike> = times.iter().map(|&at| (at, 0)).collect();
-    let found = describe(evidence, comb, &spikes, (&[], (0, until)));
+    let found = describe(input, comb, &spikes, (&[], (0, until)));
     Period {
         misses: Some(comb.misses),
         from_ns: None,
         to_ns: None,
-        at_least_ns: evidence.listed.from,
+        at_least_ns: input.histogram.listed.from,
         ..found
     }
 }
 
 fn describe(
-    evidence: &Evidence,
+    input: &BoundsInput,
     comb: &Comb,
     selected: &[SeriesSpike],
     (worst, span): (&[SeriesSpike], (i64, i64)),
@@ -283,11 +283,17 @@ fn describe(
         worst: worst.len(),
         // What may be another period has no name.
         compatible_with: match comb.or_ns.is_empty() {
-            true => period_name::compatible(comb.period_ns, comb.period_se_ns, evidence.hz),
+            true => period_name::compatible(comb.period_ns, comb.period_se_ns, input.hz),
             false => Vec::new(),
         },
         at_ns: members.into_iter().map(Nanos).collect(),
     }
+}
+
+/// A period in words: which of the listed ones have it.
+fn recur(members: usize, among: usize, at_least: Option<Nanos>, every: &str) -> String {
+    let late = at_least.map_or_else(String::new, |from| format!(", each at least {} late", from.spoken()));
+    format!("{members} of {among} listed events beyond the histogram's end{late}, recur every {every}")
 }
 
 #[cfg(test)]
@@ -328,7 +334,7 @@ mod tests {
     }
 
     fn found(combs: &[(f64, f64, i64, f64)], seed: u64) -> Vec<f64> {
-        rounded(&structure(&Evidence::of(&hour(combs, seed))).periods)
+        rounded(&structure(&BoundsInput::of(&hour(combs, seed))).periods)
     }
 
     #[test]
@@ -345,7 +351,7 @@ mod tests {
             let mut series = hour(&[(period, 0.31, 50, 1.0)], seed);
             series.blocks =
                 series.blocks.edited(|block| block.at = Nanos(block.index * BLOCK.0 + 500_000_000));
-            assert_eq!(rounded(&structure(&Evidence::of(&series)).periods), [period]);
+            assert_eq!(rounded(&structure(&BoundsInput::of(&series)).periods), [period]);
         }
     }
 
@@ -353,7 +359,7 @@ mod tests {
     fn listed(combs: &[(f64, f64, i64, f64)], seed: u64) -> Vec<f64> {
         let values: Vec<Option<Nanos>> =
             hour(combs, seed).blocks.iter().map(|block| Some(block.max)).collect();
-        rounded(&structure(&Evidence::of(&Series::of_list(&values, BLOCK, Nanos(1)))).periods)
+        rounded(&structure(&BoundsInput::of(&Series::of_list(&values, BLOCK, Nanos(1)))).periods)
     }
 
     #[test]
@@ -387,7 +393,7 @@ mod tests {
                     due += period;
                 }
                 let list: Vec<Option<Nanos>> = us.into_iter().map(|ns| Some(Nanos(ns))).collect();
-                let found = structure(&Evidence::of(&Series::of_list(&list, BLOCK, Nanos(1)))).periods;
+                let found = structure(&BoundsInput::of(&Series::of_list(&list, BLOCK, Nanos(1)))).periods;
                 let wrong = |one: &&Period| (one.period_s / period - 1.0).abs() > 0.01;
                 assert_eq!(found.iter().find(wrong), None, "{period} {kept} {seed}");
             }
@@ -410,7 +416,7 @@ mod tests {
     #[test]
     fn combs_with_common_multiples_are_told_apart() {
         let both = hour(&[(60.0, 17.3, 50, 1.0), (10.0, 3.2, 40, 1.0)], 7);
-        let periods = structure(&Evidence::of(&both)).periods;
+        let periods = structure(&BoundsInput::of(&both)).periods;
         assert_eq!(rounded(&periods), [60.0, 10.0], "the worst events' first");
         assert_eq!(periods[0].of_the_worst, periods[0].worst);
         assert_eq!(found(&[(60.0, 5.1, 50, 1.0), (60.0, 35.6, 51, 1.0)], 8), [60.0, 60.0]);
@@ -421,7 +427,7 @@ mod tests {
         let question =
             Question { limit: None, horizon: Nanos(3_600_000_000_000), chosen: true, reach: DEFAULT_REACH };
         for (period, kept) in [(2.0, 1.0), (10.0, 0.5)] {
-            let asked = bounds(&Evidence::of(&hour(&[(period, 0.4, 50, kept)], 9)), &question);
+            let asked = bounds(&BoundsInput::of(&hour(&[(period, 0.4, 50, kept)], 9)), &question);
             assert_eq!(asked.extrapolation.status, "refused", "{period}");
             assert!(asked.extrapolation.reason.contains("recur every"), "{}", asked.extrapolation.reason);
         }

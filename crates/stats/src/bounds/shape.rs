@@ -1,8 +1,8 @@
 //! Gates G4, G5, G9 and G10: one law fits, no mode stands apart, the bound has an end, the first half foretells the second.
 
-use super::extrapolate::{Levels, Sample};
 use super::gates::{ALPHA, Gate};
 use super::numbers::p_value;
+use super::sample::{PredictedLevels, Sample};
 use crate::law;
 use crate::rng::SEED;
 use crate::tail::determined;
@@ -116,7 +116,7 @@ pub fn one_mode(sample: &Sample) -> Gate {
 ///
 /// How wide the bound is must not decide: of a heavy tail the runs that look light would be picked, and their bounds
 /// are too low (of xi 0.2 and 60 blocks 68 % held where those above three times the largest value were refused).
-pub fn width(sample: &Sample, levels: Option<&Levels>) -> Gate {
+pub fn width(sample: &Sample, levels: Option<&PredictedLevels>) -> Gate {
     const NAME: &str = "width";
     let (Some(steps), Some(fit), Some(levels)) = (&sample.steps, sample.fit, levels) else {
         return Gate::not_judged("G9", NAME, NO_FIT);

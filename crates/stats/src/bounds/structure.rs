@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::events;
 use super::gates::Gate;
+use super::input::BoundsInput;
 use super::periods::{self, MIN_SPIKES, Period, SeriesSpike, largest};
-use super::{Evidence, events, overflows};
 use crate::time::{burst, change, cluster};
 use model::units::Nanos;
 
@@ -63,17 +64,14 @@ pub struct RateEpoch {
 }
 
 /// Looks for periods, bursts and changes among the largest blocks.
-pub fn structure(evidence: &Evidence) -> Structure {
-    let series = evidence.series;
+pub fn structure(input: &BoundsInput) -> Structure {
+    let series = input.series;
     let observed = series.observed.0.max(0);
-    if series.blocks.is_empty() {
-        return overflows::structure(evidence);
-    }
     let start = series.every().next().map_or(0, |block| block.at.0);
-    let (spikes, blocks) = (peaks(evidence), series.blocks.len() + series.partial.len());
+    let (spikes, blocks) = (peaks(input), series.blocks.len() + series.partial.len());
     let span = (start, start.saturating_add(observed));
     let tick = periods::tick(series);
-    let (periods, spikes_looked_at) = periods::periods(evidence, &spikes, blocks, span, tick);
+    let (periods, spikes_looked_at) = periods::periods(input, &spikes, blocks, span, tick);
     let large = largest(&spikes, blocks / 50);
     let (bursts, stretches) = rates(&large, span, series.block.0);
     let mut found = Structure { periods, bursts, stretches, sentences: Vec::new(), spikes_looked_at };
@@ -88,8 +86,8 @@ pub fn structure(evidence: &Evidence) -> Structure {
 
 /// The largest peaks of clusters of block maxima, as many as are looked at: two blocks may share one event at their
 /// common edge.
-fn peaks(evidence: &Evidence) -> Vec<SeriesSpike> {
-    let series = evidence.series;
+fn peaks(input: &BoundsInput) -> Vec<SeriesSpike> {
+    let series = input.series;
     let blocks = series.blocks.len() + series.partial.len();
     // One more than is chosen, to see where equal ones would have to be parted.
     let most = periods::MAX_SPIKES.max(blocks / 50) + 1;

@@ -14,15 +14,13 @@ use super::pair::conditional_binomial::{self, Exposure, total};
 use super::pair::verdict::{self, Comparison, Design, Verdict};
 use super::pair::{baseline, harrell_davis, inversion::Interval, limit};
 use super::series::Series;
+pub use design::ALPHA;
 use model::histogram::{self, Bucket};
 use model::units::Nanos;
 use secondary::{CpuRate, QuantileShift};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "onbeat.comparison/1";
-/// The error allowed to the verdict.
-pub const ALPHA: f64 = 0.05;
-
 /// What decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
@@ -364,6 +362,24 @@ impl Compared {
         if self.verdict == Verdict::Inconclusive.name() && found.refusal.is_none() {
             self.reason = "the difference is neither sure nor surely small".into();
         }
+    }
+}
+
+impl Compared {
+    /// How often a run without block records reached the limit is not known, and neither is what follows from it: 0 events
+    /// would be a statement.
+    fn say_only_what_is_known(&mut self) {
+        if self.a.iter().chain(&self.b).all(|unit| unit.exceedances.is_some()) {
+            return;
+        }
+        self.verdict = Verdict::Inconclusive.name();
+        self.reason = "a run kept no block records: how often it reached the limit is not known".into();
+        (self.rate_ratio, self.ci, self.difference_ns) = (None, None, None);
+        (self.p_value, self.event_p_value, self.e_value) = (None, None, None);
+        (self.overdispersion, self.baseline, self.smallest_detectable) = (None, None, None);
+        self.units_needed = None;
+        self.quantiles.clear();
+        self.cpus.clear();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::ALPHA;
+use super::design::ALPHA;
 use crate::bounds::events;
 use crate::pair::adjusted_p;
 use crate::pair::conditional_binomial::Exposure;

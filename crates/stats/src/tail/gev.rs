@@ -7,6 +7,7 @@
 use super::grouped_sample::{GroupedSample, Standard, Step};
 use super::lmoments::LMoments;
 use super::search::{self, Minimum};
+use crate::law;
 
 /// A generalised extreme value law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +25,25 @@ pub struct Gev {
 const GUMBEL: f64 = 1e-10;
 
 impl Gev {
+    /// The law with these L-moments, its shape by Hosking's approximation (to 9e-4 for shapes within 0.5 of zero).
+    pub fn of_moments(moments: &LMoments) -> Gev {
+        let c = 2.0 / (3.0 + moments.l3 / moments.l2) - 2f64.ln() / 3f64.ln();
+        Gev::of_moments_and_shape(moments, -(7.859 * c + 2.9554 * c * c))
+    }
+
+    /// The law of a given shape (below 1) with these first two L-moments.
+    pub fn of_moments_and_shape(moments: &LMoments, xi: f64) -> Gev {
+        const EULER: f64 = 0.577_215_664_901_532_9;
+        if xi.abs() < 1e-6 {
+            let sigma = moments.l2 / 2f64.ln();
+            return Gev { mu: moments.l1 - EULER * sigma, sigma, xi: 0.0 };
+        }
+        let kappa = -xi.min(0.9);
+        let gamma = law::gamma_of(1.0 + kappa);
+        let sigma = moments.l2 * kappa / ((1.0 - 2f64.powf(-kappa)) * gamma);
+        Gev { mu: moments.l1 - sigma * (1.0 - gamma) / kappa, sigma, xi: -kappa }
+    }
+
     /// -ln G(x): how many of a block's events are expected above x; infinite below the lower end of the law.
     pub fn rate_above(&self, x: f64) -> f64 {
         (-self.reduced((x - self.mu) / self.sigma)).exp()
@@ -196,13 +216,13 @@ fn feasible(data: &Standard, law: Gev, shape: Shape) -> [f64; 3] {
 fn fit_standard(data: &Standard, shape: Shape) -> Option<Minimum<3>> {
     let moments = LMoments { l1: 0.0, l2: 1.0, l3: data.skew };
     if shape.low >= shape.high {
-        let start = moments.gev_of_shape(shape.low);
+        let start = Gev::of_moments_and_shape(&moments, shape.low);
         return of_shape(data, shape.low, [start.mu, start.sigma.ln()]);
     }
     let boxed = |at: &[f64; 3]| boxed_nllh(data, shape, at);
-    let laws = [-0.1, 0.05, 0.2].map(|xi| moments.gev_of_shape(xi));
+    let laws = [-0.1, 0.05, 0.2].map(|xi| Gev::of_moments_and_shape(&moments, xi));
     let mut best = Minimum { at: [0.0; 3], value: f64::INFINITY };
-    for law in std::iter::once(moments.gev()).chain(laws) {
+    for law in std::iter::once(Gev::of_moments(&moments)).chain(laws) {
         let rough = search::nelder_mead(&boxed, feasible(data, law, shape), [0.2, 0.1, 0.1], 1e-2, 120);
         best = if rough.value < best.value { rough } else { best };
     }

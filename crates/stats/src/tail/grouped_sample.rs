@@ -5,18 +5,8 @@
 //! With w small beside the spread both agree; with w of its size the density of integers breaks a tail fit.
 
 use super::lmoments::LMoments;
+pub use super::step::Step;
 use crate::levels::Levels;
-
-/// All values of one step, `[low, high)`; a density where both are the same, open to above where high is infinite.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
-    /// Lower edge, in the unit of the values.
-    pub low: f64,
-    /// Upper edge, in the unit of the values.
-    pub high: f64,
-    /// How many values.
-    pub count: f64,
-}
 
 /// Values in ascending order, equal ones together.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,7 +145,7 @@ impl GroupedSample {
 
     /// With a given distance (in L-scales of the bulk) within which values are put together.
     pub fn standard_with(&self, close: f64) -> Option<Standard> {
-        let moments = LMoments::of(self)?;
+        let moments = LMoments::of(&self.steps, self.n)?;
         let scale = moments.l2;
         let spread = self.steps.len() >= 3 && scale.is_normal() && scale > 1e-12 * moments.l1.abs();
         let densities: f64 = self.steps.iter().filter(|s| s.high == s.low).map(|s| s.count).sum();

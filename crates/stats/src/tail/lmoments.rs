@@ -1,11 +1,9 @@
-//! Sample L-moments, and from them a first guess of a generalised extreme value law.
+//! Sample L-moments.
 //!
 //! Hosking (1990), L-moments; Hosking, Wallis and Wood (1985), Estimation of the generalized extreme-value
 //! distribution by the method of probability-weighted moments, equations 14 and 15. Assumes independent values.
 
-use super::gev::Gev;
-use super::grouped_sample::GroupedSample;
-use crate::law;
+use super::step::Step;
 
 /// The first three sample L-moments, in the unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,18 +18,17 @@ pub struct LMoments {
 
 impl LMoments {
     /// Of values that stand at the middles of their steps (an open one: at its edge); None for less than three.
-    pub fn of(steps: &GroupedSample) -> Option<LMoments> {
-        let n = steps.n();
+    pub fn of(steps: &[Step], n: f64) -> Option<LMoments> {
         if n < 3.0 {
             return None;
         }
         // Counted from the first value, so that a common offset costs no digits.
-        let origin = steps.all().first()?.low;
+        let origin = steps.first()?.low;
         let (mut b0, mut b1, mut b2, mut before) = (0.0, 0.0, 0.0, 0.0);
         // The sums over ranks 1 to k of (i - 1) and of (i - 1)(i - 2).
         let ones = |k: f64| k * (k - 1.0) / 2.0;
         let twos = |k: f64| k * (k - 1.0) * (k - 2.0) / 3.0;
-        for step in steps.all() {
+        for step in steps {
             let half = if step.high.is_finite() { 0.5 * (step.high - step.low) } else { 0.0 };
             let x = step.low - origin + half;
             let after = before + step.count;
@@ -43,36 +40,23 @@ impl LMoments {
         let (b0, b1, b2) = (b0 / n, b1 / (n * (n - 1.0)), b2 / (n * (n - 1.0) * (n - 2.0)));
         Some(LMoments { l1: origin + b0, l2: 2.0 * b1 - b0, l3: 6.0 * b2 - 6.0 * b1 + b0 })
     }
-
-    /// The law with these L-moments, its shape by Hosking's approximation (to 9e-4 for shapes within 0.5 of zero).
-    pub fn gev(&self) -> Gev {
-        let c = 2.0 / (3.0 + self.l3 / self.l2) - 2f64.ln() / 3f64.ln();
-        self.gev_of_shape(-(7.859 * c + 2.9554 * c * c))
-    }
-
-    /// The law of a given shape (below 1) with these first two L-moments.
-    pub fn gev_of_shape(&self, xi: f64) -> Gev {
-        const EULER: f64 = 0.577_215_664_901_532_9;
-        if xi.abs() < 1e-6 {
-            let sigma = self.l2 / 2f64.ln();
-            return Gev { mu: self.l1 - EULER * sigma, sigma, xi: 0.0 };
-        }
-        let kappa = -xi.min(0.9);
-        let gamma = law::gamma_of(1.0 + kappa);
-        let sigma = self.l2 * kappa / ((1.0 - 2f64.powf(-kappa)) * gamma);
-        Gev { mu: self.l1 - sigma * (1.0 - gamma) / kappa, sigma, xi: -kappa }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::reference::PORT_PIRIE_M;
+    use crate::tail::gev::Gev;
+    use crate::tail::grouped_sample::GroupedSample;
+
+    fn moments_of(values: &[f64]) -> Option<LMoments> {
+        let sample = GroupedSample::new(values, 0.0).unwrap();
+        LMoments::of(sample.all(), sample.n())
+    }
 
     #[test]
     fn port_pirie_has_the_published_start() {
-        let steps = GroupedSample::new(&PORT_PIRIE_M, 0.0).unwrap();
-        let start = LMoments::of(&steps).unwrap().gev();
+        let start = Gev::of_moments(&moments_of(&PORT_PIRIE_M).unwrap());
         for (value, expected) in
             [(start.mu, 3.873_172_4), (start.sigma, 0.203_267_58), (start.xi, -0.051_477_126)]
         {
@@ -82,8 +66,7 @@ mod tests {
 
     #[test]
     fn ties_count_as_often_as_they_came() {
-        let tied = GroupedSample::new(&[1.0, 2.0, 2.0, 2.0, 5.0, 9.0], 0.0).unwrap();
-        let moments = LMoments::of(&tied).unwrap();
+        let moments = moments_of(&[1.0, 2.0, 2.0, 2.0, 5.0, 9.0]).unwrap();
         // By the definition: half the mean distance of two.
         let values = [1.0, 2.0, 2.0, 2.0, 5.0, 9.0f64];
         let pairs =
@@ -95,8 +78,8 @@ mod tests {
     #[test]
     fn shapes_join_at_zero() {
         let moments = LMoments { l1: 3.0, l2: 2.0, l3: 0.3 };
-        let (a, b) = (moments.gev_of_shape(0.0), moments.gev_of_shape(2e-6));
+        let (a, b) = (Gev::of_moments_and_shape(&moments, 0.0), Gev::of_moments_and_shape(&moments, 2e-6));
         assert!((a.mu - b.mu).abs() < 1e-4 && (a.sigma - b.sigma).abs() < 1e-4);
-        assert_eq!(LMoments::of(&GroupedSample::new(&[1.0, 2.0], 0.0).unwrap()), None);
+        assert_eq!(moments_of(&[1.0, 2.0]), None);
     }
 }

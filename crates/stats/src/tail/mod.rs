@@ -8,6 +8,7 @@ pub mod grouped_sample;
 pub mod lmoments;
 pub mod profile;
 pub mod search;
+pub mod step;
 pub mod variation;
 
 #[cfg(test)]

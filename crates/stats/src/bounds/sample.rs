@@ -1,0 +1,82 @@
+//! The maxima that are fitted, and the levels that the fit predicts.
+
+use crate::levels;
+use crate::series::Series;
+use crate::tail::gev::{self, GevFit, Shape};
+use crate::tail::grouped_sample::GroupedSample;
+use crate::tail::profile::{self, Level};
+use model::units::Nanos;
+
+/// The chance that the bound is allowed to be exceeded in the horizon is one minus this.
+pub const BOUND: f64 = 0.95;
+
+/// The maxima that are fitted.
+pub struct Sample {
+    /// Their values, in order of time.
+    pub values: Vec<f64>,
+    /// Length of a block.
+    pub block: Nanos,
+    /// As data of a fit.
+    pub steps: Option<GroupedSample>,
+    /// The fit.
+    pub fit: Option<GevFit>,
+    /// Step of the values.
+    pub step: Nanos,
+}
+
+impl Sample {
+    /// The maxima of a series in blocks of a multiple of its own.
+    pub fn of(series: &Series, times: u32) -> Sample {
+        let values = if times == 1 { series.values() } else { series.coarser(times) };
+        let steps = GroupedSample::new(&values, series.step.0 as f64);
+        let fit = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::WIDE));
+        let block = Nanos(series.block.0.saturating_mul(i64::from(times)));
+        Sample { values, block, steps, fit, step: series.step }
+    }
+
+    /// The fit that the tests of the fit are about, of the usual shapes alone.
+    pub fn usual_fit(&self) -> Option<GevFit> {
+        let fit = self.fit?;
+        // A maximum within the usual shapes is the maximum of them.
+        match Shape::USUAL.holds(fit.law.xi) {
+            true => Some(GevFit { shape: Shape::USUAL, ..fit }),
+            false => gev::fit(self.steps.as_ref()?, Shape::USUAL),
+        }
+    }
+
+    /// How many different steps the values lie in.
+    pub fn distinct(&self) -> usize {
+        let steps = self.values.iter().map(|value| (value / self.step.0.max(1) as f64).floor());
+        levels::Levels::of(steps, self.values.len()).all().len()
+    }
+}
+
+/// PredictedLevels of the largest of the blocks ahead, in ns.
+pub struct PredictedLevels {
+    /// Stays below with probability one half.
+    pub typical: f64,
+    /// The upper bound, if the data have one.
+    pub upper: Option<f64>,
+    /// The upper bound of a tail without end.
+    pub guarded: Option<f64>,
+}
+
+impl PredictedLevels {
+    pub fn of(sample: &Sample, blocks: f64) -> Option<PredictedLevels> {
+        let (steps, fit) = (sample.steps.as_ref()?, sample.fit?);
+        if blocks <= 0.0 {
+            return None;
+        }
+        let drop = profile::printed_drop(steps);
+        let upper =
+            |fit: &GevFit| profile::level_upper(steps, fit, Level { blocks, probability: BOUND }, drop);
+        let guarded = gev::fit(steps, Shape::NON_NEGATIVE).and_then(|fit| upper(&fit));
+        let upper = upper(&fit);
+        Some(PredictedLevels {
+            typical: Level { blocks, probability: 0.5 }.of(&fit.law),
+            upper,
+            // Two searches of the same likelihood: the bound that allows less never says less.
+            guarded: guarded.map(|guarded| upper.map_or(guarded, |upper| guarded.max(upper))),
+        })
+    }
+}
