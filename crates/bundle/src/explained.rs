@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::events::{EVENTS, LEFT_FREE, LINE_LIMIT};
-use super::room::{Place, Room};
+use super::room::{Room, KeptSpike};
 use host::dir::{Dir, free_bytes};
 use model::run::{Run, Spike};
 
@@ -139,7 +139,7 @@ impl Explained {
             return;
         };
         let entry = Entry { when: (spike.actual_ns, spike.cpu), line };
-        for gone in self.room.add(Place::of(spike, length, entry)) {
+        for gone in self.room.add(KeptSpike::of(spike, length, entry)) {
             self.dropped += 1;
             if let Line::Held(line) = gone.line {
                 self.held -= line.len();
@@ -357,11 +357,11 @@ mod tests {
         }
     }
 
-    struct Place(tempfile::TempDir);
+    struct KeptSpike(tempfile::TempDir);
 
-    impl Place {
-        fn new() -> Place {
-            Place(tempfile::tempdir().expect("a directory"))
+    impl KeptSpike {
+        fn new() -> KeptSpike {
+            KeptSpike(tempfile::tempdir().expect("a directory"))
         }
 
         fn hunt(&self) -> Explained {
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn what_was_appended_is_the_list_of_a_run_that_ended_and_of_one_that_was_killed() {
-        let place = Place::new();
+        let place = KeptSpike::new();
         let mut hunt = place.hunt();
         let spikes: Vec<Spike> = (0..50).map(|n| spike(1_000 * (50 - n), 10 + n)).collect();
         spikes.iter().for_each(|spike| hunt.add(spike));
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn small_ones_are_not_written_and_what_they_would_displace_is_counted_once() {
-        let place = Place::new();
+        let place = KeptSpike::new();
         let mut hunt = place.hunt();
         (0..2_000).for_each(|n| hunt.add(&spike(100 * n, 10)));
         let before = hunt.end;
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_worn_file_is_written_anew_with_what_is_listed() {
-        let place = Place::new();
+        let place = KeptSpike::new();
         let mut hunt = place.hunt();
         (0..2_100).for_each(|n| hunt.add(&spike(100 * n, 10 + n)));
         let before = hunt.end;
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn spikes_in_no_line_are_counted_as_of_the_last_second_of_a_killed_run() {
-        let place = Place::new();
+        let place = KeptSpike::new();
         let mut hunt = place.hunt();
         (0..138).for_each(|n| hunt.add(&spike(100 * n, 10)));
         hunt.count(0);
@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_waits_in_memory_and_is_said() {
-        let place = Place::new();
+        let place = KeptSpike::new();
         let mut hunt = place.hunt();
         hunt.add(&spike(0, 10));
         // As on a disk that is full: a file that cannot be written to.
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn cut_damaged_and_made_up_lines_are_counted_and_passed_over() {
-        let place = Place::new();
+        let place = KeptSpike::new();
         let mut hunt = place.hunt();
         hunt.add(&spike(0, 10));
         let negative = Spike { latency_ns: Nanos(-1), ..spike(0, 10) };
@@ -508,7 +508,7 @@ mod tests {
 
     #[test]
     fn a_document_that_lists_spikes_and_one_of_a_version_without_the_file_stay_as_they_are() {
-        let place = Place::new();
+        let place = KeptSpike::new();
         assert_eq!(place.recovered().0.spikes.len(), 0);
         place.hunt().add(&spike(0, 10));
         let mut run = Run { spikes: vec![spike(7, 8)], ..Run::default() };

@@ -15,7 +15,7 @@ const BYTES: u64 = 64 << 20;
 
 /// What a spike takes, and what stands for it.
 #[derive(Debug)]
-pub struct Place<T> {
+pub struct KeptSpike<T> {
     latency: Nanos,
     slices: usize,
     bytes: u64,
@@ -23,37 +23,37 @@ pub struct Place<T> {
     pub what: T,
 }
 
-impl<T> Place<T> {
+impl<T> KeptSpike<T> {
     /// The spike's, whose text has so many bytes.
-    pub fn of(spike: &Spike, bytes: usize, what: T) -> Place<T> {
-        Place { latency: spike.latency_ns, slices: spike.slices.len(), bytes: bytes as u64, what }
+    pub fn of(spike: &Spike, bytes: usize, what: T) -> KeptSpike<T> {
+        KeptSpike { latency: spike.latency_ns, slices: spike.slices.len(), bytes: bytes as u64, what }
     }
 }
 
-impl<T> Ord for Place<T> {
-    fn cmp(&self, other: &Place<T>) -> Ordering {
+impl<T> Ord for KeptSpike<T> {
+    fn cmp(&self, other: &KeptSpike<T>) -> Ordering {
         self.latency.cmp(&other.latency)
     }
 }
 
-impl<T> PartialOrd for Place<T> {
-    fn partial_cmp(&self, other: &Place<T>) -> Option<Ordering> {
+impl<T> PartialOrd for KeptSpike<T> {
+    fn partial_cmp(&self, other: &KeptSpike<T>) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> PartialEq for Place<T> {
-    fn eq(&self, other: &Place<T>) -> bool {
+impl<T> PartialEq for KeptSpike<T> {
+    fn eq(&self, other: &KeptSpike<T>) -> bool {
         self.latency == other.latency
     }
 }
 
-impl<T> Eq for Place<T> {}
+impl<T> Eq for KeptSpike<T> {}
 
 /// The spikes that have a place.
 #[derive(Debug)]
 pub struct Room<T> {
-    places: BinaryHeap<Reverse<Place<T>>>,
+    places: BinaryHeap<Reverse<KeptSpike<T>>>,
     slices: usize,
     bytes: u64,
 }
@@ -71,7 +71,7 @@ impl<T> Room<T> {
     }
 
     /// Puts a spike in. Those that have to go come back, the least first, and it may be among them; one always stays.
-    pub fn add(&mut self, place: Place<T>) -> Vec<T> {
+    pub fn add(&mut self, place: KeptSpike<T>) -> Vec<T> {
         (self.slices, self.bytes) = (self.slices + place.slices, self.bytes + place.bytes);
         self.places.push(Reverse(place));
         let mut gone = Vec::new();
@@ -116,9 +116,9 @@ impl<T> Room<T> {
 impl Room<Spike> {
     /// Puts a spike in, whose text has so many bytes; how many had to go.
     pub fn put(&mut self, spike: Spike, bytes: usize) -> u64 {
-        let sizes = Place::of(&spike, bytes, ());
-        let Place { latency, slices, bytes, .. } = sizes;
-        self.add(Place { latency, slices, bytes, what: spike }).len() as u64
+        let sizes = KeptSpike::of(&spike, bytes, ());
+        let KeptSpike { latency, slices, bytes, .. } = sizes;
+        self.add(KeptSpike { latency, slices, bytes, what: spike }).len() as u64
     }
 
     /// The list in order of time.

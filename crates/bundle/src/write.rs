@@ -35,7 +35,7 @@ const SPARE_BYTES_PER_CPU: u64 = 24 << 10;
 const AT_ONCE: usize = 64 << 10;
 
 /// A bundle being written. Dropped before its first checkpoint, it takes away again what it made.
-pub struct Writer {
+pub struct BundleWriter {
     path: PathBuf,
     dir: Dir,
     /// The directories that are ours to remove.
@@ -50,11 +50,11 @@ pub struct Writer {
     lines: Vec<u8>,
 }
 
-impl Writer {
+impl BundleWriter {
     /// Makes the directory, which must not exist or be empty; refuses with the remedy.
-    pub fn create(path: &Path, cpus: usize) -> Outcome<Writer> {
+    pub fn create(path: &Path, cpus: usize) -> Outcome<BundleWriter> {
         let (dir, made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
-        let mut writer = Writer {
+        let mut writer = BundleWriter {
             path: path.to_owned(),
             dir,
             made,
@@ -222,7 +222,7 @@ fn append(file: Option<&mut File>, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-impl Drop for Writer {
+impl Drop for BundleWriter {
     /// A run that was refused leaves nothing; only what this writer made is removed.
     fn drop(&mut self) {
         if self.kept {
@@ -267,7 +267,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let place = top.path().join("bundle");
         let at = |name: &str| place.join(name);
-        let mut writer = Writer::create(&place, 1).unwrap();
+        let mut writer = BundleWriter::create(&place, 1).unwrap();
         writer.begin(&run("first", false)).unwrap();
         // As after the rename to run.json: then nothing is held that leads to it.
         writer.replace_run(&run("second", true), true).unwrap();
@@ -287,7 +287,7 @@ mod tests {
     fn a_tail_that_cannot_be_emptied_is_nothing_to_a_run_that_is_whole() {
         let top = tempfile::tempdir().unwrap();
         let place = top.path().join("bundle");
-        let mut writer = Writer::create(&place, 1).unwrap();
+        let mut writer = BundleWriter::create(&place, 1).unwrap();
         writer.begin(&run("first", false)).unwrap();
         // Open for reading alone: ftruncate(2) fails.
         writer.tail = Some(File::open(place.join(TAIL)).unwrap());

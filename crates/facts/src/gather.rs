@@ -236,7 +236,7 @@ impl Reader<'_> {
         let product = self.read("/sys/class/dmi/id/product_name", parse_line);
         let board = self.read("/proc/device-tree/compatible", parse_strings);
         let board_hypervisor = self.read("/proc/device-tree/hypervisor/compatible", parse_strings);
-        virt::judge(&virt::Evidence {
+        virt::judge(&virt::VirtEvidence {
             cpuinfo: cpuinfo.known(),
             hypervisor: hypervisor.known().map(String::as_str),
             vendor: vendor.known().map(String::as_str),

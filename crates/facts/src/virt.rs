@@ -11,7 +11,7 @@ pub const UNNAMED: &str = "vm-other";
 
 /// The traces; empty or none where not known.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Evidence<'a> {
+pub struct VirtEvidence<'a> {
     /// `/proc/cpuinfo`
     pub cpuinfo: Option<&'a CpuInfo>,
     /// `/sys/hypervisor/type`
@@ -32,7 +32,7 @@ pub struct Evidence<'a> {
 /// `none` on metal, [`UNNAMED`] where one hides its name, `""` where nothing can be told.
 ///
 /// `qemu` is the emulator whose acceleration is off (TCG) or cannot be told.
-pub fn judge(evidence: &Evidence) -> String {
+pub fn judge(evidence: &VirtEvidence) -> String {
     if let Some(name) = evidence.hypervisor.filter(|name| !name.is_empty()) {
         return name.to_owned();
     }
@@ -68,7 +68,7 @@ fn by_clock(clocksources: &[String]) -> Option<&'static str> {
     })
 }
 
-fn by_firmware(evidence: &Evidence, flag: Option<bool>) -> Option<&'static str> {
+fn by_firmware(evidence: &VirtEvidence, flag: Option<bool>) -> Option<&'static str> {
     let (vendor, product) = (evidence.vendor?, evidence.product.unwrap_or_default());
     match (vendor, product) {
         (_, "KVM" | "KVM Virtual Machine") => Some("kvm"),
@@ -88,7 +88,7 @@ fn by_firmware(evidence: &Evidence, flag: Option<bool>) -> Option<&'static str> 
     }
 }
 
-fn by_device_tree(evidence: &Evidence) -> Option<&'static str> {
+fn by_device_tree(evidence: &VirtEvidence) -> Option<&'static str> {
     let names = evidence.board_hypervisor.unwrap_or_default().iter();
     let named = names.map(String::as_str).find_map(|name| match name {
         "linux,kvm" => Some("kvm"),
@@ -119,12 +119,12 @@ mod tests {
     ) {
         let info = CpuInfo { model: model.to_owned(), hypervisor: flag, ..CpuInfo::default() };
         let clocksources: Vec<String> = clocksources.split_whitespace().map(str::to_owned).collect();
-        let evidence = Evidence {
+        let evidence = VirtEvidence {
             cpuinfo: Some(&info),
             vendor: (!vendor.is_empty()).then_some(vendor),
             product: (!product.is_empty()).then_some(product),
             clocksources: &clocksources,
-            ..Evidence::default()
+            ..VirtEvidence::default()
         };
         assert_eq!(judge(&evidence), expected, "{model} {vendor} {product} {clocksources:?}");
     }
@@ -165,17 +165,17 @@ mod tests {
         check(None, "", "HPE", "ProLiant RL300", "arch_sys_counter", "none");
         let tree = |board: &str, hypervisor: &[&str]| {
             let hypervisor: Vec<String> = hypervisor.iter().map(|name| (*name).to_owned()).collect();
-            judge(&Evidence {
+            judge(&VirtEvidence {
                 board: Some(&[board.to_owned()]),
                 board_hypervisor: Some(&hypervisor),
-                ..Evidence::default()
+                ..VirtEvidence::default()
             })
         };
         assert_eq!(tree("linux,dummy-virt", &[]), "qemu");
         assert_eq!(tree("raspberrypi,4-model-b", &[]), "none");
         assert_eq!(tree("xen,xenvm-4.17", &["xen,xen-4.17", "xen,xen"]), "xen");
         assert_eq!(tree("vendor,board", &["acme,hypervisor"]), UNNAMED);
-        assert_eq!(judge(&Evidence { hypervisor: Some("xen"), ..Evidence::default() }), "xen");
-        assert_eq!(judge(&Evidence::default()), "");
+        assert_eq!(judge(&VirtEvidence { hypervisor: Some("xen"), ..VirtEvidence::default() }), "xen");
+        assert_eq!(judge(&VirtEvidence::default()), "");
     }
 }

@@ -14,7 +14,7 @@ use rules::intent::{Intent, Profile, intent};
 
 /// Where the settings are read.
 #[derive(Clone, Copy, Debug)]
-pub enum Machine<'a> {
+pub enum MachineSource<'a> {
     /// The one that this runs on.
     Live,
     /// A copy of a file system: what it lacks counts as absent.
@@ -51,18 +51,18 @@ pub fn survey_request() -> SurveyRequest {
 }
 
 /// Judges a machine's settings for a profile and the CPUs that were named; else for those that are isolated, or all.
-pub fn judge(machine: Machine, profile: Profile, cpus: Option<&CpuSet>) -> Outcome<Audited> {
+pub fn judge(machine: MachineSource, profile: Profile, cpus: Option<&CpuSet>) -> Outcome<Audited> {
     let survey = survey(&machine.open()?, &survey_request());
     let intent = intent(&survey, profile, cpus).map_err(Trouble::usage)?;
     Ok(Audited { audit: audit(&survey, &intent), survey, intent })
 }
 
-impl Machine<'_> {
+impl MachineSource<'_> {
     fn open(self) -> Outcome<MachineFiles> {
         match self {
-            Machine::Live => Ok(MachineFiles::live()),
-            Machine::Captured(bundle) => capture::open(bundle),
-            Machine::Tree(root) => match host::is_dir(root) {
+            MachineSource::Live => Ok(MachineFiles::live()),
+            MachineSource::Captured(bundle) => capture::open(bundle),
+            MachineSource::Tree(root) => match host::is_dir(root) {
                 Ok(true) => Ok(MachineFiles::tree(root)),
                 Ok(false) => Err(Trouble::usage(format!(
                     "--root: {} is no folder: give a copy of a file system",

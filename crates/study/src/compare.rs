@@ -21,7 +21,7 @@ pub enum Pairing {
 
 /// The answer with what is not statistics.
 #[derive(Serialize)]
-pub struct Comparison {
+pub struct ComparisonAnswer {
     /// The answer.
     #[serde(flatten)]
     pub compared: Compared,
@@ -33,7 +33,7 @@ pub struct Comparison {
     pub remarks: Vec<String>,
 }
 
-impl Comparison {
+impl ComparisonAnswer {
     /// In what the conditions differ; none where one has no record of them.
     pub fn differing(&self) -> Option<&[Difference]> {
         self.environment_recorded.then_some(self.environment_diff.as_slice())
@@ -46,7 +46,7 @@ pub fn compare(
     b: &mut [Measurement],
     question: &CompareQuestion,
     pairing: Pairing,
-) -> Comparison {
+) -> ComparisonAnswer {
     let differing = differing(a, b);
     let mut question = question.clone();
     if pairing == Pairing::ByTime {
@@ -61,7 +61,7 @@ pub fn compare(
         let counted = rows.as_deref().map(|rows| (rows, measurement.overflows()));
         unit.describe(counted, measurement.max());
     }
-    Comparison {
+    ComparisonAnswer {
         compared,
         environment_recorded: differing.is_some(),
         environment_diff: differing.unwrap_or_default(),

@@ -16,7 +16,7 @@ use trace::timeline::Cost;
 use trace::window::Window;
 
 /// A hunt explained again.
-pub struct Explained {
+pub struct ExplainedRun {
     /// The run with its new explanation.
     pub run: Run,
     /// What reading the bundle had to repair or leave out.
@@ -24,7 +24,7 @@ pub struct Explained {
 }
 
 /// Explains a bundle of `hunt` again; a run of another command is refused.
-pub fn open(path: &Path) -> Outcome<Explained> {
+pub fn open(path: &Path) -> Outcome<ExplainedRun> {
     let mut bundle = Bundle::open(path)?;
     let mut stolen = Vec::new();
     bundle.each_block(|block| stolen.extend(StealInterval::of(block)))?;
@@ -43,7 +43,7 @@ pub fn open(path: &Path) -> Outcome<Explained> {
             several(unread, "window", "windows")
         ));
     }
-    Ok(Explained { run, remarks })
+    Ok(ExplainedRun { run, remarks })
 }
 
 /// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not

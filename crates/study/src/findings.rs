@@ -97,7 +97,7 @@ impl Findings {
 mod tests {
     use super::*;
     use crate::explain;
-    use bundle::write::Writer;
+    use bundle::write::BundleWriter;
     use model::units::Cpu;
     use trace::timeline::fixture;
 
@@ -141,7 +141,7 @@ mod tests {
     fn both(seconds: i64, spikes: &[i64], steal_ms: i64) -> (Run, Run, u64) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("run");
-        let mut writer = Writer::create(&path, 1).expect("a bundle");
+        let mut writer = BundleWriter::create(&path, 1).expect("a bundle");
         let mut events = writer.events().expect("a place for windows");
         let (mut live, mut findings, mut all) = (run(), Findings::default(), Vec::new());
         for second in 0..seconds {

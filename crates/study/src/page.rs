@@ -24,7 +24,7 @@ use crate::{bounds, explain};
 const COLUMNS: usize = report::plot::history::COLUMNS;
 
 /// A run with what its pictures are made of.
-pub struct Page {
+pub struct ReportedRun {
     /// The run.
     pub measurement: Measurement,
     history: History,
@@ -32,9 +32,9 @@ pub struct Page {
     windows: Option<Windows>,
 }
 
-impl Page {
+impl ReportedRun {
     /// Reads a bundle; its blocks only once, because those of a day are a quarter of a gigabyte.
-    pub fn open(path: &Path) -> Outcome<Page> {
+    pub fn open(path: &Path) -> Outcome<ReportedRun> {
         let mut bundle = Bundle::open(path)?;
         let mut history = History::for_run(&bundle.run, COLUMNS);
         let mut collector = Collector::new(None, bundle.run.plan.interval_ns.unwrap_or_default());
@@ -53,7 +53,7 @@ impl Page {
         let hunted = bundle.run.command == Command::Hunt;
         let windows = hunted.then(|| windows(path, &mut bundle, &stolen)).transpose()?;
         let measurement = Measurement::of_bundle(path, bundle, collector, Nanos(1));
-        Ok(Page { measurement, history, bounds: None, windows })
+        Ok(ReportedRun { measurement, history, bounds: None, windows })
     }
 
     /// Adds what the run supports, where it supports anything; about its own limit, where none is asked for.

@@ -45,7 +45,7 @@ pub fn write(run: &Run) -> String {
     text += &comment("Histogram Overflows", with_sum(overflows, sum).map(|n| format!("{n:05}")));
     text += "# Histogram Overflow at cycle number:\n";
     for (thread, cpu) in run.cpus.iter().enumerate() {
-        text += &comment(&format!("Thread {thread}"), overflow_cycles(cpu));
+        text += &comment(&format!("ImportedThread {thread}"), overflow_cycles(cpu));
     }
     text.push('\n');
     text
@@ -116,7 +116,7 @@ mod tests {
             text,
             "# Histogram\n000000 000000\n000001 000002\n000002 000000\n000003 000001\n# Total: 000000003\n\
              # Min Latencies: 00001\n# Avg Latencies: 00002\n# Max Latencies: 00003\n\
-             # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# Thread 0:\n\n"
+             # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# ImportedThread 0:\n\n"
         );
     }
 

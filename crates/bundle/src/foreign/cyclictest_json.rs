@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use super::json_read::parse;
-use super::{Context, date, micros};
+use super::{CyclictestContext, date, micros};
 use model::error::{Outcome, json_pretty};
 use model::run::{CpuRun, Run};
 use model::vocabulary::Preempt;
@@ -57,7 +57,7 @@ struct WrittenThread {
 /// `rt_test_version:` is onbeat's version. How rows become buckets is said at `micros::microsecond_buckets`:
 /// counts are kept exactly, there is no overflow, early wake-ups are in bucket 0. A number that the
 /// run does not know is 0, since parsers do arithmetic on it.
-pub fn write(run: &Run, context: &Context) -> Outcome<String> {
+pub fn write(run: &Run, context: &CyclictestContext) -> Outcome<String> {
     let file = File {
         file_version: 1,
         command_line: &context.command_line,
@@ -104,10 +104,10 @@ mod tests {
     fn the_keys_are_cyclictests() {
         let mut run = run_of(&[vec![1_893, 7_300_000], vec![-20]]);
         run.version = "0.1.0".into();
-        let context = Context {
+        let context = CyclictestContext {
             command_line: r#"onbeat measure -o a"b\c"#.into(),
             started_unix_s: 1_795_223_137,
-            ..Context::default()
+            ..CyclictestContext::default()
         };
         let text = write(&run, &context).unwrap();
         assert!(
@@ -129,7 +129,7 @@ mod tests {
         #[test]
         fn counts_and_extremes_survive_the_round_trip(sets in sample_sets()) {
             let run = run_of(&sets);
-            let back = parse(write(&run, &Context::default()).unwrap().as_bytes()).unwrap();
+            let back = parse(write(&run, &CyclictestContext::default()).unwrap().as_bytes()).unwrap();
             prop_assert_eq!(back.check(), Ok(()));
             prop_assert_eq!(back.cpus.len(), run.cpus.len());
             for (there, here) in back.cpus.iter().zip(&run.cpus) {

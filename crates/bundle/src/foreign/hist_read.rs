@@ -3,7 +3,7 @@
 use super::OVERFLOW_LIMIT;
 use super::hist_gather::{Gathered, Numbers};
 use super::hist_line;
-use super::imported::{Thread, empty_run, fill};
+use super::imported::{ImportedThread, empty_run, fill};
 use model::keyword::Word;
 use model::run::Run;
 use model::text::several;
@@ -63,7 +63,7 @@ impl Gathered {
         }
     }
 
-    fn threads(&mut self) -> Result<Vec<Thread>, String> {
+    fn threads(&mut self) -> Result<Vec<ImportedThread>, String> {
         let (count, has_sum) = self.shape()?;
         if has_sum {
             self.columns.pop();
@@ -89,7 +89,7 @@ impl Gathered {
                 _ => 0,
             };
             let mean = avg.get(index).copied().or(summary.map(|s| s.avg));
-            threads.push(Thread {
+            threads.push(ImportedThread {
                 summary_only: no_histogram,
                 buckets,
                 overflows,
@@ -99,7 +99,7 @@ impl Gathered {
                 max: max.get(index).copied().or(summary.filter(|_| no_histogram).map(|s| s.max)),
                 mean_ns: mean.and_then(|us| us.checked_mul(1000)?.try_into().ok()).map(Nanos),
                 interval: summary.map(|s| Nanos(i64::from(s.interval_us) * Nanos::MICRO.0)),
-                ..Thread::default()
+                ..ImportedThread::default()
             });
         }
         Ok(threads)
@@ -236,7 +236,7 @@ mod tests {
             ("# Avg Latencies: 00027 00037", "# Avg Latencies: 00027", "expected 2 numbers"),
             ("# Min Latencies: 00014", "# Min Latencies: 00016", "below the minimum"),
             ("# Histogram Overflows: 00013", "# Histogram Overflows: -0013", "overflows"),
-            ("# Thread 1:", "# Thread 0:", "twice"),
+            ("# ImportedThread 1:", "# ImportedThread 0:", "twice"),
             ("000059", "99999999999999999999", "line 62"),
         ] {
             assert!(text.contains(from), "{from}");
@@ -248,7 +248,8 @@ mod tests {
     #[test]
     fn overflow_numbers_are_bounded_and_the_rest_counted() {
         let numbers = " 1".repeat(OVERFLOW_LIMIT + 5);
-        let run = parse(&format!("1 1\n# Histogram Overflows: 65541\n# Thread 0:{numbers}\n")).unwrap();
+        let run =
+            parse(&format!("1 1\n# Histogram Overflows: 65541\n# ImportedThread 0:{numbers}\n")).unwrap();
         assert_eq!(run.cpus[0].overflow_cycles.len(), OVERFLOW_LIMIT);
         assert!(run.plan.notes.iter().any(|note| note.starts_with("5 cycle numbers of overflows")));
     }
@@ -256,7 +257,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused_in_one_line(
-            text in "((# (Min|Max|Avg) Latencies:|# Total:|# Thread 0:|[0-9]{1,20})[ \t0-9]{0,30}\n|\\PC{0,20}\n){0,12}",
+            text in "((# (Min|Max|Avg) Latencies:|# Total:|# ImportedThread 0:|[0-9]{1,20})[ \t0-9]{0,30}\n|\\PC{0,20}\n){0,12}",
         ) {
             match parse(&text) {
                 Ok(run) => prop_assert_eq!(run.check(), Ok(())),

@@ -10,7 +10,7 @@ const MIN_START: i128 = 1_000_000;
 
 /// One thread's result in the file's own unit.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Thread {
+pub(super) struct ImportedThread {
     /// The CPU it was pinned to, where the file says.
     pub cpu: Option<Cpu>,
     /// Ascending buckets that are not empty.
@@ -50,7 +50,7 @@ pub(super) fn empty_run() -> Run {
 /// Puts the threads into the run as CPUs, ascending; a unit is 1000 ns or 1 ns.
 ///
 /// Where the file does not give each thread a CPU of its own, the threads' numbers stand for them.
-pub(super) fn fill(run: &mut Run, threads: Vec<Thread>, unit: Nanos) -> Result<(), String> {
+pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> Result<(), String> {
     let mut cpus: Vec<Cpu> = threads.iter().filter_map(|thread| thread.cpu).collect();
     cpus.sort_unstable();
     cpus.dedup();
@@ -81,7 +81,7 @@ fn is_wrapped(max: i128) -> bool {
     max < 0 || max > i128::from(i64::MAX)
 }
 
-fn cpu_run(cpu: Cpu, thread: Thread, unit: Nanos) -> Result<CpuRun, String> {
+fn cpu_run(cpu: Cpu, thread: ImportedThread, unit: Nanos) -> Result<CpuRun, String> {
     let histogram = buckets_of(&thread.buckets, unit)?;
     let held = total_of(&histogram);
     let cycles = held.checked_add(thread.overflows).ok_or("more than 2^64 samples")?;
@@ -146,7 +146,7 @@ fn buckets_of(counted: &[(u64, u64)], unit: Nanos) -> Result<Vec<Bucket>, String
 }
 
 /// The least and largest latency where they can be believed; an error where the histogram denies them.
-fn extremes(thread: &Thread, cycles: u64) -> Result<(Option<i128>, Option<i128>), String> {
+fn extremes(thread: &ImportedThread, cycles: u64) -> Result<(Option<i128>, Option<i128>), String> {
     if cycles == 0 {
         return Ok((None, None));
     }
@@ -170,7 +170,7 @@ fn extremes(thread: &Thread, cycles: u64) -> Result<(Option<i128>, Option<i128>)
 mod tests {
     use super::*;
 
-    fn run_of(thread: Thread, unit: Nanos) -> Result<Run, String> {
+    fn run_of(thread: ImportedThread, unit: Nanos) -> Result<Run, String> {
         let mut run = empty_run();
         fill(&mut run, vec![thread], unit)?;
         run.check()?;
@@ -180,7 +180,8 @@ mod tests {
     #[test]
     fn quantiles_among_the_overflows_are_null() {
         let buckets = vec![(10, 98), (12, 1)];
-        let thread = Thread { buckets, overflows: 1, overflow_cycles: vec![7], ..Thread::default() };
+        let thread =
+            ImportedThread { buckets, overflows: 1, overflow_cycles: vec![7], ..ImportedThread::default() };
         let cpu = &run_of(thread, Nanos::MICRO).unwrap().cpus[0];
         assert_eq!((cpu.cycles, cpu.overflows), (100, Some(1)));
         assert_eq!((cpu.p50_ns, cpu.p99_ns, cpu.p999_ns), (Some(Nanos(11_000)), Some(Nanos(13_000)), None));
@@ -190,13 +191,13 @@ mod tests {
 
     #[test]
     fn cyclictests_false_extremes_are_unknown() {
-        let early = Thread {
+        let early = ImportedThread {
             buckets: vec![(5, 1)],
             overflows: 1,
             min: Some(5),
             max: Some(u64::MAX as i128),
             mean_ns: Some(Nanos(1)),
-            ..Thread::default()
+            ..ImportedThread::default()
         };
         let run = run_of(early, Nanos(1)).unwrap();
         assert_eq!(
@@ -204,21 +205,26 @@ mod tests {
             (Some(Nanos(5)), None, None)
         );
         assert_eq!(run.integrity[0].kind, IntegrityKind::Early);
-        let unset = Thread { min: Some(MIN_START), max: Some(0), ..Thread::default() };
+        let unset = ImportedThread { min: Some(MIN_START), max: Some(0), ..ImportedThread::default() };
         assert_eq!(run_of(unset, Nanos(1)).unwrap().cpus[0].min_ns, None);
     }
 
     #[test]
     fn contradictions_are_refused() {
-        let base = Thread { buckets: vec![(5, 1), (9, 1)], min: Some(5), max: Some(9), ..Thread::default() };
+        let base = ImportedThread {
+            buckets: vec![(5, 1), (9, 1)],
+            min: Some(5),
+            max: Some(9),
+            ..ImportedThread::default()
+        };
         assert!(run_of(base.clone(), Nanos::MICRO).is_ok());
         for thread in [
-            Thread { min: Some(6), ..base.clone() },
-            Thread { max: Some(8), ..base.clone() },
-            Thread { max: Some(i64::MAX.into()), ..base.clone() },
-            Thread { buckets: vec![(5, u64::MAX), (9, 1)], ..base.clone() },
-            Thread { buckets: vec![(u64::MAX, 1)], max: None, ..base.clone() },
-            Thread { overflows: u64::MAX, ..base.clone() },
+            ImportedThread { min: Some(6), ..base.clone() },
+            ImportedThread { max: Some(8), ..base.clone() },
+            ImportedThread { max: Some(i64::MAX.into()), ..base.clone() },
+            ImportedThread { buckets: vec![(5, u64::MAX), (9, 1)], ..base.clone() },
+            ImportedThread { buckets: vec![(u64::MAX, 1)], max: None, ..base.clone() },
+            ImportedThread { overflows: u64::MAX, ..base.clone() },
         ] {
             assert!(run_of(thread, Nanos::MICRO).is_err());
         }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
-use super::imported::{Thread, empty_run, fill};
+use super::imported::{ImportedThread, empty_run, fill};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
 use model::run::{Plan, Run};
 use model::units::{CPU_LIMIT, Cpu, Nanos};
@@ -101,7 +101,11 @@ fn date_run(run: &mut Run, start: &str, end: &str) {
         .map(Nanos);
 }
 
-fn threads_of(threads: Vec<(u64, ReadThread)>, unit: Nanos, plan: &Plan) -> Result<Vec<Thread>, String> {
+fn threads_of(
+    threads: Vec<(u64, ReadThread)>,
+    unit: Nanos,
+    plan: &Plan,
+) -> Result<Vec<ImportedThread>, String> {
     let mut buckets_left = BUCKET_LIMIT;
     let mut interval = plan.interval_ns;
     let mut known = Vec::with_capacity(threads.len());
@@ -117,7 +121,7 @@ fn threads_of(threads: Vec<(u64, ReadThread)>, unit: Nanos, plan: &Plan) -> Resu
             .ok_or_else(|| format!("more than {BUCKET_LIMIT} buckets that are not empty"))?;
         let held = buckets.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.1));
         let overflows = held.and_then(|held| read.cycles.checked_sub(held));
-        known.push(Thread {
+        known.push(ImportedThread {
             cpu: cpu_of(read.cpu).map_err(|what| format!("thread {number}: {what}"))?,
             buckets,
             summary_only,
@@ -128,7 +132,7 @@ fn threads_of(threads: Vec<(u64, ReadThread)>, unit: Nanos, plan: &Plan) -> Resu
             max: read.max,
             mean_ns: read.avg.and_then(|avg| mean_of(avg, unit)),
             interval,
-            ..Thread::default()
+            ..ImportedThread::default()
         });
         interval = later(interval, plan.distance_ns);
     }

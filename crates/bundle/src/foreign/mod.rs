@@ -39,7 +39,7 @@ const TAKEN_AS_US: &str =
 
 /// What cyclictest's JSON says of a run and [`Run`] does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Context {
+pub struct CyclictestContext {
     /// The command and its arguments, joined with blanks.
     pub command_line: String,
     /// The machine's name, as `uname -n`; `""` where it is nobody's business.

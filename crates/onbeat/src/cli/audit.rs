@@ -13,7 +13,7 @@ use report::map::text as map_text;
 use rules::audit::Audit;
 use rules::intent::Profile;
 use rules::judgement::{AuditVerdict, Severity};
-use study::audit::{Machine, judge};
+use study::audit::{MachineSource, judge};
 
 /// Judge the machine's settings for real time
 ///
@@ -81,11 +81,11 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
 }
 
 impl Args {
-    fn machine(&self) -> Machine<'_> {
+    fn machine(&self) -> MachineSource<'_> {
         match (&self.bundle, &self.root) {
-            (Some(bundle), _) => Machine::Captured(bundle),
-            (None, Some(root)) => Machine::Tree(root),
-            (None, None) => Machine::Live,
+            (Some(bundle), _) => MachineSource::Captured(bundle),
+            (None, Some(root)) => MachineSource::Tree(root),
+            (None, None) => MachineSource::Live,
         }
     }
 

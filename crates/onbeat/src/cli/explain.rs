@@ -7,7 +7,7 @@ use super::outputs::{OutputFlags, Outputs, remark};
 use model::error::{Exit, Outcome};
 use model::text::quoted;
 use report::hunt::text;
-use study::explain::Explained;
+use study::explain::ExplainedRun;
 use study::page::perfetto;
 
 /// Explain a hunt again, from its bundle, without root
@@ -33,7 +33,7 @@ pub struct Args {
 /// Explains.
 pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.perfetto], environment)?;
-    let Explained { run, remarks } = study::explain::open(&args.bundle)?;
+    let ExplainedRun { run, remarks } = study::explain::open(&args.bundle)?;
     if !args.output.quiet {
         remarks.iter().for_each(|own| remark(&format!("onbeat: {}: {own}", quoted(&args.bundle))));
     }

@@ -18,7 +18,7 @@ use crate::hunt::source::ftrace::Ftrace;
 use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use bundle::document::Document;
-use bundle::write::Writer;
+use bundle::write::BundleWriter;
 use host::{self, MachineFiles, rt};
 use model::error::{Exit, Outcome};
 use model::run::Run;
@@ -142,7 +142,7 @@ fn finish(
     args: &Args,
     mut run: Run,
     found: &FoundSpikes,
-    writer: Writer,
+    writer: BundleWriter,
     mut outputs: Outputs,
 ) -> Outcome<Exit> {
     let path = writer.path().to_owned();

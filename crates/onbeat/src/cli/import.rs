@@ -6,7 +6,7 @@ use super::Environment;
 use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::{block_signals, unless_stopped};
 use bundle::foreign;
-use bundle::write::Writer;
+use bundle::write::BundleWriter;
 use host::{self, random_u64, rt};
 use model::error::{Exit, Outcome, Trouble};
 use model::text::quoted;
@@ -69,7 +69,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     run.id = format!("import-{:016x}", random_u64());
     let path = args.folder.clone().unwrap_or_else(|| environment.runs().join(&run.id));
     block_signals()?;
-    let writer = Writer::create(&path, run.cpus.len())?;
+    let writer = BundleWriter::create(&path, run.cpus.len())?;
     let path = writer.finish(&run, &run.spikes)?;
     rt::unblock_signals();
     outputs.json(&args.output.json, &run);

@@ -8,7 +8,7 @@ use super::outputs::{Outputs, Screen};
 use super::running::{PreparedRun, RunSink, exit_of, prepare, unless_stopped};
 use crate::measure::start;
 use bundle::foreign;
-use bundle::write::Writer;
+use bundle::write::BundleWriter;
 use host::rt;
 use model::error::{Exit, Outcome};
 use model::run::Run;
@@ -66,7 +66,7 @@ fn finish(
     args: &Args,
     environment: &Environment,
     run: &Run,
-    writer: Writer,
+    writer: BundleWriter,
     mut outputs: Outputs,
 ) -> Outcome<Exit> {
     rt::release_code_pages(); // what looked at the machine again

@@ -210,11 +210,11 @@ fn sentence_of(text: &str) -> String {
 }
 
 /// What cyclictest's JSON has beyond the run; a machine's name is given only by who owns the output.
-fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign::Context {
+fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign::CyclictestContext {
     let started = humantime::parse_rfc3339_weak(&run.started).ok();
     let started = started.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     let started_unix_s = started.map_or(0, |since| since.as_secs() as i64);
-    foreign::Context {
+    foreign::CyclictestContext {
         command_line: environment.command_line.clone(),
         node_name: node_name.to_owned(),
         started_unix_s,

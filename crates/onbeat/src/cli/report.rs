@@ -16,8 +16,8 @@ use report::run::table;
 use report::{Input, ReportFormat, hunt};
 use rules::intent::Profile;
 use stats::bounds::DEFAULT_REACH;
-use study::audit::{Machine, judge};
-use study::page::Page;
+use study::audit::{MachineSource, judge};
+use study::page::ReportedRun;
 
 /// Draw runs, or print their tables
 ///
@@ -73,7 +73,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let question = args.asked.question(DEFAULT_REACH)?;
     let mut pages = Vec::new();
     for path in &args.bundles {
-        let mut page = Page::open(path)?;
+        let mut page = ReportedRun::open(path)?;
         print_remarks(&[&page.measurement], args.output.quiet);
         // Only the page says what a run supports.
         if format == Some(ReportFormat::Html) {
@@ -81,7 +81,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         }
         pages.push(page);
     }
-    let inputs: Vec<Input> = pages.iter().filter_map(Page::input).collect();
+    let inputs: Vec<Input> = pages.iter().filter_map(ReportedRun::input).collect();
     outputs.write(&args.output.json, || report::render(&inputs, ReportFormat::Json));
     if let Some(input) = inputs.first() {
         let context = super::context_of(input.run, environment, "");
@@ -117,7 +117,7 @@ impl Args {
         let no_run = self.output.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();
         match (self.bundles.as_slice(), format) {
             ([one], Some(ReportFormat::Html)) if !no_run && !self.asked.is_given() => {
-                let page = judge(Machine::Captured(one), Profile::default(), None)?.page();
+                let page = judge(MachineSource::Captured(one), Profile::default(), None)?.page();
                 outputs.write(&self.file_or_stdout(), || page);
                 outputs.end(Exit::Fine)
             }

@@ -11,7 +11,7 @@ use crate::measure::integrity::entry;
 use crate::measure::preconditions::Preconditions;
 use crate::measure::sink::{Progress, Sink};
 use crate::plan::{self, MachineCpus, MeasurePlan};
-use bundle::write::Writer;
+use bundle::write::BundleWriter;
 use facts::{self, Facts};
 use host::tracefs::Tracing;
 use host::{MachineFiles, clock, random_u64, rt};
@@ -51,7 +51,7 @@ pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment
     let mut run = document(command, &plan, &facts);
     block_signals()?;
     let path = flags.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
-    let mut writer = Writer::create(&path, plan.cpus.len())?;
+    let mut writer = BundleWriter::create(&path, plan.cpus.len())?;
     writer.begin(&run)?;
     if let Some(recorder) = host.recorded() {
         writer.host(recorder)?;
@@ -86,7 +86,7 @@ fn remove_stale_instances() -> Option<Integrity> {
 /// The bundle and the screen, side by side.
 pub struct RunSink {
     /// The bundle.
-    pub writer: Writer,
+    pub writer: BundleWriter,
     /// The screen, if there is one.
     pub live: Option<Live>,
     pub recovery: RecoveryRecords,

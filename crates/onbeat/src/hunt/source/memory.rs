@@ -7,7 +7,7 @@ use super::{Collected, EventCoverage, EventSource, RecordingLevel, WantedSpan};
 use crate::hunt::explainer::Explainer;
 use crate::hunt::names::Names;
 use crate::hunt::scope::Scope;
-use bundle::write::Writer;
+use bundle::write::BundleWriter;
 use model::error::Outcome;
 use model::run;
 use model::units::{Cpu, Nanos};
@@ -38,7 +38,7 @@ pub fn waking(at: i64, cpu: u32, by: i32, woken: i32) -> Raw {
 pub fn explainer(cpus: &[u32], bundle: &std::path::Path) -> (Rc<RefCell<Script>>, Explainer, run::Run) {
     let script = Rc::new(RefCell::new(Script::default()));
     let run = run::Run { command: "hunt".into(), host: fixture::host(), ..run::Run::default() };
-    let mut writer = Writer::create(bundle, cpus.len()).expect("a bundle");
+    let mut writer = BundleWriter::create(bundle, cpus.len()).expect("a bundle");
     let events = writer.events().expect("a place for windows");
     let names = Names::new(None, "", "x86_64", None);
     let explainer = Explainer::new(Box::new(Memory::new(&script, cpus)), names, &run, events, 1 << 20);
