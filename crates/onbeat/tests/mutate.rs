@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use bundle::foreign::maxima::{self, Maxima};
-use bundle::foreign::{self, Context, cyclictest_hist, cyclictest_json};
+use bundle::foreign::{self, CyclictestContext, cyclictest_hist, cyclictest_json};
 use model::histogram::{Bucket, quantile, total_of};
 use model::rng::SplitMix64;
 use model::run::{Block, CpuRun, Peak, Run, SCHEMA, Worst};
@@ -159,7 +159,7 @@ fn use_run(run: &Run) {
         cpu.clone().fill_quantiles();
     }
     // Formats whose size follows the number of CPUs and rows only stay small for small runs.
-    let json = cyclictest_json::write(run, &Context::default()).unwrap();
+    let json = cyclictest_json::write(run, &CyclictestContext::default()).unwrap();
     serde_json::from_str::<serde_json::Value>(&json).expect("valid JSON");
     cyclictest_hist::write(run);
 }

@@ -111,7 +111,7 @@ fn a_run_through_every_form() {
     }
     assert_json("json", &render(&[sample.input()], ReportFormat::Json).unwrap());
     let context =
-        foreign::Context { command_line: ATTACK.into(), node_name: ATTACK.into(), ..Default::default() };
+        foreign::CyclictestContext { command_line: ATTACK.into(), node_name: ATTACK.into(), ..Default::default() };
     let json = foreign::cyclictest_json::write(&sample.run, &context).unwrap();
     assert_json("cyclictest's json", &json);
 }
