@@ -66,7 +66,7 @@ pub fn is_capture(path: &Path) -> bool {
         Fact::Known(_) => true,
         // What cannot be read may be one, but not where a run is, or where nothing can be told at all.
         Fact::Refused(_) => bundle.read(&format!("/{RUN}")) == Fact::Absent,
-        Fact::Absent | Fact::Malformed(_) => false,
+        Fact::Absent | Fact::Malformed(_) | Fact::NotCaptured => false,
     }
 }
 
@@ -81,7 +81,7 @@ pub fn open(path: &Path) -> Outcome<MachineFiles> {
         }
         Fact::Absent if bundle.read(&format!("/{RUN}")).known().is_some() => {}
         // The path is that of a device, or a pipe.
-        Fact::Absent | Fact::Refused(libc::ENOTDIR) => {
+        Fact::Absent | Fact::NotCaptured | Fact::Refused(libc::ENOTDIR) => {
             return Err(Trouble::usage(format!(
                 "{shown} is no bundle: expected a folder that `onbeat capture -o` or `onbeat measure -o` made"
             )));
@@ -95,7 +95,7 @@ pub fn open(path: &Path) -> Outcome<MachineFiles> {
     let failed = Cell::new(None);
     let notes = read_notes(|name| match bundle.read(&format!("/{name}")) {
         Fact::Known(bytes) => Ok(bytes),
-        Fact::Absent => Ok(Vec::new()),
+        Fact::Absent | Fact::NotCaptured => Ok(Vec::new()),
         Fact::Refused(errno) => {
             failed.set(Some(cannot_read(&shown.to_string(), name, errno)));
             Err(errno_name(errno))
@@ -162,7 +162,7 @@ mod tests {
         for path in [place.clone(), place.join("capture.json")] {
             let again = open(&path).unwrap();
             assert_eq!(ask(&again), told);
-            assert_eq!(again.read("/proc/new"), Fact::Refused(libc::ENODATA));
+            assert_eq!(again.read("/proc/new"), Fact::NotCaptured);
             assert!(is_capture(&path));
         }
         assert_eq!(write(&place, &capture(), host.recorded().unwrap()).unwrap_err().exit, Exit::Usage);

@@ -112,6 +112,7 @@ impl Reader<'_> {
         let reason = match &fact {
             Fact::Known(_) | Fact::Absent => return fact,
             Fact::Refused(errno) => format!("refused: {}", errno_name(*errno)),
+            Fact::NotCaptured => "not in this capture".to_owned(),
             // The door's own messages begin with the path.
             Fact::Malformed(what) => what.strip_prefix(path).unwrap_or(what).trim_start().to_owned(),
         };

@@ -125,13 +125,7 @@ fn read_file(host: &MachineFiles, quiet: &MachineFiles, path: &str, found: &mut 
 }
 
 fn keep<T>(host: &MachineFiles, path: &str, fact: &Fact<T>, known: impl FnOnce(&T) -> Access) {
-    let seen = match fact {
-        Fact::Known(value) => known(value),
-        Fact::Absent => Access::Absent,
-        Fact::Refused(errno) => Access::Refused(*errno),
-        Fact::Malformed(_) => Access::Refused(libc::EILSEQ),
-    };
-    host.record_as(path, seen);
+    host.record_as(path, Access::of(fact, known));
 }
 
 /// The lines that were understood, without the names of users, and a mark for each that was not.

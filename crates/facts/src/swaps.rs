@@ -36,11 +36,9 @@ pub fn read_swaps(host: &MachineFiles) -> Fact<Swaps> {
     host.record_as(
         PATH,
         match &swaps {
-            Fact::Known(swaps) => Access::File(reduced(swaps).into_bytes()),
-            Fact::Absent => Access::Absent,
-            Fact::Refused(errno) => Access::Refused(*errno),
             // Whatever it is, it may hold a path.
             Fact::Malformed(_) => Access::File(b"?\n".to_vec()),
+            other => Access::of(other, |swaps| Access::File(reduced(swaps).into_bytes())),
         },
     );
     swaps

@@ -37,14 +37,14 @@ pub struct Texts {
 impl Texts {
     /// All texts of a pattern, by number and name; absent if there is none.
     ///
-    /// A pattern that was not read is refused with ENODATA.
+    /// A pattern that was not read is not captured.
     pub fn all(&self, pattern: &str) -> Fact<&[Text]> {
         match self.found.get(pattern) {
             Some(Fact::Known(texts)) => Fact::Known(texts.as_slice()),
             Some(Fact::Absent) => Fact::Absent,
             Some(Fact::Refused(errno)) => Fact::Refused(*errno),
             Some(Fact::Malformed(what)) => Fact::Malformed(what.clone()),
-            None => Fact::Refused(libc::ENODATA),
+            None | Some(Fact::NotCaptured) => Fact::NotCaptured,
         }
     }
 
@@ -54,6 +54,7 @@ impl Texts {
             Some(Fact::Known(content)) => Fact::Known(content.as_str()),
             Some(Fact::Refused(errno)) => Fact::Refused(*errno),
             Some(Fact::Malformed(what)) => Fact::Malformed(what.clone()),
+            Some(Fact::NotCaptured) => Fact::NotCaptured,
             Some(Fact::Absent) | None => Fact::Absent,
         })
     }
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn what_was_not_asked_for_is_no_absence() {
         let texts = read_texts(&host(&[]), ["/a"]);
-        assert_eq!((texts.one("/a"), texts.one("/b")), (Fact::Absent, Fact::Refused(libc::ENODATA)));
+        assert_eq!((texts.one("/a"), texts.one("/b")), (Fact::Absent, Fact::NotCaptured));
     }
 
     #[test]

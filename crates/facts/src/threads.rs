@@ -82,7 +82,7 @@ fn read_at_most(host: &MachineFiles, programs: &[&str], room: usize) -> Fact<Thr
         let pids: Vec<u32> = numbers(&names).into_iter().filter(|&pid| Some(pid) != own).collect();
         pids.into_iter().filter(|&pid| look.process(pid)).map(|pid| pid.to_string()).collect::<Vec<_>>()
     });
-    host.record_as("/proc", seen_of(&listed, |pids| Access::List(pids.clone())));
+    host.record_as("/proc", Access::of(&listed, |pids| Access::List(pids.clone())));
     look.kept.into_iter().for_each(|(path, seen)| host.record_as(&path, seen));
     let mut found = look.found;
     found.kernel.sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
@@ -94,15 +94,6 @@ fn numbers(names: &[String]) -> Vec<u32> {
     let mut numbers: Vec<u32> = names.iter().filter_map(|name| task_number(name)).collect();
     numbers.sort_unstable();
     numbers
-}
-
-fn seen_of<T>(fact: &Fact<T>, known: impl FnOnce(&T) -> Access) -> Access {
-    match fact {
-        Fact::Known(value) => known(value),
-        Fact::Absent => Access::Absent,
-        Fact::Refused(errno) => Access::Refused(*errno),
-        Fact::Malformed(_) => Access::Refused(libc::EILSEQ),
-    }
 }
 
 /// What was found so far, and what of it goes into a record: enough to find the same again.
@@ -157,7 +148,7 @@ impl Look<'_> {
     fn others(&mut self, pid: u32, dir: &str) -> Option<Access> {
         let listed = self.host.list(&format!("{dir}/task"));
         let Fact::Known(names) = &listed else {
-            return self.missed(&listed).then(|| seen_of(&listed, |_| Access::Absent));
+            return self.missed(&listed).then(|| Access::of(&listed, |_| Access::Absent));
         };
         let mut needed = Vec::new();
         for tid in numbers(names).into_iter().filter(|&tid| tid != pid) {
@@ -183,7 +174,7 @@ impl Look<'_> {
             outcome => {
                 let needed = self.missed(&outcome);
                 if needed {
-                    self.kept.insert(path, seen_of(&outcome, |_| Access::Absent));
+                    self.kept.insert(path, Access::of(&outcome, |_| Access::Absent));
                 }
                 Err(needed)
             }
@@ -233,7 +224,7 @@ impl Look<'_> {
             let line = text.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
             format!("{}\n", line.unwrap_or_default())
         });
-        self.kept.insert(path, seen_of(&line, |line| Access::File(line.clone().into_bytes())));
+        self.kept.insert(path, Access::of(&line, |line| Access::File(line.clone().into_bytes())));
         Some(line.parse(|line| parse_allowed(&line)))
     }
 

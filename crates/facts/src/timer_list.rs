@@ -37,11 +37,9 @@ pub fn read_watchdog_timers(host: &MachineFiles) -> Fact<CpuSet> {
     host.record_as(
         PATH,
         match &timers {
-            Fact::Known(timers) => Access::File(reduced(timers).into_bytes()),
-            Fact::Absent => Access::Absent,
-            Fact::Refused(errno) => Access::Refused(*errno),
             // What it is says nothing; that it was not understood does.
             Fact::Malformed(_) => Access::File(b"?\n".to_vec()),
+            other => Access::of(other, |timers| Access::File(reduced(timers).into_bytes())),
         },
     );
     timers.map(|timers| timers.with_watchdog)

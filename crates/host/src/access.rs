@@ -1,12 +1,14 @@
 //! The recorder: what was read of a machine, refusals included, so that it can be read again
 //! elsewhere.
 //!
-//! A capture lists what the code really read, never what somebody thought it would read.
+//! A capture lists what the code really read, not what it was thought to read.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// What came of one access.
+use model::fact::Fact;
+
+/// The outcome of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     /// A file's content.
@@ -19,6 +21,22 @@ pub enum Access {
     Absent,
     /// The error number of the refusal.
     Refused(i32),
+}
+
+impl Access {
+    /// How an outcome is recorded, `known` saying how its value is.
+    ///
+    /// A record has two numbers besides those of refusals: EILSEQ where what was read was not understood and its text
+    /// is not kept, ENODATA where a capture did not hold it.
+    pub fn of<T>(fact: &Fact<T>, known: impl FnOnce(&T) -> Access) -> Access {
+        match fact {
+            Fact::Known(value) => known(value),
+            Fact::Absent => Access::Absent,
+            Fact::Refused(errno) => Access::Refused(*errno),
+            Fact::Malformed(_) => Access::Refused(libc::EILSEQ),
+            Fact::NotCaptured => Access::Refused(libc::ENODATA),
+        }
+    }
 }
 
 /// Accesses by path; a path read twice is kept as it was the first time.

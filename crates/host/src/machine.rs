@@ -70,7 +70,7 @@ impl MachineFiles {
     /// A capture: its files under `host/` in its folder, and what it notes of refusals, absences,
     /// lists and links.
     ///
-    /// What is neither file nor note is refused with ENODATA: a later onbeat may ask for more than
+    /// What is neither file nor note was not captured: a later onbeat may ask for more than
     /// was captured.
     pub fn captured(bundle: impl Into<PathBuf>, noted: Accesses) -> MachineFiles {
         MachineFiles::of(Source::Captured(bundle.into(), noted))
@@ -158,7 +158,7 @@ impl MachineFiles {
         let fact = match (self.answer(path), &*self.source) {
             (Some(Access::List(names)), _) => Fact::Known(names.clone()),
             (Some(other), _) => no_file(other),
-            (None, Source::Captured(..)) => Fact::Refused(libc::ENODATA),
+            (None, Source::Captured(..)) => Fact::NotCaptured,
             (None, Source::Memory(answers)) => names_below(answers, path),
             _ => self.list_names(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
         };
@@ -172,7 +172,7 @@ impl MachineFiles {
         let fact = match (self.answer(path), &*self.source) {
             (Some(Access::Link(name)), _) => Fact::Known(name.clone()),
             (Some(other), _) => no_file(other),
-            (None, Source::Captured(..)) => Fact::Refused(libc::ENODATA),
+            (None, Source::Captured(..)) => Fact::NotCaptured,
             (None, Source::Memory(_)) => Fact::Absent,
             _ => self.link_name(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
         };
@@ -194,15 +194,7 @@ impl MachineFiles {
 
     fn record<T>(&self, path: &str, fact: &Fact<T>, seen: impl FnOnce(&T) -> Access) {
         let Some(recorder) = &self.recorder else { return };
-        recorder.record(
-            path,
-            match fact {
-                Fact::Known(value) => seen(value),
-                Fact::Absent => Access::Absent,
-                Fact::Refused(errno) => Access::Refused(*errno),
-                Fact::Malformed(_) => Access::Refused(libc::EILSEQ),
-            },
-        );
+        recorder.record(path, Access::of(fact, seen));
     }
 
     /// Interfaces can be called by their MAC address: they get a number instead, and are found by
@@ -288,7 +280,7 @@ impl MachineFiles {
     fn fact_of<T>(&self, error: &io::Error) -> Fact<T> {
         match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) if matches!(*self.source, Source::Captured(..)) => {
-                Fact::Refused(libc::ENODATA)
+                Fact::NotCaptured
             }
             // A capture holds files: a device in the place of one is none.
             Some(errno @ (libc::ENXIO | libc::ENODEV)) if matches!(*self.source, Source::Captured(..)) => {
@@ -310,6 +302,7 @@ impl MachineFiles {
 fn no_file<T>(seen: &Access) -> Fact<T> {
     match seen {
         Access::File(_) | Access::Absent => Fact::Absent,
+        Access::Refused(libc::ENODATA) => Fact::NotCaptured,
         Access::Refused(errno) => Fact::Refused(*errno),
         Access::List(_) => Fact::Refused(libc::EISDIR),
         Access::Link(_) => Fact::Refused(libc::ELOOP),
@@ -363,11 +356,11 @@ mod tests {
         assert_eq!(host.read("/proc/version"), Fact::Known(b"x".to_vec()));
         assert_eq!(
             (host.read("/proc/none"), host.read("/proc/new")),
-            (Fact::Absent, Fact::Refused(libc::ENODATA))
+            (Fact::Absent, Fact::NotCaptured)
         );
         assert_eq!(
             (host.list("/sys"), host.list("/proc")),
-            (Fact::Known(vec!["a".into()]), Fact::Refused(libc::ENODATA))
+            (Fact::Known(vec!["a".into()]), Fact::NotCaptured)
         );
     }
 

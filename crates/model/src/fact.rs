@@ -1,6 +1,6 @@
-//! What can come of reading something.
+//! The outcome of reading something.
 
-/// What came of reading something: each of the four is a different statement about the machine.
+/// The outcome of reading something: each is a different statement about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact<T> {
     /// It was read and understood.
@@ -11,6 +11,8 @@ pub enum Fact<T> {
     Refused(i32),
     /// It was read and not understood; what was wrong with it.
     Malformed(String),
+    /// A capture does not hold it: it may be there on the machine, and was not asked for.
+    NotCaptured,
 }
 
 impl<T> Fact<T> {
@@ -34,6 +36,7 @@ impl<T> Fact<T> {
             Fact::Absent => Fact::Absent,
             Fact::Refused(errno) => Fact::Refused(errno),
             Fact::Malformed(what) => Fact::Malformed(what),
+            Fact::NotCaptured => Fact::NotCaptured,
         }
     }
 
@@ -60,7 +63,6 @@ pub fn errno_name(errno: i32) -> String {
         libc::ENOSYS => "ENOSYS, no such system call",
         libc::EFBIG => "EFBIG, larger than any text of the kernel",
         libc::ENODEV => "ENODEV, not a plain file",
-        libc::ENODATA => "ENODATA, not in this capture",
         other => return format!("errno {other}"),
     };
     name.to_owned()

@@ -28,7 +28,7 @@ pub fn unknown_from<T>(what: &str, fact: &Fact<T>) -> Judgement {
         Fact::Refused(errno @ (libc::EACCES | libc::EPERM)) => {
             format!("{what} may not be read ({}): {}", errno_name(*errno), run_with(capability_for(what)))
         }
-        Fact::Refused(libc::ENODATA) => format!("{what} is not in this capture: take a new one"),
+        Fact::NotCaptured => format!("{what} is not in this capture: take a new one"),
         Fact::Refused(errno) => format!("{what} cannot be read ({})", errno_name(*errno)),
         Fact::Malformed(why) => format!("{what} is not understood: {why}"),
         Fact::Absent | Fact::Known(_) => format!("{what} is not there"),

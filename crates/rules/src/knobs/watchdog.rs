@@ -131,7 +131,7 @@ fn hard(machine: &MachineView) -> Judged {
 }
 
 fn detector(machine: &MachineView, path: &str, name: &str, option: &str) -> Judged {
-    if machine.survey.texts.one(path) == Fact::Refused(libc::ENODATA) {
+    if machine.survey.texts.one(path) == Fact::NotCaptured {
         return Err(Judgement::unknown(format!(
             "{path} was not read: before 6.14 that can change what a later write does, and \
              /proc/timer_list, which tells root whether the detectors run, could not be read"
