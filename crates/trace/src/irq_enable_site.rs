@@ -6,6 +6,7 @@
 //! arch/arm64/include/asm/irqflags.h; Intel's manual on STI, Arm's on DAIF (DDI 0487); entry_64.S
 //! and entry.S.
 
+use super::kernel_functions::is_entry;
 use super::x86;
 
 /// The architectures whose code can be judged.
@@ -159,75 +160,6 @@ fn passes(name: &str) -> bool {
     ];
     // What saves the registers on behalf of Xen is the entry itself.
     !is_entry(name) && (exact.contains(&name) || starts.iter().any(|start| name.starts_with(start)))
-}
-
-/// Whether it is the entry code of an interrupt, which saves the registers.
-pub fn is_entry(name: &str) -> bool {
-    // arch/x86/include/asm/idtentry.h; before Linux 5.8, entry_64.S; with FRED, entry_64_fred.S.
-    let x86 = name.starts_with("asm_sysvec_")
-        || matches!(
-            name,
-            "asm_common_interrupt" | "asm_exc_xen_hypervisor_callback" | "apic_timer_interrupt"
-        )
-        || name.starts_with("asm_fred_entrypoint_");
-    // arch/arm64/kernel/entry.S; the names without a suffix are those before Linux 5.14.
-    let arm =
-        matches!(name, "el1h_64_irq" | "el1t_64_irq" | "el1h_64_fiq" | "el1t_64_fiq" | "el1_irq" | "el0_irq")
-            || (name.starts_with("el0t_") && (name.ends_with("_irq") || name.ends_with("_fiq")));
-    x86 || arm
-}
-
-/// Functions that are called with interrupts off and let them in with next to their last
-/// instructions: an interrupt in one can have come only then (include/linux/spinlock_api_smp.h,
-/// rwlock_api_smp.h).
-const UNLOCKS: [&str; 6] = [
-    "_raw_spin_unlock_irq",
-    "_raw_spin_unlock_irqrestore",
-    "_raw_read_unlock_irq",
-    "_raw_read_unlock_irqrestore",
-    "_raw_write_unlock_irq",
-    "_raw_write_unlock_irqrestore",
-];
-
-/// Functions that are entered with interrupts off and let them in, and then do something short:
-/// where no code can be read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the last
-/// name since Linux 6.10.
-const OPENERS: [&str; 4] = ["finish_task_switch", "preempt_schedule_irq", "__do_softirq", "handle_softirqs"];
-
-/// Functions in which an idle CPU lets interrupts in: waiting for one is not keeping it waiting.
-const IDLE: [&str; 17] = [
-    "acpi_idle_do_entry",
-    "acpi_idle_enter",
-    "acpi_safe_halt",
-    "arch_cpu_idle",
-    "cpu_do_idle",
-    "cpu_idle_poll",
-    "cpu_startup_entry",
-    "cpuidle_enter_state",
-    "default_idle",
-    "default_idle_call",
-    "do_idle",
-    "intel_idle",
-    "intel_idle_irq",
-    "mwait_idle",
-    "poll_idle",
-    "pv_native_safe_halt",
-    "native_safe_halt",
-];
-
-/// Whether interrupts are let in there whatever the place in it.
-pub fn unlocks(function: &str) -> bool {
-    UNLOCKS.contains(&function)
-}
-
-/// Whether the name alone must do, and does.
-pub fn opens(function: &str) -> bool {
-    unlocks(function) || OPENERS.contains(&function)
-}
-
-/// Whether it is a place where a CPU idles.
-pub fn idles(function: &str) -> bool {
-    IDLE.contains(&function)
 }
 
 #[cfg(test)]

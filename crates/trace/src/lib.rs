@@ -11,6 +11,7 @@ pub mod fixed_str;
 mod fixture;
 pub mod format;
 pub mod irq_enable_site;
+pub mod kernel_functions;
 pub mod naming;
 pub mod page;
 pub mod symbols;

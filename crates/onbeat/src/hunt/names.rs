@@ -8,6 +8,7 @@ use host::{self, MachineFiles};
 use model::fact::Fact;
 use trace::event::Address;
 use trace::irq_enable_site::{self, Code};
+use trace::kernel_functions;
 use trace::naming::Naming;
 use trace::symbols::{self, NoNames, Symbols};
 
@@ -124,9 +125,9 @@ impl Names {
         if let Some(&known) = self.verdicts.get(&key) {
             return known;
         }
-        let verdict = if irq_enable_site::idles(name) {
+        let verdict = if kernel_functions::is_idle_function(name) {
             None
-        } else if irq_enable_site::unlocks(name) {
+        } else if kernel_functions::enables_irqs_at_end(name) {
             Some(0)
         } else {
             match (self.code_up_to(at), self.code_up_to(caller)) {
@@ -135,7 +136,7 @@ impl Names {
                     self.code.enables_and_calls(&calling).then_some(1)
                 }
                 (Some(code), _) => self.code.enables(&code).then_some(0),
-                (None, _) => irq_enable_site::opens(name).then_some(0),
+                (None, _) => kernel_functions::enables_irqs(name).then_some(0),
             }
         };
         if self.verdicts.len() >= MAX_CACHED {

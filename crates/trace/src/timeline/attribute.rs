@@ -7,12 +7,12 @@
 
 use super::case::{Case, Cause, Phase, Stop};
 use super::contested::contested;
-use super::kernel_functions::{is_timer_softirq, named, softirq};
 use super::spans::Spans;
 use super::state::{RunningContext, Stretch};
 use super::tasks::{is_stopper, runs_softirqs, who};
 use super::{hard_irq, idle, inherited, precedence, preempt_off, spinning, starved, stopper, switch_to_user};
 use crate::event::{Task, What};
+use crate::kernel_functions::{is_timer_softirq, named, softirq};
 use model::run::Who;
 use model::slice::SliceKind;
 use model::units::Cpu;

@@ -11,11 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::classes::classes;
-use super::kernel_functions::{is_lock_helper, unlocks_raw};
 use super::own::MAX_BOUNDED_NS;
 use super::preempt_off::NOT_PREEMPTED;
 use super::virtual_machine::is_virtual;
 use super::why::{self, Known};
+use crate::kernel_functions::{is_lock_helper, unlocks_raw};
 use model::keyword::Word;
 use model::run::{Host, Slice, Spike};
 use model::slice::SliceKind;

@@ -1,11 +1,11 @@
 //! What each CPU did in a window, for pictures: one track per CPU, one stretch per context.
 
-use super::kernel_functions::softirq;
 use super::path::per_cpu;
 use super::spans::Spans;
 use super::state::{Hard, RunningContext, stretches};
 use super::tasks::Tasks;
 use crate::event::{Named, Vector, What};
+use crate::kernel_functions::softirq;
 use crate::window::Window;
 use model::units::{Cpu, Nanos};
 

@@ -4,9 +4,9 @@
 //! include/trace/events/{irq,ipi,csd,timer}.h.
 
 use super::case::{Case, Cause};
-use super::kernel_functions::{is_core_timer, named};
 use super::state::Hard;
 use crate::event::{Named, Vector, What};
+use crate::kernel_functions::{is_core_timer, named};
 use model::run::Who;
 use model::slice::SliceKind;
 use model::units::Cpu;

@@ -9,9 +9,10 @@
 //! (`ftrace_trace_stack`).
 
 use super::case::Case;
-use super::kernel_functions::{is_lock_helper, is_scheduler, passes_time};
 use crate::event::Task;
-use crate::irq_enable_site::{interrupted, is_entry, outward};
+use crate::irq_enable_site::{interrupted, outward};
+use crate::kernel_functions::is_entry;
+use crate::kernel_functions::{is_lock_helper, is_scheduler, passes_time};
 
 /// What the interrupt that woke the thread found.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,14 +9,15 @@
 //! Sources: include/linux/irqflags.h, kernel/trace/trace_preemptirq.c.
 
 use super::case::{Case, Cause, Stop};
-use super::kernel_functions::{is_lock_helper, named};
 use super::own::MAX_BOUNDED_NS;
 use super::spans::Spans;
 use super::tasks::is_stopper;
 use super::virtual_machine::is_virtual;
 use super::{spinning, stopper};
 use crate::event::{Named, What};
-use crate::irq_enable_site::{interrupted, is_entry};
+use crate::irq_enable_site::interrupted;
+use crate::kernel_functions::is_entry;
+use crate::kernel_functions::{is_lock_helper, named};
 use model::slice::SliceKind;
 
 /// Interrupts that were pending together follow each other with nothing but the way out of one and

@@ -21,7 +21,6 @@ mod inherited;
 mod interrupted;
 mod inversion;
 mod irqs_off;
-mod kernel_functions;
 mod machine_stall;
 mod own;
 mod path;
@@ -43,10 +42,10 @@ pub mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub use crate::kernel_functions::softirq;
 pub use corroboration::{BlamedPlace, Corroboration, corroborate, needs_corroboration};
 pub use cpu_tracks::{CpuTrack, TrackContext, TrackSpan, cpu_tracks};
 pub use explain::explain;
-pub use kernel_functions::softirq;
 pub use own::Cost;
 pub use preempt_off::NOT_PREEMPTED;
 pub use why::is_outside;

@@ -7,8 +7,8 @@
 //! kernel/entry/common.c.
 
 use super::case::{Case, Cause};
-use super::kernel_functions::is_core_timer;
 use super::state::{Hard, RunningContext, Stretch};
+use crate::kernel_functions::is_core_timer;
 use model::run::Run;
 use model::slice::SliceKind;
 use model::units::Nanos;

@@ -11,10 +11,10 @@
 use super::case::{Case, Cause};
 use super::inherited;
 use super::interrupted::{Found, found, working};
-use super::kernel_functions::named;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
+use crate::kernel_functions::named;
 use model::run::Who;
 use model::slice::SliceKind;
 

@@ -13,12 +13,12 @@
 
 use super::case::{Case, Cause};
 use super::interrupted::{Found, found, working};
-use super::kernel_functions::{is_entry_code, is_lock_helper, is_scheduler, named};
 use super::spans::Spans;
 use super::spinning;
 use super::state::Stretch;
 use super::tasks::who;
 use crate::event::{Named, Task, What};
+use crate::kernel_functions::{is_entry_code, is_lock_helper, is_scheduler, named};
 use model::slice::SliceKind;
 use model::units::Cpu;
 use model::vocabulary::Preempt;

@@ -13,10 +13,10 @@
 use std::collections::BTreeMap;
 
 use super::case::{Case, Cause};
-use super::kernel_functions::{is_lock_helper, passes_time, spins_for_lock, unlocks_raw};
 use super::state::stretches;
 use super::tasks::is_stopper;
 use crate::event::{Named, What};
+use crate::kernel_functions::{is_lock_helper, passes_time, spins_for_lock, unlocks_raw};
 use model::run::Who;
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};

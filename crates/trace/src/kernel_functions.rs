@@ -6,7 +6,7 @@
 use model::run::Who;
 
 /// Takes or lets go of locks, or switches interrupts, for whoever called it.
-pub(super) fn is_lock_helper(function: &str) -> bool {
+pub(crate) fn is_lock_helper(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     let raw = [
         "raw_spin_",
@@ -38,7 +38,7 @@ pub(super) fn is_lock_helper(function: &str) -> bool {
 }
 
 /// Switches threads, or asks whether to.
-pub(super) fn is_scheduler(function: &str) -> bool {
+pub(crate) fn is_scheduler(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     let starts =
         ["schedule", "preempt_schedule", "dynamic_preempt_schedule", "dynamic_cond_resched", "ttwu_"];
@@ -57,7 +57,7 @@ pub(super) fn is_scheduler(function: &str) -> bool {
 
 /// The way out of an interrupt or a system call: what was interrupted lies below it, or is user
 /// space.
-pub(super) fn is_entry_code(function: &str) -> bool {
+pub(crate) fn is_entry_code(function: &str) -> bool {
     let starts = ["irqentry_exit", "raw_irqentry_exit", "exit_to_user_mode", "syscall_exit", "sysvec_"];
     starts.iter().any(|prefix| function.starts_with(prefix))
         || ["asm_", "el0", "el1", "do_el0", "ret_to_user", "ret_from_fork", "arm64_preempt_schedule_irq"]
@@ -70,7 +70,7 @@ pub(super) fn is_entry_code(function: &str) -> bool {
 
 /// Only passes the time, or tells it, for the function that called it: whoever was found there is
 /// its caller.
-pub(super) fn passes_time(function: &str) -> bool {
+pub(crate) fn passes_time(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     // Calls by address go through thunks (arch/x86/lib/retpoline.S).
     if bare.starts_with("x86_indirect_") || bare.starts_with("x86_return_thunk") {
@@ -99,7 +99,7 @@ pub(super) fn passes_time(function: &str) -> bool {
 /// Spins until another CPU gives a lock free; with every lock that has no slow path of its own, on
 /// an architecture whose fast path waits in place, its taking does too (kernel/locking/qspinlock.c,
 /// qrwlock.c; arch/riscv, arch/arm).
-pub(super) fn spins_for_lock(function: &str, machine: &str) -> bool {
+pub(crate) fn spins_for_lock(function: &str, machine: &str) -> bool {
     let slow = matches!(
         function,
         "native_queued_spin_lock_slowpath"
@@ -125,14 +125,14 @@ pub(super) fn spins_for_lock(function: &str, machine: &str) -> bool {
 }
 
 /// Ends with giving a raw lock free (kernel/locking/spinlock.c).
-pub(super) fn unlocks_raw(function: &str) -> bool {
+pub(crate) fn unlocks_raw(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     ["raw_spin_unlock", "raw_read_unlock", "raw_write_unlock"].iter().any(|prefix| bare.starts_with(prefix))
 }
 
 /// The functions that the kernel's own timers call: waking, ticking, bandwidth. None of them works
 /// for long.
-pub(super) fn is_core_timer(function: &str) -> bool {
+pub(crate) fn is_core_timer(function: &str) -> bool {
     matches!(
         function,
         "hrtimer_wakeup"
@@ -167,17 +167,86 @@ pub fn softirq(vec: u8) -> &'static str {
 }
 
 /// Whether timers expire in that softirq.
-pub(super) fn is_timer_softirq(vec: u8) -> bool {
+pub(crate) fn is_timer_softirq(vec: u8) -> bool {
     matches!(vec, 1 | 8)
 }
 
 /// Puts `function [module]` into its two fields.
-pub(super) fn named(who: Who, function: &str) -> Who {
+pub(crate) fn named(who: Who, function: &str) -> Who {
     let (function, module) = match function.split_once(" [") {
         Some((function, module)) => (function, module.trim_end_matches(']')),
         None => (function, ""),
     };
     Who { function: function.to_owned(), module: module.to_owned(), ..who }
+}
+
+/// Whether it is the entry code of an interrupt, which saves the registers.
+pub fn is_entry(name: &str) -> bool {
+    // arch/x86/include/asm/idtentry.h; before Linux 5.8, entry_64.S; with FRED, entry_64_fred.S.
+    let x86 = name.starts_with("asm_sysvec_")
+        || matches!(
+            name,
+            "asm_common_interrupt" | "asm_exc_xen_hypervisor_callback" | "apic_timer_interrupt"
+        )
+        || name.starts_with("asm_fred_entrypoint_");
+    // arch/arm64/kernel/entry.S; the names without a suffix are those before Linux 5.14.
+    let arm =
+        matches!(name, "el1h_64_irq" | "el1t_64_irq" | "el1h_64_fiq" | "el1t_64_fiq" | "el1_irq" | "el0_irq")
+            || (name.starts_with("el0t_") && (name.ends_with("_irq") || name.ends_with("_fiq")));
+    x86 || arm
+}
+
+/// Functions that are called with interrupts off and let them in with next to their last
+/// instructions: an interrupt in one can have come only then (include/linux/spinlock_api_smp.h,
+/// rwlock_api_smp.h).
+const UNLOCKS: [&str; 6] = [
+    "_raw_spin_unlock_irq",
+    "_raw_spin_unlock_irqrestore",
+    "_raw_read_unlock_irq",
+    "_raw_read_unlock_irqrestore",
+    "_raw_write_unlock_irq",
+    "_raw_write_unlock_irqrestore",
+];
+
+/// Functions that are entered with interrupts off and let them in, and then do something short:
+/// where no code can be read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the last
+/// name since Linux 6.10.
+const OPENERS: [&str; 4] = ["finish_task_switch", "preempt_schedule_irq", "__do_softirq", "handle_softirqs"];
+
+/// Functions in which an idle CPU lets interrupts in: waiting for one is not keeping it waiting.
+const IDLE: [&str; 17] = [
+    "acpi_idle_do_entry",
+    "acpi_idle_enter",
+    "acpi_safe_halt",
+    "arch_cpu_idle",
+    "cpu_do_idle",
+    "cpu_idle_poll",
+    "cpu_startup_entry",
+    "cpuidle_enter_state",
+    "default_idle",
+    "default_idle_call",
+    "do_idle",
+    "intel_idle",
+    "intel_idle_irq",
+    "mwait_idle",
+    "poll_idle",
+    "pv_native_safe_halt",
+    "native_safe_halt",
+];
+
+/// Whether interrupts are let in there whatever the place in it.
+pub fn enables_irqs_at_end(function: &str) -> bool {
+    UNLOCKS.contains(&function)
+}
+
+/// Whether the name alone must do, and does.
+pub fn enables_irqs(function: &str) -> bool {
+    enables_irqs_at_end(function) || OPENERS.contains(&function)
+}
+
+/// Whether it is a place where a CPU idles.
+pub fn is_idle_function(function: &str) -> bool {
+    IDLE.contains(&function)
 }
 
 #[cfg(test)]
