@@ -82,7 +82,7 @@ pub struct Audit {
     pub schema: &'static str,
     /// What the machine is judged for.
     pub profile: &'static str,
-    /// The CPUs that matter, as a list.
+    /// The audited CPUs, as a list.
     pub cpus: String,
     /// How they were chosen.
     pub chosen: CpuSelection,

@@ -162,7 +162,7 @@ pub struct Detected<T> {
 }
 
 impl<T> Detected<T> {
-    /// Goes on only if there can be no more of it.
+    /// Returns early unless there can be no more of it.
     pub fn and_no_more(&self) -> Result<(), Judgement> {
         self.hidden.clone().map_or(Ok(()), Err)
     }
@@ -229,7 +229,7 @@ const AREA_OF_PATH: &[(&str, TunedArea)] = &[
     ("/snd_hda_intel/", TunedArea::Devices),
 ];
 
-/// What nobody sets.
+/// Files that cannot be set.
 const READ_ONLY: &[&str] =
     &["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version", "/proc/sys/kernel/arch"];
 

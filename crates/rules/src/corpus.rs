@@ -2,7 +2,7 @@
 //! something is changed.
 //!
 //! A machine is a folder of `tests/corpus`: a capture, or `edits.txt` to the well-set machine.
-//! Beside it stand the verdicts, one file per purpose, `PROFILE.txt` or `PROFILE@CPUS.txt`;
+//! Next to it are the verdicts, one file per purpose, `PROFILE.txt` or `PROFILE@CPUS.txt`;
 //! `ONBEAT_GOLDEN=write` writes them again.
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ mod tests {
         }
     }
 
-    /// The machine with no more of its configuration than the options whose names stand in the
+    /// The machine with no more of its configuration than the options whose names occur in the
     /// source: the rest, ten thousand lines, is never asked for and takes its time to go through.
     fn short(mut machine: Machine, asked: &BTreeSet<String>) -> Machine {
         for (path, seen) in &mut machine.answers {

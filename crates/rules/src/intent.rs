@@ -1,4 +1,4 @@
-//! What a machine is for: the profile, and the CPUs that matter.
+//! What a machine is for: the profile, and the audited CPUs.
 
 use serde::Serialize;
 
@@ -52,13 +52,13 @@ impl Keyword for Profile {
 pub struct Intent {
     /// What it is for.
     pub profile: Profile,
-    /// The CPUs that matter; none where it is not known which CPUs there are.
+    /// The audited CPUs; none where it is not known which CPUs there are.
     pub cpus: CpuSet,
     /// How they were chosen: `--cpus`, `isolated`, or `all`.
     pub chosen: CpuSelection,
 }
 
-/// How the CPUs that matter were chosen.
+/// How the audited CPUs were chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuSelection {
@@ -104,7 +104,7 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
 mod tests {
     use crate::fixture::Machine;
 
-    /// The CPUs that matter after some edits to the well-set machine, and how they were chosen.
+    /// The audited CPUs after some edits to the well-set machine, and how they were chosen.
     fn check(edits: &str, expected: &str) {
         let mut machine = Machine::base();
         machine.edit(edits);

@@ -4,7 +4,7 @@
 //! debugfs tells, where the kernel describes interrupts there and we may look; else the names of
 //! handlers have to do: drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and
 //! drivers/scsi/virtio_scsi.c name those of queues that the kernel spreads, arch/x86/kernel/time.c
-//! the timer that it lets nobody move, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those
+//! the timer that cannot be moved, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those
 //! of each CPU's timer.
 
 use crate::judgement::Judgement;
@@ -16,11 +16,11 @@ use model::units::CpuSet;
 /// Who decides where an interrupt goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IrqKind {
-    /// Whoever writes its affinity.
+    /// The user, by writing its affinity.
     Movable,
     /// The kernel, for the queues of a device.
     Managed,
-    /// Nobody: each CPU has its own, or the kernel refuses.
+    /// Fixed: each CPU has its own, or the kernel refuses.
     PerCpu,
 }
 

@@ -67,7 +67,7 @@ fn unread_set(cpusets: &Cpusets) -> Option<Judgement> {
     })
 }
 
-/// Goes on only if all control groups could be looked at.
+/// Returns early with `unknown` unless all control groups could be read.
 pub fn all_readable(groups: &Groups) -> Result<(), Judgement> {
     match groups.missed {
         0 => Ok(()),
@@ -79,7 +79,7 @@ pub fn all_readable(groups: &Groups) -> Result<(), Judgement> {
     }
 }
 
-/// Goes on only if the control groups told which CPUs they set apart.
+/// Returns early with `unknown` unless it could be read which CPUs the control groups isolate.
 pub fn readable(groups: &Groups) -> Result<(), Judgement> {
     match &groups.cpusets {
         None | Some(Cpusets { balanced: Fact::Known(true), .. }) => {}

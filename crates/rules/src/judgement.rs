@@ -75,7 +75,7 @@ impl Keyword for Severity {
     }
 }
 
-/// What a rule says of a machine. Empty words stand for those of the rule's record.
+/// What a rule says of a machine. Empty fields take those of the rule's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// What came of it.
@@ -95,7 +95,7 @@ pub struct Judgement {
     pub persistence: Option<Persistence>,
 }
 
-/// A judgement; one that ends the matter early, because something is not known or not applicable,
+/// A judgement; one that returns early, because something is not known or not applicable,
 /// is an `Err`.
 pub type Judged = Result<Judgement, Judgement>;
 
@@ -122,7 +122,7 @@ impl Judgement {
         Judgement::new(AuditVerdict::Fail, value, "")
     }
 
-    /// Cannot be told; why not, and what would help.
+    /// Cannot be determined; why not, and what would help.
     pub fn unknown(reason: impl Into<String>) -> Judgement {
         Judgement::new(AuditVerdict::Unknown, "", reason)
     }

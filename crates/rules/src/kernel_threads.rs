@@ -53,7 +53,7 @@ pub fn base_name(thread: &Thread) -> String {
     comm.clone()
 }
 
-/// Goes on only if all threads could be read.
+/// Returns early unless all threads could be read.
 pub fn require_complete(threads: &Threads) -> Result<(), Judgement> {
     match threads.complete {
         true => Ok(()),

@@ -10,7 +10,7 @@ use crate::view::MachineView;
 use facts::Fact;
 use model::units::CpuSet;
 
-/// Those of the CPUs that matter over which load is balanced; unknown where that could be any of
+/// Those of the audited CPUs over which load is balanced; unknown where that could be any of
 /// them.
 pub fn balanced_cpus(machine: &MachineView) -> Result<CpuSet, Judgement> {
     const BOOT: &str = "/sys/devices/system/cpu/isolated";
@@ -35,7 +35,7 @@ pub fn is_off(machine: &MachineView) -> bool {
     balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty())
 }
 
-/// The CPUs that matter isolated from the boot on, and no interrupt sent there by another word.
+/// The audited CPUs isolated from the boot on, and no interrupt sent there by another word.
 pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
     let boot = Remedy::from(Change::cmdline_add(isolcpus(machine)));
     let asked = machine.facts().cmdline.known().and_then(|cmdline| cmdline.value("irqaffinity"));
@@ -48,8 +48,8 @@ pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
     }
 }
 
-/// The word that isolates the CPUs that matter, beside those that are isolated, with the flags that
-/// are given.
+/// The parameter that isolates the audited CPUs and those that are isolated already, with the flags
+/// that are given.
 fn isolcpus(machine: &MachineView) -> String {
     let facts = machine.facts();
     let given = facts.cmdline.known().and_then(|cmdline| cmdline.values("isolcpus").next());

@@ -60,8 +60,8 @@ pub fn join(users: &str, unit: &str) -> Remedy {
     )
 }
 
-/// The judgement of whoever needs no limit for having a capability: only users can lack something
-/// then, and only sound is played by users for sure. `nobody` is the judgement where it lacks it.
+/// The judgement for a process that has a capability and needs no limit: only users can lack one
+/// then, and only the audio profile is certain to have users. `nobody` is for no user having it.
 pub fn judge_privileged(
     machine: &MachineView,
     capability: &str,

@@ -6,7 +6,7 @@
 use super::words::truncate;
 use facts::cmdline::{Cmdline, Param, parse_cmdline, same_name};
 
-/// Parameters that may stand there more than once, because each adds to those before it or sets
+/// Parameters that may be given more than once, because each adds to those before it or sets
 /// another thing.
 const ADD_UP: &[&str] = &[
     "acpi",
@@ -61,8 +61,8 @@ const ADD_UP: &[&str] = &[
     "video",
 ];
 
-/// Names that begin so belong to the programs of the initial RAM disk and to init, which take lists
-/// of them.
+/// Names with these prefixes belong to the programs of the initial RAM disk and to init, which take
+/// lists of them.
 const OF_PROGRAMS: &[&str] = &[
     "rd.",
     "rd_",
@@ -108,7 +108,7 @@ pub fn is_given(cmdline: &Cmdline, word: &str) -> bool {
     }
 }
 
-/// What stands there in the place that a word is to have: the same parameter with other values.
+/// What is given in the place that a word is to have: the same parameter with other values.
 pub fn other_values(cmdline: &Cmdline, word: &str) -> Vec<String> {
     let Some(wanted) = param(word) else { return Vec::new() };
     // Of these the kernel takes the first, and refuses the second.

@@ -6,15 +6,15 @@ use super::parameters::{as_written, is_given, is_present, other_values};
 use crate::change::Persistence;
 use facts::cmdline::Cmdline;
 
-/// What is to be done: each part of it, in one of its ways. Empty stands for the rule's usual
-/// remedy.
+/// What is to be done: each part of it, in one of its alternatives. Empty stands for the rule's
+/// usual remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remedy {
     /// Each has to be done.
     pub parts: Vec<Part>,
 }
 
-/// Ways to the same end, the best first; none stands for the rule's usual remedy.
+/// Alternatives to the same end, the best first; none stands for the rule's usual remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// One of them is enough.

@@ -116,7 +116,7 @@ fn a_machine_that_tells_nothing_passes_in_nothing() {
     }
 }
 
-/// Whether any single text that is refused makes a rule pass that did not: whoever cannot read must
+/// Refusing any single text must not make a rule pass that did not: what cannot be read must
 /// not say yes.
 #[test]
 fn silence_makes_nothing_pass() {

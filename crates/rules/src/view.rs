@@ -1,7 +1,7 @@
-//! A machine before its judge: typed access to what was read, and the conditions that rules share.
+//! A machine as a rule sees it: typed access to what was read, and the conditions that rules share.
 //!
-//! Each accessor ends the matter with an unknown where a text was refused, malformed or, unless the
-//! rule asks otherwise, absent; a rule goes on with `?` and cannot take silence for a pass.
+//! Each accessor returns early with `unknown` where a text was refused, malformed or, unless the
+//! rule asks otherwise, absent; with `?` a rule cannot treat missing data as a pass.
 
 use std::cell::Cell;
 
@@ -52,7 +52,7 @@ impl<'a> MachineView<'a> {
         &self.survey.facts
     }
 
-    /// The CPUs that matter.
+    /// The audited CPUs: those that `--cpus` names, else the isolated ones, else all.
     pub fn cpus(&self) -> &'a CpuSet {
         self.asked_cpus.set(true);
         &self.intent.cpus
@@ -173,7 +173,7 @@ impl<'a> MachineView<'a> {
         series(release).ok_or_else(|| Judgement::unknown(format!("the release {release} has no series")))
     }
 
-    /// Goes on only where some CPUs are to be kept from the others' work.
+    /// Returns early unless some CPUs are to be kept from the others' work.
     pub fn require_isolation(&self) -> Result<(), Judgement> {
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
         match self.intent.chosen {
@@ -197,7 +197,7 @@ impl<'a> MachineView<'a> {
         Ok(if free.is_empty() { others } else { free })
     }
 
-    /// Goes on only on x86.
+    /// Returns early unless the machine is x86.
     pub fn require_x86(&self) -> Result<(), Judgement> {
         let machine = self.known(&self.facts().machine, "/proc/sys/kernel/arch")?;
         match machine.as_str() {

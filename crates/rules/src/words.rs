@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::units::{Cpu, CpuSet};
 
-/// So many characters of a list are shown; the value of a finding has at most some 300.
+/// The most characters of a list that are shown; the value of a finding has at most some 300.
 const MAX_CHARS: usize = 160;
 
 /// Names once each, in their order, and how many more there are: `acpi, eth0 and 3 more`.

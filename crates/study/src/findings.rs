@@ -42,7 +42,7 @@ impl Findings {
     /// Takes back what all spikes together do not bear out, and says what the hypervisor took; to be called once all are
     /// there.
     pub fn settle(&self, host: &Host, spike: &mut Spike) {
-        self.tally.doubts().settle(host, spike);
+        self.tally.corroboration().settle(host, spike);
         steal::attribute(host, &self.stolen, spike);
     }
 

@@ -41,7 +41,7 @@ impl<'a> RunContext<'a> {
 pub struct StealInterval {
     /// Which CPU.
     pub cpu: Cpu,
-    /// Its begin.
+    /// Its start.
     pub from: Nanos,
     /// Its end.
     pub to: Nanos,
@@ -80,7 +80,7 @@ impl SliceContext<'_> {
         names.contains(&function).then_some(function)
     }
 
-    /// Whether the slice is of the thread that came late.
+    /// Whether the slice is of the thread that woke late.
     pub fn is_victim(&self) -> bool {
         self.slice.who.pid != 0 && self.slice.who.pid == self.spike.victim.pid
     }

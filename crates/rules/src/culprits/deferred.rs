@@ -11,9 +11,9 @@ use model::run;
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// Threads that are told apart of what is only judged when the run is over.
+/// The most culprits that are distinguished in what is judged only when the run is over.
 const MAX_GROUPS: usize = 16;
-/// The name of those that are not told apart any more.
+/// The name of those that are no longer distinguished.
 pub(super) const POOLED: &str = "many others";
 
 /// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.

@@ -1,4 +1,4 @@
-//! Other threads of the fair scheduler, where the one that came late is one too.
+//! Other threads of the fair scheduler, where the one that woke late is one too.
 
 use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};

@@ -13,11 +13,11 @@ use model::slice::SliceKind;
 use model::text::several;
 use model::units::Nanos;
 
-/// Functions, and observations, that are told apart; the rest is one more of each.
+/// Functions, and observations, that are counted separately; the rest is one more of each.
 const MAX_KEYS: usize = 32;
-/// Observations that are told.
+/// Observations in the ranking.
 const MAX_EVIDENCE: usize = 5;
-/// Functions that are told.
+/// Functions in the ranking.
 const MAX_FUNCTIONS: usize = 8;
 /// Times of spikes that are kept for the period.
 const MAX_TIMES: usize = 1000;
@@ -37,7 +37,7 @@ pub struct CulpritGroup {
     modules: BTreeMap<String, String>,
     evidence: BTreeMap<String, u64>,
     other_evidence: u64,
-    /// When its spikes ended, with their numbers: the first so many.
+    /// When its spikes ended, with their numbers: the first `MAX_TIMES`.
     times: Vec<(u64, Nanos)>,
 }
 

@@ -60,7 +60,7 @@ pub fn fallback_name(slice: &Slice) -> String {
     told.unwrap_or_else(|| kind_name(slice.kind.known()).to_owned())
 }
 
-/// What takes the time of slices that are nobody's.
+/// What takes the time of slices that no event attributes.
 fn kind_name(kind: Option<SliceKind>) -> &'static str {
     match kind {
         Some(SliceKind::Switch) => "the way from the waking to the switch",

@@ -1,4 +1,4 @@
-//! The thread that came late was still running.
+//! The thread that woke late was still running.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::SCHED7;

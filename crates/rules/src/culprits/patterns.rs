@@ -7,9 +7,9 @@
 use model::units::{Cpu, Nanos};
 use stats::time::{period, period_name};
 
-/// At most so many spikes are compared with each other.
+/// The most spikes that are compared with each other.
 pub const MAX_SPIKES: usize = 4096;
-/// At most so many are searched for a period.
+/// The most times that are searched for a period.
 const MAX_TIMES: usize = 1000;
 /// Spikes that end closer together than this are one for the search of a period.
 const MIN_SEPARATION: Nanos = Nanos::MILLI;
@@ -51,9 +51,9 @@ pub struct Recurrence {
     pub period_s: f64,
     /// Its standard error.
     pub se_s: f64,
-    /// How many recur,
+    /// How many recur.
     pub members: usize,
-    /// of so many.
+    /// How many were looked at.
     pub among: usize,
     /// Whether there were more, which were not looked at.
     pub cut: bool,
@@ -103,7 +103,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Of spikes in any order, on so many measured CPUs.
+    /// Of spikes in any order, on this number of measured CPUs.
     pub fn of(spans: &[SpikeSpan], cpus: usize, resolution: Nanos) -> Patterns {
         let mut spans = spans.to_vec();
         spans.truncate(MAX_SPIKES);
@@ -182,8 +182,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_times_are_too_strange(times in prop::collection::vec((0u32..4, any::<i64>(), any::<i64>(), any::<i64>()), 0..40)) {
-            let spans: Vec<SpikeSpan> = times.iter().map(|&(cpu, from, to, ns)| span(cpu, from, to, ns)).collect();
+        fn no_times_are_too_strange(
+            times in prop::collection::vec((0u32..4, any::<i64>(), any::<i64>(), any::<i64>()), 0..40),
+        ) {
+            let spans: Vec<SpikeSpan> =
+                times.iter().map(|&(cpu, from, to, ns)| span(cpu, from, to, ns)).collect();
             let found = Patterns::of(&spans, 4, Nanos(1000));
             for one in &spans {
                 prop_assert!(found.cpus_at_once(one) <= 4);

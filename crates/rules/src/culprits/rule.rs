@@ -6,7 +6,7 @@ use crate::knob::{EvidenceKind, Source};
 use model::keyword::Word;
 use model::slice::SliceKind;
 
-/// A way in which time is taken from a task, told by events.
+/// A way in which time is taken from a task, detected from events.
 pub struct CulpritRule {
     /// Names what is found, never the cure, in kebab case; the file's name with `-` for `_`.
     pub id: &'static str,
@@ -14,7 +14,7 @@ pub struct CulpritRule {
     pub title: &'static str,
     /// What it looks like in a timeline.
     pub signature: &'static str,
-    /// How it is told apart from its neighbours, and what cannot be seen.
+    /// How it is distinguished from its neighbours, and what cannot be seen.
     pub detection: &'static str,
     /// What to do, without full stop.
     pub remedy: &'static str,

@@ -75,7 +75,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joined_they_are_a_set(a in prop::collection::btree_set(0u64..5_000, 0..200), b in prop::collection::btree_set(0u64..5_000, 0..200)) {
+        fn merged_they_are_a_set(
+            a in prop::collection::btree_set(0u64..5_000, 0..200),
+            b in prop::collection::btree_set(0u64..5_000, 0..200),
+        ) {
             let mut joined = of(a.iter().copied());
             prop_assert_eq!(joined.count(), a.len() as u64);
             joined.merge(&of(b.iter().copied()));

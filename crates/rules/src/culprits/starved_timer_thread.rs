@@ -39,13 +39,13 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// The kernel's priority of ktimers, SCHED_FIFO 1, unless somebody raised it.
+/// The kernel's priority of ktimers, SCHED_FIFO 1, unless it was raised.
 const KTIMERS: i32 = 98;
 
 fn matches(context: &SliceContext) -> Option<String> {
     let (who, slices) = (&context.slice.who, &context.spike.slices);
     let between = context.spike.victim.prio < who.prio && who.prio <= KTIMERS && !who.comm.is_empty();
-    // Equal slices are told apart by where they begin; a later one is by time or, with the same
+    // Equal slices are distinguished by where they start; a later one is by time or, with the same
     // time, by place.
     let place = slices.iter().position(|slice| slice == context.slice)?;
     let after = slices.iter().skip(place + 1).any(|slice| slice.who.comm.starts_with("ktimers/"));

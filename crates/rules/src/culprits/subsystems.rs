@@ -1,4 +1,4 @@
-//! From a function or module to what it belongs to, for whoever has to find out who called it.
+//! From a function or module to what it belongs to, for the reader who has to find its caller.
 //!
 //! By prefixes that the kernel's source uses for one subsystem alone; what is not here is not
 //! guessed.

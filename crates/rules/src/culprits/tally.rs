@@ -1,8 +1,8 @@
 //! From explained spikes to culprits, ranked by the time they took: one spike at a time, in bounded
 //! memory.
 //!
-//! Everything is accounted for: the culprits' times, the small change that is not worth a line, and
-//! what nothing explains sum to the latency of all spikes, as each spike's slices do.
+//! Everything is accounted for: the culprits' times, minor contributions that are not worth a line,
+//! and what nothing explains sum to the latency of all spikes, as each spike's slices do.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use model::slice::SliceKind;
 use model::units::Nanos;
 use trace::timeline;
 
-/// At most so many culprits are told apart; those beyond are pooled by kind.
+/// The most culprits that are distinguished; those beyond are pooled by kind.
 pub const MAX_GROUPS: usize = 512;
 /// The work that every wake-up has: such slices are a culprit only from this share of the latency
 /// on.
 const BOOKKEEPING: &[SliceKind] =
     &[SliceKind::Switch, SliceKind::ReturnToUser, SliceKind::TimerIrq, SliceKind::TimerSoftirq];
 const MIN_BOOKKEEPING_SHARE: f64 = 0.02;
-/// What takes less than this share of the latency is small change, whatever it is.
+/// What takes less than this share of the latency is minor contributions, whatever it is.
 const MIN_SHARE: f64 = 0.000_1;
-/// So many culprits, those that took most, are searched for a period.
+/// The number of culprits, by time taken, that are searched for a period.
 const MAX_PERIOD_SEARCHES: usize = 16;
 
 /// Counts spikes by what took their time.
@@ -43,7 +43,7 @@ pub struct SpikeTally {
     /// larger.
     unjudged: u64,
     /// What is weighed over all spikes of the run.
-    doubts: timeline::Corroboration,
+    corroboration: timeline::Corroboration,
     deferred: BTreeMap<timeline::BlamedPlace, Deferred>,
     /// The spikes that this is of, those with most at least.
     deferred_spikes: Vec<(timeline::BlamedPlace, SpikeSpan)>,
@@ -61,7 +61,7 @@ pub struct Ranking {
     pub unexplained: Nanos,
     /// What no event accounts for, whether a rule names it or not.
     pub all_unexplained: Nanos,
-    /// Switches, timer interrupts and small change, not worth a line.
+    /// Switches, timer interrupts and minor contributions, not worth a line.
     pub minor: Nanos,
     /// Slices whose culprit was pooled with others, because there were too many to tell apart.
     pub pooled: u64,
@@ -88,7 +88,7 @@ impl SpikeTally {
         let told = |slice| classify(&SliceContext { spike, slice, run: &run, patterns: &all });
         let found: Vec<Match> = spike.slices.iter().map(told).collect();
         self.spikes += 1;
-        self.doubts.note(host, spike);
+        self.corroboration.note(host, spike);
         self.latency = self.latency.saturating_add(spike.latency_ns.0.max(0));
         for (slice, found) in spike.slices.iter_mut().zip(found) {
             slice.rule = found.as_ref().map(|(rule, _)| rule.id.to_owned());
@@ -107,13 +107,8 @@ impl SpikeTally {
     }
 
     /// What is weighed over all spikes.
-    pub fn doubts(&self) -> &timeline::Corroboration {
-        &self.doubts
-    }
-
-    /// That alone, of a run that is over.
-    pub fn into_doubts(self) -> timeline::Corroboration {
-        self.doubts
+    pub fn corroboration(&self) -> &timeline::Corroboration {
+        &self.corroboration
     }
 
     /// Counts apart what is only judged when the run is over.
@@ -143,7 +138,10 @@ impl SpikeTally {
 
     /// The time that nothing bears out, by spike.
     fn rejected(&self) -> impl Iterator<Item = &SpikeSpan> {
-        self.deferred_spikes.iter().filter(|(place, _)| !self.doubts.believe(place)).map(|(_, span)| span)
+        self.deferred_spikes
+            .iter()
+            .filter(|(place, _)| !self.corroboration.believe(place))
+            .map(|(_, span)| span)
     }
 
     fn count(&mut self, slice: &run::Slice, found: Match, at: Nanos) {
@@ -190,7 +188,7 @@ impl SpikeTally {
         let mut minor = 0i64;
         let mut unexplained = self.unexplained;
         for (place, deferred) in &self.deferred {
-            match self.doubts.believe(place) {
+            match self.corroboration.believe(place) {
                 false => unexplained = unexplained.saturating_add(deferred.total()),
                 true => deferred.merge_into(&mut groups),
             }
@@ -320,7 +318,7 @@ mod tests {
         }
     }
 
-    /// What goes in comes out: as culprits, as small change, or as what nothing explains.
+    /// What goes in comes out: as culprits, as minor contributions, or as what nothing explains.
     fn whole(ranked: &Ranking) -> i64 {
         ranked.culprits.iter().map(|culprit| culprit.total_ns.0).sum::<i64>()
             + ranked.unexplained.0
@@ -464,13 +462,16 @@ mod tests {
                 "[a-z/0-9]{0,6}", -2i32..140, "[a-z_]{0,5}"), 0..6), 0i64..1000), 0..20))
         {
             let mut spikes: Vec<Spike> = made.iter().enumerate().map(|(n, (slices, unexplained))| {
-                let slices = slices.iter().map(|(kind, ns, comm, prio, function)| slice(kind, *ns, comm, *prio, function));
+                let slices = slices
+                    .iter()
+                    .map(|(kind, ns, comm, prio, function)| slice(kind, *ns, comm, *prio, function));
                 spike(n as i64 * 1_000_000, slices.collect(), *unexplained)
             }).collect();
             let ranked = rank_all(&mut spikes, &RunContext::of_machine(&Host::default()));
             prop_assert_eq!(whole(&ranked), ranked.latency.0);
             prop_assert!(ranked.culprits.windows(2).all(|pair| pair[0].total_ns >= pair[1].total_ns));
-            prop_assert!(ranked.culprits.iter().all(|culprit| culprit.evidence.len() <= 8 && culprit.functions.len() <= 8));
+            let bounded = |of: &run::Culprit| of.evidence.len() <= 8 && of.functions.len() <= 8;
+            prop_assert!(ranked.culprits.iter().all(bounded));
         }
     }
 }

@@ -105,7 +105,7 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all(legs.chain(hidden))
 }
 
-/// Whether what a manager starts may use the CPUs that matter.
+/// Whether what a manager starts may use the audited CPUs.
 fn may_use(machine: &MachineView, program: &'static str) -> Judged {
     let mut allowed = CpuSet::default();
     let mut there = false;

@@ -1,4 +1,4 @@
-//! Kinds of cores: whether the CPUs that matter are all alike.
+//! Kinds of cores: whether the audited CPUs are all alike.
 
 use super::per_cpu::PerCpuSetting;
 use super::sources::{CAPACITY, TOPOLOGY};
@@ -88,7 +88,8 @@ fn judge(machine: &MachineView) -> Judged {
 fn by_capacity(machine: &MachineView) -> Judged {
     let capacities = PerCpuSetting::of(machine, CAPACITIES, parse_u64);
     if capacities.is_absent() {
-        // Hybrid x86 shows its kinds, from 5.13 on; elsewhere silence is no sign of equals.
+        // Hybrid x86 shows its kinds, from 5.13 on; elsewhere a missing file does not show that all
+        // are equal.
         machine.require_x86().map_err(|_| {
             Judgement::unknown(
                 "/sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores are \

@@ -99,7 +99,7 @@ fn isolated(machine: &MachineView) -> Remedy {
     }
 }
 
-/// A partition in a group of a group from 6.7 on: it is valid beside groups that have the same
+/// A partition in a group of a group from 6.7 on: it is valid next to groups that have the same
 /// CPUs, and stays when systemd reads its units again (`Documentation/admin-guide/cgroup-v2.rst`,
 /// remote partitions).
 fn by_groups(root: &str, cpus: &CpuSet, remote: bool) -> String {

@@ -163,7 +163,7 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
     }
 }
 
-/// No CPU that matters has a governor.
+/// No audited CPU has a governor.
 fn without(machine: &MachineView) -> Judgement {
     match (machine.is_virtual(), machine.kconfig()) {
         (Err(untold), _) => untold,

@@ -113,7 +113,7 @@ fn left<'a>(cmdline: &'a Cmdline, config: Option<&Kconfig>) -> Vec<&'a Param> {
     KNOWN.iter().filter_map(acts).collect()
 }
 
-/// A parameter as it stands there, shortened.
+/// A parameter as it is written on the command line, shortened.
 fn excerpt(param: &Param) -> String {
     let value: String = param.value.iter().flat_map(|value| value.chars()).map(plain).take(28).collect();
     let dots = if param.value.as_ref().is_some_and(|value| value.chars().count() > 28) { "..." } else { "" };

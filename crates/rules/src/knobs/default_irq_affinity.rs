@@ -1,4 +1,4 @@
-//! The affinity that new interrupts begin with.
+//! The initial affinity of new interrupts.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PARAMETERS};
 use crate::change::{AdviceReason, Change, Persistence};

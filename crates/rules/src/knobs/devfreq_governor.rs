@@ -66,7 +66,7 @@ pub static KNOB: Knob = Knob {
 };
 
 fn judge(machine: &MachineView) -> Judged {
-    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean
+    // Where the CPUs cannot be read, nothing else of sysfs can: a missing file would mean
     // nothing.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let (least, most) = (rates(machine, MIN), rates(machine, MAX));

@@ -1,4 +1,4 @@
-//! The groups of everything else: whether they keep off the CPUs that matter.
+//! The groups of everything else: whether they keep off the audited CPUs.
 
 use super::sources::{CGROUP_V2, ISOLATION};
 use crate::change::AdviceReason;

@@ -222,7 +222,7 @@ fn too_deep(
         .fix(shallow(machine, budget, &cpus, states))
 }
 
-/// No CPU that matters shows a state: then the architecture's own halt is all there is, if it is
+/// No audited CPU shows a state: then the architecture's own halt is all there is, if it is
 /// known why.
 fn without_states(machine: &MachineView) -> Judged {
     let driver = &machine.facts().cpuidle_driver;

@@ -1,4 +1,4 @@
-//! The tick of idle CPUs: whether each pause of a periodic loop stops it and each wakeup starts it
+//! The tick of idle CPUs: whether each pause of a periodic loop stops it and each wake-up starts it
 //! again.
 
 use super::sources::{IDLE_MENU_C, NO_HZ, PARAMETERS, RT_CONFIG};

@@ -1,4 +1,4 @@
-//! Affinity of interrupts: whether devices interrupt the CPUs that matter.
+//! Affinity of interrupts: whether devices interrupt the audited CPUs.
 
 use super::sources::{IRQ_AFFINITY, ISOLATION, PER_CPU_KTHREADS};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -72,7 +72,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Where an interrupt is with regard to the CPUs that matter.
+/// Where an interrupt is with regard to the audited CPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// It comes there.
@@ -93,7 +93,7 @@ fn judge(machine: &MachineView) -> Judged {
     let named = |wanted: Place| {
         truncate_list(placed.iter().filter(|(place, _)| *place == wanted).map(|(_, irq)| handler_names(irq)))
     };
-    // The CPUs that matter and are touched by one of a place.
+    // The audited CPUs that interrupts of a place reach.
     let cpus = |wanted: Place| {
         let sets = placed.iter().filter(|(place, _)| *place == wanted).map(|(place, irq)| match place {
             Place::Allowed => &irq.allowed,

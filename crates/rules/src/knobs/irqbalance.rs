@@ -130,7 +130,7 @@ fn told(machine: &MachineView) -> Result<Banned, Judgement> {
     }
 }
 
-/// The CPUs that it leaves alone, by each way in which a version may take what it was told.
+/// The CPUs that it leaves alone, by each way in which a version may interpret its settings.
 fn ways(machine: &MachineView, told: &Banned) -> Result<Vec<CpuSet>, Judgement> {
     let mut ways = Vec::new();
     match &told.list {

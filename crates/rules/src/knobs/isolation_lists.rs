@@ -167,7 +167,7 @@ impl Lists {
 }
 
 impl Lists {
-    /// Looks for CPUs that the kernel did not isolate as it was told to: it may have no such
+    /// Looks for CPUs that the kernel did not isolate as its command line asks: it may have no such
     /// parameter, or refuse two lists that differ, as it did before 5.18.
     fn fulfilled(&mut self, machine: &MachineView, possible: &CpuSet) {
         let facts = machine.facts();

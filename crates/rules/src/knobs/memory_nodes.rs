@@ -1,4 +1,4 @@
-//! Memory nodes: whether the CPUs that matter have their memory in one place.
+//! Memory nodes: whether the audited CPUs have their memory in one place.
 
 use super::sources::{NUMA, TOPOLOGY};
 use crate::change::AdviceReason;

@@ -157,7 +157,8 @@ fn by_vector(machine: &MachineView, cmdline: &Cmdline) -> Vec<String> {
     let values = cmdline.values("mitigations");
     let off: Vec<&str> = match machine.series() {
         Ok(series) if series < (6, 17) => {
-            // A value that it does not know is refused as a whole, and the one before it stands.
+            // A value that it does not know is refused as a whole, and the one before it stays in
+            // effect.
             let mut values = values;
             let known = values.rfind(|value| matches!(*value, "off" | "auto" | "auto,nosmt"));
             known.filter(|value| *value == "off").into_iter().collect()

@@ -108,7 +108,7 @@ mod zone_reclaim;
 
 use crate::knob::Knob;
 
-/// Every knob, in the alphabet's order: findings keep it.
+/// Every knob, in alphabetical order, which findings keep.
 pub static ALL: &[&Knob] = &[
     &cgroup_cpuset::KNOB,
     &clocksource::KNOB,

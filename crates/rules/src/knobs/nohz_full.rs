@@ -71,7 +71,7 @@ fn judge(machine: &MachineView) -> Judged {
     let facts = machine.facts();
     let online = machine.known(&facts.online, "/sys/devices/system/cpu/online")?;
     let (list, built) = match &facts.nohz_full {
-        // The file comes with the option; beside it is that of the CPUs online, which could be
+        // The file comes with the option; next to it is that of the CPUs online, which could be
         // read.
         Fact::Absent => (Default::default(), false),
         list => (machine.known(list, LIST)?.and(online), true),

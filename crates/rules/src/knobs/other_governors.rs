@@ -1,5 +1,5 @@
-//! Frequency governors beside the one in use: whether a write somewhere can make the clock follow
-//! the load.
+//! Frequency governors other than the one in use: whether a write somewhere can make the clock
+//! follow the load.
 
 use std::collections::BTreeMap;
 

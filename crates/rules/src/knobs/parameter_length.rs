@@ -1,4 +1,4 @@
-//! The length of the command line, which the kernel cuts off in silence.
+//! The length of the command line, which the kernel truncates without an error.
 
 use super::sources::PARAMETERS;
 use crate::change::AdviceReason;
@@ -42,7 +42,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Below so many free bytes the next list may not fit.
+/// With fewer free bytes than this the next list may not fit.
 const SPARE: usize = 128;
 
 fn judge(machine: &MachineView) -> Judged {

@@ -124,7 +124,7 @@ fn without_policy(machine: &MachineView) -> Judgement {
 }
 
 fn has_devices(machine: &MachineView) -> Result<bool, Judgement> {
-    // Where the CPUs are not told, neither is anything else of sysfs: its silence would mean
+    // Where the CPUs cannot be read, nothing else of sysfs can: a missing file would mean
     // nothing.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     Ok(machine.parsed(DEVICES, |names| Ok(!names.trim().is_empty()))?.unwrap_or(false))

@@ -11,7 +11,7 @@ use crate::words::cpu_list;
 use facts::Fact;
 use model::units::{Cpu, CpuSet};
 
-/// One setting of the CPUs that matter.
+/// One setting of the audited CPUs.
 pub struct PerCpuSetting<T> {
     /// The setting where it is known.
     pub known: BTreeMap<Cpu, T>,
@@ -61,7 +61,7 @@ impl<T> PerCpuSetting<T> {
         self.known.is_empty() && self.trouble.is_none()
     }
 
-    /// Goes on only if the setting of every CPU is known.
+    /// Returns early unless the setting of every CPU is known.
     pub fn all_known(&self) -> Result<(), Judgement> {
         let (missing, pattern) = &self.missing;
         match &self.trouble {
@@ -81,7 +81,7 @@ impl<T> PerCpuSetting<T> {
     }
 }
 
-/// What each CPU that matters has several of, by the CPU and its own number: idle states, caches.
+/// What each audited CPU has several of, by the CPU and its own number: idle states, caches.
 pub type Numbered<T> = BTreeMap<(Cpu, u32), Result<T, Judgement>>;
 
 /// Takes the texts of a pattern whose wildcards are the CPU's number and a number of its own.

@@ -1,4 +1,4 @@
-//! RCU callbacks: whether they are taken off the CPUs that matter.
+//! RCU callbacks: whether they are taken off the audited CPUs.
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};

@@ -56,7 +56,7 @@ const NORMAL: &str = "/sys/kernel/rcu_normal";
 const EXPEDITED: &str = "/sys/kernel/rcu_expedited";
 
 fn judge(machine: &MachineView) -> Judged {
-    // A file that is not there is Tiny RCU's, for one CPU, or a kernel that nobody has seen: no
+    // A file that is not there is Tiny RCU's, for one CPU, or an unknown kernel's: no
     // telling which.
     let normal = machine.number_if_present(NORMAL)?.ok_or_else(|| unknown_absent(NORMAL))?;
     if normal != 0 {

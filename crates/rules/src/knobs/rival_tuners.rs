@@ -69,7 +69,7 @@ const SAVING: &[&str] = &[
 
 fn judge(machine: &MachineView) -> Judged {
     let there = active_tuners(machine.survey);
-    // irqbalance has a rule of its own, and is told what to leave alone.
+    // irqbalance has a rule of its own, and a list of CPUs to leave alone.
     let found: Vec<&Tuner> = there.found.iter().copied().filter(|rival| rival.name != "irqbalance").collect();
     let tuned = found.iter().any(|rival| rival.name == "tuned");
     let profile = if tuned { profile(machine) } else { Err(Judgement::not_applicable("tuned does not run")) };
@@ -99,7 +99,7 @@ fn contest(found: &[&Tuner]) -> Option<Judgement> {
     })
 }
 
-/// So many contested settings are named, the rest is counted.
+/// At most this many contested settings are named; the rest is counted.
 const SHOWN: usize = 3;
 
 /// Whether the profile of TuneD is fit for latency.

@@ -72,7 +72,7 @@ pub static KNOB: Knob = Knob {
 
 const PROGRAMS: &[&str] = &["rtkit-daemon"];
 
-/// Priority of the threads of interrupts, unless somebody changes it.
+/// Priority of the threads of interrupts, unless it was changed.
 const INTERRUPTS: u64 = 50;
 
 fn judge(machine: &MachineView) -> Judged {
@@ -102,7 +102,7 @@ fn helper_runs(machine: &MachineView) -> bool {
     !competing_tuners::running_programs(machine.survey, PROGRAMS).found.is_empty()
 }
 
-/// Says who has it already, where somebody has.
+/// Names the groups that limits.conf grants it to, if there are any.
 fn advised(machine: &MachineView, value: String) -> Judgement {
     let failed = Judgement::fail(value);
     match granted(machine, Item::RtPriority, |priority| priority > INTERRUPTS) {

@@ -81,8 +81,8 @@ fn judge(machine: &MachineView) -> Judged {
     )))
 }
 
-/// Goes on only if this kernel throttles: what it offers decides, its version only where debugfs is
-/// closed.
+/// Returns early unless this kernel throttles: what it offers decides, its version only where
+/// debugfs is closed.
 fn throttles(machine: &MachineView) -> Result<(), Judgement> {
     let groups = || machine.kconfig().map(|config| config.is_yes("RT_GROUP_SCHED"));
     let replaced = match &machine.facts().fair_servers {

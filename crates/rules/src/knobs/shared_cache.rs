@@ -73,7 +73,7 @@ fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let housekeeping = machine.housekeeping_cpus()?;
     let mut untold = None;
-    // The CPUs that matter by level and by who shares it: the same text comes from all that do.
+    // The audited CPUs by level and by who shares it: the same text comes from all that do.
     let mut caches: BTreeMap<(u64, String), CpuSet> = BTreeMap::new();
     let mut lists = numbered(machine, SHARED, |text| Ok(text.to_owned()))?;
     for (at, level) in numbered(machine, LEVEL, parse_u64)? {
@@ -81,14 +81,14 @@ fn judge(machine: &MachineView) -> Judged {
             Err(Judgement::unknown(format!("the CPUs that share a cache with CPU {} are not told", at.0)))
         });
         match (level, list) {
-            // Every CPU has one; where no more is told, there may well be more.
+            // Every CPU has one; where no more is shown, there may well be more.
             (Ok(..=1), _) => {}
             (Ok(level), Ok(list)) => drop(caches.entry((level, list)).or_default().0.insert(at.0)),
             (Err(why), _) | (_, Err(why)) => drop(untold.get_or_insert(why)),
         }
     }
     let mut seen = CpuSet::default();
-    // By level: the CPUs that matter and share it, and those that they share it with.
+    // By level: the audited CPUs that share it, and those that they share it with.
     let mut shared: BTreeMap<u64, (CpuSet, CpuSet)> = BTreeMap::new();
     for ((level, list), cpus) in caches {
         match parse_cpus(&list) {
@@ -136,7 +136,7 @@ fn sharing(level: u64, ours: &CpuSet, theirs: &CpuSet) -> Judgement {
         ))
 }
 
-/// The levels of which an exclusive group that holds all CPUs that matter has a part; none of what
+/// The levels of which an exclusive group that holds all audited CPUs has a part; none of what
 /// cannot be read.
 fn kept_apart(machine: &MachineView) -> BTreeSet<u64> {
     let parts = machine.each(GROUP_PARTS, |text| Ok(levels(text)));

@@ -39,8 +39,8 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// From so many CPUs on their ticks are worth a low finding; the kernel's document speaks of larger
-/// systems.
+/// From this number of CPUs on, their ticks are worth a low finding; the kernel's document speaks
+/// of larger systems.
 const MANY: usize = 16;
 
 fn judge(machine: &MachineView) -> Judged {

@@ -1,4 +1,4 @@
-//! A monitor of starvation: stalld, which lends time to threads that starve beside real-time ones.
+//! A monitor of starvation: stalld, which lends time to threads that real-time threads starve.
 
 use super::fair_server::{RUNTIME, unthrottled};
 use crate::change::Change;

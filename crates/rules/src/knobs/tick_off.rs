@@ -108,7 +108,7 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all([list(machine, asked), dynamic(machine), stable(machine)])
 }
 
-/// The kernel took the CPUs that matter into its list.
+/// The kernel took the audited CPUs into its list.
 fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged {
     let cpus = machine.cpus();
     let taken = match &machine.facts().nohz_full {

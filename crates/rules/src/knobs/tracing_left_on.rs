@@ -1,4 +1,4 @@
-//! Tracing that somebody left on: tracers, events, the function profiler, the stack tracer.
+//! Tracing that was left on: tracers, events, the function profiler, the stack tracer.
 
 use super::sources::{EVENTS, FTRACE, RT_CONFIG};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -127,7 +127,7 @@ fn events(machine: &MachineView, enabled: &'static str, set: &'static str) -> Ju
             "1" => on.push(format!("all events{}", place(names))),
             "X" => {
                 let text = machine.texts(set)?.iter().find(|text| text.names == names);
-                // What is too long to be read, or was switched off meanwhile, is told without
+                // What is too long to be read, or was switched off meanwhile, is named without
                 // names.
                 let listed = text.and_then(|text| text.content.known()).map(|text| counted(text));
                 match listed {

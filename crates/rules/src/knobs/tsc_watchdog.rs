@@ -146,7 +146,7 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    /// No word on the command line, a processor with these flags, so many sockets.
+    /// No word on the command line, a processor with these flags, this number of sockets.
     fn machine(flags: &str, sockets: usize) -> String {
         let ids = (0..4).map(|cpu| {
             format!(

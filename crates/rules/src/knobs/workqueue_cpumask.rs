@@ -54,7 +54,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// The mask over all without the CPUs that matter.
+/// The mask over all without the audited CPUs.
 pub fn over_all(machine: &MachineView, others: &CpuSet) -> Remedy {
     let mask = Remedy::from(Change::write(UNBOUND_MASK, cpu_mask(others)));
     match machine.series() {
