@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::events::{EVENTS, LEFT_FREE, LINE_LIMIT};
-use super::room::{Room, KeptSpike};
+use super::room::{KeptSpike, Room};
 use host::dir::{Dir, free_bytes};
 use model::run::{Run, Spike};
 

@@ -354,10 +354,7 @@ mod tests {
         let noted = noted.map(|(path, seen)| (path.to_owned(), seen)).into();
         let host = MachineFiles::captured(dir.path(), noted);
         assert_eq!(host.read("/proc/version"), Fact::Known(b"x".to_vec()));
-        assert_eq!(
-            (host.read("/proc/none"), host.read("/proc/new")),
-            (Fact::Absent, Fact::NotCaptured)
-        );
+        assert_eq!((host.read("/proc/none"), host.read("/proc/new")), (Fact::Absent, Fact::NotCaptured));
         assert_eq!(
             (host.list("/sys"), host.list("/proc")),
             (Fact::Known(vec!["a".into()]), Fact::NotCaptured)

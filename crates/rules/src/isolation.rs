@@ -83,7 +83,10 @@ pub fn all_readable(groups: &Groups) -> Result<(), Judgement> {
 pub fn readable(groups: &Groups) -> Result<(), Judgement> {
     match &groups.cpusets {
         None | Some(Cpusets { balanced: Fact::Known(true), .. }) => {}
-        Some(Cpusets { balanced: balanced @ (Fact::Refused(_) | Fact::Malformed(_)), .. }) => {
+        Some(Cpusets {
+            balanced: balanced @ (Fact::Refused(_) | Fact::Malformed(_) | Fact::NotCaptured),
+            ..
+        }) => {
             return Err(unknown_from("cpuset.sched_load_balance", balanced));
         }
         Some(cpusets) => unread_set(cpusets).map_or(Ok(()), Err)?,

@@ -110,8 +110,11 @@ fn a_run_through_every_form() {
         assert_harmless(what, &text);
     }
     assert_json("json", &render(&[sample.input()], ReportFormat::Json).unwrap());
-    let context =
-        foreign::CyclictestContext { command_line: ATTACK.into(), node_name: ATTACK.into(), ..Default::default() };
+    let context = foreign::CyclictestContext {
+        command_line: ATTACK.into(),
+        node_name: ATTACK.into(),
+        ..Default::default()
+    };
     let json = foreign::cyclictest_json::write(&sample.run, &context).unwrap();
     assert_json("cyclictest's json", &json);
 }

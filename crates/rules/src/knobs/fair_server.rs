@@ -73,7 +73,7 @@ fn judge(machine: &MachineView) -> Judged {
     let servers = match &machine.facts().fair_servers {
         Fact::Known(servers) => servers,
         // What the kernel offers decides; where debugfs is closed or not mounted, its version.
-        Fact::Absent | Fact::Refused(_) if machine.series()? < (6, 12) => {
+        Fact::Absent | Fact::Refused(_) | Fact::NotCaptured if machine.series()? < (6, 12) => {
             return Err(Judgement::not_applicable("kernels before 6.12 have none"));
         }
         Fact::Absent => {

@@ -226,7 +226,7 @@ fn too_deep(
 /// known why.
 fn without_states(machine: &MachineView) -> Judged {
     let driver = &machine.facts().cpuidle_driver;
-    if let Fact::Refused(_) | Fact::Malformed(_) = driver {
+    if let Fact::Refused(_) | Fact::Malformed(_) | Fact::NotCaptured = driver {
         return Err(unknown_from("/sys/devices/system/cpu/cpuidle/current_driver", driver));
     }
     if machine.is_virtual()? {
